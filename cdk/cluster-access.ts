@@ -1,9 +1,14 @@
 import { Stack } from 'aws-cdk-lib';
 import { Grant } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
+import type { ClusterGrants } from '#shared/access/cluster-grants.ts';
+import type { clusterGrantsVariables, ValuesOf } from '#shared/aws/environment.ts';
 import type { Part } from '#shared/state/registry.ts';
-import type { Config } from './config.ts';
+import { type Config, ConfigError } from './config.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
+
+/** Lambda allows 4 KB for all variables of a function. Those of `evict` besides this one have at most 1.3 KB. */
+const MAX_GRANTS_CHARACTERS = 2_700;
 
 /** The secrets and roles that a part of the service may use. */
 export interface Ways {
@@ -19,6 +24,8 @@ export interface Ways {
  */
 export class ClusterAccess extends Construct {
   readonly #ways: { readonly [P in Part]: Ways };
+  /** The ARNs of {@link bind}, with wildcards. */
+  readonly #granted: { readonly [P in Part]: Set<string> } = { relay: new Set(), evict: new Set() };
   readonly #secretKeys: readonly string[];
   readonly #organization: string | undefined;
 
@@ -43,7 +50,13 @@ export class ClusterAccess extends Construct {
    * Allows a process to find and access the registered clusters as that part. `instead` replaces secrets or roles of the part.
    */
   bind(grantee: Grantee, part: Part, instead: Partial<Ways> = {}): void {
-    this.#bind(grantee, { ...this.#ways[part], ...instead });
+    for (const arn of this.#bind(grantee, { ...this.#ways[part], ...instead })) this.#granted[part].add(arn);
+  }
+
+  /** Gives `evict` the secrets and roles of all binds before, so that it can say why another cannot be used. */
+  publish(grantee: Grantee): void {
+    const CLUSTER_GRANTS = grantsJson(this.#granted);
+    grantee.setEnvironment({ CLUSTER_GRANTS } satisfies ValuesOf<typeof clusterGrantsVariables>);
   }
 
   /** Allows an operator to find and access the clusters as either part, to check whether they can be managed. */
@@ -55,8 +68,16 @@ export class ClusterAccess extends Construct {
     });
   }
 
-  #bind(grantee: Grantee, { secrets, roles }: Ways): void {
+  /** Returns the ARNs of the secrets and roles. */
+  #bind(grantee: Grantee, { secrets, roles }: Ways): readonly string[] {
     const stack = Stack.of(this);
+    const secretArns = secrets.map((name) =>
+      stack.formatArn({
+        service: 'secretsmanager',
+        // Secrets Manager appends a dash and six random characters to a name.
+        resource: `secret:${name.endsWith('*') ? name : `${name}-??????`}`,
+      }),
+    );
     grantWildcard(grantee, {
       action: 'eks:DescribeCluster',
       resources: [stack.formatArn({ service: 'eks', region: '*', resource: 'cluster', resourceName: '*' })],
@@ -75,16 +96,11 @@ export class ClusterAccess extends Construct {
     });
     grantWildcard(grantee, {
       action: 'secretsmanager:GetSecretValue',
-      resources: secrets.map((name) =>
-        stack.formatArn({
-          service: 'secretsmanager',
-          // Secrets Manager appends a dash and six random characters to a name.
-          resource: `secret:${name.endsWith('*') ? name : `${name}-??????`}`,
-        }),
-      ),
+      resources: secretArns,
       reason: 'Kubeconfigs, by the name that says they are meant for this (taintward:kubeconfigSecrets).',
     });
-    if (this.#secretKeys.length === 0) return;
+    const arns = [...secretArns, ...roles];
+    if (this.#secretKeys.length === 0) return arns;
     Grant.addToPrincipal({
       grantee,
       actions: ['kms:Decrypt'],
@@ -94,5 +110,16 @@ export class ClusterAccess extends Construct {
         StringEquals: { 'kms:ViaService': `secretsmanager.${Stack.of(this).region}.amazonaws.com` },
       },
     });
+    return arns;
   }
+}
+
+function grantsJson({ relay, evict }: { readonly [P in Part]: Set<string> }): string {
+  const both = relay.intersection(evict);
+  const [ofRelay, ofEvict] = [[...relay.difference(both)], [...evict.difference(both)]];
+  const json = JSON.stringify({ both: [...both], relay: ofRelay, evict: ofEvict } satisfies ClusterGrants);
+  if (json.length <= MAX_GRANTS_CHARACTERS) return json;
+  throw new ConfigError(
+    `The secrets and roles of clusters (taintward:kubeconfigSecrets, taintward:clusterRoles, and those of relays and evict) have ${json.length} characters together, but evict has room for ${MAX_GRANTS_CHARACTERS}. Combine them to names that end with *.`,
+  );
 }

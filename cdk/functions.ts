@@ -32,7 +32,7 @@ import { DeadLetterQueue, type ServiceQueue } from './service-queue.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
 
-/** Concurrent invocations of `evict` beside those for its queue: `clusters add` asks `evict` whether it reaches a cluster. */
+/** Concurrent invocations of `evict` beside those for its queue: commands ask `evict` for its access to clusters. */
 const ASKED_BESIDE = 5;
 /** The timeout of `expiry`, which writes to the table and sends to a queue for at most a hundred records. */
 const EXPIRY_TIMEOUT_SECONDS = 60;

@@ -57,6 +57,8 @@ export class OperatorPermissions extends Construct {
     }
     for (const size of [operator, admin]) {
       timers.bindRetry(size);
+      // Commands ask `evict` for its access to a cluster. As an event, the call gives no more permissions than sending to the queue.
+      functions.evict.bindInvoke(size);
       for (const queue of queues) queue.bindRedrive(size);
       functions.expiryDeadLetters.bindRead(size);
       functions.expiryDeadLetters.bindPurge(size);
@@ -65,9 +67,6 @@ export class OperatorPermissions extends Construct {
     state.bindHolding(operator);
     state.bindRuling(admin);
     clusters.bindBoth(admin);
-    // Checks whether `evict` reaches a cluster before the cluster is registered. As an event, the call gives no more permissions
-    // than sending to the queue.
-    functions.evict.bindInvoke(admin);
   }
 }
 

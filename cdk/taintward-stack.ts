@@ -57,6 +57,7 @@ export class TaintwardStack extends Stack {
     } else {
       this.#sayHowToRun(new ExternalRelay(this, 'Relay', shared));
     }
+    clusters.publish(functions.evict);
     if (closed) this.#sayWhoCalls(closed);
     new OperatorPermissions(this, 'OperatorRights', {
       ...{ prefix, state, deltas, timers, agents, functions, clusters },

@@ -2,25 +2,21 @@ import { Argument, type Command } from 'commander';
 import { agentClusterSchema } from '#shared/aws/agent-names.ts';
 import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import {
-  EVICT_PERMISSIONS,
-  NEEDED_PERMISSIONS,
-  nodeLeaseHint,
-  preflight,
-  RELAY_PERMISSIONS,
-} from '#shared/kubernetes/permissions.ts';
+import { preflight, RELAY_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
+import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { liveCluster } from '#shared/operations/fleet/live-cluster.ts';
+import { evictorPermissions } from '#shared/operations/look/evictor-permissions.ts';
 import { pendingOf } from '#shared/operations/look/pending.ts';
 import {
   type Access,
   type AssumedRole,
   type ByPart,
   type ClusterRegistry,
-  isByPart,
+  identityOf,
   ofPart,
-  type Part,
   type RegisteredCluster,
 } from '#shared/state/registry.ts';
 import { StoreError } from '#shared/state/store.ts';
@@ -106,13 +102,13 @@ async function registrationEffects(
   const { access } = cluster;
   if (access.kind === 'agent') refuseNameForAgent(cluster.name);
   if (await registry.get(cluster.name)) throw alreadyThere(cluster.name);
-  const { found, hint }: Checked = checks
-    ? await checked(cluster, fleet, deps)
-    : { found: 'Connection and permissions were not checked' };
   const { policy } = (await fleet.rulesStore.read(cluster.name)).orders;
+  const [found, ...hints] = checks
+    ? await checked(cluster, policy?.read ?? DEFAULT_POLICY, fleet, deps)
+    : ['Connection and permissions were not checked'];
   return [
     `${found}. To check the connection of its relay, run taintward status.`,
-    ...(hint === undefined ? [] : [hint]),
+    ...hints,
     policy
       ? `The policy applied earlier under this name is in force: ${modeOf(policy.read, deps.clock.now())}.`
       : 'The cluster is in observe mode: no pods are evicted until you apply a policy (taintward policy apply).',
@@ -129,34 +125,49 @@ async function registrationEffects(
   ];
 }
 
-interface Checked {
-  readonly found: string;
-  /** Permissions that should be added, as a sentence. */
-  readonly hint?: string | undefined;
+/**
+ * Checks access and permissions of the identities that will manage the cluster, and returns sentences about them.
+ * `evict` answers for itself. The relay can't before it holds the cluster's lease. Rejects with `CliError` or
+ * `FleetError`.
+ */
+async function checked(
+  cluster: RegisteredCluster<Access>,
+  policy: Policy,
+  fleet: Fleet,
+  { connect, clock, progress }: CliDeps,
+): Promise<readonly [string, ...string[]]> {
+  const { name, access } = cluster;
+  if (access.kind === 'agent') return [await checkedAgent(access.agent, fleet)];
+  // Lambda functions have no kubeconfig file, so only the processes of its host manage the cluster.
+  const isHere = access.kind === 'local-context';
+  const ofHost = { cluster: async () => liveCluster(name, connect(cluster, 'evict'), clock) };
+  if (!isHere) progress('Asking evict');
+  const [result, ...hints] = await evictorPermissions(isHere ? ofHost : fleet, name, policy, cluster);
+  if (result.verdict !== 'ok') throw refused(`${result.message} ${result.remediation}`);
+  if (identityOf(access, 'relay') !== identityOf(access, 'evict'))
+    await refuseRelay(new RestApi(connect(cluster, 'relay')));
+  return [
+    isHere ? result.message.replace(/\.$/, '') : 'Connection and permissions of evict are verified',
+    ...hints.map(({ remediation = '' }) => remediation),
+  ];
 }
 
+const refused = (message: string): CliError =>
+  new CliError(`${message} To skip the check, specify --no-check.`);
+
 /**
- * Checks from this machine that the cluster can be managed. If that fails, the deployed `evict` checks: the
- * cluster may admit only its network and identity. Rejects with `ApiError` or `CliError` if neither check
- * succeeds; the message contains the reason.
+ * Rejects with `CliError` if the cluster rejects the relay's own role or secret, used from this machine. Another
+ * result proves nothing about the relay, which has another network, and other permissions in AWS.
  */
-async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: CliDeps): Promise<Checked> {
-  if (cluster.access.kind === 'agent') return { found: await checkedAgent(cluster.access.agent, fleet) };
+async function refuseRelay(api: RestApi): Promise<void> {
   try {
-    const hint = await check(cluster, deps);
-    return { found: 'Connection and permissions are verified', hint };
+    await preflight(api, RELAY_PERMISSIONS);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    // Lambda functions have no kubeconfig file.
-    if (!fleet.checkAccess || cluster.access.kind === 'local-context') throw error;
-    deps.progress('This machine cannot reach the cluster: asking evict');
-    const answer = await fleet.checkAccess(cluster).catch((failure: unknown) => {
-      if (failure instanceof FleetError) throw notChecked(error, failure.message);
-      throw failure;
-    });
-    if (!answer.works) throw notChecked(error, `The evict function reported: ${answer.reason}`);
-    const found = `This machine cannot verify the cluster (${error.message.replace(/\.$/, '')}), but evict reaches it (Kubernetes ${answer.version}) and has the required permissions`;
-    return { found, hint: answer.hint };
+    if (error.status === 401 || error.status === 403)
+      throw refused(`The cluster rejects the identity of the relay: ${error.message}`);
+  } finally {
+    api.close();
   }
 }
 
@@ -174,47 +185,6 @@ async function checkedAgent(agent: string, fleet: Fleet): Promise<string> {
 function refuseNameForAgent(name: ClusterName): void {
   const { error } = agentClusterSchema.safeParse(name);
   if (error) throw new CliError(`The name ${name} ${error.issues[0]?.message}.`);
-}
-
-const notChecked = ({ message }: ApiError, more: string): CliError =>
-  new CliError(`${message} ${more} Fix the cause, or skip the check with --no-check.`);
-
-/**
- * Checks the cluster with each identity that the service has there. Returns a hint if permissions should be
- * added. Rejects with `ApiError` if the cluster is unreachable or required permissions are missing.
- */
-async function check(cluster: RegisteredCluster<Access>, deps: CliDeps): Promise<string | undefined> {
-  const looks: readonly (readonly [Part, typeof NEEDED_PERMISSIONS])[] = hasTwoIdentities(cluster.access)
-    ? [
-        ['relay', RELAY_PERMISSIONS],
-        ['evict', EVICT_PERMISSIONS],
-      ]
-    : [['evict', NEEDED_PERMISSIONS]];
-  let hint: string | undefined;
-  for (const [part, needs] of looks) {
-    const api = new RestApi(deps.connect(cluster, part));
-    try {
-      await preflight(api, needs);
-      if (part === 'evict') hint = await nodeLeaseHint(api);
-    } finally {
-      api.close();
-    }
-  }
-  return hint;
-}
-
-function hasTwoIdentities(access: Access): boolean {
-  switch (access.kind) {
-    case 'eks':
-      return access.role !== undefined && isByPart(access.role);
-    case 'kubeconfig-secret':
-      return isByPart(access.secretArn);
-    case 'local-context':
-    case 'agent':
-      return false;
-    default:
-      return access satisfies never;
-  }
 }
 
 const alreadyThere = (name: ClusterName): CliError =>

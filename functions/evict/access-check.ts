@@ -1,7 +1,14 @@
 import { type AccessAnswer, type AccessQuestion, accessQuestionSchema } from '#shared/access/access-check.ts';
+import { type ClusterGrants, ungrantedAccess } from '#shared/access/cluster-grants.ts';
 import type { Connect } from '#shared/access/connect.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { EVICT_PERMISSIONS, nodeLeaseHint, preflight } from '#shared/kubernetes/permissions.ts';
+import {
+  EVICTION_API_PERMISSIONS,
+  missingPermissions,
+  NEEDED_PERMISSIONS,
+  NODE_LEASE_PERMISSION,
+} from '#shared/kubernetes/permissions.ts';
+import { WORKLOAD_PERMISSIONS } from '#shared/kubernetes/replicas.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { parseAccess } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { readAs } from '#shared/text/read-as.ts';
@@ -10,6 +17,7 @@ import type { Clock } from '#shared/time/clock.ts';
 export interface AccessCheckDeps {
   readonly connect: Connect;
   readonly clock: Clock;
+  readonly grants: ClusterGrants;
 }
 
 /**
@@ -28,25 +36,34 @@ export function withAccessCheck<Event, Context, Result>(
 const isQuestion = <Event>(event: Event | AccessQuestion): event is AccessQuestion =>
   typeof event === 'object' && event !== null && 'checkAccess' in event;
 
-async function answer(question: AccessQuestion, { connect, clock }: AccessCheckDeps): Promise<AccessAnswer> {
+async function answer(
+  question: AccessQuestion,
+  { connect, clock, grants }: AccessCheckDeps,
+): Promise<AccessAnswer> {
   const { data, error } = readAs(accessQuestionSchema, question);
   if (data === undefined) {
     const reason = `Function evict does not understand this request (${error.issues[0]?.message}). Deploy the release of this command.`;
-    return { works: false, reason };
+    return { reached: false, reason };
   }
-  const { name, access } = data.checkAccess;
-  const api = new RestApi(
-    connect({ name, access: parseAccess(access), addedAt: clock.now() }, 'evict'),
-    clock,
-  );
+  const { name } = data.checkAccess;
+  const access = parseAccess(data.checkAccess.access);
+  const ungranted = ungrantedAccess(access, grants);
+  if (ungranted !== undefined) return { reached: false, reason: ungranted };
+  const api = new RestApi(connect({ name, access }, 'evict'), clock);
   try {
-    await preflight(api, EVICT_PERMISSIONS);
-    const [version, hint] = await Promise.all([api.serverVersion(), nodeLeaseHint(api)]);
-    return { works: true, version, ...(hint === undefined ? {} : { hint }) };
+    return { reached: true, missing: await missingPermissions(api, REVIEWED) };
   } catch (failure) {
     if (!(failure instanceof ApiError)) throw failure;
-    return { works: false, reason: failure.message };
+    return { reached: false, reason: failure.message };
   } finally {
     api.close();
   }
 }
+
+/** All permissions that any policy could need. A single identity for both parts also needs those of the relay. */
+const REVIEWED = [
+  ...NEEDED_PERMISSIONS,
+  ...EVICTION_API_PERMISSIONS,
+  ...WORKLOAD_PERMISSIONS,
+  NODE_LEASE_PERMISSION,
+];

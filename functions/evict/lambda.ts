@@ -57,7 +57,7 @@ const handleDue = createHandler({
 });
 
 /**
- * The entry of the Lambda function on `evictions-due`. `taintward clusters add` also invokes it, to check
- * that it reaches a cluster.
+ * The entry of the Lambda function on `evictions-due`. The command line also invokes it, to check that it
+ * reaches a cluster and has its permissions there.
  */
-export const handler = withAccessCheck(handleDue, { connect, clock });
+export const handler = withAccessCheck(handleDue, { connect, clock, grants: environment.CLUSTER_GRANTS });

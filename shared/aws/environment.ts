@@ -1,6 +1,8 @@
 import * as z from 'zod';
+import { clusterGrantsSchema } from '#shared/access/cluster-grants.ts';
 import type { ProbeAddress } from '#shared/engine/clusters/probe-server.ts';
 import { agentIdSchema } from '#shared/state/registry.ts';
+import { parsedJson } from '#shared/text/parsed-json.ts';
 import { agentClusterSchema } from './agent-names.ts';
 import { accountOf, endpointSchema, LOCALSTACK_ACCOUNT, notForAccount } from './localstack.ts';
 
@@ -72,6 +74,11 @@ export const metricVariables = { METRIC_NAMESPACE: text };
 /** `true`: values of a cluster are also metrics of that cluster. */
 export const clusterMetricVariables = { METRICS_BY_CLUSTER: flag };
 
+/** The secrets and roles that IAM lets the relays and `evict` use, as JSON. */
+export const clusterGrantsVariables = {
+  CLUSTER_GRANTS: z.preprocess(parsedJson, clusterGrantsSchema),
+};
+
 /** The event bus that receives notices about evictions. Absent: none. */
 export const noticeVariables = { EVENT_BUS: text.exactOptional() };
 
@@ -124,6 +131,7 @@ export const evictEnvironment = forItsAccount({
   ...metricVariables,
   ...clusterMetricVariables,
   ...installationVariables,
+  ...clusterGrantsVariables,
 });
 
 /** The environment of `expiry`. */

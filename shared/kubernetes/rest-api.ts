@@ -101,11 +101,6 @@ export class RestApi implements KubernetesApi, PermissionReview {
   }
 
   /** Returns the server's release of Kubernetes, like v1.34.2. Rejects with `ApiError`. */
-  async serverVersion(): Promise<string> {
-    const version = await this.#transport.read(VERSION);
-    return textOf(fieldsOf(version)['gitVersion']);
-  }
-
   async getNode(name: NodeName): Promise<LiveNode | undefined> {
     const path = `${NODES}/${encodeURIComponent(name)}`;
     const json = await this.#find({ verb: 'get', resource: 'nodes', object: name, path });

@@ -42,6 +42,12 @@ export const isByPart = <T extends string | AssumedRole>(
 export const ofPart = <T extends string | AssumedRole>(given: ByPart<T>, part: Part): T =>
   isByPart(given) ? given[part] : given;
 
+/** Returns the ARN of the role or secret that a part uses for a cluster. `undefined`: its own role in AWS, or none. */
+export function identityOf(access: Access | UnreadableAccess, part: Part): string | undefined {
+  if (access.kind === 'kubeconfig-secret') return ofPart(access.secretArn, part);
+  return access.kind === 'eks' && access.role ? ofPart(access.role, part).arn : undefined;
+}
+
 /** Access by IAM. The endpoint and CA come from `DescribeCluster`; the token is a presigned STS call. */
 export interface EksAccess {
   readonly kind: 'eks';

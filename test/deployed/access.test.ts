@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Account, MIN_PERMISSIONS } from '#test/cluster/rig/account.ts';
 import { deployed } from './rig/deployed-stage.ts';
 
 /** Nothing listens there, so this machine cannot read secrets and reaches no cluster. */
@@ -10,22 +11,40 @@ test('registers a cluster that the operator does not reach if evict reaches it',
   const add = ['clusters', 'add', 'seen-by-evict', '--kubeconfig-secret', secretArn, '--context', name];
   try {
     const { stdout } = await deployed().cliIn(NO_SECRETS, ...add);
-    assert.match(
-      stdout,
-      /\nThis machine cannot verify the cluster \(.*GetSecretValue.*\), but evict reaches it \(Kubernetes v\d+\.\d+.*\) and has the required permissions/,
-    );
+    assert.match(stdout, /\nConnection and permissions of evict are verified\. /);
   } finally {
     await deployed().cli('clusters', 'remove', 'seen-by-evict');
   }
 });
 
-test('registers a cluster that evict does not reach either only with --no-check', async () => {
+test('registers a cluster that evict does not reach only with --no-check', async () => {
   const { secretArn } = deployed().alpha;
   const add = ['clusters', 'add', 'nowhere', '--kubeconfig-secret', secretArn, '--context', 'nowhere'];
-  await assert.rejects(
-    deployed().cliIn(NO_SECRETS, ...add),
-    /evict function reported: .*nowhere.* --no-check/s,
-  );
-  await deployed().cliIn(NO_SECRETS, ...add, '--no-check');
+  await assert.rejects(deployed().cli(...add), /evict cannot work in the cluster: .*nowhere.* --no-check/s);
+  await deployed().cli(...add, '--no-check');
   await deployed().cli('clusters', 'remove', 'nowhere');
+});
+
+test('rejects a secret that IAM denies to evict, whose name the operator may use', async () => {
+  const secretArn = await deployed().alpha.addSecret('mycorp/try', deployed().alpha.token);
+  const add = ['clusters', 'add', 'denied', '--kubeconfig-secret', secretArn, '--context', 'alpha'];
+  await assert.rejects(
+    deployed().cli(...add),
+    /IAM does not let relays use .*:secret:mycorp\/try.* none of .*:secret:taintward\/\*.*relayKubeconfigSecrets/s,
+  );
+});
+
+test('names what evict lacks where the relay has everything, before and after the registration', async (t) => {
+  const { alpha } = deployed();
+  const rules = MIN_PERMISSIONS.filter(({ resource }) => resource !== 'pods/status');
+  const poor = await Account.create(alpha.cluster, 'poor-evict', rules);
+  t.after(() => poor.revoke());
+  const relay = await alpha.addSecret('taintward-relay/poor', alpha.token);
+  const evict = await alpha.addSecret('taintward-evict/poor', poor.token);
+  const secrets = ['--relay-kubeconfig-secret', relay, '--evict-kubeconfig-secret', evict];
+  const add = ['clusters', 'add', 'poor', ...secrets, '--context', alpha.name];
+  await assert.rejects(deployed().cli(...add), /evict lacks permissions .*: patch pods\/status\. /s);
+  await deployed().cli(...add, '--no-check');
+  t.after(() => deployed().cli('clusters', 'remove', 'poor', '--yes'));
+  await assert.rejects(deployed().cli('doctor', 'poor'), /evict lacks permissions .*: patch pods\/status\./s);
 });

@@ -183,7 +183,6 @@ const CALLS = {
     ask: (api: RestApi) => api.getReplicas({ namespace: 'shop', kind: 'Deployment', name: 'web' }),
     samples: [DEPLOYMENT, STATUS],
   },
-  version: { ask: (api: RestApi) => api.serverVersion(), samples: [VERSION] },
   review: {
     ask: (api: RestApi) => api.allowed({ verb: 'delete', resource: 'pods' } as never),
     samples: [REVIEW],

@@ -51,7 +51,6 @@ const CALLS = {
   delete: (api: RestApi) => api.deletePod(POD, { uid: podUid('u1') }),
   evict: (api: RestApi) => api.evictPod(POD, { uid: podUid('u1') }),
   review: (api: RestApi) => api.allowed({ verb: 'delete', resource: 'pods' } as never),
-  version: (api: RestApi) => api.serverVersion(),
   takeover: (api: RestApi) => api.getTakeover(),
   nodes: (api: RestApi) => api.nodes.list({ limit: 50, signal }),
   pods: (api: RestApi) => api.pods.list({ onNode: NODE, signal }),

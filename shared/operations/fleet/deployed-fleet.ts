@@ -60,9 +60,9 @@ export function deployedFleet(
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),
     leases: new DynamoDbLeases(table),
-    async checkAccess(cluster) {
+    async checkAccess(question) {
       const patient = new LambdaClient(INVOCATION_SETTINGS);
-      return askEvict(patient, `${tableName}-evict`, cluster).finally(() => patient.destroy());
+      return askEvict(patient, `${tableName}-evict`, question).finally(() => patient.destroy());
     },
     hasAgent: async (agent) => {
       const { dueQueue } = agentNames(agentsPrefix(tableName), agent, await sqs.config.region());

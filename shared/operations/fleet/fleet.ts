@@ -76,10 +76,10 @@ export interface Fleet extends Clusters {
    */
   hasAgent?(agent: string): Promise<boolean>;
   /**
-   * Asks the deployed `evict` whether it could work in a cluster before its registration. Absent if there is
-   * none.
+   * Asks the deployed `evict` whether it can work in a cluster, registered or not. Absent if there is none.
+   * Rejects with `FleetError`.
    */
-  checkAccess?(cluster: AccessQuestion['checkAccess']): Promise<AccessAnswer>;
+  checkAccess?(question: AccessQuestion['checkAccess']): Promise<AccessAnswer>;
   /**
    * Copies all items of a restored table, except leases, over the items of this table. Returns their number.
    * With `dryRun`, only counts them. Absent if there is no table.

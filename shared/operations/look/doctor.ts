@@ -1,19 +1,11 @@
 import pMap from 'p-map';
-import { asksLease, modeOf } from '#shared/eviction/gate.ts';
+import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Mode, type Policy } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { textOf } from '#shared/kubernetes/http/api-json.ts';
-import type { Permission } from '#shared/kubernetes/http/call.ts';
-import {
-  missingPermissions,
-  NEEDED_PERMISSIONS,
-  nodeLeaseHint,
-  type PermissionReview,
-  permissionsNeededBy,
-  TAKEOVER_PERMISSIONS,
-} from '#shared/kubernetes/permissions.ts';
+import { missingPermissions, TAKEOVER_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
 import { isProven, PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
 import { isInForce } from '#shared/kubernetes/takeover.ts';
 import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
@@ -28,16 +20,20 @@ import type { ContextFleet, Fleet, ServiceAccount } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { type TakeoverState, takeoverState } from '../takeover/state.ts';
 import { alarmFindings, quotaFindings, versionFindings } from './account-findings.ts';
-import { accountPermissions, isNotReviewed, userOf } from './account-permissions.ts';
+import { isNotReviewed } from './account-permissions.ts';
 import { builtInOf } from './built-in.ts';
+import {
+  evictorPermissions,
+  PARALLEL_CHECKS,
+  reviewedBy,
+  servicePermissions,
+} from './evictor-permissions.ts';
 import { bad, type Finding, ok, type Told, warn } from './finding.ts';
 import { type Issue, isOfRelay } from './issues.ts';
 import { view } from './look.ts';
 import { type FleetStatus, statusOf } from './status.ts';
 import { takeoverFindings, type Wanted } from './takeover-findings.ts';
 
-/** Clusters that are examined at a time. */
-const PARALLEL_CLUSTERS = 8;
 /**
  * Maximum clock skew. Synchronized clocks differ by milliseconds. The stack's alarm has the same threshold.
  */
@@ -74,7 +70,7 @@ export async function examine(
       progress(`Examined ${done} of ${clusters.length} clusters`);
       return found.map((finding): Finding => ({ cluster, ...finding }));
     },
-    { concurrency: PARALLEL_CLUSTERS },
+    { concurrency: PARALLEL_CHECKS },
   );
   progress();
   return [...ofFleet, ...ofClusters.flat()];
@@ -222,9 +218,16 @@ async function examineCluster(
       ? [bad('store', known, 'Upgrade this command, or apply the policy again.')]
       : []),
     ...(status ? relayFindings(status, cluster) : []),
-    ...(await looked('connection', 'Check its address, your credentials, and the network', async () => {
+    ...(await looked('registry', 'Check your permissions for the table', async () => {
       const agent = fleet.kind === 'context' ? undefined : await agentIn(fleet, cluster);
-      return agent === undefined ? examineLive(fleet, cluster, storedRules, clock) : [notEntered(agent)];
+      if (agent !== undefined) return [notEntered(agent)];
+      const groups = await Promise.all([
+        asksEvict(fleet) ? evictorPermissions(fleet, cluster, policyOf(storedRules)) : [],
+        looked('connection', 'Check its address, your credentials, and the network', () =>
+          examineLive(fleet, cluster, storedRules, clock),
+        ),
+      ]);
+      return groups.flat();
     })),
   ];
 }
@@ -254,6 +257,15 @@ function relayFindings({ at, issues, clusters }: FleetStatus, cluster: ClusterNa
   return [ok('relay', `Last contact ${Math.round((at - lastContactAt) / 1000)} s ago.`)];
 }
 
+const policyOf = (rules: StoredRules | undefined): Policy => rules?.orders.policy?.read ?? DEFAULT_POLICY;
+
+const accountOf = (fleet: Fleet | ContextFleet): ServiceAccount | undefined =>
+  fleet.kind === 'context' ? undefined : fleet.serviceAccount;
+
+/** True if `evict` acts in the clusters of this fleet, whatever the caller of this process may do there. */
+const asksEvict = (fleet: Fleet | ContextFleet): fleet is Fleet =>
+  fleet.kind !== 'context' && fleet.checkAccess !== undefined;
+
 async function examineLive(
   fleet: Fleet | ContextFleet,
   cluster: ClusterName,
@@ -268,12 +280,14 @@ async function examineLive(
       'connection',
       `Its API server (${version || 'unknown version'}) responds within ${clock.now() - askedAt} ms.`,
     );
-    const policy = storedRules?.orders.policy?.read ?? DEFAULT_POLICY;
+    const policy = policyOf(storedRules);
     const wanted = storedRules && { policy, mode: modeOf(policy, clock.now()) };
     const groups = await Promise.all([
-      looked('permissions', 'Grant the permissions in all namespaces', () =>
-        rightsFindings(fleet, live, policy),
-      ),
+      asksEvict(fleet)
+        ? []
+        : looked('permissions', 'Grant the permissions in all namespaces', () =>
+            servicePermissions(live, policy, accountOf(fleet)),
+          ),
       looked('built-in', 'Grant yourself permission to list nodes and pods', () =>
         evictorFindings(live, wanted, clock, accountOf(fleet)),
       ),
@@ -294,107 +308,6 @@ function provenFindings(version: string): readonly Told[] {
       'Start in observe mode, and check that the recorded evictions are what you expect.',
     ),
   ];
-}
-
-/**
- * Returns the reviewed identity and its review: the service's own account, or the credentials for the
- * cluster.
- */
-const reviewedBy = (
-  { api, objects }: Pick<LiveCluster, 'api' | 'objects'>,
-  account: ServiceAccount | undefined,
-): { readonly review: PermissionReview; readonly whose: string } =>
-  account
-    ? {
-        review: accountPermissions(objects, api.host, account),
-        whose: `ServiceAccount ${account.namespace}/${account.name}`,
-      }
-    : { review: api, whose: 'The credentials' };
-
-const accountOf = (fleet: Fleet | ContextFleet): ServiceAccount | undefined =>
-  fleet.kind === 'context' ? undefined : fleet.serviceAccount;
-
-const neededPermissions = (policy: Policy): readonly Permission[] => [
-  ...NEEDED_PERMISSIONS,
-  ...permissionsNeededBy(policy).flatMap(({ permissions }) => permissions),
-];
-
-/**
- * Checks the permissions of a service in its cluster, which has its own account, whatever the caller may do.
- */
-async function accountFindings(
-  account: ServiceAccount,
-  live: LiveCluster,
-  policy: Policy,
-): Promise<readonly Told[]> {
-  const { review, whose } = reviewedBy(live, account);
-  try {
-    const missing = await missingPermissions(review, neededPermissions(policy));
-    const hints = asksLease({ policy }) ? await leaseFindings(review, whose) : [];
-    const found =
-      missing.length === 0
-        ? ok('permissions', `${whose} has all permissions that the service needs.`)
-        : bad(
-            'permissions',
-            `${whose} lacks permissions that the service needs: ${missing.join(', ')}.`,
-            'Install the chart, or the files in deploy/in-cluster, of this release again, with the rbac values that the policy needs.',
-          );
-    return [found, ...hints];
-  } catch (error) {
-    if (!isNotReviewed(error)) throw error;
-    return [
-      warn(
-        'permissions',
-        `The permissions of ${whose} were not checked, because your credentials can't create subjectaccessreviews.`,
-        `Run this command as a cluster administrator, or run kubectl auth can-i --list --as ${userOf(account)}. If the service lacks permissions, taintward status says so.`,
-      ),
-    ];
-  }
-}
-
-async function rightsFindings(
-  fleet: Fleet | ContextFleet,
-  live: LiveCluster,
-  policy: Policy,
-): Promise<readonly Told[]> {
-  const { api } = live;
-  const account = accountOf(fleet);
-  if (account) return accountFindings(account, live, policy);
-  const needs = neededPermissions(policy);
-  const missing = await missingPermissions(api, needs);
-  const hints = asksLease({ policy }) ? await leaseFindings(api, 'The credentials') : [];
-  // The functions of a deployment have their own identities.
-  const whose = fleet.kind === 'deployed' ? 'Your credentials' : 'The credentials';
-  if (missing.length === 0)
-    return [ok('permissions', `${whose} have all permissions that the service needs.`), ...hints];
-  const says = `${whose} lack permissions that the service needs: ${missing.join(', ')}.`;
-  return fleet.kind === 'deployed'
-    ? [
-        warn(
-          'permissions',
-          says,
-          'If its functions lack them, their log contains cluster.access-denied. Otherwise, ignore this.',
-        ),
-        ...hints,
-      ]
-    : [bad('permissions', says, 'Grant them in all namespaces, with the roles in cdk/rbac.'), ...hints];
-}
-
-/**
- * Returns a warning if the identity cannot read Leases. Evictions then work without them, which isn't an
- * error but can be improved.
- */
-async function leaseFindings(api: PermissionReview, whose: string): Promise<readonly Told[]> {
-  const hint = await nodeLeaseHint(api);
-  return hint === undefined
-    ? []
-    : [
-        warn(
-          'permissions',
-          `${whose} cannot read node Leases, which show whether an unreachable node is alive.`,
-          hint,
-        ),
-      ];
 }
 
 /**

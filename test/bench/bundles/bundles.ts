@@ -23,6 +23,7 @@ const ENVIRONMENT = {
   COMPARISON_OPERATORS: 'false',
   METRIC_NAMESPACE: 'bench',
   METRICS_BY_CLUSTER: 'false',
+  CLUSTER_GRANTS: '{"both":[],"relay":[],"evict":[]}',
   INSTALLATION_NAME: 'bench',
   AWS_REGION: 'eu-west-1',
 };

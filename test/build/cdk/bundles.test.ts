@@ -57,6 +57,7 @@ const ENVIRONMENT = {
   COMPARISON_OPERATORS: 'false',
   METRIC_NAMESPACE: 'taintward',
   METRICS_BY_CLUSTER: 'false',
+  CLUSTER_GRANTS: '{"both":[],"relay":[],"evict":[]}',
   INSTALLATION_NAME: 'taintward.eu-west-1.123456789012',
   AWS_REGION: 'eu-west-1',
 };

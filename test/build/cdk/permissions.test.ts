@@ -382,6 +382,8 @@ const refused = (who: string, requests: readonly IamRequest[]) =>
 /** Users look into clusters with permissions of their own, if they have them: `status` works without. */
 const PEOPLE = ['viewer', 'operator'];
 const ENTERING = ['eks:DescribeCluster', 'secretsmanager:GetSecretValue', 'sts:AssumeRole'];
+/** For a viewer, `doctor` says that the permissions of `evict` are not verified. */
+const UNVERIFIED: Readonly<Record<string, string>> = { viewer: 'lambda:InvokeFunction' };
 
 describe('IAM allows every request of', () => {
   for (const who of [
@@ -398,7 +400,8 @@ describe('IAM allows every request of', () => {
   ]) {
     test(who, () => {
       assert.ok(asked(who).length > 1, `${who} asked for next to nothing`);
-      const isTheirs = ({ action }: IamRequest) => !PEOPLE.includes(who) || !ENTERING.includes(action);
+      const isTheirs = ({ action }: IamRequest) =>
+        !PEOPLE.includes(who) || !(ENTERING.includes(action) || action === UNVERIFIED[who]);
       assert.deepEqual(refused(who, asked(who).filter(isTheirs)), []);
     });
   }
@@ -499,7 +502,6 @@ const FORBIDDEN: readonly (readonly [string, string, string, string, string])[] 
   ['a viewer deletes dead letters', 'viewer', 'operator', 'sqs:DeleteMessage', 'taintward-'],
   ['a viewer invokes evict', 'viewer', 'admin', 'lambda:InvokeFunction', 'function:taintward-evict'],
   ['a viewer enters a cluster', 'viewer', 'admin', 'secretsmanager:GetSecretValue', 'secret'],
-  ['an operator invokes evict', 'operator', 'admin', 'lambda:InvokeFunction', 'function:taintward-evict'],
   ['an operator registers a cluster', 'operator', 'admin', 'dynamodb:PutItem', 'CLUSTER#'],
   ['an operator takes a lease', 'operator', 'relay', 'dynamodb:UpdateItem', 'LEASE#prod'],
   ['an admin takes a lease', 'admin', 'relay', 'dynamodb:UpdateItem', 'LEASE#prod'],

@@ -18,19 +18,26 @@ export class ManagedCluster {
   readonly name: string;
   readonly cluster: TestCluster;
   readonly wiretap: Wiretap;
-  readonly secretArn: string;
+  /** The token of the account. */
+  readonly token: string;
   readonly #secrets: SecretsManagerClient;
+  /** The ARNs of its secrets. The first is the account's. */
+  readonly #secretArns: string[] = [];
 
   private constructor(
     name: string,
-    parts: { readonly cluster: TestCluster; readonly wiretap: Wiretap; readonly secretArn: string },
+    parts: { readonly cluster: TestCluster; readonly wiretap: Wiretap; readonly token: string },
     secrets: SecretsManagerClient,
   ) {
     this.name = name;
     this.cluster = parts.cluster;
     this.wiretap = parts.wiretap;
-    this.secretArn = parts.secretArn;
+    this.token = parts.token;
     this.#secrets = secrets;
+  }
+
+  get secretArn(): string {
+    return this.#secretArns[0] ?? '';
   }
 
   static async open(
@@ -42,19 +49,25 @@ export class ManagedCluster {
     const cluster = await TestCluster.open(variable, run);
     const account = await Account.create(cluster, 'service');
     const wiretap = await Wiretap.open(cluster.connection);
-    const kubeconfig = await kubeconfigText([
-      { context: name, connection: wiretap.connection, token: account.token },
-    ]);
-    const { ARN = '' } = await secrets.send(
-      new CreateSecretCommand({ Name: `taintward/${run}-${name}`, SecretString: kubeconfig }),
+    const managed = new ManagedCluster(name, { cluster, wiretap, token: account.token }, secrets);
+    await managed.addSecret(`taintward/${run}-${name}`, account.token);
+    return managed;
+  }
+
+  /** Stores a kubeconfig with this token. Returns the ARN of the secret. */
+  async addSecret(secretName: string, token: string): Promise<string> {
+    const { connection } = this.wiretap;
+    const SecretString = await kubeconfigText([{ context: this.name, connection, token }]);
+    const { ARN = '' } = await this.#secrets.send(
+      new CreateSecretCommand({ Name: secretName, SecretString }),
     );
-    return new ManagedCluster(name, { cluster, wiretap, secretArn: ARN }, secrets);
+    this.#secretArns.push(ARN);
+    return ARN;
   }
 
   async close(): Promise<void> {
-    await this.#secrets.send(
-      new DeleteSecretCommand({ SecretId: this.secretArn, ForceDeleteWithoutRecovery: true }),
-    );
+    for (const SecretId of this.#secretArns)
+      await this.#secrets.send(new DeleteSecretCommand({ SecretId, ForceDeleteWithoutRecovery: true }));
     await this.wiretap.close();
     await this.cluster.close();
   }

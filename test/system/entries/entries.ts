@@ -49,6 +49,7 @@ export async function startInstallation(context: TestContext): Promise<Installat
       COMPARISON_OPERATORS: 'false',
       METRIC_NAMESPACE: 'Taintward',
       METRICS_BY_CLUSTER: 'false',
+      CLUSTER_GRANTS: '{"both":[],"relay":[],"evict":[]}',
       PROBE_HOST: '127.0.0.1',
       PROBE_PORT: '0',
     },

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
+import type { AccessAnswer } from '#shared/access/access-check.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
-import { EVICT_PERMISSIONS, RELAY_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
+import { EVICT_PERMISSIONS, permissionText, RELAY_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { Operator } from '#shared/state/operator.ts';
 import type { Access, ClusterRegistry, Part, RegisteredCluster } from '#shared/state/registry.ts';
@@ -50,10 +51,16 @@ async function commandLineOf(
     remove: async (name) => (content.delete(name) ? 'removed' : 'unknown'),
   };
   const clock = new DrivenClock(NOW);
+  /** The clusters that evict was asked about. By default, it has all permissions. */
+  const asked: string[] = [];
+  const checkAccess: Fleet['checkAccess'] = async (question) => {
+    asked.push(question.name);
+    return parts.checkAccess?.(question) ?? { reached: true, missing: [] };
+  };
   const { fleet, rulesStore, store } = embeddedFleet(
     t,
     { clusters: [], clock },
-    { kind: 'deployed', registry, ...parts },
+    { kind: 'deployed', registry, ...parts, checkAccess },
   );
   const output = plainOutput();
   const connected: Part[] = [];
@@ -88,30 +95,30 @@ async function commandLineOf(
       who,
       what,
     ]);
-  return { run, state, content, strays, requests, host, rulesStore, store, connected, audited };
+  return { run, state, content, strays, requests, host, rulesStore, store, connected, audited, asked };
 }
 
 const ADD = ['clusters', 'add', 'prod', '--eks', 'prod', '--region', 'eu-west-1'];
 
-test('registers a reachable cluster that grants the permissions', async (t) => {
-  const { run, state, content, requests } = await commandLine(t, allowAll);
+test('registers a cluster that evict reaches and that grants the permissions', async (t) => {
+  const { run, state, content, asked } = await commandLine(t, allowAll);
   await run(...ADD);
   assert.deepEqual([...content.values()], [registered('prod')]);
   assert.match(
     state.printed,
-    /^Registered cluster prod\. .*\nConnection and permissions are verified\. .*\nThe cluster is in observe mode: .*\n$/,
+    /^Registered cluster prod\. .*\nConnection and permissions of evict are verified\. .*\nThe cluster is in observe mode: .*\n$/,
   );
-  assert.ok(requests.length > 0);
+  assert.deepEqual(asked, ['prod']);
 });
 
 test('checks and prints the cluster of a dry run, and registers nothing', async (t) => {
-  const { run, state, content, requests, audited } = await commandLine(t, allowAll);
+  const { run, state, content, asked, audited } = await commandLine(t, allowAll);
   await run(...ADD, '--dry-run');
   assert.match(
     state.printed,
-    /^Dry run: nothing was changed\. Without --dry-run:\nCluster prod is registered: EKS cluster prod in eu-west-1\. .*\nConnection and permissions are verified\. .*\nThe cluster is in observe mode: .*\n$/,
+    /^Dry run: nothing was changed\. Without --dry-run:\nCluster prod is registered: EKS cluster prod in eu-west-1\. .*\nConnection and permissions of evict are verified\. .*\nThe cluster is in observe mode: .*\n$/,
   );
-  assert.ok(requests.length > 0);
+  assert.deepEqual(asked, ['prod']);
   assert.deepEqual([content.size, await audited()], [0, []]);
 });
 
@@ -173,35 +180,115 @@ test("reports the policy that was applied earlier under the cluster's name", asy
   assert.match(state.printed, /\nThe policy applied earlier under this name is in force: enforce\.\n$/);
 });
 
-test('rejects a cluster that lacks permissions and names the missing permissions', async (t) => {
-  const { run, content, host } = await commandLine(t, (response, request) => {
-    const { verb } = JSON.parse(request.body).spec.resourceAttributes;
-    json({ status: { allowed: verb !== 'delete' && verb !== 'patch' } }, 201)(response, request);
-  });
+const answering = (answer: AccessAnswer): Partial<Fleet> => ({ checkAccess: async () => answer });
+
+test("rejects a cluster where evict lacks a permission, whatever the caller's are, and names it", async (t) => {
+  for (const right of EVICT_PERMISSIONS.map(permissionText)) {
+    const { run, content, asked } = await commandLineOf(
+      t,
+      answering({ reached: true, missing: [right] }),
+      allowAll,
+    );
+    await assert.rejects(run(...ADD), {
+      name: 'CliError',
+      message: `evict lacks permissions that the service needs: ${right}. Grant them in all namespaces, with the roles in cdk/rbac. To skip the check, specify --no-check.`,
+    });
+    assert.deepEqual([content.size, asked], [0, ['prod']]);
+  }
+});
+
+test('rejects a cluster that evict cannot access although the caller can, with the reason once', async (t) => {
+  const reason = 'Cannot review access at prod (401): the credentials were rejected.';
+  const { run, content, asked } = await commandLineOf(t, answering({ reached: false, reason }), allowAll);
+  for (const more of [[], ['--dry-run']])
+    await assert.rejects(run(...ADD, ...more), {
+      name: 'CliError',
+      message: `evict cannot work in the cluster: ${reason} Fix the cause (docs/how-to/grant-cluster-access.md). To skip the check, specify --no-check.`,
+    });
+  assert.deepEqual([content.size, asked.length], [0, 2]);
+});
+
+test('rejects a cluster if evict cannot be asked', async (t) => {
+  const checkAccess = () => Promise.reject(new FleetError('Check your permission lambda:InvokeFunction.'));
+  const { run, content, state } = await commandLineOf(t, { checkAccess }, allowAll);
   await assert.rejects(run(...ADD), {
-    name: 'ApiError',
-    message: `The credentials for ${host} lack permissions: grant them in all namespaces delete pods, patch pods/status.`,
+    name: 'CliError',
+    message: /^The permissions of evict are not verified: .* lambda:InvokeFunction\. .* --no-check\.$/,
   });
+  assert.doesNotMatch(state.printed, /are verified/);
   assert.equal(content.size, 0);
 });
 
-test('checks the permissions of each part with the identity of that part', async (t) => {
-  const { run, content, requests, connected } = await commandLine(t, allowAll);
-  const role = (part: string) => `arn:aws:iam::210987654321:role/taintward-${part}`;
-  await run(...ADD, '--relay-role-arn', role('relay'), '--evict-role-arn', role('evict'));
+const ROLE = (part: string) => `arn:aws:iam::210987654321:role/taintward-${part}`;
+const WITH_ROLES = [...ADD, '--relay-role-arn', ROLE('relay'), '--evict-role-arn', ROLE('evict')];
+
+test('requires the permissions of the relay from evict only if both are the same user', async (t) => {
+  const missing = RELAY_PERMISSIONS.map(permissionText).filter((right) => right !== 'list pods');
+  const parts = answering({ reached: true, missing });
+  const apart = await commandLineOf(t, parts, allowAll);
+  await apart.run(...ADD);
+  await apart.run(...WITH_ROLES.with(2, 'apart'));
+  assert.equal(apart.content.size, 2);
+  const shared = await commandLineOf(t, parts, allowAll);
+  await assert.rejects(shared.run(...ADD, '--role-arn', ROLE('access')), {
+    message: /^evict lacks permissions .*: list nodes, watch nodes, watch pods\. /,
+  });
+});
+
+test("requires the permissions that the cluster's policy needs", async (t) => {
+  const parts = answering({ reached: true, missing: ['create pods/eviction', 'get replicasets'] });
+  const { run, content, rulesStore } = await commandLineOf(t, parts, allowAll);
+  const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), who: 'anna' });
+  await operator.applyPolicy(clusterName('prod'), 'mode: observe\nmethod: evict');
+  await assert.rejects(run(...ADD), { message: /^evict lacks .* needs: create pods\/eviction\. / });
+  await run(...ADD.with(2, 'other'));
+  assert.equal(content.size, 1);
+});
+
+test('checks the relay with its own role or secret, from this machine', async (t) => {
+  const { run, content, connected, asked, requests } = await commandLine(t, allowAll);
+  await run(...WITH_ROLES);
   assert.deepEqual(content.get(clusterName('prod'))?.access, {
     ...EKS,
-    role: { relay: { arn: role('relay') }, evict: { arn: role('evict') } },
+    role: { relay: { arn: ROLE('relay') }, evict: { arn: ROLE('evict') } },
   });
-  assert.deepEqual(connected, ['relay', 'evict']);
-  assert.equal(requests.length, RELAY_PERMISSIONS.length + EVICT_PERMISSIONS.length + 1);
+  assert.deepEqual([connected, asked], [['relay'], ['prod']]);
+  assert.equal(requests.length, RELAY_PERMISSIONS.length);
+});
+
+test('rejects a cluster that rejects the role of the relay, and says whose it is', async (t) => {
+  const lacking: Answer = (response, request) => {
+    const { verb } = JSON.parse(request.body).spec.resourceAttributes;
+    json({ status: { allowed: verb !== 'watch' } }, 201)(response, request);
+  };
+  for (const [answer, message] of [
+    [
+      lacking,
+      /^The cluster rejects the identity of the relay: .* lack .* watch nodes, watch pods\. .*--no-check/,
+    ],
+    [status(401, 'Unauthorized', 'no'), /^The cluster rejects the identity of the relay: .* rejected/],
+  ] as const) {
+    const { run, content } = await commandLine(t, answer);
+    await assert.rejects(run(...WITH_ROLES), { name: 'CliError', message });
+    assert.equal(content.size, 0);
+  }
+});
+
+const resets: Answer = (response) => response.destroy();
+
+test('does not verify the relay from a machine that cannot reach the cluster, and registers it', async (t) => {
+  const { run, content, state } = await commandLine(t, resets);
+  await run(...WITH_ROLES);
+  assert.equal(content.size, 1);
+  assert.match(
+    state.printed,
+    /\nConnection and permissions of evict are verified\. To check the connection of its relay, run taintward status\.\n/,
+  );
 });
 
 test('registers a cluster without permission to read node Leases and prints a hint', async (t) => {
-  const { run, content, state } = await commandLine(t, (response, request) => {
-    const { resource } = JSON.parse(request.body).spec.resourceAttributes;
-    json({ status: { allowed: resource !== 'leases' } }, 201)(response, request);
-  });
+  const missing = ['get leases in kube-node-lease'];
+  const { run, content, state } = await commandLineOf(t, answering({ reached: true, missing }), allowAll);
   await run(...ADD);
   assert.equal(content.size, 1);
   assert.match(
@@ -210,69 +297,21 @@ test('registers a cluster without permission to read node Leases and prints a hi
   );
 });
 
-test('rejects an unreachable cluster and reports the error', async (t) => {
-  const { run, content } = await commandLine(t, (response) => response.destroy());
-  await assert.rejects(run(...ADD), { name: 'ApiError', message: /connection was reset/ });
-  assert.equal(content.size, 0);
-});
-
-const resets: Answer = (response) => response.destroy();
-
-test("asks evict to check a cluster that the machine can't reach, and reports evict's result", async (t) => {
-  const asked: unknown[] = [];
-  const checkAccess: NonNullable<Fleet['checkAccess']> = async (cluster) => {
-    asked.push(cluster);
-    return { works: true, version: 'v1.34.2' };
-  };
-  const { run, state, content } = await commandLineOf(t, { checkAccess }, resets);
-  await run(...ADD);
-  assert.deepEqual(asked, [registered('prod')]);
-  assert.deepEqual([...content.keys()], ['prod']);
-  assert.match(
-    state.printed,
-    /\nThis machine cannot verify the cluster \(.*connection was reset.*\), but evict reaches it \(Kubernetes v1\.34\.2\) and has the required permissions/,
-  );
-});
-
-test("asks evict to check a cluster that rejects the caller's credentials", async (t) => {
-  const checkAccess = async () => ({ works: true, version: 'v1.34.2' }) as const;
-  const { run, content } = await commandLineOf(t, { checkAccess }, status(401, 'Unauthorized', 'no'));
-  await run(...ADD);
-  assert.equal(content.size, 1);
-});
-
-test('rejects a cluster that neither the machine nor evict can reach, and reports both errors', async (t) => {
-  const checkAccess = async () => ({ works: false, reason: 'Nobody lets it in.' }) as const;
-  const { run, content } = await commandLineOf(t, { checkAccess }, resets);
-  await assert.rejects(run(...ADD), {
-    name: 'CliError',
-    message:
-      /connection was reset.* The evict function reported: Nobody lets it in\. Fix the cause, or skip the check with --no-check/,
-  });
-  assert.equal(content.size, 0);
-});
-
-test("reports why evict couldn't check the cluster, in addition to the machine's own error", async (t) => {
-  const checkAccess = () => Promise.reject(new FleetError('tw-evict cannot be asked.'));
-  const { run, content } = await commandLineOf(t, { checkAccess }, resets);
-  await assert.rejects(run(...ADD), {
-    name: 'CliError',
-    message: /connection was reset.* tw-evict cannot be asked\. Fix the cause/,
-  });
-  assert.equal(content.size, 0);
-});
-
-test('does not ask evict to check a context of a kubeconfig file', async (t) => {
-  const checkAccess = () => assert.fail('evict was asked');
-  const { run } = await commandLineOf(t, { checkAccess }, resets);
-  await assert.rejects(run('clusters', 'add', 'kind', '--context', 'kind'), { name: 'ApiError' });
+test('checks a context of a kubeconfig file with its credentials, and does not ask evict', async (t) => {
+  const add = ['clusters', 'add', 'kind', '--context', 'kind'];
+  const broken = await commandLine(t, resets);
+  await assert.rejects(broken.run(...add), { name: 'CliError', message: /connection was reset/ });
+  const { run, state, asked } = await commandLine(t, allowAll);
+  await run(...add);
+  assert.match(state.printed, /\nThe credentials have all permissions that the service needs\. To check /);
+  assert.doesNotMatch(state.printed, /evict are verified/);
+  assert.deepEqual([...broken.asked, ...asked], []);
 });
 
 test('skips all checks with --no-check and prints that', async (t) => {
-  const checkAccess = () => assert.fail('evict was asked');
-  const { run, state, content, requests } = await commandLineOf(t, { checkAccess }, resets);
+  const { run, state, content, requests, asked } = await commandLine(t, resets);
   await run(...ADD, '--no-check');
-  assert.deepEqual([content.size, requests.length], [1, 0]);
+  assert.deepEqual([content.size, requests.length, asked.length], [1, 0, 0]);
   assert.match(state.printed, /\nConnection and permissions were not checked\. /);
 });
 

@@ -13,6 +13,7 @@ import {
   readEnvironment,
 } from '#shared/aws/environment.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
+import { Granted } from '../permissions/granted.ts';
 import { type Properties, readable, resourcesOf, resourceWith, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 
@@ -51,10 +52,12 @@ describe('each function', () => {
       const { properties } = functionNamed(name, whole);
       const { Variables: given } = properties['Environment'] as { Variables: Properties };
       assert.deepEqual(Object.keys(given).sort(), Object.keys(ENVIRONMENTS[name].shape).sort());
-      // CloudFormation fills in a URL, or an ARN where the variable requires one.
+      // CloudFormation fills in a URL, or another text where the variable requires one.
+      const { CLUSTER_GRANTS } = new Granted(whole).environmentOf(`taintward-${name}`);
+      const others = { CLUSTER_GRANTS, EVICTIONS_DUE_ARN: QUEUE_ARN, SCHEDULE_ROLE_ARN: QUEUE_ARN };
       const filled = Object.entries(given).map(([key, value]) => [
         key,
-        typeof value === 'string' ? value : key.endsWith('_ARN') ? QUEUE_ARN : 'https://example.com/1/q',
+        typeof value === 'string' ? value : (Object(others)[key] ?? 'https://example.com/1/q'),
       ]);
       readEnvironment(ENVIRONMENTS[name], Object.fromEntries(filled));
     }

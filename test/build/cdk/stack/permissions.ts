@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
+import { clusterGrantsSchema } from '#shared/access/cluster-grants.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbPermits, DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { Granted } from '../permissions/granted.ts';
 import { readable, resourcesOf, resourceWith, type Statement, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 
@@ -117,14 +119,14 @@ describe('permissions of users', () => {
     );
   });
 
-  test('let only administrators ask evict whether it reaches a cluster', () => {
+  test('let administrators and operators ask evict for its access to a cluster', () => {
     const asks = (size: string) =>
       lines(size)
         .filter(({ Action }) => Action.includes('lambda:InvokeFunction'))
         .map(({ Resource }) => Resource);
     const { id } = resourceWith(fargate, 'AWS::Lambda::Function', 'FunctionName', 'taintward-evict');
     assert.deepEqual(asks('admin'), [[`<${id}.Arn>`]]);
-    assert.deepEqual([asks('operator'), asks('viewer')], [[], []]);
+    assert.deepEqual([asks('operator'), asks('viewer')], [asks('admin'), []]);
   });
 
   test('let administrators write policies and register clusters, and write no lease or node', () => {
@@ -134,5 +136,70 @@ describe('permissions of users', () => {
     assert.ok(!attributes.includes('epoch'));
     const [put] = conditionsOf('admin', 'dynamodb:PutItem');
     assert.deepEqual(put?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'], ['CLUSTER#*']);
+  });
+});
+
+describe('the secrets and roles that evict knows as granted', () => {
+  const OWN = {
+    edge: {
+      clusters: ['edge-*'],
+      kubeconfigSecrets: ['edge/*'],
+      clusterRoles: ['arn:aws:iam::111122223333:role/edge'],
+    },
+    rest: { clusters: ['prod'] },
+  };
+  const ROLES = (part: string, count: number) =>
+    Array.from(
+      { length: count },
+      (_, n) => `arn:aws:iam::${String(n).padStart(12, '0')}:role/taintward-${part}`,
+    );
+  /** The ARNs that these statements let a part use. */
+  const used = (statements: readonly Statement[]) =>
+    statements
+      .filter(({ Action }) =>
+        Action.some((action) => ['sts:AssumeRole', 'secretsmanager:GetSecretValue'].includes(action)),
+      )
+      .flatMap(({ Resource }) => Resource);
+
+  test('are the patterns in the IAM policies of evict and of all relays', () => {
+    const fargateRelay = (granted: Granted) => granted.ofTasks();
+    for (const [context, relayOf] of [
+      [{}, fargateRelay],
+      [
+        {
+          'taintward:evictKubeconfigSecrets': 'mycorp/evict,mycorp/all-*',
+          'taintward:kubeconfigSecrets': 'both/*',
+          'taintward:relayClusterRoles': ROLES('relay', 3).join(','),
+        },
+        fargateRelay,
+      ],
+      [{ 'taintward:relay': 'external' }, (granted: Granted) => granted.ofPolicy('taintward-relay')],
+      [
+        { 'taintward:relay': 'external', 'taintward:relays': OWN },
+        (granted: Granted) => Object.keys(OWN).flatMap((name) => granted.ofPolicy(`taintward-relay-${name}`)),
+      ],
+    ] as const) {
+      const granted = new Granted(synthesized(context));
+      const { CLUSTER_GRANTS = '' } = granted.environmentOf('taintward-evict');
+      const { both, relay, evict } = clusterGrantsSchema.parse(JSON.parse(CLUSTER_GRANTS));
+      const sorted = (arns: readonly string[]) => [...new Set(arns)].toSorted();
+      assert.deepEqual(sorted([...both, ...evict]), sorted(used(granted.ofFunction('taintward-evict'))));
+      assert.deepEqual(sorted([...both, ...relay]), sorted(used(relayOf(granted))));
+      assert.ok([...both, ...relay, ...evict].length > 0);
+      const all = JSON.stringify(granted.environmentOf('taintward-evict'));
+      assert.ok(all.length - CLUSTER_GRANTS.length < 1_300, `${all.length - CLUSTER_GRANTS.length}`);
+    }
+  });
+
+  test('are rejected if they are too long for the environment of a function', () => {
+    const roles = (count: number) => ({
+      'taintward:relayClusterRoles': ROLES('relay', count).join(','),
+      'taintward:evictClusterRoles': ROLES('evict', count).join(','),
+    });
+    synthesized(roles(20));
+    assert.throws(() => synthesized(roles(30)), {
+      name: 'ConfigError',
+      message: /^The secrets and roles of clusters .* Combine them to names that end with \*\.$/,
+    });
   });
 });

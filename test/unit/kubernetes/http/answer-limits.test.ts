@@ -30,7 +30,6 @@ const CALLS: Readonly<
 > = {
   short: {
     'an access review': (api) => api.allowed({ verb: 'delete', resource: 'pods' } as never),
-    'the version': (api) => api.serverVersion(),
     'an eviction': (api) => api.evictPod(POD, { uid: UID }),
     'an Event': (api) => api.createEvent(EVENT, 0),
   },

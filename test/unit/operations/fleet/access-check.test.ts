@@ -22,8 +22,8 @@ function lambda(answer: () => { readonly said: string; readonly FunctionError?: 
 
 test('invokes evict by name with the new registration and passes on its answer', async () => {
   for (const answer of [
-    { works: true, version: 'v1.34.2' },
-    { works: false, reason: 'It is not reached.' },
+    { reached: true, missing: ['delete pods'] },
+    { reached: false, reason: 'It is not reached.' },
   ] as const) {
     const { client, asked } = lambda(() => ({ said: JSON.stringify(answer) }));
     assert.deepEqual(

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import type { AccessAnswer } from '#shared/access/access-check.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
@@ -13,7 +14,7 @@ import { examine } from '#shared/operations/look/doctor.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
 import { POD_TAKEOVER, podTakeover } from '#shared/operations/takeover/at-pods.ts';
 import { type Manifest, pathOf } from '#shared/operations/takeover/manifest.ts';
-import type { ClusterRegistry } from '#shared/state/registry.ts';
+import type { ClusterRegistry, RegisteredCluster } from '#shared/state/registry.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { VERSION } from '#shared/version.ts';
@@ -352,7 +353,10 @@ test('reports a dead process as bad and omits its reports', async (t) => {
 test('reports an invalid registration', async (t) => {
   const { fleet, findings } = examined(t, controllerManager('off'));
   const stray = 'The item NODE of x is not a valid cluster registration.';
-  const registry = { list: async () => ({ clusters: [], strays: [stray] }) } as unknown as ClusterRegistry;
+  const registry = {
+    get: async () => undefined,
+    list: async () => ({ clusters: [], strays: [stray] }),
+  } as unknown as ClusterRegistry;
   assert.deepEqual(about('registry', await findings({ ...fleet, registry })), [['bad', stray]]);
   assert.deepEqual(about('registry', await findings()), []);
 });
@@ -371,6 +375,88 @@ test('checks the permission for the Eviction API only if the policy uses it', as
   assert.deepEqual(await verdicts(), ['ok']);
   await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\nmethod: evict\n');
   assert.deepEqual(await verdicts(), ['bad']);
+});
+
+describe('permissions of a deployed evict', () => {
+  const EKS = { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' } as const;
+  /** A deployed fleet whose evict answers this, and whose caller lacks all permissions. */
+  const deployed = (
+    t: TestContext,
+    answer: () => AccessAnswer,
+    access: RegisteredCluster['access'] = EKS,
+  ) => {
+    const { fleet, clock, findings } = examined(t, controllerManager('off'));
+    const questions: unknown[] = [];
+    const registry = {
+      get: async () => ({ name: prod, access }),
+      list: async () => ({ clusters: [], strays: [] }),
+    } as unknown as ClusterRegistry;
+    const cluster: Fleet['cluster'] = async () => {
+      const live = shownCluster(controllerManager('off'), clock.now());
+      return { ...live, api: Object.assign(live.api, { allowed: async () => false }) };
+    };
+    const checkAccess: Fleet['checkAccess'] = async (question) => {
+      questions.push(question);
+      return answer();
+    };
+    const found = (more: Partial<Fleet> = {}) =>
+      findings({ ...fleet, kind: 'deployed', registry, cluster, checkAccess, ...more });
+    return { fleet, found, questions };
+  };
+
+  test('are reported as its own, whatever the caller may do', async (t) => {
+    const { found, questions } = deployed(t, () => ({ reached: true, missing: [] }));
+    assert.deepEqual(about('permissions', await found()), [
+      ['ok', 'evict has all permissions that the service needs.'],
+    ]);
+    assert.deepEqual(questions, [{ name: prod, access: EKS }]);
+  });
+
+  test('are named one by one, with those that the policy needs', async (t) => {
+    const missing = [
+      'delete pods',
+      'create pods/eviction',
+      'get leases in kube-node-lease',
+      'get replicasets',
+    ];
+    const { fleet, found } = deployed(t, () => ({ reached: true, missing }));
+    await enforced(fleet, 'method: evict');
+    assert.deepEqual(about('permissions', await found()), [
+      ['bad', 'evict lacks permissions that the service needs: delete pods, create pods/eviction.'],
+      ['warn', 'evict cannot read node Leases, which show whether an unreachable node is alive.'],
+    ]);
+  });
+
+  test('are bad where evict cannot work, although the caller reaches the cluster', async (t) => {
+    const { found } = deployed(t, () => ({ reached: false, reason: 'The credentials were rejected.' }));
+    const all = await found();
+    assert.deepEqual(about('permissions', all), [
+      ['bad', 'evict cannot work in the cluster: The credentials were rejected.'],
+    ]);
+    assert.equal(about('connection', all)[0]?.[0], 'ok');
+  });
+
+  test('are reported for a cluster that the caller cannot reach', async (t) => {
+    const { found } = deployed(t, () => ({ reached: true, missing: [] }));
+    const all = await found({ cluster: () => Promise.reject(new FleetError('It is private.')) });
+    assert.deepEqual(about('connection', all), [['bad', 'It is private.']]);
+    assert.equal(about('permissions', all)[0]?.[0], 'ok');
+  });
+
+  test('are not verified if the caller may not invoke it', async (t) => {
+    const { found } = deployed(t, () => {
+      throw new FleetError('Check your permission lambda:InvokeFunction.');
+    });
+    assert.deepEqual(about('permissions', await found()), [
+      ['warn', 'The permissions of evict are not verified: Check your permission lambda:InvokeFunction.'],
+    ]);
+  });
+
+  test('are not asked for in a cluster with an agent', async (t) => {
+    const access = { kind: 'agent', agent: 'edge-1' } as const;
+    const { found, questions } = deployed(t, () => assert.fail('evict was asked'), access);
+    assert.deepEqual([about('permissions', await found()), questions], [[], []]);
+  });
 });
 
 describe("permissions of an in-cluster service's account", () => {
@@ -444,7 +530,7 @@ describe("permissions of an in-cluster service's account", () => {
       [
         [
           'warn',
-          `The permissions of ${NEEDED} were not checked, because your credentials can't create subjectaccessreviews.`,
+          `The permissions of ${NEEDED} are not verified: your credentials can't create subjectaccessreviews.`,
           'Run this command as a cluster administrator, or run kubectl auth can-i --list --as system:serviceaccount:evictions:taintward. If the service lacks permissions, taintward status says so.',
         ],
       ],

@@ -1,0 +1,130 @@
+import { asksLease } from '#shared/eviction/gate.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Policy } from '#shared/eviction/policy.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
+import {
+  EVICT_PERMISSIONS,
+  missingPermissions,
+  NEEDED_PERMISSIONS,
+  nodeLeaseHint,
+  type PermissionReview,
+  permissionsNeededBy,
+  permissionText,
+} from '#shared/kubernetes/permissions.ts';
+import { identityOf, type RegisteredCluster } from '#shared/state/registry.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
+import { type Fleet, FleetError, type ServiceAccount } from '../fleet/fleet.ts';
+import type { LiveCluster } from '../fleet/live-cluster.ts';
+import { accountPermissions, isNotReviewed, userOf } from './account-permissions.ts';
+import { bad, ok, type Told, warn } from './finding.ts';
+
+/** Clusters that are checked at a time. The stack keeps as many invocations of `evict` free for checks. */
+export const PARALLEL_CHECKS = 5;
+
+/** The result, which is a warning if the permissions are not verified, and hints about optional ones. */
+export type PermissionFindings = readonly [result: Told, ...hints: Told[]];
+
+type Evictors = Pick<Fleet, 'checkAccess' | 'cluster' | 'registry' | 'serviceAccount'>;
+
+/**
+ * Checks the permissions of the process that evicts in a cluster under this policy: of `evict`, or of the
+ * service. `registered`: the cluster, if it is not in the registry yet. Never rejects: an error is the result.
+ */
+export async function evictorPermissions(
+  { checkAccess, registry, serviceAccount, ...fleet }: Evictors,
+  name: ClusterName,
+  policy: Policy,
+  registered?: RegisteredCluster,
+): Promise<PermissionFindings> {
+  try {
+    if (checkAccess) {
+      const found = registered ?? (await registry?.get(name));
+      if (found) return await evictPermissions(checkAccess, found, policy);
+      throw new FleetError(`Cluster "${name}" not found.`);
+    }
+    const live = await fleet.cluster(name);
+    return await servicePermissions(live, policy, serviceAccount).finally(() => live.close());
+  } catch (error) {
+    return notVerified(checkAccess ? 'evict' : 'the service', errorMessage(error));
+  }
+}
+
+const notVerified = (whose: string, why: string, fix = 'Fix the cause.'): PermissionFindings => [
+  warn('permissions', `The permissions of ${whose} are not verified: ${why}`, fix),
+];
+
+async function evictPermissions(
+  checkAccess: NonNullable<Fleet['checkAccess']>,
+  { name, access }: RegisteredCluster,
+  policy: Policy,
+): Promise<PermissionFindings> {
+  if (access.kind === 'agent') {
+    const why = 'only the agent has access to the cluster.';
+    return notVerified(`agent ${access.agent}`, why, 'Run taintward doctor --context NAME.');
+  }
+  const answer = await checkAccess({ name, access });
+  if (!answer.reached) {
+    const says = `evict cannot work in the cluster: ${answer.reason}`;
+    return [bad('permissions', says, 'Fix the cause (docs/how-to/grant-cluster-access.md).')];
+  }
+  const allowed = async (right: Permission) => !answer.missing.includes(permissionText(right));
+  const relay = identityOf(access, 'relay');
+  const isShared = relay !== undefined && relay === identityOf(access, 'evict');
+  const needs = isShared ? NEEDED_PERMISSIONS : EVICT_PERMISSIONS;
+  return findingsOf({ review: { host: name, allowed }, whose: 'evict' }, needs, policy);
+}
+
+/** Checks the permissions of a service by its account in the cluster, or by the credentials of this process. */
+export async function servicePermissions(
+  live: LiveCluster,
+  policy: Policy,
+  account: ServiceAccount | undefined,
+): Promise<PermissionFindings> {
+  const reviewed = reviewedBy(live, account);
+  const fix = account && INSTALL;
+  try {
+    return await findingsOf(reviewed, NEEDED_PERMISSIONS, policy, fix);
+  } catch (error) {
+    if (!account || !isNotReviewed(error)) throw error;
+    return notVerified(
+      reviewed.whose,
+      "your credentials can't create subjectaccessreviews.",
+      `Run this command as a cluster administrator, or run kubectl auth can-i --list --as ${userOf(account)}. If the service lacks permissions, taintward status says so.`,
+    );
+  }
+}
+
+const INSTALL =
+  'Install the chart, or the files in deploy/in-cluster, of this release again, with the rbac values that the policy needs.';
+
+/** Returns the review of the service's own account, or of the credentials for the cluster. */
+export const reviewedBy = (
+  { api, objects }: Pick<LiveCluster, 'api' | 'objects'>,
+  account: ServiceAccount | undefined,
+): { readonly review: PermissionReview; readonly whose: string } =>
+  account
+    ? {
+        review: accountPermissions(objects, api.host, account),
+        whose: `ServiceAccount ${account.namespace}/${account.name}`,
+      }
+    : { review: api, whose: 'The credentials' };
+
+async function findingsOf(
+  { review, whose }: ReturnType<typeof reviewedBy>,
+  needs: readonly Permission[],
+  policy: Policy,
+  fix = 'Grant them in all namespaces, with the roles in cdk/rbac.',
+): Promise<PermissionFindings> {
+  const ofPolicy = permissionsNeededBy(policy).flatMap(({ permissions }) => permissions);
+  const missing = await missingPermissions(review, [...needs, ...ofPolicy]);
+  const hint = asksLease({ policy }) ? await nodeLeaseHint(review) : undefined;
+  const [has, lacks] = whose === 'The credentials' ? ['have', 'lack'] : ['has', 'lacks'];
+  const what = 'permissions that the service needs';
+  const result =
+    missing.length === 0
+      ? ok('permissions', `${whose} ${has} all ${what}.`)
+      : bad('permissions', `${whose} ${lacks} ${what}: ${missing.join(', ')}.`, fix);
+  if (hint === undefined) return [result];
+  const says = `${whose} cannot read node Leases, which show whether an unreachable node is alive.`;
+  return [result, warn('permissions', says, hint)];
+}

@@ -5,6 +5,7 @@ import { type NeededBy, permissionsNeededBy, permissionText } from '#shared/kube
 import type { Act } from '#shared/operations/acts/act.ts';
 import { actState, performAct, previewAct } from '#shared/operations/acts/perform.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
+import { evictorDoubts } from '#shared/operations/look/evictor-permissions.ts';
 import { changedSettings } from '#shared/state/policy-change.ts';
 import {
   formerNames,
@@ -59,7 +60,11 @@ function addApply(policy: Command, deps: CliDeps): void {
     .argument('[clusters...]', 'cluster names')
     .requiredOption(...FILE)
     .option('--all', 'all clusters', false)
-    .option('--yes', 'skip the confirmation when pods may be evicted, or evicted sooner', false)
+    .option(
+      '--yes',
+      'skip the confirmation when pods may be evicted, or evicted sooner, or permissions are not verified',
+      false,
+    )
     .option('--reason <text>', 'reason, recorded in the audit log');
   withExamples(
     addDryRun(command),
@@ -72,9 +77,12 @@ function addApply(policy: Command, deps: CliDeps): void {
       const policy = parsePolicyDocument(text);
       const why = options.reason === undefined ? {} : { reason: options.reason };
       const needs = permissionsNeededBy(policy).map(needText);
-      const acts = (await clustersNamed(names, options.all, fleet)).map(
-        (cluster) => ({ act: { kind: 'apply-policy', cluster, text, ...why } }) as const,
-      );
+      const clusters = await clustersNamed(names, options.all, fleet);
+      const doubts = await evictorDoubts(policy, clusters, fleet, deps.clock.now());
+      const acts = clusters.map((cluster) => ({
+        act: { kind: 'apply-policy', cluster, text, ...why } as const,
+        after: doubts.get(cluster) ?? [],
+      }));
       if (options.dryRun) {
         const previews = await previewsOf(acts, fleet, deps);
         const all = previews.map(({ effects, ...preview }) => ({
@@ -84,6 +92,9 @@ function addApply(policy: Command, deps: CliDeps): void {
         printPreviews(all, options, deps);
         return;
       }
+      deps.print(linesText([...doubts.values()].flat()));
+      if (doubts.size > 0 && !options.yes)
+        throw new CliError('Pods may not be evicted. Nothing was changed. To proceed, rerun with --yes.');
       if (!(await mayApply(policy, acts, fleet, options, deps))) {
         throw new CliError('Canceled. Nothing was changed.');
       }
@@ -107,7 +118,6 @@ function textOfFile(file: string, deps: CliDeps, parse?: (text: string) => unkno
   return text;
 }
 
-/** Only the service can check its own permissions. */
 const needText = ({ setting, permissions, grant }: NeededBy): string =>
   `${setting} requires the permission to ${permissions.map(permissionText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.`;
 

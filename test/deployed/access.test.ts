@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Account, MIN_PERMISSIONS } from '#test/cluster/rig/account.ts';
-import { deployed } from './rig/deployed-stage.ts';
+import { deployed, ENFORCE } from './rig/deployed-stage.ts';
 
 /** Nothing listens there, so this machine cannot read secrets and reaches no cluster. */
 const NO_SECRETS = { AWS_ENDPOINT_URL_SECRETS_MANAGER: 'http://localhost:1' };
@@ -46,5 +46,9 @@ test('names what evict lacks where the relay has everything, before and after th
   await assert.rejects(deployed().cli(...add), /evict lacks permissions .*: patch pods\/status\. /s);
   await deployed().cli(...add, '--no-check');
   t.after(() => deployed().cli('clusters', 'remove', 'poor', '--yes'));
+  const apply = ['policy', 'apply', '--file', ENFORCE, 'poor'];
+  await assert.rejects(deployed().cli(...apply), /Nothing was changed\. To proceed, rerun with --yes\./);
   await assert.rejects(deployed().cli('doctor', 'poor'), /evict lacks permissions .*: patch pods\/status\./s);
+  const { stdout } = await deployed().cli(...apply, '--yes');
+  assert.match(stdout, /^Cluster poor: evict lacks permissions .*: patch pods\/status\. /);
 });

@@ -1,6 +1,7 @@
-import { asksLease } from '#shared/eviction/gate.ts';
+import pMap from 'p-map';
+import { asksLease, modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { Policy } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
 import {
   EVICT_PERMISSIONS,
@@ -13,6 +14,7 @@ import {
 } from '#shared/kubernetes/permissions.ts';
 import { identityOf, type RegisteredCluster } from '#shared/state/registry.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Fleet, FleetError, type ServiceAccount } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { accountPermissions, isNotReviewed, userOf } from './account-permissions.ts';
@@ -127,4 +129,25 @@ async function findingsOf(
   if (hint === undefined) return [result];
   const says = `${whose} cannot read node Leases, which show whether an unreachable node is alive.`;
   return [result, warn('permissions', says, hint)];
+}
+
+/**
+ * Returns why pods may not be evicted in those clusters that a policy switches to enforce mode, as sentences: the
+ * evicting process lacks permissions that the policy needs, or they are not verified.
+ */
+export async function evictorDoubts(
+  policy: Policy,
+  clusters: readonly ClusterName[],
+  fleet: Fleet,
+  now: EpochMs,
+): Promise<ReadonlyMap<ClusterName, readonly string[]>> {
+  const doubts = new Map<ClusterName, readonly string[]>();
+  const verify = async (cluster: ClusterName) => {
+    const { orders } = await fleet.rulesStore.read(cluster);
+    if (modeOf(orders.policy?.read ?? DEFAULT_POLICY, now) === 'enforce') return;
+    const [{ verdict, message, remediation }] = await evictorPermissions(fleet, cluster, policy);
+    if (verdict !== 'ok') doubts.set(cluster, [`Cluster ${cluster}: ${message} ${remediation}`]);
+  };
+  if (modeOf(policy, now) === 'enforce') await pMap(clusters, verify, { concurrency: PARALLEL_CHECKS });
+  return doubts;
 }

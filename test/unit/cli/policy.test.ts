@@ -2,22 +2,30 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
-import { clusterName } from '#shared/eviction/identity.ts';
+import { describe, type TestContext, test } from 'node:test';
+import type { AccessAnswer } from '#shared/access/access-check.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
+import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { parsePolicyDocument, policyJsonSchema } from '#shared/state/policy-document.ts';
+import type { Access, ClusterRegistry } from '#shared/state/registry.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
+import { shownCluster } from '#test/world/shown-cluster.ts';
 import { commandLine, NOW } from './command-line.ts';
 
 const prod = clusterName('prod');
 
+/** Clusters that allow everything, also to the evicting process. */
+const ALLOWING: Partial<Fleet> = { cluster: async () => shownCluster({}, NOW) };
+
 /** The command line and a file that contains `text`. */
-function withFile(t: TestContext, text: string) {
+function withFile(t: TestContext, text: string, parts = ALLOWING) {
   const dir = mkdtempSync(join(tmpdir(), 'policy-'));
   t.after(() => rmSync(dir, { recursive: true }));
   const file = join(dir, 'policy.yaml');
   writeFileSync(file, text);
-  const bench = commandLine(t);
+  const bench = commandLine(t, parts);
   const modes = async () => {
     const read = await bench.rulesStore.readAll([prod, clusterName('stage')]);
     return [...read.values()].map(({ orders }) => orders.policy?.read.mode);
@@ -138,6 +146,117 @@ test('records in the audit log what a policy changed', async (t) => {
   await apply(`tolerationSecondsOverrides: { k: 1, ${keys.join(', ')} }`);
   const what = await apply('tolerationSecondsOverrides: { k: 1 }');
   assert.match(what ?? '', /^applied a policy: enforce, no tolerationSecondsOverrides\.k0, .*, 10 more$/);
+});
+
+describe('policy apply, where pods may not be evicted in enforce mode', () => {
+  const EKS = { kind: 'eks', clusterName: 'c', region: 'eu-west-1' } as const;
+  /** A deployed fleet whose evict lacks these permissions, by cluster. */
+  const deployed = (answers: Readonly<Record<string, AccessAnswer>>, access: Access = EKS) => {
+    const asked: string[] = [];
+    const parts: Partial<Fleet> = {
+      kind: 'deployed',
+      registry: { get: async (name: ClusterName) => ({ name, access }) } as unknown as ClusterRegistry,
+      checkAccess: async ({ name }) => {
+        asked.push(name);
+        return answers[name] ?? { reached: true, missing: [] };
+      },
+      cluster: () => assert.fail("the caller's permissions were examined"),
+    };
+    return { parts, asked };
+  };
+  const LACKS = { reached: true, missing: ['delete pods', 'create pods/eviction'] } as const;
+  const UNVERIFIED = 'Pods may not be evicted. Nothing was changed. To proceed, rerun with --yes.';
+
+  test('names each missing permission of evict, and changes nothing without --yes', async (t) => {
+    const { parts, asked } = deployed({ stage: LACKS });
+    const { run, file, modes, state, asked: prompts } = withFile(t, 'mode: enforce', parts);
+    state.answer = true;
+    await assert.rejects(run('policy', 'apply', '-f', file, '--all'), {
+      name: 'CliError',
+      message: UNVERIFIED,
+    });
+    assert.equal(
+      state.printed,
+      'Cluster stage: evict lacks permissions that the service needs: delete pods. Grant them in all namespaces, with the roles in cdk/rbac.\n',
+    );
+    assert.deepEqual([await modes(), prompts, asked], [[undefined, undefined], [], ['prod', 'stage']]);
+    assert.match(await run('policy', 'apply', '-f', file, '--all', '--yes'), /^Cluster stage: evict lacks /);
+    assert.deepEqual(await modes(), ['enforce', 'enforce']);
+    await run('policy', 'apply', '-f', file, '--all');
+    assert.equal(asked.length, 4, 'clusters in enforce mode are not checked again');
+  });
+
+  test('checks the permissions that the new policy needs', async (t) => {
+    const { parts } = deployed({ prod: { reached: true, missing: ['create pods/eviction'] } });
+    const { run, file, modes, state } = withFile(t, 'mode: enforce\nmethod: evict', parts);
+    await assert.rejects(run('policy', 'apply', '-f', file, 'prod'), { message: UNVERIFIED });
+    assert.match(state.printed, /needs: create pods\/eviction\. /);
+    writeFileSync(file, 'mode: enforce');
+    state.answer = true;
+    await run('policy', 'apply', '-f', file, 'prod');
+    assert.deepEqual((await modes())[0], 'enforce');
+  });
+
+  test('says that nothing is verified if evict cannot be asked, or an agent evicts', async (t) => {
+    const refusing = deployed({});
+    const refuse = () => Promise.reject(new FleetError('Check lambda:InvokeFunction.'));
+    for (const [parts, doubt] of [
+      [{ ...refusing.parts, checkAccess: refuse }, 'evict are not verified: Check lambda:InvokeFunction.'],
+      [deployed({}, { kind: 'agent', agent: 'edge-1' }).parts, 'agent edge-1 are not verified: '],
+      [deployed({ prod: { reached: false, reason: 'It is rejected.' } }).parts, 'cluster: It is rejected.'],
+    ] as const) {
+      const { run, file, modes, state } = withFile(t, 'mode: enforce', parts);
+      await assert.rejects(run('policy', 'apply', '-f', file, 'prod'), { message: UNVERIFIED });
+      assert.ok(state.printed.includes(doubt), state.printed);
+      await run('policy', 'apply', '-f', file, 'prod', '--yes');
+      assert.deepEqual(await modes(), ['enforce', undefined]);
+    }
+  });
+
+  test('checks a service in one process, and its account in a cluster', async (t) => {
+    const unreachable = withFile(t, 'mode: enforce', {});
+    await assert.rejects(unreachable.run('policy', 'apply', '-f', unreachable.file, 'prod'), {
+      message: UNVERIFIED,
+    });
+    assert.match(
+      unreachable.state.printed,
+      /^Cluster prod: The permissions of the service are not verified: /,
+    );
+    const lacking = async () => {
+      const live = shownCluster({}, NOW);
+      return { ...live, api: Object.assign(live.api, { allowed: async () => false }) };
+    };
+    const local = withFile(t, 'mode: enforce', { cluster: lacking });
+    await assert.rejects(local.run('policy', 'apply', '-f', local.file, 'prod'), { message: UNVERIFIED });
+    assert.match(local.state.printed, /^Cluster prod: The credentials lack .*: list nodes, .* delete pods, /);
+    const create = async () => ({ status: { allowed: false } });
+    const inCluster = withFile(t, 'mode: enforce', {
+      serviceAccount: { namespace: 'evictions', name: 'taintward' },
+      cluster: async () => ({ ...shownCluster({}, NOW), objects: { create } as unknown as ClusterObjects }),
+    });
+    await assert.rejects(inCluster.run('policy', 'apply', '-f', inCluster.file, 'prod'), {
+      message: UNVERIFIED,
+    });
+    assert.match(inCluster.state.printed, /^Cluster prod: ServiceAccount evictions\/taintward lacks /);
+  });
+
+  test('is not checked for a policy that observes or pauses', async (t) => {
+    const { parts, asked } = deployed({ prod: LACKS, stage: LACKS });
+    const { run, file } = withFile(t, 'mode: observe', parts);
+    await run('policy', 'apply', '-f', file, '--all');
+    writeFileSync(file, 'mode: paused');
+    await run('policy', 'apply', '-f', file, '--all');
+    assert.deepEqual(asked, []);
+  });
+
+  test('is an effect of a dry run, which changes nothing and succeeds', async (t) => {
+    const { parts } = deployed({ prod: LACKS });
+    const { run, file, modes } = withFile(t, 'mode: enforce', parts);
+    const printed = await run('policy', 'apply', '-f', file, '--all', '--dry-run');
+    assert.match(printed, /^Dry run: [\s\S]*\nCluster prod: evict lacks permissions .*: delete pods\. /);
+    assert.doesNotMatch(printed, /Cluster stage: evict/);
+    assert.deepEqual(await modes(), [undefined, undefined]);
+  });
 });
 
 test('names the permission for pods/eviction when applying method evict', async (t) => {

@@ -18,16 +18,22 @@ export interface Leaving {
   /** Keys of the taints that are due by now. Each of them alone evicts the pod. */
   readonly dueBy: readonly string[];
   readonly nodeGone: boolean;
+  /** The pod's namespace is being deleted. */
+  readonly namespaceTerminating: boolean;
   readonly blocked?: Blocked | undefined;
 }
 
 /**
  * Returns how a pod is evicted at `now`. If its node is down, gone, or out of service, the pod is always deleted.
  * Such a pod does not run, so nothing is disrupted. It is not ready, so a budget with too few healthy pods would keep
- * it indefinitely.
+ * it indefinitely. The Eviction API rejects all pods of a namespace that is being deleted.
  */
-export function meansOf(method: Method, { dueBy, nodeGone, blocked }: Leaving, now: EpochMs): Method['kind'] {
-  if (method.kind === 'delete' || nodeGone) return 'delete';
+export function meansOf(
+  method: Method,
+  { dueBy, nodeGone, namespaceTerminating, blocked }: Leaving,
+  now: EpochMs,
+): Method['kind'] {
+  if (method.kind === 'delete' || nodeGone || namespaceTerminating) return 'delete';
   if (dueBy.some((key) => key === NODE_OUT_OF_SERVICE || DOWN_KEYS.includes(key))) return 'delete';
   return isOver(method, blocked, now) && method.afterDeadline === 'delete' ? 'delete' : 'evict';
 }

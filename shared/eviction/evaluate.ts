@@ -55,6 +55,8 @@ export interface NodeObservation {
   readonly life?: NodeLife | undefined;
   /** By how much the clocks of API servers are ahead of the clock that shows `at`; absent: none is ahead. */
   readonly skews?: readonly SkewRange[] | undefined;
+  /** Namespaces that are known to be being deleted; absent: none. */
+  readonly terminatingNamespaces?: ReadonlySet<string>;
 }
 
 /** The decision about one due record. */
@@ -178,7 +180,10 @@ export function evaluate(
       if (bySure) return { kind: 'behind' };
       if (apart !== undefined)
         return { kind: 'refused', isHold: true, error: apart, retryAfterSeconds: APART_RETRY_SECONDS };
-      const leaving = { dueBy, nodeGone: look.taints === undefined, blocked: record.blocked };
+      const leaving = {
+        ...{ dueBy, nodeGone: look.taints === undefined, blocked: record.blocked },
+        namespaceTerminating: look.terminatingNamespaces?.has(record.namespace) === true,
+      };
       const unlimited = dueBy.includes(NODE_OUT_OF_SERVICE);
       const by = meansOf(method, leaving, look.at);
       return { kind: 'evict', by, unlimited, ...(lease === undefined ? {} : { lease }) };

@@ -63,6 +63,8 @@ export class FakeCluster implements KubernetesApi {
   readonly budgets = new Map<string, { readonly app: string; allowed: number }>();
   /** The errors with which the API server rejects evictions of pods with a label `app` of this value. */
   readonly admission = new Map<string, ApiError>();
+  /** Namespaces that are being deleted: as on an API server, nothing can be created there, an eviction included. */
+  readonly terminatingNamespaces = new Set<string>();
   /** Called before each request; throws an `ApiError` to make it fail. */
   beforeRequest: (
     verb: 'get' | 'get-lease' | 'get-replicas' | 'list' | 'patch' | 'delete' | 'evict' | 'create' | 'try',
@@ -206,10 +208,17 @@ export class FakeCluster implements KubernetesApi {
   ): Promise<EvictionAnswer> {
     this.beforeRequest('evict');
     this.mustBeInTime(notAfter);
+    this.#mayCreateIn(pod.namespace);
     const found = this.find(pod, preconditions);
     const answer = this.#askAdmission(found) ?? this.askBudgets(found);
     if (answer.kind === 'evicted') this.#remove(pod, preconditions);
     return answer;
+  }
+
+  #mayCreateIn(namespace: string): void {
+    if (!this.terminatingNamespaces.has(namespace)) return;
+    const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
+    throw new ApiError(why, 403, 'Forbidden', undefined, { causes: ['NamespaceTerminating'] });
   }
 
   /** Returns the answer of webhooks to a pod's eviction, as `RestApi` reads it; `undefined`: there is none. */
@@ -243,6 +252,7 @@ export class FakeCluster implements KubernetesApi {
 
   async createEvent(event: PodEvent): Promise<void> {
     this.beforeRequest('create');
+    this.#mayCreateIn(event.pod.namespace);
     if (!this.events.some(({ key }) => key === event.key)) this.events.push(event);
   }
 

@@ -9,6 +9,7 @@ import { gateText } from '#shared/explain/gate-text.ts';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { NAMESPACE_TERMINATING } from '#shared/kubernetes/http/eviction-refusal.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { timeText } from '#shared/time/time-text.ts';
@@ -73,6 +74,8 @@ export async function postEvents(
       try {
         return await api.createEvent(event, at);
       } catch (error) {
+        // A namespace that is being deleted takes no Events.
+        if (error instanceof ApiError && error.causes.includes(NAMESPACE_TERMINATING)) return;
         if (error instanceof ApiError && error.status === 0) silent = error;
         else if (tries === TRIES) return logLost(event, error, log);
       }

@@ -16,7 +16,7 @@ import {
 } from '#shared/eviction/records.ts';
 import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
-import { refuserOf } from '#shared/kubernetes/http/eviction-refusal.ts';
+import { NAMESPACE_TERMINATING, refuserOf } from '#shared/kubernetes/http/eviction-refusal.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { evictionRef } from '#shared/telemetry/log-events.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -69,6 +69,8 @@ export class Pass {
   /** The outcomes of pods that asked for permits; absent: the pod needs none, or has yet to ask. */
   #permissions: ReadonlyMap<PodUid, PermitAnswer> = new Map();
   readonly #ratePermits = new Map<PodUid, RatePermit>();
+  /** Namespaces that are being deleted, by the answers of the Eviction API. */
+  readonly #terminatingNamespaces = new Set<string>();
   /** The last request for the node's Lease; absent: it wasn't needed yet. */
   #lease: { readonly askedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
 
@@ -297,6 +299,10 @@ export class Pass {
         if (error instanceof LateCallError) continue;
         // A webhook may reject with any status.
         if (!(error instanceof ApiError) || refuserOf(error) !== 'other') throw error;
+        if (means === 'evict' && error.causes.includes(NAMESPACE_TERMINATING)) {
+          this.#terminatingNamespaces.add(record.namespace);
+          continue;
+        }
         if (![404, 409].includes(error.status)) throw error;
         // 404, or a failed precondition: another pod has its name, or the pod changed since it was evaluated.
         shown = error.status === 404 && means === 'delete' ? undefined : await this.#api.getPod(record);
@@ -403,7 +409,8 @@ export class Pass {
     const [{ live, answeredAt }, { node: stored }, life] = await Promise.all([answering, loading, asking]);
     const { taints, taintsStamp, zone } = live ?? {};
     const { skews } = this.#api;
-    const look = { node: ref.node, at, taints, taintsStamp, zone, life, skews };
+    const terminatingNamespaces = this.#terminatingNamespaces;
+    const look = { node: ref.node, at, taints, taintsStamp, zone, life, skews, terminatingNamespaces };
     // Read the rules last: a server may take longer than rules stay valid.
     const rules = await this.#deps.rules(ref.cluster, stored?.guardRevision);
     return judgedBy({ look, stored, answeredAt, rules });

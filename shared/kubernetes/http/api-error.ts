@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import { type Call, callText, METHODS } from './call.ts';
-import { type Refusal, refuserOf, UNANSWERED_WRITE } from './eviction-refusal.ts';
+import { NAMESPACE_TERMINATING, type Refusal, refuserOf, UNANSWERED_WRITE } from './eviction-refusal.ts';
 
 /** Maximum length of a message that quotes a server. */
 const MAX_MESSAGE = 1_400;
@@ -198,11 +198,11 @@ function refused(
 }
 
 function fix(call: Call, refusal: Refusal, whenForbidden?: string): readonly string[] {
-  const { status, message: words } = refusal;
+  const { status, causes } = refusal;
   // If a budget or admission blocks the pod, no permission is missing.
   if (['budget', 'admission'].includes(refuserOf(refusal))) return [];
   if (status === 401) return ['the credentials were rejected (an expired token?): renew them'];
-  if (status !== 403 || words.includes('being terminated')) return [];
+  if (status !== 403 || causes.includes(NAMESPACE_TERMINATING)) return [];
   return [whenForbidden ?? `grant these credentials the verb ${call.verb} on ${call.resource}`];
 }
 

@@ -26,6 +26,12 @@ export interface Refusal {
 export const UNANSWERED_WRITE = 'UnansweredWrite';
 
 /**
+ * The cause of a rejected creation in a namespace that is being deleted. An eviction counts as one; pods can still be
+ * marked and deleted there. Upstream: the admission plugin `NamespaceLifecycle`.
+ */
+export const NAMESPACE_TERMINATING = 'NamespaceTerminating';
+
+/**
  * Messages of budgets that name no cause. They are about a pod with several budgets, and about a status that budgets
  * cannot count down (403 until Kubernetes 1.37). The last one is about a status that too many evictions change at the
  * same time. Upstream: `EvictionREST.Create`, `checkAndDecrement`.

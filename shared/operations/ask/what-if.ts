@@ -23,7 +23,7 @@ import {
 import type { LiveNode } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
-import { blockedBy } from '#shared/kubernetes/http/eviction-refusal.ts';
+import { blockedBy, NAMESPACE_TERMINATING } from '#shared/kubernetes/http/eviction-refusal.ts';
 import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
 import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
 import { type MatchOptions, NODE_UNREACHABLE, type Taint, taintText } from '#shared/taints/taint.ts';
@@ -335,6 +335,8 @@ async function answerFor(objects: ClusterObjects, { namespace, name, uid }: PodT
     return { kind: 'allowed' };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
+    // Such a pod is deleted instead.
+    if (error.causes.includes(NAMESPACE_TERMINATING)) return { kind: 'allowed' };
     const answer = blockedBy(error);
     if (answer) return { kind: 'blocked', reason: answer.reason };
     return { kind: 'unknown', why: error.message, forbidden: error.status === 403 };

@@ -18,6 +18,7 @@ describe('the eviction method of a due pod', () => {
   const leaving = (dueBy: readonly string[] = ['a'], blockedAt?: EpochMs) => ({
     dueBy,
     nodeGone: false,
+    namespaceTerminating: false,
     ...(blockedAt === undefined ? {} : { blocked: blockedSince(blockedAt) }),
   });
 
@@ -31,6 +32,10 @@ describe('the eviction method of a due pod', () => {
       assert.equal(meansOf(never, leaving(['a', key]), at(60)), 'delete');
     }
     assert.equal(meansOf(never, { ...leaving(), nodeGone: true }, at(60)), 'delete');
+  });
+
+  test('is delete in a namespace that is being deleted', () => {
+    assert.equal(meansOf(never, { ...leaving(), namespaceTerminating: true }, at(60)), 'delete');
   });
 
   test('becomes delete when its budget blocked it until evict.timeout, unless onTimeout is fail', () => {

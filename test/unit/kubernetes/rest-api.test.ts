@@ -456,13 +456,28 @@ test('treats an existing Event as posted', async (t) => {
 test('rejects an Event in a terminating namespace without advising to grant permissions', async (t) => {
   const { api, host } = await scriptedServer(
     t,
-    status(403, 'Forbidden', 'unable to create new content in namespace shop because it is being terminated'),
+    json(
+      {
+        ...{ kind: 'Status', apiVersion: 'v1', status: 'Failure', code: 403, reason: 'Forbidden' },
+        message: 'unable to create new content in namespace shop because it is being terminated',
+        details: {
+          causes: [
+            {
+              reason: 'NamespaceTerminating',
+              message: 'namespace shop is being terminated',
+              field: 'metadata.namespace',
+            },
+          ],
+        },
+      },
+      403,
+    ),
   );
   const error = await rejection(api.createEvent(EVENT, NOW));
   assert.equal(error.status, 403);
   assert.equal(
     error.message,
-    `Cannot create events in shop at ${host}: 403 Forbidden; unable to create new content in namespace shop because it is being terminated.`,
+    `Cannot create events in shop at ${host}: 403 Forbidden; unable to create new content in namespace shop because it is being terminated; namespace shop is being terminated.`,
   );
 });
 

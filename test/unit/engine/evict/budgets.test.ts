@@ -208,6 +208,86 @@ describe('with the Eviction API as method', () => {
   });
 });
 
+describe('with the Eviction API as method, in a namespace that is being deleted', () => {
+  const never: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'never' };
+
+  for (const [what, allowed] of [
+    ['without a budget', undefined],
+    ['with a budget that allows none', 0],
+    ['with a budget that allows one', 1],
+  ] as const) {
+    test(`a pod ${what} is marked and deleted in the same pass`, async () => {
+      const bench = await budgeted(1, allowed ?? 0, never);
+      if (allowed === undefined) bench.cluster.budgets.clear();
+      bench.cluster.terminatingNamespaces.add('default');
+      const requests = requestsOf(bench);
+      await evictNode(ref, bench);
+      assert.deepEqual(deletedFrom(bench), ['u1']);
+      assert.equal(bench.cluster.deletions[0]?.pod.disrupted, true);
+      assert.deepEqual(
+        requests.filter((verb) => verb !== 'get'),
+        ['list', 'evict', 'patch', 'delete', 'create'],
+      );
+      assert.deepEqual(await statesIn(bench), { u1: 'done' });
+      assert.deepEqual(bench.armed, []);
+      const events = bench.log.lines.map(({ event }) => event);
+      assert.ok(events.includes('pod.evicted'));
+      assert.deepEqual(
+        events.filter((event) => ['eviction.retrying', 'event.dropped', 'eviction.blocked'].includes(event)),
+        [],
+        'a refused Event is no failure',
+      );
+    });
+  }
+
+  test('a pod whose budget blocked it before is deleted at its next try', async () => {
+    const bench = await budgeted(1, 0, never);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    bench.cluster.terminatingNamespaces.add('default');
+    await until(bench, at(65));
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('a stop holds the pod between the refusal and the delete', async () => {
+    const bench = await budgeted(1, 0, never);
+    bench.cluster.terminatingNamespaces.add('default');
+    const stop = { scope: 'fleet', who: 'anna', at: at(60), why: 'an incident' } as const;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'evict') bench.ruling = { ...bench.ruling, stops: [stop] };
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.equal((await recordOf(bench))?.held?.by.kind, 'stopped');
+  });
+
+  test('pods of other namespaces on the node are still evicted through the Eviction API', async () => {
+    const others = livePod('u2', { namespace: 'shop', labels: { app: 'web' } });
+    const deltas = [nodeDelta(1, { pods: [pod('u1'), pod('u2', { namespace: 'shop' })] })];
+    const bench = await benchAfter(deltas, [livePod('u1', { labels: { app: 'web' } }), others]);
+    bench.ruling = by(never);
+    bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
+    bench.cluster.terminatingNamespaces.add('default');
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+    const { scheduled } = await bench.store.load(ref, at(60));
+    assert.deepEqual(
+      [...scheduled.values()].map(({ uid, blocked }) => [uid, blocked !== undefined]),
+      [['u2', true]],
+    );
+  });
+
+  test('the words alone do not cause a delete', async () => {
+    const bench = await budgeted(1, 1, never);
+    const words = 'unable to create new content in namespace default because it is being terminated';
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'evict') throw new ApiError(words, 403, 'Forbidden');
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+  });
+});
+
 test('a pod that another actor evicts through the Eviction API is gone, where the method is delete', async () => {
   const bench = await benchAfter([nodeDelta(1, { taints: [taint('a')] })], [livePod()]);
   bench.cluster.putPod(livePod('u1', { terminating: true, evicted: true }));

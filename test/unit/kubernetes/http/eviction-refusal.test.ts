@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ApiError, refusal, unreachable } from '#shared/kubernetes/http/api-error.ts';
 import type { Call } from '#shared/kubernetes/http/call.ts';
-import { blockedBy, type Refuser, refuserOf } from '#shared/kubernetes/http/eviction-refusal.ts';
+import {
+  blockedBy,
+  NAMESPACE_TERMINATING,
+  type Refuser,
+  refuserOf,
+} from '#shared/kubernetes/http/eviction-refusal.ts';
 
 const CALL: Call = {
   verb: 'create',
@@ -40,6 +45,25 @@ const TOO_MANY =
   'poddisruptionbudget.policy "web" is forbidden: DisruptedPods map too big - too many evictions not confirmed by PDB controller';
 const NO_RIGHT =
   'pods "web-0" is forbidden: User "system:serviceaccount:taintward:taintward" cannot create resource "pods/eviction" in API group "" in the namespace "shop"';
+
+/** As Kubernetes 1.36 answers. */
+const TERMINATING = status(
+  403,
+  'pods "web-0" is forbidden: unable to create new content in namespace shop because it is being terminated',
+  {
+    reason: 'Forbidden',
+    details: {
+      ...{ name: 'web-0', kind: 'pods' },
+      causes: [
+        {
+          reason: 'NamespaceTerminating',
+          message: 'namespace shop is being terminated',
+          field: 'metadata.namespace',
+        },
+      ],
+    },
+  },
+);
 
 const CASES: readonly (readonly [string, ApiError, Refuser])[] = [
   [
@@ -202,6 +226,7 @@ const CASES: readonly (readonly [string, ApiError, Refuser])[] = [
     'server',
   ],
   ['a permission that is missing', answered(403, status(403, NO_RIGHT, { reason: 'Forbidden' })), 'other'],
+  ['a namespace that is being deleted', answered(403, TERMINATING), 'other'],
   [
     'a webhook that cannot be called',
     answered(
@@ -236,6 +261,10 @@ test("returns a rejection of the pod itself as blocked with the server's message
     moved?.message,
     `Cannot create pods/eviction shop/web-0 at api: 429; ${KUBEVIRT}: ${EVACUATION}.`,
   );
+});
+
+test('keeps the cause of a namespace that is being deleted', () => {
+  assert.deepEqual(answered(403, TERMINATING).causes, [NAMESPACE_TERMINATING]);
 });
 
 test('advises to grant a permission only when a permission is missing', () => {

@@ -137,7 +137,8 @@ export function heldBack(record: EvictionRecord, by: EvictionGate): PodEvent {
     });
   }
   return about(record, {
-    key: `held/${by.kind}/${record.fireAt}`,
+    // A pod that is held, released, and held again has an Event for each hold.
+    key: `held/${by.kind}/${record.fireAt}/${record.held?.since}`,
     reason: 'TaintwardEvictionHeld',
     message: `Eviction held by ${gateText({ by }, timeText)}. ${dueText(record)}`,
   });

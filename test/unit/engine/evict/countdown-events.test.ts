@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
 import { createHandler } from '#functions/evict/handler.ts';
 import { encodeCountdowns } from '#shared/aws/due-message.ts';
+import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
 import { countingDown, EVENT_REASON, heldBack } from '#shared/engine/evict/events.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { countdownOf } from '#shared/engine/news.ts';
@@ -130,4 +131,32 @@ test('posts a single Event for a held, would-be or rescheduled eviction', async 
   ]);
   assert.deepEqual(await reasonsIn(rules, [tolerating('a', 90)]), ['TaintwardEvictionRescheduled']);
   assert.deepEqual(await reasonsIn(rules), [EVENT_REASON]);
+});
+
+test('posts an Event for each hold of one pod, and one for a message that is delivered twice', async () => {
+  const bench = await benchAfter([nodeDelta(1)], [livePod('u1')]);
+  const hold = (id: string): Rules => ({
+    ...rules,
+    holds: [{ id, target: { kind: 'node', node: ref.node }, who: 'anna', at: at(60), why: 'a test' }],
+  });
+  const heldTwice = async (id: string) => {
+    bench.ruling = hold(id);
+    await evictNode(ref, bench);
+    await evictNode(ref, bench, true);
+  };
+  await heldTwice('h1');
+  bench.ruling = rules;
+  await bench.clock.advanceTo(at(70));
+  // The release frees the pod, and the second hold comes before its turn.
+  await applyDeltas([nodeDelta(2)], {
+    ...bench,
+    announce: async () => undefined,
+    leaseEpoch: async () => undefined,
+  });
+  await bench.clock.advanceTo(at(130));
+  await heldTwice('h2');
+  assert.deepEqual(
+    bench.cluster.events.map(({ message }) => message.match(/hold h\d/)?.[0]),
+    ['hold h1', 'hold h2'],
+  );
 });

@@ -174,7 +174,7 @@ export type LogEvents = {
   'takeover.heartbeat-suspended': OfCluster & { readonly reason: unknown };
   /** A probe of whether evictions work in a cluster that is taken over failed. The relay doesn't renew the heartbeat without a proof. */
   'takeover.probe-failed': OfCluster & Failure;
-  /** The takeover was removed from the cluster. */
+  /** The takeover was removed from the cluster, and its keys from the policy's `treatAsNoExecute`. */
   'takeover.ended': OfCluster;
 
   /** The listener couldn't accept connections, or ran out of file descriptors and closed some. Logged at most once a minute. */

@@ -38,6 +38,7 @@ const POLICY = {
 const TWIN = 'NoSchedule';
 const POLICY_PATH =
   '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/taintward-takeover-nodes';
+const BINDING_PATH = POLICY_PATH.replace('policies/', 'policybindings/');
 
 /** A service in observe mode. Its guard trips at the number of nodes that fail simultaneously below, and not before. */
 const ONLOOKER = `mode: observe
@@ -247,6 +248,25 @@ for (const [what, path] of [
     await stage.builtIn.untilDeleted(before + 1);
     await removeWithPods(node, [late, forever]);
     await stage.stage.service.kill();
+    await stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
+  });
+}
+
+for (const [what, path, why] of [
+  ['policy', POLICY_PATH, 'in a dry run, a node kept'],
+  ['binding', BINDING_PATH, 'in a dry run, a node kept'],
+  ['parameter', TAKEOVER_PATH, 'takeovers/live is gone'],
+] as const) {
+  test(`a service that renews the heartbeat reports within a minute that the ${what} is deleted`, async (t) => {
+    const since = Date.now();
+    const service = await stage.serve(POLICY);
+    await stage.heartbeatAfter(since);
+    const deletedAt = Date.now();
+    await stage.stage.cluster.api.remove(path);
+    const { at } = await service.untilSaid('takeover.heartbeat-suspended', why);
+    t.diagnostic(`it reported that after ${at - deletedAt} ms`);
+    assert.ok(at - deletedAt < 60_000, `it reported that after ${at - deletedAt} ms`);
+    await service.kill();
     await stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
   });
 }

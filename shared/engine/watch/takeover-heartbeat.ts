@@ -19,8 +19,15 @@ const MISSING_MS = 1.5 * HEARTBEAT_MS;
 /** Before the first heartbeat, so many answers are awaited at most to learn the API server's time. */
 const CLOCK_LOOKS = 3;
 const CLOCK_LOOK_MS = 400;
-/** Interval at which the takeover is again proven to work, by a dry-run write to a node. */
+/** Interval at which the takeover is again proven to work, by dry-run writes to a node. */
 export const PROVEN_MS = 10 * 60_000;
+/**
+ * Interval at which one of these dry runs is repeated. Any object of the takeover may be deleted or changed: status
+ * reports that within a minute.
+ */
+const CHECKED_MS = 2 * HEARTBEAT_MS;
+const GONE =
+  'takeovers/live is gone, but the policy still has its keys in treatAsNoExecute: apply the takeover again, or remove the keys';
 /** The reason that the cluster shows if the real one lies outside the cluster. */
 const REASON_ELSEWHERE =
   "the relay couldn't check whether evictions work: see takeover.heartbeat-suspended in its log";
@@ -64,10 +71,10 @@ export async function keepTakeover(
   signal: AbortSignal,
 ): Promise<void> {
   const { log } = deps;
-  let before: Outcome = { kind: 'none' };
+  let before = NONE;
   while (!signal.aborted) {
     const outcome: Outcome = await beat(before, deps, signal).catch(
-      (error: unknown): Outcome => ({ kind: 'withheld', reason: error }),
+      (error: unknown): Outcome => ({ kind: 'withheld', keys: before.keys, reason: error }),
     );
     if (signal.aborted) return;
     deps.told(outcome.kind, outcome.kind === 'withheld' ? outcome.reason : undefined);
@@ -81,14 +88,21 @@ export async function keepTakeover(
   }
 }
 
-type Outcome =
-  | { readonly kind: 'none' }
-  | { readonly kind: 'renewed'; readonly tried: TriedTakeover }
-  | { readonly kind: 'withheld'; readonly reason: unknown };
+/** The outcome of a heartbeat. `keys`: those of the takeover. */
+type Outcome = Pick<Takeover, 'keys'> &
+  (
+    | { readonly kind: 'none' }
+    | { readonly kind: 'renewed'; readonly tried: TriedTakeover }
+    | { readonly kind: 'withheld'; readonly reason: unknown }
+  );
+
+const NONE: Outcome = { kind: 'none', keys: [] };
 
 /** A takeover of these keys and this heartbeat timeout that was seen to work. */
 interface TriedTakeover extends Pick<Takeover, 'keys' | 'lapseMs'> {
   readonly age: Age;
+  /** Since the last dry run. */
+  readonly checked: Age;
 }
 
 async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortSignal): Promise<Outcome> {
@@ -108,16 +122,21 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
     await pause(CLOCK_LOOK_MS, signal);
     takeover = await api.getTakeover();
   }
-  if (!takeover) return { kind: 'none' };
+  if (!takeover) {
+    const isReliedOn = before.keys.some((key) => deps.policy().virtualKeys.includes(key));
+    return isReliedOn ? { kind: 'withheld', keys: before.keys, reason: GONE } : NONE;
+  }
   const { skewMs } = api;
   let reason: unknown = await whyNotAllowed(takeover, deps).catch((error: unknown) => error);
   let tried = before.kind === 'renewed' ? before.tried : undefined;
-  if (reason === undefined && !(tried && isOf(takeover, tried))) {
+  const proven = tried && isOf(takeover, tried) ? tried.age : undefined;
+  if (reason === undefined && !(proven && tried && tried.checked.atMostMs < CHECKED_MS)) {
     const { keys, lapseMs } = takeover;
-    tried = { keys, lapseMs, age: new Age(clock) };
-    reason = await disproof(api, takeover, { signal });
+    const checked = new Age(clock);
+    tried = { keys, lapseMs, age: proven ?? checked, checked };
+    reason = await disproof(api, takeover, { onlyFresh: proven !== undefined, signal });
     // The first proof writes the takeover.
-    takeover = (await api.getTakeover()) ?? takeover;
+    if (!proven) takeover = (await api.getTakeover()) ?? takeover;
   }
   const proof = reason === undefined ? await proofOf(deps, signal) : undefined;
   if (proof && 'unproven' in proof) reason = proof.unproven;
@@ -126,7 +145,7 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
   if (reason === undefined && tried && proof && 'asOf' in proof) {
     // The oldest proof counts.
     await api.renewTakeover(takeover, Math.min(beganAt, proof.asOf) + (skewMs ?? 0));
-    return { kind: 'renewed', tried };
+    return { kind: 'renewed', keys: tried.keys, tried };
   }
   const noted = typeof reason === 'string' ? reason : REASON_ELSEWHERE;
   // Another region's relay may renew it, so the reason is written only after a heartbeat is missing.
@@ -135,7 +154,7 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
   // If the reason can't be written either, the takeover lapses by its timeout.
   if (isMissing && !isLike(noted, withheld))
     await api.withholdTakeover(takeover, noted).catch(() => undefined);
-  return { kind: 'withheld', reason };
+  return { kind: 'withheld', keys: takeover.keys, reason };
 }
 
 const proofOf = ({ prove }: TakeoverHeartbeatDeps, signal: AbortSignal): Promise<Proof> =>

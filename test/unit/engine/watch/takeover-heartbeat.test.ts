@@ -184,8 +184,9 @@ test('makes no checks for a heartbeat that policy forbids', async (context) => {
   assert.equal(asked, 0);
 });
 
-test('retries after a rejected write, and logs nothing at the end of a takeover', async (context) => {
-  const { time, api, told, beats } = bench(context);
+test('retries after a rejected write, and ends with a takeover that policy no longer relies on', async (context) => {
+  let virtualKeys = ['a'];
+  const { time, api, told, beats } = bench(context, { policy: () => ({ ...rules.policy, virtualKeys }) });
   api.putTakeover(['a'], LAPSE_MS);
   api.beforeRequest = (verb) => {
     if (verb === 'patch') throw new ApiError('the object has been modified', 409, 'Conflict');
@@ -195,6 +196,7 @@ test('retries after a rejected write, and logs nothing at the end of a takeover'
   api.beforeRequest = () => undefined;
   await time.pass(HEARTBEAT_MS);
   api.takeover = undefined;
+  virtualKeys = [];
   await time.pass(2 * HEARTBEAT_MS);
   assert.deepEqual(
     told().map((line) => line.split(' ')[0]),
@@ -218,22 +220,60 @@ test('never renews a takeover that admits a taint in a dry run, and writes the r
   assert.ok(beats() !== undefined);
 });
 
-test('verifies the takeover when a relay starts, and every ten minutes', async (context) => {
-  const { time, api, beats } = bench(context);
-  const { tries, breaks } = tried(api);
+test('verifies the takeover when a relay starts and every ten minutes, and meanwhile repeats one dry run', async (context) => {
+  const { time, api } = bench(context);
+  const { tries } = tried(api);
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS);
-  const once = tries();
-  assert.ok(once > 0);
+  const proof = tries();
+  assert.equal(proof, 3);
   await time.pass(PROVEN_MS - HEARTBEAT_MS);
-  assert.equal(tries(), once);
-  breaks();
-  const last = beats();
-  // Within a minute of the first proof that fails.
-  await time.pass(3 * HEARTBEAT_MS);
-  assert.ok(tries() > once);
-  assert.ok(beats() === last || beats() === (last ?? 0) + HEARTBEAT_MS);
-  assert.match(api.takeover?.withheld ?? '', /kept a:NoExecute/);
+  const checks = tries() - proof;
+  assert.ok(checks >= 10 && checks <= 15, `${checks} dry runs in ten minutes`);
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(tries(), proof + checks + proof);
+});
+
+for (const beatsBefore of [1, 2, 3, 10]) {
+  test(`suspends the heartbeat within a minute when its admission policy or binding is deleted after ${beatsBefore} heartbeats`, async (context) => {
+    const { time, api, told, beats, states } = bench(context);
+    const { breaks, mended } = tried(api);
+    api.putTakeover(['a'], LAPSE_MS);
+    await time.pass(beatsBefore * HEARTBEAT_MS + 1);
+    assert.equal(states.at(-1), 'renewed');
+    breaks();
+    const last = beats() ?? 0;
+    await time.pass(60_000);
+    assert.equal(states.at(-1), 'withheld');
+    assert.match(told().at(-1) ?? '', /kept a:NoExecute/);
+    assert.ok((beats() ?? 0) < last + 2 * HEARTBEAT_MS);
+    mended();
+    await time.pass(2 * HEARTBEAT_MS);
+    assert.equal(states.at(-1), 'renewed');
+  });
+}
+
+test('suspends the heartbeat when takeovers/live or its kind is deleted, until policy no longer relies on it', async (context) => {
+  let virtualKeys = ['a'];
+  const { time, api, told, states } = bench(context, {
+    policy: () => ({ ...rules.policy, virtualKeys }),
+  });
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS);
+  api.takeover = undefined;
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(states.at(-1), 'withheld');
+  assert.match(told().at(-1) ?? '', /^takeover\.heartbeat-suspended takeovers\/live is gone/);
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(states.at(-1), 'renewed');
+  api.takeover = undefined;
+  await time.pass(HEARTBEAT_MS);
+  // Other keys do not rely on the takeover.
+  virtualKeys = ['b'];
+  await time.pass(HEARTBEAT_MS);
+  assert.equal(states.at(-1), 'none');
+  assert.equal(told().at(-1), 'takeover.ended');
 });
 
 for (const [what, keys, lapseMs] of [

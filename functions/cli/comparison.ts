@@ -30,14 +30,14 @@ export interface Comparison {
 
 /**
  * Compares the evictions of the built-in controller with Taintward's, as the history has them, oldest first.
- * A pod counts as evicted by Taintward if it was evicted or would have been evicted.
+ * A pod counts as evicted by Taintward if it was evicted, or would have been evicted. A pod that a gate held does not.
  */
 export function compare(entries: readonly EntryOutput[]): Comparison {
   const pods = new Map<string, ComparedPod>();
   for (const entry of entries) {
-    const { cluster, node, uid, namespace, pod, event, dueAt, causes, deleted } = entry;
+    const { cluster, node, uid, namespace, pod, event, dueAt, causes, deleted, by } = entry;
     const byBuiltIn = deleted?.by === 'taint-manager';
-    const byUs = event === 'would-evict' || event === 'evicted' || (byBuiltIn && causes.length > 0);
+    const byUs = event === 'would-evict' || event === 'evicted' || (byBuiltIn && causes.length > 0 && !by);
     if (!byBuiltIn && !byUs) continue;
     pods.set(uid, {
       ...{ ref: { cluster, node }, namespace, name: pod, causes },

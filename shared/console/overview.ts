@@ -64,7 +64,7 @@ export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | 
     }
     const minute = minutes[Math.floor((Math.max(moment, at) - from) / MINUTE_MS)];
     if (!minute) later++;
-    else minute[observed.has(cluster) ? 'observed' : gates.length > 0 ? 'held' : 'evict']++;
+    else minute[gates.length > 0 ? 'held' : observed.has(cluster) ? 'observed' : 'evict']++;
   }
   return { at, from, minutes, held, later };
 }

@@ -9,7 +9,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { meansOf } from './budget.ts';
 import type { EvictionGate } from './eviction-gate.ts';
 import type { Deletion } from './facts.ts';
-import { type DuePod, findGate, isOfTaints, leaseNoteOn } from './gate.ts';
+import { type DuePod, findGate, isObserved, isOfTaints, leaseNoteOn, storedGate } from './gate.ts';
 import type { NodeName, PodUid } from './identity.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
 import { isDoubtful, timeLiveTaints } from './node-state.ts';
@@ -59,32 +59,42 @@ export interface NodeObservation {
   readonly terminatingNamespaces?: ReadonlySet<string>;
 }
 
+/**
+ * An eviction. `unlimited`: regardless of the cluster's rate. `lease`: why the node's Lease does not keep the pod, if only
+ * the `unreachable` taint evicts it. `unread`: the Lease may keep the pod, and must be read first.
+ */
+export interface Evict {
+  readonly kind: 'evict';
+  readonly by: Method['kind'];
+  readonly unlimited: boolean;
+  readonly lease?: Lapse | 'unread';
+}
+
 /** The decision about one due record. */
 export type EvictionDecision =
-  /**
-   * `unlimited`: regardless of the cluster's rate. `lease`: why the node's Lease does not keep the pod, if only the
-   * `unreachable` taint evicts it. `unread`: the Lease may keep the pod, and must be read first.
-   */
-  | {
-      readonly kind: 'evict';
-      readonly by: Method['kind'];
-      readonly unlimited: boolean;
-      readonly lease?: Lapse | 'unread';
-    }
+  | Evict
   /**
    * The pod is gone already: by our eviction (`done`) or otherwise (`gone`), or at the time when it would have been
-   * evicted (`would-have`).
+   * evicted (`would-have`). `by`: the gate that would have held it, if another actor deleted it.
    */
   | {
       readonly kind: 'end';
       readonly outcome: 'done' | 'gone' | 'would-have';
+      readonly by?: EvictionGate;
       readonly deleted?: Deletion | undefined;
     }
   | { readonly kind: 'cancel'; readonly because: CancelReason }
   /** Live state moves the deadline. `record`: as it is to be stored. */
   | { readonly kind: 'reschedule'; readonly record: EvictionRecord }
-  /** A gate in the cluster's rules holds the pod for now. `record`: as it is to be stored. */
-  | { readonly kind: 'hold'; readonly record: EvictionRecord & { readonly held: Held } }
+  /**
+   * A gate in the cluster's rules holds the pod for now. `record`: as it is to be stored. `would`: the eviction, if only
+   * observe mode prevents it.
+   */
+  | {
+      readonly kind: 'hold';
+      readonly record: EvictionRecord & { readonly held: Held };
+      readonly would?: Evict;
+    }
   /**
    * The node's taints were written after the relay's last report. The next report may postpone the eviction, because
    * a taint that was removed and added again restarts its countdown.
@@ -146,16 +156,21 @@ export function evaluate(
   const behind = node !== undefined && look.taints !== undefined && look.taintsStamp !== node.taintsStamp;
   const deadlineOf = podDeadlines(taints, deletedAt, rules);
   const duenessOf = dueness(taints, deletedAt, look, rules);
-  const { mode, method } = rules.policy;
-  const observed = mode === 'observe';
+  const { method } = rules.policy;
+  const observed = isObserved(rules);
+  const ended = (record: EvictionRecord, pod?: SeenPod): EvictionDecision => {
+    const { disrupted, evicted, deleted } = pod ?? {};
+    const how = { kind: 'end' as const, ...(deleted ? { deleted } : {}) };
+    // The pod does not show the caller of the Eviction API. If policy uses it, we assume that we did.
+    const byUs = (disrupted && !deleted) || (method.kind === 'evict' && evicted === true);
+    if (byUs && !observed) return { ...how, outcome: 'done' };
+    const seen = { ...node, node: look.node, ...(pod ? { labels: pod.labels ?? {} } : {}) };
+    const by = storedGate(rules, seen, record, look.at);
+    if (by?.kind === 'observe') return { ...how, outcome: 'would-have' };
+    return { ...how, outcome: 'gone', ...(by && deleted ? { by } : {}) };
+  };
   return (record, pod) => {
-    if (!pod) return { kind: 'end', outcome: observed ? 'would-have' : 'gone' };
-    if (pod.terminating) {
-      const { disrupted, evicted, deleted } = pod;
-      // The pod does not show the caller of the Eviction API. If policy uses it, we assume that we did.
-      const byUs = (disrupted && !deleted) || (method.kind === 'evict' && evicted === true);
-      return { kind: 'end', outcome: observed ? 'would-have' : byUs ? 'done' : 'gone', deleted };
-    }
+    if (!pod || pod.terminating) return ended(record, pod);
     const deadline = deadlineOf(pod.tolerations, record.podSince);
     if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };
     if (deadline.at > dueBefore) {
@@ -173,11 +188,12 @@ export function evaluate(
     if (behind && overdueMs < BEHIND_PATIENCE_MS) return { kind: 'behind' };
     const due = duenessOf(record, pod, dueBefore);
     const { duePod } = due;
-    if (!duePod) {
+    let would: Evict | undefined;
+    if (!duePod || duePod.by.kind === 'observe') {
       // A taint that has just become due may still be postponed, however long another taint has been due.
       const sure = behind ? duenessOf(record, pod, dueBefore - BEHIND_PATIENCE_MS) : due;
       const { dueBy, duePod: bySure, lease } = sure;
-      if (bySure) return { kind: 'behind' };
+      if (bySure && bySure.by.kind !== 'observe') return { kind: 'behind' };
       if (apart !== undefined)
         return { kind: 'refused', isHold: true, error: apart, retryAfterSeconds: APART_RETRY_SECONDS };
       const leaving = {
@@ -186,12 +202,13 @@ export function evaluate(
       };
       const unlimited = dueBy.includes(NODE_OUT_OF_SERVICE);
       const by = meansOf(method, leaving, look.at);
-      return { kind: 'evict', by, unlimited, ...(lease === undefined ? {} : { lease }) };
+      would = { kind: 'evict', by, unlimited, ...(lease === undefined ? {} : { lease }) };
+      if (!duePod) return would;
     }
     const since = record.held?.by.kind === duePod.by.kind ? record.held.since : look.at;
     // The pod's turn is over by the time the gate opens.
     const { turnAt: _turnAt, ...rest } = record;
-    return { kind: 'hold', record: heldRecord(rest, { ...duePod, since }) };
+    return { kind: 'hold', record: heldRecord(rest, { ...duePod, since }), ...(would ? { would } : {}) };
   };
 }
 
@@ -222,7 +239,7 @@ interface Dueness {
   readonly dueBy: readonly string[];
   /** The gate that holds the pod, and the time of the next check; absent: none. */
   readonly duePod?: { readonly by: EvictionGate; readonly until?: EpochMs };
-  /** Set without a gate; see {@link EvictionDecision}. */
+  /** Set without a gate, or in observe mode; see {@link Evict}. */
   readonly lease?: Lapse | 'unread';
 }
 
@@ -259,10 +276,9 @@ function dueness(
       life: live && (life ?? 'unread'),
     };
     const by = findGate(rules, due, at);
-    if (!by) {
-      const lease = leaseNoteOn(rules, due, at);
-      return { dueBy, ...(lease === undefined ? {} : { lease }) };
-    }
+    const note = !by || by.kind === 'observe' ? leaseNoteOn(rules, due, at) : undefined;
+    const lease = note === undefined ? {} : { lease: note };
+    if (!by) return { dueBy, ...lease };
     // A taint that becomes due later may have no gate. Our clock is assumed to be as far ahead then as it is now.
     const later = deadlines
       .filter((deadline) => deadline.at > dueAt)
@@ -271,7 +287,7 @@ function dueness(
       ...(isOfTaints(by) ? later : []),
       by.kind === 'hold' || isOfTaints(by) ? by.until : undefined,
     ]);
-    return { dueBy, duePod: { by, ...(until === undefined ? {} : { until }) } };
+    return { dueBy, duePod: { by, ...(until === undefined ? {} : { until }) }, ...lease };
   };
 }
 

@@ -1,11 +1,11 @@
-import { DOWN_KEYS, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { DOWN_KEYS, type LiveTaint, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterGate, EvictionGate, OfTaints } from './eviction-gate.ts';
 import type { PodFacts } from './facts.ts';
 import type { NodeName } from './identity.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
 import type { Hold, HoldTarget, Mode, Policy, Rules, Selection, Trip } from './policy.ts';
-import type { EvictionRecord } from './records.ts';
+import type { EvictionRecord, NodeState } from './records.ts';
 import type { LabelExpression, LabelSelector } from './selectors.ts';
 import { matchesPattern } from './selectors.ts';
 
@@ -34,9 +34,11 @@ export interface DuePod {
 
 /**
  * Returns the gate of a due pod at `now`; `undefined`: none. A gate of single taints, from policy, the guard, or the
- * node's Lease, counts only if each due taint has one.
+ * node's Lease, counts only if each due taint has one. Observe mode is the last gate: what it alone holds, enforce mode
+ * would evict.
  */
 export function findGate(rules: Rules, pod: DuePod, now: EpochMs): EvictionGate | undefined {
+  if (isObserved(rules)) return findGate(enforced(rules), pod, now) ?? { kind: 'observe' };
   const gate = clusterGate(rules, now) ?? holdOn(rules.holds, pod, now);
   if (gate) return gate;
   const { policyRevision: revision, guardRevision } = rules;
@@ -66,6 +68,53 @@ export function leaseNoteOn(rules: Rules, pod: DuePod, now: EpochMs): Lapse | 'u
 /** Reports whether policy evicts pods for the `unreachable` taint only after the node's Lease has expired. */
 export const asksLease = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.requireExpiredLease !== false;
 
+/**
+ * Returns the gate of a due pod that can't be read. Without its labels, a gate that depends on them is unknown, unless it
+ * holds the pod already. Any zone may be the node's.
+ */
+export function storedGate(
+  rules: Rules,
+  {
+    node,
+    taints,
+    labels,
+  }: Pick<DuePod, 'node'> & Partial<Pick<NodeState, 'taints'> & Pick<DuePod, 'labels'>>,
+  record: DuePod['record'] & Pick<EvictionRecord, 'reasons'>,
+  now: EpochMs,
+): EvictionGate | undefined {
+  const { held, reasons } = record;
+  if (held && mayStillHold(held.by, rules, now)) return held.by;
+  const dueBy = reasons.map(({ taint }) => taint.key);
+  const due = { node, downSince: downSince(taints), dueBy, record, labels: labels ?? {} };
+  return findGate(labels ? rules : withoutLabels(rules), due, now);
+}
+
+/** Returns when the node controller found a node down. */
+export function downSince(taints: readonly LiveTaint[] = []): EpochMs | undefined {
+  const since = taints.flatMap(({ key, timeAdded }) =>
+    DOWN_KEYS.includes(key) && timeAdded !== undefined ? timeAdded : [],
+  );
+  return since.length === 0 ? undefined : Math.min(...since);
+}
+
+/** Returns the rules without those that depend on a pod's labels. */
+export function withoutLabels(rules: Rules): Rules {
+  const { exclude, only } = rules.policy;
+  const policy = {
+    ...rules.policy,
+    exclude: exclude.filter(({ labels }) => labels === undefined),
+    only: only.some(({ labels }) => labels !== undefined) ? [] : only,
+  };
+  return { ...rules, policy };
+}
+
+/** Reports whether a cluster is only observed. */
+export const isObserved = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.mode === 'observe';
+
+/** Returns the rules of an observed cluster as they would apply in enforce mode. */
+const enforced = (rules: Rules): Rules =>
+  isObserved(rules) ? { ...rules, policy: { ...rules.policy, mode: 'enforce' } } : rules;
+
 /** Returns the gate of all evictions in a cluster at `now`. An observed cluster has no evictions to stop. */
 export function clusterGate({ policy, stops }: Rules, now: EpochMs): ClusterGate | undefined {
   if (policy.mode === 'observe') return { kind: 'observe' };
@@ -80,9 +129,10 @@ export function clusterGate({ policy, stops }: Rules, now: EpochMs): ClusterGate
 export function mayStillHold(gate: EvictionGate, rules: Rules, now: EpochMs): boolean {
   switch (gate.kind) {
     case 'observe':
+      return isObserved(rules);
     case 'paused':
     case 'stopped':
-      return clusterGate(rules, now)?.kind === gate.kind;
+      return clusterGate(enforced(rules), now)?.kind === gate.kind;
     case 'hold':
       return rules.holds.some(({ id, until }) => id === gate.id && isOn(until, now));
     case 'excluded':

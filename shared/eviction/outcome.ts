@@ -71,8 +71,8 @@ export const endsOf = (settled: readonly Settled[]): readonly FinalRecord[] =>
   settled.flatMap(({ record, outcome }) => {
     if (outcome.kind === 'deleted') return ending(record, { outcome: 'done', lateMs: outcome.lateMs });
     if (outcome.kind !== 'end') return [];
-    const { outcome: how, deleted } = outcome;
-    return ending(record, { outcome: how, ...(deleted ? { deleted } : {}) });
+    const { outcome: how, deleted, by } = outcome;
+    return ending(record, { outcome: how, ...(deleted ? { deleted } : {}), ...(by ? { by } : {}) });
   });
 
 /**
@@ -128,8 +128,8 @@ export function recordOf(
       // checker.
       return note && note.what !== 'freed' ? { record, note } : [];
     }),
-    /** The cluster is only observed, so the reported evictions will not happen. */
-    observed: rules.policy.mode === 'observe',
+    /** The policy by which the changes are reported: in observe mode, the evictions will not happen. */
+    policy: rules.policy,
     cancelled,
     gaveUp: after?.gaveUp ?? [],
     /** When the Eviction API is asked again, if this pass set it. */

@@ -4,13 +4,12 @@ import {
   compareVersions,
   DELTA_MAX_AGE_MS,
   type DeletedPod,
-  type Deletion,
   type Delta,
   newer,
   type PodFacts,
   type Version,
 } from './facts.ts';
-import { isOfPod, isOfTaints, mayStillHold } from './gate.ts';
+import { isOfPod, isOfTaints, mayStillHold, storedGate } from './gate.ts';
 import { mergeNodeState, raiseStarts, sameFacts, tellsOf } from './node-state.ts';
 import { dueAt, type PodDeadline, podDeadlines } from './pod-deadline.ts';
 import type { Rules } from './policy.ts';
@@ -123,7 +122,7 @@ function remindOf({ scheduled }: Partition, delta: Delta): readonly PodDecision[
     .filter((record) => record !== undefined)
     .map((record) =>
       delta.kind === 'pod-gone'
-        ? endAbsent(delta, record, 'gone', delta.deleted?.deleted)
+        ? endAbsent(delta, record, 'gone', delta.deleted && { deleted: delta.deleted.deleted })
         : { kind: 'rearm', record },
     );
 }
@@ -242,13 +241,17 @@ function deletionDecider(
   { scheduled, ended }: Partition,
   node: NodeState,
   delta: Delta,
-  { rules }: Given,
+  { rules, now }: Given,
 ): (pod: DeletedPod) => PodDecision | undefined {
   const deadlineOf = podDeadlines(node.taints, node.deletedAt, rules);
   const tells = node.taints.length > 0 && tellsOf(delta, node);
   return ({ uid, namespace, name, podSince, tolerations, deleted }) => {
     const record = scheduled.get(uid);
-    if (record) return endAbsent(delta, record, 'gone', deleted);
+    const gateOf = (pod: Parameters<typeof storedGate>[2]) => {
+      const by = storedGate(rules, { ...node, node: delta.ref.node }, pod, now);
+      return by && by.kind !== 'observe' ? { by } : {};
+    };
+    if (record) return endAbsent(delta, record, 'gone', { deleted, ...gateOf(record) });
     const before = ended.get(uid);
     if (before && (isTombstone(before) || before.deleted)) return repeatAbsent(delta, before);
     if (deleted.by !== 'taint-manager' || !tells) return before && repeatAbsent(delta, before);
@@ -256,9 +259,10 @@ function deletionDecider(
       before?.outcome === 'would-have' ? before : due(deadlineOf(tolerations, podSince));
     const who = { uid, namespace, name, podSince };
     const { version } = delta;
+    const by = before?.outcome === 'would-have' ? {} : gateOf({ ...who, reasons });
     return {
       kind: 'evicted-elsewhere',
-      ending: { ...who, fireAt, reasons, outcome: 'gone', deleted, version },
+      ending: { ...who, fireAt, reasons, outcome: 'gone', deleted, version, ...by },
     };
   };
 }
@@ -328,9 +332,9 @@ function endAbsent(
   { version }: Delta,
   record: EvictionRecord,
   outcome: 'gone' | 'cancelled',
-  deleted?: Deletion,
+  more: Pick<FinalRecord, 'deleted' | 'by'> = {},
 ): PodDecision {
-  const how = { outcome, cancelled: 'pod-gone', ...(deleted ? { deleted } : {}) } as const;
+  const how = { outcome, cancelled: 'pod-gone', ...more } as const;
   return { kind: 'cancel', ending: ending(record, how, version) };
 }
 

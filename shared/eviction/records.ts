@@ -188,6 +188,8 @@ export interface FinalRecord {
   readonly error?: string;
   /** The deletion of the pod by another actor. */
   readonly deleted?: Deletion;
+  /** With `deleted`: the gate that held the pod, or would have. */
+  readonly by?: EvictionGate;
   /** Version of the record, or of the delta that ended it. */
   readonly version: Version;
 }
@@ -200,7 +202,7 @@ export interface EndedPod extends FinalRecord {
 /** Returns the final record of an eviction. */
 export function ending(
   record: EvictionRecord,
-  how: Pick<FinalRecord, 'outcome' | 'lateMs' | 'cancelled' | 'error' | 'deleted'>,
+  how: Pick<FinalRecord, 'outcome' | 'lateMs' | 'cancelled' | 'error' | 'deleted' | 'by'>,
   version = record.version,
 ): FinalRecord {
   const { uid, namespace, name, podSince, startedAt, fireAt, reasons } = record;

@@ -94,9 +94,15 @@ export type Forecast =
     })
   /**
    * The pod is due, or will be, and no known event ends its hold. `before`: the gates that hold it earlier, one after
-   * the other.
+   * the other. `blockedBy`: in observe mode, the disruption budgets that would block the eviction; absent: none is known
+   * to.
    */
-  | (Due & { readonly kind: 'held'; readonly by: EvictionGate; readonly before: readonly EvictionGate[] })
+  | (Due & {
+      readonly kind: 'held';
+      readonly by: EvictionGate;
+      readonly before: readonly EvictionGate[];
+      readonly blockedBy?: readonly string[];
+    })
   /** Disruption budgets, or admission (`rejected`), block the pod, and policy never deletes such pods. */
   | (Due & { readonly kind: 'blocked'; readonly by: readonly string[]; readonly rejected?: string })
   | (Due & { readonly kind: 'failed'; readonly at: EpochMs; readonly error: string })
@@ -258,7 +264,11 @@ function follow(
           (end) => end !== undefined && end > at && end < NEVER,
         );
         const by = asTold(held.by, said);
-        if (ends.length === 0) return { kind: 'held', dueAt, causes: causesOf(reasons), by, before: heldBy };
+        if (ends.length === 0) {
+          const asks = verdict.would?.by === 'evict' ? budgetsOf(budgets, pod.labels ?? {}) : [];
+          const blocked = refuses(asks) ? { blockedBy: asks.map(({ name }) => name) } : {};
+          return { kind: 'held', dueAt, causes: causesOf(reasons), by, before: heldBy, ...blocked };
+        }
         if (!isSame(heldBy.at(-1), by)) heldBy.push(by);
         drained = held.until === undefined;
         record = verdict.record;

@@ -100,14 +100,15 @@ function builtInText({ at, causes }: Going, { at: now, builtIn }: PodAnswer, mom
 }
 
 function heldText(
-  { dueAt, causes, by }: Extract<Forecast, { kind: 'held' }>,
+  { dueAt, causes, by, blockedBy }: Extract<Forecast, { kind: 'held' }>,
   { at: now, gates }: PodAnswer,
   moment: MomentText,
 ): string {
   const because = reasonsText(causes);
   if (by.kind === 'observe' && gates.length < 2) {
     const would = dueAt <= now ? 'would have been evicted' : 'would be evicted';
-    return `${would} at ${moment(dueAt)} because ${because}; the cluster is in observe mode.`;
+    const budgets = blockedBy ? `, and ${blockText(blockedBy, undefined)}` : '';
+    return `${would} at ${moment(dueAt)} because ${because}; the cluster is in observe mode${budgets}.`;
   }
   return `${dueText(dueAt, now, moment)} because ${because}, but is held by ${heldBy(gates, moment)}.`;
 }
@@ -250,7 +251,7 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
     ['held', 'blocked', 'failed', 'unknown'].includes(outcome.kind),
   ).length;
   const observed = pods.filter(
-    ({ outcome }) => outcome.kind === 'held' && outcome.by.kind === 'observe',
+    ({ outcome }) => outcome.kind === 'held' && outcome.by.kind === 'observe' && !outcome.blockedBy,
   ).length;
   const by = decidedBy === 'built-in' ? builtInSubject(builtIn) : '';
   const parts = [

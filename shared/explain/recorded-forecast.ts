@@ -1,9 +1,8 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import { findGate, isTripOf, mayStillHold } from '#shared/eviction/gate.ts';
-import type { Policy, Rules, Trip } from '#shared/eviction/policy.ts';
+import { downSince, findGate, isTripOf, mayStillHold, withoutLabels } from '#shared/eviction/gate.ts';
+import type { Rules, Trip } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
-import { DOWN_KEYS } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { causesOf } from './cause.ts';
 import { type Forecast, gaveUp, retrying } from './forecast.ts';
@@ -22,19 +21,15 @@ export function storedGates(
   rules: Rules,
   now: EpochMs,
 ): (record: EvictionRecord) => readonly EvictionGate[] {
-  const since = (node?.taints ?? [])
-    .filter(({ key }) => DOWN_KEYS.includes(key))
-    .map(({ timeAdded }) => timeAdded);
-  const downSince = Math.min(...since.map((moment) => moment ?? Number.POSITIVE_INFINITY));
   const inZone = [...scheduled.values()].some(
     ({ held }) => held?.by.kind === 'guard' && held.by.scope === 'zone',
   );
   const trips = rules.trips.filter(({ scope }) => scope !== 'zone' || inZone);
-  const seen = { ...rules, trips, policy: withoutLabels(rules.policy) };
+  const seen = withoutLabels({ ...rules, trips });
   return (record) => {
     const { fireAt, reasons, held } = record;
     const dueBy = reasons.map(({ taint }) => taint.key);
-    const due = { node: ref.node, downSince, dueBy, record, labels: {} };
+    const due = { node: ref.node, downSince: downSince(node?.taints), dueBy, record, labels: {} };
     const gates = allGates(seen, (left) =>
       [findGate(left, due, Math.max(now, fireAt))].filter((by) => by !== undefined),
     );
@@ -46,12 +41,6 @@ export function storedGates(
 /** Reports whether the trip behind a gate of the guard has ended. */
 const isOver = (by: EvictionGate, trips: readonly Trip[]): boolean =>
   by.kind === 'guard' && !trips.some((trip) => isTripOf(by, trip));
-
-const withoutLabels = (policy: Policy): Policy => ({
-  ...policy,
-  exclude: policy.exclude.filter(({ labels }) => labels === undefined),
-  only: policy.only.some(({ labels }) => labels !== undefined) ? [] : policy.only,
-});
 
 /** Returns the forecast of a pod that can't be read, by the stored data of the pod and its node alone. */
 export function recordedForecast(

@@ -25,7 +25,7 @@ export interface HistoryEntry {
   readonly reasons: readonly DeadlineCause[];
   /** With `moved`: the deadline before. */
   readonly movedFrom?: EpochMs;
-  /** With `held`, `would-have` and `freed`: the gate that kept the pod from being evicted. */
+  /** With `held`, `would-have`, `freed` and `gone`: the gate that kept the pod from being evicted. */
   readonly by?: EvictionGate;
   /** With `done`: milliseconds after `fireAt`. */
   readonly lateMs?: number;
@@ -182,7 +182,7 @@ function notedEntry(ref: NodeRef, note: Noted, at: EpochMs): HistoryEntry {
 }
 
 function endedEntry(ref: NodeRef, end: EndedPod, goneAt: EpochMs | undefined): HistoryEntry {
-  const { outcome, lateMs, cancelled, error, deleted, endedAt } = end;
+  const { outcome, lateMs, cancelled, error, deleted, by, endedAt } = end;
   return {
     ...entry(ref, end, endedAt, outcome),
     ...(lateMs === undefined ? {} : { lateMs }),
@@ -190,6 +190,7 @@ function endedEntry(ref: NodeRef, end: EndedPod, goneAt: EpochMs | undefined): H
     ...(cancelled ? { cancelled } : {}),
     ...(error === undefined ? {} : { error }),
     ...(deleted ? { deleted } : {}),
+    ...(by ? { by } : {}),
   };
 }
 

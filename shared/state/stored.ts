@@ -158,6 +158,7 @@ export const endedSchema: z.ZodType<EndedPod> = z.object({
   error: z.string().exactOptional(),
   startedAt: epochMs.exactOptional(),
   deleted: z.object({ at: epochMs, by: z.enum(['taint-manager', 'other']) }).exactOptional(),
+  by: gate.exactOptional(),
   endedAt: epochMs,
 });
 

@@ -2,7 +2,7 @@ import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { deltaId, type Version } from '#shared/eviction/facts.ts';
 import type { ClusterName, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Lapse } from '#shared/eviction/node-life.ts';
-import type { Mode, Trip } from '#shared/eviction/policy.ts';
+import type { Mode, Policy, Trip } from '#shared/eviction/policy.ts';
 import type { CancelReason, EvictionRecord, FinalRecord } from '#shared/eviction/records.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
@@ -35,6 +35,8 @@ export type EvictionFields = EvictionRef & {
   readonly dueAt: EpochMs;
   /** The taints that cause the eviction, as kubectl prints them. */
   readonly taints: readonly string[];
+  /** The cluster is in observe mode: the pod won't be evicted. */
+  readonly observed?: true;
 };
 
 /** The catalogue of log lines: one per change of state, named `object.state`, with its fields. */
@@ -277,10 +279,15 @@ export type FieldsOf<Event extends LogEvent> = LogEvents[Event] extends Nothing
   ? []
   : [fields: LogEvents[Event]];
 
-/** Returns the fields of every log line about a scheduled or canceled eviction. */
-export function evictionFields(ref: NodeRef, eviction: EvictionRecord | FinalRecord): EvictionFields {
+/** Returns the fields of every log line about a scheduled or canceled eviction. `policy`: the cluster's. */
+export function evictionFields(
+  ref: NodeRef,
+  eviction: EvictionRecord | FinalRecord,
+  policy?: Pick<Policy, 'mode'>,
+): EvictionFields {
   const taints = eviction.reasons.map(({ taint }) => taintText(taint));
-  return { ...evictionRef(ref, eviction), dueAt: eviction.fireAt, taints };
+  const observed = policy?.mode === 'observe' ? ({ observed: true } as const) : {};
+  return { ...evictionRef(ref, eviction), dueAt: eviction.fireAt, taints, ...observed };
 }
 
 /** Returns the fields that identify an eviction. */

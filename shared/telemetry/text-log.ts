@@ -37,7 +37,7 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
     case 'eviction.rescheduled':
       return `${podOf(fields)}: rescheduled, ${willEvict(fields, now)}`;
     case 'eviction.loaded':
-      return `restored: ${podOf(fields)}, ${willEvict(fields, now)}`;
+      return `restored: ${podOf(fields)}, ${willEvict({ ...fields, observed: true }, now)}`;
     case 'evictions.loaded':
       return `restored: ${fields.more} more`;
     case 'eviction.canceled':
@@ -58,7 +58,10 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
     case 'eviction.would-evict':
       return styleText('magenta', `${podOf(fields)}: would be evicted in enforce mode`);
     case 'eviction.held':
-      return styleText('magenta', `${podOf(fields)}: eviction held${heldBy(fields)}`);
+      return styleText(
+        'magenta',
+        `${podOf(fields)}: ${fields.observed ? 'would be held in enforce mode' : 'eviction held'}${heldBy(fields)}`,
+      );
     case 'policy.applied':
       return `policy applied: ${fields.mode}`;
     case 'policy.kept':
@@ -116,9 +119,10 @@ function tellNode({ deletedAt, taints }: LogEvents['node.changed']): string {
     : styleText('yellow', `tainted ${taints.map(taintText).join(', ')}`);
 }
 
-function willEvict({ dueAt, taints }: EvictionFields, now: EpochMs): string {
+function willEvict({ dueAt, taints, observed }: EvictionFields, now: EpochMs): string {
   const seconds = Math.max(0, Math.round((dueAt - now) / 1000));
-  const when = seconds === 0 ? 'evicting' : `eviction at ${moment(dueAt, now)} (in ${seconds} s)`;
+  const [evicting, eviction] = observed ? ['due', 'due'] : ['evicting', 'eviction'];
+  const when = seconds === 0 ? evicting : `${eviction} at ${moment(dueAt, now)} (in ${seconds} s)`;
   return `${when} for ${taints.join(', ')}`;
 }
 

@@ -198,14 +198,15 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       const noted: Noted = { uid, namespace, name: pod, fireAt, reasons, what: 'gave-up', error: '500' };
       await write(ref, 1, [stuck], [noted]);
       const deleted = { at: at(1.5), by: 'taint-manager' } as const;
-      await write(ref, 2, [], [], [anEnding(gone, { outcome: 'gone', deleted })]);
+      const by = { kind: 'hold', id: 'h1' } as const;
+      await write(ref, 2, [], [], [anEnding(gone, { outcome: 'gone', deleted, by })]);
       await tells(ref.cluster, ['2 gone b', '1 gave-up a'], { from: at(1) });
       const found = await read(ref.cluster, { from: at(1) });
       assert.deepEqual(
-        found.map((each) => [each.deleted, each.error]),
+        found.map((each) => [each.deleted, each.by, each.error]),
         [
-          [deleted, undefined],
-          [undefined, '500'],
+          [deleted, by, undefined],
+          [undefined, undefined, '500'],
         ],
       );
     });

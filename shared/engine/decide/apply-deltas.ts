@@ -65,7 +65,7 @@ export async function applyDeltas(
   // Log before anything else can fail: a redelivered delta finds nothing new.
   for (const { delta, planned } of decided) {
     // The delta's ID is in the relay's log, too.
-    inLogContext({ delta: deltaId(delta.version) }, () => logChanges(delta, planned, log));
+    inLogContext({ delta: deltaId(delta.version) }, () => logChanges(delta, planned, rules, log));
   }
   // The order matters: once the records are stored, a timer that fires twice or late reads the current state from them.
   await timers.arm(ref, [...new Set(decided.flatMap(({ agenda }) => [...agenda.arm]))]);
@@ -178,8 +178,10 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
 function logChanges(
   { ref, version, observedAt }: Delta,
   { node, nodeChanged, decisions }: Plan,
+  rules: Rules,
   log: Log,
 ): void {
+  const fieldsOf = (record: EvictionRecord) => evictionFields(ref, record, rules.policy);
   if (nodeChanged && node) {
     const { taints, deletedAt } = node;
     log.info('node.changed', {
@@ -194,9 +196,8 @@ function logChanges(
     });
   }
   for (const decision of decisions) {
-    if (decision.kind === 'schedule') log.info('eviction.scheduled', evictionFields(ref, decision.record));
-    if (decision.kind === 'reschedule')
-      log.info('eviction.rescheduled', evictionFields(ref, decision.record));
+    if (decision.kind === 'schedule') log.info('eviction.scheduled', fieldsOf(decision.record));
+    if (decision.kind === 'reschedule') log.info('eviction.rescheduled', fieldsOf(decision.record));
     if (decision.kind === 'confirm') log.info('eviction.confirmed', evictionFields(ref, decision.record));
     if (decision.kind === 'free') log.info('eviction.released', evictionFields(ref, decision.record));
     if (decision.kind !== 'cancel' && decision.kind !== 'evicted-elsewhere') continue;

@@ -4,6 +4,7 @@ import { type Because, becauseOf, type Countdown, type News } from '#shared/engi
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { deltaId, type Version } from '#shared/eviction/facts.ts';
 import type { NodeRef, PodRef, PodUid } from '#shared/eviction/identity.ts';
+import type { Method } from '#shared/eviction/policy.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { gateText } from '#shared/explain/gate-text.ts';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
@@ -126,14 +127,18 @@ export function countingDown({ moved, ...pod }: Countdown, observed: boolean): P
   });
 }
 
-/** Returns the Event for a due pod that is held, or would have been evicted. */
-export function heldBack(record: EvictionRecord, by: EvictionGate): PodEvent {
+/**
+ * Returns the Event for a due pod that is held, or would have been evicted. Observe mode does not call the Eviction API,
+ * so it is unknown whether a budget would have blocked the eviction.
+ */
+export function heldBack(record: EvictionRecord, by: EvictionGate, method?: Method): PodEvent {
   if (by.kind === 'observe') {
     const because = becauseText(record.reasons.map(becauseOf));
+    const unless = method?.kind === 'evict' ? ', unless a disruption budget had blocked it' : '';
     return about(record, {
       key: `would/${record.fireAt}`,
       reason: 'TaintwardWouldEvict',
-      message: `In enforce mode, the pod would have been evicted at ${timeText(record.fireAt)} because it ${because}`,
+      message: `In enforce mode, the pod would have been evicted at ${timeText(record.fireAt)} because it ${because}${unless}`,
     });
   }
   return about(record, {

@@ -1,7 +1,12 @@
 import pMap from 'p-map';
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
-import { type EvictionDecision, evaluate, type NodeObservation } from '#shared/eviction/evaluate.ts';
-import { asksLease, clusterGate } from '#shared/eviction/gate.ts';
+import {
+  type Evict,
+  type EvictionDecision,
+  evaluate,
+  type NodeObservation,
+} from '#shared/eviction/evaluate.ts';
+import { asksLease, clusterGate, isObserved, storedGate } from '#shared/eviction/gate.ts';
 import type { PodUid } from '#shared/eviction/identity.ts';
 import { type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
 import type { PodOutcome, Settled } from '#shared/eviction/outcome.ts';
@@ -51,8 +56,6 @@ interface RatePermit {
   /** Revision of the policy that sets the rates. A permit isn't valid under another revision. */
   readonly revision: number;
 }
-
-type Evict = Extract<EvictionDecision, { readonly kind: 'evict' }>;
 
 const GONE: PodOutcome = { kind: 'end', outcome: 'gone' };
 
@@ -122,8 +125,8 @@ export class Pass {
       const pod = pods.get(record.uid);
       const workload = pod && limitingWorkload(rules, pod);
       if (!workload) return [];
-      const found = verdict(record, pod);
-      return found.kind === 'evict' && !found.unlimited ? { record, pod, workload } : [];
+      const found = evictionOf(verdict(record, pod));
+      return found && !found.unlimited ? { record, pod, workload } : [];
     });
     if (asking.length === 0) return;
     const { cluster } = this.#partition.ref;
@@ -154,8 +157,8 @@ export class Pass {
     { rules, verdict }: NodeView,
   ): Promise<ReadonlyMap<PodUid, Turn>> {
     const asking = due.filter((record) => {
-      const found = isPaced(rules, record) && verdict(record, pods.get(record.uid));
-      return found && found.kind === 'evict' && !found.unlimited && found.lease !== 'unread';
+      const found = isPaced(rules, record) && evictionOf(verdict(record, pods.get(record.uid)));
+      return found && !found.unlimited && found.lease !== 'unread';
     });
     // Pods that the Eviction API rejected must not take permits from pods that it may evict.
     const [others = [], blocked = []] = [false, true].map((is) =>
@@ -218,10 +221,14 @@ export class Pass {
   async #holdUnseen(settled: readonly Settled[]): Promise<readonly Settled[]> {
     if (!settled.some(({ outcome }) => outcome.kind === 'refused')) return settled;
     const now = this.#deps.clock.now();
-    const by = clusterGate(await this.#deps.rules(this.#partition.ref.cluster), now);
-    if (!by) return settled;
+    const { ref, node } = this.#partition;
+    const rules = await this.#deps.rules(ref.cluster);
+    const gate = clusterGate(rules, now);
+    if (!gate) return settled;
     return settled.map((each): Settled => {
       if (!['refused', 'failed', 'blocked'].includes(each.outcome.kind)) return each;
+      // Observe mode reports what enforce mode would evict, as far as known.
+      const by = storedGate(rules, { ...node, node: ref.node }, each.record, now) ?? gate;
       return { ...each, outcome: { kind: 'hold', record: heldRecord(each.record, { by, since: now }) } };
     });
   }
@@ -426,7 +433,7 @@ export class Pass {
     if (!due.some(isUnreachable)) return undefined;
     try {
       const rules = await this.#deps.rules(this.#partition.ref.cluster);
-      const isAsked = asksLease(rules) && !clusterGate(rules, this.#deps.clock.now());
+      const isAsked = asksLease(rules) && (isObserved(rules) || !clusterGate(rules, this.#deps.clock.now()));
       return isAsked ? await this.#life() : undefined;
     } catch {
       return undefined;
@@ -488,8 +495,11 @@ const isInTurn = ({ turnAt, notBefore, drains }: EvictionRecord): boolean =>
   turnAt !== undefined || (drains === true && notBefore !== undefined);
 
 /** Reports whether a pod is evicted only if the node's Lease has expired, and the Lease is unread. */
-const isUnread = (verdict: EvictionDecision): boolean =>
-  verdict.kind === 'evict' && verdict.lease === 'unread';
+const isUnread = (verdict: EvictionDecision): boolean => evictionOf(verdict)?.lease === 'unread';
+
+/** Returns the eviction of a pod that is to be evicted, or that only observe mode holds: both are paced alike. */
+const evictionOf = (verdict: EvictionDecision): Evict | undefined =>
+  verdict.kind === 'evict' ? verdict : verdict.kind === 'hold' ? verdict.would : undefined;
 
 /** Returns a view whose decisions follow from its look at the node and its rules. */
 function judgedBy(view: Omit<NodeView, 'verdict'>): NodeView {

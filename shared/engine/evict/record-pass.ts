@@ -10,6 +10,7 @@ import {
   type Recorded,
   recordOf,
 } from '#shared/eviction/outcome.ts';
+import type { Policy } from '#shared/eviction/policy.ts';
 import { type EvictionRecord, ending, isTainted, type Partition } from '#shared/eviction/records.ts';
 import { dueOf } from '#shared/eviction/retry.ts';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
@@ -43,7 +44,7 @@ export async function recordPass(
   await timers.arm(ref, momentsOf(pass));
   const written = needsCommit(pass, clock.now()) ? await correct(pass, deps) : undefined;
   // Report the stored changes before anything else can fail: the redelivered message no longer finds them.
-  const { cancelled = [], told = [], observed = false, gaveUp = [], retry, askAgainAt } = written ?? {};
+  const { cancelled = [], told = [], policy, gaveUp = [], retry, askAgainAt } = written ?? {};
   for (const each of cancelled) {
     deps.log.info('eviction.canceled', {
       ...evictionFields(ref, each),
@@ -52,7 +53,7 @@ export async function recordPass(
     });
     announce(cancellingDeletion(each, each.version));
   }
-  for (const each of told) announce(tell(ref, each, observed, deps));
+  for (const each of told) announce(tell(ref, each, policy, deps));
   if (gaveUp.length > 0) deps.metrics.gaveUp(ref.cluster, gaveUp.length);
   if (askAgainAt !== undefined) await timers.arm(ref, [askAgainAt]);
   if (retry) {
@@ -83,20 +84,20 @@ async function correct(pass: DonePass, deps: PassDeps): Promise<Recorded> {
 function tell(
   ref: NodeRef,
   { record, note }: Recorded['told'][number],
-  observed: boolean,
+  policy: Policy | undefined,
   { log }: PassDeps,
 ): PodEvent {
-  const fields = evictionFields(ref, record);
+  const fields = evictionFields(ref, record, policy);
   switch (note.what) {
     case 'moved':
       log.info('eviction.rescheduled', fields);
-      return countingDown({ ...countdownOf(record), moved: true }, observed);
+      return countingDown({ ...countdownOf(record), moved: true }, fields.observed === true);
     case 'held':
       log.info('eviction.held', { ...fields, by: note.by.kind });
       return heldBack(record, note.by);
     case 'would-have':
       log.info('eviction.would-evict', evictionRef(ref, record));
-      return heldBack(record, note.by);
+      return heldBack(record, note.by, policy?.method);
     case 'blocked': {
       const { by = 'budget' } = record.blocked ?? {};
       log.info('eviction.blocked', { ...fields, by, error: note.error });

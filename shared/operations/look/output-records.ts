@@ -66,7 +66,7 @@ export interface EntryOutput {
   readonly dueAt?: EpochMs;
   /** With `rescheduled`: the former deadline. */
   readonly previousDueAt?: EpochMs;
-  /** With `held`, `would-evict`, and `released`: the gate that held the pod. */
+  /** With `held`, `would-evict`, `released`, and `already-gone`: the gate that held the pod. */
   readonly by?: EvictionGate;
   /** With `evicted`: the time from the deadline to the deletion. */
   readonly delayMs?: number;

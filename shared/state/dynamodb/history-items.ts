@@ -79,6 +79,7 @@ export function endedItem(of: HistoryItemOf, pods: readonly FinalRecord[]): Item
       cancelled: pod.cancelled,
       error: pod.error,
       deleted: pod.deleted,
+      by: pod.by,
     })),
     ...common.values(),
     starts: starts.values,

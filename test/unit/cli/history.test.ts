@@ -193,6 +193,20 @@ test('compares evictions of the built-in controller with those of Taintward', as
   );
 });
 
+test('compares no deadline of Taintward for a pod that a gate held, or would have held in enforce mode', async (t) => {
+  const { store, run, write } = commandLine(t);
+  const [held, reported] = [pod('held'), pod('reported')];
+  await write(0, [held, reported]);
+  await write(5, [reported], [wouldHave(reported)]);
+  const by = { kind: 'guard', scope: 'people', trippedAt: at(4), revision: 1, guardRevision: 1 } as const;
+  const deleted = { at: at(5), by: 'taint-manager' } as const;
+  await store.end(REF, [anEnding(held, { outcome: 'gone', deleted, by })], at(6));
+  await store.end(REF, [anEnding(reported, { outcome: 'gone', deleted })], at(6));
+  const { both, builtInOnly } = JSON.parse(await run('prod', '--compare', '-o', 'json'));
+  const names = (pods: readonly { readonly pod: string }[]) => pods.map((each) => each.pod);
+  assert.deepEqual([names(both), names(builtInOnly)], [['reported'], ['held']]);
+});
+
 test('compares times in whole seconds, the precision of the built-in controller', async (t) => {
   const { store, run, write } = commandLine(t);
   const record = { ...pod('a'), fireAt: at(5) + 600 };

@@ -74,8 +74,20 @@ describe('a due pod', () => {
     assert.equal(kindOf({ ...rules, stops: [stop({ until: NOW })] }), undefined);
   });
 
-  test('is held by observe mode, and not by a stop as well', () => {
-    assert.equal(kindOf(saying({ mode: 'observe' }, { stops: [stop()] })), 'observe');
+  test('is held in observe mode by the gate that would hold it in enforce mode, if there is one', () => {
+    const node: HoldTarget = { kind: 'node', node: nodeName('n1') };
+    const cases: readonly (readonly [EvictionGate['kind'], Parameters<typeof saying>])[] = [
+      ['stopped', [{ mode: 'observe' }, { stops: [stop()] }]],
+      ['hold', [{ mode: 'observe' }, { holds: [hold(node)] }]],
+      ['guard', [{ mode: 'observe' }, { trips: [trip({ scope: 'people' })] }]],
+      ['excluded', [{ mode: 'observe', exclude: [{}] }]],
+    ];
+    for (const [kind, [policy, more]] of cases) {
+      const observing = saying(policy, more);
+      const gate = findGate(observing, due(), NOW);
+      assert.ok(gate);
+      assert.deepEqual([gate.kind, mayStillHold(gate, observing, NOW)], [kind, true]);
+    }
   });
 
   const targets: readonly (readonly [string, HoldTarget, boolean])[] = [

@@ -145,8 +145,8 @@ describe('an outcome is written and reported', () => {
     );
     assert.equal(result.cancelled, change?.end);
     assert.deepEqual(
-      [change?.live, change?.node, result.moved, result.observed],
-      [true, undefined, false, false],
+      [change?.live, change?.node, result.moved, result.policy.mode],
+      [true, undefined, false, 'paused'],
     );
   });
 
@@ -180,7 +180,7 @@ describe('an outcome is written and reported', () => {
     };
     const observing: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
     const { told, result } = written(passOf(record), before, observing);
-    assert.deepEqual([told, result.observed], [[['u1', 'would-have']], true]);
+    assert.deepEqual([told, result.policy.mode], [[['u1', 'would-have']], 'observe']);
   });
 
   test('but not for a deletion, a pending delta or a fault alone', () => {

@@ -647,6 +647,29 @@ describe('a pod that another actor deleted', () => {
     assert.equal(forecast(committed(partition, planned(partition, nodeDelta(2)))), 'gone');
   });
 
+  test('names the gate that held the pod, or would have held it in observe mode', () => {
+    const trip = { scope: 'people', trippedAt: at(0), nodes: 9, outOf: 30 } as const;
+    const guarded = (mode: 'enforce' | 'observe'): Rules => ({
+      ...rules,
+      policy: { ...rules.policy, mode },
+      trips: [trip],
+    });
+    const partition = after(nodeDelta(1));
+    const delta = podGoneBy(2, 'taint-manager', {});
+    for (const mode of ['enforce', 'observe'] as const) {
+      assert.equal(planned(partition, delta, {}, guarded(mode)).cancel[0]?.by?.kind, 'guard');
+      const [unscheduled] = planned(
+        { ...partition, scheduled: new Map() },
+        delta,
+        {},
+        guarded(mode),
+      ).elsewhere;
+      assert.equal(unscheduled?.by?.kind, 'guard');
+    }
+    const observing = { ...guarded('observe'), trips: [] };
+    assert.equal(planned(partition, delta, {}, observing).cancel[0]?.by, undefined);
+  });
+
   test('keeps the deadline and causes of an eviction that ended as would-have', () => {
     const partition = after(nodeDelta(1));
     const record = recordIn(partition);

@@ -72,6 +72,24 @@ test('the first line counts the pods that are evicted, kept, terminating and sta
       'n1 has a:NoExecute: 3 pods would be evicted in enforce mode; 1 pod stays.',
     ],
     [
+      question(
+        ruledBy(
+          { mode: 'observe' },
+          { trips: [{ scope: 'people', trippedAt: at(90), nodes: 9, outOf: 30 }] },
+        ),
+      ),
+      'n1 has a:NoExecute: 3 pods are kept; 1 pod stays.',
+    ],
+    [
+      question(
+        ruledBy(
+          { mode: 'observe' },
+          { stops: [{ who: 'anna', at: at(90), why: 'an incident', scope: 'cluster' }] },
+        ),
+      ),
+      'n1 has a:NoExecute: 3 pods are kept; 1 pod stays.',
+    ],
+    [
       question({
         ...ruledBy({}, { stops: [{ who: 'anna', at: at(90), why: 'an incident', scope: 'cluster' }] }),
         builtIn: known({ state: 'on', evidence: 'its flags' }),

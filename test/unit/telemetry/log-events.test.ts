@@ -47,6 +47,34 @@ test('the text log reports nodes and pods, errors as complaints, and nothing els
   for (const [index, line] of expected.entries()) assert.match(told[index] ?? '', line);
 });
 
+test('the text log does not say in observe mode that a pod is being evicted', () => {
+  const told: string[] = [];
+  const log = textLog({ now: () => 0 }, (line) => told.push(stripVTControlCharacters(line)));
+  const pod = {
+    cluster,
+    node,
+    namespace: 'shop',
+    pod: 'web',
+    uid: podUid('u1'),
+    delta,
+    taints: ['a:NoExecute'],
+  };
+  const observed = { ...pod, observed: true } as const;
+  log.info('eviction.scheduled', { ...observed, dueAt: 0 });
+  log.info('eviction.rescheduled', { ...observed, dueAt: 30_000 });
+  log.info('eviction.held', { ...observed, dueAt: 0, by: 'guard' });
+  log.info('eviction.loaded', { ...pod, dueAt: 0 });
+  assert.deepEqual(
+    told.map((line) => line.replace(/^.*shop/, 'shop').replace(/at .* \(/, 'at T (')),
+    [
+      'shop/web: due for a:NoExecute',
+      'shop/web: rescheduled, due at T (in 30 s) for a:NoExecute',
+      'shop/web: would be held in enforce mode by the guard',
+      'shop/web, due for a:NoExecute',
+    ],
+  );
+});
+
 test('the text log prefixes lines with date and time, and prints the date of times on other days', () => {
   const noon = new Date(2026, 0, 31, 12).getTime();
   const told: string[] = [];

@@ -121,13 +121,27 @@ describe('in a cluster with a rate', () => {
     );
   });
 
-  test('reserves no slot for a pod that is not evicted', async () => {
-    const bench = await limited(2, { ...at2PerSecond, policy: { ...at2PerSecond.policy, mode: 'observe' } });
+  test('reserves no slot for a pod that a gate holds', async () => {
+    const stop = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
+    const bench = await limited(2, { ...at2PerSecond, stops: [stop] });
     await evictNode(ref, bench);
     assert.deepEqual(await bench.rates.take(ref.cluster, asking(1), { rate: 2, drain: 50 }, at(60)), [
       undefined,
     ]);
     assert.deepEqual(await statesIn(bench), { u1: 'scheduled', u2: 'scheduled' });
+  });
+
+  test('reports pods in observe mode at the rate at which enforce mode would evict them', async () => {
+    const bench = await limited(5, { ...at2PerSecond, policy: { ...at2PerSecond.policy, mode: 'observe' } });
+    const reported = () => bench.log.lines.filter(({ event }) => event === 'eviction.would-evict').length;
+    const counts: number[] = [];
+    for (let second = 60; second <= 62; second++) {
+      await bench.clock.advanceTo(at(second));
+      await evictNode(ref, bench);
+      counts.push(reported());
+    }
+    assert.deepEqual(counts, [2, 4, 5]);
+    assert.deepEqual(bench.cluster.deletions, []);
   });
 
   test('does not evict a pod in its slot when its taint was removed', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import type { Rules, Stop } from '#shared/eviction/policy.ts';
 import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rules-store.ts';
@@ -175,5 +176,76 @@ describe('where the rules block evictions', () => {
       [...scheduled.values()].map(({ fireAt, held }) => [fireAt, held]),
       [[at(90), undefined]],
     );
+  });
+});
+
+describe('in observe mode', () => {
+  const trip = { scope: 'people', trippedAt: at(0), nodes: 20, outOf: 60 } as const;
+  const act = { who: 'anna', at: at(0), why: 'an incident' };
+  const by = (policy: Partial<Rules['policy']>, more: Partial<Rules> = {}): Rules => ({
+    ...observed,
+    ...more,
+    policy: { ...observed.policy, ...policy },
+  });
+  const gates: Readonly<Record<string, Rules>> = {
+    guard: by({}, { trips: [trip], guardRevision: 1 }),
+    hold: by({}, { holds: [{ ...act, id: 'h1', target: { kind: 'node', node: ref.node } }] }),
+    stopped: by({}, { stops: [{ ...act, scope: 'fleet' }] }),
+    excluded: by({ exclude: [{ namespaces: ['default'] }] }),
+  };
+  const eventsOf = (bench: EvictBench) =>
+    bench.log.lines
+      .filter(({ event }) => ['eviction.held', 'eviction.would-evict'].includes(event))
+      .map(({ event, fields }) => [event, fields['by']]);
+
+  for (const [kind, ruling] of Object.entries(gates)) {
+    test(`a pod is reported as held (${kind}), and once as would-evict when nothing else holds it`, async () => {
+      const bench = await withPods(1);
+      bench.ruling = ruling;
+      assert.equal(await evictNode(ref, bench), undefined, 'nothing is left to do');
+      assert.deepEqual(await heldIn(bench), [['u1', kind]]);
+      assert.deepEqual(eventsOf(bench), [['eviction.held', kind]]);
+      bench.ruling = { ...observed, policyRevision: 9, guardRevision: 9 };
+      const deltas = { ...bench, announce: async () => undefined, leaseEpoch: async () => undefined };
+      for (const sequence of [2, 3]) {
+        await applyDeltas([nodeDelta(sequence)], deltas);
+        await bench.clock.advanceTo(at(60 + sequence));
+        await evictNode(ref, bench);
+      }
+      assert.deepEqual(eventsOf(bench).slice(1), [['eviction.would-evict', undefined]]);
+      assert.deepEqual(
+        bench.cluster.events.map(({ reason }) => reason),
+        ['TaintwardEvictionHeld', 'TaintwardWouldEvict'],
+      );
+      assert.deepEqual(deletedFrom(bench), []);
+    });
+
+    test(`a pod that the built-in controller evicts is recorded with the gate that would have held it (${kind})`, async () => {
+      const bench = await withPods(1);
+      bench.ruling = ruling;
+      const deleted = { at: at(60), by: 'taint-manager' } as const;
+      bench.cluster.putPod(livePod('u1', { terminating: true, disrupted: true, deleted }));
+      await evictNode(ref, bench);
+      const [end] = (await bench.store.load(ref, at(60))).ended.values();
+      assert.deepEqual([end?.outcome, end?.by?.kind], ['gone', kind]);
+    });
+  }
+
+  test('a pod of an unreachable cluster is held by what is stored of it', async () => {
+    const bench = await withPods(1);
+    bench.ruling = gates['guard'] ?? rules;
+    bench.cluster.beforeRequest = () => {
+      throw serverError(503);
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(await heldIn(bench), [['u1', 'guard']]);
+  });
+
+  test('the Eviction API is not called, and the Event says that a budget may block the eviction', async () => {
+    const bench = await withPods(1);
+    bench.ruling = by({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } });
+    bench.cluster.beforeRequest = (verb) => assert.notEqual(verb, 'evict');
+    await evictNode(ref, bench);
+    assert.match(bench.cluster.events[0]?.message ?? '', /, unless a disruption budget had blocked it$/);
   });
 });

@@ -295,9 +295,20 @@ describe('where policy limits evictions of each workload', () => {
   });
 
   test('a pod that a gate holds gets no permit', async () => {
-    const bench = await twoNodes(limitedTo(1, { mode: 'observe' }), 2);
+    const stop = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
+    const bench = await twoNodes({ ...limitedTo(1), stops: [stop] }, 2);
     bench.permits = { take: () => assert.fail('a permit was asked for') };
     await look(bench);
     assert.deepEqual(deletedFrom(bench), []);
+  });
+
+  test('observe mode reports only the pods that the limit lets go', async () => {
+    const bench = await twoNodes(limitedTo(1, { mode: 'observe' }), 2);
+    await look(bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    const reported = bench.log.lines
+      .map(({ event }) => event)
+      .filter((event) => event === 'eviction.would-evict');
+    assert.equal(reported.length, 1);
   });
 });

@@ -108,6 +108,7 @@ const message = z.discriminatedUnion('kind', [
     others: z.array(uid).exactOptional(),
     deleted: z.array(deletedPod).exactOptional(),
     wake: z.boolean(),
+    answeredAt: epochMs.exactOptional(),
   }),
   z.strictObject({
     ...header,
@@ -145,7 +146,7 @@ export function encodeDelta(delta: Delta): string {
         deleted: delta.deleted.map((each) => encodeDeleted(each, lists.indexOf(each.tolerations))),
       };
       const told = { kind: 'node', tolerations: lists.encoded, pods, others: delta.others, ...deleted };
-      return messageJson({ ...common, ...told, wake: delta.wake });
+      return messageJson({ ...common, ...told, wake: delta.wake, answeredAt: delta.answeredAt });
     }
     case 'pod': {
       const lists = new ToleratedLists();

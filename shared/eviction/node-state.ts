@@ -4,7 +4,8 @@ import { evictingTaints } from '#shared/taints/virtual.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { begunBy, compareVersions, type Delta, isAhead, latestOf, newer, type SeenTaint } from './facts.ts';
 import type { NodeState, TimedTaint } from './records.ts';
-import { MAX_ASKED_MS } from './retry.ts';
+import { changeTries, MAX_ASKED_MS } from './retry.ts';
+import { isHeldText } from './skew.ts';
 
 /**
  * Returns the node's state after a delta that is received at `now`, which is not earlier than `observedAt`. A delta
@@ -16,14 +17,25 @@ export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: 
   const raised = known && raiseStarts(known, delta, now);
   const facts = clampStarts(mergeFacts(raised, delta, now), now);
   const merged = { ...facts, ...(podsVersion ? { podsVersion } : {}) };
-  const [retry, blocked] = [nextTryBy(known?.retry, now), nextTryBy(known?.blocked, now)];
   if (merged.taints.length === 0) return merged;
-  const waiting = blocked ? { ...merged, blocked } : merged;
-  if (!retry) return waiting;
-  // After a gap, the cluster may answer again, so failed evictions need not wait for their next try.
+  const blocked = nextTryBy(known?.blocked, now);
+  const { retry, outage } = known ?? {};
+  const waiting = {
+    ...merged,
+    ...(blocked ? { blocked } : {}),
+    ...(retry ? { retry } : {}),
+    ...(outage ? { outage } : {}),
+  };
+  // A wake ends only the waits whose cause is over. The server rejects all other failed evictions.
   // Equivalent mutant (ConditionalExpression): Only node deltas have `wake`; the check satisfies the type checker.
-  const woken = delta.kind === 'node' && delta.wake && retry.nextTryAt > now;
-  return { ...waiting, retry: woken ? { ...retry, nextTryAt: now } : retry };
+  const { answeredAt = 0 } = delta.kind === 'node' && delta.wake ? delta : {};
+  return changeTries(waiting, (stored) => {
+    const next = nextTryBy(stored, now);
+    const isOver = 'triedAt' in stored ? answeredAt > stored.triedAt : isHeldText(stored.error);
+    return isOver && answeredAt > 0 && stored.attempts > 0
+      ? { ...stored, attempts: 0, nextTryAt: now }
+      : next;
+  });
 }
 
 /**

@@ -17,7 +17,7 @@ import {
   type NodeState,
   type Partition,
 } from './records.ts';
-import { afterFailures, type Failures, ownMomentOf } from './retry.ts';
+import { afterFailures, type Failures, isEndedSince, ownMomentOf } from './retry.ts';
 
 /** The outcome of a pass for one due pod. Each decision other than to evict the pod is an outcome. */
 export type PodOutcome =
@@ -36,6 +36,8 @@ export type PodOutcome =
       readonly kind: 'failed' | 'refused';
       readonly error: string;
       readonly retryAfterSeconds: number;
+      /** The cluster does not answer. */
+      readonly unanswered?: boolean;
       /** Nothing failed: see {@link ClocksApart}. */
       readonly isHold?: true;
     }
@@ -55,6 +57,7 @@ export interface DonePass {
   readonly settled: readonly Settled[];
   /** The cluster answers no calls at all. */
   readonly outOfReach: boolean;
+  readonly begunAt: EpochMs;
 }
 
 /**
@@ -97,6 +100,7 @@ const UNLOCKED: readonly PodOutcome['kind'][] = ['deleted', 'end', 'behind', 'ea
 /** Reports whether a pass needs a write under the lock. */
 export const needsCommit = ({ before, settled }: DonePass, now: EpochMs): boolean =>
   (before.node?.retry?.nextTryAt ?? Infinity) <= now ||
+  before.node?.outage !== undefined ||
   settled.some(({ outcome }) => !UNLOCKED.includes(outcome.kind));
 
 /**
@@ -116,8 +120,10 @@ export function recordOf(
   const waiting = afterBlocks({ node, scheduled: left }, blocks, method, { now, progressed });
   for (const uid of blocks.keys()) if (!waiting.failed.has(uid)) left.delete(uid);
   const pods = new Map([...failures.pods, ...waiting.failed]);
-  const after = node && afterFailures(node, left, { ...failures, pods }, { now, random, giveUpAfterMs });
-  const retry = after?.node.retry;
+  const { begunAt } = pass;
+  const given = { now, random, giveUpAfterMs, begunAt };
+  const after = node && afterFailures(node, left, { ...failures, pods }, given);
+  const { retry, outage } = after?.node ?? {};
   schedule.push(...waiting.changed, ...(after?.changed ?? []));
   const [failure = failures.everything] = pods.values();
   const result = {
@@ -135,18 +141,21 @@ export function recordOf(
     /** When the Eviction API is asked again, if this pass set it. */
     askAgainAt: waiting.node?.nextTryAt,
     /**
-     * The next try, if this pass set it. A try that another pass set meanwhile is armed by that pass. If several
+     * The next tries that this pass set. A try that another pass set meanwhile is armed by that pass. If several
      * messages fail at the same time, only one of them continues; otherwise, their number would not shrink while
      * failures last.
      */
-    retry: retry?.nextTryAt === node?.retry?.nextTryAt ? undefined : retry,
-    /** A pod has newer facts by now, so its outcome no longer holds. */
-    moved,
+    retries: [
+      ...(retry && retry.nextTryAt !== node?.retry?.nextTryAt ? [retry] : []),
+      ...(outage && outage.nextTryAt !== node?.outage?.nextTryAt ? [outage] : []),
+    ],
+    /** A pod has newer facts by now, or the cluster has answered, so an outcome no longer holds. */
+    moved: moved || (outage !== undefined && isEndedSince(outage, begunAt)),
     /** The failure of a pass whose node has no stored state, so that the next try can't be stored. */
     unnoted: node || left.size === 0 ? undefined : failure,
   };
   const blocked = waiting.node ? { blocked: waiting.node } : {};
-  const isNew = after && (waiting.node || retry !== node.retry);
+  const isNew = after && (waiting.node || retry !== node.retry || outage !== node.outage);
   const onNode: { readonly node?: NodeState } = isNew ? { node: { ...after.node, ...blocked } } : {};
   if (schedule.length + cancelled.length === 0 && !onNode.node) return { result };
   return { result, change: { ...onNode, schedule, end: cancelled, live: isTainted(node) } };
@@ -168,6 +177,7 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
   let everything: string | undefined;
   let retryAfterSeconds = 0;
   let isHold = false;
+  let unanswered = false;
   let moved = false;
   const stands = (record: EvictionRecord): boolean => {
     const is = isUntouched(before, found, record);
@@ -206,6 +216,7 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
         else everything ??= outcome.error;
         retryAfterSeconds = Math.max(retryAfterSeconds, outcome.retryAfterSeconds);
         isHold ||= outcome.isHold === true;
+        unanswered ||= outcome.unanswered === true;
         break;
       case 'deleted':
       case 'end':
@@ -222,7 +233,7 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
         outcome satisfies never;
     }
   }
-  const whole = everything === undefined ? {} : { everything, outOfReach };
+  const whole = everything === undefined ? {} : { everything, unanswered, outOfReach };
   const failures: Failures = { ...whole, pods, retryAfterSeconds, isHold };
   return { left, cancelled, schedule, blocks, failures, moved };
 }

@@ -88,7 +88,8 @@ export function plan(partition: Partition, delta: Delta, rules: Rules, heard: Mo
       ? decidePods(partition, node, delta, { rules, now: moment.now })
       : remindOf(partition, delta);
   const nodeChanged = node !== undefined && !sameFacts(known, node);
-  const written = nodeChanged || node?.podsVersion !== known?.podsVersion || node?.retry !== known?.retry;
+  const isWoken = node?.retry !== known?.retry || node?.outage !== known?.outage;
+  const written = nodeChanged || node?.podsVersion !== known?.podsVersion || isWoken;
   return {
     ...(node && written ? { node } : {}),
     nodeChanged,

@@ -32,6 +32,8 @@ export interface NodeState {
   readonly guardRevision?: number;
   /** Set after evictions failed on this node: when all of them are retried together. */
   readonly retry?: NodeRetry;
+  /** Set while the API server does not answer: when the node is tried again. Its failures keep their next try. */
+  readonly outage?: NodeOutage;
   /** Set while the Eviction API blocks pods of this node: when their evictions are requested again, all together. */
   readonly blocked?: NodeBlocked;
 }
@@ -48,7 +50,7 @@ export const isTainted = (node: NodeState | undefined): boolean => (node?.taints
 
 /** The next try of all evictions that failed on a node. */
 export interface NodeRetry {
-  /** Consecutive failed tries. */
+  /** Consecutive failed tries; 0: an answer of the server, or an operator, ended the wait early. */
   readonly attempts: number;
   readonly nextTryAt: EpochMs;
   /** When the first of these tries failed. With `everything`: since when the cluster accepts no requests. */
@@ -56,6 +58,12 @@ export interface NodeRetry {
   readonly error: string;
   /** The cluster accepted no requests for this node, so all evictions wait. Otherwise, only failed evictions wait. */
   readonly everything: boolean;
+}
+
+/** The next try of all evictions of a node whose API server does not answer. */
+export interface NodeOutage extends NodeRetry {
+  /** When the newest failed try began. Only a later answer ends the wait. */
+  readonly triedAt: EpochMs;
 }
 
 /** One pod that is to be evicted at `fireAt`: the SCHEDULED item. */

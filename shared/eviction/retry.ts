@@ -1,13 +1,18 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PodUid } from './identity.ts';
-import type { EvictionRecord, Held, NodeRetry, NodeState, Partition } from './records.ts';
+import type { EvictionRecord, Held, NodeOutage, NodeRetry, NodeState, Partition } from './records.ts';
 
 /** Wait before the first retry. Each later wait is twice as long, up to the maximum. */
 const FIRST_RETRY_MS = 1_000;
 /** Longest wait of the early tries: most faults are short, and must not delay a pod by minutes. */
 const MAX_EARLY_RETRY_MS = 30_000;
 const EARLY_TRIES = 10;
-/** First wait for an unreachable server. Its relay wakes waiting evictions as soon as the server answers. */
+/**
+ * As many for a server that does not answer: about half an hour. Its first answer ends the wait, but only if the relay
+ * sees the outage. If only the evicting process can't reach the server, evictions wait for the next try.
+ */
+const EARLY_OUTAGE_TRIES = 60;
+/** First wait for an unreachable server: each try may block a process for its whole timeout. */
 const FIRST_UNREACHABLE_MS = 5_000;
 export const MAX_RETRY_MS = 300_000;
 /** Longest `Retry-After` of a server that is honored. */
@@ -15,15 +20,17 @@ export const MAX_ASKED_MS = 3_600_000;
 
 /**
  * Returns the wait after failed tries (1 or more) in a row, in ms. `random`, 0 to 1, shortens the wait by up to half,
- * and never lengthens it. An unreachable server is asked at growing intervals from the start: each try may block a
- * process for its whole timeout.
+ * and never lengthens it.
  */
-export function retryWaitMs(attempts: number, random: number, outOfReach = false): number {
-  const doublings = Math.min(attempts - 1, 30);
-  const early = Math.min(FIRST_RETRY_MS * 2 ** doublings, MAX_EARLY_RETRY_MS);
-  const further = early * 2 ** Math.max(doublings + 1 - EARLY_TRIES, 0);
-  const waitMs = outOfReach ? FIRST_UNREACHABLE_MS * 2 ** doublings : further;
-  return Math.ceil(Math.min(waitMs, MAX_RETRY_MS) * (0.5 + random / 2));
+export function retryWaitMs(
+  attempts: number,
+  random: number,
+  { unanswered, outOfReach }: Pick<Failures, 'unanswered' | 'outOfReach'> = {},
+): number {
+  const firstMs = outOfReach ? FIRST_UNREACHABLE_MS : FIRST_RETRY_MS;
+  const early = Math.min(firstMs * 2 ** Math.min(attempts - 1, 30), MAX_EARLY_RETRY_MS);
+  const doublings = Math.max(attempts - (unanswered ? EARLY_OUTAGE_TRIES : EARLY_TRIES), 0);
+  return Math.ceil(Math.min(early * 2 ** Math.min(doublings, 30), MAX_RETRY_MS) * (0.5 + random / 2));
 }
 
 /**
@@ -35,6 +42,24 @@ export const ownMomentOf = ({ fireAt, notBefore = 0, turnAt = 0, blocked, held }
     ? Math.max(fireAt, notBefore, turnAt, blocked?.nextTryAt ?? 0)
     : Math.max(held.until, notBefore, turnAt);
 
+/** Returns the last next try of its node that a record waits for; `undefined`: none. */
+export function nextTryOf(
+  { failure }: Pick<EvictionRecord, 'failure'>,
+  { retry, outage }: Pick<NodeState, 'retry' | 'outage'> = {},
+): NodeRetry | undefined {
+  const own = retry && (retry.everything || failure) ? retry : undefined;
+  return own && outage ? (own.nextTryAt > outage.nextTryAt ? own : outage) : (own ?? outage);
+}
+
+/** Returns a node's state with changed next tries; `undefined` removes one. */
+export function changeTries(
+  { retry, outage, ...rest }: NodeState,
+  change: <Next extends NodeRetry | NodeOutage>(next: Next) => Next | undefined,
+): NodeState {
+  const [changed, until] = [retry && change(retry), outage && change(outage)];
+  return { ...rest, ...(changed ? { retry: changed } : {}), ...(until ? { outage: until } : {}) };
+}
+
 /**
  * Returns when a record is to be processed, and not before: by itself, or with the next try of its node's failures.
  * `undefined`: the eviction failed permanently, or is held without an end.
@@ -44,9 +69,7 @@ export function momentOf(record: EvictionRecord, node: NodeState | undefined): E
   if (record.held && record.held.until === undefined) return undefined;
   const asked = record.blocked && !record.held ? (node?.blocked?.nextTryAt ?? 0) : 0;
   const moment = Math.max(ownMomentOf(record), asked);
-  const retry = node?.retry;
-  const waits = retry && (retry.everything || record.failure);
-  return waits ? Math.max(moment, retry.nextTryAt) : moment;
+  return Math.max(moment, nextTryOf(record, node)?.nextTryAt ?? moment);
 }
 
 /**
@@ -55,9 +78,7 @@ export function momentOf(record: EvictionRecord, node: NodeState | undefined): E
  * was not asked at its time.
  */
 export function overdueFrom(record: EvictionRecord, node: NodeState | undefined): EpochMs | undefined {
-  if (!node) return momentOf(record, node);
-  const { retry: _retry, ...untried } = node;
-  return momentOf(record, untried);
+  return momentOf(record, node && changeTries(node, () => undefined));
 }
 
 /** Returns the records of a node that are to be processed by `now`. */
@@ -81,6 +102,8 @@ export function nextMomentOf({ scheduled, node }: Partition, now: EpochMs): Epoc
 export interface Failures {
   /** Why no (further) pod could be evicted: the cluster does not answer, or accepts no more requests for now. */
   readonly everything?: string;
+  /** That is, because it does not answer. */
+  readonly unanswered?: boolean;
   /** The cluster answers no calls at all. */
   readonly outOfReach?: boolean;
   /** Why single pods could not be evicted. */
@@ -108,6 +131,9 @@ export interface Retry {
  * scheduled. The first failure of a pod may make that try earlier. Only records that are still scheduled count. If
  * none of them fails, the node has no next try. `random`: 0 to 1. `giveUpAfterMs`: how long an eviction is tried. A
  * held eviction is not tried before `held.until`.
+ *
+ * The wait for a cluster that does not answer is apart from these failures, because its first answer ends only this
+ * wait. A pass that began before that answer (`begunAt`) proves nothing about the present.
  */
 export function afterFailures(
   node: NodeState,
@@ -117,7 +143,8 @@ export function afterFailures(
     now,
     random,
     giveUpAfterMs,
-  }: { readonly now: EpochMs; readonly random: number; readonly giveUpAfterMs: number },
+    begunAt = now,
+  }: Readonly<Record<'now' | 'random' | 'giveUpAfterMs', number>> & { readonly begunAt?: EpochMs },
 ): Retry {
   const due = [...scheduled.values()].filter(
     ({ fireAt, gaveUpAt, held }) => fireAt <= now && gaveUpAt === undefined && heldUntil(held) <= now,
@@ -125,7 +152,8 @@ export function afterFailures(
   const everything = failures.everything !== undefined;
   const changed: EvictionRecord[] = [];
   const gaveUp: EvictionRecord[] = [];
-  const everythingSince = node.retry?.everything ? node.retry.since : now;
+  const { retry, outage, ...rest } = node;
+  const everythingSince = Math.min(outage?.since ?? now, retry?.everything ? retry.since : now);
   let failing = false;
   let isFirst = false;
   for (const record of due) {
@@ -152,11 +180,21 @@ export function afterFailures(
     isFirst = true;
     changed.push({ ...record, failure });
   }
-  const { retry, ...rest } = node;
   if (!failing) return { node: rest, changed, gaveUp };
-  const next = nextRetry(retry, failures, { now, random, isFirst });
-  return { node: { ...rest, retry: next }, changed, gaveUp };
+  const given = { now, random, isFirst, everythingSince };
+  const { pods, unanswered } = failures;
+  if (!unanswered) return { node: { ...rest, retry: nextRetry(retry, failures, given) }, changed, gaveUp };
+  const next = pods.size > 0 ? nextRetry(retry, { pods }, given) : retry;
+  const until =
+    outage && isEndedSince(outage, begunAt)
+      ? outage
+      : { ...nextRetry(outage, failures, given), triedAt: begunAt };
+  return { node: { ...rest, ...(next ? { retry: next } : {}), outage: until }, changed, gaveUp };
 }
+
+/** Reports whether the wait of an outage was ended after a pass began: the pass is to be repeated. */
+export const isEndedSince = ({ attempts, nextTryAt }: NodeOutage, begunAt: EpochMs): boolean =>
+  attempts === 0 && nextTryAt > begunAt;
 
 /** Returns the time from which a record may be tried: it is due, released, and has its turn. */
 const triableSince = ({ fireAt, notBefore = 0, turnAt = 0 }: EvictionRecord): EpochMs =>
@@ -169,18 +207,25 @@ const heldUntil = (held: Held | undefined): EpochMs =>
 /** Returns the next try after a failed one, or the try that is already scheduled. */
 function nextRetry(
   retry: NodeRetry | undefined,
-  { everything, outOfReach, pods, retryAfterSeconds = 0, isHold }: Failures,
-  { now, random, isFirst }: { readonly now: EpochMs; readonly random: number; readonly isFirst: boolean },
+  failures: Failures,
+  {
+    now,
+    random,
+    isFirst,
+    everythingSince,
+  }: Readonly<Record<'now' | 'random' | 'everythingSince', number>> & { readonly isFirst: boolean },
 ): NodeRetry {
+  const { everything, pods, retryAfterSeconds = 0, isHold } = failures;
   const error = everything ?? pods.values().next().value ?? retry?.error ?? '';
   // Unless the whole node waits, a pod that fails for the first time waits no longer than it would alone.
   const startsAgain = isFirst && !retry?.everything && everything === undefined;
   const attempts = startsAgain ? 1 : (retry?.attempts ?? 0) + 1;
   const askedMs = Math.min(retryAfterSeconds * 1000, MAX_ASKED_MS);
-  const waitMs = Math.max(retryWaitMs(attempts, random, outOfReach), askedMs);
+  const waitMs = Math.max(retryWaitMs(attempts, random, everything === undefined ? {} : failures), askedMs);
   const isComing = retry && retry.nextTryAt > now && (!startsAgain || retry.nextTryAt <= now + waitMs);
   // Failures of single pods don't show for how long the others couldn't be tried.
-  const since = retry && !isHold && (retry.everything || everything === undefined) ? retry.since : now;
+  const failingSince = everything === undefined ? (retry?.since ?? now) : everythingSince;
+  const since = isHold ? now : failingSince;
   const next = { error, since, everything: everything !== undefined };
   if (isComing) return { ...retry, ...next, everything: retry.everything || next.everything };
   return { attempts, nextTryAt: now + waitMs, ...next };

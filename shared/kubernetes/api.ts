@@ -183,6 +183,8 @@ export interface KubernetesApi {
   readonly skews: readonly SkewRange[];
   /** The server has not responded to several calls in a row: most calls fail immediately, with status 0. */
   readonly breakerOpen: boolean;
+  /** Ends the suspension of calls if the server has answered another process since the last one: at `at`, by our clock. */
+  answeredElsewhere(at: EpochMs): void;
   /**
    * Returns the name of another installation of this service that marked pods here since this client was created, as
    * read or marked pods show. Each name is returned once. `undefined`: there is no new one.

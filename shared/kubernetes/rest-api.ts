@@ -92,6 +92,10 @@ export class RestApi implements KubernetesApi, PermissionReview {
     return this.#transport.breakerOpen;
   }
 
+  answeredElsewhere(at: EpochMs): void {
+    this.#transport.answeredElsewhere(at);
+  }
+
   takeRival(): string | undefined {
     return this.#marker?.takeRival();
   }

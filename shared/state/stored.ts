@@ -70,6 +70,14 @@ const timedTaint = z.object({
   known,
 });
 
+const nodeRetry = z.object({
+  attempts: z.int().nonnegative(),
+  nextTryAt: epochMs,
+  since: epochMs,
+  error: z.string(),
+  everything: z.boolean(),
+});
+
 /** The stored state of a node. Unknown fields, of a newer release, are ignored and kept. */
 export const nodeStateSchema: z.ZodType<NodeState> = z.object({
   taints: z.array(timedTaint),
@@ -79,15 +87,8 @@ export const nodeStateSchema: z.ZodType<NodeState> = z.object({
   deletedAt: epochMs.exactOptional(),
   taintsStamp: z.string().exactOptional(),
   guardRevision: z.int().nonnegative().exactOptional(),
-  retry: z
-    .object({
-      attempts: z.int().positive(),
-      nextTryAt: epochMs,
-      since: epochMs,
-      error: z.string(),
-      everything: z.boolean(),
-    })
-    .exactOptional(),
+  retry: nodeRetry.exactOptional(),
+  outage: nodeRetry.extend({ triedAt: epochMs }).exactOptional(),
   blocked: z.object({ attempts: z.int().positive(), nextTryAt: epochMs }).exactOptional(),
 });
 

@@ -3,8 +3,10 @@ import { test } from 'node:test';
 import { assertUntouched } from './rig/deadline.ts';
 import { fileStage } from './rig/file-stage.ts';
 import { evictedOnTime, momentComes } from './rig/on-time.ts';
+import type { ServiceProcess } from './rig/service-process.ts';
 import { tolerates } from './rig/tolerations.ts';
 import { until } from './rig/until.ts';
+import type { Wiretap } from './rig/wiretap.ts';
 
 const stage = fileStage('served through a wiretap');
 
@@ -59,3 +61,41 @@ test('loses nothing while its permissions are revoked, and evicts due pods when 
   const evictedAt = await until('it is evicted', () => pod.evictedAt);
   t.diagnostic(`evicted ${evictedAt - grantedAt} ms after the rights were back`);
 });
+
+/** Returns the next try that the service announced last for a node. */
+function nextTryOf(service: ServiceProcess, node: string): number {
+  const said = service.said('eviction.retrying', node).at(-1)?.text ?? '';
+  return Date.parse(/nextTryAt\W+(\d{4}-[\d:TZ.-]+)/.exec(said)?.[1] ?? '');
+}
+
+for (const [how, begin] of [
+  ['is unreachable', async (wiretap: Wiretap) => wiretap.cut().then(() => () => wiretap.mend())],
+  [
+    'is frozen, with its watches open',
+    async (wiretap: Wiretap) => {
+      const held = wiretap.hold(() => true);
+      return async () => held.release();
+    },
+  ],
+] as const)
+  test(`evicts a due pod at the first answer of an API server that ${how}, and not after its delay`, async (t) => {
+    const { cluster, service, wiretap } = stage();
+    const node = await cluster.addNode(`outage-${how.split(/\W/)[1]}`);
+    const pod = await cluster.addPod(node, `overdue-${how.split(/\W/)[1]}`, {
+      tolerations: [tolerates('x', 3)],
+    });
+    await cluster.taint(node, { key: 'x' });
+    await service.untilSaid(pod.name, 'eviction at');
+    const end = await begin(wiretap);
+    // The delays have grown so far that a wake can be told from a try.
+    await until('the next try is far', () => nextTryOf(service, node) - Date.now() > 12_000);
+    const nextTryAt = nextTryOf(service, node);
+    assertUntouched(pod);
+    await end();
+    const backAt = Date.now();
+    const evictedAt = await until('it is evicted', () => pod.evictedAt);
+    t.diagnostic(
+      `evicted ${evictedAt - backAt} ms after the API server came back, ${nextTryAt - evictedAt} ms before its next try`,
+    );
+    assert.ok(evictedAt < nextTryAt);
+  });

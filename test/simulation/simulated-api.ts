@@ -119,6 +119,11 @@ export class SimulatedApi implements KubernetesApi {
     return this.#breaker.open;
   }
 
+  answeredElsewhere(at: EpochMs): void {
+    const agoMs = this.#process.clock.now() - at;
+    this.#breaker.answeredElsewhere(this.#scene.clock.now() - agoMs);
+  }
+
   async getNode(name: NodeName): Promise<LiveNode | undefined> {
     const { clock } = this.#scene;
     const begunAt = clock.now();

@@ -54,6 +54,8 @@ export class FakeCluster implements KubernetesApi {
   /** Skews that other API servers of the cluster, or slow responses, show beside `skewMs`. */
   otherSkews: readonly SkewRange[] = [];
   breakerOpen = false;
+  /** Times at which other processes got answers, as reported to this client. */
+  readonly answersElsewhere: EpochMs[] = [];
   /** Other installations that mark pods and were not reported yet. */
   readonly rivals: string[] = [];
   lastRival: Rival | undefined;
@@ -141,6 +143,10 @@ export class FakeCluster implements KubernetesApi {
 
   removePod(pod: PodRef): LivePod | undefined {
     return this.#pods.remove(keyOf(pod), this.#nextVersion());
+  }
+
+  answeredElsewhere(at: EpochMs): void {
+    this.answersElsewhere.push(at);
   }
 
   /** Reports whether the credentials have a permission. */

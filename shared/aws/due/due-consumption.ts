@@ -78,7 +78,7 @@ export function dueConsumption(deps: DueDeps): Consumption<DueMessage> {
         return undefined;
       }
       case 'retry':
-        await tryAgain(ref, message.pods, deps);
+        await tryAgain(ref, message.pods, deps, receives > 1);
         return look(ref, receives);
       default:
         return message satisfies never;

@@ -4,7 +4,7 @@ import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts'
 import { isComplete } from '#shared/eviction/outcome.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { isTainted } from '#shared/eviction/records.ts';
-import { dueOf, nextMomentOf } from '#shared/eviction/retry.ts';
+import { changeTries, dueOf, nextMomentOf, nextTryOf } from '#shared/eviction/retry.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { commitUnderLock } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -34,10 +34,11 @@ export async function evictNode(
     const later = moments.filter((moment) => moment > now);
     if (cameBefore && later.length > 0) await deps.timers.arm(ref, [...new Set(later)]);
   };
-  const nextTryAt = partition.node?.retry?.nextTryAt ?? now;
+  const { retry, outage } = partition.node ?? {};
+  const tries = [retry, outage].flatMap((next) => next?.nextTryAt ?? []);
   if (due.length === 0) {
-    await armAgain(nextMomentOf(partition, now) ?? now, nextTryAt);
-    if (partition.node?.retry && nextTryAt <= now) await endRetry(ref, deps);
+    await armAgain(nextMomentOf(partition, now) ?? now, ...tries);
+    if (tries.some((at) => at <= now)) await endRetry(ref, deps);
     return undefined;
   }
   let api: KubernetesApi;
@@ -48,14 +49,15 @@ export async function evictNode(
     await endUnregistered(partition, error, deps);
     return undefined;
   }
+  if (outage?.attempts === 0) api.answeredElsewhere(outage.nextTryAt);
   const settled = await new Pass(partition, api, deps).run(byDeadline(due, now));
   const events = settled.flatMap(({ record, outcome }) =>
     outcome.kind === 'deleted' ? markingForDeletion(record) : [],
   );
-  const pass = { before: partition, settled, outOfReach: api.breakerOpen };
+  const pass = { before: partition, settled, outOfReach: api.breakerOpen, begunAt: now };
   try {
     const again = await recordPass(pass, deps, (event) => events.push(event));
-    if (!again) await armAgain(nextMomentOf(partition, now) ?? now, nextTryAt);
+    if (!again) await armAgain(nextMomentOf(partition, now) ?? now, ...tries);
     if (isComplete(pass)) await deps.proofs?.passed(ref.cluster);
     return again;
   } finally {
@@ -98,20 +100,27 @@ function byDeadline(records: readonly EvictionRecord[], now: EpochMs): readonly 
     .map(({ record }) => record);
 }
 
-/** Retries failed evictions on request: they count as never tried. A repeated request finds none. */
+/**
+ * Retries evictions on request. Those that failed permanently count as never tried. Those that wait for the next try of
+ * their node don't wait, unless the message of the request is a redelivery (`cameBefore`).
+ */
 export async function tryAgain(
   ref: NodeRef,
   uids: readonly PodUid[],
   { store, clock }: Pick<EvictDeps, 'store' | 'clock'>,
+  cameBefore = false,
 ): Promise<void> {
   await commitUnderLock(store, ref, uids, clock, ({ node, scheduled }) => {
-    const schedule = [...scheduled.values()]
+    const now = clock.now();
+    const records = [...scheduled.values()];
+    const isWaiting = records.some((record) => (nextTryOf(record, node)?.nextTryAt ?? now) > now);
+    const schedule = records
       .filter(({ gaveUpAt }) => gaveUpAt !== undefined)
       .map(({ failure: _failure, gaveUpAt: _gaveUpAt, ...record }) => record);
-    if (schedule.length === 0) return { result: undefined };
-    const change = { schedule, end: [], live: isTainted(node) };
-    if (!node?.retry) return { result: undefined, change };
-    const { retry: _retry, ...rested } = node;
-    return { result: undefined, change: { ...change, node: rested } };
+    if (schedule.length === 0 && (cameBefore || !isWaiting)) return { result: undefined };
+    // The time of evictions that failed permanently counts from now on.
+    const ended = { attempts: 0, nextTryAt: now, ...(schedule.length > 0 ? { since: now } : {}) };
+    const rested = node && { node: changeTries(node, (next) => ({ ...next, ...ended })) };
+    return { result: undefined, change: { ...rested, schedule, end: [], live: isTainted(node) } };
   });
 }

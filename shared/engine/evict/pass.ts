@@ -183,7 +183,7 @@ export class Pass {
     const { node, ref } = this.#partition;
     const pods = records.map((record) => ({
       drains: drainsOnRelease(record),
-      inTurn: isInTurn(record) || node?.retry !== undefined,
+      inTurn: isInTurn(record) || (node?.retry ?? node?.outage) !== undefined,
     }));
     const turns = await rates.take(ref.cluster, pods, policy, now);
     return new Map(
@@ -254,7 +254,7 @@ export class Pass {
     this.#deps.metrics.requestRefused(this.#partition.ref.cluster);
     const said = { error: error.message, retryAfterSeconds: error.retryAfterSeconds ?? 0 };
     if (record && refuserOf(error) !== 'server') return { kind: 'failed', ...said };
-    return stop({ kind: 'refused', ...said });
+    return stop({ kind: 'refused', ...said, unanswered: error.unanswered });
   }
 
   /**

@@ -12,7 +12,7 @@ import {
 } from '#shared/eviction/outcome.ts';
 import type { Policy } from '#shared/eviction/policy.ts';
 import { type EvictionRecord, ending, isTainted, type Partition } from '#shared/eviction/records.ts';
-import { dueOf } from '#shared/eviction/retry.ts';
+import { changeTries, dueOf } from '#shared/eviction/retry.ts';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import { commitUnderLock } from '#shared/state/store.ts';
 import { evictionFields, evictionRef } from '#shared/telemetry/log-events.ts';
@@ -44,7 +44,7 @@ export async function recordPass(
   await timers.arm(ref, momentsOf(pass));
   const written = needsCommit(pass, clock.now()) ? await correct(pass, deps) : undefined;
   // Report the stored changes before anything else can fail: the redelivered message no longer finds them.
-  const { cancelled = [], told = [], policy, gaveUp = [], retry, askAgainAt } = written ?? {};
+  const { cancelled = [], told = [], policy, gaveUp = [], askAgainAt } = written ?? {};
   for (const each of cancelled) {
     deps.log.info('eviction.canceled', {
       ...evictionFields(ref, each),
@@ -56,10 +56,9 @@ export async function recordPass(
   for (const each of told) announce(tell(ref, each, policy, deps));
   if (gaveUp.length > 0) deps.metrics.gaveUp(ref.cluster, gaveUp.length);
   if (askAgainAt !== undefined) await timers.arm(ref, [askAgainAt]);
-  if (retry) {
-    await timers.arm(ref, [retry.nextTryAt]);
+  for (const { attempts, nextTryAt, error } of written?.retries ?? []) {
+    await timers.arm(ref, [nextTryAt]);
     deps.metrics.retried(ref.cluster);
-    const { attempts, nextTryAt, error } = retry;
     deps.log.warn('eviction.retrying', { ...ref, attempts, nextTryAt, error });
   }
   for (const { outcome } of settled) if (outcome.kind === 'fault') throw outcome.error;
@@ -118,12 +117,10 @@ function tell(
 export async function endRetry(ref: NodeRef, { store, clock }: PassDeps): Promise<void> {
   await commitUnderLock(store, ref, undefined, clock, (found) => {
     const now = clock.now();
-    if (!found.node?.retry || found.node.retry.nextTryAt > now || dueOf(found, now).length > 0) {
-      return { result: undefined };
-    }
+    if (!found.node || dueOf(found, now).length > 0) return { result: undefined };
     // Records that are neither scheduled nor ended have expired, and are about to be restored.
     if (found.ended.size === 0) return { result: undefined };
-    const { retry: _retry, ...node } = found.node;
+    const node = changeTries(found.node, (next) => (next.nextTryAt > now ? next : undefined));
     return { result: undefined, change: { node, schedule: [], end: [], live: isTainted(node) } };
   });
 }

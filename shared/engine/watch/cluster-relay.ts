@@ -205,7 +205,7 @@ export class ClusterRelay {
     const { outbox, rules } = this.#deps;
     this.#held = true;
     const heldAt = this.#deps.clock.now();
-    void watchPermissions(this.#api, this.#faults, signal);
+    void watchPermissions(this.#api, this.#faults, signal, () => this.#session?.watch.answered());
     rules.follow(
       this.#cluster,
       (found) => {

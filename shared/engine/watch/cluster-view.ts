@@ -84,6 +84,8 @@ const UNTAINTED: NodeEntry = { taints: [] };
 export class ClusterView {
   /** Keys whose NoSchedule taints are read as NoExecute. When the keys change, the nodes must be listed again. */
   virtualKeys: readonly string[] = [];
+  /** When the API server answered a list, or first answered after an outage. */
+  answeredAt = 0;
   /**
    * Returns the latest time that any of the clocks may show at the time `now` of our clock. Observations are stamped with it, so
    * that no countdown starts too early.
@@ -450,7 +452,8 @@ export class ClusterView {
       return wake ? { ...told, rank: this.#rankOf(pod.uid) } : told;
     });
     const deleted = this.#deletedOf(name, now).map((pod) => asTold(pod, cut));
-    return { kind: 'node', ...facts, pods, ...(deleted.length > 0 ? { deleted } : {}), wake };
+    const answered = wake ? { answeredAt: this.answeredAt } : {};
+    return { kind: 'node', ...facts, pods, ...(deleted.length > 0 ? { deleted } : {}), wake, ...answered };
   }
 
   /** Returns the delta of a pod: its state, or that it is gone. `undefined`: neither is known. */

@@ -24,6 +24,8 @@ import type { RelayMetrics } from './relay-metrics.ts';
  * By then, the evictions that were being held when the rules changed are stored as held. A second wake releases them.
  */
 const SETTLING_MS = 5_000;
+/** Minimum time between wakes: an API server that comes and goes must not multiply messages. */
+const WAKE_MS = 10_000;
 /** Delay before a failed read of the store is retried. */
 const STORE_RETRY_MS = 2_000;
 const UNREAD_STATE = { type: 'store-failing' } as const;
@@ -66,6 +68,11 @@ export class ClusterWatch {
   readonly #stopping = new AbortController();
   readonly #pods: PodFollower;
   readonly #resync = new ResyncRequest();
+  readonly #answer = new ResyncRequest();
+  /** The last wake after a gap or an answer. */
+  #woken: Age | undefined;
+  /** The server answered after an outage, but its watch is not established yet. */
+  #returning = false;
   #running: Promise<unknown> | undefined;
   /** The start of the current failure; absent: the last contact succeeded. */
   #failing: { readonly since: EpochMs; readonly age: Age } | undefined;
@@ -141,7 +148,7 @@ export class ClusterWatch {
   }
 
   start(): void {
-    this.#running ??= Promise.all([this.#followNodes(), this.#resyncing()]);
+    this.#running ??= Promise.all([this.#followNodes(), this.#resyncing(), this.#waking()]);
   }
 
   /** Applies changed rules: all tainted nodes are reevaluated. */
@@ -184,7 +191,9 @@ export class ClusterWatch {
         for (const node of nodes) this.#checkTaints(node);
         counted();
         this.#tell(subjects);
-        this.#resync.now();
+        view.answeredAt = clock.now();
+        this.#returning = false;
+        void this.#untilWake().then(() => this.#resync.now());
       },
       change: ({ kind, object }) => {
         const now = clock.now();
@@ -201,17 +210,53 @@ export class ClusterWatch {
         if (!this.#failing) return;
         log.info('cluster.reconnected', { cluster: this.#cluster, outageMs: this.outageMs });
         this.#failing = undefined;
+        this.#returning = true;
       },
       failed: (error, request) => {
         this.#failing ??= { since: clock.now(), age: new Age(clock) };
         this.#failed('nodes', error, { request });
       },
-      answered: (request) => this.#answered('nodes', request),
+      answered: (request) => {
+        this.#answered('nodes', request);
+        // Facts from before the outage must not be sent.
+        if (this.#returning) this.answered();
+        this.#returning = false;
+      },
       rewound: () => {
         log.warn('relay.etcd-restore-detected', { cluster: this.#cluster });
         this.#pods.rewind();
       },
     };
+  }
+
+  /** Wakes the evictions that wait for the server, which answers again. While its watch fails, nothing is sent. */
+  answered(): void {
+    if (this.#failing) return;
+    this.#view.answeredAt = this.#deps.clock.now();
+    this.#answer.now();
+  }
+
+  /** Resolves when the next wake is allowed, which it counts as done. */
+  async #untilWake(): Promise<void> {
+    const waitMs = WAKE_MS - (this.#woken?.atLeastMs ?? WAKE_MS);
+    if (waitMs > 0) await pause(Math.ceil(waitMs), this.#stopping.signal);
+    this.#woken = new Age(this.#deps.clock);
+  }
+
+  async #waking(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      if ((await this.#answer.next(RESYNC_MS, signal)) !== 'gap') continue;
+      await this.#untilWake();
+      try {
+        const waiting = (await this.#storedTaintedNodes()).filter(({ state }) => state.outage);
+        // Until then, the pending resync wakes all nodes.
+        if (this.#recalled) this.#deps.tell(waiting, true);
+      } catch (error) {
+        this.#deps.log.error('relay.resync-failed', { cluster: this.#cluster, error });
+        this.#answer.now();
+      }
+    }
   }
 
   #tell(subjects: readonly Subject[]): void {

@@ -1,5 +1,6 @@
 import type { Change, LiveNode, Resource, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { Backoff } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { isNewer, listPages, versionOf } from './list-pages.ts';
@@ -13,6 +14,9 @@ import { isExpired, retryMs, WatchTimeoutError, watchWithTimeout } from './watch
 const PAGE_SIZE = 50;
 /** After this many streamed lists that ended early, the list is requested in pages. */
 const BROKEN_STREAMS = 2;
+
+/** Evictions wait for the first answer, and one request without an answer is no load for the server. */
+const UNANSWERED: Backoff = { firstMs: 250, longestMs: 3_000 };
 
 /** Kind of a request to the API server. */
 export type Request = 'list' | 'watch';
@@ -150,7 +154,8 @@ class NodeFollower {
       this.#version = undefined;
       this.#sink.rewound();
     }
-    await pause(retryMs(error, this.#failures), signal);
+    const backoff = error instanceof ApiError && error.status === 0 ? UNANSWERED : undefined;
+    await pause(retryMs(error, this.#failures, backoff), signal);
   }
 }
 

@@ -15,25 +15,33 @@ const ASKED: readonly (Permission & Pick<Fault, 'type'> & { readonly resource: '
   { type: 'list-failing', verb: 'list', resource: 'pods' },
 ];
 const BY = 'rights';
+/** Interval while the API server does not answer. If it is frozen, its watches stay open, and show nothing. */
+const UNANSWERED_MS = 1_000;
 
 /**
  * Asks the API server repeatedly whether a relay may still follow the cluster, until `signal` aborts. Never rejects. An
  * API server continues a watch for minutes after its credentials or their permissions are gone. Pods are listed only
- * when a node is tainted: by then, it is too late to fix the permissions.
+ * when a node is tainted: by then, it is too late to fix the permissions. `answered`: called with the first answer
+ * after one that did not come.
  */
 export async function watchPermissions(
   api: Pick<KubernetesApi, 'allowed'>,
   faults: ClusterFaults,
   signal: AbortSignal,
+  answered: () => void,
 ): Promise<void> {
-  while (!signal.aborted) {
+  for (let wasSilent = false; !signal.aborted; ) {
+    let isSilent = false;
     await Promise.all(
       ASKED.map(async ({ type, ...right }) => {
         const error = await whyNot(api, right);
+        isSilent ||= error instanceof ApiError && error.unanswered;
         if (!signal.aborted) faults.note({ type, resource: right.resource }, error, { by: BY });
       }),
     );
-    await pause(CHECK_PERMISSIONS_MS, signal);
+    if (wasSilent && !isSilent && !signal.aborted) answered();
+    wasSilent = isSilent;
+    await pause(isSilent ? UNANSWERED_MS : CHECK_PERMISSIONS_MS, signal);
   }
 }
 

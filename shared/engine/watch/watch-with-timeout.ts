@@ -66,9 +66,9 @@ export async function* watchWithTimeout<T>(
  * Returns the milliseconds to wait after this many consecutive failures: increasing delays, and at least the server's
  * `Retry-After`, up to a maximum.
  */
-export function retryMs(error: unknown, failures: number): number {
+export function retryMs(error: unknown, failures: number, backoff = BACKOFF): number {
   const { retryAfterSeconds = 0 } = error instanceof ApiError ? error : {};
-  return Math.max(backoffMs(failures, BACKOFF), Math.min(retryAfterSeconds * 1000, MAX_RETRY_AFTER_MS));
+  return Math.max(backoffMs(failures, backoff), Math.min(retryAfterSeconds * 1000, MAX_RETRY_AFTER_MS));
 }
 
 /** Reports whether the version is too old to continue from (410): only a new list shows the missed changes. */

@@ -34,6 +34,11 @@ export class ApiError extends Error {
     this.retryAfterSeconds = retryAfterSeconds;
     this.causes = causes;
   }
+
+  /** No server answered, or none that could: a proxy in its place, or a server that is out of order. */
+  get unanswered(): boolean {
+    return this.status === 0 || this.status >= 500;
+  }
 }
 
 /** A call was not sent in time, and will not be sent. */

@@ -36,6 +36,11 @@ export class Breaker {
     this.#failures = 0;
   }
 
+  /** Records an answer that another process got at `at`. It counts if it is newer than the last failure. */
+  answeredElsewhere(at: number): void {
+    if (at > this.#triedAt) this.answered();
+  }
+
   /** Records that a call got no response. A call that began before the last response proves nothing about the present. */
   failed(begun: number, now: number): void {
     if (begun !== this.#answers) return;

@@ -91,6 +91,11 @@ export class Transport {
     return this.#breaker.open;
   }
 
+  /** The server answered another process at this time, by our clock. */
+  answeredElsewhere(at: EpochMs): void {
+    this.#breaker.answeredElsewhere(stopwatchMs(this.#clock) - (this.#clock.now() - at));
+  }
+
   /**
    * Returns the response's JSON; integers beyond 2^53 are bigints. Rejects with `LateCallError`, too, if the call has
    * a `notAfter`.

@@ -54,11 +54,12 @@ export const shardOf = (ref: NodeRef): number => hash('sha256', nodeKey(ref), 'b
 
 /** Returns the attributes of a NODE item that depend on its content. `undefined` = removed. */
 export function nodeAttributes(ref: NodeRef, node: NodeState): Item {
-  const { taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry, blocked } =
-    node;
+  const { taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision } = node;
+  const { retry, outage, blocked } = node;
   const isTainted = taints.length > 0;
   return {
-    ...{ taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry, blocked },
+    ...{ taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision },
+    ...{ retry, outage, blocked },
     clusterKey: isTainted ? `${tainted(ref.cluster)}${shardOf(ref)}` : undefined,
     clusterSort: isTainted ? ref.node : undefined,
   };

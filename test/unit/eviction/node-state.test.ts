@@ -10,6 +10,7 @@ import {
   timeLiveTaints,
 } from '#shared/eviction/node-state.ts';
 import type { NodeState } from '#shared/eviction/records.ts';
+import { heldText } from '#shared/eviction/skew.ts';
 import { type LiveTaint, NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { at, found, nodeDelta, podDelta, podGone, taint } from './builders.ts';
 
@@ -323,12 +324,39 @@ describe('the next retry of a node', () => {
   const failing = { ...merged(nodeDelta(1)), retry };
   const retryAfter = (delta: Delta, second: number) => mergeNodeState(failing, delta, at(second)).retry;
 
-  test('is immediate after a gap, and unchanged otherwise', () => {
-    assert.deepEqual(retryAfter(nodeDelta(70, { wake: true }), 70), { ...retry, nextTryAt: at(70) });
-    assert.equal(retryAfter(nodeDelta(70), 70), retry);
-    assert.equal(retryAfter(podDelta(70), 70), retry);
-    for (const second of [100, 101])
-      assert.equal(retryAfter(nodeDelta(second, { wake: true }), second), retry);
+  const wake = (second: number, answeredSecond = second) =>
+    nodeDelta(second, { wake: true, answeredAt: at(answeredSecond) });
+
+  test('is unchanged by an answer: the server rejects the evictions', () => {
+    for (const delta of [wake(70), nodeDelta(70), podDelta(70)]) assert.equal(retryAfter(delta, 70), retry);
+  });
+
+  test('is immediate after a wake, where evictions were held for differing clocks', () => {
+    const error = heldText([]);
+    const held = { ...failing, retry: { ...retry, error } };
+    const after = (second: number) => mergeNodeState(held, wake(second), at(second)).retry;
+    assert.deepEqual(after(70), { ...retry, error, attempts: 0, nextTryAt: at(70) });
+    assert.equal(mergeNodeState(held, nodeDelta(70), at(70)).retry, held.retry);
+  });
+
+  test('is immediate after an answer, where the server did not answer the last try', () => {
+    const outage = {
+      attempts: 5,
+      nextTryAt: at(100),
+      since: at(10),
+      error: 'silent',
+      everything: true,
+      triedAt: at(50),
+    };
+    const silent = { ...failing, outage };
+    const after = (delta: Delta) => mergeNodeState(silent, delta, at(70)).outage;
+    assert.deepEqual(after(wake(70, 51)), { ...outage, attempts: 0, nextTryAt: at(70) });
+    // A change of rules wakes the node, too, but the answer is older than the try.
+    for (const delta of [wake(70, 50), nodeDelta(70, { wake: true }), nodeDelta(70), podDelta(70)])
+      assert.equal(after(delta), outage);
+    const woken = { ...silent, outage: { ...outage, attempts: 0, nextTryAt: at(60) } };
+    assert.equal(mergeNodeState(woken, wake(70), at(70)).outage, woken.outage);
+    assert.equal(mergeNodeState(silent, nodeDelta(70, { taints: [] }), at(70)).outage, undefined);
   });
 
   test('ends with the last taint', () => {

@@ -34,6 +34,7 @@ const recordNamed = (uid: string, { scheduled }: Partition = before): EvictionRe
 /** Returns a pass with these outcomes of the first pods. */
 const passOf = (...outcomes: readonly PodOutcome[]): DonePass => ({
   before,
+  begunAt: NOW - 1,
   outOfReach: false,
   settled: outcomes.map((outcome, index) => ({ record: recordNamed(`u${index + 1}`), outcome })),
 });
@@ -185,7 +186,7 @@ describe('an outcome is written and reported', () => {
 
   test('but not for a deletion, a pending delta or a fault alone', () => {
     const { change, result } = written(passOf(deleted, { kind: 'behind' }, { kind: 'fault', error: 'ours' }));
-    assert.deepEqual([change, result.moved, result.retry], [undefined, false, undefined]);
+    assert.deepEqual([change, result.moved, result.retries[0]], [undefined, false, undefined]);
   });
 });
 
@@ -231,37 +232,38 @@ describe('a failure is retried', () => {
     const { change, schedule, result } = written(passOf(deleted, failed, gone));
     assert.deepEqual(schedule, ['u2']);
     assert.deepEqual(change?.schedule[0]?.failure, { since: NOW, error: 'refused' });
-    assert.deepEqual(change?.node?.retry, result.retry);
+    assert.deepEqual(change?.node?.retry, result.retries[0]);
     assert.deepEqual(
-      [result.retry?.attempts, result.retry?.everything, result.unnoted],
+      [result.retries[0]?.attempts, change?.node?.retry?.everything, result.unnoted],
       [1, false, undefined],
     );
   });
 
   test('for all pods, where the cluster allows nothing, with the first error and the longest requested wait', () => {
     const patient = { kind: 'refused', error: 'too many requests', retryAfterSeconds: 100 } as const;
-    const { schedule, result } = written(
+    const { schedule, change, result } = written(
       passOf(refused, patient, { ...failed, retryAfterSeconds: 20 } as PodOutcome),
     );
     assert.deepEqual(schedule, ['u3']);
-    assert.deepEqual([result.retry?.error, result.retry?.everything], ['no answer', true]);
-    assert.equal(result.retry?.nextTryAt, NOW + 100_000);
+    assert.deepEqual([result.retries[0]?.error, change?.node?.retry?.everything], ['no answer', true]);
+    assert.equal(result.retries[0]?.nextTryAt, NOW + 100_000);
   });
 
   test('not before the wait that a single pod requested', () => {
     const { result } = written(passOf({ ...failed, retryAfterSeconds: 20 } as PodOutcome));
-    assert.equal(result.retry?.nextTryAt, NOW + 20_000);
+    assert.equal(result.retries[0]?.nextTryAt, NOW + 20_000);
   });
 
   test('more rarely, where the cluster is unreachable', () => {
+    const silent = passOf({ ...refused, unanswered: true });
     const wait = (outOfReach: boolean) =>
-      (written({ ...passOf(refused), outOfReach }).result.retry?.nextTryAt ?? 0) - NOW;
+      (written({ ...silent, outOfReach }).result.retries[0]?.nextTryAt ?? 0) - NOW;
     assert.ok(wait(true) > wait(false));
   });
 
   test('without a longer wait, where single pods fail while the cluster is unreachable', () => {
     const [near, far] = [false, true].map(
-      (outOfReach) => written({ ...passOf(failed), outOfReach }).result.retry,
+      (outOfReach) => written({ ...passOf(failed), outOfReach }).result.retries[0],
     );
     assert.deepEqual(near, far);
   });
@@ -269,7 +271,32 @@ describe('a failure is retried', () => {
   test('with the next retry of another pass, which arms it', () => {
     const retry = { attempts: 1, nextTryAt: at(61), since: at(60), error: 'refused', everything: true };
     const { change, result } = written(passOf(refused), withNode({ retry }));
-    assert.deepEqual([change?.node?.retry?.nextTryAt, result.retry], [at(61), undefined]);
+    assert.deepEqual([change?.node?.retry?.nextTryAt, result.retries[0]], [at(61), undefined]);
+  });
+
+  test('for all pods, apart from their failures, where the cluster does not answer', () => {
+    const retry = { attempts: 3, nextTryAt: NOW - 5, since: at(10), error: 'denied', everything: false };
+    const { change, result } = written(passOf({ ...refused, unanswered: true }), withNode({ retry }));
+    assert.deepEqual(change?.node?.retry, retry);
+    assert.deepEqual(result.retries, [change?.node?.outage]);
+    assert.deepEqual([change?.node?.outage?.triedAt, change?.node?.outage?.since], [NOW - 1, NOW]);
+  });
+
+  test('again immediately, where the cluster answered while the pass got no answer', () => {
+    const outage = {
+      attempts: 4,
+      nextTryAt: NOW - 1,
+      since: at(10),
+      error: 'no answer',
+      everything: true,
+      triedAt: at(10),
+    };
+    const woken = { ...outage, attempts: 0, nextTryAt: NOW };
+    const silent = passOf({ ...refused, unanswered: true });
+    const { change, result } = written(silent, withNode({ outage: woken }));
+    assert.deepEqual([change, result.moved, result.retries], [undefined, true, []]);
+    const since = written({ ...silent, begunAt: NOW }, withNode({ outage: woken }));
+    assert.deepEqual([since.change?.node?.outage?.attempts, since.result.moved], [1, false]);
   });
 
   test('by its message, where nothing is stored for the node', () => {
@@ -354,6 +381,6 @@ describe('an eviction that the API denies', () => {
     const found = { ...before, scheduled: new Map(before.scheduled).set(record.uid, record) };
     const { change, result } = written(passOf(blocked), found, byEvictionApi);
     assert.equal(change?.schedule[0]?.failure?.error, 'its budget');
-    assert.deepEqual([result.askAgainAt, result.retry?.error], [undefined, 'its budget']);
+    assert.deepEqual([result.askAgainAt, result.retries[0]?.error], [undefined, 'its budget']);
   });
 });

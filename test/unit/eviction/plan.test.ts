@@ -326,13 +326,20 @@ describe('a late delta', () => {
     assert.equal(forecast(after(nodeDelta(1, { pods: [] }), another, podDelta(10))), 'none');
   });
 
-  test('still triggers a retry of its node when it was sent after a gap', () => {
+  test('still ends the wait of its node for an answer', () => {
     const partition = after(nodeDelta(20));
-    const retry = { attempts: 1, nextTryAt: at(100), since: at(60), error: 'no', everything: true };
+    const outage = {
+      attempts: 1,
+      nextTryAt: at(100),
+      since: at(60),
+      error: 'no',
+      everything: true,
+      triedAt: at(59),
+    };
     assert.ok(partition.node);
-    const failing = { ...partition, node: { ...partition.node, retry } };
-    const decided = planned(failing, nodeDelta(10, { wake: true }), { now: at(70) });
-    assert.equal(decided.node?.retry?.nextTryAt, at(70));
+    const failing = { ...partition, node: { ...partition.node, outage } };
+    const decided = planned(failing, nodeDelta(10, { wake: true, answeredAt: at(65) }), { now: at(70) });
+    assert.equal(decided.node?.outage?.nextTryAt, at(70));
   });
 
   test('does not undo a confirmation of a newer node delta', () => {

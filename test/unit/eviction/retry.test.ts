@@ -280,14 +280,79 @@ describe('an eviction that fails for too long', () => {
   });
 });
 
-test('retries immediately after a gap', () => {
-  const partition = tried(withPods(2), { ...SILENT, retryAfterSeconds: 3600 }, at(60));
-  const decided = planned(partition, nodeDelta(70, { pods: [pod('u1'), pod('u2')], wake: true }));
-  assert.equal(decided.node?.retry?.nextTryAt, at(70));
-  assert.equal(decided.node?.retry?.attempts, 1);
-  assert.deepEqual(decided.arm, [at(60)]);
-  const quiet = planned(partition, nodeDelta(70, { pods: [pod('u1'), pod('u2')] }));
-  assert.deepEqual(quiet.arm, []);
+describe('a node whose cluster does not answer', () => {
+  const UNANSWERED: Failures = { ...SILENT, unanswered: true };
+  const pods = [pod('u1'), pod('u2')];
+
+  test('is tried again with the first answer, and not after any other wake', () => {
+    const partition = tried(withPods(2), { ...UNANSWERED, retryAfterSeconds: 3600 }, at(60));
+    assert.deepEqual(dueOf(partition, at(3_659)), []);
+    const decided = planned(partition, nodeDelta(70, { pods, wake: true, answeredAt: at(69) }));
+    assert.deepEqual(decided.node?.outage, {
+      ...partition.node.outage,
+      attempts: 0,
+      nextTryAt: at(70),
+    });
+    assert.deepEqual(decided.arm, [at(60)]);
+    assert.equal(
+      planned(partition, nodeDelta(70, { pods, wake: true, answeredAt: at(60) })).node?.outage?.attempts,
+      1,
+    );
+    assert.deepEqual(planned(partition, nodeDelta(70, { pods })).arm, []);
+  });
+
+  test('waits longer with each try, for half a minute at most', () => {
+    let partition = withPods(1);
+    let now = at(60);
+    const waits: number[] = [];
+    for (let tries = 0; tries < 7; tries++) {
+      partition = tried(partition, { ...UNANSWERED, outOfReach: tries > 1 }, now);
+      const next = partition.node.outage?.nextTryAt ?? 0;
+      waits.push((next - now) / 1000);
+      now = next;
+    }
+    assert.deepEqual(waits, [1, 2, 20, 30, 30, 30, 30]);
+    assert.deepEqual([partition.node.outage?.attempts, partition.node.outage?.since], [7, at(60)]);
+  });
+
+  test('keeps the next try of its failed pods, which an answer does not hurry', () => {
+    const denied = tried(withPods(2), { ...failed('u1'), retryAfterSeconds: 300 }, at(60));
+    const silent = tried(denied, UNANSWERED, at(61));
+    assert.deepEqual(silent.node.retry, denied.node.retry);
+    assert.deepEqual(dueOf(silent, at(61)), []);
+    const { node } = planned(silent, nodeDelta(62, { pods, wake: true, answeredAt: at(62) }));
+    assert.deepEqual(uidsOf(dueOf({ ...silent, node }, at(62))), ['u2']);
+    assert.deepEqual(uidsOf(dueOf({ ...silent, node }, at(360))), ['u1', 'u2']);
+  });
+
+  test('keeps an earlier failure of a pod in the same pass', () => {
+    const { node } = tried(withPods(2), { ...UNANSWERED, ...failed('u1') }, at(60));
+    assert.deepEqual(
+      [node.retry?.everything, node.retry?.error, node.outage?.error],
+      [false, 'refused', 'no answer'],
+    );
+  });
+
+  test('fails its pods four days after its first try, whatever answers came in between', () => {
+    const first = tried(withPods(1), UNANSWERED, at(60));
+    const answered = planned(first, nodeDelta(70, { pods: [pod('u1')], wake: true, answeredAt: at(70) }));
+    assert.ok(answered.node);
+    const again = tried({ ...first, node: answered.node }, UNANSWERED, at(71));
+    assert.deepEqual([again.node.outage?.since, again.node.outage?.attempts], [at(60), 1]);
+    assert.deepEqual(tried(again, UNANSWERED, at(60) + giveUpAfterMs - 1).gaveUp, []);
+    const throttled = tried(again, SILENT, at(80));
+    assert.deepEqual([throttled.node.outage, throttled.node.retry?.since], [undefined, at(60)]);
+    assert.equal(tried(throttled, UNANSWERED, at(90)).node.outage?.since, at(60));
+    for (const failures of [SILENT, UNANSWERED])
+      assert.deepEqual(uidsOf(tried(again, failures, at(60) + giveUpAfterMs).gaveUp), ['u1']);
+  });
+
+  test('has no next try once it answers', () => {
+    const silent = tried(withPods(2), UNANSWERED, at(60));
+    assert.equal(tried(silent, { pods: new Map() }, at(61)).node.outage, undefined);
+    const denied = tried(silent, failed('u1'), at(61)).node;
+    assert.deepEqual([denied.outage, denied.retry?.attempts, denied.retry?.since], [undefined, 1, at(61)]);
+  });
 });
 
 describe('the waits between tries', () => {
@@ -295,12 +360,17 @@ describe('the waits between tries', () => {
     attempts: fc.integer({ min: 1, max: 5_000 }),
     random: fc.double({ min: 0, max: 1, noNaN: true }),
   });
+  const unanswered = (attempts: number, random: number) =>
+    retryWaitMs(attempts, random, { unanswered: true });
+  const outOfReach = (attempts: number, random: number) =>
+    retryWaitMs(attempts, random, { unanswered: true, outOfReach: true });
+  const waits = fc.constantFrom(retryWaitMs, unanswered, outOfReach);
 
   test('are shortened by jitter, by at most half, and never lengthened', () => {
     fc.assert(
-      fc.property(wait, fc.boolean(), ({ attempts, random }, outOfReach) => {
-        const longest = retryWaitMs(attempts, 1, outOfReach);
-        const waitMs = retryWaitMs(attempts, random, outOfReach);
+      fc.property(wait, waits, ({ attempts, random }, waitOf) => {
+        const longest = waitOf(attempts, 1);
+        const waitMs = waitOf(attempts, random);
         assert.ok(waitMs <= longest && waitMs >= longest / 2, `${waitMs} of ${longest}`);
       }),
     );
@@ -308,11 +378,11 @@ describe('the waits between tries', () => {
 
   test('never shrink, and stay within 30 s for ten tries and within five minutes', () => {
     fc.assert(
-      fc.property(wait, fc.boolean(), ({ attempts }, outOfReach) => {
-        const waitMs = retryWaitMs(attempts, 1, outOfReach);
-        assert.ok(waitMs <= retryWaitMs(attempts + 1, 1, outOfReach));
+      fc.property(wait, waits, ({ attempts }, waitOf) => {
+        const waitMs = waitOf(attempts, 1);
+        assert.ok(waitMs <= waitOf(attempts + 1, 1));
         assert.ok(waitMs <= MAX_RETRY_MS);
-        if (attempts <= 10 && !outOfReach) assert.ok(waitMs <= 30_000);
+        if (attempts <= (waitOf === retryWaitMs ? 10 : 60)) assert.ok(waitMs <= 30_000);
       }),
     );
   });
@@ -330,8 +400,8 @@ describe('the waits between tries', () => {
   });
 
   test('begin with five seconds and double where a server is unreachable', () => {
-    const waits = [1, 2, 3, 6, 7, 5_000].map((attempts) => retryWaitMs(attempts, 1, true) / 1_000);
-    assert.deepEqual(waits, [5, 10, 20, 160, 300, 300]);
+    const seconds = [1, 2, 3, 4, 60, 61, 64, 5_000].map((attempts) => outOfReach(attempts, 1) / 1_000);
+    assert.deepEqual(seconds, [5, 10, 20, 30, 30, 60, 300, 300]);
   });
 });
 

@@ -66,6 +66,7 @@ export const DELTAS: { readonly [Kind in Delta['kind']]: Extract<Delta, { kind: 
     others: [SECOND],
     deleted: [deleted],
     wake: true,
+    answeredAt: NOW - 2_000,
   },
   pod: { ...facts, kind: 'pod', pod },
   'pod-gone': { ...facts, kind: 'pod-gone', uid: THIRD, deleted },

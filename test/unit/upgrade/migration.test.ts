@@ -11,6 +11,7 @@ import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 import { dumped, FILES_MEANING, openState, restore } from './kept-files.ts';
 import { CLUSTER, NOW, REF } from './messages.ts';
+import { FIRST, knownTo } from './releases.ts';
 import { APPLIED_FILE, KEPT_MEANING, readKept } from './stored.ts';
 
 const { files } = JSON.parse(readFileSync(join(import.meta.dirname, 'written/000e089.json'), 'utf8'));
@@ -54,7 +55,7 @@ async function meaningOf(file: string) {
   return { ...kept, history };
 }
 
-const MEANING = { ...KEPT_MEANING, history: FILES_MEANING.history };
+const MEANING = knownTo(FIRST, { ...KEPT_MEANING, history: FILES_MEANING.history });
 
 /** Calls `see` before each further statement runs. */
 function beforeEachStatement(t: TestContext, see: (statement: number) => void): void {

@@ -31,3 +31,14 @@ export const RELEASES = readdirSync(FOLDER).map((file) => {
   const changes = release === FIRST ? undefined : onRecord(release);
   return { release, written: changed(onRecord(FIRST), changes) as Written };
 });
+
+/** The first release did not know outages. */
+export const knownTo = <Value>(release: string, value: Value): Value =>
+  release === FIRST ? (withoutFields(value, ['outage', 'answeredAt']) as Value) : value;
+
+function withoutFields(value: unknown, names: readonly string[]): unknown {
+  if (Array.isArray(value)) return value.map((each) => withoutFields(each, names));
+  if (typeof value !== 'object' || value === null || value instanceof Map) return value;
+  const left = Object.entries(value).filter(([name]) => !names.includes(name));
+  return Object.fromEntries(left.map(([name, each]) => [name, withoutFields(each, names)]));
+}

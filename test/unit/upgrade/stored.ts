@@ -65,6 +65,10 @@ const NODE: NodeState = {
   taintsStamp: 'kubectl@2026-11-22T11:59:59Z',
   guardRevision: 3,
   retry: { attempts: 2, nextTryAt: NOW + 10_000, since: NOW - 10_000, error: 'refused', everything: true },
+  outage: {
+    ...{ attempts: 3, nextTryAt: NOW + 20_000, since: NOW - 20_000, error: 'silent', everything: true },
+    triedAt: NOW - 5_000,
+  },
 };
 
 const plain: EvictionRecord = {

@@ -156,6 +156,6 @@ test('evicts the pods of a healthy cluster immediately beside 200 nodes of a clu
   }
   assert.equal(retried, HOLE_NODES);
   const partitions = await Promise.all(lost.map((ref) => store.load(ref, Date.now())));
-  assert.ok(partitions.every(({ node, scheduled }) => node?.retry && scheduled.size === 1));
+  assert.ok(partitions.every(({ node, scheduled }) => node?.outage && scheduled.size === 1));
   await evictions.stop();
 });

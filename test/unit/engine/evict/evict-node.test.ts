@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
 import { createHandler } from '#functions/evict/handler.ts';
-import { parseDueMessage } from '#shared/aws/due-message.ts';
+import { encodeRetry, parseDueMessage } from '#shared/aws/due-message.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { plan } from '#shared/eviction/plan.ts';
 import { ending } from '#shared/eviction/records.ts';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
@@ -34,7 +34,10 @@ const due = (...pods: readonly LivePod[]): Promise<EvictBench> =>
 const forever = [tolerating('a')];
 
 /** Returns the next retry of the node. */
-const retryOf = async (bench: EvictBench) => (await bench.store.load(ref, bench.clock.now())).node?.retry;
+const retryOf = async (bench: EvictBench) => {
+  const { node } = await bench.store.load(ref, bench.clock.now());
+  return node?.outage ?? node?.retry;
+};
 
 /** Advances the time to the next retry, and retries. */
 async function nextTry(bench: EvictBench): Promise<void> {
@@ -387,14 +390,23 @@ describe('a request that fails', () => {
   });
 
   test('fails the whole node if it is an observation, and all pods are retried together', async () => {
-    for (const error of [serverError(500), serverError(0), serverError(401)]) {
+    const unanswered = [undefined, 1];
+    for (const [error, waits] of [
+      [serverError(500), unanswered],
+      [serverError(503), unanswered],
+      [serverError(0), unanswered],
+      [serverError(401), [true, undefined]],
+      [serverError(429), [true, undefined]],
+      [serverError(403), [true, undefined]],
+    ] as const) {
       const bench = await due(...podsNamed(2));
       failing(bench, 'get', error, 1);
       assert.equal(await evictNode(ref, bench), undefined);
       assert.deepEqual(await statesIn(bench), { u1: 'scheduled', u2: 'scheduled' });
       const retry = await retryOf(bench);
-      assert.ok(retry?.everything);
-      assert.deepEqual(bench.armed, [retry.nextTryAt]);
+      assert.deepEqual(bench.armed, [retry?.nextTryAt]);
+      const { node } = await bench.store.load(ref, bench.clock.now());
+      assert.deepEqual([node?.retry?.everything, node?.outage?.attempts], waits);
       await nextTry(bench);
       assert.deepEqual(deletedFrom(bench), ['u1', 'u2']);
       assert.equal(await retryOf(bench), undefined);
@@ -411,7 +423,7 @@ describe('a request that fails', () => {
     const states = Object.values(await statesIn(bench)).sort();
     assert.deepEqual(states, ['done', 'done', 'scheduled', 'scheduled', 'scheduled']);
     const retry = await retryOf(bench);
-    assert.equal(retry?.everything, false);
+    assert.equal((await bench.store.load(ref, bench.clock.now())).node?.outage, undefined);
     assert.equal(retry?.nextTryAt, at(60) + 30_000);
     assert.match(retry?.error ?? '', /the server answered 500/);
   });
@@ -426,7 +438,7 @@ describe('a request that fails', () => {
     };
     await evictNode(ref, bench);
     assert.ok(deletions <= 40, `${deletions} deletions tried`);
-    assert.equal((await retryOf(bench))?.everything, true);
+    assert.equal((await bench.store.load(ref, bench.clock.now())).node?.retry?.everything, true);
   });
 
   test('prevents no other evictions, also later ones, even if some pods fail indefinitely', async () => {
@@ -565,6 +577,69 @@ describe('an eviction that keeps failing', () => {
       await handler(sqsEvent(sqsRecord(letter.body, { receives })), {} as Context);
     }
     assert.equal(tries, 1);
+  });
+
+  test('is tried immediately on request while it waits for its next try, once for any number of deliveries', async () => {
+    for (const [verb, error] of [
+      ['get', serverError(0)],
+      ['delete', serverError(403)],
+    ] as const) {
+      const bench = await due(livePod());
+      failing(bench, verb, error);
+      await evictNode(ref, bench);
+      const first = await retryOf(bench);
+      let tries = 0;
+      bench.cluster.beforeRequest = (each) => {
+        if (each !== verb) return;
+        tries += 1;
+        throw error;
+      };
+      const handler = createHandler(bench);
+      const body = encodeRetry({ ...ref, pods: [podUid('u1')] });
+      for (const receives of [1, 2, 3]) await handler(sqsEvent(sqsRecord(body, { receives })), {} as Context);
+      assert.equal(tries, 1);
+      const second = await retryOf(bench);
+      assert.deepEqual([second?.attempts, second?.since], [1, first?.since]);
+      assert.equal(bench.cluster.answersElsewhere.length, verb === 'get' ? 1 : 0);
+      bench.cluster.beforeRequest = () => undefined;
+      await handler(sqsEvent(sqsRecord(body)), {} as Context);
+      assert.deepEqual(deletedFrom(bench), ['u1']);
+    }
+  });
+
+  test('is tried again immediately if the server answered while a try got no answer', async () => {
+    const bench = await due(livePod());
+    bench.cluster.beforeRequest = () => {
+      throw serverError(0);
+    };
+    await evictNode(ref, bench);
+    await nextTry(bench);
+    const { nextTryAt = 0 } = (await retryOf(bench)) ?? {};
+    await bench.clock.advanceTo(nextTryAt);
+    let isFirst = true;
+    bench.cluster.beforeRequest = () => {
+      if (!isFirst) return;
+      isFirst = false;
+      throw serverError(0);
+    };
+    const load = bench.store.load.bind(bench.store);
+    bench.store.load = async (...args) => {
+      const found = await load(...args);
+      bench.store.load = load;
+      // The wake arrives while the try is under way.
+      const { node } = found;
+      assert.ok(node?.outage);
+      const outage = { ...node.outage, attempts: 0, nextTryAt: nextTryAt + 1 };
+      const change = { node: { ...node, outage }, schedule: [], end: [], live: true };
+      await bench.store.commit(ref, found.revision, change, bench.clock.now());
+      return found;
+    };
+    const again = await evictNode(ref, bench);
+    assert.deepEqual(again, { againInSeconds: 0.25 });
+    await bench.clock.advanceTo(nextTryAt + 250);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.equal(await retryOf(bench), undefined);
   });
 
   test('counts from its own first failure, not from the failure of others', async () => {

@@ -143,7 +143,7 @@ describe('a retry of a node', () => {
       if (isDown) throw serverError(503);
     };
     await evictNode(ref, bench);
-    const retryOf = async () => (await bench.store.load(ref, bench.clock.now())).node?.retry;
+    const retryOf = async () => (await bench.store.load(ref, bench.clock.now())).node?.outage;
     return {
       bench,
       retryOf,
@@ -164,7 +164,7 @@ describe('a retry of a node', () => {
   test('stays when another pass sets a retry or a deadline while its end is recorded', async () => {
     for (const meanwhile of [
       ({ node, scheduled }: Partition) => ({
-        node: node?.retry && { ...node, retry: { ...node.retry, nextTryAt: at(900) } },
+        node: node?.outage && { ...node, outage: { ...node.outage, nextTryAt: at(900) } },
         schedule: [...scheduled.values()],
       }),
       ({ node, scheduled }: Partition) => ({

@@ -64,14 +64,14 @@ function reactions(unreachableNodes: number): readonly number[] {
       breaker.failed(begun, doneAt);
     }
     assert.ok(node.node);
-    const failures = { everything: 'no answer', outOfReach: breaker.open, pods: new Map() };
+    const failures = { everything: 'no answer', unanswered: true, outOfReach: breaker.open, pods: new Map() };
     const retried = afterFailures(node.node, node.scheduled, failures, {
       now: doneAt,
       random: random(),
       giveUpAfterMs: rules.policy.giveUpAfterMs,
     }).node;
-    assert.ok(retried.retry);
-    send({ sentAt: retried.retry.nextTryAt, failing: { ...node, node: retried } });
+    assert.ok(retried.outage);
+    send({ sentAt: retried.outage.nextTryAt, failing: { ...node, node: retried } });
     return doneAt;
   };
   for (let now = at(60); now < at(60) + OUTAGE_MS; now += STEP_MS) {

@@ -171,7 +171,7 @@ describe('where policy limits evictions of each workload', () => {
     };
     await look(bench);
     const { node } = await bench.store.load(ref, at(60));
-    assert.equal(node?.retry?.attempts, 1);
+    assert.equal(node?.outage?.attempts, 1);
     assert.deepEqual(deletedFrom(bench), []);
   });
 

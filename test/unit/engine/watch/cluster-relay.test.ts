@@ -22,7 +22,7 @@ import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { anEnding, aRecord } from '#test/contracts/partition-builders.ts';
+import { aNode, anEnding, aRecord } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { ref, taint } from '#test/unit/eviction/builders.ts';
 import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
@@ -634,6 +634,107 @@ test('watches pods that were evicted before it started and are still on an untai
     [['u1', 'there']],
   );
   assert.equal(given.cluster.pods.listed.length, 1);
+});
+
+describe('a server that answers again after an outage', () => {
+  const REFUSED = new ApiError('the connection was refused', 0);
+  const outage = {
+    ...{ attempts: 5, nextTryAt: Date.UTC(2026, 0, 2), since: 0, triedAt: 0 },
+    ...{ error: 'silent', everything: true },
+  };
+
+  /** Returns a cluster with two tainted nodes, the second of which waits for the server. */
+  async function waiting(context: TestContext) {
+    const given = bench(context);
+    const nodes = [liveNode('n1', 'a'), liveNode('n2', 'a')];
+    given.cluster.nodes.lists = [{ items: nodes, resourceVersion: '1' }];
+    for (const [name, more] of [
+      ['n1', {}],
+      ['n2', { outage }],
+    ] as const) {
+      const node = { ...aNode({ taints: [{ ...taint('a'), since: 0 }] }), ...more };
+      const at = { cluster: CLUSTER, node: nodeName(name) };
+      await given.store.commit(at, 0, { node, schedule: [], end: [], live: true }, Date.now());
+    }
+    return given;
+  }
+
+  const wokenOf = ({ taken }: OrderedQueue) =>
+    taken.flatMap((delta) => (delta.kind === 'node' && delta.wake ? `${delta.ref.node}` : []));
+
+  test('has the nodes woken that wait for it, at most once in ten seconds, without a list', async (context) => {
+    const given = await waiting(context);
+    const quiet = { events: [], end: 'quiet' } as const;
+    given.cluster.nodes.watches = [{ events: [], end: REFUSED, afterMs: 60 * SECOND }, quiet];
+    const { relay, nodes, events } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(50 * SECOND);
+    assert.deepEqual(wokenOf(nodes), ['n1', 'n2']);
+    await given.time.pass(15 * SECOND);
+    assert.ok(events().includes('cluster.reconnected'));
+    assert.deepEqual(wokenOf(nodes), ['n1', 'n2', 'n2']);
+    const last = nodes.taken.at(-1);
+    assert.ok(last?.kind === 'node' && (last.answeredAt ?? 0) > Date.now() - 5 * SECOND);
+    assert.equal(given.cluster.nodes.listed.length, 1);
+    await given.time.pass(60 * SECOND);
+    assert.deepEqual(wokenOf(nodes), ['n1', 'n2', 'n2']);
+  });
+
+  for (const [how, end] of [
+    ['resumes its watches', REFUSED],
+    ['needs new lists', new ApiError('too old', 410)],
+  ] as const)
+    test(`has each node woken at most once in ten seconds while it comes and goes and ${how}`, async (context) => {
+      const given = await waiting(context);
+      given.cluster.nodes.watches = [{ events: [], end, afterMs: 2 * SECOND }];
+      const { relay, nodes } = relayOf(context, given);
+      relay.start();
+      const sentAt: number[] = [];
+      nodes.onSend = (messages) => {
+        sentAt.push(...messages.filter(({ body }) => body.includes('"n2"')).map(() => Date.now()));
+        return [];
+      };
+      await given.time.pass(120 * SECOND);
+      assert.ok(sentAt.length >= 5 && sentAt.length <= 13, `${sentAt.length} messages`);
+      for (const [index, at] of sentAt.slice(1).entries())
+        assert.ok(at - (sentAt[index] ?? 0) >= 9 * SECOND, `${sentAt}`);
+    });
+
+  test('has them woken, too, if it was frozen, and its watch stayed open', async (context) => {
+    const given = await waiting(context);
+    const { relay, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(15 * SECOND);
+    given.cluster.allows = () => {
+      throw new ApiError('timed out', 0);
+    };
+    await given.time.pass(60 * SECOND);
+    assert.deepEqual(wokenOf(nodes), ['n1', 'n2']);
+    given.cluster.allows = () => true;
+    await given.time.pass(2 * SECOND);
+    assert.deepEqual(wokenOf(nodes), ['n1', 'n2', 'n2']);
+    assert.ok(nodes.taken.every((delta) => delta.kind === 'node' && (delta.answeredAt ?? 0) > 0));
+  });
+
+  test('has them woken although the store could not be read at first', async (context) => {
+    const given = await waiting(context);
+    const { relay, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(15 * SECOND);
+    given.cluster.allows = () => {
+      throw new ApiError('timed out', 0);
+    };
+    await given.time.pass(15 * SECOND);
+    const list = given.store.taintedNodes.bind(given.store);
+    given.store.taintedNodes = () => {
+      throw new StoreError('unavailable');
+    };
+    given.cluster.allows = () => true;
+    await given.time.pass(5 * SECOND);
+    given.store.taintedNodes = list;
+    await given.time.pass(10 * SECOND);
+    assert.deepEqual(wokenOf(nodes), ['n1', 'n2', 'n2']);
+  });
 });
 
 describe('a change of the rules', () => {

@@ -48,6 +48,18 @@ test('ignores the failure of a call that began before the last answer', () => {
   assert.equal(breaker.open, false);
 });
 
+test('is closed by an answer of another process, unless a later call failed', () => {
+  const breaker = failing(new Breaker(), 5);
+  assert.equal(breaker.open, true);
+  breaker.answeredElsewhere(NOW - 1);
+  assert.equal(breaker.open, true);
+  const begun = breaker.begin(NOW);
+  breaker.answeredElsewhere(NOW + 1);
+  assert.equal(breaker.open, false);
+  for (let calls = 0; calls < 5; calls++) breaker.failed(begun, NOW + 2);
+  assert.equal(breaker.open, false);
+});
+
 test('does not lengthen the pause when the clock is set back', () => {
   const breaker = failing(new Breaker(), 5);
   assert.equal(breaker.refusesUntil(NOW - 3_600_000), undefined);

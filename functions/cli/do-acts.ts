@@ -31,7 +31,7 @@ export async function doActs(
   for (const { act, isUrgent, hint, after = [] } of acts) {
     const state = isUrgent ? undefined : await actState(act, fleet, deps.clock.now());
     const effects = state ? effectsOf(act, await previewAct(act, state, fleet)) : [];
-    const performed = await performAct(act, state ?? { pending: [] }, fleet);
+    const performed = await performAct(act, state ?? { pending: [], at: 0 }, fleet);
     const next = hint ? ` ${hint(performed)}` : '';
     deps.print(linesText([`${performed.message}${next}`, ...effects, ...after]));
   }

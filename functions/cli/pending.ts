@@ -7,7 +7,7 @@ import { isBlind } from '#shared/operations/look/issues.ts';
 import { type Snapshot, view } from '#shared/operations/look/look.ts';
 import { stuckOutput } from '#shared/operations/look/output-records.ts';
 import type { PendingLook } from '#shared/operations/look/pending.ts';
-import { heldForClocks, heldText } from '#shared/operations/look/pending-state.ts';
+import { heldText, retryOf } from '#shared/operations/look/pending-state.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -119,7 +119,7 @@ function pendingShown(
       }),
   );
   return {
-    data: () => rows.map(pendingJson),
+    data: () => rows.map((row) => pendingJson(row, at)),
     text: (wide) =>
       rows.length === 0
         ? `No ${held ? 'held' : 'pending'} evictions.\n`
@@ -141,14 +141,13 @@ const COLUMNS: readonly Column<PendingRow>[] = [
 
 /** Returns the reason why a record's eviction doesn't happen, as text for people. Usually empty. */
 function standingText(look: PendingLook, storedRules: StoredRules | undefined, at: EpochMs): string {
-  const { record, gates, state } = look;
+  const { record, gates } = look;
   const { gaveUpAt, failure, blocked, turnAt } = record;
   if (gaveUpAt !== undefined)
     return `failed at ${timeText(gaveUpAt)}: ${failure?.error ?? 'retries exhausted'}`;
   if (gates.length > 0) return heldText(gates, storedRules);
-  const clocks = heldForClocks(record, state, at);
-  if (clocks !== undefined) return clocks;
-  if (failure) return `retrying: ${failure.error}`;
+  const retry = retryOf(look, at);
+  if (retry) return retry.text;
   if (blocked) {
     const by = blocked.by === 'admission' ? 'admission' : 'disruption budget';
     return `${by} since ${timeText(blocked.since)}: ${blocked.reason}`;
@@ -161,8 +160,10 @@ const blockedJson = ({ since, by, reason }: Blocked) => ({
 });
 
 /** Returns a pending eviction as JSON for programs. */
-function pendingJson({ cluster, node, record, gates }: PendingLook): object {
-  const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, failure, blocked, turnAt } = record;
+function pendingJson(look: PendingLook, at: EpochMs): object {
+  const { cluster, node, record, gates } = look;
+  const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, blocked, turnAt } = record;
+  const { nextTryAt, error } = retryOf(look, at) ?? {};
   return {
     ...{ cluster, node, namespace, pod: name, uid, dueAt: timeText(fireAt) },
     taints: reasons.map(({ taint }) => taintText(taint)),
@@ -171,6 +172,7 @@ function pendingJson({ cluster, node, record, gates }: PendingLook): object {
     ...(blocked ? { blocked: blockedJson(blocked) } : {}),
     ...(turnAt === undefined ? {} : { rateLimitedUntil: timeText(turnAt) }),
     ...(gaveUpAt === undefined ? {} : { failedAt: timeText(gaveUpAt) }),
-    ...(failure ? { error: failure.error } : {}),
+    ...(nextTryAt === undefined ? {} : { nextTryAt: timeText(nextTryAt) }),
+    ...(error === undefined ? {} : { error }),
   };
 }

@@ -99,7 +99,7 @@ function addApply(policy: Command, deps: CliDeps): void {
         throw new CliError('Canceled. Nothing was changed.');
       }
       for (const { act } of acts) {
-        const { message, changed } = await performAct(act, { pending: [] }, fleet);
+        const { message, changed } = await performAct(act, { pending: [], at: 0 }, fleet);
         deps.print(linesText([message, ...(changed ? needs : [])]));
       }
     }),

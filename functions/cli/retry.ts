@@ -15,7 +15,9 @@ export function addRetryCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('retry')
     .summary('Retry failed evictions')
-    .description('Retry failed evictions.')
+    .description(
+      'Retry failed evictions, and now those that wait for their next try because of failures. Evictions that a disruption budget blocks are not hurried.',
+    )
     .argument('[cluster]', 'cluster name (default: all clusters)')
     .addOption(whyOption().makeOptionMandatory(false));
   withExamples(

@@ -75,7 +75,7 @@ export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly Nod
   return seen.clusters
     .filter(({ cluster }) => (only ?? cluster) === cluster)
     .flatMap(({ cluster, tainted = [] }) =>
-      tainted.map(({ node, state: { taints, deletedAt, retry } }) => {
+      tainted.map(({ node, state: { taints, deletedAt, outage, retry = outage } }) => {
         const rows = pending.get(`${cluster}#${node}`) ?? [];
         const next = Math.min(
           ...rows.map(({ record }) => record.fireAt).filter((fireAt) => fireAt > seen.at),

@@ -15,7 +15,7 @@ import {
   type Partition,
   type TimedTaint,
 } from '#shared/eviction/records.ts';
-import { momentOf } from '#shared/eviction/retry.ts';
+import { momentOf, nextTryOf } from '#shared/eviction/retry.ts';
 import { isHeldText } from '#shared/eviction/skew.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
@@ -83,7 +83,13 @@ export type Forecast =
        * The eviction failed, and is retried at `at`. `isHold`: nothing failed; the eviction is held because clocks
        * differ.
        */
-      readonly retrying?: { readonly error: string; readonly attempts: number; readonly isHold?: true };
+      readonly retrying?: {
+        readonly error: string;
+        readonly attempts: number;
+        readonly isHold?: true;
+        /** The API server does not answer. */
+        readonly unanswered?: true;
+      };
       /** Disruption budgets that block the eviction until `at`. */
       readonly blockedBy: readonly string[];
       /**
@@ -320,14 +326,16 @@ export function gaveUp({ fireAt: dueAt, reasons, failure }: EvictionRecord, at: 
 
 /** Returns the retry of a due record that failed and waits for its next try. */
 export function retrying(
-  { fireAt, failure }: EvictionRecord,
-  { retry }: Pick<NodeState, 'retry'>,
+  record: EvictionRecord,
+  node: Pick<NodeState, 'retry' | 'outage'>,
   now: EpochMs,
 ): Pick<Extract<Forecast, { kind: 'evict' }>, 'retrying'> {
-  if (fireAt > now || !retry || !(retry.everything || failure)) return {};
-  const { error, attempts, everything } = retry;
+  const next = nextTryOf(record, node);
+  if (record.fireAt > now || !next) return {};
+  const { error, attempts, everything } = next;
+  if (next === node.outage) return { retrying: { error, attempts, unanswered: true } };
   if (everything && isHeldText(error)) return { retrying: { error, attempts, isHold: true } };
-  return { retrying: { error: failure?.error ?? error, attempts } };
+  return { retrying: { error: record.failure?.error ?? error, attempts } };
 }
 
 /** Returns a gate without the end that never comes. The gate of a Lease ends when the Lease is read again. */

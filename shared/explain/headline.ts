@@ -70,6 +70,8 @@ function goesText(forecast: Going, { at: now, policy, gates }: PodAnswer, moment
     return `${dueText(dueAt, now, moment)} because ${because}; it is held by ${held}, and will be evicted at ${moment(at)}.`;
   if (retrying?.isHold)
     return `has been due since ${moment(dueAt)} because ${because}; ${retrying.error}. The clocks are compared again by ${moment(at)}.`;
+  if (retrying?.unanswered)
+    return `has been due since ${moment(dueAt)} because ${because}; retrying at ${moment(at)}: the API server does not answer (${retrying.error}).`;
   if (retrying)
     return `has been due since ${moment(dueAt)} because ${because}; its eviction failed ${times(retrying.attempts)} (${retrying.error}), and will be retried by ${moment(at)}.`;
   if (blockedBy.length > 0 || rejected !== undefined)

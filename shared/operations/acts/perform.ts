@@ -7,7 +7,7 @@ import { timeText } from '#shared/time/time-text.ts';
 import { type Fleet, storedRulesNow } from '../fleet/fleet.ts';
 import { type PendingLook, pendingLook } from '../look/pending.ts';
 import type { Act } from './act.ts';
-import { type ActState, type EvictionPreview, failedOf, place, previewOf } from './preview.ts';
+import { type ActState, type EvictionPreview, place, previewOf, retriedOf, retriedText } from './preview.ts';
 
 /** The parts of a fleet that acts use. */
 export type ActedFleet = Pick<Fleet, 'operator' | 'dueQueue'>;
@@ -64,7 +64,7 @@ export async function previewAct(act: Act, state: ActState, fleet: ActedFleet): 
  */
 export async function performAct(
   act: Act,
-  { pending }: Pick<ActState, 'pending'>,
+  { pending, at }: Pick<ActState, 'pending' | 'at'>,
   fleet: ActedFleet,
 ): Promise<Performed> {
   const operator = await fleet.operator();
@@ -106,11 +106,9 @@ export async function performAct(
       );
     }
     case 'retry': {
-      const failed = failedOf(act, pending);
-      await retry(failed, act.reason, operator, fleet);
-      return done(
-        `Retrying ${failed.length} failed ${failed.length === 1 ? 'eviction' : 'evictions'} in ${place(act.cluster)}.`,
-      );
+      const found = retriedOf(act, pending, at);
+      await retry(found, act.reason, operator, fleet);
+      return done(`Retrying ${retriedText(found)} in ${place(act.cluster)}.`);
     }
     case 'apply-policy': {
       const outcome = await operator.applyPolicy(act.cluster, act.text, act.reason);

@@ -1,4 +1,5 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { nextTryOf } from '#shared/eviction/retry.ts';
 import { type Operator, targetText } from '#shared/state/operator.ts';
 import { type ChangedSetting, changedSettings } from '#shared/state/policy-change.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
@@ -60,10 +61,10 @@ export function previewOf(
   const pending = state.pending.filter(isMeant);
   const of = cluster === undefined ? {} : { cluster };
   if (act.kind === 'retry') {
-    const failed = failedOf(act, pending);
-    const count = failed.length === 1 ? '1 failed eviction is' : `${failed.length} failed evictions are`;
-    const { says: effects, ...pods } = retried(failed);
-    return { ...of, change: `${count} retried in ${place(cluster)}.`, effects, pods };
+    const found = retriedOf(act, pending, now);
+    const verb = found.length === 1 ? 'is' : 'are';
+    const { says: effects, ...pods } = retried(found);
+    return { ...of, change: `${retriedText(found)} ${verb} retried in ${place(cluster)}.`, effects, pods };
   }
   const clusters = state.clusters.filter(isMeant).flatMap(({ cluster: name, storedRules }) => {
     const pods = pending.filter((each) => each.cluster === name);
@@ -130,15 +131,25 @@ function changeText(act: Exclude<Act, { readonly kind: 'retry' }>, clusters: Act
   }
 }
 
-/** Returns the failed evictions that a retry is about. */
-export const failedOf = <Look extends PendingLook>(
+/** Returns the evictions that a retry is about: those that failed, and those that wait for their next try. */
+export const retriedOf = (
   act: Extract<Act, { readonly kind: 'retry' }>,
-  pending: readonly Look[],
-): readonly Look[] =>
-  pending.filter(
-    ({ cluster, node, record }) =>
-      record.gaveUpAt !== undefined && (act.cluster ?? cluster) === cluster && (act.node ?? node) === node,
-  );
+  pending: readonly PendingLook[],
+  now: EpochMs,
+): readonly PendingLook[] =>
+  pending.filter(({ cluster, node, record, state }) => {
+    const isWaiting = record.fireAt <= now && (nextTryOf(record, state)?.nextTryAt ?? now) > now;
+    const isMeant = (act.cluster ?? cluster) === cluster && (act.node ?? node) === node;
+    return isMeant && (record.gaveUpAt !== undefined || (isWaiting && !record.held));
+  });
+
+/** Counts these evictions: "2 failed evictions and 1 waiting for the next try". */
+export function retriedText(found: readonly PendingLook[]): string {
+  const failed = found.filter(({ record }) => record.gaveUpAt !== undefined).length;
+  const waiting = found.length - failed;
+  const more = waiting === 0 ? '' : ` and ${waiting} waiting for the next try`;
+  return `${failed} failed ${failed === 1 ? 'eviction' : 'evictions'}${more}`;
+}
 
 /** Returns the clusters of an act, for people. */
 export const place = (cluster: ClusterName | undefined): string =>

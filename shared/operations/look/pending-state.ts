@@ -1,4 +1,5 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
+import { nextTryOf } from '#shared/eviction/retry.ts';
 import { isHeldText } from '#shared/eviction/skew.ts';
 import { GATE_KINDS, gateText } from '#shared/explain/gate-text.ts';
 import { accountOfGate } from '#shared/explain/gates.ts';
@@ -13,7 +14,7 @@ import { MATCHING, type PendingLook } from './pending.ts';
  * - `due`: it is being evicted
  * - a kind of gate: the first gate that holds it, now or once it is due
  * - `blocked`, `rejected`, `rate-limited`: a disruption budget, admission, or the rate prevents it at present
- * - `retrying`: it failed and is retried
+ * - `retrying`: it failed, or the API server does not answer, and it is retried
  * - `failed`: retries are exhausted
  */
 export const PENDING_STATES = [
@@ -38,22 +39,26 @@ export function pendingStateOf(
   if (gaveUpAt !== undefined) return { state: 'failed', note: failure?.error ?? 'retries exhausted' };
   const [by] = gates;
   if (by) return { state: by.kind, note: heldText(gates, storedRules) };
-  const clocks = heldForClocks(record, state, now);
-  if (clocks !== undefined) return { state: 'retrying', note: clocks };
-  if (failure) return { state: 'retrying', note: failure.error };
+  const retry = retryOf({ record, state }, now);
+  if (retry) return { state: 'retrying', note: retry.text };
   if (blocked) return { state: blocked.by === 'admission' ? 'rejected' : 'blocked', note: blocked.reason };
   if (fireAt > now) return { state: 'scheduled', note: '' };
   return { state: turnAt > now ? 'rate-limited' : 'due', note: '' };
 }
 
-/** Returns the reason if a due pod is held because of clock skew. */
-export function heldForClocks(
-  { fireAt }: Pick<PendingLook['record'], 'fireAt'>,
-  state: PendingLook['state'],
+/** Returns when and why an eviction that failed, or waits for the API server, is retried; `undefined`: neither. */
+export function retryOf(
+  { record, state }: Pick<PendingLook, 'record'> & Partial<Pick<PendingLook, 'state'>>,
   now: EpochMs,
-): string | undefined {
-  const error = state?.retry?.everything && fireAt <= now ? state.retry.error : '';
-  return isHeldText(error) ? error : undefined;
+): { readonly nextTryAt?: EpochMs; readonly error: string; readonly text: string } | undefined {
+  const { failure } = record;
+  const next = record.fireAt <= now && record.gaveUpAt === undefined ? nextTryOf(record, state) : undefined;
+  if (!next) return failure && { ...failure, text: `retrying: ${failure.error}` };
+  const isOutage = next === state?.outage;
+  const { error } = isOutage ? next : (failure ?? next);
+  const why = isOutage ? `the API server does not answer: ${error}` : error;
+  const text = isHeldText(error) ? error : `retrying at ${timeText(next.nextTryAt)}: ${why}`;
+  return { nextTryAt: next.nextTryAt, error, text };
 }
 
 /**

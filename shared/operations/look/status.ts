@@ -224,7 +224,7 @@ function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
     ...(service ? { service } : {}),
     ...(nodes === undefined ? {} : { nodes }),
     tainted: tainted.length,
-    retrying: tainted.filter(({ state }) => state.retry).length,
+    retrying: tainted.filter(({ state }) => state.retry ?? state.outage).length,
     pending: records.length,
     held: records.filter(({ held, gaveUpAt }) => held && gaveUpAt === undefined).length,
     failed: standings['failed'],

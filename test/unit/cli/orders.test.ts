@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { shownCluster } from '#test/world/shown-cluster.ts';
 import { commandLine, NOW } from './command-line.ts';
@@ -265,6 +266,36 @@ test('lists pending evictions by deadline with the gate of each', async (t) => {
     [['held', '2026-11-21T12:00:00Z', ['node.kubernetes.io/unreachable:NoExecute']]],
   );
   assert.equal(await run('pending', 'stage'), 'No pending evictions.\n');
+});
+
+test('also retries evictions that wait for their next try, and says how many', async (t) => {
+  const { run, store, state } = commandLine(t);
+  const next = { attempts: 3, nextTryAt: NOW + 60_000, since: NOW, error: 'refused', everything: true };
+  const outage = { ...next, triedAt: NOW };
+  const held = { by: { kind: 'paused' }, since: NOW } as const;
+  const [failed, waiting, other] = [
+    aRecord({ fireAt: NOW, gaveUpAt: NOW }),
+    aRecord({ fireAt: NOW }),
+    aRecord({ fireAt: NOW }),
+  ];
+  const schedule = [failed, waiting, other, aRecord({ fireAt: NOW, held }), aRecord()];
+  const commit = (node: NodeState, revision: number, records: readonly EvictionRecord[]) =>
+    store.commit(aRef(prod), revision, { node, schedule: records, end: [], live: true }, NOW);
+  await commit({ ...aNode(), outage }, 0, schedule);
+  const said = () => run('retry', 'prod');
+  assert.equal(await said(), 'Retrying 1 failed eviction and 2 waiting for the next try in cluster prod.\n');
+  const [message] = state.sent.map(parseDueMessage);
+  assert.ok(message?.kind === 'retry');
+  assert.deepEqual(message.pods.toSorted(), [failed, waiting, other].map(({ uid }) => uid).toSorted());
+  assert.match(await run('pending', 'prod'), /retrying at \S+: the API server does not answer: refused/);
+  const shown: { nextTryAt?: string; error?: string }[] = JSON.parse(
+    await run('pending', 'prod', '-o', 'json'),
+  );
+  assert.equal(shown.filter(({ error, nextTryAt }) => error === 'refused' && nextTryAt).length, 3);
+  await store.end(aRef(prod), [ending(failed, { outcome: 'gone' })], NOW);
+  assert.equal(await said(), 'Retrying 0 failed evictions and 2 waiting for the next try in cluster prod.\n');
+  await store.end(aRef(prod), [ending(other, { outcome: 'gone' })], NOW);
+  assert.equal(await said(), 'Retrying 0 failed evictions and 1 waiting for the next try in cluster prod.\n');
 });
 
 test('retries failed evictions with one message per node', async (t) => {

@@ -468,6 +468,11 @@ test('reports the errors of failing and failed evictions', () => {
     line(asked({}, { retry })),
     'shop/web-0 has been due since 60s because it tolerates a:NoExecute for 60 s; its eviction failed 3 times (the webhook refuses), and will be retried by 130s.',
   );
+  const outage = { ...retry, everything: true, error: 'refused', triedAt: at(100) };
+  assert.equal(
+    line(asked({}, { retry: { ...retry, nextTryAt: at(110) }, outage })),
+    'shop/web-0 has been due since 60s because it tolerates a:NoExecute for 60 s; retrying at 130s: the API server does not answer (refused).',
+  );
   const error = heldText([{ leastMs: -240_900, mostMs: -239_900 }]);
   assert.equal(
     line(asked({}, { retry: { ...retry, error, everything: true } })),

@@ -52,7 +52,7 @@ const KEY_ATTRIBUTES = ['pk', 'sk', 'clusterKey', 'clusterSort'];
 /** The attributes written for stops, holds and releases, and for each in the audit log. */
 const HOLDING_ATTRIBUTES = [
   ...KEY_ATTRIBUTES,
-  ...['revision', 'stop', 'stoppedAt', 'holds', 'trips'],
+  ...['revision', 'stop', 'stoppedAt', 'resumedFrom', 'holds', 'trips'],
   ...['cluster', 'who', 'at', 'kind', 'does', 'what', 'why', 'ttl'],
 ];
 /** The additional attributes written for a policy, and for it in the audit log. */

@@ -3,8 +3,9 @@ import { isOn, modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
 import { NO_REASON } from '#shared/state/operator.ts';
+import { stopsOf } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
+import { type CliDeps, forOption, whyOption } from './command.ts';
 import { type CliAct, doActs } from './do-acts.ts';
 import { addDryRun, type DryRunOptions } from './dry-run.ts';
 import { withExamples } from './output.ts';
@@ -89,7 +90,9 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('resume')
     .summary('Resume evictions')
-    .description('End a stop or a pause of clusters, or with --all the stop of all clusters.')
+    .description(
+      'End a stop or a pause of clusters, or with --all the stop of all clusters. A cluster can be resumed alone while all are stopped.',
+    )
     .argument('[clusters...]', 'cluster names')
     .addOption(allOption())
     .addOption(whyOption());
@@ -110,9 +113,9 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
       for (const cluster of clusters) acts.push(await resumption(cluster, reason, fleet, deps.clock.now()));
       await doActs(acts, fleet, options, deps);
       const fleetStop = await fleet.rulesStore.fleetStop();
-      if (fleetStop && isOn(fleetStop.until, deps.clock.now())) {
-        throw new CliError(
-          `All clusters are stopped together (${fleetStop.who}: ${fleetStop.why}). To resume, run taintward resume --all --reason 'REASON'.`,
+      if (fleetStop && isOn(fleetStop.until, deps.clock.now()) && !options.dryRun) {
+        deps.print(
+          "Other clusters stay stopped. To resume all, run taintward resume --all --reason 'REASON'.\n",
         );
       }
     }),
@@ -126,9 +129,11 @@ async function resumption(
   fleet: Pick<Fleet, 'rulesStore'>,
   now: EpochMs,
 ): Promise<CliAct> {
-  const { policy, stop } = (await fleet.rulesStore.read(cluster)).orders;
+  const storedRules = await fleet.rulesStore.read(cluster);
+  const { policy } = storedRules.orders;
   const isPaused = policy !== undefined && modeOf(policy.read, now) === 'paused';
-  if (isPaused && !(stop && isOn(stop.until, now))) return { act: { kind: 'unpause', cluster, reason } };
+  if (isPaused && !stopsOf(storedRules).some(({ until }) => isOn(until, now)))
+    return { act: { kind: 'unpause', cluster, reason } };
   const paused = `The cluster is still paused. To end the pause, run taintward resume ${cluster} --reason 'REASON' again.`;
   return { act: { kind: 'resume', cluster, reason }, after: isPaused ? [paused] : [] };
 }

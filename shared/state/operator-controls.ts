@@ -23,10 +23,11 @@ export const untilText = ({ until }: { readonly until?: EpochMs }): string =>
 /** Returns the operator controls that replace those that were `found`. */
 export const nextOrders = (
   { revision }: OperatorControls,
-  { policy, stop, holds }: Omit<OperatorControls, 'revision'>,
+  { policy, stop, resumedFrom, holds }: Omit<OperatorControls, 'revision'>,
 ): OperatorControls => ({
   revision: revision + 1,
   ...(policy ? { policy } : {}),
   ...(stop ? { stop } : {}),
+  ...(resumedFrom ? { resumedFrom } : {}),
   holds,
 });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { modeOf } from '#shared/eviction/gate.ts';
+import { isOn, modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
@@ -18,13 +18,14 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { current, fleetStopEntry, nextOrders, untilText } from './operator-controls.ts';
 import { changedSettings } from './policy-change.ts';
 import { parseAppliedPolicy, parsePolicyDocument, withMode } from './policy-document.ts';
-import type {
-  AuditEntry,
-  Change,
-  ClusterAct,
-  OperatorControls,
-  RulesStore,
-  StoredRules,
+import {
+  type AuditEntry,
+  type Change,
+  type ClusterAct,
+  type OperatorControls,
+  type RulesStore,
+  type StoredRules,
+  stopsOf,
 } from './rules-store.ts';
 import { guardStateOf } from './stored-rules.ts';
 
@@ -142,11 +143,18 @@ export class Operator {
     });
   }
 
+  /** Ends all stops of a cluster. If all clusters are stopped, the others stay stopped. */
   async resume(cluster: ClusterName, why: string): Promise<void> {
-    await this.#order(cluster, ({ stop, ...orders }) => {
-      if (!stop) throw new OperatorError(`Cluster ${cluster} is not stopped. Nothing to resume.`);
-      const entry = { kind: 'resume', what: 'resumed evictions', why: reason(why) } as const;
-      return { result: undefined, next: orders, entry };
+    await this.#order(cluster, (orders, { fleetStop, fleetRevision }) => {
+      const stops = stopsOf({ orders, fleetRevision, ...(fleetStop ? { fleetStop } : {}) });
+      const inForce = stops.filter(({ until }) => isOn(until, this.#clock.now()));
+      if (inForce.length === 0)
+        throw new OperatorError(`Cluster ${cluster} is not stopped. Nothing to resume.`);
+      const ofFleet = inForce.find(({ scope }) => scope === 'fleet');
+      const what = ofFleet ? 'resumed evictions, while other clusters stay stopped' : 'resumed evictions';
+      const { stop: _ended, ...others } = orders;
+      const next = ofFleet ? { ...others, resumedFrom: { fleetRevision, stoppedAt: ofFleet.at } } : others;
+      return { result: undefined, next, entry: { kind: 'resume', what, why: reason(why) } };
     });
   }
 
@@ -296,15 +304,19 @@ export class Operator {
   /** Changes a cluster's operator controls, unless there is no `next`. */
   async #order<Result>(
     cluster: ClusterName,
-    decide: (orders: OperatorControls) => {
+    decide: (
+      orders: OperatorControls,
+      storedRules: StoredRules,
+    ) => {
       readonly result: Result;
       readonly next?: Omit<OperatorControls, 'revision'>;
       readonly entry?: Omit<AuditEntry, 'who' | 'at' | 'cluster'>;
     },
   ): Promise<Result> {
     return repeatChange(async () => {
-      const { orders: found } = await this.#rulesStore.read(cluster);
-      const { result, next, entry } = decide(current(found, this.#clock.now()));
+      const storedRules = await this.#rulesStore.read(cluster);
+      const { orders: found } = storedRules;
+      const { result, next, entry } = decide(current(found, this.#clock.now()), storedRules);
       if (!next || !entry) return { result, change: 'changed' };
       const noted = this.#entry({ cluster, ...entry });
       return { result, change: await this.#rulesStore.changeOrders(cluster, found, next, noted) };

@@ -24,6 +24,11 @@ export interface OperatorControls {
   /** The policy document: its text as the author wrote it, and the parsed policy. Absent: the default applies. */
   readonly policy?: { readonly text: string; readonly read: Policy; readonly revision: number };
   readonly stop?: Stop;
+  /**
+   * The stop of all clusters that does not apply, because this cluster was resumed alone. The revision is that of the
+   * fleet's rules, so each later stop applies.
+   */
+  readonly resumedFrom?: { readonly fleetRevision: number; readonly stoppedAt: EpochMs };
   readonly holds: readonly Hold[];
 }
 
@@ -234,20 +239,26 @@ export const allRulesReader =
  * Returns a cluster's stored rules in the form that decisions use. Without a policy, the default applies: observe
  * mode.
  */
-export function rulesOf(
-  { orders, guard, fleetStop, fleetRevision }: StoredRules,
-  matching: MatchOptions,
-): Rules {
+export function rulesOf(storedRules: StoredRules, matching: MatchOptions): Rules {
+  const { orders, guard, fleetRevision } = storedRules;
   return {
     policy: orders.policy?.read ?? DEFAULT_POLICY,
     ordersRevision: orders.revision + fleetRevision,
     policyRevision: orders.policy?.revision ?? 0,
-    stops: [fleetStop, orders.stop].filter((stop) => stop !== undefined),
+    stops: stopsOf(storedRules),
     holds: orders.holds,
     trips: guard.trips,
     guardRevision: guard.revision,
     matching,
   };
+}
+
+/** Returns the stops of a cluster: that of all clusters, unless this cluster was resumed from it, and its own. */
+export function stopsOf({ orders, fleetStop, fleetRevision }: Omit<StoredRules, 'guard'>): readonly Stop[] {
+  const { resumedFrom, stop } = orders;
+  // A new object for all clusters begins with revision 1 again, so the time must match, too.
+  const isResumed = resumedFrom?.fleetRevision === fleetRevision && resumedFrom.stoppedAt === fleetStop?.at;
+  return [isResumed ? undefined : fleetStop, stop].filter((each) => each !== undefined);
 }
 
 /** The policy file that was applied last. */

@@ -96,6 +96,7 @@ const storedPolicySchema = z.strictObject({
 export const ordersFields = {
   policy: storedPolicySchema.exactOptional(),
   stop: stopSchema.exactOptional(),
+  resumedFrom: z.strictObject({ fleetRevision: count, stoppedAt: epochMs }).exactOptional(),
   holds: z.array(holdSchema),
 };
 

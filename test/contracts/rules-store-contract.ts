@@ -3,7 +3,13 @@ import { after, before, describe, test } from 'node:test';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Hold, type Policy, type Stop, type Trip } from '#shared/eviction/policy.ts';
-import type { AuditEntry, OperatorControls, RulesStore } from '#shared/state/rules-store.ts';
+import { Operator } from '#shared/state/operator.ts';
+import {
+  type AuditEntry,
+  type OperatorControls,
+  type RulesStore,
+  stopsOf,
+} from '#shared/state/rules-store.ts';
 import { eventually } from './eventually.ts';
 import { aCluster, NOW } from './partition-builders.ts';
 
@@ -219,6 +225,45 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
       assert.equal(await rulesStore.fleetStop(), undefined);
       // The revision is the only trace of a stop that was set and canceled between two reads.
       assert.equal((await rulesStore.read(cluster)).fleetRevision, fleetRevision + 3);
+    });
+
+    test('resumes a cluster alone from a stop of all clusters, until they are stopped again', async () => {
+      const [resumed, other, registeredLater] = [aCluster(), aCluster(), aCluster()];
+      // Without progress of the clock, only the revision distinguishes the stops.
+      const operator = new Operator({ rulesStore, clock: { now: () => NOW }, who: 'anna' });
+      const stopped = async () => {
+        const clusters = [resumed, other, registeredLater];
+        const read = await Promise.all(clusters.map(async (each) => stopsOf(await rulesStore.read(each))));
+        await eventually(async () => {
+          const all = await rulesStore.readAll(clusters);
+          assert.deepEqual(
+            clusters.map((each) => stopsOf(all.get(each) ?? assert.fail())),
+            read,
+          );
+        });
+        return read.map(({ length }) => length);
+      };
+      await operator.stop(resumed, { why: 'a drill' });
+      await operator.stopAll({ why: 'an incident' });
+      assert.deepEqual(await stopped(), [2, 1, 1]);
+      await operator.resume(resumed, 'it is well');
+      assert.deepEqual(await stopped(), [0, 1, 1]);
+      await assert.rejects(operator.resume(resumed, 'again'), { name: 'OperatorError' });
+      await operator.hold(resumed, { kind: 'node', node: nodeName('n') }, { why: 'a backup' });
+      assert.deepEqual(await stopped(), [0, 1, 1]);
+      await operator.stopAll({ why: 'a worse one' });
+      assert.deepEqual(await stopped(), [1, 1, 1]);
+      await operator.resume(resumed, 'it is well');
+      await operator.resumeAll('it is over');
+      assert.deepEqual(await stopped(), [0, 0, 0]);
+      await operator.stopAll({ why: 'the next one' });
+      assert.deepEqual(await stopped(), [1, 1, 1]);
+      await operator.resumeAll('it is over');
+      await eventually(async () => {
+        const entries = await rulesStore.audit({ cluster: resumed, from: NOW, to: NOW + 1 });
+        const resumptions = entries.filter(({ kind, cluster }) => kind === 'resume' && cluster === resumed);
+        assert.equal(resumptions.length, 2);
+      });
     });
 
     test('reads many clusters in one call, each with its own rules', async () => {

@@ -54,7 +54,7 @@ const ordersSchema = z.strictObject({
   ...ordersFields,
   holds: ordersFields.holds.default([]),
 });
-const ORDERS_FIELDS = ['revision', 'policy', 'stop', 'holds'] as const;
+const ORDERS_FIELDS = ['revision', 'policy', 'stop', 'resumedFrom', 'holds'] as const;
 const guardSchema = z.strictObject({ ...key, revision, trips: tripsSchema });
 /** `stoppedAt`: the stop's `at`, which identifies the stop. */
 const fleetStopSchema = z.strictObject({

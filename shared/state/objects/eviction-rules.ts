@@ -107,7 +107,7 @@ export function evictionRules(
   { cluster, resourceVersion, orders, guard, fleet, appliedFile, audit }: KeptRules,
   name: string,
 ): KubernetesObject & { readonly status: object } {
-  const { policy, stop, holds } = orders;
+  const { policy, stop, resumedFrom, holds } = orders;
   const words = {
     mode: policy?.read.mode ?? DEFAULT_POLICY.mode,
     ...{ stopped: stop !== undefined, holds: holds.length, trips: guard.trips.length },
@@ -118,7 +118,7 @@ export function evictionRules(
     metadata: { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
     status: {
       ...(cluster === undefined ? { stopped: fleet.fleetStop !== undefined } : { cluster, ...words }),
-      orders: { revision: orders.revision, policy, stop, holds },
+      orders: { revision: orders.revision, policy, stop, resumedFrom, holds },
       guard: { revision: guard.revision, trips: storedTrips(guard) },
       fleet: { revision: fleet.fleetRevision, stop: fleet.fleetStop },
       ...(appliedFile === undefined ? {} : { appliedFile }),

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
+import { stopsOf } from '#shared/state/rules-store.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { shownCluster } from '#test/world/shown-cluster.ts';
 import { commandLine, NOW } from './command-line.ts';
@@ -25,11 +26,11 @@ test('stops one cluster for a period and all clusters until resumed, and lists b
     'prod      stop   all evictions   2026-11-21T12:00:00Z   2026-11-21T13:00:00Z   anna    an incident',
     '',
   ]);
-  await assert.rejects(run('resume', 'prod', '--reason', 'over'), {
-    message:
-      "All clusters are stopped together (anna: a worse one). To resume, run taintward resume --all --reason 'REASON'.",
-  });
-  assert.equal((await rulesStore.read(prod)).orders.stop, undefined);
+  assert.equal(
+    await run('resume', 'prod', '--reason', 'over'),
+    "Evictions are resumed in cluster prod.\nNo evictions were held by it.\nOther clusters stay stopped. To resume all, run taintward resume --all --reason 'REASON'.\n",
+  );
+  assert.deepEqual(stopsOf(await rulesStore.read(prod)), []);
   await run('resume', '--all', '--reason', 'over');
   assert.equal(await run('holds'), 'No stops or holds.\n');
 });

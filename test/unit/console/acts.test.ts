@@ -56,6 +56,10 @@ test('previews no eviction of pods with another gate, and lists the changes of a
   await operator.stopAll({ why: 'all of them' });
   const says = async (act: ConsoleAction) => (await ask('POST api/preview', act)).effects;
   assert.deepEqual(await says({ kind: 'resume', cluster: PROD, reason: 'x' }), [
+    '1 pod is due and will be evicted, at 5 per second.',
+    '1 more will be evicted at its deadline.',
+  ]);
+  assert.deepEqual(await says({ kind: 'resume', reason: 'x' }), [
     '0 pods are due and will be evicted.',
     '2 pods remain held: 2 stopped.',
   ]);

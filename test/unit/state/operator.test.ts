@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
-import type { HoldTarget, ReleasedTrip, Trip } from '#shared/eviction/policy.ts';
+import type { HoldTarget, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
 import { Operator } from '#shared/state/operator.ts';
-import type { OperatorControls } from '#shared/state/rules-store.ts';
+import { type OperatorControls, stopsOf } from '#shared/state/rules-store.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -70,6 +70,39 @@ test('stops a cluster, and resumes it with a reason', async () => {
     'resume: resumed evictions: it is over',
     'stop: stopped evictions until 2026-11-21T12:01:00.000Z: an incident',
   ]);
+});
+
+test('resumes one cluster while all are stopped, from exactly that stop', async () => {
+  const { operator, rulesStore, told } = anOperator();
+  const stops = async (cluster = prod) => stopsOf(await rulesStore.read(cluster)).map(({ why }) => why);
+  await operator.stopAll({ why: 'an incident', durationMs: 60_000 });
+  await operator.stop(prod, { why: 'a drill' });
+  await operator.resume(prod, 'it is well');
+  assert.deepEqual(await stops(), []);
+  assert.deepEqual(await stops(clusterName('stage')), ['an incident']);
+  assert.equal((await told())[0], 'resume: resumed evictions, while other clusters stay stopped: it is well');
+  await operator.stop(prod, { why: 'another drill' });
+  await operator.resume(prod, 'over');
+  assert.equal((await told())[0], 'resume: resumed evictions: over');
+  assert.deepEqual(await stops(), []);
+  await operator.stopAll({ why: 'a worse one' });
+  assert.deepEqual(await stops(), ['a worse one']);
+});
+
+test('does not resume a cluster from a stop of the same revision at another time', async () => {
+  const { operator, rulesStore } = anOperator();
+  await operator.stopAll({ why: 'an incident' });
+  await operator.resume(prod, 'it is well');
+  const found = await rulesStore.read(prod);
+  const fleetStop: Stop = { scope: 'fleet', who: 'ben', at: NOW + 1, why: 'after the object was deleted' };
+  assert.deepEqual(stopsOf({ ...found, fleetStop }), [fleetStop]);
+});
+
+test('does not resume a cluster from an expired stop of all clusters', async () => {
+  const { operator, clock } = anOperator();
+  await operator.stopAll({ why: 'an incident', durationMs: 60_000 });
+  await clock.advanceTo(NOW + 60_000);
+  await assert.rejects(operator.resume(prod, 'over'), { message: /is not stopped/ });
 });
 
 test('stops and resumes all clusters', async () => {

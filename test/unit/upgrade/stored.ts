@@ -251,7 +251,8 @@ export async function writeKept({ store, history, leases, rulesStore }: Keepers)
   await leases.reportStuck(lease, STUCK);
   const [ofFleet, ofGuard, ofPolicy] = AUDIT;
   if (!ofFleet || !ofGuard || !ofPolicy) throw new Error('the audit has three entries');
-  await rulesStore.changeOrders(CLUSTER, { revision: 0, holds: [] }, ORDERS, ofPolicy);
+  const resumedFrom = { fleetRevision: 1, stoppedAt: fleetStop.at - 1 };
+  await rulesStore.changeOrders(CLUSTER, { revision: 0, holds: [] }, { ...ORDERS, resumedFrom }, ofPolicy);
   await rulesStore.changeGuard(CLUSTER, { revision: 0, trips: [] }, [standing, released, fresh], ofGuard);
   await rulesStore.changeFleetStop(undefined, fleetStop, ofFleet);
 }
@@ -351,6 +352,8 @@ export async function readKept({ store, leases, rulesStore }: Keepers): Promise<
   // The next holder writes its own version and faults.
   const { version: _version, faults: _faults, ...lease } = found;
   const { fleetStop: stop, ...storedRules } = await rulesStore.read(CLUSTER);
+  // The first release resumed no cluster alone.
+  const { resumedFrom: _resumedFrom, ...orders } = storedRules.orders;
   if (!stop) throw new Error('nothing is stopped');
   return {
     node,
@@ -359,7 +362,7 @@ export async function readKept({ store, leases, rulesStore }: Keepers): Promise<
     tainted: await Array.fromAsync(store.taintedNodes(CLUSTER)),
     lease,
     stuck: await leases.stuck(CLUSTER),
-    storedRules: { ...storedRules, fleetStop: stop } as typeof MEANING.storedRules,
+    storedRules: { ...storedRules, orders, fleetStop: stop } as typeof MEANING.storedRules,
     audit: await rulesStore.audit({ from: 0, to: Number.POSITIVE_INFINITY }),
   };
 }

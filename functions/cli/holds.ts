@@ -15,7 +15,7 @@ import {
 } from '#shared/operations/fleet/fleet.ts';
 import { holdOutput, stopOutput } from '#shared/operations/look/output-records.ts';
 import { targetText } from '#shared/state/operator.ts';
-import type { StoredRules } from '#shared/state/rules-store.ts';
+import { type StoredRules, stopsOf } from '#shared/state/rules-store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
@@ -201,9 +201,13 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
         const storedRules = await storedRulesNow(clusters, fleet);
         const fleetStop = await fleet.rulesStore.fleetStop();
         const now = deps.clock.now();
+        const resumed = [...storedRules].flatMap(([cluster, found]) =>
+          stopsOf(found).some(({ scope }) => scope === 'fleet') ? [] : [cluster],
+        );
+        const except = resumed.length === 0 ? '' : `, except in ${resumed.join(', ')}`;
         const rows = [
           ...(fleetStop
-            ? [{ cluster: '(all)', id: 'stop', what: 'all evictions', ...stopOutput(fleetStop) }]
+            ? [{ cluster: '(all)', id: 'stop', what: `all evictions${except}`, ...stopOutput(fleetStop) }]
             : []),
           ...[...storedRules].flatMap(([cluster, found]) => heldBy(cluster, found)),
         ].filter(({ until }) => until === undefined || now < until);

@@ -152,12 +152,18 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
         stuck === undefined ? '?' : bad(`${stuck + failed}`, stuck + failed > 0),
     },
     { head: 'DELAY', of: ({ delayMs = 0 }) => (delayMs < 1_000 ? '' : spanText(delayMs)) },
-    { head: 'NEXT', of: ({ nextAt }) => (nextAt === undefined ? '' : `in ${spanText(nextAt - at)}`) },
+    {
+      head: 'NEXT',
+      of: ({ nextAt, stop }) => (nextAt === undefined || stop ? '' : `in ${spanText(nextAt - at)}`),
+    },
     {
       head: 'GUARD',
       of: ({ trips = [] }) => bad(trips.map(({ scope, zone }) => zone ?? scope).join(', '), true),
     },
-    { head: 'STOP', of: ({ stop }) => (stop ? bad(stop.actor, true) : '') },
+    {
+      head: 'STOP',
+      of: ({ stop }) => (stop ? bad(stop.scope === 'fleet' ? `all: ${stop.actor}` : stop.actor, true) : ''),
+    },
     { head: 'HOLDER', of: ({ holder = '' }) => holder, wide: true },
     { head: 'RELAY', of: ({ service }) => service?.state ?? '', wide: true },
     {
@@ -174,8 +180,9 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
   ];
 }
 
-function modeText({ mode, pausedUntil, error }: ClusterStatus): string {
+function modeText({ mode, pausedUntil, stop, error }: ClusterStatus): string {
   if (error !== undefined) return 'unreadable';
+  if (stop) return `${mode}, stopped`;
   return pausedUntil === undefined ? (mode ?? '?') : `${mode} until ${timeText(pausedUntil)}`;
 }
 

@@ -65,7 +65,7 @@ export interface OperatorDeps {
 }
 
 /** The reason in the audit log of a stop without one: an emergency doesn't wait for a reason. */
-export const NO_REASON = 'none given';
+export const NO_REASON = 'no reason given';
 
 /**
  * The actions of an operator on clusters. Each change is based on the current state, written on condition that this

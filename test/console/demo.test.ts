@@ -118,6 +118,8 @@ test('all evictions are stopped, with a reason, and resumed by keyboard alone', 
   await page.keyboard.press('Enter');
   const banner = page.locator('.banner', { hasText: 'All evictions are stopped' });
   await banner.getByText('incident 4711').waitFor();
+  await page.locator('.needs').getByText('All clusters are stopped').waitFor();
+  assert.equal(await page.getByText('No action required.').count(), 0);
   // Nothing behind the dialog has the focus before it closes.
   await dialog.waitFor({ state: 'hidden' });
 

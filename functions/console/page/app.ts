@@ -169,7 +169,7 @@ function Banners(): VNode {
         stop &&
         html`<div class="banner">
           <p>
-            <strong>All evictions are stopped</strong> in every cluster${stop.until === undefined ? '' : ` until ${momentText(stop.until, now.value)}`}:
+            <strong>All evictions are stopped</strong> in every cluster${stop.resumed ? ` except ${stop.resumed.join(', ')}` : ''}${stop.until === undefined ? '' : ` until ${momentText(stop.until, now.value)}`}:
             ${' '}${stop.reason} <span class="small">(${stop.actor}, ${momentText(stop.at, now.value)})</span>
           </p>
           <${ActButton} intent=${resumeAll()} />

@@ -102,10 +102,10 @@ export function targetText(target: HoldTarget): string {
 }
 
 /** Returns the mode of a cluster. If several apply, returns the most binding. */
-export function modeOf({ mode, stop, trips = [] }: ClusterStatus, fleetStopped: boolean): Word {
+export function modeOf({ mode, stop, trips = [] }: ClusterStatus): Word {
   if (mode === undefined) return { text: 'unknown', tone: 'held' };
+  if (stop) return { text: 'stopped', tone: 'goes' };
   if (mode === 'observe') return { text: 'observe', tone: 'link' };
-  if (stop || fleetStopped) return { text: 'stopped', tone: 'goes' };
   if (mode === 'paused') return { text: 'paused', tone: 'held' };
   return trips.length > 0 ? { text: 'guard tripped', tone: 'held' } : { text: 'enforce', tone: 'well' };
 }

@@ -8,7 +8,7 @@ import { FAULT_TYPES, type Fault, type FaultType } from '#shared/state/fault.ts'
 import { DISCONNECTED_AFTER_MS, LEASE_TTL_MS } from '#shared/state/lease.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { StopOutput } from './output-records.ts';
+import type { FleetStopOutput, StopOutput } from './output-records.ts';
 
 /** Delay from which an eviction counts as delayed, if nothing holds it. */
 const LATE_MS = 60_000;
@@ -75,7 +75,7 @@ export interface ClusterFacts {
   /** Number of evicted pods that are stuck terminating. */
   readonly stuck?: number;
   readonly delayMs?: number;
-  /** A stop of only this cluster that is in force. */
+  /** The stop in force: its own, or that of all clusters unless this cluster was resumed alone. */
   readonly stop?: StopOutput;
 }
 
@@ -86,7 +86,7 @@ export interface FleetFacts {
   /** State of the process of the whole service. Absent: the fleet has none. */
   readonly process?: 'responding' | 'not-responding' | 'not-running';
   /** A stop of all clusters that is in force. */
-  readonly stop?: StopOutput;
+  readonly stop?: FleetStopOutput;
   /** Number of dead letters by queue. */
   readonly deadLetters?: Readonly<Record<string, number>>;
 }
@@ -112,7 +112,7 @@ export function issuesOf({ at, process, clusters, stop, deadLetters = {} }: Flee
           {
             type: 'stopped' as const,
             since: stop.at,
-            message: `All clusters are stopped by ${stop.actor}: ${stop.reason}.`,
+            message: `All clusters${stop.resumed ? ` except ${stop.resumed.join(', ')}` : ''} are stopped by ${stop.actor}: ${stop.reason}.`,
             remediation: "To resume, run taintward resume --all --reason 'REASON'.",
           },
         ]
@@ -196,7 +196,7 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
       },
     );
   }
-  if (stop) {
+  if (stop?.scope === 'cluster') {
     need('stopped', `Stopped by ${stop.actor}: ${stop.reason}.`, {
       since: stop.at,
       remediation: `To resume, run taintward resume ${cluster} --reason 'REASON'.`,

@@ -18,6 +18,12 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export interface StopOutput extends ShownAct, Pick<Stop, 'scope' | 'until'> {}
 
+/** The stop of all clusters. */
+export interface FleetStopOutput extends StopOutput {
+  /** Clusters that were resumed alone. Absent: none. */
+  readonly resumed?: readonly ClusterName[];
+}
+
 export interface HoldOutput extends ShownAct, Pick<Hold, 'id' | 'target' | 'until'> {}
 
 export interface AuditOutput {

@@ -5,7 +5,7 @@ import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
 import type { Fault } from '#shared/state/fault.ts';
-import type { StoredRules } from '#shared/state/rules-store.ts';
+import { type StoredRules, stopsOf } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
 import {
@@ -17,7 +17,13 @@ import {
   latenessOf,
 } from './issues.ts';
 import type { ClusterLook, Snapshot } from './look.ts';
-import { type HoldOutput, holdOutput, type StopOutput, stopOutput } from './output-records.ts';
+import {
+  type FleetStopOutput,
+  type HoldOutput,
+  holdOutput,
+  type StopOutput,
+  stopOutput,
+} from './output-records.ts';
 import { PENDING_STATES, type PendingState, pendingStateOf } from './pending-state.ts';
 
 /** Status of a fleet. Times are epoch milliseconds. */
@@ -39,7 +45,7 @@ export interface FleetStatus {
   /** State of the process of the whole service. Absent: the fleet has none. */
   readonly process?: Snapshot['process'];
   /** A stop of all clusters. */
-  readonly stop?: StopOutput;
+  readonly stop?: FleetStopOutput;
   readonly clusters: readonly ClusterStatus[];
   /** Number of dead letters by queue. Absent: not known; `unknown` contains the reason. */
   readonly deadLetters?: Readonly<Record<string, number>>;
@@ -108,7 +114,7 @@ export interface ClusterStatus {
   /** Guard trips that hold evictions. */
   readonly trips?: readonly TripReport[];
   readonly holds?: readonly HoldOutput[];
-  /** A stop of only this cluster. */
+  /** The stop in force: its own, or that of all clusters unless this cluster was resumed alone. */
   readonly stop?: StopOutput;
 }
 
@@ -117,6 +123,9 @@ export function statusOf(seen: Snapshot): FleetStatus {
   const { at, kind, where, process, service, functions, deadLetters, backlog, fleetStop } = seen;
   const clusters = seen.clusters.map((each) => clusterStatus(each, seen));
   const relays = relaysOf(seen.clusters);
+  const resumed = clusters.flatMap(({ cluster, error, stop }) =>
+    stop || error !== undefined ? [] : [cluster],
+  );
   const releases = [...new Set(relays.flatMap(({ version }) => version ?? []))];
   const status = {
     at,
@@ -130,7 +139,9 @@ export function statusOf(seen: Snapshot): FleetStatus {
     },
     relays,
     ...(process === undefined ? {} : { process }),
-    ...(fleetStop && isOn(fleetStop.until, at) ? { stop: stopOutput(fleetStop) } : {}),
+    ...(fleetStop && isOn(fleetStop.until, at)
+      ? { stop: { ...stopOutput(fleetStop), ...(resumed.length === 0 ? {} : { resumed }) } }
+      : {}),
     clusters,
     ...(deadLetters ? { deadLetters: Object.fromEntries(deadLetters) } : {}),
     ...(backlog ? { backlog: Object.fromEntries(backlog) } : {}),
@@ -235,15 +246,17 @@ function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
   };
 }
 
-function ruledBy({ orders, guard }: StoredRules, now: EpochMs): Partial<ClusterStatus> {
+function ruledBy(storedRules: StoredRules, now: EpochMs): Partial<ClusterStatus> {
+  const { orders, guard } = storedRules;
   const policy = orders.policy?.read ?? DEFAULT_POLICY;
   const { pausedUntil } = policy;
+  const stop = stopsOf(storedRules).findLast(({ until }) => isOn(until, now));
   return {
     mode: modeOf(policy, now),
     ...(pausedUntil !== undefined && isOn(pausedUntil, now) ? { pausedUntil } : {}),
     policyRevision: orders.policy?.revision ?? 0,
     trips: guard.trips.map(reportOf),
     holds: orders.holds.filter(({ until }) => isOn(until, now)).map(holdOutput),
-    ...(orders.stop && isOn(orders.stop.until, now) ? { stop: stopOutput(orders.stop) } : {}),
+    ...(stop ? { stop: stopOutput(stop) } : {}),
   };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
 import { stopsOf } from '#shared/state/rules-store.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
@@ -31,8 +31,49 @@ test('stops one cluster for a period and all clusters until resumed, and lists b
     "Evictions are resumed in cluster prod.\nNo evictions were held by it.\nOther clusters stay stopped. To resume all, run taintward resume --all --reason 'REASON'.\n",
   );
   assert.deepEqual(stopsOf(await rulesStore.read(prod)), []);
+  assert.match(await run('holds'), /^\(all\) +stop +all evictions, except in prod /m);
   await run('resume', '--all', '--reason', 'over');
   assert.equal(await run('holds'), 'No stops or holds.\n');
+});
+
+test('shows a stop of all clusters in each row of status, except a resumed one', async (t) => {
+  const { run, fleet, store, state } = commandLine(t);
+  const operator = await fleet.operator();
+  for (const cluster of await fleet.clusters()) {
+    await operator.applyPolicy(cluster, 'mode: enforce\n');
+    const node = { cluster, node: nodeName('n1') };
+    const schedule = [aRecord({ fireAt: NOW + 60_000 })];
+    await store.commit(node, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
+  }
+  const shown = async () => {
+    const [heads = '', prodRow = '', stageRow = ''] = (await run('status')).split('\n');
+    const cell = (row: string, head: string) => row.slice(heads.indexOf(head)).split('   ')[0]?.trim();
+    return [prodRow, stageRow].map((row) => ['MODE', 'NEXT', 'STOP'].map((head) => cell(row, head)));
+  };
+  assert.deepEqual(await shown(), [
+    ['enforce', 'in 1 m', ''],
+    ['enforce', 'in 1 m', ''],
+  ]);
+  await run('stop', '--all');
+  assert.deepEqual(await shown(), [
+    ['enforce, stopped', '', 'all: anna'],
+    ['enforce, stopped', '', 'all: anna'],
+  ]);
+  assert.match(state.printed, /! All clusters are stopped by anna: no reason given\. To resume/);
+  assert.match(await run('pending'), /(the stop of all clusters \(anna: no reason given\)\n.*){2}/);
+  await run('resume', 'prod', '--reason', 'it is well');
+  assert.deepEqual(await shown(), [
+    ['enforce', 'in 1 m', ''],
+    ['enforce, stopped', '', 'all: anna'],
+  ]);
+  assert.match(state.printed, /! All clusters except prod are stopped by anna/);
+  assert.equal(state.exitCode, 2);
+  const { stop, clusters } = JSON.parse(await run('status', '-o', 'json'));
+  assert.deepEqual(stop.resumed, ['prod']);
+  assert.deepEqual(
+    clusters.map((each: { stop?: { scope: string } }) => each.stop?.scope),
+    [undefined, 'fleet'],
+  );
 });
 
 test('pauses and resumes an enforced cluster', async (t) => {
@@ -165,9 +206,9 @@ test('lists guard trips and releases them by cluster', async (t) => {
 test('records a stop without a reason as such', async (t) => {
   const { run, rulesStore } = commandLine(t);
   await run('stop', '--all');
-  assert.equal((await rulesStore.fleetStop())?.why, 'none given');
+  assert.equal((await rulesStore.fleetStop())?.why, 'no reason given');
   await run('stop', 'prod');
-  assert.equal((await rulesStore.read(prod)).orders.stop?.why, 'none given');
+  assert.equal((await rulesStore.read(prod)).orders.stop?.why, 'no reason given');
 });
 
 test('rejects a missing reason or an invalid target in one sentence', async (t) => {

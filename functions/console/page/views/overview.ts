@@ -22,7 +22,7 @@ export function Overview(): VNode {
   const lead = `${counted(clusters.value.length, 'cluster')}, ${counted(going, 'pending eviction')}${place ? ` · ${place}` : ''}`;
   return html`
     <${Title} title="Overview" lead=${known ? lead : 'Loading …'} />
-    ${known && html`<${Issues} issues=${known.issues.filter(({ type, cluster }) => type !== 'stopped' || cluster !== undefined)} unknown=${known.unknown} />`}
+    ${known && html`<${Issues} issues=${known.issues} unknown=${known.unknown} />`}
     ${demo && html`<${DemoNodes} cluster=${demo.cluster} />`}
     <section class="next" aria-labelledby="next-hour">
       <${NextHour} />
@@ -172,7 +172,7 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     key: 'mode',
     head: 'Mode',
     width: 'minmax(6.5rem, 0.9fr)',
-    cell: (each) => html`<${Tag} ...${modeOf(each, status.value?.stop !== undefined)} />`,
+    cell: (each) => html`<${Tag} ...${modeOf(each)} />`,
   },
   {
     key: 'built-in',

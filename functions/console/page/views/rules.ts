@@ -36,7 +36,7 @@ export function RulesView(): VNode {
   return html`
     <${Title}
       title=${`Rules of ${cluster}`}
-      lead=${html`<${Tag} ...${modeOf(known, status.value?.stop !== undefined)} />${' '}${modeText(known)}`}
+      lead=${html`<${Tag} ...${modeOf(known)} />${' '}${modeText(known)}`}
     >
       <${Acts} of=${known} />
     </${Title}>
@@ -56,8 +56,7 @@ export function RulesView(): VNode {
 }
 
 function modeText({ mode, pausedUntil, stop }: ClusterStatus): VNode | string {
-  if (mode !== 'observe' && (stop || status.value?.stop))
-    return 'Evictions are stopped: no pods are evicted until you resume them.';
+  if (mode !== 'observe' && stop) return 'Evictions are stopped: no pods are evicted until you resume them.';
   switch (mode) {
     case 'observe':
       return 'Decisions are recorded, and no pods are evicted.';
@@ -108,7 +107,7 @@ function Forbids({
                 stop &&
                 html`<li>
                   <span class="lamp" data-tone="goes"></span>
-                  <p>Evictions are stopped${untilText(stop.until)}: ${stop.reason} <span class="soft small">${stop.actor}, <${Moment} at=${stop.at} /></span></p>
+                  <p>Evictions are stopped${stop.scope === 'fleet' ? ' in all clusters' : ''}${untilText(stop.until)}: ${stop.reason} <span class="soft small">${stop.actor}, <${Moment} at=${stop.at} /></span></p>
                   <${ActButton} intent=${resumeCluster(cluster)} />
                 </li>`
               }

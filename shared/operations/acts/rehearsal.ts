@@ -71,11 +71,14 @@ function withoutFound(
   ended: readonly Trip[],
 ): EvictionRecord {
   const { held, ...rest } = record;
-  const { by } = held ?? {};
-  if (by?.kind === 'guard' && ended.some((trip) => isTripOf(by, trip))) return rest;
-  const own = held ? FOUND_BY[held.by.kind] : undefined;
-  const all = record.reasons.length > 1 ? Object.values(FOUND_BY).flat() : own;
-  return own && all?.some((setting) => looser.has(setting)) ? rest : record;
+  if (!held) return record;
+  const { by } = held;
+  const own = by.kind === 'guard' ? [] : FOUND_BY[by.kind];
+  if (!own) return record;
+  const isOfMany = record.reasons.length > 1;
+  const settings = isOfMany ? Object.values(FOUND_BY).flat() : own;
+  const isEnded = (trip: Trip) => isOfMany || (by.kind === 'guard' && isTripOf(by, trip));
+  return ended.some(isEnded) || settings.some((setting) => looser.has(setting)) ? rest : record;
 }
 
 interface Found extends Pick<Rehearsed, 'judged'> {

@@ -63,9 +63,9 @@ export interface TripReport extends Omit<Trip, 'outOf'> {
 
 export const reportOf = ({ outOf: total, ...trip }: Trip): TripReport => ({ ...trip, total });
 
-/** Describes a trip for users. */
+/** Describes a trip for users, by its nodes at that time: fewer or more may be affected now. */
 export function tripText({ scope, zone, nodes, total }: Omit<TripReport, 'trippedAt'>): string {
-  const what = scope === 'people' ? 'were tainted by people' : 'are down';
+  const what = scope === 'people' ? 'with custom taints' : 'down';
   return `${nodes} of ${total} nodes ${what}${zone === undefined ? '' : ` in zone ${zone}`}`;
 }
 

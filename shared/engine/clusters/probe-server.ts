@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
 import type { ClusterRelayState } from '#shared/engine/watch/cluster-state.ts';
+import { reportOf, tripText } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { type Listener, type ListenerLog, openListener } from '#shared/http/listener.ts';
@@ -151,11 +152,8 @@ function inWords(state: ProbedState): string {
     : state.kind;
 }
 
-function tripInWords({ scope, zone, trippedAt, nodes, outOf }: Trip): string {
-  const what = scope === 'people' ? 'tainted by people' : 'down';
-  const where = zone === undefined ? '' : ` in zone ${zone}`;
-  return `guard tripped at ${new Date(trippedAt).toISOString()}: ${nodes} of ${outOf} nodes were ${what}${where}`;
-}
+const tripInWords = (trip: Trip): string =>
+  `guard tripped at ${new Date(trip.trippedAt).toISOString()}: ${tripText(reportOf(trip))}`;
 
 function answer(
   response: ServerResponse,

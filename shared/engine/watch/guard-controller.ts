@@ -278,7 +278,7 @@ export class GuardController {
     const kind = added.length > 0 ? 'guard-tripped' : 'guard-calm';
     const what = [
       ...added.map((trip) => `guard tripped: ${tripText(reportOf(trip))}`),
-      ...ended.map((trip) => `guard reset: it had tripped because ${tripText(reportOf(trip))}`),
+      ...ended.map((trip) => `guard reset: it had tripped with ${tripText(reportOf(trip))}`),
     ].join('; ');
     return { cluster: this.#cluster, who: 'the guard', at: this.#deps.clock.now(), kind, what };
   }

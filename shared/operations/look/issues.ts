@@ -170,11 +170,15 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
   }
   for (const trip of trips) {
     const scope = scopeText(trip);
-    need('guard-tripped', `The guard tripped and holds evictions: ${tripText(trip)}.`, {
-      scope,
-      since: trip.trippedAt,
-      remediation: `If these evictions are intended, run taintward release guard ${cluster} --scope ${scope} --reason 'REASON'.`,
-    });
+    need(
+      'guard-tripped',
+      `The guard tripped with ${tripText(trip)}, and holds evictions. It resets 5 minutes after fewer than half as many nodes as its limit are affected.`,
+      {
+        scope,
+        since: trip.trippedAt,
+        remediation: `If these evictions are intended, run taintward release guard ${cluster} --scope ${scope} --reason 'REASON'.`,
+      },
+    );
   }
   if (delayMs >= LATE_MS) {
     need('delayed', `An eviction is overdue by ${durationText(delayMs)}, and nothing holds it.`, {

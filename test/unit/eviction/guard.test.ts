@@ -62,9 +62,9 @@ const trippedBy = (given: GuardCounts, policy = POLICY) =>
 
 test('describes a trip by its affected nodes, all nodes and the scope', () => {
   const of = { nodes: 12, total: 60 };
-  assert.equal(tripText({ scope: 'cluster', ...of }), '12 of 60 nodes are down');
-  assert.equal(tripText({ scope: 'zone', zone: 'a', ...of }), '12 of 60 nodes are down in zone a');
-  assert.equal(tripText({ scope: 'people', ...of }), '12 of 60 nodes were tainted by people');
+  assert.equal(tripText({ scope: 'cluster', ...of }), '12 of 60 nodes down');
+  assert.equal(tripText({ scope: 'zone', zone: 'a', ...of }), '12 of 60 nodes down in zone a');
+  assert.equal(tripText({ scope: 'people', ...of }), '12 of 60 nodes with custom taints');
 });
 
 describe('an episode', () => {

@@ -108,8 +108,8 @@ test('reports the trips of a guard, and stays ready', async (context) => {
   assert.equal(response.status, 200);
   assert.equal(
     await response.text(),
-    'c1 guard tripped at 2026-01-01T00:00:00.000Z: 11 of 20 nodes were down in zone a\n' +
-      'c1 guard tripped at 2026-01-01T00:00:00.000Z: 18 of 60 nodes were tainted by people\n',
+    'c1 guard tripped at 2026-01-01T00:00:00.000Z: 11 of 20 nodes down in zone a\n' +
+      'c1 guard tripped at 2026-01-01T00:00:00.000Z: 18 of 60 nodes with custom taints\n',
   );
 });
 

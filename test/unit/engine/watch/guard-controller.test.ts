@@ -119,7 +119,7 @@ test('allows no deltas from the threshold on until the trip is saved, and then w
   assert.deepEqual(scopes(book.state.trips), ['cluster']);
   assert.equal(sentRevision(), 1);
   assert.deepEqual(said(), [['guard.tripped', 'cluster']]);
-  assert.deepEqual(book.noted, ['guard tripped: 3 of 10 nodes are down']);
+  assert.deepEqual(book.noted, ['guard tripped: 3 of 10 nodes down']);
 });
 
 test('allows no deltas also when the view changed without a notice', async (context) => {

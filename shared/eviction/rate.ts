@@ -1,4 +1,5 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { PodUid } from './identity.ts';
 import type { EvictionRecord } from './records.ts';
 
 /** How far ahead turns are assigned. A pod without a turn asks again after this time. */
@@ -8,7 +9,7 @@ export const TURNS_AHEAD_MS = 60_000;
 const TOGETHER_MS = 1_000;
 
 /** Longest time between taking a permit and sending the delete. A permit counts whether its pod is evicted or not. */
-export const RATE_PERMIT_LASTS_MS = 2_000;
+export const RATE_PERMIT_LASTS_MS = 1_000;
 
 /**
  * Margin below one pod. Without it, a time span could have one pod more than a one-second burst, rounded up. The
@@ -27,6 +28,7 @@ export interface Pace {
 
 /** A pod that asks for a permit. */
 export interface AskingPod {
+  readonly uid?: PodUid;
   /** The pod was held past its deadline. */
   readonly drains: boolean;
   /** The pod's turn has come. A pod that never had a turn gets no permit while others wait for their turns. */

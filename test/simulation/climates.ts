@@ -198,6 +198,12 @@ export const CLIMATES = {
     ...BRIEF,
     ...{ nodes: 5, mostPods: 16, acts: 3, motley: false, paced: true, calmMs: 20 * MINUTE_MS },
   },
+  /** As `paced`, in one process. */
+  metered: {
+    ...BRIEF,
+    ...{ nodes: 5, mostPods: 16, acts: 3, motley: false, paced: true, calmMs: 20 * MINUTE_MS },
+    ...{ store: 'sqlite', relayChanges: 1 },
+  },
   /**
    * As short as `brief`, on more nodes that are tainted at the same time, with limits of workloads. Processes die and conflict
    * with each other.

@@ -345,6 +345,12 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     governed: true,
     fault: { rules: withPolicy(({ rate: _rate, ...policy }) => policy) },
   },
+  'deletes count from when their permits were taken, not from when they are sent': {
+    area: 'policy',
+    climate: 'metered',
+    governed: true,
+    fault: { rates: (rates) => instead(rates, { sent: () => undefined }) },
+  },
   'the seconds are ignored for which pods tolerate a taint by policy': {
     area: 'policy',
     climate: 'fair',

@@ -187,6 +187,13 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     instead: 'permits + (this.#at - at) * this.#perMs',
     says: 'permits + (this.#at - at) * this.#perMs * 4',
   },
+  'a second sees the permits of a burst and those of its own': {
+    area: 'policy',
+    shows: { climate: 'metered', governed: true },
+    file: 'shared/state/send-window.ts',
+    instead: 'this.#deletes.length < Math.ceil(perSecond);',
+    says: 'this.#deletes.length < 2 * Math.ceil(perSecond);',
+  },
   'a pause never ends by itself': {
     area: 'policy',
     shows: { climate: 'fair', governed: true },

@@ -8,7 +8,7 @@ import { PLANTED_KINDS } from './planted-kinds.ts';
 import { PLANTED_SOURCES } from './planted-sources.ts';
 import { simulate } from './simulate.ts';
 
-const SHORT: readonly ClimateName[] = ['brief', 'belated', 'paced', 'limited', 'queued'];
+const SHORT: readonly ClimateName[] = ['brief', 'belated', 'paced', 'metered', 'limited', 'queued'];
 
 describe('the simulation detects when', () => {
   for (const [name, defect] of Object.entries(PLANTED_DEFECTS)) {

@@ -11,7 +11,7 @@ import type { PodUid } from '#shared/eviction/identity.ts';
 import { type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
 import type { PodOutcome, Settled } from '#shared/eviction/outcome.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
-import { RATE_PERMIT_LASTS_MS, type Turn } from '#shared/eviction/rate.ts';
+import { type Pace, RATE_PERMIT_LASTS_MS, type Turn } from '#shared/eviction/rate.ts';
 import {
   drainsOnRelease,
   type EvictionRecord,
@@ -53,8 +53,9 @@ interface NodeView {
 /** A permit to delete a pod at the rates of its cluster. */
 interface RatePermit {
   readonly until: EpochMs;
-  /** Revision of the policy that sets the rates. A permit isn't valid under another revision. */
+  /** Revision of the policy that sets the rates, `pace`. A permit isn't valid under another revision. */
   readonly revision: number;
+  readonly pace: Pace;
 }
 
 const GONE: PodOutcome = { kind: 'end', outcome: 'gone' };
@@ -182,6 +183,7 @@ export class Pass {
     const now = clock.now();
     const { node, ref } = this.#partition;
     const pods = records.map((record) => ({
+      uid: record.uid,
       drains: drainsOnRelease(record),
       inTurn: isInTurn(record) || (node?.retry ?? node?.outage) !== undefined,
     }));
@@ -190,7 +192,7 @@ export class Pass {
       records.flatMap(({ uid }, index) => {
         const turn = turns[index];
         if (turn) return [[uid, turn] as const];
-        this.#ratePermits.set(uid, { until: now + RATE_PERMIT_LASTS_MS, revision });
+        this.#ratePermits.set(uid, { until: now + RATE_PERMIT_LASTS_MS, revision, pace: policy });
         return [];
       }),
     );
@@ -300,7 +302,7 @@ export class Pass {
         const pacedTo = await this.#rateOf(view, record, verdict);
         if (typeof pacedTo === 'object') return { kind: 'waiting', turn: pacedTo };
         const notAfter = Math.min(view.answeredAt + LOOK_MAX_AGE_MS, permittedTo, pacedTo);
-        return await this.#remove(record, shown, verdict, notAfter);
+        return await this.#removeAtRate(record, shown, verdict, notAfter);
       } catch (error) {
         // Nothing was sent: look at the node again.
         if (error instanceof LateCallError) continue;
@@ -350,6 +352,31 @@ export class Pass {
         throw new LateCallError('the rules changed while the mark was waiting');
     }
     return now + MARK_MAX_AGE_MS;
+  }
+
+  /** Removes a pod. Its permit counts from the time at which the delete may have been sent, and serves no other one. */
+  async #removeAtRate(
+    record: EvictionRecord,
+    pod: LivePod,
+    verdict: Evict,
+    notAfter: EpochMs,
+  ): Promise<PodOutcome> {
+    const { rates, clock } = this.#deps;
+    const permit = verdict.unlimited ? undefined : this.#ratePermits.get(record.uid);
+    if (!permit) return this.#remove(record, pod, verdict, notAfter);
+    const sent = { uid: record.uid, drains: drainsOnRelease(record) };
+    const count = (sentBy?: EpochMs) =>
+      rates.sent?.(this.#partition.ref.cluster, sent, permit.pace, clock.now(), sentBy);
+    count(notAfter);
+    this.#ratePermits.delete(record.uid);
+    try {
+      return await this.#remove(record, pod, verdict, notAfter);
+    } catch (error) {
+      if (error instanceof LateCallError) this.#ratePermits.set(record.uid, permit);
+      throw error;
+    } finally {
+      if (clock.now() < notAfter) count();
+    }
   }
 
   async #remove(

@@ -21,7 +21,9 @@ describe('a new process', () => {
       limiter.take(cluster, asking(1, { drains, inTurn: true }), pace, NOW + ms);
     assert.deepEqual(await ask(false), [{ turnAt: NOW + 1000 }]);
     assert.deepEqual(await ask(true), [{ turnAt: NOW + 1000 }]);
-    ms = 500;
+    ms = 999;
+    assert.deepEqual(await ask(false), [{ turnAt: NOW + 1000 }]);
+    ms = 1000;
     assert.deepEqual(await ask(false), [undefined]);
   });
 

@@ -149,7 +149,45 @@ for (const [name, host] of Object.entries(HOSTS)) {
     return stage;
   };
 
+  /** The most evictions in a second at a rate: exactly the rate if one process sends them all. */
+  const burst = (rate: number) => (name === 'DynamoDB' ? 3 * rate : rate);
+
   describe(`evictions at the rates of a cluster, with ${name}`, () => {
+    test('reach the rate, and exceed it in no second, with answers that take unequal time', async () => {
+      const stage = await staged(100, governed({ rate: 20 }));
+      const { bench } = stage;
+      let requests = 0;
+      bench.cluster.beforeRequest = () => {
+        void bench.clock.advanceTo(bench.clock.now() + ((requests++ * 7) % 5));
+      };
+      await stage.until(at(90));
+      assert.equal(stage.gone, 100);
+      assert.ok(stage.most(1) <= burst(20), `${stage.most(1)} in one second`);
+      const lastAt = Math.max(...bench.cluster.deletions.map((each) => each.at));
+      assert.ok(lastAt < at(67), `${lastAt - at(60)} ms`);
+    });
+
+    test('exceed no limit when nodes become due at any time and held pods are released', async () => {
+      const held = {
+        id: 'h2',
+        who: 'anna',
+        at: at(0),
+        why: 'test',
+        target: { kind: 'node', node: nodeName('n2') } as const,
+      };
+      const pace = { rate: 20, drain: 10 };
+      const stage = await staged(40, {
+        ...governed(pace),
+        holds: [{ ...held, until: at(61) + 400 } as const],
+      });
+      for (const [index, node] of ['n2', 'n3', 'n4', 'n5'].entries())
+        stage.arm(await stage.addNode(node, 30), at(60) + index * 333);
+      await stage.until(at(200));
+      assert.equal(stage.gone, 160);
+      assert.ok(stage.most(1) <= burst(20), `${stage.most(1)} in one second`);
+      assert.ok(stage.most(10) <= 20 * 11);
+    });
+
     for (const wake of [true, false])
       test(`release held pods at the rate although the API server was unreachable, ${wake ? 'woken' : 'told of'}`, async () => {
         const draining = governed({ drain: 5 });
@@ -165,7 +203,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
         stage.bench.cluster.beforeRequest = () => undefined;
         await stage.until(at(400));
         assert.equal(stage.gone, 200);
-        assert.ok(stage.most(1) <= 10, `${stage.most(1)} in one second`);
+        assert.ok(stage.most(1) <= burst(5), `${stage.most(1)} in one second`);
         assert.ok(stage.most(10) <= 55, `${stage.most(10)} in ten seconds`);
       });
 
@@ -174,7 +212,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
       const stage = await staged(50, governed({ drain: 2, exclude }));
       await stage.until(at(300));
       assert.equal(stage.gone, 50);
-      assert.ok(stage.most(1) <= 4);
+      assert.ok(stage.most(1) <= burst(2));
       assert.ok(stage.most(10) <= 22);
     });
 
@@ -187,7 +225,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
       await release(stage, ref, { ...draining, guardRevision: 1 }, true);
       await stage.until(at(300));
       assert.equal(stage.gone, 50);
-      assert.ok(stage.most(1) <= 4);
+      assert.ok(stage.most(1) <= burst(2));
     });
 
     test('keep the rate when the process is replaced repeatedly', async () => {
@@ -199,7 +237,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
       }
       await stage.until(at(300));
       assert.equal(stage.gone, 160);
-      assert.ok(stage.most(1) <= 4, `${stage.most(1)} in one second`);
+      assert.ok(stage.most(1) <= burst(2), `${stage.most(1)} in one second`);
       assert.ok(stage.most(10) <= 22);
     });
 
@@ -244,7 +282,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
       assert.ok(stage.gone > 0);
       await stage.until(at(120));
       assert.equal(stage.gone, 6);
-      assert.ok(stage.most(1) <= 4, `${stage.most(1)} in one second`);
+      assert.ok(stage.most(1) <= burst(2), `${stage.most(1)} in one second`);
     });
 
     test('use no permit of another policy for a delete', async () => {

@@ -27,6 +27,26 @@ export function parseNodeKey(key: string): NodeRef {
   return { cluster: clusterName(key.slice(0, at)), node: nodeName(key.slice(at + 1)) };
 }
 
+/** The UIDs that identify a cluster, as far as the credentials may read them. */
+export interface ClusterUids {
+  /** The UID of the namespace `kube-system`. */
+  readonly system?: string;
+  /** The UIDs of the first nodes by name. */
+  readonly nodes: readonly string[];
+}
+
+/** Reports whether UIDs identify a cluster. A cluster without nodes may have none that can be read. */
+export const identifies = (uids: ClusterUids | undefined): uids is ClusterUids => isSameCluster(uids, uids);
+
+/** Reports whether two reads were of one cluster. Nodes decide where one of the reads has no `system`. */
+export const isSameCluster = (one: ClusterUids | undefined, other: ClusterUids | undefined): boolean =>
+  one?.system !== undefined && other?.system !== undefined
+    ? one.system === other.system
+    : one?.nodes.some((uid) => other?.nodes.includes(uid)) === true;
+
+export const sameClusterText = (name: string, other: string): string =>
+  `${name} and ${other} are the same cluster, which is managed as ${other}: name only one of the two.`;
+
 export interface PodRef {
   readonly namespace: string;
   readonly name: string;

@@ -1,5 +1,5 @@
 import type { Deletion } from '#shared/eviction/facts.ts';
-import type { NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterUids, NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
@@ -192,6 +192,8 @@ export interface KubernetesApi {
   takeRival(): string | undefined;
   /** The other installation that marked a pod last. Terminating pods in lists and watches count, too. `undefined`: none. */
   readonly lastRival: Rival | undefined;
+  /** Returns the UIDs that identify the cluster, without those that the credentials may not read. Quorum reads. */
+  uids(): Promise<ClusterUids>;
   /** Reports whether the credentials have this permission. Rejects with 403 if they may not ask. */
   allowed(right: Permission): Promise<boolean>;
   /** Returns a node; `undefined`: it does not exist. A quorum read. */

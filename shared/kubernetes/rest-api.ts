@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import type { NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterUids, NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
@@ -39,6 +39,12 @@ const VERSION_MAX_AGE_MS = 60 * 60_000;
 const UNKNOWN_VERSION_MAX_AGE_MS = 60_000;
 const TAKEOVER = { resource: 'takeovers.taintward.dev', object: TAKEOVER_NAME, path: TAKEOVER_PATH };
 const VERSION: Call = { verb: 'get', resource: '/version', path: '/version', answer: 'short' };
+const KUBE_SYSTEM: Call = {
+  ...{ verb: 'get', resource: 'namespaces', object: 'kube-system' },
+  path: '/api/v1/namespaces/kube-system',
+};
+/** Few, but not all of them are replaced between two reads. */
+const FIRST_NODES: Call = { verb: 'list', resource: 'nodes', path: NODES, query: { limit: '10' } };
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 /**
@@ -104,7 +110,14 @@ export class RestApi implements KubernetesApi, PermissionReview {
     return this.#marker?.lastRival;
   }
 
-  /** Returns the server's release of Kubernetes, like v1.34.2. Rejects with `ApiError`. */
+  async uids(): Promise<ClusterUids> {
+    const [[system], nodes] = await Promise.all([
+      this.#transport.read(KUBE_SYSTEM).then((json) => [uidOf(json)], nothingIfDenied),
+      this.#transport.readItems(FIRST_NODES, uidOf).then(({ items }) => items, nothingIfDenied),
+    ]);
+    return { ...(system ? { system } : {}), nodes: nodes.filter(Boolean) };
+  }
+
   async getNode(name: NodeName): Promise<LiveNode | undefined> {
     const path = `${NODES}/${encodeURIComponent(name)}`;
     const json = await this.#find({ verb: 'get', resource: 'nodes', object: name, path });
@@ -342,6 +355,13 @@ function cachesLists(version: unknown): boolean {
   const { major, minor } = fieldsOf(version);
   const [first, second] = [Number.parseInt(textOf(major), 10), Number.parseInt(textOf(minor), 10)];
   return first > 1 || (first === 1 && second >= 31);
+}
+
+const uidOf = (json: unknown): string => textOf(fieldsOf(fieldsOf(json)['metadata'])['uid']);
+
+function nothingIfDenied(error: unknown): readonly string[] {
+  if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return [];
+  throw error;
 }
 
 const taintJson = ({ key, value, effect, timeAdded }: LiveTaint): object => ({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { PodRef } from '#shared/eviction/identity.ts';
-import { type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { isSameCluster, type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import type { KubernetesApi, LivePod, PodOwner, Resource, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
@@ -108,6 +108,16 @@ export function kubernetesContract<C extends ClusterUnderContract>(
       assert.ok(live);
       return live;
     }
+
+    describe('what identifies the cluster', () => {
+      test('is the same at each read, also when nodes are added', async () => {
+        await aNode();
+        const first = await api.uids();
+        assert.ok(first.system !== undefined || first.nodes.length > 0);
+        await aNode(taint('a'));
+        assert.ok(isSameCluster(first, await api.uids()));
+      });
+    });
 
     describe('getting objects', () => {
       test('returns a node with its taints of all effects, in order', async () => {

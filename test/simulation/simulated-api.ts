@@ -1,5 +1,5 @@
 import { type ClusterAccess, UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import type { ClusterName, NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, ClusterUids, NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { Method } from '#shared/eviction/policy.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
@@ -134,6 +134,11 @@ export class SimulatedApi implements KubernetesApi {
     this.#looks = this.#looks.filter(({ answeredAt }) => begunAt - answeredAt < LOOK_KEPT_MS);
     this.#looks.push({ node: name, state: seen.state, begunAt, answeredAt: clock.now() });
     return seen.live;
+  }
+
+  uids(): Promise<ClusterUids> {
+    // No request, so that histories stay the same.
+    return this.#cluster.uids();
   }
 
   async getNodeLease(node: NodeName): Promise<NodeLease | undefined> {

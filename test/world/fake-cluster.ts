@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterUids, NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
@@ -158,6 +159,13 @@ export class FakeCluster implements KubernetesApi {
 
   takeRival(): string | undefined {
     return this.rivals.shift();
+  }
+
+  /** What identifies the cluster; each fake is another one. */
+  identity: ClusterUids = { system: randomUUID(), nodes: [] };
+
+  async uids(): Promise<ClusterUids> {
+    return this.identity;
   }
 
   async getNode(name: NodeName): Promise<LiveNode | undefined> {

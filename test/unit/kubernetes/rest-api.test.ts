@@ -556,3 +556,38 @@ test("rejects with the error of credentials that can't be obtained", async () =>
   const error = await rejection(api.getNode(nodeName('n1')));
   assert.equal(error.message, 'Cannot get nodes n1 at 127.0.0.1:1: The plugin is not installed.');
 });
+
+describe('what identifies a cluster', () => {
+  const nodes = {
+    metadata: { resourceVersion: '1' },
+    items: [{ metadata: { uid: 'n1' } }, { metadata: {} }],
+  };
+  const served =
+    (system: Answer, listed: Answer): Answer =>
+    (response, request) =>
+      (request.url.startsWith('/api/v1/nodes') ? listed : system)(response, request);
+  const forbidden = status(403, 'Forbidden', 'no');
+  const uidsOf = async (t: TestContext, system: Answer, listed: Answer) => {
+    const { api, requests } = await scriptedServer(t, served(system, listed));
+    return { uids: await api.uids(), requests };
+  };
+
+  test('is the UID of kube-system, and those of the first nodes', async (t) => {
+    const { uids, requests } = await uidsOf(t, json({ metadata: { uid: 's1' } }), json(nodes));
+    assert.deepEqual(uids, { system: 's1', nodes: ['n1'] });
+    assert.deepEqual(requests.map(({ url }) => url).sort(), [
+      '/api/v1/namespaces/kube-system',
+      '/api/v1/nodes?limit=10',
+    ]);
+  });
+
+  test('leaves out what the credentials may not read, and a namespace that does not exist', async (t) => {
+    assert.deepEqual((await uidsOf(t, forbidden, json(nodes))).uids, { nodes: ['n1'] });
+    assert.deepEqual((await uidsOf(t, status(404, 'NotFound', 'no'), forbidden)).uids, { nodes: [] });
+  });
+
+  test('is unknown while the server fails', async (t) => {
+    const { api } = await scriptedServer(t, served(status(500, 'InternalError', 'no'), json(nodes)));
+    assert.equal((await rejection(api.uids())).status, 500);
+  });
+});

@@ -42,9 +42,11 @@ async function run(): Promise<void> {
     client: new DynamoDBClient(CLIENT_SETTINGS),
     tableName: environment.TABLE_NAME,
   });
+  const registry = new DynamoDbClusterRegistry(table);
   const { relay, stop } = await openAwsRelay(environment, {
     table,
     sqs: new SQSClient(SQS_SETTINGS),
+    registry,
     nodeBudget: environment.NODE_CAPACITY,
     metrics: relayMetrics(prometheus, stdoutEmf(environment.METRIC_NAMESPACE)),
     log,
@@ -58,7 +60,7 @@ async function run(): Promise<void> {
   });
   log.info('relay.started', { port: probes.port });
   await followRegistry({
-    registry: new DynamoDbClusterRegistry(table),
+    registry,
     follows: followedFromOutside(environment.CLUSTERS),
     connect: connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection }),
     relay,

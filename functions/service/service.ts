@@ -23,7 +23,7 @@ import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
-import { leaseEpochs } from '#shared/state/lease.ts';
+import { leaseEpochs, onceASecond } from '#shared/state/lease.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import { allRulesReader, rulesReader } from '#shared/state/rules-store.ts';
@@ -111,6 +111,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   });
   const access = new CheckedAccess({
     clusters: { api: async (cluster) => apis.get(cluster) ?? refuseUnknown(cluster) },
+    // A service in a cluster manages that cluster only.
+    lease: state.leads ? async () => undefined : onceASecond((cluster) => leases.look(cluster), clock),
     ...{ rules: rulesNow, clock, log },
   });
   const evictDeps: EvictDeps = {
@@ -155,6 +157,10 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     holder: randomUUID(),
     // No capacity limit: no other relay can manage these clusters.
     nodeBudget: Infinity,
+    otherLeases: async (cluster) => {
+      const found = await Promise.all(names.map((name) => name !== cluster && leases.look(name)));
+      return found.filter((lease) => typeof lease === 'object');
+    },
   });
   const states = () => new Map([...clusters.states, ...relay.states()]);
   const faults = () => new Map([...clusters.faults, ...relay.faults()]);
@@ -173,7 +179,11 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     { name: 'policy-file', everyMs: POLICY_FILE_MS, run: () => policies.reread() },
     // Check policies before evictions are due. The checks are not awaited, so that a slow cluster doesn't
     // delay other tasks.
-    { name: 'rights', everyMs: PERMISSIONS_MS, run: () => names.forEach((name) => void access.api(name)) },
+    {
+      name: 'rights',
+      everyMs: PERMISSIONS_MS,
+      run: () => names.forEach((name) => void access.api(name).catch(() => undefined)),
+    },
     { name: 'asked', everyMs: ASKED_MS, run: () => beginAsked(state, evictions) },
   ];
   let upkeep: Upkeep | undefined;

@@ -3,6 +3,8 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Every kind of fault that the holder of a cluster's lease reports, the most urgent first. */
 export const FAULT_TYPES = [
+  /** The cluster is managed under another name, so nothing is evicted under this one. */
+  'same-cluster',
   /**
    * A list or a watch of nodes or pods fails. `status` is 401, 403 or 410, or absent for a timeout or a lost
    * connection.

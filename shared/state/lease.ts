@@ -1,5 +1,11 @@
 import * as z from 'zod';
-import { type ClusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import {
+  type ClusterName,
+  type ClusterUids,
+  clusterName,
+  nodeName,
+  podUid,
+} from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { cached } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -71,6 +77,10 @@ export interface LeaseRecord {
    * the queue names them. Absent: the holder does not know its sender, or its queue names no senders.
    */
   readonly senders?: readonly string[];
+  /** The claim to manage the cluster with these UIDs under this name. It stays when the lease is released. */
+  readonly uids?: ClusterUids;
+  /** The name that claimed the same cluster first: nothing is evicted under this one. */
+  readonly sameAs?: ClusterName;
 }
 
 /** A lease that has a holder. */
@@ -83,9 +93,17 @@ export interface LeaseReport
   extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes' | 'breakerOpen' | 'faults'> {
   /** Ends the current request for the lease. */
   readonly declines?: true;
+  /** Replaces the claim of the cluster. Such a report is not counted as a renewal: it has no other news. */
+  readonly claim?: Pick<LeaseRecord, 'uids' | 'sameAs'>;
 }
 
 const text = z.string().min(1);
+
+/** UIDs in their stored form. */
+export const uidsSchema: z.ZodType<ClusterUids> = z.object({
+  system: text.exactOptional(),
+  nodes: z.array(text),
+});
 
 /** Stuck pods in their stored form. */
 export const stuckSchema: z.ZodType<readonly StuckPod[]> = z.array(
@@ -148,6 +166,8 @@ export const leaseFields = {
   nodes: z.int().nonnegative().exactOptional(),
   version: z.string().exactOptional(),
   breakerOpen: z.boolean().exactOptional(),
+  uids: uidsSchema.exactOptional(),
+  sameAs: text.transform(clusterName).exactOptional(),
 };
 
 /** A change to a stored lease, as data. Each backend writes it under its condition. */
@@ -182,7 +202,7 @@ export function acquisition(found: LeaseRecord | undefined, holder: string, now:
 /** Returns the renewal of a held lease. */
 export const renewal = (
   lease: Lease,
-  { renewedAt, heardAt, nodes, breakerOpen, faults, declines }: LeaseReport,
+  { renewedAt, heardAt, nodes, breakerOpen, faults, declines, claim }: LeaseReport,
 ): LeaseChange => ({
   expected: holding(lease),
   set: {
@@ -192,8 +212,9 @@ export const renewal = (
     ...(breakerOpen === undefined ? {} : { breakerOpen }),
     ...(faults === undefined ? {} : { faults }),
     ...(declines ? { bid: undefined } : {}),
+    ...(claim ? { uids: claim.uids, sameAs: claim.sameAs } : {}),
   },
-  add: { renewals: 1 },
+  add: { renewals: claim ? 0 : 1 },
 });
 
 /** Returns a request for a lease. */
@@ -252,7 +273,7 @@ export const isSameLease = (one: LeaseRecord | undefined, other: LeaseRecord | u
 
 /** Reads the leases and epochs of clusters. */
 export interface LeaseReader {
-  /** Resolves with the leases of those clusters that have one. Unreadable leases are omitted. */
+  /** Resolves with the leases of those clusters that have one, strongly consistent. Unreadable leases are omitted. */
   lookAtAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]>;
   /**
    * Resolves with the epoch under which a cluster's lease was last acquired, whether or not it is still held.

@@ -4,12 +4,13 @@ import { writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, type TestContext, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { Account, MIN_PERMISSIONS } from './rig/account.ts';
 import { fileStage } from './rig/file-stage.ts';
 import { kubeconfigText } from './rig/kubeconfig.ts';
 import { type ServiceOptions, ServiceProcess } from './rig/service-process.ts';
 import { CONTEXT } from './rig/stage.ts';
+import { runName, TestCluster } from './rig/test-cluster.ts';
 import { until } from './rig/until.ts';
 
 const stage = fileStage('bare');
@@ -95,13 +96,18 @@ describe('a token', () => {
 });
 
 describe('the failing cluster of two', () => {
-  /** Both contexts refer to the stage's cluster; the second context uses this token. */
+  let other: TestCluster;
+  before(async () => {
+    other = await TestCluster.open('KUBECONFIG_2', runName());
+  });
+  after(() => other?.close());
+
+  /** The second context refers to the second cluster, with this token. */
   const writePair = async (token: string): Promise<string> => {
     const { cluster, account } = stage();
-    const { connection } = cluster;
     const entries = [
-      { context: CONTEXT, connection, token: account.token },
-      { context: OTHER, connection, token },
+      { context: CONTEXT, connection: cluster.connection, token: account.token },
+      { context: OTHER, connection: other.connection, token },
     ];
     return stage().write('pair', await kubeconfigText(entries));
   };
@@ -123,13 +129,13 @@ describe('the failing cluster of two', () => {
     const [refused, live, why] = (await service.states()) ?? [];
     assert.deepEqual([refused, live], [`${OTHER} access-denied`, `${CONTEXT} live`]);
     assert.match(why ?? '', new RegExp(`^${OTHER} list-failing since `));
-    await writePair(stage().account.token);
+    await writePair((await Account.create(other, 'repaired')).token);
     await service.untilSaid(`${OTHER}  watching`);
     assert.deepEqual(await service.states(), [`${CONTEXT} live`, `${OTHER} live`]);
   });
 
   test('without permissions joins the other when they are granted', async (t) => {
-    const account = await Account.create(stage().cluster, 'late');
+    const account = await Account.create(other, 'late');
     await account.revoke();
     const service = await startPair(t, account.token);
     await service.untilSaid(`${OTHER}  cluster.access-denied`, 'lack permissions');

@@ -51,6 +51,32 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual(await leases.look(cluster), lease);
     });
 
+    test('keep a claim for later holders, and replace it by the name that was first, and back', async () => {
+      const cluster = aCluster();
+      const uids = { system: 's1', nodes: ['n1', 'n2'] };
+      const first = await taken(cluster, 'a');
+      await leases.renew(first, { renewedAt: NOW, claim: { uids } });
+      await renewed(first);
+      await leases.release(first);
+      const second = await taken(cluster, 'b');
+      assert.deepEqual(second.uids, uids);
+      const main = aCluster('main');
+      await leases.renew(second, { renewedAt: NOW, claim: { sameAs: main } });
+      const refused = await leases.look(cluster);
+      assert.deepEqual([refused?.uids, refused?.sameAs], [undefined, main]);
+      await leases.renew(second, { renewedAt: NOW, claim: { uids: { nodes: [] } } });
+      const { uids: last, sameAs } = (await leases.look(cluster)) ?? {};
+      assert.deepEqual([last, sameAs], [{ nodes: [] }, undefined]);
+    });
+
+    test('are claimed by their holder only', async () => {
+      const cluster = aCluster();
+      const lost = await taken(cluster, 'a');
+      await taken(cluster, 'b');
+      await leases.renew(lost, { renewedAt: NOW, claim: { uids: { nodes: ['n1'] } } });
+      assert.equal((await leases.look(cluster))?.uids, undefined);
+    });
+
     test('cannot be acquired with an outdated record', async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');

@@ -145,6 +145,7 @@ class History {
         metrics: relayMetrics(new Registry()),
         faults: new ClusterFaults(systemClock),
         rules: enforced({ comparisonOperators: false }),
+        claim: async () => undefined,
         counted: () => undefined,
         deleted: () => undefined,
         gone: () => undefined,

@@ -95,6 +95,7 @@ export class SimulatedRelay {
         metrics: METRICS,
         faults: new ClusterFaults(clock),
         rules,
+        claim: async () => undefined,
         counted: () => guard?.counted(),
         deleted: () => undefined,
         gone: () => undefined,

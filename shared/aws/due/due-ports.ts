@@ -12,10 +12,12 @@ import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { SqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbPermits, DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { onceASecond } from '#shared/state/lease.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
 import type { DueDeps } from './due-consumption.ts';
 
@@ -47,11 +49,13 @@ export function duePorts(
     ...{ registry, connect, clock },
     installation: environment.INSTALLATION_NAME,
   });
+  const leases = new DynamoDbLeases(table);
+  const lease = onceASecond((cluster) => leases.look(cluster), clock);
   const deadLetters = new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL });
   return {
     ...deps,
     store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
-    clusters: new CheckedAccess({ clusters, rules, clock, log }),
+    clusters: new CheckedAccess({ clusters, lease, rules, clock, log }),
     visibility: new SqsVisibility({ client: sqs, queueUrl, log }),
     deadLetters,
     setAside: settingAside(deadLetters),

@@ -15,21 +15,31 @@ import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { Relay } from '#shared/engine/watch/relay.ts';
 import type { RelayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import type { LeaseReader, LeaseRecord } from '#shared/state/lease.ts';
+import type { ClusterRegistry } from '#shared/state/registry.ts';
 import { allRulesReader } from '#shared/state/rules-store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { cached } from '#shared/time/cache.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
 import { DeltaSender } from './delta-sender.ts';
 import { ProbingProver } from './probing-prover.ts';
+
+/** Time for which clusters that are claimed share a read. */
+const FRESH_MS = 1_000;
 
 export interface AwsRelayDeps {
   readonly table: DynamoDbTable;
   readonly sqs: SQSClient;
+  /** Absent: this process may read no registration but its own. */
+  readonly registry?: Pick<ClusterRegistry, 'list'>;
   readonly nodeBudget: number;
   readonly metrics: RelayMetrics;
   readonly log: Log;
@@ -48,7 +58,7 @@ export interface AwsRelay {
  */
 export async function openAwsRelay(
   queues: Variables<typeof deltaQueueVariables & typeof endpointVariables>,
-  { table, sqs, nodeBudget, metrics, log }: AwsRelayDeps,
+  { table, sqs, registry, nodeBudget, metrics, log }: AwsRelayDeps,
 ): Promise<AwsRelay> {
   const clock = systemClock;
   const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
@@ -60,12 +70,14 @@ export async function openAwsRelay(
     clock,
     log,
   });
+  const leases = new DynamoDbLeases(table, {
+    sender: await ownSender(new STSClient(CLIENT_SETTINGS), log, queues.ENDPOINT),
+  });
   const relay = new Relay({
     rules,
     rulesStore,
-    leases: new DynamoDbLeases(table, {
-      sender: await ownSender(new STSClient(CLIENT_SETTINGS), log, queues.ENDPOINT),
-    }),
+    leases,
+    ...(registry ? { otherLeases: otherLeases(registry, leases) } : {}),
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),
     outbox: new DeltaSender({
@@ -87,6 +99,18 @@ export async function openAwsRelay(
     holder: `${hostname()}/${randomUUID()}`,
   });
   return { relay, stop: () => relay.stop().then(() => rules.stop()) };
+}
+
+/** Clusters of one relay share reads: a large fleet claims its clusters simultaneously. */
+function otherLeases(registry: Pick<ClusterRegistry, 'list'>, leases: LeaseReader) {
+  const read = async () => leases.lookAtAll((await registry.list()).clusters.map(({ name }) => name));
+  const recent = cached(10_000, read, systemClock);
+  const fresh = cached(FRESH_MS, read, systemClock);
+  return async (cluster: ClusterName, isFresh: boolean): Promise<readonly LeaseRecord[]> => {
+    // By then, every reused read began after the call.
+    if (isFresh) await pause(FRESH_MS);
+    return (await (isFresh ? fresh : recent)('')).filter((lease) => lease.cluster !== cluster);
+  };
 }
 
 /**

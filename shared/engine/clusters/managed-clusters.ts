@@ -1,4 +1,4 @@
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import { type ClusterName, type ClusterUids, isSameCluster } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
@@ -9,6 +9,7 @@ import { Age } from '#shared/time/age.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
+import { endsWithin } from '#shared/time/stopping.ts';
 import { ClusterFaults } from '../watch/cluster-faults.ts';
 import type { ClusterState } from './probe-server.ts';
 
@@ -17,6 +18,8 @@ const RETRY: Readonly<Record<Trouble['kind'], Backoff>> = {
   'access-denied': { firstMs: 2_000, longestMs: 60_000 },
   unreachable: { firstMs: 1_000, longestMs: 10_000 },
 };
+/** Maximum time that a start waits for slow clusters, to compare them. */
+export const START_CHECK_MS = 3_000;
 /** Interval at which the same trouble is logged again. */
 export const TELL_AGAIN_MS = 10 * 60_000;
 
@@ -83,7 +86,25 @@ export class ManagedClusters {
       const reasons = (error as AggregateError).errors.map(({ message }) => message);
       throw new ClustersRejectedError([...new Set(reasons)].join('\n'));
     }
+    await clusters.#refuseTwins();
     return clusters;
+  }
+
+  /** Rejects if two names are one cluster. A cluster that answers later is compared by its relay. */
+  async #refuseTwins(): Promise<void> {
+    if (this.#clusters.length === 1) return;
+    const found: { readonly name: ClusterName; readonly uids: ClusterUids }[] = [];
+    const reads = this.#clusters.map(async ({ name, api }) => {
+      if (!(await this.#verdicts.get(name))) found.push({ name, uids: await api.uids() });
+    });
+    await endsWithin(START_CHECK_MS, Promise.allSettled(reads));
+    for (const [index, { name, uids }] of found.entries()) {
+      const twin = found.slice(index + 1).find((other) => isSameCluster(uids, other.uids));
+      if (!twin) continue;
+      throw new ClustersRejectedError(
+        `Contexts ${name} and ${twin.name} are the same cluster: name only one of them.`,
+      );
+    }
   }
 
   /** The APIs of all clusters, including unreachable ones: work there is retried until it succeeds. */

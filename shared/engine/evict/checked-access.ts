@@ -1,5 +1,5 @@
-import type { ClusterAccess } from '#shared/access/registered-clusters.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import { type ClusterAccess, UnknownClusterError } from '#shared/access/registered-clusters.ts';
+import { type ClusterName, sameClusterText } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import {
   missingPermissions,
@@ -7,6 +7,7 @@ import {
   type PermissionReview,
   permissionsNeededBy,
 } from '#shared/kubernetes/permissions.ts';
+import type { LeaseRecord } from '#shared/state/lease.ts';
 import type { RulesReader } from '#shared/state/rules-store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
@@ -19,6 +20,8 @@ const ASK_AGAIN_MS = 60_000;
 
 export interface CheckedAccessDeps {
   readonly clusters: { api(cluster: ClusterName): Promise<KubernetesApi & PermissionReview> };
+  /** Reads a cluster's lease; it may be a second old. */
+  readonly lease: (cluster: ClusterName) => Promise<Pick<LeaseRecord, 'sameAs'> | undefined>;
   readonly rules: RulesReader;
   readonly clock: Clock;
   readonly log: Log;
@@ -44,8 +47,11 @@ export class CheckedAccess implements ClusterAccess {
     this.#deps = deps;
   }
 
+  /** Rejects with `UnknownClusterError`, too, if the cluster is managed under another name, by that name's rules. */
   async api(cluster: ClusterName): Promise<KubernetesApi> {
-    const api = await this.#deps.clusters.api(cluster);
+    const { clusters, lease } = this.#deps;
+    const [api, { sameAs } = {}] = await Promise.all([clusters.api(cluster), lease(cluster)]);
+    if (sameAs !== undefined) throw new UnknownClusterError(sameClusterText(cluster, sameAs));
     await this.#check(cluster, api);
     return api;
   }

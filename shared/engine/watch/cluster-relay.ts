@@ -1,14 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
 import { clusterGate } from '#shared/eviction/gate.ts';
 import type { GuardCounts } from '#shared/eviction/guard.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import {
+  type ClusterName,
+  type ClusterUids,
+  identifies,
+  isSameCluster,
+  sameClusterText,
+} from '#shared/eviction/identity.ts';
 import type { Rules, Trip } from '#shared/eviction/policy.ts';
 import { apartText, areApart } from '#shared/eviction/skew.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import type { History, RecentEvictions } from '#shared/state/history.ts';
-import { LEASE_TTL_MS, type Lease, MAX_STUCK } from '#shared/state/lease.ts';
+import { LEASE_TTL_MS, type Lease, type LeaseRecord, MAX_STUCK } from '#shared/state/lease.ts';
 import type { RulesStore } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
@@ -54,6 +61,11 @@ export interface ClusterRelayDeps extends LeaseManagerDeps {
   readonly limits: PodFollowLimits;
   readonly prover: Prover;
   readonly metrics: RelayMetrics;
+  /**
+   * Resolves with the leases of the other clusters. `fresh`: read after the call; otherwise, they may be seconds old.
+   * Absent: this process may read no other.
+   */
+  readonly otherLeases?: (cluster: ClusterName, fresh: boolean) => Promise<readonly LeaseRecord[]>;
 }
 
 /** State that exists only while this relay holds the cluster's lease. */
@@ -99,6 +111,8 @@ export class ClusterRelay {
   /** This relay holds the cluster's lease. The session starts as soon as the cluster's rules are read. */
   #held = false;
   #session: LeaseSession | undefined;
+  /** The UIDs of the cluster, since it was claimed under this name. */
+  #uids: ClusterUids | undefined;
 
   constructor(cluster: ClusterName, api: KubernetesApi, deps: ClusterRelayDeps) {
     this.#cluster = cluster;
@@ -228,6 +242,7 @@ export class ClusterRelay {
       this.#lookAtClocks();
       this.#lookWhoEvicts();
       this.#lookForRival(heldAt);
+      await this.#checkClaim(lease, signal);
       await this.#reportStuck(lease);
     }
     await this.#session?.watch.stop();
@@ -236,6 +251,7 @@ export class ClusterRelay {
     if (signal.reason !== ('lost' satisfies LeaseEnd)) await this.#drain();
     outbox.dropCluster(this.#cluster);
     this.#session = undefined;
+    this.#uids = undefined;
     this.#faults.clear();
     this.#held = false;
   }
@@ -262,7 +278,12 @@ export class ClusterRelay {
     const watch = new ClusterWatch(this.#cluster, this.#api, view, {
       ...this.#deps,
       ...{ faults, rules },
-      counted: () => guard.counted(),
+      claim: async () => this.#claim(lease, await this.#api.uids()),
+      counted: () => {
+        guard.counted();
+        // The first node of a cluster without any identifies it.
+        if (this.#uids && !identifies(this.#uids)) void this.#checkClaim(lease, signal);
+      },
       deleted: (pod) => builtIn.see(pod),
       gone: (pods) => gone.add(pods),
       tell: (subjects, wake) => outbox.mark(this.#cluster, subjects, wake),
@@ -285,11 +306,52 @@ export class ClusterRelay {
       signal,
     );
     this.#session = { view, watch, guard, rules, takeover, takeoverState: 'none', gone, nobodyEvicts: false };
-    const canSend = () => this.#keeper.canSend() && guard.mayTell;
+    const canSend = () => this.#keeper.canSend() && guard.mayTell && identifies(this.#uids);
     outbox.open(this.#cluster, view, canSend, (by, error) =>
       faults.note({ type: 'queue-failing' }, error, { by }),
     );
     watch.start();
+  }
+
+  /**
+   * Claims the cluster under this name. Rejects if another name has claimed it: that name's holds and stops are in force.
+   * Of two names that claim it simultaneously, at least one finds the other's claim after its own is written.
+   */
+  async #claim(lease: Lease, uids: ClusterUids): Promise<void> {
+    const { leases, otherLeases, clock } = this.#deps;
+    const before = this.#uids;
+    const write = (claim: Pick<LeaseRecord, 'uids' | 'sameAs'>) =>
+      leases.renew(lease, { renewedAt: clock.now(), claim });
+    const findTwin = async (fresh: boolean) =>
+      (await otherLeases?.(this.#cluster, fresh))?.find((other) => isSameCluster(other.uids, uids));
+    if (!isSameCluster(before, uids)) this.#uids = undefined;
+    let twin = await findTwin(false);
+    if (!twin && !isDeepStrictEqual(before, uids)) {
+      await write({ uids });
+      twin = await findTwin(true);
+    }
+    // Another call, with newer UIDs, was faster.
+    if (before && isSameCluster(before, uids) && this.#uids !== before) return;
+    const error = twin && new ApiError(sameClusterText(this.#cluster, twin.cluster), 0);
+    this.#faults.note({ type: 'same-cluster' }, error);
+    this.#uids = twin ? undefined : uids;
+    if (twin) {
+      await write({ sameAs: twin.cluster });
+      throw error;
+    }
+    if (!identifies(before) && this.#session) this.#retell(this.#session.view, true);
+  }
+
+  /** Checks the claim again: an agent claims a cluster without reading other claims. */
+  async #checkClaim(lease: Lease, signal: AbortSignal): Promise<void> {
+    try {
+      if (identifies(this.#uids)) return await this.#claim(lease, this.#uids);
+      // Of two relays that find each other's claims, one is first next time.
+      if (!this.#uids) await pause(Math.random() * LOOK_MS, signal);
+      if (this.#session) await this.#claim(lease, await this.#api.uids());
+    } catch {
+      // The fault, the list of nodes, or the lease's next renewal reports the error.
+    }
   }
 
   /**
@@ -383,7 +445,8 @@ export class ClusterRelay {
   }
 
   #releaseIfDisconnected(): void {
-    if ((this.#session?.watch.outageMs ?? 0) >= DISCONNECTED_MS) this.#keeper.giveAway();
+    const isTwin = this.#faults.list.some(({ type }) => type === 'same-cluster');
+    if (!isTwin && (this.#session?.watch.outageMs ?? 0) >= DISCONNECTED_MS) this.#keeper.giveAway();
   }
 
   async #drain(): Promise<void> {

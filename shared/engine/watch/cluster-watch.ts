@@ -46,6 +46,8 @@ export interface ClusterWatchDeps {
   readonly faults: ClusterFaults;
   /** The cluster's rules at the start; see {@link ClusterWatch.ruled}. */
   readonly rules: Rules;
+  /** See {@link followNodes}. */
+  claim(): Promise<void>;
   /** Called when nodes changed, even if there is nothing to send. Called before `tell`. */
   counted(): void;
   /** Called each time that a pod is seen that another process deleted. */
@@ -169,12 +171,12 @@ export class ClusterWatch {
   }
 
   async #followNodes(): Promise<void> {
-    const { clock } = this.#deps;
+    const { clock, claim } = this.#deps;
     const stopping = this.#stopping.signal;
     while (!stopping.aborted) {
       this.#relisting = new AbortController();
       const signal = AbortSignal.any([stopping, this.#relisting.signal]);
-      await followNodes(this.#nodes, this.#nodeSink(), { clock, signal });
+      await followNodes(this.#nodes, this.#nodeSink(), { clock, signal, claim });
     }
   }
 

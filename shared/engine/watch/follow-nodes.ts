@@ -42,6 +42,8 @@ export interface NodeSink {
 export interface FollowDeps {
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** Called before each list and watch, because another server may answer now. If it rejects, that counts as failed. */
+  readonly claim?: () => Promise<void>;
 }
 
 /**
@@ -71,10 +73,11 @@ class NodeFollower {
   }
 
   async run(): Promise<void> {
-    const { signal } = this.#deps;
+    const { signal, claim } = this.#deps;
     while (!signal.aborted) {
       this.#initial = undefined;
       try {
+        await claim?.();
         if (this.#version === undefined && this.#brokenStreams >= BROKEN_STREAMS) await this.#listByPages();
         await this.#watch();
       } catch (error) {

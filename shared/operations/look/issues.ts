@@ -165,8 +165,9 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
   if (service?.state === 'access-denied') {
     need('access-denied', `Access denied: ${service.why ?? 'see the log'}`, {});
   } else if (isSaid) {
-    if (service?.state !== 'syncing') needs.push(...hearingNeeds(facts, at));
-    needs.push(...faultNeeds(facts));
+    const twin = facts.faults?.filter(({ type }) => type === 'same-cluster') ?? [];
+    if (service?.state !== 'syncing' && twin.length === 0) needs.push(...hearingNeeds(facts, at));
+    needs.push(...faultNeeds(twin.length > 0 ? { ...facts, faults: twin } : facts));
   }
   for (const trip of trips) {
     const scope = scopeText(trip);
@@ -263,6 +264,11 @@ function faultTexts({ type, error, resource, status, count }: Fault, cluster: Cl
   const because = error.replace(/[.…]?$/, '.');
   const read = resource ?? 'cluster';
   switch (type) {
+    case 'same-cluster':
+      return {
+        message: because,
+        remediation: `Until then, no pods are evicted as ${cluster}. Start without its context, or run taintward clusters remove ${cluster}.`,
+      };
     case 'list-failing':
     case 'watch-failing': {
       const remediation = status === 401 || status === 403 ? GRANT : LOOK_AT_SERVER;

@@ -112,6 +112,7 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
       };
       const access = new CheckedAccess({
         clusters: { api: async () => Object.assign(new FakeCluster(clock), { host: 'c1', allowed }) },
+        lease: async () => undefined,
         rules: async () => EVICT,
         ...{ clock, log: recordingLog() },
       });

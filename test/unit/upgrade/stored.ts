@@ -247,6 +247,8 @@ export async function writeKept({ store, history, leases, rulesStore }: Keepers)
     ...{ renewedAt: NOW + 3_000, heardAt: NOW + 2_000, nodes: 20, breakerOpen: true },
     faults: FAULTS,
   });
+  const uids = { system: 'system-1', nodes: ['node-uid-1'] };
+  await leases.renew(lease, { renewedAt: NOW + 3_000, claim: { uids } });
   await leases.bid(lease, BID);
   await leases.reportStuck(lease, STUCK);
   const [ofFleet, ofGuard, ofPolicy] = AUDIT;
@@ -349,8 +351,8 @@ export async function readKept({ store, leases, rulesStore }: Keepers): Promise<
   if (!node) throw new Error('there is no node');
   const found = await leases.look(CLUSTER);
   if (!found) throw new Error('there is no lease');
-  // The next holder writes its own version and faults.
-  const { version: _version, faults: _faults, ...lease } = found;
+  // The next holder writes its own version, faults, and claim.
+  const { version: _version, faults: _faults, uids: _uids, ...lease } = found;
   const { fleetStop: stop, ...storedRules } = await rulesStore.read(CLUSTER);
   // The first release resumed no cluster alone.
   const { resumedFrom: _resumedFrom, ...orders } = storedRules.orders;

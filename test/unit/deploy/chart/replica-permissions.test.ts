@@ -24,6 +24,7 @@ const Manifest = z.object({
       z.object({
         apiGroups: z.array(z.string()),
         resources: z.array(z.string()),
+        resourceNames: z.array(z.string()).optional(),
         verbs: z.array(z.string()),
       }),
     )
@@ -48,8 +49,20 @@ const granted = (file: string, kind: string) =>
 const named = (permissions: typeof NEEDED_PERMISSIONS) =>
   permissions.map(({ verb, resource }) => `${verb} ${resource}`);
 
-test('a replica may do in the whole cluster exactly what the permission check requires', () => {
-  assert.deepEqual(granted('rbac.yaml', 'ClusterRole').toSorted(), named(NEEDED_PERMISSIONS).toSorted());
+test('a replica may do in the whole cluster exactly what the permission check requires, and get kube-system', () => {
+  const identifying = { resources: ['namespaces'], resourceNames: ['kube-system'], verbs: ['get'] };
+  assert.deepEqual(
+    granted('rbac.yaml', 'ClusterRole').toSorted(),
+    [...named(NEEDED_PERMISSIONS), 'get namespaces'].toSorted(),
+  );
+  for (const file of ['rbac.yaml', '../agent/rbac.yaml']) {
+    const rules = read(file).flatMap((each) => (each.kind === 'ClusterRole' ? each.rules : []));
+    assert.deepEqual(
+      rules.filter(({ resources }) => resources.includes('namespaces')),
+      [{ apiGroups: [''], ...identifying }],
+      file,
+    );
+  }
 });
 
 test('a replica may read node Leases in their namespace and nowhere else', () => {

@@ -4,9 +4,10 @@ import {
   type ChosenCluster,
   ClustersRejectedError,
   ManagedClusters,
+  START_CHECK_MS,
   TELL_AGAIN_MS,
 } from '#shared/engine/clusters/managed-clusters.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
+import { type ClusterUids, clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -30,6 +31,7 @@ function scripted(name: string, trouble?: Error | 'silent' | 'no rights') {
   const cluster = {
     trouble,
     tries: 0,
+    identity: { system: `system of ${name}`, nodes: [] } as ClusterUids,
     name: clusterName(name),
     readAccess: () => {
       cluster.tries += 1;
@@ -42,6 +44,7 @@ function scripted(name: string, trouble?: Error | 'silent' | 'no rights') {
         if (cluster.trouble instanceof Error) return Promise.reject(cluster.trouble);
         return Promise.resolve(cluster.trouble !== 'no rights' || verb !== 'delete');
       },
+      uids: async (): Promise<ClusterUids> => cluster.identity,
       close: () => undefined,
     },
   };
@@ -59,7 +62,14 @@ async function manage(t: TestContext, ...scriptedClusters: readonly Scripted[]) 
   const log = recordingLog();
   const stopping = new AbortController();
   const taken: string[] = [];
-  const clusters = await ManagedClusters.open(chosen(scriptedClusters), { clock: drivenClock, log });
+  let isOpen = false;
+  const opening = ManagedClusters.open(chosen(scriptedClusters), { clock: drivenClock, log }).finally(() => {
+    isOpen = true;
+  });
+  await time.settle();
+  // A start waits for clusters that do not answer, to compare them.
+  if (!isOpen) await time.pass(START_CHECK_MS);
+  const clusters = await opening;
   const refused: string[] = [];
   clusters.admit(
     (name) => taken.push(name),
@@ -145,7 +155,7 @@ describe('a cluster that cannot be managed', () => {
     assert.match(String(log.lines.at(-1)?.fields['error']), /b:6443 lack permissions: .* delete pods/);
   });
 
-  test('is neither awaited nor removed while it does not answer', async (t) => {
+  test('is awaited for seconds only, and not removed, while it does not answer', async (t) => {
     const b = scripted('b', 'silent');
     const { clusters, taken } = await manage(t, scripted('a'), b);
     assert.deepEqual(taken, ['a']);
@@ -177,6 +187,27 @@ describe('the start', () => {
         'cluster c: the credentials were rejected: renew them.',
       ].join('\n'),
     });
+  });
+
+  test('fails when two contexts are one cluster, and names both', async () => {
+    const [a, b, c] = [scripted('a'), scripted('b'), scripted('c', EXPIRED)];
+    const message = 'Contexts a and b are the same cluster: name only one of them.';
+    for (const [one, other] of [
+      [
+        { system: 's', nodes: [] },
+        { system: 's', nodes: ['n'] },
+      ],
+      // The credentials of one context may not read kube-system.
+      [{ system: 's', nodes: ['n1', 'n2'] }, { nodes: ['n2', 'n3'] }],
+      [{ nodes: ['n1'] }, { nodes: ['n1'] }],
+    ] satisfies [ClusterUids, ClusterUids][]) {
+      Object.assign(a, { identity: one });
+      Object.assign(b, { identity: other });
+      await assert.rejects(open(c, a, b), { name: ClustersRejectedError.name, message });
+    }
+    Object.assign(a, { identity: { system: 's', nodes: ['n1'] } });
+    Object.assign(b, { identity: { system: 'other', nodes: ['n1'] } });
+    (await open(a, b)).close();
   });
 
   test('continues when a cluster may become reachable by itself', async () => {

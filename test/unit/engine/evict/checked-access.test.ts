@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
@@ -24,6 +24,7 @@ function checked() {
     rules: async (): Promise<Rules> => EVICT,
     answer: (): boolean => false,
     asked: [] as Permission[],
+    lease: {} as { sameAs?: ClusterName },
   };
   const cluster = Object.assign(new FakeCluster(clock), {
     host: 'one.example.com',
@@ -34,11 +35,13 @@ function checked() {
   });
   const access = new CheckedAccess({
     clusters: { api: async () => cluster },
+    lease: async () => state.lease,
     ...{ rules: () => state.rules(), clock, log },
   });
+  const refused = () => access.api(clusterName('prod'));
   const reach = async () => assert.equal(await access.api(clusterName('prod')), cluster);
   const complaints = () => log.lines.filter(({ event }) => event === 'policy.permission-missing');
-  return { clock, state, reach, complaints };
+  return { clock, state, reach, refused, complaints };
 }
 
 test('logs once that the permission for the Eviction API is missing, where policy uses it', async () => {
@@ -118,4 +121,15 @@ test('reaches a cluster although its rules cannot be read', async () => {
   };
   await reach();
   assert.deepEqual(complaints(), []);
+});
+
+test('gives no access under a name whose cluster is managed under another name', async () => {
+  const { state, reach, refused } = checked();
+  state.lease = { sameAs: clusterName('main') };
+  await assert.rejects(refused, {
+    name: 'UnknownClusterError',
+    message: 'prod and main are the same cluster, which is managed as main: name only one of the two.',
+  });
+  state.lease = {};
+  await reach();
 });

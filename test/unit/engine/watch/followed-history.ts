@@ -102,6 +102,7 @@ class History {
       metrics: relayMetrics(new Registry()),
       faults: new ClusterFaults(drivenClock),
       rules: enforced({ comparisonOperators: false }),
+      claim: async () => undefined,
       counted: () => undefined,
       deleted: () => undefined,
       gone: () => undefined,

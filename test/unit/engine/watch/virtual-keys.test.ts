@@ -71,6 +71,7 @@ test('lists the nodes again after a change of the virtual keys, and sends the af
   const view = new ClusterView(clusterName('c1'), 1);
   const watch = new ClusterWatch(clusterName('c1'), cluster, view, {
     rules: ruled([]),
+    claim: async () => undefined,
     counted: () => undefined,
     deleted: () => undefined,
     gone: () => undefined,

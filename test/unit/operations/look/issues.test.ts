@@ -80,3 +80,20 @@ test("measures an eviction's delay from its own deadline, except while it is hel
   assert.deepEqual(kindsOf({ delayMs: 59_999 }), []);
   assert.deepEqual(kindsOf({ delayMs: 60_000 }), ['delayed']);
 });
+
+test('reports of a cluster that is managed under another name only that, with both names', () => {
+  const error = 'prod and main are the same cluster, which is managed as main: name only one of the two.';
+  const faults = [
+    { type: 'list-failing', since: NOW, error, resource: 'nodes' },
+    { type: 'same-cluster', since: NOW, error },
+  ] as const;
+  const found = issuesOf({
+    at: NOW,
+    clusters: [{ cluster, holder: 'relay-1', renewedAt: NOW, connection: 'never-connected', faults }],
+  });
+  assert.deepEqual(
+    found.map(({ type, message }) => [type, message]),
+    [['same-cluster', error]],
+  );
+  assert.match(found[0]?.remediation ?? '', /taintward clusters remove prod/);
+});

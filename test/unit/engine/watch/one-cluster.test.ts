@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { Registry } from 'prom-client';
+import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
+import { ClusterRelay } from '#shared/engine/watch/cluster-relay.ts';
+import { Fleet } from '#shared/engine/watch/fleet.ts';
+import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
+import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
+import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
+import { type ClusterName, type ClusterUids, clusterName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { enforced } from '#test/world/enforced-rules.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { PROVEN } from '#test/world/proven.ts';
+import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
+import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
+import { liveNode, livePod } from './live-objects.ts';
+import { WatchedCluster } from './watched-cluster.ts';
+
+const SECOND = 1000;
+const [A, B] = [clusterName('a'), clusterName('b')];
+/** Longer than any pause between two tries here, and than the interval between two checks of a claim. */
+const A_WHILE = 40 * SECOND;
+const REFUSED = 'b and a are the same cluster, which is managed as a: name only one of the two.';
+
+/** Relays of one installation, each with a server of its own that shows one tainted node with a pod. */
+function bench(context: TestContext) {
+  const time = driveTimers(context, Date.UTC(2026, 0, 1));
+  const clock = { now: Date.now };
+  const fake = new FakeDynamoDb(clock);
+  const table = new DynamoDbTable({ client: fakeClient(async (c) => fake.perform(c)), tableName: 't' });
+  const leases = new DynamoDbLeases(table);
+  const registered = new Set<ClusterName>();
+
+  /** Starts the relay of a cluster; `isBlind`: it may read no other lease, as an agent. */
+  const follow = (name: ClusterName, identity: ClusterUids, { isBlind = false } = {}) => {
+    registered.add(name);
+    const server = new WatchedCluster(Date.now);
+    server.identity = identity;
+    server.nodes.lists = [{ items: [liveNode('n1', 'a')], resourceVersion: '1' }];
+    server.pods.lists = [{ items: [livePod()], resourceVersion: '1' }];
+    const log = recordingLog();
+    const metrics = relayMetrics(new Registry());
+    const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];
+    const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+    const readAll = async () => new Map([[name, enforced({ comparisonOperators: false })]]);
+    const rules = new RulesWatch({ readAll, clock, log });
+    const holder = `relay of ${name}`;
+    const relay = new ClusterRelay(name, server, {
+      ...{ rules, leases, outbox, clock, log, metrics, holder, prover: PROVEN },
+      rulesStore: new ScriptedGuardStore(),
+      store: new DynamoDbStore(table),
+      history: new DynamoDbHistory(table),
+      fleet: new Fleet({ holder, budget: Infinity, stopwatch: Date.now }),
+      limits: new PodFollowLimits(),
+      ...(isBlind
+        ? {}
+        : { otherLeases: async () => leases.lookAtAll([...registered].filter((other) => other !== name)) }),
+    });
+    const stop = async () => {
+      outbox.stop();
+      await relay.stop();
+      await rules.stop();
+    };
+    context.after(stop);
+    relay.start();
+    const fault = () => relay.faults.find(({ type }) => type === 'same-cluster')?.error;
+    const claim = async () => {
+      const { uids, sameAs } = (await leases.look(name)) ?? {};
+      return { uids, sameAs };
+    };
+    return { server, relay, sent: nodes.taken, fault, claim, stop };
+  };
+
+  const unregister = async (name: ClusterName, { stop }: { readonly stop: () => Promise<void> }) => {
+    registered.delete(name);
+    await stop();
+  };
+  return { time, follow, unregister };
+}
+
+const ONE: ClusterUids = { system: 's1', nodes: ['n1', 'n2'] };
+const OTHER: ClusterUids = { system: 's2', nodes: ['n3'] };
+
+describe('a cluster under two names', () => {
+  for (const [how, second] of [
+    ['by kube-system', { system: 's1', nodes: [] }],
+    ['by a node, where kube-system may not be read', { nodes: ['n2', 'n9'] }],
+  ] as const) {
+    test(`is managed under the name that was first, ${how}`, async (context) => {
+      const { time, follow } = bench(context);
+      const first = follow(A, ONE);
+      await time.pass(A_WHILE);
+      const before = first.sent.length;
+      assert.ok(before > 0);
+      const late = follow(B, second);
+      await time.pass(A_WHILE);
+      assert.deepEqual([late.sent.length, late.server.nodes.watched.length, late.fault()], [0, 0, REFUSED]);
+      assert.deepEqual(await late.claim(), { uids: undefined, sameAs: A });
+      assert.deepEqual([first.fault(), first.relay.state.kind], [undefined, 'live']);
+      assert.deepEqual(await first.claim(), { uids: ONE, sameAs: undefined });
+    });
+  }
+
+  test('keeps its first name when that relay was stopped for a while', async (context) => {
+    const { time, follow } = bench(context);
+    const first = follow(A, ONE);
+    await time.pass(A_WHILE);
+    await first.stop();
+    const late = follow(B, ONE);
+    await time.pass(A_WHILE);
+    assert.deepEqual([late.sent.length, late.fault()], [0, REFUSED]);
+  });
+
+  test('is managed under the second name once the first is removed', async (context) => {
+    const { time, follow, unregister } = bench(context);
+    const first = follow(A, ONE);
+    await time.pass(A_WHILE);
+    const late = follow(B, ONE);
+    await time.pass(A_WHILE);
+    await unregister(A, first);
+    await time.pass(A_WHILE);
+    assert.deepEqual([late.fault(), late.relay.state.kind], [undefined, 'live']);
+    assert.ok(late.sent.length > 0);
+    assert.deepEqual(await late.claim(), { uids: ONE, sameAs: undefined });
+  });
+
+  test('is never managed under both when two relays start simultaneously, and is under one in the end', async (context) => {
+    const { time, follow } = bench(context);
+    const both = [follow(A, ONE), follow(B, ONE)];
+    await time.pass(3 * A_WHILE);
+    assert.equal(both.filter(({ sent }) => sent.length > 0).length, 1);
+    assert.equal(both.filter(({ fault }) => fault() === undefined).length, 1);
+  });
+
+  test('is managed under one in the end when it had no nodes at the start', async (context) => {
+    const { time, follow } = bench(context);
+    const both = [follow(A, { nodes: [] }), follow(B, { nodes: [] })];
+    await time.pass(A_WHILE);
+    for (const { server } of both) server.identity = { nodes: ['n1'] };
+    await time.pass(3 * A_WHILE);
+    assert.equal(both.filter(({ sent }) => sent.length > 0).length, 1);
+    assert.equal(both.filter(({ fault }) => fault() === undefined).length, 1);
+  });
+
+  test('is found when the server of a name is replaced while it is watched', async (context) => {
+    const { time, follow } = bench(context);
+    const first = follow(A, ONE);
+    const moving = follow(B, OTHER);
+    moving.server.nodes.watches = [
+      { events: [], end: new ApiError('the connection broke', 0), afterMs: A_WHILE },
+      { events: [], end: 'quiet' },
+    ];
+    await time.pass(A_WHILE - SECOND);
+    const [sent, watched] = [moving.sent.length, moving.server.nodes.watched.length];
+    assert.ok(sent > 0);
+    moving.server.identity = ONE;
+    await time.pass(A_WHILE);
+    assert.deepEqual([moving.server.nodes.watched.length, moving.fault()], [watched, REFUSED]);
+    assert.deepEqual([moving.sent.length, (await moving.claim()).sameAs], [sent, A]);
+    assert.equal(first.relay.state.kind, 'live');
+    moving.server.identity = OTHER;
+    await time.pass(A_WHILE);
+    assert.deepEqual([moving.fault(), moving.relay.state.kind], [undefined, 'live']);
+  });
+
+  test('is left to an agent, which cannot read other claims', async (context) => {
+    const { time, follow } = bench(context);
+    const outside = follow(B, ONE);
+    await time.pass(A_WHILE);
+    follow(A, ONE, { isBlind: true });
+    await time.pass(A_WHILE);
+    assert.deepEqual([outside.fault(), (await outside.claim()).sameAs], [REFUSED, A]);
+  });
+});
+
+test('a cluster that is rebuilt under its name is managed', async (context) => {
+  const { time, follow } = bench(context);
+  const rebuilt = follow(A, ONE);
+  follow(B, { system: 's3', nodes: [] });
+  rebuilt.server.nodes.watches = [
+    { events: [], end: new ApiError('the version is too old', 410), afterMs: 20 * SECOND },
+    { events: [], end: 'quiet' },
+  ];
+  await time.pass(10 * SECOND);
+  rebuilt.server.identity = OTHER;
+  await time.pass(A_WHILE);
+  assert.deepEqual([rebuilt.fault(), rebuilt.relay.state.kind], [undefined, 'live']);
+  assert.deepEqual((await rebuilt.claim()).uids, OTHER);
+});
+
+test('a claim names the current nodes', async (context) => {
+  const { time, follow } = bench(context);
+  const { server, claim } = follow(A, { nodes: ['n1', 'n2'] });
+  server.nodes.watches = [{ events: [], end: undefined, afterMs: 5 * SECOND }];
+  await time.pass(3 * SECOND);
+  server.identity = { nodes: ['n2', 'n3'] };
+  await time.pass(A_WHILE);
+  assert.deepEqual((await claim()).uids, { nodes: ['n2', 'n3'] });
+});
+
+test('nothing is sent from a cluster of which nothing can be told apart, until it has a node', async (context) => {
+  const { time, follow } = bench(context);
+  const empty = follow(A, { nodes: [] });
+  await time.pass(A_WHILE);
+  assert.deepEqual([empty.relay.state.kind, empty.sent.length], ['live', 0]);
+  empty.server.identity = { nodes: ['n1'] };
+  await time.pass(A_WHILE);
+  assert.ok(empty.sent.length > 0);
+});
+
+test('a cluster without nodes is claimed as soon as the first comes', async (context) => {
+  const { time, follow } = bench(context);
+  const { server, sent } = follow(A, { nodes: [] });
+  server.nodes.lists = [{ items: [], resourceVersion: '1' }];
+  const object = { ...liveNode('n1', 'a'), resourceVersion: '2' };
+  server.nodes.watches = [
+    { events: [], end: undefined, afterMs: 3 * SECOND },
+    { events: [{ kind: 'upsert', object }], end: 'quiet' },
+  ];
+  await time.pass(2 * SECOND);
+  assert.equal(sent.length, 0);
+  let reads = 0;
+  server.uids = async () => {
+    reads += 1;
+    return { nodes: reads === 1 ? [] : ['n1'] };
+  };
+  await time.pass(2 * SECOND);
+  assert.ok(sent.length > 0);
+});

@@ -1,7 +1,12 @@
 import { Argument, type Command } from 'commander';
 import { agentClusterSchema } from '#shared/aws/agent-names.ts';
 import { modeOf } from '#shared/eviction/gate.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import {
+  type ClusterName,
+  type ClusterUids,
+  isSameCluster,
+  sameClusterText,
+} from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { preflight, RELAY_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
@@ -142,8 +147,12 @@ async function checked(
   const isHere = access.kind === 'local-context';
   const ofHost = { cluster: async () => liveCluster(name, connect(cluster, 'evict'), clock) };
   if (!isHere) progress('Asking evict');
-  const [result, ...hints] = await evictorPermissions(isHere ? ofHost : fleet, name, policy, cluster);
+  const asked = isHere ? undefined : fleet.checkAccess?.({ name, access });
+  const evictors = isHere ? ofHost : { ...fleet, ...(asked ? { checkAccess: () => asked } : {}) };
+  const [result, ...hints] = await evictorPermissions(evictors, name, policy, cluster);
   if (result.verdict !== 'ok') throw refused(`${result.message} ${result.remediation}`);
+  const answer = asked ? await asked : await identified(new RestApi(connect(cluster, 'evict')));
+  if ('uids' in answer) await refuseTwin(name, answer.uids, fleet);
   if (identityOf(access, 'relay') !== identityOf(access, 'evict'))
     await refuseRelay(new RestApi(connect(cluster, 'relay')));
   return [
@@ -154,6 +163,15 @@ async function checked(
 
 const refused = (message: string): CliError =>
   new CliError(`${message} To skip the check, specify --no-check.`);
+
+const identified = async (api: RestApi) => ({ uids: await api.uids().finally(() => api.close()) });
+
+/** Rejects with `CliError` if the cluster is managed under another name. */
+async function refuseTwin(name: ClusterName, uids: ClusterUids | undefined, fleet: Fleet): Promise<void> {
+  for (const { name: other } of (await registryOf(fleet).list()).clusters)
+    if (isSameCluster((await fleet.leases.look(other))?.uids, uids))
+      throw new CliError(sameClusterText(name, other));
+}
 
 /**
  * Rejects with `CliError` if the cluster rejects the relay's own role or secret, used from this machine. Another

@@ -51,7 +51,8 @@ async function answer(
   if (ungranted !== undefined) return { reached: false, reason: ungranted };
   const api = new RestApi(connect({ name, access }, 'evict'), clock);
   try {
-    return { reached: true, missing: await missingPermissions(api, REVIEWED) };
+    const [missing, uids] = await Promise.all([missingPermissions(api, REVIEWED), api.uids()]);
+    return { reached: true, missing, uids };
   } catch (failure) {
     if (!(failure instanceof ApiError)) throw failure;
     return { reached: false, reason: failure.message };

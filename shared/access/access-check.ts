@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import type { ClusterUids } from '#shared/eviction/identity.ts';
+import { uidsSchema } from '#shared/state/lease.ts';
 import { clusterNameSchema, type RegisteredCluster } from '#shared/state/registry.ts';
 
 /**
@@ -20,6 +22,8 @@ export type AccessAnswer =
       readonly reached: true;
       /** The permissions that it lacks, as text, of all that any policy or part could need. */
       readonly missing: readonly string[];
+      /** What identifies the cluster, as far as it may read it. */
+      readonly uids?: ClusterUids;
     }
   | {
       readonly reached: false;
@@ -29,6 +33,6 @@ export type AccessAnswer =
 
 /** The returned answer. */
 export const accessAnswerSchema: z.ZodType<AccessAnswer> = z.discriminatedUnion('reached', [
-  z.object({ reached: z.literal(true), missing: z.array(z.string()) }),
+  z.object({ reached: z.literal(true), missing: z.array(z.string()), uids: uidsSchema.exactOptional() }),
   z.object({ reached: z.literal(false), reason: z.string() }),
 ]);

@@ -498,3 +498,32 @@ test('uses the table that --table names', async (t) => {
   await run('--table', 'another', 'clusters', 'list');
   assert.deepEqual(state.tables, [undefined, 'other', 'another']);
 });
+
+test('rejects a cluster that is managed under another name, and names both', async (t) => {
+  const claims = new Map([[clusterName('main'), { uids: { system: 's1', nodes: [] } }]]);
+  const leases = { look: async (name: ClusterName) => claims.get(name) } as unknown as Fleet['leases'];
+  const both = /prod and main are the same cluster, which is managed as main/;
+  const main = registered('main');
+  const evict = (system: string) => answering({ reached: true, missing: [], uids: { system, nodes: [] } });
+  for (const dry of [[], ['--dry-run']]) {
+    const { run, content } = await commandLineOf(t, { leases, ...evict('s1') }, allowAll, main);
+    await assert.rejects(run(...ADD, ...dry), { name: 'CliError', message: both });
+    assert.deepEqual([...content.keys()], ['main']);
+  }
+  const other = await commandLineOf(t, { leases, ...evict('s2') }, allowAll, main);
+  await other.run(...ADD);
+  assert.equal(other.content.size, 2);
+});
+
+test('rejects a context of a cluster that is managed under another name', async (t) => {
+  const uids = { system: 's1', nodes: [] };
+  const leases = { look: async () => ({ uids }) } as unknown as Fleet['leases'];
+  const answer: Answer = (response, request) =>
+    (request.method === 'GET' ? json({ metadata: { uid: 's1' } }) : allowAll)(response, request);
+  const { run, content } = await commandLineOf(t, { leases }, answer, registered('main'));
+  await assert.rejects(run('clusters', 'add', 'prod', '--context', 'prod', '--kubeconfig', '/k'), {
+    name: 'CliError',
+    message: /prod and main are the same cluster/,
+  });
+  assert.equal(content.size, 1);
+});

@@ -47,10 +47,13 @@ async function evict(t: TestContext, answer: Answer) {
   };
 }
 
+const UIDS = { system: 'system-1', nodes: [] };
+
 /** An API server that grants all permissions except those on these resources, or with these verbs. */
 const granting =
   (...refused: readonly string[]): Answer =>
   (response, request) => {
+    if (request.method === 'GET') return json({ metadata: { uid: 'system-1' } })(response, request);
     const { verb, resource, subresource } = JSON.parse(request.body).spec.resourceAttributes;
     const names = [verb, [resource, ...(subresource ? [subresource] : [])].join('/')];
     return json({ status: { allowed: !names.some((name) => refused.includes(name)) } }, 201)(
@@ -61,10 +64,16 @@ const granting =
 
 test('reports a working cluster, reached as evict', async (t) => {
   const { ask, requests, reached, parts } = await evict(t, granting());
-  assert.deepEqual(await ask(QUESTION), { reached: true, missing: [] });
+  assert.deepEqual(await ask(QUESTION), { reached: true, missing: [], uids: UIDS });
   assert.deepEqual(parts, ['evict']);
   assert.deepEqual(reached[0]?.access, QUESTION.checkAccess.access);
-  assert.ok(requests.every(({ method }) => method === 'POST'));
+  assert.deepEqual(
+    requests
+      .filter(({ method }) => method !== 'POST')
+      .map(({ method, url }) => `${method} ${url}`)
+      .sort(),
+    ['GET /api/v1/namespaces/kube-system', 'GET /api/v1/nodes?limit=10'],
+  );
 });
 
 test('names each missing permission by itself, those of policies and Leases included', async (t) => {
@@ -78,7 +87,7 @@ test('names each missing permission by itself, those of policies and Leases incl
     ['watch', ['watch nodes', 'watch pods']],
   ] as const) {
     const { ask } = await evict(t, granting(refused));
-    assert.deepEqual(await ask(QUESTION), { reached: true, missing });
+    assert.deepEqual(await ask(QUESTION), { reached: true, missing, uids: UIDS });
   }
 });
 
@@ -100,8 +109,7 @@ test('names the pattern and the fix for a secret that IAM denies to either part,
   assert.match('reason' in Object(ofRelay) ? Object(ofRelay).reason : '', /^IAM does not let relays use /);
   assert.deepEqual(reached, []);
   assert.deepEqual(await answer('taintward-relay/prod-AbCdEf', 'taintward-evict/prod-AbCdEf'), {
-    reached: true,
-    missing: [],
+    ...{ reached: true, missing: [], uids: UIDS },
   });
 });
 

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { Clusters, ContextFleet, Fleet } from '#shared/operations/fleet/fleet.ts';
 import type { FleetChoice, LiveChoice } from '#shared/operations/fleet/fleet-choice.ts';
 import type { CliDeps } from './command.ts';
+import { EXIT } from './exit-codes.ts';
 
 /** Runs `act` on the fleet that a command's options select, with those options. */
 export async function withFleet<Options>(
@@ -10,7 +11,7 @@ export async function withFleet<Options>(
   act: (fleet: Fleet, options: Options) => Promise<void>,
 ): Promise<void> {
   const options = command.optsWithGlobals<FleetChoice & Options>();
-  await closing(deps.fleet(options), (fleet) => act(fleet, options));
+  await using(deps.fleet(options), command, deps, (fleet) => act(fleet, options));
 }
 
 /** Does the same for commands that ask clusters directly: see {@link addLiveOptions}. */
@@ -20,7 +21,7 @@ export async function withLive<Options>(
   act: (fleet: Fleet | ContextFleet, options: Options) => Promise<void>,
 ): Promise<void> {
   const options = command.optsWithGlobals<LiveChoice & Options>();
-  await closing(await deps.live(options), (fleet) => act(fleet, options));
+  await using(await deps.live(options), command, deps, (fleet) => act(fleet, options));
 }
 
 /** Adds the options of commands that ask clusters directly. */
@@ -35,10 +36,32 @@ export const addLiveOptions = (command: Command): Command =>
       'kubeconfig file, with --context (default: $KUBECONFIG, then ~/.kube/config)',
     );
 
-async function closing<T extends Clusters>(fleet: T, act: (fleet: T) => Promise<void>): Promise<void> {
+async function using<T extends Clusters>(
+  fleet: T,
+  command: Command,
+  deps: CliDeps,
+  act: (fleet: T) => Promise<void>,
+): Promise<void> {
   try {
+    await printFleet(fleet, command, deps);
     await act(fleet);
+    if (fleet.isAbandoned && isRead(command)) deps.exitWith(EXIT.cannotKnow);
   } finally {
     fleet.close();
   }
+}
+
+/** Commands that change something have `--dry-run`. */
+const isRead = (command: Command): boolean => command.getOptionValue('dryRun') === undefined;
+
+/** Prints the fleet of a command that changes something, before it does so. */
+export async function printFleet(
+  { where, region }: Pick<Clusters, 'where' | 'region'>,
+  command: Command,
+  { complain }: Pick<CliDeps, 'complain'>,
+): Promise<void> {
+  if (isRead(command)) return;
+  // The command itself reports a missing region.
+  const name = await region?.().catch(() => undefined);
+  complain(`Fleet: ${where}${name === undefined ? '' : ` in ${name}`}\n`);
 }

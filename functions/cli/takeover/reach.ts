@@ -1,6 +1,7 @@
 import { Argument, type Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { noteAct } from '#functions/cli/note-act.ts';
+import { printFleet } from '#functions/cli/with-fleet.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { type ContextFleet, clusterNamed, type Fleet, UsageError } from '#shared/operations/fleet/fleet.ts';
@@ -39,8 +40,7 @@ export async function withCluster(
   deps: CliDeps,
   act: (objects: ClusterObjects, note: NoteAct) => Promise<void>,
 ): Promise<void> {
-  const options = command.optsWithGlobals<ReachOptions>();
-  const { objects, managing } = await reached(name, options, deps);
+  const { objects, managing } = await reached(name, command, deps);
   try {
     await act(objects, async (kind, what) => {
       const { fleet, managedAs } = await managing();
@@ -68,17 +68,15 @@ interface Managing {
   readonly managedAs?: ClusterName | undefined;
 }
 
-async function reached(
-  name: string | undefined,
-  { context, kubeconfig, ...choice }: ReachOptions,
-  deps: CliDeps,
-): Promise<Reached> {
+async function reached(name: string | undefined, command: Command, deps: CliDeps): Promise<Reached> {
+  const { context, kubeconfig, ...choice } = command.optsWithGlobals<ReachOptions>();
   if ((name === undefined) === (context === undefined)) {
     throw new UsageError('Specify either a registered cluster or --context NAME.');
   }
   if (context !== undefined) {
     const file = kubeconfig ? { kubeconfig } : {};
     const access = { kind: 'local-context', context, ...file } as const;
+    await printFleet({ where: `context ${context}` }, command, deps);
     const registered = { name: clusterName(context), access, addedAt: deps.clock.now() };
     return {
       objects: new ClusterObjects(deps.connect(registered, 'relay')),
@@ -92,6 +90,7 @@ async function reached(
     throw new UsageError('--kubeconfig requires --context NAME, which selects the cluster.');
   const fleet = deps.fleet(choice);
   try {
+    await printFleet(fleet, command, deps);
     const { objects, managedAs } = await named(name ?? '', fleet, deps);
     return { objects, managing: async () => ({ fleet: deps.fleet(choice), managedAs }) };
   } finally {

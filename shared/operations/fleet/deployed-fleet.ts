@@ -55,6 +55,7 @@ export function deployedFleet(
   return {
     kind: 'deployed',
     where: `table ${tableName}`,
+    region: () => dynamoDb.config.region(),
     rulesStore,
     registry,
     store: new DynamoDbStore(table),

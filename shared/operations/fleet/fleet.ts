@@ -33,6 +33,10 @@ export class UsageError extends FleetError {
 export interface Clusters {
   /** For people: "table taintward". */
   readonly where: string;
+  /** Returns its AWS region. Absent: it is in none. */
+  region?(): Promise<string>;
+  /** True if nobody specified it, and its process does not run: its state may be outdated. */
+  readonly isAbandoned?: boolean;
   /** Returns the names of all clusters. The list may be slightly outdated. */
   clusters(): Promise<readonly ClusterName[]>;
   /** Reports whether a cluster is one of them at present. */

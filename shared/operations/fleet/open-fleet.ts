@@ -1,13 +1,15 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Connect } from '#shared/access/connect.ts';
 import { localContextConnection } from '#shared/access/local-context-connection.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ForeignFileError } from '#shared/files/owner-only.ts';
 import { DEFAULT_NAMESPACE } from '#shared/state/objects/kubernetes-state.ts';
 import type { LocalContextAccess } from '#shared/state/registry.ts';
-import { isInUse } from '#shared/state/sqlite/state-directory.ts';
+import { isInUse, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { deployedFleet } from './deployed-fleet.ts';
-import { type ContextFleet, type Fleet, FleetError } from './fleet.ts';
+import { type ContextFleet, type Fleet, FleetError, UsageError } from './fleet.ts';
 import type { FleetChoice, LiveChoice } from './fleet-choice.ts';
 import { inClusterFleet } from './in-cluster-fleet.ts';
 import { liveCluster } from './live-cluster.ts';
@@ -18,6 +20,10 @@ export const DEFAULT_TABLE = 'taintward';
 /** Default state directory of `npm start`. */
 const DEFAULT_STATE = '.taintward';
 
+/** Variables that select an AWS account or region. */
+const AWS_SETTINGS =
+  /^AWS_((DEFAULT_)?(REGION|PROFILE)|ACCESS_KEY_ID|SESSION_TOKEN|ROLE_ARN|WEB_IDENTITY_TOKEN_FILE|CONTAINER_CREDENTIALS_\w+|CONFIG_FILE|SHARED_CREDENTIALS_FILE|ENDPOINT_URL\w*)$/;
+
 export interface OpenFleetDeps {
   readonly clock: Clock;
   readonly connect: Connect;
@@ -25,30 +31,44 @@ export interface OpenFleetDeps {
   hint(text: string): void;
   /** Does the same for a default that is usually intended. Shown only if the command fails. */
   hintOnFailure?(text: string): void;
+  readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * Opens the selected fleet: the specified cluster, state directory, or table. Otherwise, opens the
- * `npm start` that runs in this directory, or the default table of a stack. Throws `FleetError` or
- * `StoreError` if there is none.
+ * Opens the selected fleet: the specified cluster, state directory, or table. Otherwise, opens the state
+ * directory in this directory, if its `npm start` runs, or if no AWS account is selected; without such a directory, the
+ * default table of a stack. Throws `FleetError` or `StoreError` if there is none.
  */
 export function openFleet(
   { state, table, inClusterContext, inClusterNamespace = DEFAULT_NAMESPACE }: FleetChoice,
-  { clock, connect, hint, hintOnFailure }: OpenFleetDeps,
+  { clock, connect, hint, hintOnFailure, env = process.env }: OpenFleetDeps,
 ): Fleet {
   if (inClusterContext !== undefined) {
     return inClusterFleet({ kind: 'local-context', context: inClusterContext }, inClusterNamespace, clock);
   }
   if (state !== undefined) return localFleet(state, clock);
   if (table !== undefined) return deployedFleet(table, { clock, connect });
-  if (!runsHere(hint)) {
+  const here = foundHere();
+  if (here === undefined) {
     hintOnFailure?.(
       `No npm start runs in this directory, so the command used table ${DEFAULT_TABLE}. To use another fleet, specify --table or --state-dir.`,
     );
     return deployedFleet(DEFAULT_TABLE, { clock, connect });
   }
-  hint(`Using the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
-  return localFleet(DEFAULT_STATE, clock, { found: true });
+  if (here === 'running') {
+    hint(`Using the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
+    return localFleet(DEFAULT_STATE, clock, { found: true });
+  }
+  const aws = Object.keys(env).filter((name) => AWS_SETTINGS.test(name) && env[name]);
+  if (aws.length > 0) {
+    throw new UsageError(
+      `No npm start runs on the state directory ${DEFAULT_STATE} of this directory, and the environment selects an AWS account (${aws.join(', ')}). Specify the fleet: run taintward --state-dir ${DEFAULT_STATE} COMMAND, or taintward --table ${DEFAULT_TABLE} COMMAND.`,
+    );
+  }
+  hint(
+    `No npm start runs in this directory. Using its state directory as it was left (--state-dir ${DEFAULT_STATE}). Changes apply once npm start runs again.`,
+  );
+  return { ...localFleet(DEFAULT_STATE, clock, { found: true }), isAbandoned: true };
 }
 
 /**
@@ -89,12 +109,18 @@ const askedBy = (access: LocalContextAccess, fleet: Fleet, clock: Clock): Fleet 
 });
 
 /**
- * Reports whether an `npm start` of this user runs in this directory. A state directory of another user is
- * ignored, with a hint.
+ * Reports whether an `npm start` of this user runs in this directory, or left its state here. Throws
+ * `ForeignFileError` if the state directory is that of another user.
  */
+function foundHere(): 'running' | 'left' | undefined {
+  if (isInUse(DEFAULT_STATE)) return 'running';
+  return existsSync(join(DEFAULT_STATE, STORE_FILE)) ? 'left' : undefined;
+}
+
+/** Reports whether it runs. A state directory of another user is ignored, with a hint: nothing is read or changed. */
 function runsHere(hint: OpenFleetDeps['hint']): boolean {
   try {
-    return isInUse(DEFAULT_STATE);
+    return foundHere() === 'running';
   } catch (error) {
     if (!(error instanceof ForeignFileError)) throw error;
     hint(`The state directory ${DEFAULT_STATE} of this directory is ignored: ${error.message}.`);

@@ -421,7 +421,7 @@ test("registers a cluster with a warning when the audit log can't be written", a
   assert.equal(content.size, 1);
   assert.equal(
     state.complaint,
-    'The audit log has no entry that you registered the cluster: EKS cluster prod in eu-west-1. Nobody knows who you are.\n',
+    'Fleet: a test\nThe audit log has no entry that you registered the cluster: EKS cluster prod in eu-west-1. Nobody knows who you are.\n',
   );
 });
 

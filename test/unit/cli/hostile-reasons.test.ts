@@ -80,7 +80,7 @@ test('prints a confirmation of a hostile target name on one line', async (t) => 
     const text = await printed(t, end, 'hold', 'node', node, '--yes', '--cluster', 'prod', '--reason', node);
     assert.match(
       text,
-      /^Hold \S+: node n.+ in cluster prod isn't evicted\. To release it, run taintward release \S+ --reason 'REASON'\.\n$/,
+      /^Hold \S+: node n.+ in cluster prod isn't evicted\. To release it, run taintward release \S+ --reason 'REASON'\.\nFleet: a test\n$/,
     );
   }
 });

@@ -178,7 +178,7 @@ test('holds a pod of an unreachable cluster with a warning', async (t) => {
   await run('hold', 'pod', 'shop/web', '--cluster', 'prod', '--reason', 'x');
   assert.equal(
     state.complained,
-    "Could not check whether pod shop/web exists: Cluster prod can't be reached from here.\n",
+    "Fleet: a test\nCould not check whether pod shop/web exists: Cluster prod can't be reached from here.\n",
   );
   assert.equal((await rulesStore.read(prod)).orders.holds.length, 1);
 });

@@ -32,6 +32,7 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
   });
   let printed = '';
   const audited: string[] = [];
+  const complained: string[] = [];
   const operator = async () => ({
     noteAct: async (...act: readonly string[]) => {
       audited.push(act.join(': '));
@@ -50,6 +51,7 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
     }),
     clock: new DrivenClock(Date.UTC(2026, 0, 1)),
     progress: () => undefined,
+    complain: (text: string) => complained.push(text),
     print: (text: string) => {
       printed += text;
     },
@@ -61,7 +63,7 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
       .filter(({ method, url }) => method !== 'GET' && !url.includes('dryRun') && !url.startsWith(REVIEWS))
       .map(({ method, url }) => `${method} ${url.split('?')[0]}`);
   const objects = () => new ClusterObjects(deps.connect() as unknown as Connection);
-  return { run, wrote, audited, printed: () => printed, objects, clock: deps.clock };
+  return { run, wrote, audited, complained, printed: () => printed, objects, clock: deps.clock };
 }
 
 const allowed =
@@ -353,7 +355,7 @@ test('rejects adopt without a pod-level takeover', async (t) => {
 
 test('audits the release of a takeover in the fleet that manages the cluster', async (t) => {
   let isThere = true;
-  const { run, audited, printed } = await commandLine(t, {
+  const { run, audited, complained, printed } = await commandLine(t, {
     [`DELETE ${BINDING}`]: () => {
       const answer = isThere ? json({}) : NOTHING;
       isThere = false;
@@ -362,6 +364,7 @@ test('audits the release of a takeover in the fleet that manages the cluster', a
   });
   await run('release', '--context', 'managed');
   await run('release', '--context', 'managed');
+  assert.deepEqual(complained, ['Fleet: context managed\n', 'Fleet: context managed\n']);
   assert.deepEqual(audited, ['managed: takeover-released: released the takeover at node level']);
   assert.match(printed(), /^Released\. .*\nNo node-level takeover is installed\.\n$/);
 });

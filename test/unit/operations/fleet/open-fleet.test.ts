@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -36,6 +36,7 @@ async function here(t: TestContext) {
     clock: new DrivenClock(NOW),
     connect: () => assert.fail('a registered cluster was asked'),
     hint: (text: string) => hints.push(text),
+    env: {},
   };
   return { deps, hints, state };
 }
@@ -50,14 +51,49 @@ test('uses the fleet of a running npm start in the directory by default, and pri
   state.release();
 });
 
-test('uses the table of a stack by default if no npm start runs', async (t) => {
+test('uses the state directory that a stopped npm start left, and prints that', async (t) => {
   const { deps, hints, state } = await here(t);
   state.release();
-  const onFailure: string[] = [];
-  const fleet = openFleet({}, { ...deps, hintOnFailure: (text) => onFailure.push(text) });
-  assert.equal(fleet.where, 'table taintward');
-  assert.deepEqual(hints, []);
-  assert.match(onFailure.join(), /^No npm start runs in this directory, so the command used table taintward/);
+  const fleet = openFleet({}, deps);
+  t.after(() => fleet.close());
+  assert.deepEqual([fleet.kind, fleet.isAbandoned, await fleet.clusters()], ['local', true, ['prod']]);
+  assert.match(
+    hints.join(),
+    /^No npm start runs in this directory\. Using its state directory as it was left/,
+  );
+  const specified = openFleet({ state: '.taintward' }, deps);
+  t.after(() => specified.close());
+  assert.equal(specified.isAbandoned, undefined);
+});
+
+const AWS_SETTINGS = [
+  ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_PROFILE', 'AWS_DEFAULT_PROFILE', 'AWS_ACCESS_KEY_ID'],
+  ['AWS_WEB_IDENTITY_TOKEN_FILE', 'AWS_CONTAINER_CREDENTIALS_FULL_URI', 'AWS_SHARED_CREDENTIALS_FILE'],
+  ['AWS_ROLE_ARN', 'AWS_SESSION_TOKEN', 'AWS_CONFIG_FILE', 'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_DYNAMODB'],
+].flat();
+test('rejects a stopped npm start beside AWS settings, and names both fleets', async (t) => {
+  const { deps, state } = await here(t);
+  const choose = (env: Record<string, string>) => () => openFleet({}, { ...deps, env });
+  const running = choose({ AWS_REGION: 'eu-west-1' })();
+  assert.equal(running.kind, 'local');
+  running.close();
+  state.release();
+  for (const name of AWS_SETTINGS) {
+    assert.throws(choose({ [name]: 'x', AWS_PAGER: '' }), {
+      name: 'UsageError',
+      message: `No npm start runs on the state directory .taintward of this directory, and the environment selects an AWS account (${name}). Specify the fleet: run taintward --state-dir .taintward COMMAND, or taintward --table taintward COMMAND.`,
+    });
+  }
+  choose({ AWS_REGION: '', AWS_PAGER: 'less', AWS_CA_BUNDLE: '/etc/ca.pem' })().close();
+});
+
+test('opens the default table in a directory without state', async (t) => {
+  const { deps, state } = await here(t);
+  state.release();
+  mkdirSync('below/.taintward', { recursive: true, mode: 0o700 });
+  process.chdir('below');
+  for (const env of [{}, { AWS_REGION: 'eu-west-1', AWS_ACCESS_KEY_ID: 'x' }])
+    assert.equal(openFleet({}, { ...deps, env }).where, 'table taintward');
 });
 
 test('prefers a state directory to a table, and a table to a running npm start', async (t) => {
@@ -154,10 +190,11 @@ test('runs an exec plugin if the state directory was named or kubectl reads the 
   await assert.rejects(ask({}), started);
 });
 
-test('ignores a state directory that others may write, and prints that', async (t) => {
+test('rejects a state directory that others may write, and reads none of it for a context', async (t) => {
   const { deps, hints, state } = await here(t);
   chmodSync(state.path, 0o777);
-  assert.equal(openFleet({}, deps).where, 'table taintward');
+  assert.throws(() => openFleet({}, deps), { name: 'ForeignFileError' });
+  assert.equal((await openLive({ context: 'prod' }, deps)).kind, 'context');
   assert.match(
     hints.join(),
     /^The state directory \.taintward of this directory is ignored: .*\.taintward may be written by other users \(mode 777\)/,

@@ -2,7 +2,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { afterBlocks } from './budget.ts';
 import type { ClocksApart, EvictionDecision } from './evaluate.ts';
 import { compareVersions, type Version } from './facts.ts';
-import { mayStillHold } from './gate.ts';
+import { isObserved, mayStillHold } from './gate.ts';
 import type { PodUid } from './identity.ts';
 import type { Lapse } from './node-life.ts';
 import { changeOf } from './noted.ts';
@@ -198,6 +198,8 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
       case 'hold':
         // If the gate has opened by now, the wake for held pods may have come before this hold was stored.
         if (!mayStillHold(outcome.record.held.by, rules, now)) moved = true;
+        // Another pass reported the pod as would-evict, which is reported once.
+        else if (isObserved(rules) && found.scheduled.get(uid)?.held?.by.kind === 'observe') left.delete(uid);
         else if (stands(outcome.record)) schedule.push(outcome.record);
         break;
       case 'waiting': {

@@ -229,8 +229,9 @@ export class Pass {
     if (!gate) return settled;
     return settled.map((each): Settled => {
       if (!['refused', 'failed', 'blocked'].includes(each.outcome.kind)) return each;
-      // Observe mode reports what enforce mode would evict, as far as known.
-      const by = storedGate(rules, { ...node, node: ref.node }, each.record, now) ?? gate;
+      // In observe mode, it is unknown whether the pod would be evicted unless a stored gate holds it.
+      const by = isObserved(rules) ? storedGate(rules, { ...node, node: ref.node }, each.record, now) : gate;
+      if (!by || by.kind === 'observe') return each;
       return { ...each, outcome: { kind: 'hold', record: heldRecord(each.record, { by, since: now }) } };
     });
   }

@@ -160,10 +160,22 @@ describe('clocks that differ by more than 30 s', () => {
     bench.cluster.removePod(livePod('u1'));
     await evictNode(ref, bench);
     assert.deepEqual(await statesIn(bench), { u1: 'gone' });
-    const observed = await apart();
-    observed.ruling = { ...observed.ruling, policy: { ...observed.ruling.policy, mode: 'observe' } };
-    await evictNode(ref, observed);
-    assert.equal((await recordOf(observed))?.held?.by.kind, 'observe');
+    const stopped = await apart();
+    const stop = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
+    stopped.ruling = { ...stopped.ruling, stops: [stop] };
+    await evictNode(ref, stopped);
+    assert.equal((await recordOf(stopped))?.held?.by.kind, 'stopped');
+  });
+
+  test('report no pod as would-evict in observe mode before they agree', async () => {
+    const bench = await apart();
+    bench.ruling = { ...bench.ruling, policy: { ...bench.ruling.policy, mode: 'observe' } };
+    await evictNode(ref, bench);
+    assert.equal((await recordOf(bench))?.held, undefined);
+    bench.cluster.skewMs = 0;
+    await play(bench, at(900));
+    assert.equal((await recordOf(bench))?.held?.by.kind, 'observe');
+    assert.deepEqual(deletedFrom(bench), []);
   });
 
   test('reserve neither slots nor permits', async () => {

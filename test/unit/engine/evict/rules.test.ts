@@ -241,6 +241,33 @@ describe('in observe mode', () => {
     assert.deepEqual(await heldIn(bench), [['u1', 'guard']]);
   });
 
+  test('a pod of an unreachable cluster that nothing is known to hold is not reported, and is evaluated again', async () => {
+    const bench = await withPods(1);
+    bench.ruling = by({ exclude: [{ labels: { matchLabels: { app: 'web' } } }] });
+    let outages = 1;
+    bench.cluster.beforeRequest = () => {
+      if (outages-- > 0) throw serverError(503);
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(eventsOf(bench), []);
+    await bench.clock.advanceTo(bench.armed[0] ?? 0);
+    await evictNode(ref, bench);
+    assert.deepEqual(eventsOf(bench), [['eviction.would-evict', undefined]]);
+  });
+
+  test('a pass does not hold a pod for another gate after another pass reported it as would-evict', async () => {
+    const bench = await withPods(1);
+    bench.ruling = observed;
+    let others = 1;
+    const rulesOfAnotherPass = async () => {
+      if (others-- > 0) await evictNode(ref, bench);
+      return gates['hold'] ?? rules;
+    };
+    await evictNode(ref, { ...bench, rules: rulesOfAnotherPass });
+    assert.deepEqual(await heldIn(bench), [['u1', 'observe']]);
+    assert.equal(eventsOf(bench).length, 1);
+  });
+
   test('the Eviction API is not called, and the Event says that a budget may block the eviction', async () => {
     const bench = await withPods(1);
     bench.ruling = by({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } });

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, Trip } from '#shared/eviction/policy.ts';
+import { scopeText } from '#shared/explain/gate-text.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
@@ -34,7 +35,7 @@ export class Ruling {
 
   /** Releases all evictions that the guard holds. */
   async releaseGuard(): Promise<void> {
-    await this.#operator.releaseGuard(CLUSTER, WHY);
+    for (const trip of await this.trips()) await this.#operator.releaseGuard(CLUSTER, WHY, scopeText(trip));
   }
 
   /** Adds a hold; returns the ID by which it is released. */

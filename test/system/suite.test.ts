@@ -31,7 +31,7 @@ function suite(t: TestContext, files: Readonly<Record<string, string>>, ...args:
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   writeFileSync(join(folder, 'flaky.ts'), flaky(folder));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const { NODE_TEST_CONTEXT: _, TAINTWARD_FAILURES: __, ...env } = process.env;
   const noted = join(folder, 'noted');
   writeFileSync(noted, '');
   const { status, stdout } = spawnSync(process.execPath, ['test/suite.ts', folder, ...args], {

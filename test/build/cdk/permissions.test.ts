@@ -333,7 +333,8 @@ before(async () => {
   setAside();
   await typed(
     'operator',
-    ...['stop prod --reason x', 'resume prod --reason x', 'stop --all --reason x', 'resume --all --reason x'],
+    ...['stop prod --reason x', 'resume prod --reason x', 'stop --all --reason x'],
+    ...['resume prod --reason x', 'resume --all --reason x'],
     ...[
       'hold node n1 --yes --cluster prod --reason x',
       'release guard prod --reason x',

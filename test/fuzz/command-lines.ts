@@ -256,7 +256,8 @@ async function feed(line: CommandLine, { fleet: given, store, clock, registry }:
       `${JSON.stringify(acts)} comes to the terminal: ${JSON.stringify(text.slice(0, 500))}`,
     );
   }
-  const said = withoutWords(complained, line);
+  // Commands that change something print the fleet first.
+  const said = withoutWords(complained, line).replace(/^Fleet: a test\n/, '');
   const lines = said.split('\n').filter((each) => each !== '');
   switch (code) {
     case 0:

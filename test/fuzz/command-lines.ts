@@ -257,7 +257,7 @@ async function feed(line: CommandLine, { fleet: given, store, clock, registry }:
     );
   }
   // Commands that change something print the fleet first.
-  const said = withoutWords(complained, line).replace(/^Fleet: a test\n/, '');
+  const said = withoutWords(complained, line).replace(/^Fleet: .*\n/, '');
   const lines = said.split('\n').filter((each) => each !== '');
   switch (code) {
     case 0:

@@ -130,8 +130,9 @@ export interface NodeDelta extends NodeFacts {
   readonly deleted?: readonly DeletedPod[];
   /**
    * Sent after a gap (a failover, or a cluster that was unreachable), and after a change of rules: overdue evictions on
-   * the node are to be processed immediately, unless they wait for a next try. Without `wake`, long overdue evictions are left to the timer that fired and is being
-   * retried. So a cluster that blocks evictions for days does not accumulate a timer with every resync.
+   * the node are to be processed immediately, unless they wait for a next try. Without `wake`, long overdue evictions are
+   * left to the timer that fired and is being retried. So a cluster that blocks evictions for days does not accumulate a
+   * timer with every resync.
    */
   readonly wake: boolean;
   /** With a wake: when the API server first answered the relay, or answered again after an outage. */

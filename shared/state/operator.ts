@@ -145,15 +145,14 @@ export class Operator {
 
   /** Ends all stops of a cluster. If all clusters are stopped, the others stay stopped. */
   async resume(cluster: ClusterName, why: string): Promise<void> {
-    await this.#order(cluster, (orders, { fleetStop, fleetRevision }) => {
-      const stops = stopsOf({ orders, fleetRevision, ...(fleetStop ? { fleetStop } : {}) });
-      const inForce = stops.filter(({ until }) => isOn(until, this.#clock.now()));
-      if (inForce.length === 0)
+    await this.#order(cluster, ({ stop: _ended, ...orders }, storedRules) => {
+      const stops = stopsOf(storedRules).filter(({ until }) => isOn(until, this.#clock.now()));
+      if (stops.length === 0)
         throw new OperatorError(`Cluster ${cluster} is not stopped. Nothing to resume.`);
-      const ofFleet = inForce.find(({ scope }) => scope === 'fleet');
+      const ofFleet = stops.find(({ scope }) => scope === 'fleet');
       const what = ofFleet ? 'resumed evictions, while other clusters stay stopped' : 'resumed evictions';
-      const { stop: _ended, ...others } = orders;
-      const next = ofFleet ? { ...others, resumedFrom: { fleetRevision, stoppedAt: ofFleet.at } } : others;
+      const resumedFrom = ofFleet && { fleetRevision: storedRules.fleetRevision, stoppedAt: ofFleet.at };
+      const next = resumedFrom ? { ...orders, resumedFrom } : orders;
       return { result: undefined, next, entry: { kind: 'resume', what, why: reason(why) } };
     });
   }

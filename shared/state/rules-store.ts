@@ -254,7 +254,7 @@ export function rulesOf(storedRules: StoredRules, matching: MatchOptions): Rules
 }
 
 /** Returns the stops of a cluster: that of all clusters, unless this cluster was resumed from it, and its own. */
-export function stopsOf({ orders, fleetStop, fleetRevision }: Omit<StoredRules, 'guard'>): readonly Stop[] {
+export function stopsOf({ orders, fleetStop, fleetRevision }: StoredRules): readonly Stop[] {
   const { resumedFrom, stop } = orders;
   // A new object for all clusters begins with revision 1 again, so the time must match, too.
   const isResumed = resumedFrom?.fleetRevision === fleetRevision && resumedFrom.stoppedAt === fleetStop?.at;

@@ -10,10 +10,10 @@ const PARENT_CHECK_MS = 1_000;
  * it, because npm forwards neither SIGHUP nor SIGKILL. A later signal kills the process.
  */
 export function onStopSignal(stop: () => void): void {
-  const checks = new AbortController();
+  let requested = false;
   const request = () => {
-    if (checks.signal.aborted) return;
-    checks.abort();
+    if (requested) return;
+    requested = true;
     setTimeout(() => {
       for (const signal of SIGNALS) process.off(signal, request);
     }, ONE_REQUEST_MS).unref();
@@ -22,8 +22,7 @@ export function onStopSignal(stop: () => void): void {
   for (const signal of SIGNALS) process.on(signal, request);
   if (process.env['npm_lifecycle_event'] === undefined) return;
   const parent = process.ppid;
-  const check = setInterval(() => process.ppid !== parent && request(), PARENT_CHECK_MS).unref();
-  checks.signal.addEventListener('abort', () => clearInterval(check));
+  setInterval(() => process.ppid !== parent && request(), PARENT_CHECK_MS).unref();
 }
 
 /** Waits for `work`, at most `ms`. Reports whether `work` ended. Rejects as `work` does. */

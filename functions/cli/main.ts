@@ -18,12 +18,10 @@ const connect = connector({
   localContext: localContextConnection,
 });
 const progress = terminalProgress(process.stderr);
-const onFailure: string[] = [];
 const fleetDeps: OpenFleetDeps = {
   clock: systemClock,
   connect,
   hint: (text) => process.stderr.write(`${text}\n`),
-  hintOnFailure: (text) => onFailure.push(text),
 };
 const deps: Omit<CliDeps, 'exitWith'> = {
   fleet: (choice) => openFleet(choice, fleetDeps),
@@ -54,4 +52,3 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 });
 
 process.exitCode = await run(process.argv.slice(2), deps);
-if (process.exitCode === EXIT.failed) for (const text of onFailure) process.stderr.write(`${text}\n`);

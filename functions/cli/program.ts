@@ -1,6 +1,5 @@
 import { Command, Help, InvalidArgumentError, Option } from 'commander';
 import { UsageError } from '#shared/operations/fleet/fleet.ts';
-import { DEFAULT_TABLE } from '#shared/operations/fleet/open-fleet.ts';
 import { DEFAULT_NAMESPACE } from '#shared/state/objects/kubernetes-state.ts';
 import { VERSION } from '#shared/version.ts';
 import { addAuditCommand } from './audit.ts';
@@ -65,7 +64,7 @@ export function createProgram(deps: CliDeps): Command {
     )
     .addOption(new Option('--state <dir>').argParser(notEmpty('a directory')).hideHelp())
     .addOption(
-      new Option('--table <name>', `DynamoDB table of the stack (default: ${DEFAULT_TABLE})`)
+      new Option('--table <name>', 'DynamoDB table of the stack: its output TableName')
         .env('TAINTWARD_TABLE')
         .argParser(notEmpty('a table')),
     )
@@ -130,8 +129,9 @@ function oneFleet(program: Command): void {
     );
   }
   if (state === undefined || table === undefined) return;
-  if (state === 'cli' && table === 'cli') {
-    throw new UsageError('--state-dir and --table are mutually exclusive. Specify one.');
+  if (state === table) {
+    const names = state === 'cli' ? '--state-dir and --table' : 'TAINTWARD_STATE_DIR and TAINTWARD_TABLE';
+    throw new UsageError(`${names} are mutually exclusive. Specify one.`);
   }
   program.setOptionValue(table === 'cli' ? 'state' : 'table', undefined);
 }

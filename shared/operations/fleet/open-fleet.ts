@@ -15,8 +15,6 @@ import { inClusterFleet } from './in-cluster-fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { localFleet } from './local-fleet.ts';
 
-/** Default name of the stack's table. */
-export const DEFAULT_TABLE = 'taintward';
 /** Default state directory of `npm start`. */
 const DEFAULT_STATE = '.taintward';
 
@@ -29,19 +27,17 @@ export interface OpenFleetDeps {
   readonly connect: Connect;
   /** Reports the fleet that is used if none was specified. */
   hint(text: string): void;
-  /** Does the same for a default that is usually intended. Shown only if the command fails. */
-  hintOnFailure?(text: string): void;
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /**
  * Opens the selected fleet: the specified cluster, state directory, or table. Otherwise, opens the state
- * directory in this directory, if its `npm start` runs, or if no AWS account is selected; without such a directory, the
- * default table of a stack. Throws `FleetError` or `StoreError` if there is none.
+ * directory in this directory, if its `npm start` runs, or if no AWS account is selected. Throws `FleetError` or
+ * `StoreError` if there is none.
  */
 export function openFleet(
   { state, table, inClusterContext, inClusterNamespace = DEFAULT_NAMESPACE }: FleetChoice,
-  { clock, connect, hint, hintOnFailure, env = process.env }: OpenFleetDeps,
+  { clock, connect, hint, env = process.env }: OpenFleetDeps,
 ): Fleet {
   if (inClusterContext !== undefined) {
     return inClusterFleet({ kind: 'local-context', context: inClusterContext }, inClusterNamespace, clock);
@@ -50,10 +46,9 @@ export function openFleet(
   if (table !== undefined) return deployedFleet(table, { clock, connect });
   const here = foundHere();
   if (here === undefined) {
-    hintOnFailure?.(
-      `No npm start runs in this directory, so the command used table ${DEFAULT_TABLE}. To use another fleet, specify --table or --state-dir.`,
+    throw new UsageError(
+      `No fleet is specified, and this directory has no state directory ${DEFAULT_STATE}. Specify --table NAME (or TAINTWARD_TABLE) for a deployment on AWS, --state-dir DIR for an npm start, or --in-cluster-context CONTEXT.`,
     );
-    return deployedFleet(DEFAULT_TABLE, { clock, connect });
   }
   if (here === 'running') {
     hint(`Using the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
@@ -62,7 +57,7 @@ export function openFleet(
   const aws = Object.keys(env).filter((name) => AWS_SETTINGS.test(name) && env[name]);
   if (aws.length > 0) {
     throw new UsageError(
-      `No npm start runs on the state directory ${DEFAULT_STATE} of this directory, and the environment selects an AWS account (${aws.join(', ')}). Specify the fleet: run taintward --state-dir ${DEFAULT_STATE} COMMAND, or taintward --table ${DEFAULT_TABLE} COMMAND.`,
+      `No npm start runs on the state directory ${DEFAULT_STATE} of this directory, and the environment selects an AWS account (${aws.join(', ')}). Specify the fleet: run taintward --state-dir ${DEFAULT_STATE} COMMAND, or taintward --table NAME COMMAND.`,
     );
   }
   hint(

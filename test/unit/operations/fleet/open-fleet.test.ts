@@ -81,19 +81,24 @@ test('rejects a stopped npm start beside AWS settings, and names both fleets', a
   for (const name of AWS_SETTINGS) {
     assert.throws(choose({ [name]: 'x', AWS_PAGER: '' }), {
       name: 'UsageError',
-      message: `No npm start runs on the state directory .taintward of this directory, and the environment selects an AWS account (${name}). Specify the fleet: run taintward --state-dir .taintward COMMAND, or taintward --table taintward COMMAND.`,
+      message: `No npm start runs on the state directory .taintward of this directory, and the environment selects an AWS account (${name}). Specify the fleet: run taintward --state-dir .taintward COMMAND, or taintward --table NAME COMMAND.`,
     });
   }
   choose({ AWS_REGION: '', AWS_PAGER: 'less', AWS_CA_BUNDLE: '/etc/ca.pem' })().close();
 });
 
-test('opens the default table in a directory without state', async (t) => {
+test('opens no fleet that is not specified in a directory without state', async (t) => {
   const { deps, state } = await here(t);
   state.release();
   mkdirSync('below/.taintward', { recursive: true, mode: 0o700 });
   process.chdir('below');
-  for (const env of [{}, { AWS_REGION: 'eu-west-1', AWS_ACCESS_KEY_ID: 'x' }])
-    assert.equal(openFleet({}, { ...deps, env }).where, 'table taintward');
+  for (const env of [{}, { AWS_REGION: 'eu-west-1', AWS_ACCESS_KEY_ID: 'x' }]) {
+    assert.throws(() => openFleet({}, { ...deps, env }), {
+      name: 'UsageError',
+      message:
+        /^No fleet is specified, and this directory has no state directory \.taintward\. Specify --table /,
+    });
+  }
 });
 
 test('prefers a state directory to a table, and a table to a running npm start', async (t) => {

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { TripReport } from '#shared/eviction/guard.ts';
 import { clusterOrAll } from '#shared/operations/fleet/fleet.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
 import type { Issue } from '#shared/operations/look/issues.ts';
@@ -211,7 +212,7 @@ function statusJson({ at, clusters, relays, stop, issues, ...status }: FleetStat
         ...momentsJson({ lastContactAt, renewedAt, nextAt, pausedUntil }),
         ...(lastContactAt === undefined ? {} : { contactAgeMs: Math.max(0, at - lastContactAt) }),
         ...(service ? { service: serviceJson(service) } : {}),
-        ...(trips ? { trips: trips.map((trip) => ({ ...trip, trippedAt: timeText(trip.trippedAt) })) } : {}),
+        ...(trips ? { trips: trips.map(tripJson) } : {}),
         ...(faults ? { faults: faults.map(faultJson) } : {}),
         ...(holds ? { holds: holds.map(actJson) } : {}),
         ...(own ? { stop: actJson(own) } : {}),
@@ -221,6 +222,11 @@ function statusJson({ at, clusters, relays, stop, issues, ...status }: FleetStat
 }
 
 const faultJson = (fault: Fault): object => ({ ...fault, since: timeText(fault.since) });
+
+const tripJson = ({ trippedAt, resetsAt, ...trip }: TripReport): object => ({
+  ...trip,
+  ...momentsJson({ trippedAt, resetsAt }),
+});
 
 const serviceJson = ({
   faults: _faults,

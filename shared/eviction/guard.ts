@@ -55,13 +55,27 @@ interface Watched {
   readonly limit: number;
 }
 
-/** A trip as programs read it: in logs, `-o json`, and the console API. */
-export interface TripReport extends Omit<Trip, 'outOf'> {
-  /** Number of all nodes. */
+/** How far an active trip is from its reset. */
+export interface ReportedProgress extends Pick<Trip, 'scope' | 'zone' | 'trippedAt'> {
+  /** Number of nodes that are affected now. */
+  readonly affectedNow: number;
+  /** The trip resets five minutes after fewer nodes than this are affected. */
+  readonly resetsBelow: number;
+  /** Time at which the trip resets if the number stays below `resetsBelow`. Absent: it is not below. */
+  readonly resetsAt?: EpochMs;
+}
+
+/** A trip as programs read it: in logs, `-o json`, and the console API. The progress is absent if it is not known. */
+export interface TripReport extends Omit<Trip, 'outOf'>, Partial<Omit<ReportedProgress, keyof Trip>> {
+  /** Number of all nodes at the trip. */
   readonly total: number;
 }
 
 export const reportOf = ({ outOf: total, ...trip }: Trip): TripReport => ({ ...trip, total });
+
+/** Reports whether a relay reported this progress of this very trip, not of an earlier one. */
+export const isProgressOf = (progress: ReportedProgress, trip: Trip): boolean =>
+  isSame(progress, trip) && progress.trippedAt === trip.trippedAt;
 
 /** Describes a trip for users, by its nodes at that time: fewer or more may be affected now. */
 export function tripText({ scope, zone, nodes, total }: Omit<TripReport, 'trippedAt'>): string {
@@ -110,6 +124,29 @@ export function reviewGuard(
     episodes: outcomes.flatMap(({ episode }) => episode ?? []),
   };
 }
+
+/** Returns the progress of the active trips, by the current counts. Trips of scopes that policy does not watch have none. */
+export const progressOf = (
+  policy: GuardPolicy,
+  counts: GuardCounts,
+  { trips, episodes }: Pick<Guarded, 'trips' | 'episodes'>,
+  now: EpochMs,
+  stopwatchMs: number = now,
+): readonly ReportedProgress[] =>
+  watchedBy(policy, counts, trips).flatMap((watched) => {
+    const trip = trips.find((each) => isSame(each, watched.of));
+    if (!trip) return [];
+    const { calmSince } = episodes.find((each) => isSame(each.trip, trip)) ?? {};
+    return {
+      ...watched.of,
+      trippedAt: trip.trippedAt,
+      affectedNow: watched.affected.nodes,
+      resetsBelow: Math.max(1, Math.ceil(watched.limit / 2)),
+      ...(calmSince === undefined || !isCalm(watched)
+        ? {}
+        : { resetsAt: now + CALM_MS - (stopwatchMs - calmSince) }),
+    };
+  });
 
 /**
  * Returns episodes after a time in which the number of affected nodes was unknown. Such a time does not count as

@@ -117,7 +117,7 @@ export const keptLabel = (by: KeptBy): string =>
 
 /** Describes a gate, after "held by": "hold h3f9a2c1d (anna: is being debugged) until …". */
 export function gateText({ by, act, trip }: GateAccount, moment: (at: EpochMs) => string): string {
-  const why = act ? `${act.actor}: ${act.reason}` : trip;
+  const why = act ? `${act.actor}: ${act.reason}` : trip && `tripped by ${trip}`;
   const told = `${wordsOf(by).name(by)}${why === undefined ? '' : ` (${why})`}`;
   if (by.kind === 'node-alive')
     return `${told}: its Lease was renewed at ${moment(by.renewedAt)}, and is read again when it expires`;

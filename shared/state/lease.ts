@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { ReportedProgress } from '#shared/eviction/guard.ts';
 import {
   type ClusterName,
   type ClusterUids,
@@ -70,6 +71,8 @@ export interface LeaseRecord {
    * holder's release reports no faults.
    */
   readonly faults?: readonly Fault[];
+  /** The progress of the guard's active trips, as that relay reports it, at `renewedAt`. Absent as with `faults`. */
+  readonly tripProgress?: readonly ReportedProgress[];
   /** The request for the lease. It stays when the lease is released, and ends when the lease is acquired. */
   readonly bid?: LeaseRequest;
   /**
@@ -90,7 +93,7 @@ export interface Lease extends LeaseRecord {
 
 /** A holder's report on itself and the cluster, sent with a renewal. Unknown values stay unchanged. */
 export interface LeaseReport
-  extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes' | 'breakerOpen' | 'faults'> {
+  extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes' | 'breakerOpen' | 'faults' | 'tripProgress'> {
   /** Ends the current request for the lease. */
   readonly declines?: true;
   /** Replaces the claim of the cluster. Such a report is not counted as a renewal: it has no other news. */
@@ -117,6 +120,26 @@ export const stuckSchema: z.ZodType<readonly StuckPod[]> = z.array(
     nodeState: z.enum(['there', 'unreachable', 'gone']),
   }),
 );
+
+/**
+ * Progress of trips in its stored form. A form of a newer release is read as no progress, so that the lease stays
+ * readable.
+ */
+export const tripProgressSchema = z
+  .array(
+    z.object({
+      scope: z.enum(['cluster', 'zone', 'people']),
+      zone: text.exactOptional(),
+      trippedAt: epochMs,
+      affectedNow: z.int().nonnegative(),
+      resetsBelow: z.int().positive(),
+      resetsAt: epochMs.exactOptional(),
+    }),
+  )
+  .catch([]);
+
+/** Maximum of trips whose progress is in a lease, because each renewal is charged by the lease's size. */
+export const MAX_PROGRESS = 8;
 
 /** Maximum of stored pods of a cluster, because they are for people. */
 export const MAX_STUCK = 100;
@@ -187,6 +210,8 @@ type LeaseFields = {
   readonly [Field in Exclude<keyof LeaseRecord, 'cluster' | 'senders'>]?: LeaseRecord[Field] | undefined;
 };
 
+const NO_REPORTS = { breakerOpen: undefined, faults: undefined, tripProgress: undefined };
+
 /** Returns the acquisition, by a relay of this release, of a lease that still is exactly the one that was `found`. */
 export function acquisition(found: LeaseRecord | undefined, holder: string, now: EpochMs) {
   const epoch = nextEpoch(found?.epoch, now);
@@ -194,7 +219,7 @@ export function acquisition(found: LeaseRecord | undefined, holder: string, now:
     expected: { holder: found?.holder, epoch: found?.epoch, renewals: found?.renewals },
     set: {
       ...{ holder, version: VERSION, epoch, renewals: 0, renewedAt: now },
-      ...{ breakerOpen: undefined, faults: undefined, bid: undefined },
+      ...{ ...NO_REPORTS, bid: undefined },
     },
   } satisfies LeaseChange;
 }
@@ -202,7 +227,7 @@ export function acquisition(found: LeaseRecord | undefined, holder: string, now:
 /** Returns the renewal of a held lease. */
 export const renewal = (
   lease: Lease,
-  { renewedAt, heardAt, nodes, breakerOpen, faults, declines, claim }: LeaseReport,
+  { renewedAt, heardAt, nodes, breakerOpen, faults, tripProgress, declines, claim }: LeaseReport,
 ): LeaseChange => ({
   expected: holding(lease),
   set: {
@@ -211,6 +236,7 @@ export const renewal = (
     ...(nodes === undefined ? {} : { nodes }),
     ...(breakerOpen === undefined ? {} : { breakerOpen }),
     ...(faults === undefined ? {} : { faults }),
+    ...(tripProgress === undefined ? {} : { tripProgress }),
     ...(declines ? { bid: undefined } : {}),
     ...(claim ? { uids: claim.uids, sameAs: claim.sameAs } : {}),
   },
@@ -226,7 +252,7 @@ export const request = (lease: Lease, bid: LeaseRequest): LeaseChange => ({
 /** Returns the release of a held lease. The epoch stays, so that it never decreases. */
 export const release = (lease: Lease): LeaseChange => ({
   expected: holding(lease),
-  set: { holder: undefined, version: undefined, breakerOpen: undefined, faults: undefined },
+  set: { holder: undefined, version: undefined, ...NO_REPORTS },
 });
 
 const holding = ({ holder, epoch }: Lease): LeaseFields => ({ holder, epoch });

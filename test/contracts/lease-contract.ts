@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type { ReportedProgress } from '#shared/eviction/guard.ts';
 import { type ClusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { Fault } from '#shared/state/fault.ts';
@@ -180,6 +181,25 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       await leases.renew(next, { renewedAt: NOW, faults });
       await leases.release(next);
       assert.equal((await leases.look(cluster))?.faults, undefined, 'nobody holds it');
+    });
+
+    test("keep the trips' progress that a holder reports, and drop it with its lease", async () => {
+      const cluster = aCluster();
+      const lease = await taken(cluster, 'a');
+      const tripProgress: readonly ReportedProgress[] = [
+        { scope: 'cluster', trippedAt: NOW, affectedNow: 11, resetsBelow: 6 },
+        { scope: 'zone', zone: 'ü', trippedAt: NOW, affectedNow: 0, resetsBelow: 2, resetsAt: NOW + 1 },
+      ];
+      await leases.renew(lease, { renewedAt: NOW, tripProgress });
+      assert.deepEqual((await renewed(lease)).tripProgress, tripProgress);
+      assert.deepEqual((await leases.look(cluster))?.tripProgress, tripProgress);
+      assert.deepEqual((await leases.renew(lease, { renewedAt: NOW, tripProgress: [] }))?.tripProgress, []);
+      await leases.renew(lease, { renewedAt: NOW, tripProgress });
+      const next = await taken(cluster, 'b');
+      assert.equal(next.tripProgress, undefined, 'that of the holder before');
+      await leases.renew(next, { renewedAt: NOW, tripProgress });
+      await leases.release(next);
+      assert.equal((await leases.look(cluster))?.tripProgress, undefined, 'nobody holds it');
     });
 
     test('keep a bid until the holder declines it, or the lease is acquired', async () => {

@@ -132,6 +132,7 @@ export class ClusterRelay {
         nodes: () => (this.#session?.view.listed ? this.#session.view.counts.nodes : undefined),
         breakerOpen: () => api.breakerOpen,
         faults: () => this.#faults.list,
+        tripProgress: () => this.#session?.guard.progress ?? [],
         reached: (error) => this.#faults.note(STORE_FAILING, error, { by: 'lease' }),
       },
       deps,

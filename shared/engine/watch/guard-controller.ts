@@ -2,6 +2,8 @@ import {
   type Episode,
   type GuardCounts,
   type GuardReview,
+  progressOf,
+  type ReportedProgress,
   reportOf,
   reviewGuard,
   tripText,
@@ -82,6 +84,14 @@ export class GuardController {
   /** The node counts that the guard evaluates. */
   get counts(): GuardCounts {
     return this.#counts(this.trips);
+  }
+
+  /** The progress of the active trips; empty: this relay doesn't know the cluster's current state. */
+  get progress(): readonly ReportedProgress[] {
+    const { knows, clock } = this.#deps;
+    if (!knows()) return [];
+    const guarded = { trips: this.trips, episodes: this.#episodes };
+    return progressOf(this.#policy, this.counts, guarded, clock.now(), stopwatchMs(clock));
   }
 
   /** Reports whether deltas of the cluster may be sent. To be checked immediately before sending. */

@@ -1,3 +1,4 @@
+import type { ReportedProgress } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import {
@@ -6,6 +7,7 @@ import {
   type LeaseRecord,
   type LeaseReport,
   type Leases,
+  MAX_PROGRESS,
   type Sighting,
   sighting,
 } from '#shared/state/lease.ts';
@@ -45,6 +47,8 @@ export interface LeaseCallbacks {
   breakerOpen(): boolean;
   /** Returns the current faults of the cluster. */
   faults(): readonly Fault[];
+  /** Returns the progress of the guard's active trips, as far as known. */
+  tripProgress(): readonly ReportedProgress[];
   /** Leases could be read or written; with an error, they could not. */
   reached(error?: unknown): void;
 }
@@ -224,6 +228,7 @@ export class LeaseManager {
       renewedAt: this.#deps.clock.now(),
       breakerOpen: this.#callbacks.breakerOpen(),
       faults: this.#callbacks.faults(),
+      tripProgress: this.#callbacks.tripProgress().slice(0, MAX_PROGRESS),
       ...(heardAt === undefined ? {} : { heardAt }),
       ...(nodes === undefined ? {} : { nodes }),
       ...(declines ? { declines } : {}),

@@ -92,6 +92,7 @@ export class Relay {
           heardAt: nothing,
           nodes: nothing,
           breakerOpen: () => false,
+          tripProgress: () => [],
           faults,
           reached: nothing,
         },

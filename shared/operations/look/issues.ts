@@ -8,6 +8,7 @@ import { FAULT_TYPES, type Fault, type FaultType } from '#shared/state/fault.ts'
 import { DISCONNECTED_AFTER_MS, LEASE_TTL_MS } from '#shared/state/lease.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import type { FleetStopOutput, StopOutput } from './output-records.ts';
 
 /** Delay from which an eviction counts as delayed, if nothing holds it. */
@@ -173,7 +174,7 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
     const scope = scopeText(trip);
     need(
       'guard-tripped',
-      `The guard tripped with ${tripText(trip)}, and holds evictions. It resets 5 minutes after fewer than half as many nodes as its limit are affected.`,
+      `The guard tripped with ${tripText(trip)}, and holds evictions. ${resetText(trip)}`,
       {
         scope,
         since: trip.trippedAt,
@@ -208,6 +209,20 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
     });
   }
   return needs;
+}
+
+/** Describes when a trip resets, by the current number of affected nodes if it is known. */
+function resetText({ scope, affectedNow, resetsBelow, resetsAt }: TripReport): string {
+  if (affectedNow === undefined)
+    return 'It resets 5 minutes after fewer than half as many nodes as its limit are affected.';
+  const [are, have] =
+    affectedNow === 1
+      ? ['1 node is', '1 node has']
+      : [`${affectedNow} nodes are`, `${affectedNow} nodes have`];
+  const now = scope === 'people' ? `${have} custom taints now.` : `${are} down now.`;
+  return resetsAt === undefined
+    ? `${now} It resets 5 minutes after they are fewer than ${resetsBelow}.`
+    : `${now} It resets at ${timeText(resetsAt)} if they stay fewer than ${resetsBelow}.`;
 }
 
 /** Returns the issue of a cluster without connection, or whose API server doesn't respond. */

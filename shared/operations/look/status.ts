@@ -1,5 +1,5 @@
 import { isOn, modeOf } from '#shared/eviction/gate.ts';
-import { reportOf, type TripReport } from '#shared/eviction/guard.ts';
+import { isProgressOf, type ReportedProgress, reportOf, type TripReport } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
@@ -185,6 +185,10 @@ const isCurrent = ({ service, lease, renewedAt }: ClusterLook, { process, at }: 
 const faultsOf = (each: ClusterLook, seen: Snapshot): readonly Fault[] | undefined =>
   isCurrent(each, seen) ? (each.service ?? each.lease)?.faults : undefined;
 
+/** Returns the progress of trips, if the lease holder reported it recently. */
+const progressOf = (each: ClusterLook, seen: Snapshot): readonly ReportedProgress[] =>
+  isCurrent(each, seen) && isRenewed(each.renewedAt, seen.at) ? (each.lease?.tripProgress ?? []) : [];
+
 /** Reports whether the lease holder has just acquired the lease, and has not reported the state yet. */
 const isNew = (each: ClusterLook, seen: Snapshot): boolean =>
   each.service === undefined && each.lease?.renewals === 0 && isCurrent(each, seen);
@@ -222,7 +226,7 @@ function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
   const next = records.map(({ fireAt }) => fireAt).find((fireAt) => fireAt > at);
   return {
     cluster,
-    ...ruledBy(storedRules, at),
+    ...ruledBy(storedRules, at, progressOf(each, seen)),
     ...live,
     ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
     ...(heardAt === undefined ? {} : { lastContactAt: heardAt }),
@@ -246,7 +250,11 @@ function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
   };
 }
 
-function ruledBy(storedRules: StoredRules, now: EpochMs): Partial<ClusterStatus> {
+function ruledBy(
+  storedRules: StoredRules,
+  now: EpochMs,
+  progress: readonly ReportedProgress[],
+): Partial<ClusterStatus> {
   const { orders, guard } = storedRules;
   const policy = orders.policy?.read ?? DEFAULT_POLICY;
   const { pausedUntil } = policy;
@@ -255,7 +263,10 @@ function ruledBy(storedRules: StoredRules, now: EpochMs): Partial<ClusterStatus>
     mode: modeOf(policy, now),
     ...(pausedUntil !== undefined && isOn(pausedUntil, now) ? { pausedUntil } : {}),
     policyRevision: orders.policy?.revision ?? 0,
-    trips: guard.trips.map(reportOf),
+    trips: guard.trips.map((trip) => ({
+      ...reportOf(trip),
+      ...progress.find((each) => isProgressOf(each, trip)),
+    })),
     holds: orders.holds.filter(({ until }) => isOn(until, now)).map(holdOutput),
     ...(stop ? { stop: stopOutput(stop) } : {}),
   };

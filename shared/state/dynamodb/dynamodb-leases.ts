@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
-import { stuckSchema } from '#shared/state/lease.ts';
+import { stuckSchema, tripProgressSchema } from '#shared/state/lease.ts';
 import { parseStored } from '#shared/state/stored.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -32,6 +32,7 @@ const recordSchema = z.object({
   holder: z.string().exactOptional(),
   bid: leaseRequestSchema.exactOptional(),
   faults: z.object({ epoch: z.int(), list: faultsSchema }).exactOptional(),
+  tripProgress: z.object({ epoch: z.int(), list: tripProgressSchema }).exactOptional(),
   senders: z.object({ epoch: z.int(), ids: z.array(z.string()) }).exactOptional(),
 });
 
@@ -84,11 +85,15 @@ export class DynamoDbLeases implements Leases, LeaseReader {
   async renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined> {
     const { cluster, holder, epoch } = lease;
     const { set, ...change } = renewal(lease, report);
-    const { faults: list, ...rest } = set;
+    const { faults, tripProgress, ...rest } = set;
     const item = await this.#table.update({
       ...change,
       key: leaseKey(cluster),
-      set: { ...rest, ...(list === undefined ? {} : { faults: { epoch, list } }) },
+      set: {
+        ...rest,
+        ...(faults === undefined ? {} : { faults: { epoch, list: faults } }),
+        ...(tripProgress === undefined ? {} : { tripProgress: { epoch, list: tripProgress } }),
+      },
     });
     return item && leaseOf(cluster, item, holder);
   }
@@ -133,16 +138,19 @@ const recordOf = (cluster: ClusterName, item: Item): LeaseRecord =>
   spoken(cluster, parseStored(recordSchema, item, `lease of cluster ${cluster}`));
 
 /**
- * Returns a lease without the senders and faults of an earlier epoch. A relay of a release that writes no senders, or
- * reports no faults, leaves those of the relay before it. A lease without a holder has no faults either.
+ * Returns a lease without the senders and reports of an earlier epoch. A relay of a release that does not write them
+ * leaves those of the relay before it. A lease without a holder has no reports either.
  */
 const spoken = (
   cluster: ClusterName,
-  { senders, faults, ...record }: z.output<typeof recordSchema>,
+  { senders, faults, tripProgress, ...record }: z.output<typeof recordSchema>,
 ): LeaseRecord => ({
   cluster,
   ...record,
   ...(faults?.epoch === record.epoch && record.holder !== undefined ? { faults: faults.list } : {}),
+  ...(tripProgress?.epoch === record.epoch && record.holder !== undefined
+    ? { tripProgress: tripProgress.list }
+    : {}),
   ...(senders?.epoch === record.epoch ? { senders: senders.ids } : {}),
 });
 

@@ -21,6 +21,7 @@ import {
   renewal,
   request,
   stuckSchema,
+  tripProgressSchema,
 } from '#shared/state/lease.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
 import { parseStored, parseStoredText } from '#shared/state/stored.ts';
@@ -57,6 +58,7 @@ const objectSchema = z.object({
 const reportSchema = z.object({
   ...leaseFields,
   faults: faultsSchema.exactOptional(),
+  tripProgress: tripProgressSchema.exactOptional(),
   bid: leaseRequestSchema.exactOptional(),
 });
 

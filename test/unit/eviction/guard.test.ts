@@ -8,6 +8,8 @@ import {
   type GuardCounts,
   type Guarded,
   type GuardReview,
+  isProgressOf,
+  progressOf,
   reviewGuard,
   tripText,
   unreported,
@@ -65,6 +67,57 @@ test('describes a trip by its affected nodes, all nodes and the scope', () => {
   assert.equal(tripText({ scope: 'cluster', ...of }), '12 of 60 nodes down');
   assert.equal(tripText({ scope: 'zone', zone: 'a', ...of }), '12 of 60 nodes down in zone a');
   assert.equal(tripText({ scope: 'people', ...of }), '12 of 60 nodes with custom taints');
+});
+
+describe('the progress of a trip', () => {
+  const progress = (kept: Kept, given: GuardCounts, second: number) =>
+    progressOf(kept.policy, given, kept, at(second));
+
+  test('counts the affected nodes of now, and has no time of reset until they are fewer than half', () => {
+    const kept = new Kept();
+    kept.review(ofCluster(13), 0);
+    const about = { scope: 'cluster', trippedAt: at(0), resetsBelow: 6 };
+    assert.deepEqual(progress(kept, ofCluster(9), 60), [{ ...about, affectedNow: 9 }]);
+    kept.review(ofCluster(6), 60);
+    assert.deepEqual(progress(kept, ofCluster(6), 60), [{ ...about, affectedNow: 6 }]);
+    kept.review(ofCluster(5), 120);
+    const calm = { ...about, affectedNow: 5, resetsAt: at(120) + CALM_MS };
+    assert.deepEqual(progress(kept, ofCluster(5), 200), [calm]);
+    assert.deepEqual(progress(kept, ofCluster(8), 200), [{ ...about, affectedNow: 8 }]);
+    assert.equal(kept.review(ofCluster(5), 120 + CALM_MS / 1000).trips.length, 0, 'it resets then');
+  });
+
+  test('is of each tripped zone, and of no released, reported, or unwatched scope', () => {
+    const kept = new Kept();
+    kept.review(ofZones({ a: down(11, 20), b: down(12, 20), c: down(1, 20) }), 0);
+    const found = progress(kept, ofZones({ a: down(11, 20) }), 60);
+    assert.deepEqual(
+      found.map(({ zone, affectedNow }) => [zone, affectedNow]),
+      [
+        ['a', 11],
+        ['b', 0],
+      ],
+    );
+    const { zone: _zone, ...unwatched } = kept.policy;
+    assert.deepEqual(progressOf(unwatched, ofZones({}), kept, at(60)), []);
+    kept.release();
+    assert.deepEqual(progress(kept, ofZones({ a: down(11, 20) }), 60), []);
+  });
+
+  test('measures by the stopwatch when the clock is set', () => {
+    const trip: Trip = { scope: 'cluster', trippedAt: at(0), nodes: 12, outOf: 60 };
+    const guarded = { trips: [trip], episodes: [{ kind: 'held', trip, calmSince: 1_000 } as const] };
+    const [found] = progressOf(POLICY, ofCluster(0), guarded, at(900), 61_000);
+    assert.equal(found?.resetsAt, at(900) + CALM_MS - 60_000);
+  });
+
+  test('belongs to this trip, not to an earlier one of the scope', () => {
+    const trip: Trip = { scope: 'zone', zone: 'a', trippedAt: at(0), nodes: 12, outOf: 60 };
+    const of = { affectedNow: 1, resetsBelow: 6, scope: 'zone', zone: 'a', trippedAt: at(0) } as const;
+    assert.ok(isProgressOf(of, trip));
+    for (const other of [{ trippedAt: at(1) }, { zone: 'b' }, { scope: 'people' as const }])
+      assert.ok(!isProgressOf({ ...of, ...other }, trip));
+  });
 });
 
 describe('an episode', () => {

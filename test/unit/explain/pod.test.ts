@@ -120,7 +120,7 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
   [
     'a guard that tripped',
     aCase([since(80)], governed({}, { trips: [{ scope: 'people', trippedAt: at(90), nodes: 5, outOf: 9 }] })),
-    'shop/web-0 is due at 140s because it tolerates a:NoExecute for 60 s, but is held by the guard (5 of 9 nodes with custom taints).',
+    'shop/web-0 is due at 140s because it tolerates a:NoExecute for 60 s, but is held by the guard (tripped by 5 of 9 nodes with custom taints).',
   ],
   [
     'seconds that policy gives',

@@ -1,3 +1,4 @@
+import type { ReportedProgress } from '#shared/eviction/guard.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import { DEFAULT_POLICY, type Policy, type Stop } from '#shared/eviction/policy.ts';
@@ -246,6 +247,7 @@ export async function writeKept({ store, history, leases, rulesStore }: Keepers)
   await leases.renew(lease, {
     ...{ renewedAt: NOW + 3_000, heardAt: NOW + 2_000, nodes: 20, breakerOpen: true },
     faults: FAULTS,
+    tripProgress: TRIP_PROGRESS,
   });
   const uids = { system: 'system-1', nodes: ['node-uid-1'] };
   await leases.renew(lease, { renewedAt: NOW + 3_000, claim: { uids } });
@@ -288,6 +290,11 @@ export const FAULTS: readonly Fault[] = [
     status: 403,
   },
   { type: 'built-in-evicts', since: NOW - 2_000, error: 'They were held.', count: 8 },
+];
+
+/** Progress of trips that a lease's holder reports. */
+const TRIP_PROGRESS: readonly ReportedProgress[] = [
+  { scope: 'zone', zone: 'a', trippedAt: NOW, affectedNow: 1, resetsBelow: 3, resetsAt: NOW + 60_000 },
 ];
 
 const LEASE: LeaseRecord = {
@@ -351,8 +358,8 @@ export async function readKept({ store, leases, rulesStore }: Keepers): Promise<
   if (!node) throw new Error('there is no node');
   const found = await leases.look(CLUSTER);
   if (!found) throw new Error('there is no lease');
-  // The next holder writes its own version, faults, and claim.
-  const { version: _version, faults: _faults, uids: _uids, ...lease } = found;
+  // The next holder writes its own version, reports, and claim.
+  const { version: _version, faults: _faults, tripProgress: _progress, uids: _uids, ...lease } = found;
   const { fleetStop: stop, ...storedRules } = await rulesStore.read(CLUSTER);
   // The first release resumed no cluster alone.
   const { resumedFrom: _resumedFrom, ...orders } = storedRules.orders;

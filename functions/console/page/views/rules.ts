@@ -116,7 +116,7 @@ function Forbids({
                   <span class="lamp" data-tone="held"></span>
                   <p>
                     The guard holds${' '}${trip.scope === 'zone' ? `evictions of zone ${trip.zone ?? ''}` : trip.scope === 'people' ? 'evictions by custom taints' : 'evictions of the cluster'}:
-                    ${' '}${trip.nodes} of ${trip.total} nodes at the trip <span class="soft small"><${Moment} at=${trip.trippedAt} /></span>
+                    ${' '}${trip.nodes} of ${trip.total} nodes at the trip${trip.affectedNow === undefined ? '' : `, ${trip.affectedNow} now`} <span class="soft small"><${Moment} at=${trip.trippedAt} /></span>
                   </p>
                   <${ActButton} intent=${releaseGuard(cluster, scopeText(trip))} about=${`for ${scopeText(trip)}`} />
                 </li>`,

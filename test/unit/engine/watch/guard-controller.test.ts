@@ -122,6 +122,25 @@ test('allows no deltas from the threshold on until the trip is saved, and then w
   assert.deepEqual(book.noted, ['guard tripped: 3 of 10 nodes down']);
 });
 
+test('knows how far each trip is from its reset, while it knows the cluster', async (context) => {
+  const { guard, fail, heal, time, state } = await bench(context);
+  fail(1, 2);
+  assert.deepEqual(guard.progress, [], 'nothing tripped');
+  fail(3);
+  await time.settle();
+  const shown = () => guard.progress.map(({ affectedNow, resetsAt }) => [affectedNow, resetsAt]);
+  assert.deepEqual(shown(), [[3, undefined]]);
+  heal(1, 2, 3);
+  const resetsAt = Date.now() + CALM_MS;
+  await time.pass(60_000);
+  assert.deepEqual(shown(), [[0, resetsAt]]);
+  state.knows = false;
+  assert.deepEqual(shown(), []);
+  guard.look();
+  state.knows = true;
+  assert.deepEqual(shown(), [[0, undefined]], 'the recovery is interrupted');
+});
+
 test('allows no deltas also when the view changed without a notice', async (context) => {
   const { guard, view } = await bench(context);
   for (const index of [1, 2, 3]) view.upsertNode({ ...liveNode(`n${index}`), taints: [down()] }, Date.now());

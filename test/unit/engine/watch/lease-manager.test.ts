@@ -4,9 +4,16 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { Fleet, MAX_HANDICAP_MS } from '#shared/engine/watch/fleet.ts';
 import { LEASE_LOOK_MS, LEASE_RENEW_MS, LeaseManager } from '#shared/engine/watch/lease-manager.ts';
+import type { ReportedProgress } from '#shared/eviction/guard.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Fault } from '#shared/state/fault.ts';
-import { LEASE_TTL_MS, type Lease, type LeaseRecord, type Leases } from '#shared/state/lease.ts';
+import {
+  LEASE_TTL_MS,
+  type Lease,
+  type LeaseRecord,
+  type Leases,
+  MAX_PROGRESS,
+} from '#shared/state/lease.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
 import { StoreError } from '#shared/state/store.ts';
@@ -68,6 +75,7 @@ function bench(context: TestContext) {
       nodes: undefined as number | undefined,
       breakerOpen: false,
       faults: [] as readonly Fault[],
+      tripProgress: [] as readonly ReportedProgress[],
     };
     const stopwatch = () => Date.now() + skew.stopwatchMs;
     const keeper = new LeaseManager(
@@ -86,6 +94,7 @@ function bench(context: TestContext) {
         nodes: () => callbacks.nodes,
         breakerOpen: () => callbacks.breakerOpen,
         faults: () => callbacks.faults,
+        tripProgress: () => callbacks.tripProgress,
         reached: (error) => said.reached.push(error),
       },
       {
@@ -293,6 +302,23 @@ describe('a relay that holds a lease', () => {
     one.callbacks.breakerOpen = true;
     await time.pass(LEASE_RENEW_MS);
     assert.equal((await leases.look(CLUSTER))?.breakerOpen, true);
+  });
+
+  test('reports the progress of trips with each renewal, of no more than a lease has room for', async (context) => {
+    const { time, leases, keeperOf } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.start();
+    const of = { scope: 'zone', trippedAt: Date.now(), affectedNow: 3, resetsBelow: 2 } as const;
+    one.callbacks.tripProgress = Array.from({ length: MAX_PROGRESS + 1 }, (_, zone) => ({
+      ...of,
+      zone: `z${zone}`,
+    }));
+    await time.pass(LEASE_RENEW_MS + STEP_MS);
+    const record = await leases.look(CLUSTER);
+    assert.deepEqual(record?.tripProgress, one.callbacks.tripProgress.slice(0, MAX_PROGRESS));
+    one.callbacks.tripProgress = [];
+    await time.pass(LEASE_RENEW_MS);
+    assert.deepEqual((await leases.look(CLUSTER))?.tripProgress, []);
   });
 
   test('cannot send after a pause until it has renewed', async (context) => {

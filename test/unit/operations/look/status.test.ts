@@ -9,6 +9,7 @@ import { statusOf } from '#shared/operations/look/status.ts';
 import { FAULT_TYPES, type Fault, type FaultType } from '#shared/state/fault.ts';
 import { LEASE_TTL_MS, type LeaseReport } from '#shared/state/lease.ts';
 import { StoreError } from '#shared/state/store.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import { VERSION } from '#shared/version.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -160,6 +161,51 @@ test('prefers the state of the single process to its older lease', async (t) => 
   };
   assert.deepEqual(await shown('live'), [9, true, NOW + 1]);
   assert.deepEqual(await shown('syncing'), [7, true, NOW + 1], 'it has not listed them yet');
+});
+
+test('reports how far a trip is from its reset, while its relay reports it', async (t) => {
+  const { status, fleet, clock, lease, leases, rulesStore } = await heard(t);
+  const trip = { scope: 'cluster', trippedAt: NOW, nodes: 6, outOf: 7 } as const;
+  const { guard } = await rulesStore.read(prod);
+  await rulesStore.changeGuard(prod, guard, [trip, { ...trip, scope: 'people' }]);
+  const shown = async (of = fleet) => {
+    const { clusters, issues } = await status(of);
+    const resets = issues.flatMap(({ type, message }) =>
+      type === 'guard-tripped' ? message.replace(/^.* holds evictions\. /, '') : [],
+    );
+    return [clusters[0]?.trips?.map(({ affectedNow, resetsAt }) => [affectedNow, resetsAt]), resets];
+  };
+  const unknown = 'It resets 5 minutes after fewer than half as many nodes as its limit are affected.';
+  const none = [
+    [
+      [undefined, undefined],
+      [undefined, undefined],
+    ],
+    [unknown, unknown],
+  ];
+  assert.deepEqual(await shown(), none);
+  const resetsAt = NOW + 5 * MINUTE_MS;
+  const all = { trippedAt: NOW, scope: 'cluster', affectedNow: 1, resetsBelow: 3, resetsAt } as const;
+  const people = { trippedAt: NOW, scope: 'people', affectedNow: 5, resetsBelow: 2 } as const;
+  const report = { renewedAt: NOW, heardAt: NOW, tripProgress: [people, all] };
+  await leases.renew(lease, report);
+  assert.deepEqual(await shown(), [
+    [
+      [1, resetsAt],
+      [5, undefined],
+    ],
+    [
+      `1 node is down now. It resets at ${timeText(resetsAt)} if they stay fewer than 3.`,
+      '5 nodes have custom taints now. It resets 5 minutes after they are fewer than 2.',
+    ],
+  ]);
+  const service = async () => undefined;
+  assert.deepEqual((await shown({ ...fleet, service }))[0], none[0], 'the process is down');
+  await leases.renew(lease, { ...report, tripProgress: [{ ...all, trippedAt: NOW - 1 }] });
+  assert.deepEqual(await shown(), none, 'of an earlier trip');
+  await leases.renew(lease, report);
+  await clock.advanceTo(NOW + MINUTE_MS);
+  assert.deepEqual(await shown(), none, 'the lease was not renewed');
 });
 
 test('counts failed evictions as failed, not held', async (t) => {

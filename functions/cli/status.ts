@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { TripReport } from '#shared/eviction/guard.ts';
+import { scopeText } from '#shared/explain/gate-text.ts';
 import { clusterOrAll } from '#shared/operations/fleet/fleet.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
 import type { Issue } from '#shared/operations/look/issues.ts';
@@ -159,7 +160,11 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     },
     {
       head: 'GUARD',
-      of: ({ trips = [] }) => bad(trips.map(({ scope, zone }) => zone ?? scope).join(', '), true),
+      of: ({ trips = [], releasedScopes = [] }) =>
+        [
+          ...trips.map((trip) => bad(scopeText(trip), true)),
+          ...releasedScopes.map(({ scope }) => `${scope} (released)`),
+        ].join(', '),
     },
     {
       head: 'STOP',

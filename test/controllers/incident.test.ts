@@ -41,6 +41,8 @@ const BACK_WITHIN_MS = 5_000;
 const STAY_MS = 6_000;
 /** Nodes that were down or tainted come back, and go again after this time: well before the guard resets. */
 const AGAIN_AFTER_MS = 20_000;
+/** The guard resets after this time of recovery. */
+const RESETS_WITHIN_MS = 5 * 60_000;
 /** The time in which a command shows what just happened. */
 const SHOWN_WITHIN_MS = 20_000;
 /** The time in which `npm start` ends: less than supervisors wait. */
@@ -50,6 +52,8 @@ const Trip = z.looseObject({
   scope: z.string(),
   zone: z.string().optional(),
   nodes: z.int(),
+  affectedNow: z.int().optional(),
+  resetsAt: z.iso.datetime().optional(),
 });
 const ClusterStatus = z.looseObject({
   cluster: z.string(),
@@ -57,6 +61,7 @@ const ClusterStatus = z.looseObject({
   held: z.int().optional(),
   policyRevision: z.int().optional(),
   trips: z.array(Trip).default([]),
+  releasedScopes: z.array(z.looseObject({ scope: z.string() })).default([]),
   stop: z.looseObject({ scope: z.string() }).optional(),
 });
 type ClusterStatus = z.infer<typeof ClusterStatus>;
@@ -233,8 +238,17 @@ test('a zone outage trips the guard, which holds all pods', async (t) => {
   const held = await desk.untilShown('the held pods', (each) => each.held === pods.length);
   assert.equal(held.pending, pods.length);
   await eu.reviveNodes(zone);
-  const calm = await desk.untilShown('no pending evictions', ({ pending }) => pending === 0);
+  const calm = await desk.untilShown(
+    'no pending evictions, and the time of each reset',
+    ({ pending, trips }) =>
+      pending === 0 &&
+      trips.every(({ affectedNow, resetsAt }) => affectedNow === 0 && resetsAt !== undefined),
+  );
   assert.deepEqual(tripped(calm), ['a', 'cluster']);
+  for (const { nodes, resetsAt = '' } of calm.trips) {
+    assert.ok(nodes > 0, 'the number at the trip stays');
+    assert.ok(Date.parse(resetsAt) - Date.now() <= RESETS_WITHIN_MS);
+  }
   await assertStay(pods);
 });
 
@@ -283,6 +297,8 @@ test('a guard that was released holds nothing when the same nodes are down again
     await desk.order('release', 'guard', EU, '--scope', scope, '--reason', 'the zone is lost');
   await untilEvicted('the pods of the zone', pods);
   assertRate(pods);
+  const { releasedScopes } = await desk.status();
+  assert.deepEqual(releasedScopes.map(({ scope }) => scope).sort(), ['cluster', 'zone/a']);
   await eu.reviveNodes(zone);
   const revivedAt = Date.now();
   await eu.calm();

@@ -3,6 +3,7 @@ import { isProgressOf, type ReportedProgress, reportOf, type TripReport } from '
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
+import { scopeText } from '#shared/explain/gate-text.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import { type StoredRules, stopsOf } from '#shared/state/rules-store.ts';
@@ -113,6 +114,11 @@ export interface ClusterStatus {
   readonly nextAt?: EpochMs;
   /** Guard trips that hold evictions. */
   readonly trips?: readonly TripReport[];
+  /**
+   * Scopes of the guard that an operator released, which trip again when more nodes than `tripsAbove` are affected.
+   * Absent: the relay has not counted them yet.
+   */
+  readonly releasedScopes?: readonly { readonly scope: string; readonly tripsAbove?: number }[];
   readonly holds?: readonly HoldOutput[];
   /** The stop in force: its own, or that of all clusters unless this cluster was resumed alone. */
   readonly stop?: StopOutput;
@@ -266,6 +272,10 @@ function ruledBy(
     trips: guard.trips.map((trip) => ({
       ...reportOf(trip),
       ...progress.find((each) => isProgressOf(each, trip)),
+    })),
+    releasedScopes: (guard.released ?? []).map((trip) => ({
+      scope: scopeText(trip),
+      ...('upTo' in trip ? { tripsAbove: trip.upTo } : {}),
     })),
     holds: orders.holds.filter(({ until }) => isOn(until, now)).map(holdOutput),
     ...(stop ? { stop: stopOutput(stop) } : {}),

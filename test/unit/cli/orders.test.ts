@@ -201,6 +201,9 @@ test('lists guard trips and releases them by cluster', async (t) => {
   });
   await run('release', 'guard', 'prod', '--reason', 'they are dead for certain');
   assert.deepEqual((await rulesStore.read(prod)).guard.trips, []);
+  assert.match(await run('status'), /^prod .* zone\/a \(released\)/m);
+  const { clusters } = JSON.parse(await run('status', '-o', 'json'));
+  assert.deepEqual(clusters[0].releasedScopes, [{ scope: 'zone/a' }]);
 });
 
 test('records a stop without a reason as such', async (t) => {

@@ -89,11 +89,11 @@ const Acts = ({ of: { cluster, mode, stop, failed = 0 } }: { readonly of: Cluste
 
 /** The stops, holds, and guard trips of a cluster. */
 function Forbids({
-  of: { cluster, mode, stop, holds = [], trips = [] },
+  of: { cluster, mode, stop, holds = [], trips = [], releasedScopes = [] },
 }: {
   readonly of: ClusterStatus;
 }): VNode {
-  const none = mode !== undefined && !stop && holds.length === 0 && trips.length === 0;
+  const none = mode !== undefined && !stop && [...holds, ...trips, ...releasedScopes].length === 0;
   return html`
     <section class="section" aria-labelledby="forbids">
       <h2 id="forbids">Stops, holds, and guard</h2>
@@ -119,6 +119,15 @@ function Forbids({
                     ${' '}${trip.nodes} of ${trip.total} nodes at the trip${trip.affectedNow === undefined ? '' : `, ${trip.affectedNow} now`} <span class="soft small"><${Moment} at=${trip.trippedAt} /></span>
                   </p>
                   <${ActButton} intent=${releaseGuard(cluster, scopeText(trip))} about=${`for ${scopeText(trip)}`} />
+                </li>`,
+              )}
+              ${releasedScopes.map(
+                ({ scope, tripsAbove }) => html`<li key=${scope}>
+                  <span class="lamp"></span>
+                  <p>
+                    The guard is released for ${scope}. It holds evictions again when
+                    ${' '}${tripsAbove === undefined ? 'more nodes' : `more than ${tripsAbove} nodes`} are affected.
+                  </p>
                 </li>`,
               )}
               ${holds.map(

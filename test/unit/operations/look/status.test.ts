@@ -208,6 +208,17 @@ test('reports how far a trip is from its reset, while its relay reports it', asy
   assert.deepEqual(await shown(), none, 'the lease was not renewed');
 });
 
+test('reports the released scopes of the guard, and when they trip again', async (t) => {
+  const { status, rulesStore } = await heard(t);
+  const trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 7, upTo: 6 } as const;
+  const { guard } = await rulesStore.read(prod);
+  const fresh = { scope: 'people', trippedAt: NOW, nodes: 6, outOf: 7, releasedAt: NOW } as const;
+  await rulesStore.changeGuard(prod, guard, [trip, fresh]);
+  const [found] = (await status()).clusters;
+  assert.deepEqual(found?.trips, []);
+  assert.deepEqual(found?.releasedScopes, [{ scope: 'zone/a', tripsAbove: 6 }, { scope: 'customTaints' }]);
+});
+
 test('counts failed evictions as failed, not held', async (t) => {
   const { status, store } = await heard(t);
   const held = { by: { kind: 'observe' }, since: NOW } as const;

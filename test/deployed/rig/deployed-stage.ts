@@ -114,7 +114,8 @@ export class DeployedStage {
 
   /** The environment of a user who follows the guide. */
   get guideEnvironment(): NodeJS.ProcessEnv {
-    return { ...this.deployment.environment, KUBECONFIG: process.env['KUBECONFIG'] };
+    const { environment } = this.deployment;
+    return { ...environment, KUBECONFIG: process.env['KUBECONFIG'], TAINTWARD_TABLE: this.state.tableName };
   }
 
   /** Runs `npx taintward …`. Rejects when it fails. */

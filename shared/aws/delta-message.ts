@@ -41,7 +41,6 @@ const toleration = z.strictObject({
   value: z.string().exactOptional(),
   effect: z.string().exactOptional(),
   tolerationSeconds: int64Text.exactOptional(),
-  ownSeconds: int64Text.exactOptional(),
   index: z.int().nonnegative().exactOptional(),
 });
 
@@ -284,10 +283,9 @@ function plainTaint({ key, value, effect, virtual, known, seenAt, timeAdded }: S
 }
 
 function encodeTolerations(list: readonly Toleration[]): readonly unknown[] {
-  return list.map(({ tolerationSeconds, ownSeconds, ...rest }) => ({
+  return list.map(({ tolerationSeconds, ...rest }) => ({
     ...rest,
     ...(tolerationSeconds === undefined ? {} : { tolerationSeconds: String(tolerationSeconds) }),
-    ...(ownSeconds === undefined ? {} : { ownSeconds: String(ownSeconds) }),
   }));
 }
 

@@ -1,8 +1,8 @@
 import { askNode } from '#shared/operations/ask/explain-node.ts';
 import { askPod } from '#shared/operations/ask/explain-pod.ts';
+import { parseLabelSelector } from '#shared/operations/ask/label-selector.ts';
 import { askWhatIf, type NodeChoice } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
-import { parseLabelSelector } from '#shared/operations/takeover/label-selector.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import { parseTaint } from '#shared/taints/taint-argument.ts';
 import type { Clock } from '#shared/time/clock.ts';

@@ -11,7 +11,7 @@ export interface BuiltIn {
 
 /**
  * Returns when the built-in controller, if enabled, evicts a pod; `undefined`: never. It considers only NoExecute
- * taints and the pod's tolerations, regardless of our policies and notes. It has no timers for a deleted node.
+ * taints and the pod's tolerations, regardless of our policies. It has no timers for a deleted node.
  */
 export function builtInDeadline(
   { taints, deletedAt }: Pick<NodeForecast, 'taints' | 'deletedAt'>,
@@ -21,6 +21,5 @@ export function builtInDeadline(
 ): EpochMs | undefined {
   if (deletedAt !== undefined) return undefined;
   const executing = taints.filter(({ virtual }) => !virtual);
-  const asGiven = tolerations.map(({ ownSeconds: _ownSeconds, ...toleration }) => toleration);
-  return podDeadlines(executing, undefined, { matching, policy: DEFAULT_POLICY })(asGiven, podSince)?.at;
+  return podDeadlines(executing, undefined, { matching, policy: DEFAULT_POLICY })(tolerations, podSince)?.at;
 }

@@ -306,8 +306,7 @@ function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment
 /** Describes the causes of an eviction: "it tolerates a:NoExecute for 300 s". */
 export function reasonsText(reasons: readonly Cause[]): string {
   const texts = reasons.map(({ taint, toleration, seconds, policy }) => {
-    if (policy !== undefined && policy !== 'takeover')
-      return `by policy it tolerates ${taintText(taint)} for ${seconds} s`;
+    if (policy !== undefined) return `by policy it tolerates ${taintText(taint)} for ${seconds} s`;
     return toleration === undefined
       ? `it does not tolerate ${taintText(taint)}`
       : `it tolerates ${taintText(taint)} for ${seconds} s`;

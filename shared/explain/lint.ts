@@ -75,12 +75,6 @@ export const LINT_RULES = {
     title: 'No node has a taint with this key.',
     remediation: 'Check the spelling. If the taint is no longer used, remove the toleration.',
   },
-  'whitelist-refuses-takeover': {
-    level: 'warning',
-    title: 'The whitelist of a namespace rejects pods that are taken over.',
-    remediation:
-      'Allow the tolerations of the takeover in the annotation scheduler.alpha.kubernetes.io/tolerationsWhitelist, or exclude the namespace from the takeover.',
-  },
 } as const satisfies Readonly<
   Record<string, { readonly level: Level; readonly title: string; readonly remediation: string }>
 >;
@@ -138,35 +132,6 @@ export function lintTemplate(template: Template, { matching, keys }: LintContext
   }
   findings.push(...defaultLoops(template, good, matching));
   return findings.sort((a, b) => (a.toleration ?? tolerations.length) - (b.toleration ?? tolerations.length));
-}
-
-/** The whitelist of a namespace, and the tolerations to check against it. */
-export interface Whitelisting {
-  readonly namespace: string;
-  /** The pods of the namespace are taken over already, or will be soon. */
-  readonly takenOver: boolean;
-  /** Tolerations that the annotation allows; `undefined`: it cannot be read. */
-  readonly whitelist: readonly Toleration[] | undefined;
-  /** Tolerations that pods get in a takeover. */
-  readonly taken: readonly Toleration[];
-}
-
-/**
- * Returns the finding about a namespace whose pods the plugin PodTolerationRestriction, if enabled, rejects once they
- * are taken over. Upstream: `VerifyAgainstWhitelist`.
- */
-export function lintWhitelist({ namespace, takenOver, whitelist, taken }: Whitelisting): readonly Finding[] {
-  const rule = 'whitelist-refuses-takeover';
-  const level: Level = takenOver ? LINT_RULES[rule].level : 'note';
-  const known = { ...byRule(rule), rule, level } as const;
-  if (whitelist === undefined) {
-    const message = `The whitelist of namespace ${namespace} is not valid, so the plugin PodTolerationRestriction, if enabled, rejects every pod in it.`;
-    return [{ ...known, message }];
-  }
-  const refused = taken.find((toleration) => !whitelist.some((allowed) => isWithin(toleration, allowed)));
-  if (whitelist.length === 0 || !refused) return [];
-  const message = `Namespace ${namespace} does not allow the toleration ${tolerationText(refused)}, so the plugin PodTolerationRestriction, if enabled, rejects pods that are taken over.`;
-  return [{ ...known, message }];
 }
 
 /** Returns a toleration in readable form: `key=value:NoExecute for 30 s`. */
@@ -359,18 +324,6 @@ function secondsOf(
 ): bigint | undefined {
   if (!sample) return undefined;
   return deadline([toleration], [{ ...sample, since: 0 }], 0, matching)?.because[0]?.seconds;
-}
-
-/** Reports whether an entry of a whitelist allows a toleration. Upstream: `isSuperset`. */
-function isWithin(toleration: Toleration, allowed: Toleration): boolean {
-  const { key = '', operator = '', effect = '', value = '', tolerationSeconds } = allowed;
-  if ((toleration.key ?? '') !== key && (key !== '' || operator !== 'Exists')) return false;
-  if ((toleration.effect ?? '') !== effect && effect !== '') return false;
-  if (effect === 'NoExecute' && tolerationSeconds !== undefined) {
-    const { tolerationSeconds: seconds } = toleration;
-    if (seconds === undefined || seconds > tolerationSeconds) return false;
-  }
-  return operator === 'Exists' || (toleration.operator === 'Equal' && (toleration.value ?? '') === value);
 }
 
 const textOf = (index: number, toleration: Toleration): string =>

@@ -103,7 +103,7 @@ function accountOf(
   };
 }
 
-const placed = ({ tolerationSeconds, ownSeconds }: Toleration, index: number): PlacedToleration => {
-  const seconds = ownSeconds ?? tolerationSeconds;
-  return { index, ...(seconds === undefined || seconds === INT64_MAX ? {} : { seconds: Number(seconds) }) };
-};
+const placed = ({ tolerationSeconds: seconds }: Toleration, index: number): PlacedToleration => ({
+  index,
+  ...(seconds === undefined || seconds === INT64_MAX ? {} : { seconds: Number(seconds) }),
+});

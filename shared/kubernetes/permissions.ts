@@ -81,7 +81,7 @@ const BY_REPLICAS: NeededBy = {
 };
 
 /**
- * Additional permissions of the relay for a node-level takeover: it renews the heartbeat, and proves by dry runs that
+ * Additional permissions of the relay for a takeover: it renews the heartbeat, and proves by dry runs that
  * the takeover works.
  */
 export const TAKEOVER_PERMISSIONS: readonly Permission[] = [

@@ -8,7 +8,6 @@ import type { Deletion } from '#shared/eviction/facts.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { FIELD_MANAGER } from '#shared/kubernetes/http/call.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
-import { ownSeconds, TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { EVICTION_API_REASON, TAINT_MANAGER_REASON } from './announcement.ts';
 import type { LiveNode, LivePod, PodOwner } from './api.ts';
 import { controllerOf } from './controller-of.ts';
@@ -107,7 +106,7 @@ export function projectPod(json: unknown): LivePod {
     resourceVersion: textOf(meta['resourceVersion']),
     generation: typeof meta['generation'] === 'number' ? meta['generation'] : 0,
     node: node === '' ? undefined : nodeName(shared(node)),
-    tolerations: projectTolerations(spec['tolerations'], textOf(annotations[TAKEOVER_ANNOTATION])),
+    tolerations: projectTolerations(spec['tolerations']),
     podSince: Number.isNaN(scheduledAt) ? createdAt(meta) : scheduledAt,
     terminating: textOf(meta['deletionTimestamp']) !== '',
     disrupted: disruption === TAINT_MANAGER_REASON,
@@ -227,28 +226,22 @@ function projectOwner(ownerReferences: unknown): PodOwner | undefined {
   return owners.get(`${kind}/${name}`, () => Object.freeze({ kind, name }));
 }
 
-/**
- * Returns the shared list of a pod's tolerations. In a pod that is taken over, the note's values are stored with the
- * tolerations.
- */
-function projectTolerations(json: unknown, note: string): readonly Toleration[] {
+/** Returns the shared list of a pod's tolerations. */
+function projectTolerations(json: unknown): readonly Toleration[] {
   const parts = itemsOf(json).map((item) => {
     const { key, operator, value, effect, tolerationSeconds } = fieldsOf(item);
-    const seconds = integerText(tolerationSeconds);
-    const own = note && seconds ? ownSeconds(note, textOf(key), BigInt(seconds)) : undefined;
-    return [textOf(key), textOf(operator), textOf(value), textOf(effect), seconds, String(own ?? '')];
+    return [textOf(key), textOf(operator), textOf(value), textOf(effect), integerText(tolerationSeconds)];
   });
   return tolerationLists.get(JSON.stringify(parts), () => Object.freeze(parts.map(toleration)));
 }
 
-function toleration([key, operator, value, effect, seconds, own]: string[]): Toleration {
+function toleration([key, operator, value, effect, seconds]: string[]): Toleration {
   return Object.freeze({
     ...(key ? { key } : {}),
     ...(operator ? { operator } : {}),
     ...(value ? { value } : {}),
     ...(effect ? { effect } : {}),
     ...(seconds ? { tolerationSeconds: BigInt(seconds) } : {}),
-    ...(own ? { ownSeconds: BigInt(own) } : {}),
   });
 }
 

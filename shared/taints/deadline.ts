@@ -27,7 +27,7 @@ export interface Cause<T> {
   /** Seconds for which the taint is tolerated; 0 or more. */
   readonly seconds: bigint;
   /** The setting that changed the seconds; absent: they are as node and pod specify. */
-  readonly policy?: 'virtualKeys' | 'tolerationSeconds' | 'takeover';
+  readonly policy?: 'virtualKeys' | 'tolerationSeconds';
 }
 
 /** Seconds by taint key that replace those of pods. A pod that tolerates a taint indefinitely still does. */
@@ -120,16 +120,11 @@ function limitOf(
   match: Toleration | undefined,
   secondsByKey: SecondsByKey,
 ): Pick<Cause<Taint>, 'seconds' | 'policy'> | undefined {
-  const said = toleratedSeconds(match);
-  if (said === undefined) return undefined;
-  const stated = match?.ownSeconds ?? said;
-  // A negative value counts as zero, in a note as in a toleration.
-  // Equivalent mutant (EqualityOperator): Zero seconds are zero either way.
-  const own = stated < 0n ? 0n : stated;
+  const own = toleratedSeconds(match);
+  if (own === undefined) return undefined;
   const ruled = Object.hasOwn(secondsByKey, key) ? BigInt(secondsByKey[key] ?? 0) : own;
   if (ruled !== own) return { seconds: ruled, policy: 'tolerationSeconds' };
-  if (own !== said) return { seconds: own, policy: 'takeover' };
-  return virtual ? { seconds: said, policy: 'virtualKeys' } : { seconds: said };
+  return virtual ? { seconds: own, policy: 'virtualKeys' } : { seconds: own };
 }
 
 /**

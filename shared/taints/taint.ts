@@ -38,8 +38,6 @@ export interface Toleration {
   readonly value?: string;
   readonly effect?: string;
   readonly tolerationSeconds?: bigint;
-  /** The pod's own seconds, if a takeover has lengthened `tolerationSeconds`; less than that, 0 or more. */
-  readonly ownSeconds?: bigint;
   /** Index in the pod's list, if the list was cut to the tolerations that decide. */
   readonly index?: number;
 }

@@ -1,21 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import fc from 'fast-check';
-import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
-import { POD_TAKEOVER, podTakeover } from '#shared/operations/takeover/at-pods.ts';
 import { type Manifest, pathOf } from '#shared/operations/takeover/manifest.ts';
-import { takenOver } from '#shared/operations/takeover/taken-tolerations.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
-import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { runName, TestCluster } from './rig/test-cluster.ts';
-import { FOREVER, tolerates } from './rig/tolerations.ts';
 import { until } from './rig/until.ts';
-import { WatchedNode, WatchedPod, type WatchedTaint, type WatchedToleration } from './rig/watched.ts';
+import { WatchedNode, type WatchedTaint } from './rig/watched.ts';
 
-const MANIFESTS = [...nodeTakeover(NODE_TAKEOVER), ...podTakeover(POD_TAKEOVER)];
+const MANIFESTS = nodeTakeover(NODE_TAKEOVER);
 const LAPSE_MS = NODE_TAKEOVER.lapseSeconds * 1000;
 const BEAT = Date.UTC(2026, 10, 24, 12);
 
@@ -68,7 +62,7 @@ async function beat(heartbeat: string | null): Promise<void> {
   });
 }
 
-describe('at nodes, by a heartbeat', () => {
+describe('the policy of a takeover', () => {
   test('keeps out taints of nodes that are down, and leaves all others unchanged', async () => {
     await beat(new Date(BEAT).toISOString());
     const others = [
@@ -99,83 +93,4 @@ describe('at nodes, by a heartbeat', () => {
       assert.deepEqual(await written(down(BEAT)), down(BEAT));
     });
   }
-});
-
-describe('at pods', () => {
-  const seconds = (toleration: WatchedToleration | undefined) => toleration?.tolerationSeconds;
-
-  before(async () => {
-    await cluster.api.patch(`/api/v1/namespaces/${cluster.namespace}`, {
-      metadata: { labels: { 'taintward.dev/takeover': 'enabled' } },
-    });
-    await until('pods are taken over', async () => 'note' in (await made([])));
-  });
-
-  /** Returns the annotation and the tolerations of a pod that is created as a dry run. */
-  async function made(tolerations: readonly WatchedToleration[], namespace = cluster.namespace) {
-    const pod = await objects.tryCreate(`/api/v1/namespaces/${namespace}/pods`, {
-      metadata: { generateName: 'tried-' },
-      spec: {
-        tolerations,
-        automountServiceAccountToken: false,
-        containers: [{ name: 'main', image: 'main' }],
-      },
-    });
-    const note = fieldsOf(fieldsOf(pod['metadata'])['annotations'])[TAKEOVER_ANNOTATION];
-    const { spec } = WatchedPod.pick({ spec: true }).parse(pod);
-    return { ...(note === undefined ? {} : { note }), tolerations: spec.tolerations };
-  }
-
-  for (const [what, own, tolerations, places] of [
-    ['without tolerations', 300, [], 2],
-    ['with a wildcard', 40, [{ ...FOREVER, effect: 'NoExecute', tolerationSeconds: 40 }], 3],
-    ['with one for each key', 40, [NODE_NOT_READY, NODE_UNREACHABLE].map((key) => tolerates(key, 40)), 2],
-  ] as const) {
-    test(`adds the fallback and its annotation to a pod ${what}`, async () => {
-      const pod = await made(tolerations);
-      assert.equal(
-        pod.note,
-        `${NODE_NOT_READY}=${own}+3600,${NODE_UNREACHABLE}=${own}+3600`,
-        JSON.stringify(pod),
-      );
-      assert.equal(pod.tolerations.length, places);
-      for (const key of [NODE_NOT_READY, NODE_UNREACHABLE])
-        assert.equal(seconds(pod.tolerations.find((each) => each.key === key)), own + 3600);
-    });
-  }
-
-  test('leaves a pod that tolerates indefinitely unchanged', async () => {
-    const tolerations = [FOREVER];
-    assert.deepEqual(await made(tolerations), { tolerations });
-  });
-
-  test('changes a pod as adopting does, regardless of its tolerations', async () => {
-    const keys = fc.constantFrom(NODE_NOT_READY, NODE_UNREACHABLE, 'maintenance');
-    // The API server applies the policy twice. Just below 2 ** 31 the policy treats its own sum as too long to matter:
-    // the sum is 68 years.
-    const forSeconds = fc.record(
-      { tolerationSeconds: fc.constantFrom(-5, 0, 1, 300, 2_000_000_000, 2 ** 31, Number.MAX_SAFE_INTEGER) },
-      { requiredKeys: [] },
-    );
-    const aimed = fc.oneof(
-      forSeconds.map((more) => ({ effect: 'NoExecute', ...more })),
-      fc.constantFrom({}, { effect: 'NoSchedule' }),
-    );
-    const matching = fc.oneof(
-      keys.map((key) => ({ key, operator: 'Exists' })),
-      fc.record({ key: keys, operator: fc.constant('Equal'), value: fc.constantFrom('', 'v') }),
-      fc.constant({ operator: 'Exists' }),
-    );
-    const toleration = fc.tuple(matching, aimed).map(([match, aim]) => ({ ...match, ...aim }));
-    await fc.assert(
-      fc.asyncProperty(fc.array(toleration, { maxLength: 4 }), async (tolerations) => {
-        // The default namespace is not taken over, so these are the API server's own defaults.
-        const { tolerations: before } = await made(tolerations, 'default');
-        const adopted = takenOver({ tolerations: before, note: '' }, POD_TAKEOVER);
-        const { note = '', tolerations: after } = await made(tolerations);
-        assert.deepEqual({ note, tolerations: after }, adopted ?? { note: '', tolerations: before });
-      }),
-      { numRuns: 100 },
-    );
-  });
 });

@@ -169,7 +169,7 @@ test('pods of nodes that are not ready or unreachable are evicted by policy unle
   const deletions = () => service.metric('taint_eviction_controller_pod_deletions_total');
   await until('it has counted them', async () => (await deletions()) >= FAILING_NODES + 5);
   assert.equal(await deletions(), FAILING_NODES + 5);
-  assert.match(await stage.command('status'), /node level +active since/);
+  assert.match(await stage.command('status'), /takeover +active since/);
 });
 
 test('a manually set taint with one of these keys is admitted, too', async () => {
@@ -366,7 +366,7 @@ test('release returns eviction to the built-in controller immediately, and remov
       return !items.some(({ metadata }) => metadata.name.includes('taintward'));
     });
   }
-  assert.match(await stage.command('release'), /No node-level takeover is installed/);
+  assert.match(await stage.command('release'), /No takeover is installed/);
   await stage.nodes.remove(node);
 });
 

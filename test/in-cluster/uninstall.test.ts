@@ -40,11 +40,6 @@ test("the guide's uninstallation removes every installed and stored object", asy
   const { api } = cluster;
   const node = await cluster.addNode('removed');
   const evicted = await cluster.addPod(node, 'evicted');
-  const other = await cluster.addNode('other');
-  await cluster.addPod(other, 'taken');
-  const namespace = `/api/v1/namespaces/${cluster.namespace}`;
-  const chosen = { 'taintward.dev/takeover': 'enabled' };
-  await api.patch(namespace, { metadata: { labels: chosen } });
   // Kinds that other tests of this server needed stay there; the guide removes them all.
   const ours = (objects: ReadonlySet<string>) => [...objects].filter((each) => !before.has(each));
   const before = await objectsThatSay('taintward', api);
@@ -63,14 +58,13 @@ test("the guide's uninstallation removes every installed and stored object", asy
   ending.unshift(() => replica.kill());
   await cluster.taint(node, { key: 'x' });
   await until('the pod is evicted', () => evicted.evictedAt);
-  for (const at of ['node', 'pod']) await takeover('apply', '--level', at);
-  await takeover('adopt');
+  await takeover('apply');
   const installed = ours(await objectsThatSay('taintward', api));
   for (const kept of [
     `nodeevictions ${NAMESPACE}/${node}`,
     `leases ${NAMESPACE}/taintward-in-cluster`,
     'takeovers /live',
-    'mutatingadmissionpolicies /taintward-takeover-pods',
+    'mutatingadmissionpolicies /taintward-takeover-nodes',
     'clusterrolebindings /taintward-in-cluster-takeover',
   ])
     assert.ok(installed.includes(kept), `${kept} is not among ${installed.join(', ')}`);
@@ -87,7 +81,7 @@ test("the guide's uninstallation removes every installed and stored object", asy
 
 /** Runs the guide's commands. */
 async function remove({ api }: TestCluster): Promise<void> {
-  for (const at of ['node', 'pod']) await takeover('release', '--level', at);
+  await takeover('release');
   const alike = ['--ignore-not-found', '--wait=false'];
   kubectl('delete', ...alike, ...MORE);
   kubectl('delete', ...alike, '-k', 'deploy/in-cluster');

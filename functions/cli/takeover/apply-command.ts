@@ -8,16 +8,13 @@ import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { disproof } from '#shared/kubernetes/takeover-proof.ts';
 import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
-import { NODE_BINDING } from '#shared/operations/takeover/at-nodes.ts';
-import { POD_BINDING, type PodTakeover } from '#shared/operations/takeover/at-pods.ts';
+import { NODE_BINDING, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
 import { type Manifest, pathOf } from '#shared/operations/takeover/manifest.ts';
-import { namespacesOf, refusalIn, takesOverIn } from '#shared/operations/takeover/namespaces.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { Age } from '#shared/time/age.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { changedObjects } from './changed-objects.ts';
-import { objectsOf } from './manifest-command.ts';
-import { addTakeoverOptions, parseTakeover, type TakeoverOptions, type Way } from './options.ts';
+import { addTakeoverOptions, parseTakeover, type TakeoverOptions } from './options.ts';
 import { missingTakeoverPermissions } from './permissions.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
@@ -29,7 +26,7 @@ const MANAGER = 'taintward-takeover';
  */
 const KNOWN_WITHIN_MS = 30_000;
 const LOOK_MS = 250;
-/** Number, interval, and timeout of the dry runs that prove a node-level takeover. */
+/** Number, interval, and timeout of the dry runs that prove a takeover. */
 const PATIENCE = { proofs: 6, everyMs: 500, withinMs: KNOWN_WITHIN_MS };
 
 /**
@@ -45,45 +42,33 @@ export function addApplyCommand(takeover: Command, deps: CliDeps): void {
     );
   withExamples(
     addDryRun(addTakeoverOptions(addReachOptions(command))),
-    'taintward takeover apply prod --level node',
-    'taintward takeover apply prod --level node --dry-run',
-    'taintward takeover apply prod --level pod --namespace-selector team=shop',
+    'taintward takeover apply prod',
+    'taintward takeover apply prod --dry-run',
   ).action(async (name: string | undefined) => {
     const wanted = parseTakeover(command.opts<TakeoverOptions>());
     await withCluster(name, command, deps, async (objects, note) => {
       await mustServePolicies(objects);
       await mustHavePermissions(objects);
-      const namespaces = wanted.at === 'pod' ? await mustTakePods(objects, wanted.spec) : [];
       const options = command.opts<DryRunOptions>();
-      const effects = wanted.at === 'node' ? nodeEffects(wanted.spec.keys) : podEffects(namespaces);
+      const effects = effectsOf(wanted.keys);
+      const parts = nodeTakeover(wanted);
       if (options.dryRun) {
-        const change = `The takeover at ${wanted.at} level is applied to the cluster.`;
-        const changes = await changedObjects(objects, objectsOf(wanted), 'apply');
+        const changes = await changedObjects(objects, parts, 'apply');
+        const change = 'The takeover is applied to the cluster.';
         printPreviews([{ change, effects, objects: changes }], options, deps);
         return;
       }
-      await applyAll(objects, objectsOf(wanted));
-      if (wanted.at === 'pod') await untilTaken(objects, namespaces);
-      else await mustWork(objects, deps);
-      await note('takeover-applied', `applied the takeover at ${wanted.at} level`);
-      deps.print(afterText(wanted.at, effects));
+      await applyAll(objects, parts);
+      await mustWork(objects, deps);
+      await note('takeover-applied', 'applied the takeover');
+      deps.print(`Applied, and verified by a dry run. ${linesText(effects)}`);
     });
   });
 }
 
-function afterText(at: Way, [first = '', ...others]: readonly string[]): string {
-  const done = at === 'node' ? 'Applied, and verified by a dry run.' : 'Applied.';
-  return linesText([`${done} ${first}`, ...others]);
-}
-
-const nodeEffects = (keys: readonly string[]): readonly string[] => [
+const effectsOf = (keys: readonly string[]): readonly string[] => [
   `The built-in controller does not evict while the relay renews the heartbeat in takeovers/live. This requires a policy with mode enforce, a guard, and treatAsNoExecute with ${keys.join(', ')}.`,
   'To check the heartbeat, run taintward takeover status.',
-];
-
-const podEffects = (namespaces: readonly string[]): readonly string[] => [
-  `New pods are taken over in ${namespaces.length} ${namespaces.length === 1 ? 'namespace' : 'namespaces'}${namespaces.length ? ` (${namespaces.join(', ')})` : ''}.`,
-  'To take over existing pods, run taintward takeover adopt.',
 ];
 
 async function mustServePolicies(objects: ClusterObjects): Promise<void> {
@@ -93,7 +78,7 @@ async function mustServePolicies(objects: ClusterObjects): Promise<void> {
   if (served.includes('mutatingadmissionpolicies')) return;
   const { gitVersion } = (await objects.get('/version')) ?? {};
   throw new CliError(
-    `The API server ${objects.host} (${textOf(gitVersion)}) does not serve MutatingAdmissionPolicy v1, which came with Kubernetes 1.36: with Kyverno, apply what taintward takeover manifest --level pod --kyverno prints.`,
+    `The API server ${objects.host} (${textOf(gitVersion)}) does not serve MutatingAdmissionPolicy v1, which came with Kubernetes 1.36. Disable its built-in controller (--controllers=*,-taint-eviction-controller), or observe.`,
   );
 }
 
@@ -105,19 +90,6 @@ async function mustHavePermissions(objects: ClusterObjects): Promise<void> {
   );
 }
 
-async function mustTakePods(objects: ClusterObjects, takeover: PodTakeover): Promise<readonly string[]> {
-  const namespaces = await namespacesOf(objects, takeover);
-  for (const namespace of namespaces) {
-    const refusal = await refusalIn(objects, namespace, takeover);
-    if (refusal !== undefined) {
-      throw new CliError(
-        `Namespace ${namespace} would reject pods that are taken over, so nothing was applied; allow the toleration there, or leave it out with --namespace-selector. ${refusal}`,
-      );
-    }
-  }
-  return namespaces;
-}
-
 /** Applies objects in the given order. */
 export async function applyAll(objects: ClusterObjects, manifests: readonly Manifest[]): Promise<void> {
   for (const object of manifests) {
@@ -127,7 +99,7 @@ export async function applyAll(objects: ClusterObjects, manifests: readonly Mani
 }
 
 /**
- * Proves that a node-level takeover works, by consecutive dry runs: an API server may apply the previous
+ * Proves that a takeover works, by consecutive dry runs: an API server may apply the previous
  * policy for another second. Each dry run uses its own connection, which may reach another API server. If the
  * takeover doesn't work, its binding is removed, so the takeover has no effect. Then `CliError` gives the
  * reason.
@@ -172,31 +144,18 @@ async function wrongNow(api: RestApi): Promise<string | undefined> {
  * successful apply proves that it serves this one.
  */
 async function applyOnceKnown(objects: ClusterObjects, object: Manifest): Promise<void> {
-  const isTaken = () =>
-    objects.apply(pathOf(object), object, MANAGER).then(
-      () => true,
-      (error: unknown) => {
-        if (error instanceof ApiError && error.status === 404) return false;
-        throw error;
-      },
-    );
-  await until(isTaken, 'its new kind, takeovers');
-}
-
-async function untilTaken(objects: ClusterObjects, namespaces: readonly string[]): Promise<void> {
-  await until(
-    async () => (await takesOverIn(objects, namespaces)) !== false,
-    `its new policy ${POD_BINDING.metadata.name}`,
-  );
-}
-
-async function until(isSo: () => Promise<boolean>, what: string): Promise<void> {
   const age = new Age(systemClock);
-  while (!(await isSo())) {
-    if (age.atLeastMs >= KNOWN_WITHIN_MS) {
-      throw new CliError(
-        `The API server does not know ${what} after ${KNOWN_WITHIN_MS / 1000} s: apply it again.`,
-      );
+  for (;;) {
+    try {
+      await objects.apply(pathOf(object), object, MANAGER);
+      return;
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 404)) throw error;
+      if (age.atLeastMs >= KNOWN_WITHIN_MS) {
+        throw new CliError(
+          `The API server does not know its new kind, takeovers, after ${KNOWN_WITHIN_MS / 1000} s: apply it again.`,
+        );
+      }
     }
     await delay(LOOK_MS);
   }

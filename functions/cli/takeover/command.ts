@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import type { CliDeps } from '#functions/cli/command.ts';
-import { addAdoptCommand } from './adopt-command.ts';
 import { addApplyCommand } from './apply-command.ts';
 import { addManifestCommand } from './manifest-command.ts';
 import { addReleaseCommand } from './release-command.ts';
@@ -12,12 +11,6 @@ export function addTakeoverCommand(program: Command, deps: CliDeps): void {
     .command('takeover')
     .summary('Manage built-in controller takeovers')
     .description('Manage takeovers from a built-in taint-eviction controller that cannot be disabled.');
-  for (const addCommand of [
-    addManifestCommand,
-    addApplyCommand,
-    addAdoptCommand,
-    addStatusCommand,
-    addReleaseCommand,
-  ])
+  for (const addCommand of [addManifestCommand, addApplyCommand, addStatusCommand, addReleaseCommand])
     addCommand(takeover, deps);
 }

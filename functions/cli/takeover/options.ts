@@ -5,42 +5,17 @@ import {
   NODE_TAKEOVER,
   type NodeTakeover,
 } from '#shared/operations/takeover/at-nodes.ts';
-import { POD_TAKEOVER, type PodTakeover, TAKEOVER_LABEL } from '#shared/operations/takeover/at-pods.ts';
-import { parseLabelSelector } from '#shared/operations/takeover/label-selector.ts';
-import type { Requirement } from '#shared/operations/takeover/manifest.ts';
 
 /** Flags that define a takeover. */
 export interface TakeoverOptions {
-  readonly level: Way;
   readonly keys?: readonly string[];
   readonly heartbeatTimeout?: number;
-  readonly fallbackDelay?: number;
-  readonly namespaceSelector?: readonly Requirement[];
 }
 
-export type Way = 'node' | 'pod';
-
-export type Takeover =
-  | { readonly at: 'node'; readonly spec: NodeTakeover }
-  | { readonly at: 'pod'; readonly spec: PodTakeover };
-
-/** Characters of the node controller's keys, and the longest key that fits an entry of a note. */
-const KEY = /^[A-Za-z0-9._/-]{1,317}$/;
-/** Maximum for the two numbers of seconds in a note, which have at most ten digits. */
 const MAX_SECONDS = 2 ** 31 - 1;
-
-/** `--level node|pod`. */
-export const wayOption = (): Option =>
-  new Option(
-    '--level <level>',
-    'level of the takeover: all nodes that are down (Kubernetes 1.36), or pods of chosen namespaces',
-  )
-    .choices(['node', 'pod'])
-    .default('node');
 
 export function addTakeoverOptions(command: Command): Command {
   return command
-    .addOption(wayOption())
     .addOption(
       new Option(
         '--keys <keys>',
@@ -49,63 +24,23 @@ export function addTakeoverOptions(command: Command): Command {
     )
     .option(
       '--heartbeat-timeout <seconds>',
-      `node level: seconds without a heartbeat after which the built-in controller evicts (default: ${NODE_TAKEOVER.lapseSeconds})`,
+      `seconds without a heartbeat after which the built-in controller evicts (default: ${NODE_TAKEOVER.lapseSeconds})`,
       seconds,
-    )
-    .option(
-      '--fallback-delay <seconds>',
-      `pod level: seconds by which the built-in controller's deadline is later than ours (default: ${POD_TAKEOVER.fallbackSeconds})`,
-      seconds,
-    )
-    .addOption(
-      new Option(
-        '--namespace-selector <labels>',
-        `pod level: label selector of namespaces (default: ${TAKEOVER_LABEL}=enabled)`,
-      ).argParser(parseLabelSelector),
     );
 }
 
-/** Returns the takeover that the flags define. Throws `UsageError` if they contradict each other. */
-export function parseTakeover({
-  level: at,
-  keys,
-  heartbeatTimeout: lapse,
-  fallbackDelay: fallback,
-  namespaceSelector,
-}: TakeoverOptions): Takeover {
-  const wrong = keys?.find((key) => !KEY.test(key));
-  if (wrong !== undefined)
+/** Returns the takeover that the flags define. Throws `UsageError` if a key cannot be taken over. */
+export function parseTakeover({ keys, heartbeatTimeout }: TakeoverOptions): NodeTakeover {
+  const strange = keys?.find((key) => !NODE_CONTROLLER_KEYS.includes(key));
+  if (strange !== undefined) {
     throw new UsageError(
-      `--keys: "${wrong}" is not a taint key. Specify keys like node.kubernetes.io/not-ready.`,
+      `--keys: "${strange}" cannot be taken over. Specify ${NODE_CONTROLLER_KEYS.join(' or ')}.`,
     );
-  if (at === 'node') {
-    refuse('--fallback-delay', fallback, 'pod');
-    refuse('--namespace-selector', namespaceSelector, 'pod');
-    const strange = keys?.find((key) => !NODE_CONTROLLER_KEYS.includes(key));
-    if (strange !== undefined) {
-      throw new UsageError(
-        `--keys: "${strange}" cannot be taken over at node level. Specify ${NODE_CONTROLLER_KEYS.join(' or ')}, or --level pod.`,
-      );
-    }
-    return {
-      at,
-      spec: { keys: keys ?? NODE_TAKEOVER.keys, lapseSeconds: lapse ?? NODE_TAKEOVER.lapseSeconds },
-    };
   }
-  refuse('--heartbeat-timeout', lapse, 'node');
   return {
-    at,
-    spec: {
-      keys: keys ?? POD_TAKEOVER.keys,
-      fallbackSeconds: fallback ?? POD_TAKEOVER.fallbackSeconds,
-      namespaces: namespaceSelector ?? POD_TAKEOVER.namespaces,
-    },
+    keys: keys ?? NODE_TAKEOVER.keys,
+    lapseSeconds: heartbeatTimeout ?? NODE_TAKEOVER.lapseSeconds,
   };
-}
-
-function refuse(flag: string, given: unknown, way: Way): void {
-  if (given !== undefined)
-    throw new UsageError(`${flag} applies only to --level ${way}. Remove it, or specify --level ${way}.`);
 }
 
 function seconds(text: string): number {

@@ -31,11 +31,8 @@ export const TAKEOVER_RULES: readonly Rule[] = [
     verbs: ['get', 'create', 'patch', 'delete'],
   },
   { apiGroups: [TAKEOVER_GROUP], resources: ['takeovers'], verbs: ['get', 'create', 'patch', 'delete'] },
-  { apiGroups: [''], resources: ['nodes', 'namespaces'], verbs: ['list'] },
+  { apiGroups: [''], resources: ['nodes'], verbs: ['list'] },
   { apiGroups: [''], resources: ['nodes'], resourceNames: [PROOF_NODE], verbs: ['create', 'patch'] },
-  { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'create', 'patch'] },
-  { apiGroups: ['policies.kyverno.io'], resources: ['mutatingpolicies'], verbs: ['get', 'delete'] },
-  { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list'] },
 ];
 
 /** Returns the permissions that the credentials lack, as `verb resource name`. */

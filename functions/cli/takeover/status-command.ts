@@ -45,13 +45,12 @@ export function addStatusCommand(takeover: Command, deps: CliDeps): void {
   );
 }
 
-function stateText({ now, nodes, pods, alarms }: TakeoverState, builtIn: BuiltIn, room: number): string {
+function stateText({ now, nodes, alarms }: TakeoverState, builtIn: BuiltIn, room: number): string {
   const rows = [
-    ['TAKEOVER', 'STATE'],
-    ['node level', nodes ? nodesText(nodes.live, now) : 'not installed'],
-    ['pod level', pods ? podsText(pods) : 'not installed'],
+    ['PART', 'STATE'],
+    ['takeover', nodes ? nodesText(nodes.live, now) : 'not installed'],
     ['built-in controller', `${builtIn.state}: ${builtIn.evidence}`],
-    ...[...alarms.nodes, ...alarms.pods].map((alarm) => ['ALARM', alarm]),
+    ...alarms.map((alarm) => ['ALARM', alarm]),
   ];
   return tableText(rows, room);
 }
@@ -67,11 +66,8 @@ function nodesText(takeover: Takeover | undefined, now: EpochMs): string {
   return `${state}, renewed ${ago(heartbeat, now)}; ${lapse}`;
 }
 
-const podsText = ({ by, spec, namespaces, taken, open }: NonNullable<TakeoverState['pods']>): string =>
-  `installed by ${by}, fallback delay ${spec.fallbackSeconds} s; ${taken} pods in ${namespaces.length} namespaces${open > 0 ? `, ${open} more to adopt` : ''}; ${spec.keys.join(', ')}`;
-
 /** Returns the state as JSON for programs. */
-function stateJson({ now, nodes, pods, alarms }: TakeoverState, builtIn: BuiltIn): object {
+function stateJson({ now, nodes, alarms }: TakeoverState, builtIn: BuiltIn): object {
   const moment = (at: EpochMs | undefined) => (at === undefined ? null : new Date(at).toISOString());
   const live = nodes?.live;
   return {
@@ -85,17 +81,7 @@ function stateJson({ now, nodes, pods, alarms }: TakeoverState, builtIn: BuiltIn
           suspended: live.withheld ?? null,
         }
       : null,
-    pods: pods
-      ? {
-          by: pods.by,
-          keys: pods.spec.keys,
-          fallbackDelaySeconds: pods.spec.fallbackSeconds,
-          namespaces: pods.namespaces,
-          taken: pods.taken,
-          open: pods.open,
-        }
-      : null,
     builtIn,
-    alarms: [...alarms.nodes, ...alarms.pods],
+    alarms,
   };
 }

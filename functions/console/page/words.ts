@@ -64,7 +64,7 @@ const CANCELED: Readonly<Record<NonNullable<EntryOutput['cancelReason']>, string
 /** Returns the reason for a pod's deadline. */
 function oneCauseText({ taint, toleration, seconds, policy }: Cause): string {
   const name = taintText(taint);
-  const by = policy === undefined ? '' : ` (${policy === 'takeover' ? 'takeover' : `policy: ${policy}`})`;
+  const by = policy === undefined ? '' : ` (policy: ${policy})`;
   if (toleration === undefined) return `no toleration for ${name}${by}`;
   return `tolerations[${toleration}] tolerates ${name} for ${spanText(seconds * 1_000)}${by}`;
 }

@@ -77,11 +77,10 @@ export class BuiltInEvictions {
     const { taints, zone, downSince } = this.#deps.view.taintsOf(node);
     // Evaluate the taints as the built-in controller does.
     const asGiven = { matching: rules.matching, policy: DEFAULT_POLICY };
-    const tolerations = pod.tolerations.map(({ ownSeconds: _ownSeconds, ...toleration }) => toleration);
     const dueBy = taints
       .filter((taint) => !taint.virtual)
       .filter((taint) => {
-        const deadline = podDeadlines([taint], undefined, asGiven)(tolerations, pod.podSince);
+        const deadline = podDeadlines([taint], undefined, asGiven)(pod.tolerations, pod.podSince);
         return deadline !== undefined && deadline.at <= at + SLACK_MS;
       })
       .map(({ key }) => key);

@@ -1,16 +1,14 @@
 import { YAMLException } from 'js-yaml';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { type Finding, LINT_RULES, lintTemplate, lintWhitelist } from '#shared/explain/lint.ts';
+import { type Finding, LINT_RULES, lintTemplate } from '#shared/explain/lint.ts';
 import { controllerOf } from '#shared/kubernetes/controller-of.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import { INT64_MAX, INT64_MIN } from '#shared/taints/int64.ts';
-import { DOWN_KEYS, type MatchOptions, type Toleration } from '#shared/taints/taint.ts';
+import type { MatchOptions, Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
-import { OPTED_IN, POD_TAKEOVER, TAKEOVER_LABEL } from '../takeover/at-pods.ts';
-import { takenOver } from '../takeover/taken-tolerations.ts';
 import { readPlacedYaml } from './placed-yaml.ts';
 
 /** The object of a finding. */
@@ -28,7 +26,7 @@ export interface LintFinding extends Finding {
 }
 
 export interface LintReport {
-  /** Number of checked objects: those with a pod template, and namespaces with a whitelist. */
+  /** Number of checked objects: those with a pod template. */
   readonly objects: number;
   readonly findings: readonly LintFinding[];
   /** Data that could not be read, with the consequence, one sentence each. */
@@ -114,7 +112,7 @@ export async function lintCluster(
       }
     }
     const distinct = new Map(specs.map((each) => [distinctKey(each), each]));
-    progress('reading nodes and namespaces');
+    progress('reading nodes');
     const tolerated = [...distinct.values()].flatMap(({ spec }) =>
       tolerationsOf(spec).flatMap(({ key }) => key ?? []),
     );
@@ -122,12 +120,7 @@ export async function lintCluster(
     const findings = [...distinct.values()].flatMap(({ json, spec }) =>
       lintPodSpec(json, spec, matching, keys),
     );
-    const whitelists = await lintWhitelists(objects, namespace, unknown);
-    return {
-      objects: distinct.size + whitelists.namespaces,
-      findings: [...findings, ...whitelists.findings],
-      unknown,
-    };
+    return { objects: distinct.size, findings, unknown };
   } finally {
     live.close();
   }
@@ -299,55 +292,3 @@ async function knownKeys(
     }
   return keys;
 }
-
-const WHITELIST = 'scheduler.alpha.kubernetes.io/tolerationsWhitelist';
-
-/**
- * Returns the number of namespaces with a whitelist, and findings for those whose whitelist is ineffective or
- * rejects a takeover.
- */
-async function lintWhitelists(objects: ClusterObjects, namespace: string | undefined, unknown: string[]) {
-  const findings: LintFinding[] = [];
-  let namespaces = 0;
-  for await (const { metadata } of readable(objects, '/api/v1/namespaces', unknown)) {
-    const { name, annotations, labels } = fieldsOf(metadata);
-    const text = textOf(fieldsOf(annotations)[WHITELIST]);
-    if (text === '' || (namespace !== undefined && name !== namespace)) continue;
-    namespaces += 1;
-    const given = {
-      namespace: textOf(name),
-      takenOver: OPTED_IN.includes(textOf(fieldsOf(labels)[TAKEOVER_LABEL])),
-    };
-    const found = lintWhitelist({ ...given, whitelist: readWhitelist(text), taken: TAKEN });
-    findings.push(
-      ...found.map((finding) => ({ ...finding, object: { kind: 'Namespace', name: textOf(name) } })),
-    );
-  }
-  return { findings, namespaces };
-}
-
-/** Returns the whitelist. `undefined`: it cannot be read. */
-function readWhitelist(text: string): readonly Toleration[] | undefined {
-  try {
-    const list: unknown = JSON.parse(text);
-    return Array.isArray(list) ? list.map(readToleration) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Tolerations of a taken-over pod that had only the default tolerations for nodes that are down. */
-const TAKEN: readonly Toleration[] = itemsOf(
-  takenOver(
-    {
-      tolerations: DOWN_KEYS.map((key) => ({
-        key,
-        operator: 'Exists',
-        effect: 'NoExecute',
-        tolerationSeconds: 300,
-      })),
-      note: '',
-    },
-    POD_TAKEOVER,
-  )?.tolerations,
-).map(readToleration);

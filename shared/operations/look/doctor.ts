@@ -362,7 +362,7 @@ async function takeoverPermissionFindings(
     return [
       warn(
         'permissions',
-        `${whose} cannot renew or verify the node-level takeover: ${missing.join(', ')}.`,
+        `${whose} cannot renew or verify the takeover: ${missing.join(', ')}.`,
         account
           ? 'Set rbac.takeover of the chart, or apply deploy/in-cluster/takeover.yaml.'
           : 'If the relay uses these credentials, run taintward takeover apply, and bind the ClusterRole taintward-takeover to it.',
@@ -392,7 +392,7 @@ function hiddenTakeover(error: unknown): Told {
 function builtInFinding(
   { state, evidence }: BuiltIn,
   mode: Mode | undefined,
-  { nodes, pods, now = 0 }: Partial<TakeoverState> = {},
+  { nodes, now = 0 }: Partial<TakeoverState> = {},
 ): Told {
   const by = `by ${evidence}`;
   const isTaken = nodes?.live !== undefined && isInForce(nodes.live, now);
@@ -401,8 +401,6 @@ function builtInFinding(
       if (mode !== 'enforce') return ok('built-in', `Enabled (${by}). Only the built-in controller evicts.`);
       if (isTaken)
         return ok('built-in', `Enabled (${by}). It does not evict for taints that are taken over.`);
-      if (pods)
-        return ok('built-in', `Enabled (${by}). It evicts pods that are taken over later than Taintward.`);
       return warn(
         'built-in',
         `Enabled (${by}), as Taintward is. Whichever acts first evicts the pod, and the built-in controller ignores the policy.`,

@@ -30,7 +30,7 @@ export const NODE_TAKEOVER: NodeTakeover = {
 
 /** The comment above the objects of {@link nodeTakeover}. */
 export const NODE_TAKEOVER_COMMENT = `
-Node-level takeover. While Taintward is alive, admission removes the NoExecute taints that the node controller adds to nodes that
+While Taintward is alive, admission removes the NoExecute taints that the node controller adds to nodes that
 are down. Their NoSchedule twins stay, and Taintward treats them as NoExecute (policy: treatAsNoExecute). Taintward is alive while
 the heartbeat of takeovers/live and the taint's timeAdded differ by less than the heartbeat timeout. The node controller retries
 every few seconds: once the heartbeat expires, its taint is admitted, and the built-in controller evicts as upstream. Taints
@@ -98,7 +98,7 @@ export const NODE_BINDING = bindingOf(NAME, {
   paramRef: { name: TAKEOVER_NAME, parameterNotFoundAction: 'Allow' },
 });
 
-/** Returns the objects of a node-level takeover, in the order in which they are applied. */
+/** Returns the objects of a takeover, in the order in which they are applied. */
 export function nodeTakeover(takeover: NodeTakeover): readonly Manifest[] {
   return [TAKEOVER_CRD, takeoverLive(takeover), ...renewersRight(), nodePolicy(takeover), NODE_BINDING];
 }

@@ -8,13 +8,6 @@ export interface Manifest {
   readonly [field: string]: unknown;
 }
 
-/** A part of a label selector (`meta/v1.LabelSelectorRequirement`). */
-export interface Requirement {
-  readonly key: string;
-  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
-  readonly values?: readonly string[];
-}
-
 /** Collections of the kinds that a takeover uses. */
 const COLLECTIONS: Readonly<Record<string, string>> = {
   CustomResourceDefinition: 'customresourcedefinitions',
@@ -23,7 +16,6 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   ClusterRoleBinding: 'clusterrolebindings',
   MutatingAdmissionPolicy: 'mutatingadmissionpolicies',
   MutatingAdmissionPolicyBinding: 'mutatingadmissionpolicybindings',
-  MutatingPolicy: 'mutatingpolicies',
 };
 
 /** Returns the path of a takeover's object. */
@@ -48,8 +40,6 @@ export function manifestText(comment: string, objects: readonly Manifest[]): str
   return `${heading}\n${documents.join('---\n')}`;
 }
 
-/** Returns a text as a CEL literal. Labels and taint keys contain no characters that need escapes. */
-export const celText = (text: string): string => JSON.stringify(text);
-
-/** Returns texts as a CEL list. */
-export const celList = (texts: readonly string[]): string => `[${texts.map(celText).join(', ')}]`;
+/** Returns texts as a CEL list. Taint keys contain no characters that need escapes. */
+export const celList = (texts: readonly string[]): string =>
+  `[${texts.map((text) => JSON.stringify(text)).join(', ')}]`;

@@ -4,59 +4,26 @@ import { isAlive } from '#shared/kubernetes/takeover.ts';
 import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import {
-  type Faults,
-  type InstalledNodeTakeover,
-  type InstalledPodTakeover,
-  installedAtNodes,
-  installedAtPods,
-} from './installed.ts';
-import { namespacesOf, podsOf } from './namespaces.ts';
-import { takenOver } from './taken-tolerations.ts';
+import { type Faults, type InstalledTakeover, installedTakeover } from './installed.ts';
 
-/** State of a cluster's takeovers. Times are from the API server's clock. */
+/** State of a cluster's takeover. Times are from the API server's clock. */
 export interface TakeoverState {
   readonly now: EpochMs;
-  readonly nodes: InstalledNodeTakeover | undefined;
-  readonly pods: (InstalledPodTakeover & PodCounts) | undefined;
+  readonly nodes: InstalledTakeover | undefined;
   /** Problems, as sentences. */
-  readonly alarms: { readonly nodes: readonly string[]; readonly pods: readonly string[] };
+  readonly alarms: readonly string[];
 }
 
-export interface PodCounts {
-  readonly namespaces: readonly string[];
-  readonly taken: number;
-  /** Number of pods that were created before the takeover and not adopted. */
-  readonly open: number;
-}
-
-/** Reads the takeovers of a cluster. Rejects with `ApiError`. */
+/** Reads the takeover of a cluster. Rejects with `ApiError`. */
 export async function takeoverState(objects: ClusterObjects, clock: Clock): Promise<TakeoverState> {
-  const pods = await podsIn(objects);
   const taints = await downTaints(objects);
   // Read last, so that the heartbeat isn't older than the taints it is compared with.
-  const nodes = await installedAtNodes(objects);
+  const nodes = await installedTakeover(objects);
   const now = clock.now() + objects.skewMs;
-  const alarms = {
-    nodes: nodes
-      ? [...faultTexts(nodes.faults), ...(nodes.live ? alarmsOf(nodes.live, taints, now) : [])]
-      : [],
-    pods: pods ? faultTexts(pods.faults) : [],
-  };
-  return { now, nodes, pods, alarms };
-}
-
-async function podsIn(objects: ClusterObjects): Promise<TakeoverState['pods']> {
-  const installed = await installedAtPods(objects);
-  if (!installed) return undefined;
-  const namespaces = await namespacesOf(objects, installed.spec);
-  let taken = 0;
-  let open = 0;
-  for await (const pod of podsOf(objects, namespaces)) {
-    if (pod.state.note !== '') taken += 1;
-    else if (!pod.untouchable && takenOver(pod.state, installed.spec)) open += 1;
-  }
-  return { ...installed, namespaces, taken, open };
+  const alarms = nodes
+    ? [...faultTexts(nodes.faults), ...(nodes.live ? alarmsOf(nodes.live, taints, now) : [])]
+    : [];
+  return { now, nodes, alarms };
 }
 
 /** A NoExecute taint from the node controller. */
@@ -84,7 +51,7 @@ const faultTexts = ({ missing, changed }: Faults): readonly string[] => [
   ...changed.map((name) => `${name} differs from this release. Apply the takeover again.`),
 ];
 
-/** Returns the problems of a node-level takeover, as sentences. */
+/** Returns the problems of a takeover, as sentences. */
 export function alarmsOf(takeover: Takeover, taints: readonly DownTaint[], now: EpochMs): readonly string[] {
   const { heartbeat, aliveSince = Infinity, lapseMs, keys, withheld } = takeover;
   const alarms: string[] = [];

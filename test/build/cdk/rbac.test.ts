@@ -164,7 +164,7 @@ describe('the role of a user in a cluster', () => {
   });
 });
 
-test('a takeover at nodes grants the permissions to renew it and to prove it, each for one name', () => {
+test('a takeover grants the permissions to renew it and to prove it, each for one name', () => {
   const role = nodeTakeover(NODE_TAKEOVER).find(({ kind }) => kind === 'ClusterRole');
   const permissions = TAKEOVER_PERMISSIONS.map(
     ({ verb, group = '', resource, name }) => `${verb} ${group}/${resource}/${name}`,

@@ -44,7 +44,7 @@ test("the guide states the monthly cost of a takeover's probes", async (context)
   assert.ok(dollars <= 0.7, `${dollars}`);
   const each = (count: number) => (count / deltas).toFixed(0);
   const row = rowText(
-    'probes of a node-level takeover, by cluster',
+    'probes of a takeover, by cluster',
     `${(deltas / MINUTES).toFixed(1)} a minute: each 6 SQS requests, invocations of ${SECONDS.deltas} and ${SECONDS.evict} s, ${each(reads)} reads, ${each(writes)} write`,
     dollars.toFixed(2),
   );

@@ -62,7 +62,7 @@ export class TakeoverStage {
    * Runs `taintward takeover …` on the cluster with the least permissions it needs: for `status`, a viewer's. Returns
    * its output. The nodes renew their Leases meanwhile.
    */
-  async command(verb: 'apply' | 'adopt' | 'release' | 'status', ...args: readonly string[]): Promise<string> {
+  async command(verb: 'apply' | 'release' | 'status', ...args: readonly string[]): Promise<string> {
     const kubeconfig = this.#people[verb === 'status' ? 'viewer' : 'admin'];
     const reach = ['--context', CONTEXT, '--kubeconfig', kubeconfig];
     const argv = ['functions/cli/main.ts', 'takeover', verb, ...args, ...reach];
@@ -122,8 +122,7 @@ export class TakeoverStage {
     closing.defer(() => this.builtIn.stop());
     closing.defer(() => this.stage.close());
     closing.defer(() => this.nodes.close());
-    for (const level of ['pod', 'node'])
-      closing.defer(async () => void (await this.command('release', '--level', level)));
+    closing.defer(async () => void (await this.command('release')));
   }
 }
 

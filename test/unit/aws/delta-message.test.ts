@@ -25,7 +25,6 @@ const tolerations = fc.array(
       value: text,
       effect: text,
       tolerationSeconds: int64,
-      ownSeconds: int64,
       index: fc.nat(),
     },
     { requiredKeys: [] },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type LintContext, type LintRule, lintTemplate, lintWhitelist } from '#shared/explain/lint.ts';
+import { type LintContext, type LintRule, lintTemplate } from '#shared/explain/lint.ts';
 import { deadline } from '#shared/taints/deadline.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE, type Toleration } from '#shared/taints/taint.ts';
 
@@ -98,34 +98,6 @@ describe('lint findings of tolerations', () => {
   test('names the toleration in each finding', () => {
     const [finding] = lintTemplate({ kind: 'Pod', tolerations: [toleration('a=x:NoExecute@0')] }, OFF);
     assert.match(finding?.message ?? '', /^tolerations\[0\] \(a=x:NoExecute for 0 s\) lasts 0 s.*\.$/);
-  });
-});
-
-describe('a whitelist', () => {
-  const taken = [toleration(`${NODE_NOT_READY}:NoExecute@3900`)];
-  const refuses = (whitelist: readonly Toleration[] | undefined) =>
-    lintWhitelist({ namespace: 'ns', takenOver: true, whitelist, taken }).length > 0;
-
-  test('allows a takeover when an entry matches the toleration for at least as long', () => {
-    assert.equal(refuses([]), false);
-    assert.equal(refuses([toleration('')]), false);
-    assert.equal(refuses([toleration(`${NODE_NOT_READY}:NoExecute`)]), false);
-    assert.equal(refuses([toleration(`${NODE_NOT_READY}:NoExecute@3900`)]), false);
-  });
-
-  test('gets a note instead of a warning where nothing is taken over', () => {
-    const whitelist = [toleration('a')];
-    const levels = [true, false].map(
-      (takenOver) => lintWhitelist({ namespace: 'ns', takenOver, whitelist, taken })[0]?.level,
-    );
-    assert.deepEqual(levels, ['warning', 'note']);
-  });
-
-  test('denies a takeover without such an entry, or when the whitelist cannot be read', () => {
-    assert.equal(refuses([toleration(`${NODE_NOT_READY}:NoExecute@300`)]), true);
-    assert.equal(refuses([toleration(`${NODE_UNREACHABLE}:NoExecute`)]), true);
-    assert.equal(refuses([toleration(`${NODE_NOT_READY}=:NoExecute`)]), true);
-    assert.equal(refuses(undefined), true);
   });
 });
 

@@ -127,31 +127,6 @@ test('shares one frozen object between equal toleration lists only', () => {
   assert.equal(tolerations(undefined), tolerations([]));
 });
 
-test('reads the original and the extended seconds of a pod with a takeover', () => {
-  const tolerations = ['a', 'b', ''].map((key) => ({ key, operator: 'Exists', tolerationSeconds: 3900 }));
-  const read = (annotations: object) =>
-    projectPod({
-      metadata: {
-        name: 'p',
-        namespace: 'd',
-        uid: 'u',
-        creationTimestamp: '2026-01-01T00:00:00Z',
-        annotations,
-      },
-      spec: { tolerations },
-    }).tolerations;
-  const taken = read({ 'taintward.dev/takeover': 'a=300+3600,b=60+3600' });
-  assert.deepEqual(
-    taken.map(({ ownSeconds }) => ownSeconds),
-    [300n, undefined, undefined],
-  );
-  assert.equal(read({ 'taintward.dev/takeover': 'a=300+3600' }), taken, 'and shared as toleration lists are');
-  assert.deepEqual(
-    read({}).map(({ ownSeconds }) => ownSeconds),
-    [undefined, undefined, undefined],
-  );
-});
-
 test('reads toleration seconds exactly over the whole of int64', () => {
   for (const seconds of ['9223372036854775807', '-9223372036854775808', '9007199254740993', '0', '-1']) {
     const pod = projectPod(

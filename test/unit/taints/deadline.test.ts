@@ -261,27 +261,6 @@ describe('tolerationSeconds that policy sets for a taint key', () => {
   });
 });
 
-describe('the seconds of a taken-over pod', () => {
-  const lengthened = { ...exists('a', 3900n), ownSeconds: 300n };
-
-  test('are its own seconds, with takeover as the cause', () => {
-    const found = deadline([lengthened], [taint('a')], START, options);
-    assert.equal(found?.atMs, after(300n));
-    assert.equal(found?.because[0]?.policy, 'takeover');
-  });
-
-  test('are zero where a message has negative seconds', () => {
-    const found = deadline([{ ...lengthened, ownSeconds: -1n }], [taint('a')], START, options);
-    assert.deepEqual([found?.atMs, found?.because[0]?.seconds], [after(0n), 0n]);
-  });
-
-  test('yield to the tolerationSeconds of policy', () => {
-    const found = deadline([lengthened], [taint('a')], START, options, { a: 20 });
-    assert.equal(found?.atMs, after(20n));
-    assert.equal(found?.because[0]?.policy, 'tolerationSeconds');
-  });
-});
-
 describe('the identity of a countdown', () => {
   test('is written as key and effect', () => {
     assert.equal(countdownIdentity({ ...taint('a'), value: '1' }), 'a:NoExecute');

@@ -48,7 +48,6 @@ const pod = {
       value: 'planned',
       effect: 'NoExecute',
       tolerationSeconds: 9_223_372_036_854_775_807n,
-      ownSeconds: -1n,
       index: 2,
     },
     { operator: 'Exists' },

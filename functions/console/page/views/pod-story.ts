@@ -166,9 +166,7 @@ function tolerationText({ toleration, shadowed, seconds, changedBy, evicts }: Ta
       : `tolerations[${toleration.index}], ${seconds === undefined || evicts === 'no' ? 'indefinitely' : `for ${spanText(seconds * 1_000)}`}`;
   return [
     first,
-    ...(changedBy === undefined
-      ? []
-      : [`changed by ${changedBy === 'takeover' ? 'takeover' : `policy (${changedBy})`}`]),
+    ...(changedBy === undefined ? [] : [`changed by policy (${changedBy})`]),
     ...(later === '' ? [] : [`takes precedence over ${later}`]),
   ].join('; ');
 }

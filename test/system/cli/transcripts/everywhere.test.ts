@@ -42,8 +42,7 @@ const PLACES: readonly {
       'dead-letters redrive':
         'the stand-in for AWS moves no messages: test/unit/operations/fleet/sqs-queues.test.ts',
       'dead-letters purge': 'no session leaves a dead letter: test/unit/operations/fleet/sqs-queues.test.ts',
-      'takeover adopt': 'it asks the cluster alone, as at a real API server',
-      'takeover release': 'likewise',
+      'takeover release': 'it asks the cluster alone, as at a real API server',
     },
   },
 ];

@@ -7,8 +7,6 @@ import { TAKEOVER_RULES } from '#functions/cli/takeover/permissions.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
-import { POD_TAKEOVER, podTakeover } from '#shared/operations/takeover/at-pods.ts';
-import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import {
   type Answer,
   json,
@@ -72,17 +70,13 @@ const allowed =
     return json({ status: { allowed: isAllowed(resourceAttributes) } }, 201);
   };
 const ABLE = { [ADMISSION]: () => POLICIES, [REVIEWS]: allowed(() => true) };
-const namespaces =
-  (...names: readonly string[]) =>
-  () =>
-    json({ metadata: {}, items: names.map((name) => ({ metadata: { name } })) });
 
 describe('taintward takeover accepts exactly one cluster', () => {
   for (const args of [
     ['status'],
     ['status', 'c1', '--context', 'x'],
     ['release'],
-    ['adopt', 'c1', '--context', 'x'],
+    ['apply', 'c1', '--context', 'x'],
   ]) {
     test(args.join(' '), async (t) => {
       const { run } = await commandLine(t, {});
@@ -105,7 +99,7 @@ describe('apply writes nothing', () => {
     });
     await assert.rejects(
       run('apply', '--context', 'x'),
-      /\(v1\.33\.4\) does not serve MutatingAdmissionPolicy v1.*--kyverno/,
+      /\(v1\.33\.4\) does not serve MutatingAdmissionPolicy v1, which came with Kubernetes 1\.36\. Disable /,
     );
     assert.deepEqual(wrote(), []);
   });
@@ -121,23 +115,6 @@ describe('apply writes nothing', () => {
     );
     assert.deepEqual(wrote(), []);
   });
-
-  test('if a namespace would reject pods with a takeover', async (t) => {
-    const { run, wrote } = await commandLine(t, {
-      ...ABLE,
-      '/api/v1/namespaces': namespaces('web', 'strict'),
-      '/api/v1/namespaces/web/pods': () => json({}, 201),
-      '/api/v1/namespaces/strict/pods': ({ body }) =>
-        body.includes('3600')
-          ? status(403, 'Forbidden', 'the toleration is not on the whitelist')
-          : json({}, 201),
-    });
-    await assert.rejects(
-      run('apply', '--level', 'pod', '--context', 'x'),
-      /Namespace strict would reject.*nothing was applied.*not on the whitelist/,
-    );
-    assert.deepEqual(wrote(), []);
-  });
 });
 
 const LIVE = '/apis/taintward.dev/v1/takeovers/live';
@@ -145,7 +122,7 @@ const BINDING = `${ADMISSION}/mutatingadmissionpolicybindings/taintward-takeover
 const PROOF = 'PATCH /api/v1/nodes/taintward-takeover-proof';
 const HASTE = { proofs: 3, everyMs: 0, withinMs: 0 };
 const HEARTBEAT = '2026-01-01T00:00:00Z';
-/** A cluster in which the objects of a node-level takeover are applied. */
+/** A cluster in which the objects of a takeover are applied. */
 const APPLIED = {
   ...ABLE,
   ...Object.fromEntries(
@@ -194,16 +171,16 @@ test('applies the heartbeat once the API server serves its kind, even if it alre
 });
 
 describe('a dry run', () => {
-  const dryRun = (level: string) => ['--context', 'managed', '--level', level, '--dry-run', '-o', 'json'];
+  const dryRun = ['--context', 'managed', '--dry-run', '-o', 'json'];
 
   test('of apply lists the objects that it would write, after its checks', async (t) => {
     const { run, wrote, audited, printed } = await commandLine(t, {
       ...APPLIED,
       [`GET ${BINDING}`]: () => json({}),
     });
-    await run('apply', ...dryRun('node'));
+    await run('apply', ...dryRun);
     const [{ change, objects }] = JSON.parse(printed());
-    assert.equal(change, 'The takeover at node level is applied to the cluster.');
+    assert.equal(change, 'The takeover is applied to the cluster.');
     assert.deepEqual(objects, [
       { action: 'create', object: 'CustomResourceDefinition takeovers.taintward.dev' },
       { action: 'update', object: 'Takeover live' },
@@ -217,31 +194,16 @@ describe('a dry run', () => {
 
   test('of apply is rejected where apply would be', async (t) => {
     const { run } = await commandLine(t, { ...ABLE, [REVIEWS]: allowed(() => false) });
-    await assert.rejects(run('apply', ...dryRun('node')), /lack permissions/);
+    await assert.rejects(run('apply', ...dryRun), /lack permissions/);
   });
 
-  test('of release lists the objects that it would delete, and counts the pods that it would restore', async (t) => {
-    const pod = (name: string, annotations: object) => ({
-      metadata: { namespace: 'web', name, annotations },
-      spec: { nodeName: 'n1', tolerations: [] },
-    });
-    const note = JSON.stringify({ added: [], changed: [] });
+  test('of release lists the objects that it would delete', async (t) => {
     const { run, wrote, audited, printed } = await commandLine(t, {
       [`GET ${BINDING}`]: () => json({}),
-      [`GET ${ADMISSION}/mutatingadmissionpolicies/taintward-takeover-pods`]: () => json({}),
-      '/api/v1/pods': () =>
-        json({ metadata: {}, items: [pod('a', { [TAKEOVER_ANNOTATION]: note }), pod('b', {})] }),
     });
-    await run('release', ...dryRun('node'));
+    await run('release', ...dryRun);
     assert.deepEqual(JSON.parse(printed())[0].objects, [
       { action: 'delete', object: 'MutatingAdmissionPolicyBinding taintward-takeover-nodes' },
-    ]);
-    const length = printed().length;
-    await run('release', ...dryRun('pod'));
-    const [{ effects, objects }] = JSON.parse(printed().slice(length));
-    assert.deepEqual(effects, ['The built-in controller evicts again.', 'Pods restored: 1.']);
-    assert.deepEqual(objects, [
-      { action: 'delete', object: 'MutatingAdmissionPolicy taintward-takeover-pods' },
     ]);
     assert.deepEqual([wrote(), audited], [[], []]);
   });
@@ -251,50 +213,6 @@ describe('a dry run', () => {
     await run('release', '--context', 'x', '--dry-run');
     assert.equal(printed(), 'Dry run: nothing would change.\n');
   });
-
-  test('of adopt counts the pods that it would take over', async (t) => {
-    const [policy, binding] = podTakeover(POD_TAKEOVER);
-    const pods = [
-      { metadata: { namespace: 'web', name: 'a' }, spec: { nodeName: 'n1', tolerations: [] } },
-      {
-        metadata: { namespace: 'web', name: 'b', deletionTimestamp: '2026-01-01T00:00:00Z' },
-        spec: { nodeName: 'n1', tolerations: [] },
-      },
-    ];
-    const { run, wrote, printed } = await commandLine(t, {
-      [`GET ${ADMISSION}/mutatingadmissionpolicies/taintward-takeover-pods`]: () => json(policy ?? {}),
-      [`GET ${ADMISSION}/mutatingadmissionpolicybindings/taintward-takeover-pods`]: () => json(binding ?? {}),
-      '/api/v1/namespaces': namespaces('web'),
-      '/api/v1/namespaces/web/pods': () => json({ metadata: {}, items: pods }),
-    });
-    await run('adopt', '--context', 'x', '--dry-run', '-o', 'json');
-    assert.deepEqual(JSON.parse(printed()), [{ change: 'Pods taken over: 1.', effects: [] }]);
-    assert.deepEqual(wrote(), []);
-  });
-});
-
-test('verifies a pod-level takeover in a namespace that admits pods and skips terminating namespaces', async (t) => {
-  const policy = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/taintward-takeover-pods';
-  let tries = 0;
-  const { run, printed, audited } = await commandLine(t, {
-    ...ABLE,
-    '/api/v1/namespaces': namespaces('leaving', 'web'),
-    [`PATCH ${policy}`]: () => json({}),
-    [`PATCH ${ADMISSION}/mutatingadmissionpolicybindings/taintward-takeover-pods`]: () => json({}),
-    '/api/v1/namespaces/leaving/pods': () => status(403, 'Forbidden', 'it is being terminated'),
-    '/api/v1/namespaces/web/pods': ({ body }) => {
-      if (body.includes('"note"') || body.includes('3600')) return json({}, 201);
-      tries += 1;
-      return json({ metadata: tries < 3 ? {} : { annotations: { [TAKEOVER_ANNOTATION]: 'x' } } }, 201);
-    },
-  });
-  await run('apply', '--level', 'pod', '--context', 'x');
-  assert.equal(tries, 3);
-  assert.match(printed(), /^Applied\. /);
-  // No fleet manages this cluster.
-  assert.deepEqual(audited, []);
-  await run('apply', '--level', 'pod', '--context', 'managed');
-  assert.deepEqual(audited, ['managed: takeover-applied: applied the takeover at pod level']);
 });
 
 test('verifies a takeover by several consecutive proofs, because the previous policy may have answered the first', async (t) => {
@@ -348,11 +266,6 @@ test('requests only permissions that the role grants', () => {
   assert.ok(verbs.every((verb) => ['get', 'list', 'create', 'patch', 'delete'].includes(verb)));
 });
 
-test('rejects adopt without a pod-level takeover', async (t) => {
-  const { run } = await commandLine(t, {});
-  await assert.rejects(run('adopt', '--context', 'x'), /No pod-level takeover is installed/);
-});
-
 test('audits the release of a takeover in the fleet that manages the cluster', async (t) => {
   let isThere = true;
   const { run, audited, complained, printed } = await commandLine(t, {
@@ -365,6 +278,6 @@ test('audits the release of a takeover in the fleet that manages the cluster', a
   await run('release', '--context', 'managed');
   await run('release', '--context', 'managed');
   assert.deepEqual(complained, ['Fleet: context managed\n', 'Fleet: context managed\n']);
-  assert.deepEqual(audited, ['managed: takeover-released: released the takeover at node level']);
-  assert.match(printed(), /^Released\. .*\nNo node-level takeover is installed\.\n$/);
+  assert.deepEqual(audited, ['managed: takeover-released: released the takeover']);
+  assert.match(printed(), /^Released\. .*\nNo takeover is installed\.\n$/);
 });

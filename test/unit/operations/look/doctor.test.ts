@@ -12,11 +12,9 @@ import type { Account } from '#shared/operations/fleet/account.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { examine } from '#shared/operations/look/doctor.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
-import { POD_TAKEOVER, podTakeover } from '#shared/operations/takeover/at-pods.ts';
-import { type Manifest, pathOf } from '#shared/operations/takeover/manifest.ts';
+import { pathOf } from '#shared/operations/takeover/manifest.ts';
 import type { ClusterRegistry, RegisteredCluster } from '#shared/state/registry.ts';
 import { StoreError } from '#shared/state/store.ts';
-import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { VERSION } from '#shared/version.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
@@ -71,82 +69,8 @@ test('does not connect to a cluster with an agent and reports that as fine', asy
   assert.deepEqual(about('permissions', found), []);
 });
 
-const path = (manifest: Manifest | undefined): string => (manifest ? pathOf(manifest) : '');
-const [POLICY, BINDING] = podTakeover(POD_TAKEOVER);
-const NAMESPACE = { metadata: { name: 'shop' } };
-const podIn = (name: string, note?: string) => ({
-  metadata: { namespace: 'shop', name, ...(note ? { annotations: { [TAKEOVER_ANNOTATION]: note } } : {}) },
-  spec: { nodeName: 'n1' },
-});
-const [KEY = ''] = POD_TAKEOVER.keys;
-const TAKEN = podIn('taken', `${KEY}=300+3600`);
-/** The policy as the API server returns it: with defaults and without empty fields. */
-const shownPolicy = { ...POLICY, spec: { ...Object(POLICY?.['spec']), extra: 'a default' } };
-const atPods = (more: Shown = {}): Shown => ({
-  ...controllerManager('on'),
-  [path(POLICY)]: shownPolicy,
-  [path(BINDING)]: BINDING ?? {},
-  '/api/v1/namespaces': [NAMESPACE],
-  '/api/v1/namespaces/shop/pods': [TAKEN],
-  ...more,
-});
-
 const enforced = async (fleet: Fleet, more = '') =>
   (await fleet.operator()).applyPolicy(prod, `mode: enforce\n${more}`);
-
-test('reports a pod-level takeover with its pods and the waiting built-in controller', async (t) => {
-  const { fleet, findings } = examined(t, atPods());
-  await enforced(fleet);
-  const found = await findings();
-  assert.deepEqual(about('takeover', found), [
-    [
-      'ok',
-      'Pod level: 1 pod in 1 namespace taken over by the API server; the built-in controller waits 1h longer.',
-    ],
-  ]);
-  assert.match(
-    String(about('built-in', found)),
-    /^ok,Enabled .* evicts pods that are taken over later than Taintward\.$/,
-  );
-});
-
-test('reports the missing parts of a pod-level takeover', async (t) => {
-  const { fleet, findings } = examined(
-    t,
-    atPods({
-      [path(POLICY)]: { ...POLICY, spec: { ...Object(POLICY?.['spec']), failurePolicy: 'Fail' } },
-      '/api/v1/namespaces/shop/pods': [TAKEN, podIn('open')],
-    }),
-  );
-  assert.deepEqual(about('takeover', await findings()), [
-    [
-      'bad',
-      'Pod level: MutatingAdmissionPolicy taintward-takeover-pods differs from this release. Apply the takeover again.',
-    ],
-    [
-      'warn',
-      'Pod level: 1 pod existed before the takeover, so the built-in controller evicts them without delay.',
-    ],
-    [
-      'warn',
-      'Pod level: the policy mode is observe, and the built-in controller waits 1h longer. Until then, no controller evicts 1 pod.',
-    ],
-  ]);
-  await enforced(fleet);
-  assert.equal(about('takeover', await findings()).length, 2);
-});
-
-test('reports a pod-level takeover without binding or namespaces as ineffective', async (t) => {
-  const { [path(BINDING)]: _, ...unbound } = atPods({ '/api/v1/namespaces': [] });
-  const { findings } = examined(t, unbound);
-  assert.deepEqual(about('takeover', await findings()), [
-    [
-      'bad',
-      'Pod level: MutatingAdmissionPolicyBinding taintward-takeover-pods is missing, so the takeover has no effect. Apply or release the takeover again.',
-    ],
-    ['warn', 'Pod level: no namespace is selected, so no pods are taken over.'],
-  ]);
-});
 
 const atNodes = (spec: object): Shown => ({
   ...controllerManager('on'),
@@ -161,12 +85,12 @@ const heartbeat = new Date(NOW - 10_000).toISOString();
 const ALIVE = { heartbeat, aliveSince: heartbeat };
 const VIRTUAL = `treatAsNoExecute: [${NODE_TAKEOVER.keys.join(', ')}]`;
 
-test('reports an active node-level takeover as fine, unless the policy will end it', async (t) => {
+test('reports an active takeover as fine, unless the policy will end it', async (t) => {
   const { fleet, findings } = examined(t, atNodes(ALIVE));
   await enforced(fleet, VIRTUAL);
   const found = await findings();
   assert.deepEqual(about('takeover', found), [
-    ['ok', 'The node-level takeover is active: the built-in controller does not evict for its taints.'],
+    ['ok', 'The takeover is active: the built-in controller does not evict for its taints.'],
   ]);
   assert.match(
     String(about('built-in', found)),
@@ -176,7 +100,7 @@ test('reports an active node-level takeover as fine, unless the policy will end 
   assert.deepEqual(about('takeover', await findings()), [
     [
       'bad',
-      `Node level: the heartbeat is suspended because policy does not name ${NODE_TAKEOVER.keys.join(' and ')} in treatAsNoExecute.`,
+      `The heartbeat is suspended because policy does not name ${NODE_TAKEOVER.keys.join(' and ')} in treatAsNoExecute.`,
     ],
   ]);
 });
@@ -201,7 +125,7 @@ test('README and the page on versions list the tested Kubernetes versions', () =
   }
 });
 
-test('checks the permissions of a node-level takeover by resource name, if there is one', async (t) => {
+test('checks the permissions of a takeover by resource name, if there is one', async (t) => {
   const { fleet, findings } = examined(t, atNodes(ALIVE));
   await enforced(fleet, VIRTUAL);
   const live = shownCluster(atNodes(ALIVE), NOW);
@@ -211,35 +135,29 @@ test('checks the permissions of a node-level takeover by resource name, if there
   };
   assert.deepEqual(about('permissions', await findings({ ...fleet, cluster: async () => poor })).at(-1), [
     'warn',
-    'The credentials cannot renew or verify the node-level takeover: get takeovers live, patch takeovers live, create nodes taintward-takeover-proof, patch nodes taintward-takeover-proof.',
+    'The credentials cannot renew or verify the takeover: get takeovers live, patch takeovers live, create nodes taintward-takeover-proof, patch nodes taintward-takeover-proof.',
   ]);
 });
 
-test('reports a suspended node-level takeover as ineffective before it expires', async (t) => {
+test('reports a suspended takeover as ineffective before it expires', async (t) => {
   const { fleet, findings } = examined(t, atNodes({ ...ALIVE, withheld: 'a node kept its taint' }));
   await enforced(fleet);
   const found = await findings();
   assert.deepEqual(about('takeover', found), [
     [
       'bad',
-      'Node level: The heartbeat is suspended because a node kept its taint. The built-in controller evicts once it expires.',
+      'The heartbeat is suspended because a node kept its taint. The built-in controller evicts once it expires.',
     ],
   ]);
   assert.match(String(about('built-in', found)), /^warn,Enabled .*, as Taintward is\. /);
 });
 
-test('reports an expired or incomplete node-level takeover', async (t) => {
+test('reports an expired or incomplete takeover', async (t) => {
   const { findings } = examined(t, atNodes({ heartbeat: new Date(NOW - 100_000).toISOString() }));
-  assert.match(
-    String(about('takeover', await findings())),
-    /^bad,Node level: The heartbeat expired 10 s ago\. /,
-  );
+  assert.match(String(about('takeover', await findings())), /^bad,The heartbeat expired 10 s ago\. /);
   const { [TAKEOVER_PATH]: _, ...half } = atNodes({});
   assert.deepEqual(about('takeover', await examined(t, half).findings()), [
-    [
-      'bad',
-      'Node level: Takeover live is missing, so the takeover has no effect. Apply or release the takeover again.',
-    ],
+    ['bad', 'Takeover live is missing, so the takeover has no effect. Apply or release the takeover again.'],
   ]);
 });
 
@@ -542,7 +460,7 @@ describe("permissions of an in-cluster service's account", () => {
     await enforced(lacks.fleet, VIRTUAL);
     assert.match(
       String(about('permissions', await lacks.found()).at(-1)),
-      /^warn,ServiceAccount evictions\/taintward cannot renew or verify the node-level takeover: get takeovers live, /,
+      /^warn,ServiceAccount evictions\/taintward cannot renew or verify the takeover: get takeovers live, /,
     );
     const hidden = inCluster(
       t,

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
 import { takeoverFindings } from '#shared/operations/look/takeover-findings.ts';
-import { POD_TAKEOVER } from '#shared/operations/takeover/at-pods.ts';
 import type { TakeoverState } from '#shared/operations/takeover/state.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 const LAPSE_MS = 90_000;
 
-/** A node-level takeover whose heartbeat has this age. */
+/** A takeover whose heartbeat has this age. */
 function atNodes(heartbeatAgeMs: number | undefined, live: Partial<Takeover> = {}): TakeoverState {
   const heartbeat = heartbeatAgeMs === undefined ? {} : { heartbeat: NOW - heartbeatAgeMs };
   const takeover = { resourceVersion: '1', keys: [], lapseMs: LAPSE_MS, ...heartbeat, ...live };
@@ -17,8 +15,7 @@ function atNodes(heartbeatAgeMs: number | undefined, live: Partial<Takeover> = {
   return {
     now: NOW,
     nodes: { live: takeover, faults },
-    pods: undefined,
-    alarms: { nodes: [], pods: [] },
+    alarms: [],
   };
 }
 
@@ -40,24 +37,3 @@ describe('the built-in controller does not evict', () => {
     });
   }
 });
-
-for (const [mode, told] of [
-  ['enforce', /taken over by/],
-  ['observe', /Until then, no controller evicts 2 pods/],
-  ['paused', /Until then, no controller evicts 2 pods/],
-] as const) {
-  test(`explains the longer wait of the built-in controller in policy mode ${mode}`, () => {
-    const faults = { missing: [], changed: [] };
-    const pods = {
-      by: 'the API server',
-      spec: POD_TAKEOVER,
-      faults,
-      namespaces: ['shop'],
-      taken: 2,
-      open: 0,
-    } as const;
-    const state: TakeoverState = { now: NOW, nodes: undefined, pods, alarms: { nodes: [], pods: [] } };
-    const [finding] = takeoverFindings(state, { mode, policy: { ...DEFAULT_POLICY, mode } });
-    assert.match(finding?.message ?? '', told);
-  });
-}

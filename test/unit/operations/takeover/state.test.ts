@@ -13,7 +13,7 @@ const takeover = (fields: Partial<Takeover> = {}): Takeover => ({
   ...fields,
 });
 
-describe('alarms of a node-level takeover', () => {
+describe('alarms of a takeover', () => {
   const alarms = (fields: Partial<Takeover>, ...timesAdded: readonly number[]) =>
     alarmsOf(
       takeover(fields),

@@ -1,4 +1,4 @@
-import type { Requirement } from './manifest.ts';
+import type { LabelExpression } from '#shared/eviction/selectors.ts';
 
 const NAME = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
@@ -14,12 +14,12 @@ export class LabelSelectorError extends Error {
  * Parses a label selector in kubectl syntax: `team=web,env in (test,prod),!legacy`. Throws
  * `LabelSelectorError` if it is invalid. Upstream: `labels.Parse`.
  */
-export function parseLabelSelector(text: string): readonly Requirement[] {
+export function parseLabelSelector(text: string): readonly LabelExpression[] {
   // Commas within parentheses don't separate.
   return text.split(/,(?![^()]*\))/).map((part) => parsePart(part.trim()));
 }
 
-function parsePart(part: string): Requirement {
+function parsePart(part: string): LabelExpression {
   const [, ofSet, operator, members = ''] = SET.exec(part) ?? [];
   if (ofSet !== undefined) {
     const values = members.split(',').map((value) => value.trim());
@@ -32,21 +32,10 @@ function parsePart(part: string): Requirement {
   return checked(part, { key: absent ? part.slice(1) : part, operator: absent ? 'DoesNotExist' : 'Exists' });
 }
 
-function checked(part: string, requirement: Requirement): Requirement {
+function checked(part: string, requirement: LabelExpression): LabelExpression {
   const { key, values = [] } = requirement;
   if (NAME.test(key) && values.every((value) => VALUE.test(value))) return requirement;
   throw new LabelSelectorError(
     `The label selector part "${part}" cannot be read: write it like team=web, env in (test,prod) or !legacy.`,
   );
 }
-
-/** Formats a selector for the API server's `labelSelector`. */
-export const selectorText = (requirements: readonly Requirement[]): string =>
-  requirements.map(({ key, operator, values = [] }) => PARTS[operator](key, values.join(','))).join(',');
-
-const PARTS: Readonly<Record<Requirement['operator'], (key: string, values: string) => string>> = {
-  In: (key, values) => `${key} in (${values})`,
-  NotIn: (key, values) => `${key} notin (${values})`,
-  Exists: (key) => key,
-  DoesNotExist: (key) => `!${key}`,
-};

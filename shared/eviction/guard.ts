@@ -144,7 +144,7 @@ export const progressOf = (
       resetsBelow: Math.max(1, Math.ceil(watched.limit / 2)),
       ...(calmSince === undefined || !isCalm(watched)
         ? {}
-        : { resetsAt: now + CALM_MS - (stopwatchMs - calmSince) }),
+        : { resetsAt: Math.round(now + CALM_MS - (stopwatchMs - calmSince)) }),
     };
   });
 

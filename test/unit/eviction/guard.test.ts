@@ -107,7 +107,7 @@ describe('the progress of a trip', () => {
   test('measures by the stopwatch when the clock is set', () => {
     const trip: Trip = { scope: 'cluster', trippedAt: at(0), nodes: 12, outOf: 60 };
     const guarded = { trips: [trip], episodes: [{ kind: 'held', trip, calmSince: 1_000 } as const] };
-    const [found] = progressOf(POLICY, ofCluster(0), guarded, at(900), 61_000);
+    const [found] = progressOf(POLICY, ofCluster(0), guarded, at(900), 61_000.4);
     assert.equal(found?.resetsAt, at(900) + CALM_MS - 60_000);
   });
 

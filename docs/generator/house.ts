@@ -91,7 +91,7 @@ export const STOREYS: readonly Storey[] = [
     name: 'Pure',
     note: 'no clock, no I/O, no randomness',
     rooms: [
-      { path: 'shared/explain', purpose: 'why: explanations, forecasts, lint' },
+      { path: 'shared/explain', purpose: 'why: explanations, forecasts' },
       { path: 'shared/eviction', purpose: 'plan, evaluate, retry, policy' },
       { path: 'shared/taints', purpose: 'tolerations and deadlines' },
     ],

@@ -5,7 +5,7 @@ export const EXIT = {
   /** The request could not be done, or was rejected. Standard error holds the reason. */
   failed: 1,
   /**
-   * The result was shown, and an action is required or something breaks. Used by doctor, lint, status, and
+   * The result was shown, and an action is required or something breaks. Used by doctor, status, and
    * what-if.
    */
   needsYou: 2,
@@ -25,7 +25,7 @@ export const EXIT_CODES_TEXT = `
 Exit codes:
   ${EXIT.fine}   success
   ${EXIT.failed}   failure; standard error holds the cause
-  ${EXIT.needsYou}   an action is required, or something breaks: doctor, lint, status, what-if
+  ${EXIT.needsYou}   an action is required, or something breaks: doctor, status, what-if
   ${EXIT.cannotKnow}  the state is unknown or may be outdated: pending, status, and any command that used the state of a stopped npm start
   ${EXIT.usage}  invalid usage
 

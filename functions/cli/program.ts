@@ -13,7 +13,6 @@ import { EXIT_CODES_TEXT } from './exit-codes.ts';
 import { addExplainCommand } from './explain.ts';
 import { addHistoryCommand } from './history.ts';
 import { addHoldCommands } from './holds.ts';
-import { addLintCommand } from './lint.ts';
 import { addPendingCommand } from './pending.ts';
 import { addPolicyCommand } from './policy.ts';
 import { addRestoreCommand } from './restore.ts';
@@ -88,7 +87,6 @@ export function createProgram(deps: CliDeps): Command {
   addExplainCommand(program, deps);
   addHistoryCommand(program, deps);
   addWhatIfCommand(program, deps);
-  addLintCommand(program, deps);
   addDoctorCommand(program, deps);
   program.commandsGroup('Control:');
   addStopCommands(program, deps);

@@ -227,7 +227,7 @@ function projectOwner(ownerReferences: unknown): PodOwner | undefined {
 }
 
 /** Returns the shared list of a pod's tolerations. */
-function projectTolerations(json: unknown): readonly Toleration[] {
+export function projectTolerations(json: unknown): readonly Toleration[] {
   const parts = itemsOf(json).map((item) => {
     const { key, operator, value, effect, tolerationSeconds } = fieldsOf(item);
     return [textOf(key), textOf(operator), textOf(value), textOf(effect), integerText(tolerationSeconds)];

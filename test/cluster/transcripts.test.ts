@@ -51,7 +51,6 @@ test('matches the recorded session at a real API server', async (t) => {
   at.note('The same with the rights of the service, which reads no budgets.');
   await at.say('explain', 'pod', pod);
   await at.say('what-if', '--taint', 'maintenance=now:NoExecute', '--nodes', node, ...live);
-  await at.say('lint', '--namespace', cluster.namespace, ...live);
 
   const about = ['--cluster', CONTEXT, '--reason'];
   const holds = [

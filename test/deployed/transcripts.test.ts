@@ -99,7 +99,6 @@ test('matches the recorded session at a deployment', async (t) => {
   writeFileSync(own, await kubeconfigText([{ context: 'beta', connection: cluster.connection, token }]));
   const live = ['--context', 'beta', '--kubeconfig', own];
   await at.say('explain', 'node', node, ...there, ...live);
-  await at.say('lint', 'beta', '--namespace', cluster.namespace, ...live);
 
   const why = ['--reason', 'it is being mended'];
   const holds = [

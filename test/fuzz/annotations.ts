@@ -1,15 +1,12 @@
 import fc from 'fast-check';
 import { matchesLabels } from '#shared/eviction/gate.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { parseInt64Json, stringifyInt64Json } from '#shared/kubernetes/http/api-json.ts';
 import { projectPod } from '#shared/kubernetes/project.ts';
 import { isAlive, projectTakeover, renewalPatch } from '#shared/kubernetes/takeover.ts';
-import { lintCluster, lintManifests } from '#shared/operations/ask/lint.ts';
-import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { spoilt } from './hostile.ts';
 import type { Kind, Outcome } from './kind.ts';
-import { must, refusal, sentence } from './refusal.ts';
+import { must, refusal } from './refusal.ts';
 
 const UNREACHABLE = 'node.kubernetes.io/unreachable';
 const NOW = Date.UTC(2026, 10, 22, 12);
@@ -68,7 +65,7 @@ async function feed(given: Written): Promise<Outcome> {
     },
     spec: { nodeName: 'n1', tolerations },
   });
-  const outcomes = [readPod(pod), await lint(pod)];
+  const outcome = readPod(pod);
   const read = projectTakeover(json(takeover));
   isAlive(read, NOW);
   try {
@@ -76,7 +73,7 @@ async function feed(given: Written): Promise<Outcome> {
   } catch (error) {
     throw new Error(`a heartbeat cannot be renewed: ${error}`, { cause: error });
   }
-  return outcomes.includes('refused') ? 'refused' : 'accepted';
+  return outcome;
 }
 
 function readPod(json: unknown): Outcome {
@@ -92,26 +89,4 @@ function readPod(json: unknown): Outcome {
     must(exists === Object.hasOwn(labels, key), `a pod has a label ${key} that nobody gave it`);
   }
   return 'accepted';
-}
-
-async function lint(pod: unknown): Promise<Outcome> {
-  const objects = {
-    async *list(path: string) {
-      if (path === '/api/v1/pods') yield pod;
-    },
-  };
-  const fleet = { cluster: async () => ({ objects, close: () => undefined }) } as unknown as Fleet;
-  const matching = { comparisonOperators: true };
-  const { findings } = await lintCluster(
-    fleet,
-    { cluster: clusterName('prod'), matching },
-    { now: () => NOW, progress: () => undefined },
-  );
-  const { findings: ofText } = lintManifests(
-    [{ name: 'f', text: stringifyInt64Json(pod as object) }],
-    matching,
-  );
-  for (const { message, remediation } of [...findings, ...ofText])
-    for (const text of [message, remediation]) sentence(text);
-  return findings.length > 0 ? 'refused' : 'accepted';
 }

@@ -132,7 +132,6 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   },
   'how-to/install-in-cluster.md': { because: 'npm run test:in-cluster installs and removes the same' },
   'how-to/monitor.md': { because: 'needs a Prometheus; npm run test:prometheus asks one of what is served' },
-  'how-to/lint-tolerations.md': { because: OTHER_SUITE },
   'internals/benchmarks.md': {
     because: 'takes minutes, and what it says differs from run to run; CI runs the short form',
   },

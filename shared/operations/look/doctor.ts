@@ -3,9 +3,14 @@ import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Mode, type Policy } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
+import {
+  type IneffectiveToleration,
+  ineffectiveTolerations,
+} from '#shared/explain/ineffective-tolerations.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { textOf } from '#shared/kubernetes/http/api-json.ts';
+import { fieldsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import { missingPermissions, TAKEOVER_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
+import { projectTolerations } from '#shared/kubernetes/project.ts';
 import { isProven, PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
 import { isInForce } from '#shared/kubernetes/takeover.ts';
 import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
@@ -16,6 +21,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
 import type { Account } from '../fleet/account.ts';
+import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet, ServiceAccount } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { type TakeoverState, takeoverState } from '../takeover/state.ts';
@@ -291,11 +297,46 @@ async function examineLive(
       looked('built-in', 'Grant yourself permission to list nodes and pods', () =>
         evictorFindings(live, wanted, clock, accountOf(fleet)),
       ),
+      looked('tolerations', 'Grant yourself permission to list workloads', () =>
+        tolerationFindings(live.objects),
+      ),
     ]);
     return [reached, ...provenFindings(version), ...(await clockFindings(live)), ...groups.flat()];
   } finally {
     live.close();
   }
+}
+
+const WORKLOADS = [
+  { kind: 'Deployment', plural: 'deployments' },
+  { kind: 'StatefulSet', plural: 'statefulsets' },
+  { kind: 'DaemonSet', plural: 'daemonsets' },
+] as const;
+
+/** Warns of ineffective tolerations in workloads, once for each rule. Kinds that may not be read are skipped. */
+async function tolerationFindings(objects: ClusterObjects): Promise<readonly Told[]> {
+  const found: (IneffectiveToleration & { readonly workload: string })[] = [];
+  for (const { kind, plural } of WORKLOADS) {
+    try {
+      for await (const { metadata, spec } of objects.list(`/apis/apps/v1/${plural}`)) {
+        const { namespace, name } = fieldsOf(metadata);
+        const pod = fieldsOf(fieldsOf(fieldsOf(spec)['template'])['spec']);
+        const workload = `${kind} ${textOf(namespace)}/${textOf(name)}`;
+        for (const each of ineffectiveTolerations(kind, projectTolerations(pod['tolerations'])))
+          found.push({ ...each, workload });
+      }
+    } catch (error) {
+      if (!(error instanceof ApiError) || ![403, 404].includes(error.status)) throw error;
+    }
+  }
+  return [...Map.groupBy(found, ({ rule }) => rule).values()].flatMap((same) => {
+    const [first] = same;
+    if (!first) return [];
+    const others = new Set(same.map(({ workload }) => workload)).size - 1;
+    const more =
+      others === 0 ? '' : ` The same applies to ${others} more ${others === 1 ? 'workload' : 'workloads'}.`;
+    return warn('tolerations', `${first.workload}: ${first.message}${more}`, first.remediation);
+  });
 }
 
 /** Warns of a Kubernetes version that isn't tested. If the version is unknown, doesn't warn. */

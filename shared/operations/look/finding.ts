@@ -19,7 +19,8 @@ export interface Finding {
     | 'clocks'
     | 'relay'
     | 'built-in'
-    | 'takeover';
+    | 'takeover'
+    | 'tolerations';
   readonly verdict: 'ok' | 'warn' | 'bad';
   /** One sentence. */
   readonly message: string;

@@ -18,7 +18,7 @@ const prod = clusterName('prod');
 
 /** Commands that change nothing. Every other command has `--dry-run`. */
 const READING: readonly string[] = [
-  ...['status', 'pending', 'explain pod', 'explain node', 'history', 'what-if', 'lint', 'doctor'],
+  ...['status', 'pending', 'explain pod', 'explain node', 'history', 'what-if', 'doctor'],
   ...['holds', 'audit', 'console', 'completion'],
   ...['clusters list', 'clusters show', 'dead-letters list', 'dead-letters show'],
   ...['policy get', 'policy diff', 'policy validate', 'policy schema'],

@@ -52,7 +52,6 @@ const COMMANDS: readonly (readonly string[])[] = [
   ['history', '-o', 'wide'],
   ['pending'],
   ['doctor'],
-  ['lint', 'prod'],
   ['explain', 'pod', 'default/web-1', '--cluster', 'prod'],
   ['explain', 'node', 'node-1', '--cluster', 'prod'],
   ['explain', 'node', 'node-1', '--cluster', 'prod', '-o', 'wide'],

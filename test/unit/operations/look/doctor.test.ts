@@ -69,6 +69,28 @@ test('does not connect to a cluster with an agent and reports that as fine', asy
   assert.deepEqual(about('permissions', found), []);
 });
 
+test('warns once of each kind of ineffective toleration in workloads, and skips kinds that it may not read', async (t) => {
+  const workload = (name: string, ...tolerations: readonly object[]) => ({
+    metadata: { namespace: 'shop', name },
+    spec: { template: { spec: { tolerations } } },
+  });
+  const limited = { key: 'maintenance', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 30 };
+  const { findings } = examined(t, {
+    '/apis/apps/v1/deployments': [workload('web', limited), workload('api', limited), workload('db')],
+    '/apis/apps/v1/daemonsets': [workload('agent', { ...limited, key: 'node.kubernetes.io/unreachable' })],
+  });
+  assert.deepEqual(about('tolerations', await findings()), [
+    [
+      'warn',
+      'Deployment shop/web: tolerations[0] (maintenance:NoExecute for 30 s) lasts 30 s, but the scheduler ignores the duration: the replacement may be scheduled to the same node, and is evicted again after 30 s. The same applies to 1 more workload.',
+    ],
+    [
+      'warn',
+      'DaemonSet shop/agent: tolerationSeconds of node.kubernetes.io/unreachable has no effect in a DaemonSet.',
+    ],
+  ]);
+});
+
 const enforced = async (fleet: Fleet, more = '') =>
   (await fleet.operator()).applyPolicy(prod, `mode: enforce\n${more}`);
 

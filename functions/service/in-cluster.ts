@@ -27,14 +27,13 @@ export async function runInCluster(options: StartOptions, { log, say }: Terminal
     context === undefined ? inClusterConnection() : contextConnection(context, options.kubeconfig);
   const namespace = options.inCluster?.namespace ?? ownNamespace(context !== undefined);
   const { historyDays } = options;
-  const shownAs = options.inCluster?.clusterName;
   const { state, leadership } = ledState({
-    ...{ connection: connect(), namespace, historyDays, shownAs, clock: systemClock, log },
+    ...{ connection: connect(), namespace, historyDays, clock: systemClock, log },
   });
   const installation = `${hostname()}-${randomUUID().slice(0, 8)}`;
   const apiOf = (connection: Connection) =>
     new LeaderOnlyApi(connection, { clock: systemClock, installation, mayAct: leadership.mayAct });
-  const clusters = await ManagedClusters.open([chosenCluster(shownAs ?? IN_CLUSTER, connect, apiOf)], {
+  const clusters = await ManagedClusters.open([chosenCluster(IN_CLUSTER, connect, apiOf)], {
     clock: systemClock,
     log,
   });

@@ -1,6 +1,4 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { ClusterName } from '#shared/eviction/identity.ts';
-import { clusterNameSchema } from '#shared/state/registry.ts';
 import { HISTORY_DAYS, MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/stored.ts';
 import { VERSION } from '#shared/version.ts';
 import { LOG_FORMATS, type LogFormat } from './terminal.ts';
@@ -10,13 +8,8 @@ export interface StartOptions {
   /** Contexts of the kubeconfig to manage. Empty, and not in a cluster: the simulated cluster. */
   readonly contexts: readonly string[];
   readonly kubeconfig: string | undefined;
-  /**
-   * Present: the state is kept in the cluster. `namespace` is the namespace of the state, and `clusterName`
-   * the cluster's name; both have defaults.
-   */
-  readonly inCluster:
-    | { readonly namespace: string | undefined; readonly clusterName: ClusterName | undefined }
-    | undefined;
+  /** Present: the state is kept in the cluster, in this namespace, which has a default. */
+  readonly inCluster: { readonly namespace: string | undefined } | undefined;
   readonly stateDir: string;
   readonly host: string;
   readonly port: number;
@@ -62,12 +55,6 @@ export function parseOptions(argv: readonly string[]): StartOptions {
         '--namespace <name>',
         "namespace of the state, with --in-cluster (default: the pod's own; from outside: taintward)",
       ).argParser(notEmpty('a namespace')),
-    )
-    .addOption(
-      new Option(
-        '--cluster-name <name>',
-        'cluster name in status, metrics, and logs, with --in-cluster (default: in-cluster)',
-      ).argParser(parseClusterName),
     )
     .option('--enforce', 'evict pods in clusters without a policy (default: observe mode)', false)
     .addOption(
@@ -121,7 +108,6 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     kubeconfig?: string;
     inCluster: boolean;
     namespace?: string;
-    clusterName?: ClusterName;
     stateDir: string;
     state?: string;
     host: string;
@@ -142,11 +128,6 @@ export function parseOptions(argv: readonly string[]): StartOptions {
       'error: --namespace requires --in-cluster: it is the namespace of the state in the cluster',
     );
   }
-  if (found.clusterName !== undefined && !found.inCluster) {
-    command.error(
-      'error: --cluster-name requires --in-cluster: other clusters have the names of their contexts',
-    );
-  }
   if (found.inCluster && found.context.length > 1) {
     command.error('error: --in-cluster manages one cluster: specify at most one --context');
   }
@@ -158,7 +139,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
   return {
     contexts: found.context,
     kubeconfig: found.kubeconfig,
-    inCluster: found.inCluster ? { namespace: found.namespace, clusterName: found.clusterName } : undefined,
+    inCluster: found.inCluster ? { namespace: found.namespace } : undefined,
     stateDir: found.state ?? found.stateDir,
     host: found.host,
     port: found.port,
@@ -177,12 +158,6 @@ function notEmpty(what: string): (text: string) => string {
     if (text === '') throw new InvalidArgumentError(`Specify ${what}, or omit the option.`);
     return text;
   };
-}
-
-function parseClusterName(text: string): ClusterName {
-  const { data, error } = clusterNameSchema.safeParse(text);
-  if (data !== undefined) return data;
-  throw new InvalidArgumentError(`the name ${error.issues[0]?.message}.`);
 }
 
 function parseHistoryDays(text: string): number {

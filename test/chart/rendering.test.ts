@@ -89,7 +89,6 @@ const REFUSED: Readonly<Record<string, readonly [Values, RegExp]>> = {
     { service: { policy: 'mode: [' } },
     /service\.policy is not a policy document: /,
   ],
-  'a name that no cluster has': [{ service: { clusterName: 'a b' } }, /'\/service\/clusterName'/],
   'an agent without a region': [{ ...AGENT, agent: { cluster: 'c', id: 'a' } }, /agent\.region: /],
   "an agent's ID that is none": [{ ...AGENT, agent: { id: 'Edge 1' } }, /'\/agent\/id'/],
   'an account that lost its zeros': [{ ...AGENT, agent: { account: 111122223333 } }, /'\/agent\/account'/],

@@ -36,7 +36,7 @@ rulesStoreContract('ObjectRulesStore, on a real API server,', async () => {
 
 leaseContract('ObjectLeases, on a real API server,', async () => {
   const place = await StatePlace.open();
-  const leases = new ObjectLeases({ objects: place.objects(LEASE_GROUP, LEASES) });
+  const leases = new ObjectLeases(place.objects(LEASE_GROUP, LEASES));
   return { leases, close: () => place.close() };
 });
 

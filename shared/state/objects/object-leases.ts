@@ -23,7 +23,6 @@ import {
   stuckSchema,
   tripProgressSchema,
 } from '#shared/state/lease.ts';
-import { clusterNameSchema } from '#shared/state/registry.ts';
 import { parseStored, parseStoredText } from '#shared/state/stored.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { changeObject, orStoreError } from './change-object.ts';
@@ -38,8 +37,6 @@ const REPORT = 'taintward.dev/report';
 const STUCK = 'taintward.dev/stuck';
 /** The annotation with the cluster's name. The Lease's own name has only a digest of names that are invalid there. */
 const CLUSTER = 'taintward.dev/cluster';
-/** The annotation with the name under which the holder displays the cluster, if that is different. */
-const SHOWN_AS = 'taintward.dev/cluster-name';
 
 const objectSchema = z.object({
   metadata: z.object({
@@ -79,26 +76,10 @@ export interface FoundLease {
  */
 export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #objects: Objects;
-  readonly #shownAs: ClusterName | undefined;
 
-  /**
-   * `objects`: the Leases, in a cluster those of Taintward's namespace. `shownAs`: the name under which this process
-   * displays their cluster, for readers of the Leases.
-   */
-  constructor({ objects, shownAs }: { readonly objects: Objects; readonly shownAs?: ClusterName }) {
+  /** `objects`: the Leases, in a cluster those of Taintward's namespace. */
+  constructor(objects: Objects) {
     this.#objects = objects;
-    this.#shownAs = shownAs;
-  }
-
-  /**
-   * Resolves with the name under which a cluster was last displayed. `undefined`: the stored name. Rejects with
-   * `StoreError`.
-   */
-  async shownName(cluster: ClusterName): Promise<ClusterName | undefined> {
-    const object = await orStoreError(this.#objects.get(leaseName(cluster)));
-    if (object === undefined) return undefined;
-    const { metadata } = parseStored(objectSchema, object, `lease of cluster ${cluster}`);
-    return clusterNameSchema.safeParse(metadata.annotations?.[SHOWN_AS]).data;
   }
 
   async look(cluster: ClusterName): Promise<LeaseRecord | undefined> {
@@ -182,17 +163,8 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
     await changeObject(this.#objects, leaseName(cluster), (object) => {
       const found = read(cluster, object);
       const change = decide(found);
-      return change && this.#named(leaseObject(cluster, { ...found, ...change }));
+      return change && leaseObject(cluster, { ...found, ...change });
     });
-  }
-
-  #named(lease: ReturnType<typeof leaseObject>): ReturnType<typeof leaseObject> {
-    if (this.#shownAs === undefined) return lease;
-    const { metadata } = lease;
-    return {
-      ...lease,
-      metadata: { ...metadata, annotations: { ...metadata.annotations, [SHOWN_AS]: this.#shownAs } },
-    };
   }
 }
 

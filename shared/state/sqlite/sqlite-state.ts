@@ -88,7 +88,7 @@ async function askForLetters(database: DatabaseSync): Promise<void> {
 
 /** Returns the leases in the embedded store's database. */
 export const sqliteLeases = (database: DatabaseSync): ObjectLeases =>
-  new ObjectLeases({ objects: new SqliteObjects(database, KINDS.lease) });
+  new ObjectLeases(new SqliteObjects(database, KINDS.lease));
 
 /** Returns the permits in the embedded store's database. */
 export const sqlitePermits = (database: DatabaseSync): ObjectPermits =>

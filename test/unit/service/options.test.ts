@@ -69,13 +69,8 @@ describe('the command line', () => {
     assert.equal(parseOptions([]).stateDir, '.taintward');
   });
 
-  test('accepts the name of the cluster in which a replica runs', () => {
-    const { inCluster } = parseOptions(['--in-cluster', '--cluster-name', 'prod-eu']);
-    assert.deepEqual(inCluster, { namespace: undefined, clusterName: 'prod-eu' });
-  });
-
   test("accepts the namespace of a replica's state", () => {
     const { inCluster } = parseOptions(['--in-cluster', '--namespace', 'evictions']);
-    assert.deepEqual(inCluster, { namespace: 'evictions', clusterName: undefined });
+    assert.deepEqual(inCluster, { namespace: 'evictions' });
   });
 });

@@ -75,7 +75,7 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
   'a lease that is held': [
     LEASE_TTL_MS,
     async (clock) => {
-      const leases = new ObjectLeases({ objects: new FakeObjects() });
+      const leases = new ObjectLeases(new FakeObjects());
       const leadership = new Leadership({ leases, clock });
       await leadership.take(C1, undefined, 'a', clock.now());
       return leadership.mayAct;

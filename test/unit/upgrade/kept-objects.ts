@@ -42,7 +42,7 @@ function emptyCluster(): InCluster {
   return {
     ...{ objects, store },
     history: new KubernetesHistory({ store, configMaps: objects.configmaps }),
-    leases: new ObjectLeases({ objects: objects.leases }),
+    leases: new ObjectLeases(objects.leases),
     rulesStore: new ObjectRulesStore({ objects: objects.evictionrules }),
   };
 }

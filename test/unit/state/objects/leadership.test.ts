@@ -30,7 +30,7 @@ describe('a leadership', () => {
   beforeEach(() => {
     [at, stopwatchMs] = [NOW, 0];
     objects = new FakeObjects();
-    leases = new ObjectLeases({ objects });
+    leases = new ObjectLeases(objects);
     leadership = new Leadership({ leases, clock: { now: () => at, stopwatch: () => stopwatchMs } });
   });
 

@@ -10,7 +10,7 @@ import { FakeObjects } from '#test/world/fake-objects.ts';
 const own = clusterName('in-cluster');
 
 leaseContract('ObjectLeases', async () => ({
-  leases: new ObjectLeases({ objects: new FakeObjects() }),
+  leases: new ObjectLeases(new FakeObjects()),
   close: async () => undefined,
 }));
 
@@ -18,7 +18,7 @@ type LeaseObject = KubernetesObject & { readonly spec: Readonly<Record<string, u
 
 test('shows holder, acquisition time, and number of transitions in the Lease', async () => {
   const objects = new FakeObjects();
-  const leases = new ObjectLeases({ objects });
+  const leases = new ObjectLeases(objects);
   const lease = await leases.take(own, undefined, 'pod-a', NOW);
   assert.ok(lease);
   await leases.renew(lease, { renewedAt: NOW + 3_000 });
@@ -36,7 +36,7 @@ test('shows holder, acquisition time, and number of transitions in the Lease', a
 
 test('acquires an empty Lease that was created in advance', async () => {
   const objects = new FakeObjects();
-  const leases = new ObjectLeases({ objects });
+  const leases = new ObjectLeases(objects);
   await objects.create({
     ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' },
     metadata: { name: 'taintward-in-cluster' },
@@ -47,7 +47,7 @@ test('acquires an empty Lease that was created in advance', async () => {
 
 test('rejects a Lease with an unreadable report', async () => {
   const objects = new FakeObjects();
-  const leases = new ObjectLeases({ objects });
+  const leases = new ObjectLeases(objects);
   await leases.take(own, undefined, 'pod-a', NOW);
   const object = (await objects.get('taintward-in-cluster')) as LeaseObject;
   const annotations = { 'taintward.dev/report': 'none' };

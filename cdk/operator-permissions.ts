@@ -61,7 +61,6 @@ export class OperatorPermissions extends Construct {
       functions.evict.bindInvoke(size);
       for (const queue of queues) queue.bindRedrive(size);
       functions.expiryDeadLetters.bindRead(size);
-      functions.expiryDeadLetters.bindPurge(size);
       agents.bindRedrive(size);
     }
     state.bindHolding(operator);

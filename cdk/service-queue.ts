@@ -142,15 +142,6 @@ export class DeadLetterQueue extends Construct {
     });
   }
 
-  /** Allows an operator to delete messages after reading them. */
-  bindPurge(grantee: Grantee): void {
-    Grant.addToPrincipal({
-      grantee,
-      actions: ['sqs:DeleteMessage'],
-      resourceArns: [this.queue.queueArn],
-    });
-  }
-
   bindSend(grantee: Grantee): void {
     grantee.setEnvironment({
       DEAD_LETTER_QUEUE_URL: this.queue.queueUrl,

@@ -28,7 +28,6 @@ import { StoreError } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
 import { type CliDeps, CliError, confirmed, parseClusterName } from './command.ts';
-import { addDryRun, type DryRunOptions, printPreviews } from './dry-run.ts';
 import { noteAct } from './note-act.ts';
 import {
   type Column,
@@ -40,7 +39,7 @@ import {
   tableText,
   withExamples,
 } from './output.ts';
-import { withFleet } from './with-fleet.ts';
+import { printFleet, withFleet } from './with-fleet.ts';
 
 /** `taintward clusters`: manages registered clusters. */
 export function addClustersCommand(program: Command, deps: CliDeps): void {
@@ -59,7 +58,7 @@ function addAddCommand(clusters: Command, deps: CliDeps): void {
     .description('Register a cluster, after a check of its connection and permissions.')
     .addArgument(nameArgument());
   withExamples(
-    addDryRun(addAccessOptions(command).option('--no-check', 'skip the check of connection and permissions')),
+    addAccessOptions(command).option('--no-check', 'skip the check of connection and permissions'),
     'taintward clusters add prod --eks prod --region eu-west-1',
     'taintward clusters add edge --kubeconfig-secret arn:aws:secretsmanager:eu-west-1:111122223333:secret:taintward/edge',
     'taintward clusters add far --eks far --region eu-west-1 --relay-role-arn arn:aws:iam::111122223333:role/taintward-relay --evict-role-arn arn:aws:iam::111122223333:role/taintward-evict',
@@ -72,7 +71,7 @@ function addAddCommand(clusters: Command, deps: CliDeps): void {
   });
 }
 
-type AddOptions = AccessOptions & DryRunOptions & { readonly check: boolean };
+type AddOptions = AccessOptions & { readonly check: boolean };
 
 async function add(
   cluster: RegisteredCluster<Access>,
@@ -80,14 +79,10 @@ async function add(
   fleet: Fleet,
   deps: CliDeps,
 ): Promise<void> {
+  await printFleet(fleet, deps);
   const registry = registryOf(fleet);
   const { name } = cluster;
   const effects = await registrationEffects(cluster, options.check, fleet, deps);
-  if (options.dryRun) {
-    const change = `Cluster ${name} is registered: ${accessText(cluster)}. Taintward manages it within 30 s.`;
-    printPreviews([{ cluster: name, change, effects }], options, deps);
-    return;
-  }
   if ((await registry.add(cluster)) === 'exists') throw alreadyThere(name);
   await noteAct(fleet, name, 'cluster-added', `registered the cluster: ${accessText(cluster)}`, deps);
   deps.print(linesText([`Registered cluster ${name}. Taintward manages it within 30 s.`, ...effects]));
@@ -270,20 +265,12 @@ function addRemoveCommand(clusters: Command, deps: CliDeps): void {
     .description('Remove a cluster from the registry. The cluster itself is not changed.')
     .addArgument(nameArgument())
     .option('--yes', 'skip the confirmation when evictions are pending', false);
-  withExamples(
-    addDryRun(command),
-    'taintward clusters remove prod',
-    'taintward clusters remove prod --dry-run',
-  ).action((name: ClusterName) =>
+  withExamples(command, 'taintward clusters remove prod').action((name: ClusterName) =>
     withFleet<RemoveOptions>(command, deps, async (fleet, options) => {
+      await printFleet(fleet, deps);
       const registry = registryOf(fleet);
       if (!(await registry.get(name))) throw noSuchCluster(name);
       const loss = await lossText(name, fleet, deps.clock.now());
-      if (options.dryRun) {
-        const change = `Cluster ${name} is removed from the registry. ${REMOVED}`;
-        printPreviews([{ cluster: name, change, effects: loss === undefined ? [] : [loss] }], options, deps);
-        return;
-      }
       if (!(await mayRemove(loss, options, deps))) throw new CliError('Canceled. Nothing was changed.');
       if ((await registry.remove(name)) === 'unknown') throw noSuchCluster(name);
       await noteAct(fleet, name, 'cluster-removed', 'removed the cluster from the registry', deps);
@@ -292,7 +279,7 @@ function addRemoveCommand(clusters: Command, deps: CliDeps): void {
   );
 }
 
-interface RemoveOptions extends DryRunOptions {
+interface RemoveOptions {
   readonly yes: boolean;
 }
 

@@ -15,7 +15,6 @@ import { addHistoryCommand } from './history.ts';
 import { addHoldCommands } from './holds.ts';
 import { addPendingCommand } from './pending.ts';
 import { addPolicyCommand } from './policy.ts';
-import { addRestoreCommand } from './restore.ts';
 import { addRetryCommand } from './retry.ts';
 import { addStatusCommand } from './status.ts';
 import { addStopCommands } from './stops.ts';
@@ -99,7 +98,6 @@ export function createProgram(deps: CliDeps): Command {
   addAuditCommand(program, deps);
   program.commandsGroup('Maintain:');
   addDeadLettersCommand(program, deps);
-  addRestoreCommand(program, deps);
   addConsoleCommand(program, deps);
   addCompletion(program, deps);
   return program;

@@ -43,24 +43,22 @@ async function using<T extends Clusters>(
   act: (fleet: T) => Promise<void>,
 ): Promise<void> {
   try {
-    await printFleet(fleet, command, deps);
+    if (changesEvictions(command)) await printFleet(fleet, deps);
     await act(fleet);
-    if (fleet.isAbandoned && isRead(command)) deps.exitWith(EXIT.cannotKnow);
+    if (fleet.isAbandoned && !changesEvictions(command)) deps.exitWith(EXIT.cannotKnow);
   } finally {
     fleet.close();
   }
 }
 
-/** Commands that change something have `--dry-run`. */
-const isRead = (command: Command): boolean => command.getOptionValue('dryRun') === undefined;
+/** Commands that change what is evicted have `--dry-run`. */
+export const changesEvictions = (command: Command): boolean => command.getOptionValue('dryRun') !== undefined;
 
-/** Prints the fleet of a command that changes something, before it does so. */
+/** Prints the fleet that a command changes, before it does so. */
 export async function printFleet(
   { where, region }: Pick<Clusters, 'where' | 'region'>,
-  command: Command,
   { complain }: Pick<CliDeps, 'complain'>,
 ): Promise<void> {
-  if (isRead(command)) return;
   // The command itself reports a missing region.
   const name = await region?.().catch(() => undefined);
   complain(`Fleet: ${where}${name === undefined ? '' : ` in ${name}`}\n`);

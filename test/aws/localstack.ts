@@ -18,6 +18,7 @@ export const UNKNOWN_COMMANDS = [
   'aws dynamodb restore-table-to-point-in-time ',
   'aws dynamodb wait table-exists --table-name taintward-restored',
   'npx taintward --table taintward-restored ',
+  'copy taintward-restored ',
   // LocalStack has no policies of tables.
   'aws dynamodb delete-resource-policy ',
   // Nothing was restored, and a destroyed stack takes its table along: LocalStack does not support

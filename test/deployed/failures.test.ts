@@ -10,14 +10,6 @@ import { refOf } from './rig/stored-state.ts';
 
 const OUTAGE_MS = 8_000;
 
-/** Redrives the dead letters of a queue one by one with the documented commands. Returns their number. */
-async function redriven(queue: string): Promise<number> {
-  const { stdout } = await deployed().cli('dead-letters', 'list', '--queue', queue, '-o', 'json');
-  const letters = JSON.parse(stdout) as readonly { readonly id: string }[];
-  for (const { id } of letters) await deployed().cli('dead-letters', 'redrive', id, '--queue', queue);
-  return letters.length;
-}
-
 test('dead-letters an unreadable delta immediately, with the reason', async () => {
   const { queues } = deployed();
   await queues.nodeDeltas.send('{"v":1,"kind":"node","cluster":"alpha"}', { group: 'poison', id: 'poison' });
@@ -49,7 +41,7 @@ test('dead-letters a delta that cannot be applied while other nodes proceed, and
   assertUntouched(held);
 
   await state.forgetNode('alpha', spoilt);
-  t.diagnostic(`${await redriven('node-deltas.fifo')} dead letters redriven`);
+  t.diagnostic(`${await queues.nodeDeltasDead.moveTo(queues.nodeDeltas)} dead letters redriven`);
   await until('the pod goes', () => held.evictedAt);
 });
 
@@ -81,7 +73,7 @@ test('evicts a pod when the dead letter of its failed eviction is redriven, and 
   await momentComes(record.fireAt + 2_000);
   assertUntouched(pod);
 
-  assert.equal(await redriven('evictions-due'), 2);
+  assert.equal(await queues.evictionsDueDead.moveTo(queues.evictionsDue), 2);
   await evictedOnTime(pod, 8, tainted);
   await queues.evictionsDue.idle();
   assertUntouched(spared);

@@ -15,7 +15,6 @@ import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { openFleet, openLive } from '#shared/operations/fleet/open-fleet.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { StoreError } from '#shared/state/store.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -209,7 +208,6 @@ function aWorld(after: (close: () => unknown) => void) {
       const writes = { apply: refuses, tryCreate: refuses, create: refuses, patch: refuses, remove: refuses };
       return { ...live, objects: Object.assign(objects, writes) as ClusterObjects };
     },
-    restoreFrom: () => Promise.reject(new StoreError('There is no such table.')),
   };
   const world = embeddedFleet({ after }, { clusters: ['prod', 'stage'], clock }, parts);
   world.letters.add('evictions-due', { body: 'x' }, 'it was');

@@ -69,12 +69,6 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'how-to/recover.md': {
     by: 'deployed',
     except: {
-      'npx taintward restore --from taintward-restored':
-        'asks first whether it may overwrite, and nobody is there to answer; its own tests answer',
-      'npx taintward dead-letters redrive ID':
-        'has an ID to be filled in; the suite redrives each dead letter by it',
-      'npx taintward dead-letters purge --queue node-deltas.fifo':
-        'asks first, and nobody is there to answer; its own tests answer',
       'aws sqs start-message-move-task --source-arn "$arn-dlq" --destination-arn "$arn"':
         'the stand-in has no such task',
     },

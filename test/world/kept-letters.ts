@@ -1,5 +1,4 @@
 import type { DeadLetter, DeadLetterBox } from '#shared/operations/fleet/dead-letters.ts';
-import type { DryRun } from '#shared/operations/fleet/dry-run.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** Dead letters of a deployment, in memory, numbered in the order of arrival. */
@@ -33,28 +32,11 @@ export class KeptLetters implements DeadLetterBox {
   list = async (limit: number, queue?: string): Promise<readonly DeadLetter[]> =>
     this.#kept.filter((letter) => (queue ?? letter.queue) === letter.queue).slice(0, limit);
 
-  redrive = async (queue: string, { dryRun = false }: DryRun = {}): Promise<number> =>
-    dryRun ? ((await this.count()).get(queue) ?? 0) : this.#send((letter) => letter.queue === queue);
-
-  redriveOne = async ({ id }: Pick<DeadLetter, 'id'>, { dryRun = false }: DryRun = {}): Promise<void> => {
-    if (!dryRun) this.#send((letter) => letter.id === id);
-  };
-
-  purge = async (queue: string): Promise<number> => this.#remove((letter) => letter.queue === queue).length;
-
-  purgeOne = async ({ id }: Pick<DeadLetter, 'id'>): Promise<void> => {
-    this.#remove((letter) => letter.id === id);
-  };
-
-  #remove(isMeant: (letter: DeadLetter) => boolean): readonly DeadLetter[] {
-    const removed = this.#kept.filter(isMeant);
+  redrive = async (queue: string): Promise<number> => {
+    const isMeant = (letter: DeadLetter) => letter.queue === queue;
+    const sent = this.#kept.filter(isMeant);
     this.#kept = this.#kept.filter((letter) => !isMeant(letter));
-    return removed;
-  }
-
-  #send(isMeant: (letter: DeadLetter) => boolean): number {
-    const sent = this.#remove(isMeant);
     this.#redriven = [...this.#redriven, ...sent];
     return sent.length;
-  }
+  };
 }

@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { noteAct } from '#functions/cli/note-act.ts';
-import { printFleet } from '#functions/cli/with-fleet.ts';
+import { changesEvictions, printFleet } from '#functions/cli/with-fleet.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { type ContextFleet, clusterNamed, type Fleet, UsageError } from '#shared/operations/fleet/fleet.ts';
@@ -76,7 +76,7 @@ async function reached(name: string | undefined, command: Command, deps: CliDeps
   if (context !== undefined) {
     const file = kubeconfig ? { kubeconfig } : {};
     const access = { kind: 'local-context', context, ...file } as const;
-    await printFleet({ where: `context ${context}` }, command, deps);
+    if (changesEvictions(command)) await printFleet({ where: `context ${context}` }, deps);
     const registered = { name: clusterName(context), access, addedAt: deps.clock.now() };
     return {
       objects: new ClusterObjects(deps.connect(registered, 'relay')),
@@ -90,7 +90,7 @@ async function reached(name: string | undefined, command: Command, deps: CliDeps
     throw new UsageError('--kubeconfig requires --context NAME, which selects the cluster.');
   const fleet = deps.fleet(choice);
   try {
-    await printFleet(fleet, command, deps);
+    if (changesEvictions(command)) await printFleet(fleet, deps);
     const { objects, managedAs } = await named(name ?? '', fleet, deps);
     return { objects, managing: async () => ({ fleet: deps.fleet(choice), managedAs }) };
   } finally {

@@ -1,5 +1,4 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { DryRun } from './dry-run.ts';
 
 /** A message that no consumer could handle. */
 export interface DeadLetter {
@@ -27,11 +26,5 @@ export interface DeadLetterBox {
    */
   list(limit: number, queue?: string): Promise<readonly DeadLetter[]>;
   /** Sends all dead letters of a queue to it again. Returns their approximate number. */
-  redrive(queue: string, options?: DryRun): Promise<number>;
-  /** Sends one dead letter to its queue again. */
-  redriveOne(letter: Pick<DeadLetter, 'id' | 'queue'>, options?: DryRun): Promise<void>;
-  /** Deletes all dead letters of a queue, including those that arrive meanwhile. Returns their number. */
-  purge(queue: string): Promise<number>;
-  /** Deletes one dead letter. */
-  purgeOne(letter: Pick<DeadLetter, 'id' | 'queue'>): Promise<void>;
+  redrive(queue: string): Promise<number>;
 }

@@ -21,7 +21,6 @@ import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { askEvict } from './access-check.ts';
 import { AwsAccount } from './aws-account.ts';
-import { copyTable } from './copy-table.ts';
 import { type Fleet, FleetError } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { SqsQueues } from './sqs-queues.ts';
@@ -75,7 +74,6 @@ export function deployedFleet(
         },
       );
     },
-    restoreFrom: (restored, options) => copyTable(dynamoDb, restored, tableName, options),
     deadLetters: queues,
     account: new AwsAccount({ dynamoDb, lambda, cloudWatch, table, tableName, prefix: tableName }),
     backlog: () => queues.backlog(),

@@ -10,7 +10,6 @@ import type { QueueSender } from '#shared/state/sender.ts';
 import type { Store } from '#shared/state/store.ts';
 import type { Account } from './account.ts';
 import type { DeadLetterBox } from './dead-letters.ts';
-import type { DryRun } from './dry-run.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { ServiceView } from './service-view.ts';
 
@@ -84,11 +83,6 @@ export interface Fleet extends Clusters {
    * Rejects with `FleetError`.
    */
   checkAccess?(question: AccessQuestion['checkAccess']): Promise<AccessAnswer>;
-  /**
-   * Copies all items of a restored table, except leases, over the items of this table. Returns their number.
-   * With `dryRun`, only counts them. Absent if there is no table.
-   */
-  restoreFrom?(table: string, options?: DryRun): Promise<number>;
   /** Identity of the service in its own cluster. Absent: it runs as a user or as an AWS identity. */
   readonly serviceAccount?: ServiceAccount;
   readonly deadLetters: DeadLetterBox;

@@ -12,7 +12,4 @@ export const NO_DEAD_LETTERS: DeadLetterBox = {
   count: async () => new Map(),
   list: refuse,
   redrive: refuse,
-  redriveOne: refuse,
-  purge: refuse,
-  purgeOne: refuse,
 };

@@ -1,13 +1,10 @@
 import {
   ChangeMessageVisibilityBatchCommand,
-  DeleteMessageBatchCommand,
-  DeleteMessageCommand,
   GetQueueAttributesCommand,
   GetQueueUrlCommand,
   type Message,
   QueueDoesNotExist,
   ReceiveMessageCommand,
-  SendMessageCommand,
   type SQSClient,
   StartMessageMoveTaskCommand,
 } from '@aws-sdk/client-sqs';
@@ -15,7 +12,6 @@ import { EXPIRY_DEAD_LETTER_NAME, QUEUES } from '#shared/aws/queue-set.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { agentOfQueue, type Box, boxOfAgent, OF_AGENTS } from './agent-queues.ts';
 import type { DeadLetter, DeadLetterBox } from './dead-letters.ts';
-import type { DryRun } from './dry-run.ts';
 import { FleetError } from './fleet.ts';
 
 /** Dead-letter queues of every deployment. */
@@ -37,8 +33,6 @@ const COUNTS = [
 ] as const;
 /** Maximum number of messages in an SQS request. */
 const MAX_CONCURRENT = 10;
-/** Number of messages that are searched for a single one. */
-const MAX_SEARCHED = 1_000;
 
 export interface SqsQueuesDeps {
   readonly client: SQSClient;
@@ -87,12 +81,11 @@ export class SqsQueues implements DeadLetterBox {
     return found.sort((a, b) => a.at - b.at).slice(0, limit);
   }
 
-  async redrive(queue: string, { dryRun = false }: DryRun = {}): Promise<number> {
+  async redrive(queue: string): Promise<number> {
     const { name } = redrivable(queue);
     const box = await this.#attributes(name);
     if (box.messages === 0) return 0;
     const destination = await this.#attributes(queue);
-    if (dryRun) return box.messages;
     // Name the destination: SQS has no record of the source queue of a message that a function put there.
     const command = new StartMessageMoveTaskCommand({
       SourceArn: box.arn,
@@ -104,82 +97,6 @@ export class SqsQueues implements DeadLetterBox {
       throw notMoved(queue, error);
     }
     return box.messages;
-  }
-
-  async redriveOne(
-    { id, queue }: Pick<DeadLetter, 'id' | 'queue'>,
-    { dryRun = false }: DryRun = {},
-  ): Promise<void> {
-    const { name } = redrivable(queue);
-    const to = await this.#url(queue);
-    if (dryRun) return;
-    await this.#takeOne({ id, queue }, name, async (letter) => {
-      const { MessageGroupId } = letter.Attributes ?? {};
-      // Send the message before its deletion. Handling it twice does no harm, but losing it does.
-      const command = new SendMessageCommand({
-        QueueUrl: to,
-        MessageBody: letter.Body,
-        MessageAttributes: letter.MessageAttributes,
-        ...(MessageGroupId === undefined ? {} : { MessageGroupId }),
-        // A message that fails again gets another ID, so it isn't deduplicated against this one.
-        ...(queue.endsWith('.fifo') ? { MessageDeduplicationId: `redrive-${id}` } : {}),
-      });
-      await this.#asked(queue, 'sqs:SendMessage', () => this.#client.send(command));
-    });
-  }
-
-  async purge(queue: string): Promise<number> {
-    const { name } = boxOf(queue);
-    const QueueUrl = await this.#url(name);
-    for (let deleted = 0; ; ) {
-      // SQS locks the message group of received messages. The next messages of a node become visible only
-      // after these are deleted.
-      const seen = new Map<string, Message>();
-      await this.#receive(name, QueueUrl, MAX_CONCURRENT, seen);
-      if (seen.size === 0) return deleted;
-      await this.#delete(name, QueueUrl, [...seen.values()]);
-      deleted += seen.size;
-    }
-  }
-
-  async purgeOne(letter: Pick<DeadLetter, 'id' | 'queue'>): Promise<void> {
-    await this.#takeOne(letter, boxOf(letter.queue).name, async () => undefined);
-  }
-
-  /** Finds a message, uses it, and deletes it. Other messages that were read are returned to the queue. */
-  async #takeOne(
-    { id, queue }: Pick<DeadLetter, 'id' | 'queue'>,
-    name: string,
-    use: (letter: Message) => Promise<void>,
-  ): Promise<void> {
-    const QueueUrl = await this.#url(name);
-    const seen = new Map<string, Message>();
-    try {
-      await this.#receive(name, QueueUrl, MAX_SEARCHED, seen, id);
-      const letter = seen.get(id);
-      if (!letter) throw new FleetError(`Dead-letter message ${id} of ${queue} no longer exists.`);
-      await use(letter);
-      const { ReceiptHandle } = letter;
-      await this.#asked(name, 'sqs:DeleteMessage', () =>
-        this.#client.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle })),
-      );
-      seen.delete(id);
-    } finally {
-      await this.#giveBack(QueueUrl, [...seen.values()]);
-    }
-  }
-
-  /** Deletes at most {@link MAX_CONCURRENT} messages. */
-  async #delete(name: string, QueueUrl: string, messages: readonly Message[]): Promise<void> {
-    const Entries = messages.map(({ ReceiptHandle }, index) => ({ Id: `${index}`, ReceiptHandle }));
-    const { Failed: [failed] = [] } = await this.#asked(name, 'sqs:DeleteMessage', () =>
-      this.#client.send(new DeleteMessageBatchCommand({ QueueUrl, Entries })),
-    );
-    if (failed) {
-      throw new FleetError(
-        `The queue ${this.#prefix}-${name} keeps messages (${failed.Message ?? failed.Code}). Purge it again.`,
-      );
-    }
   }
 
   /**
@@ -312,7 +229,7 @@ function notMoved(queue: string, error: unknown): FleetError {
   const reason = errorMessage(error);
   const message = /task running/i.test(reason)
     ? `A redrive of the dead letters of ${queue} is already running (${reason}). Wait until it ends.`
-    : `The dead letters of ${queue} could not be redriven (${reason}). Check your permissions: sqs:StartMessageMoveTask, ReceiveMessage, and DeleteMessage on the dead-letter queue, sqs:SendMessage on the queue. To redrive single messages, run taintward dead-letters redrive ID.`;
+    : `The dead letters of ${queue} could not be redriven (${reason}). Check your permissions: sqs:StartMessageMoveTask, ReceiveMessage, and DeleteMessage on the dead-letter queue, sqs:SendMessage on the queue.`;
   return new FleetError(message, { cause: error });
 }
 

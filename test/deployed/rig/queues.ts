@@ -1,5 +1,6 @@
 import {
   ChangeMessageVisibilityCommand,
+  DeleteMessageCommand,
   GetQueueAttributesCommand,
   GetQueueUrlCommand,
   type Message,
@@ -69,6 +70,22 @@ export class DeployedQueue {
     const message = await this.#receive();
     if (message?.ReceiptHandle) await this.#show(message.ReceiptHandle);
     return message;
+  }
+
+  /** Sends all messages to another queue, as a redrive by SQS does, which the stand-in lacks. Returns their number. */
+  async moveTo(queue: DeployedQueue): Promise<number> {
+    for (let moved = 0; ; moved++) {
+      const message = await this.#receive();
+      if (!message) return moved;
+      const {
+        Body = '',
+        MessageId: id = '',
+        Attributes: { MessageGroupId: group } = {},
+        ReceiptHandle,
+      } = message;
+      await queue.send(Body, group === undefined ? undefined : { group, id });
+      await this.#client.send(new DeleteMessageCommand({ QueueUrl: this.url, ReceiptHandle }));
+    }
   }
 
   /**

@@ -111,22 +111,6 @@ test('registers a cluster that evict reaches and that grants the permissions', a
   assert.deepEqual(asked, ['prod']);
 });
 
-test('checks and prints the cluster of a dry run, and registers nothing', async (t) => {
-  const { run, state, content, asked, audited } = await commandLine(t, allowAll);
-  await run(...ADD, '--dry-run');
-  assert.match(
-    state.printed,
-    /^Dry run: nothing was changed\. Without --dry-run:\nCluster prod is registered: EKS cluster prod in eu-west-1\. .*\nConnection and permissions of evict are verified\. .*\nThe cluster is in observe mode: .*\n$/,
-  );
-  assert.deepEqual(asked, ['prod']);
-  assert.deepEqual([content.size, await audited()], [0, []]);
-});
-
-test('rejects a dry run of add for a registered cluster', async (t) => {
-  const { run } = await commandLine(t, allowAll, registered('prod'));
-  await assert.rejects(run(...ADD, '--dry-run'), /Cluster "prod" already exists/);
-});
-
 const BY_AGENT = ['clusters', 'add', 'closed', '--agent', 'edge-1'];
 
 test("registers a cluster with an agent without connecting, if the agent's queue exists, and prints how to start the agent", async (t) => {
@@ -200,12 +184,11 @@ test("rejects a cluster where evict lacks a permission, whatever the caller's ar
 test('rejects a cluster that evict cannot access although the caller can, with the reason once', async (t) => {
   const reason = 'Cannot review access at prod (401): the credentials were rejected.';
   const { run, content, asked } = await commandLineOf(t, answering({ reached: false, reason }), allowAll);
-  for (const more of [[], ['--dry-run']])
-    await assert.rejects(run(...ADD, ...more), {
-      name: 'CliError',
-      message: `evict cannot work in the cluster: ${reason} Fix the cause (docs/how-to/grant-cluster-access.md). To skip the check, specify --no-check.`,
-    });
-  assert.deepEqual([content.size, asked.length], [0, 2]);
+  await assert.rejects(run(...ADD), {
+    name: 'CliError',
+    message: `evict cannot work in the cluster: ${reason} Fix the cause (docs/how-to/grant-cluster-access.md). To skip the check, specify --no-check.`,
+  });
+  assert.deepEqual([content.size, asked.length], [0, 1]);
 });
 
 test('rejects a cluster if evict cannot be asked', async (t) => {
@@ -442,17 +425,6 @@ describe('a cluster with pending evictions', () => {
     assert.equal(content.size, 0);
   });
 
-  test('is not removed by a dry run, which prints what would be lost', async (t) => {
-    const { run, state, content, audited } = await withPending(t);
-    await run('clusters', 'remove', 'prod', '--dry-run');
-    assert.match(
-      state.printed,
-      /^Dry run: .*\nCluster prod is removed from the registry\. .*\nCluster prod has 2 pending evictions\. /,
-    );
-    assert.equal(content.size, 1);
-    assert.deepEqual(await audited(), []);
-  });
-
   test('is not removed without a terminal', async (t) => {
     const { run, state, content } = await withPending(t);
     await assert.rejects(run('clusters', 'remove', 'prod'), {
@@ -505,11 +477,9 @@ test('rejects a cluster that is managed under another name, and names both', asy
   const both = /prod and main are the same cluster, which is managed as main/;
   const main = registered('main');
   const evict = (system: string) => answering({ reached: true, missing: [], uids: { system, nodes: [] } });
-  for (const dry of [[], ['--dry-run']]) {
-    const { run, content } = await commandLineOf(t, { leases, ...evict('s1') }, allowAll, main);
-    await assert.rejects(run(...ADD, ...dry), { name: 'CliError', message: both });
-    assert.deepEqual([...content.keys()], ['main']);
-  }
+  const { run, content } = await commandLineOf(t, { leases, ...evict('s1') }, allowAll, main);
+  await assert.rejects(run(...ADD), { name: 'CliError', message: both });
+  assert.deepEqual([...content.keys()], ['main']);
   const other = await commandLineOf(t, { leases, ...evict('s2') }, allowAll, main);
   await other.run(...ADD);
   assert.equal(other.content.size, 2);

@@ -41,7 +41,6 @@ const PLACES: readonly {
       'policy validate': 'it asks nobody: it is said at the others',
       'dead-letters redrive':
         'the stand-in for AWS moves no messages: test/unit/operations/fleet/sqs-queues.test.ts',
-      'dead-letters purge': 'no session leaves a dead letter: test/unit/operations/fleet/sqs-queues.test.ts',
       'takeover release': 'it asks the cluster alone, as at a real API server',
     },
   },

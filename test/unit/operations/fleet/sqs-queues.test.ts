@@ -120,19 +120,6 @@ test('reads dead letters page by page up to a limit and returns them immediately
   assert.equal(back.length, 11);
 });
 
-test('counts the dead letters of a dry run, moves none, and rejects what a redrive rejects', async () => {
-  const { box, of } = queues(many);
-  const options = { dryRun: true };
-  assert.equal(await box.redrive('evictions-due', options), 12);
-  await box.redriveOne({ id: 'm1', queue: 'evictions-due' }, options);
-  assert.deepEqual(
-    ['StartMessageMoveTaskCommand', 'SendMessageCommand', 'DeleteMessageCommand'].flatMap(of),
-    [],
-  );
-  await assert.rejects(box.redrive('expiry', options), /Dead letters of expiry can't be redriven/);
-  await assert.rejects(box.redriveOne({ id: 'm', queue: 'expiry' }, options), /can't be redriven/);
-});
-
 test('moves dead letters to their own queue, which it names', async () => {
   const { box, of } = queues(many);
   assert.equal(await box.redrive('evictions-due'), 12);
@@ -144,46 +131,6 @@ test('moves dead letters to their own queue, which it names', async () => {
   ]);
 });
 
-test('sends one letter again unchanged, deletes it, and returns the others that it received', async () => {
-  const { box, of } = queues([...many, { MessageId: 'm', Body: 'x', reason: 'it was given up' }]);
-  await box.redriveOne({ id: 'm', queue: 'evictions-due' });
-  assert.deepEqual(of('SendMessageCommand'), [
-    {
-      QueueUrl: 'https://sqs/tw-evictions-due',
-      MessageBody: 'x',
-      MessageAttributes: { reason: { DataType: 'String', StringValue: 'it was given up' } },
-    },
-  ]);
-  assert.deepEqual(of('DeleteMessageCommand'), [
-    { QueueUrl: 'https://sqs/tw-evictions-due-dlq', ReceiptHandle: 'm' },
-  ]);
-  const back = of('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
-  assert.equal(back.length, many.length);
-});
-
-test('keeps the group of a FIFO letter and gives it a new deduplication ID', async () => {
-  const letter = { MessageId: 'm', Body: 'x', group: 'a node' };
-  const { box, of } = queues([letter], 'node-deltas-dlq.fifo');
-  await box.redriveOne({ id: 'm', queue: 'node-deltas.fifo' });
-  const [{ MessageGroupId, MessageDeduplicationId } = {}] = of('SendMessageCommand');
-  assert.deepEqual([MessageGroupId, MessageDeduplicationId], ['a node', 'redrive-m']);
-});
-
-test("keeps a letter that can't be sent, and reports a missing letter", async () => {
-  const { box, of } = queues(many, 'evictions-due-dlq', { SendMessageCommand: 'not authorized' });
-  await assert.rejects(box.redriveOne({ id: 'm3', queue: 'evictions-due' }), {
-    name: 'FleetError',
-    message: /tw-evictions-due does not answer \(not authorized\).* sqs:SendMessage\.$/,
-  });
-  await assert.rejects(queues(many).box.redriveOne({ id: 'gone', queue: 'evictions-due' }), {
-    name: 'FleetError',
-    message: 'Dead-letter message gone of evictions-due no longer exists.',
-  });
-  assert.deepEqual(of('DeleteMessageCommand'), []);
-  const back = of('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
-  assert.equal(back.length, 10);
-});
-
 test('reports a redrive that is already running, because SQS permits one task per queue', async () => {
   const running = 'There is already a task running. Only one active task is allowed for a source queue.';
   const { box } = queues(many, 'evictions-due-dlq', { StartMessageMoveTaskCommand: running });
@@ -193,11 +140,11 @@ test('reports a redrive that is already running, because SQS permits one task pe
   });
 });
 
-test("recommends redriving letters one by one if they can't be moved", async () => {
+test("names the permissions if letters can't be moved", async () => {
   const { box } = queues(many, 'evictions-due-dlq', { StartMessageMoveTaskCommand: 'unsupported' });
   await assert.rejects(box.redrive('evictions-due'), {
     name: 'FleetError',
-    message: /could not be redriven \(unsupported\).* taintward dead-letters redrive ID\.$/,
+    message: /could not be redriven \(unsupported\).* sqs:SendMessage on the queue\.$/,
   });
 });
 
@@ -205,51 +152,5 @@ test('moves nothing from an empty queue, and rejects dead letters of expiry', as
   const { box, of } = queues([]);
   assert.equal(await box.redrive('pod-deltas.fifo'), 0);
   await assert.rejects(box.redrive('expiry'), { name: 'FleetError', message: /can't be redriven/ });
-  await assert.rejects(box.redriveOne({ id: 'm', queue: 'expiry' }), { message: /can't be redriven/ });
   assert.deepEqual(of('StartMessageMoveTaskCommand'), []);
-});
-
-test('purges page by page until nothing is received, including expiry', async () => {
-  for (const [queue, box] of [
-    ['evictions-due', 'evictions-due-dlq'],
-    ['expiry', 'expiry-dlq'],
-    ['agent-edge-1-evictions-due', 'agent-edge-1-evictions-due-dlq'],
-  ] as const) {
-    const { box: queues1, of } = queues(many, box, {}, ['edge-1']);
-    assert.equal(await queues1.purge(queue), many.length);
-    const deleted = of('DeleteMessageBatchCommand');
-    assert.deepEqual(
-      deleted.map(({ QueueUrl }) => QueueUrl),
-      [`https://sqs/tw-${box}`, `https://sqs/tw-${box}`],
-    );
-    const handles = deleted.flatMap(({ Entries }) => Entries as { readonly ReceiptHandle: string }[]);
-    assert.deepEqual(
-      handles.map(({ ReceiptHandle }) => ReceiptHandle),
-      many.map(({ MessageId }) => MessageId),
-    );
-  }
-});
-
-test('purges one letter and returns the others', async () => {
-  const { box, of } = queues([...many, { MessageId: 'm', Body: 'x' }]);
-  await box.purgeOne({ id: 'm', queue: 'evictions-due' });
-  assert.deepEqual(
-    of('DeleteMessageCommand').map(({ ReceiptHandle }) => ReceiptHandle),
-    ['m'],
-  );
-  assert.deepEqual(of('SendMessageCommand'), []);
-  const back = of('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
-  assert.equal(back.length, many.length);
-});
-
-test('reports messages that SQS keeps and a missing permission to purge', async () => {
-  const kept = queues(many, 'evictions-due-dlq', {}, [], true).box;
-  await assert.rejects(kept.purge('evictions-due'), {
-    name: 'FleetError',
-    message: 'The queue tw-evictions-due-dlq keeps messages (it is locked). Purge it again.',
-  });
-  const denied = queues(many, 'evictions-due-dlq', { DeleteMessageBatchCommand: 'not authorized' }).box;
-  await assert.rejects(denied.purge('evictions-due'), {
-    message: /\(not authorized\).* sqs:DeleteMessage\.$/,
-  });
 });

@@ -67,7 +67,7 @@ const RIGHT: Readonly<Record<string, readonly string[]>> = {
   seconds: ['90', '3600'],
   number: ['1', '500'],
   text: ['because'],
-  format: ['json', 'yaml', 'wide', 'table', 'sarif'],
+  format: ['json', 'yaml', 'wide', 'table'],
   region: ['eu-west-1'],
   arn: [
     'arn:aws:iam::111122223333:role/taintward-access',

@@ -16,7 +16,7 @@ import type { RulesStore } from '#shared/state/rules-store.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { KINDS } from '#shared/state/sqlite/sqlite-objects.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
-import { sqliteAsked, sqliteLeases, takeAsked } from '#shared/state/sqlite/sqlite-state.ts';
+import { sqliteAsked, sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { type Store, StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -316,7 +316,7 @@ async function feedDatabase(
       () => leases.stuck(CLUSTER),
       () => leases.clusters(),
       () => leases.epoch(CLUSTER),
-      () => takeAsked(database),
+      () => sqliteAsked(database).take(),
       () => collected(store.upcoming()),
       () => store.countdowns(10),
       () => store.standings(),

@@ -11,8 +11,6 @@ import { StoreError } from '#shared/state/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
 const SCHEMA_VERSION = 12;
-/** The schema version of the releases before objects, which is migrated. */
-const OLDER_VERSION = 11;
 /** Marks the file as Taintward's ("TntW"), so that Taintward never writes to another program's database. */
 const APPLICATION_ID = 0x546e7457;
 /** Time limit for waiting on another process's transaction. */
@@ -22,7 +20,7 @@ const BUSY_TIMEOUT_MS = 5_000;
  * Tables for objects, and logs beside them. History and audit have no TTL, because the process that purges them knows
  * their retention.
  */
-const OBJECTS = `
+const TABLES = `
   CREATE TABLE objects (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     kind TEXT NOT NULL,
@@ -33,8 +31,6 @@ const OBJECTS = `
     UNIQUE (kind, name)
   ) STRICT;
 
-`;
-const LOGS = `
   CREATE TABLE ended (
     id INTEGER PRIMARY KEY,
     cluster TEXT NOT NULL,
@@ -80,16 +76,12 @@ const VERSIONS = `
 
 const pragmaRow = z.object({ value: z.int() });
 
-/** Migrates the tables of an older release to objects, in the caller's transaction. */
-export type BringOver = (database: DatabaseSync) => void;
-
 /**
  * Opens, or creates, the embedded database at `path` (a file of its owner's alone, or `:memory:`). Throws
  * `StoreError` if that fails, or if this release may not write the file. The error is one sentence that names the
- * path and the fix. Throws `ForeignFileError` if another user controls the file. `bringOver`: only for a process that
- * has the database to itself; other processes reject an older database.
+ * path and the fix. Throws `ForeignFileError` if another user controls the file.
  */
-export function openDatabase(path: string, bringOver?: BringOver): DatabaseSync {
+export function openDatabase(path: string): DatabaseSync {
   const isFile = path !== ':memory:';
   if (isFile) {
     createOwnerOnly(path);
@@ -98,9 +90,9 @@ export function openDatabase(path: string, bringOver?: BringOver): DatabaseSync 
   const database = orSqliteStoreError(path, () => new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS }));
   try {
     orSqliteStoreError(path, () => {
-      refuseForeign(database, path, bringOver !== undefined);
+      refuseForeign(database, path);
       if (isFile) makeOwnerOnly(path);
-      prepareDatabase(database, bringOver);
+      prepareDatabase(database);
     });
     return database;
   } catch (error) {
@@ -109,22 +101,19 @@ export function openDatabase(path: string, bringOver?: BringOver): DatabaseSync 
   }
 }
 
-function prepareDatabase(database: DatabaseSync, bringOver: BringOver | undefined): void {
+function prepareDatabase(database: DatabaseSync): void {
   // With a write-ahead log, readers do not wait for a writer. A killed process loses nothing even at NORMAL. Only
   // FULL, which syncs the log with every commit, preserves a committed deadline after a power failure too.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;');
   inTransaction(database, 'IMMEDIATE', () => {
-    const version = schemaVersion(database);
-    if (version === SCHEMA_VERSION) return;
-    database.exec(OBJECTS);
-    if (version === OLDER_VERSION) bringOver?.(database);
-    else database.exec(LOGS);
+    if (schemaVersion(database) === SCHEMA_VERSION) return;
+    database.exec(TABLES);
     database.exec(VERSIONS);
   });
 }
 
-/** Rejects a file with another program's tables, or with those of another release that is not migrated. */
-function refuseForeign(database: DatabaseSync, path: string, bringsOver: boolean): void {
+/** Rejects a file with another program's tables, or with those of another release. */
+function refuseForeign(database: DatabaseSync, path: string): void {
   const empty = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
   if (empty) return;
   if (pragma(database, 'application_id') !== APPLICATION_ID) {
@@ -133,18 +122,11 @@ function refuseForeign(database: DatabaseSync, path: string, bringsOver: boolean
     );
   }
   const version = schemaVersion(database);
-  if (version === SCHEMA_VERSION || (version === OLDER_VERSION && bringsOver)) return;
-  const whose = version > SCHEMA_VERSION ? 'a newer' : 'an older';
+  if (version === SCHEMA_VERSION) return;
+  const [whose, remedy] = version > SCHEMA_VERSION ? ['a newer', 'upgrade'] : ['an older', 'move it away'];
   throw new StoreError(
-    `The database ${path} cannot be used: ${whose} release wrote it (schema ${version}, this one knows ${SCHEMA_VERSION}); ${remedyOf(version)}, or name another path.`,
+    `The database ${path} cannot be used: ${whose} release wrote it (schema ${version}, this one knows ${SCHEMA_VERSION}); ${remedy}, or name another path.`,
   );
-}
-
-function remedyOf(version: number): string {
-  if (version > SCHEMA_VERSION) return 'upgrade';
-  return version === OLDER_VERSION
-    ? 'stop that one and start this one on it, which takes it over'
-    : 'move it away';
 }
 
 const schemaVersion = (database: DatabaseSync): number => pragma(database, 'user_version');

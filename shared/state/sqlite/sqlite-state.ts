@@ -2,14 +2,12 @@ import type { DatabaseSync } from 'node:sqlite';
 import { ConfigMapQueue } from '#shared/state/objects/config-map-queue.ts';
 import { ObjectLeases, releasedLease } from '#shared/state/objects/object-leases.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
-import type { OutgoingMessage } from '#shared/state/sender.ts';
 import type { ServiceState } from '#shared/state/service-state.ts';
 import { StoreError } from '#shared/state/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { checkCommits, openDatabase } from './sqlite-database.ts';
 import { SqliteHistory } from './sqlite-history.ts';
-import { bringOver } from './sqlite-migration.ts';
 import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 import { SqliteRulesStore } from './sqlite-rules-store.ts';
 import { SqliteStore } from './sqlite-store.ts';
@@ -33,7 +31,7 @@ export interface SqliteStateOptions {
  * `StoreError`, or `ForeignFileError`, if the database is unusable.
  */
 export function sqliteState({ path, historyDays, clock, log, lost }: SqliteStateOptions): ServiceState {
-  const store = new SqliteStore({ path, database: openDatabase(path, bringOver) });
+  const store = new SqliteStore({ path, database: openDatabase(path) });
   const { database } = store;
   const files = new StateFiles(database, path);
   checkCommits(database, () => {
@@ -54,7 +52,7 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
     ...{ store, leases: sqliteLeases(database), rulesStore },
     permits: sqlitePermits(database),
     history: new SqliteHistory({ database }),
-    asked: () => takeAsked(database),
+    asked: () => sqliteAsked(database).take(),
     async purge(now) {
       await store.purge(now, historyDays);
       rulesStore.purge(now, historyDays);
@@ -64,27 +62,8 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
 }
 
 /** Returns operators' requests to the process that has this database. */
-export const sqliteAsked = (database: DatabaseSync, work?: () => void): ConfigMapQueue =>
-  new ConfigMapQueue(new SqliteObjects(database, KINDS.config, work), 'asked');
-
-/** Removes and returns the requests, from this release or an earlier one. Rejects with `StoreError`. */
-export async function takeAsked(database: DatabaseSync): Promise<readonly OutgoingMessage[]> {
-  await askForLetters(database);
-  return sqliteAsked(database).take();
-}
-
-/**
- * Removes the dead letters that earlier releases kept. Evictions that operators wanted retried become requests. All
- * other evictions are in the store.
- */
-async function askForLetters(database: DatabaseSync): Promise<void> {
-  if (!database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'dead_letters'").get()) return;
-  const rows = database.prepare('SELECT body FROM dead_letters WHERE redrive AND queue = ? ORDER BY id');
-  const asked = rows.all('evictions-due').map(({ body }) => ({ body: String(body) }));
-  const drop = () => database.exec('DROP TABLE dead_letters');
-  if (asked.length === 0) drop();
-  else await sqliteAsked(database, drop).send(asked);
-}
+export const sqliteAsked = (database: DatabaseSync): ConfigMapQueue =>
+  new ConfigMapQueue(new SqliteObjects(database, KINDS.config), 'asked');
 
 /** Returns the leases in the embedded store's database. */
 export const sqliteLeases = (database: DatabaseSync): ObjectLeases =>

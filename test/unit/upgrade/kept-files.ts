@@ -7,9 +7,8 @@ import { REACHED_BY_FILE, readReachedBy, writeReachedBy } from '#shared/operatio
 import { RULES_REVISION_FILE } from '#shared/state/sqlite/rules-revision.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
-import { bringOver } from '#shared/state/sqlite/sqlite-migration.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
-import { sqliteAsked, sqliteLeases, takeAsked } from '#shared/state/sqlite/sqlite-state.ts';
+import { sqliteAsked, sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { CLUSTER, NOW, REF } from './messages.ts';
@@ -27,8 +26,7 @@ type Row = Readonly<Record<string, SQLInputValue>>;
 export interface KeptFiles {
   readonly [REACHED_BY_FILE]: unknown;
   readonly [STORE_FILE]: Database;
-  /** Absent in releases before the file was introduced. */
-  readonly [RULES_REVISION_FILE]?: unknown;
+  readonly [RULES_REVISION_FILE]: unknown;
 }
 
 const REACHED_BY = new Map([
@@ -36,7 +34,6 @@ const REACHED_BY = new Map([
   [clusterName('kind'), { context: 'kind' }],
 ]);
 
-/** Older releases stored this entry among their dead letters. */
 const ASKED = [{ body: '{"v":1}' }];
 
 const HISTORY = [
@@ -86,8 +83,7 @@ export async function readFiles(
     const reachedBy = join(directory, REACHED_BY_FILE);
     writeFileSync(reachedBy, JSON.stringify(written[REACHED_BY_FILE]));
     restore(join(directory, STORE_FILE), written[STORE_FILE]);
-    const note = written[RULES_REVISION_FILE];
-    if (note !== undefined) writeFileSync(join(directory, RULES_REVISION_FILE), JSON.stringify(note));
+    writeFileSync(join(directory, RULES_REVISION_FILE), JSON.stringify(written[RULES_REVISION_FILE]));
     const state = openState(join(directory, STORE_FILE));
     const stoppedForLoss = state.rulesStore.recover(NOW);
     const whole = { cluster: CLUSTER, node: REF.node, from: 0, to: NOW * 2 };
@@ -97,7 +93,7 @@ export async function readFiles(
       appliedFile: await state.rulesStore.appliedFile(CLUSTER),
       history: await Array.fromAsync(state.history.entries(whole), ({ name, what }) => `${name} ${what}`),
       reachedBy: readReachedBy(reachedBy) as typeof REACHED_BY,
-      asked: (await takeAsked(state.store.database)) as typeof ASKED,
+      asked: (await sqliteAsked(state.store.database).take()) as typeof ASKED,
     };
     state.store.close();
     return read;
@@ -108,7 +104,7 @@ export async function readFiles(
 
 /** Opens the state in a database as the service does when it starts. */
 export function openState(path: string) {
-  const store = new SqliteStore({ path, database: openDatabase(path, bringOver) });
+  const store = new SqliteStore({ path, database: openDatabase(path) });
   const { database } = store;
   return {
     store,

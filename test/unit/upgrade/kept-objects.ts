@@ -31,7 +31,7 @@ interface InCluster extends Keepers {
   readonly rulesStore: ObjectRulesStore;
 }
 
-function emptyCluster(): InCluster {
+export function emptyCluster(): InCluster {
   const objects = {
     nodeevictions: new FakeObjects(),
     evictionrules: new FakeObjects(),
@@ -61,15 +61,21 @@ export async function writtenObjects(): Promise<KeptObjects> {
   return Object.fromEntries(await Promise.all(listed)) as unknown as KeptObjects;
 }
 
+/** Stores these objects. */
+export async function fill(
+  { objects }: ReturnType<typeof emptyCluster>,
+  written: KeptObjects,
+): Promise<void> {
+  for (const kind of KINDS)
+    for (const object of written[kind]) await objects[kind].create(closed(object) as KubernetesObject);
+}
+
 /** Returns the content that the current code reads from such objects. */
 export async function readObjects(
   written: KeptObjects,
 ): Promise<typeof KEPT_MEANING & typeof HISTORY_MEANING & AlsoApplied & ReportedFaults> {
   const cluster = emptyCluster();
-  for (const kind of KINDS) {
-    for (const object of written[kind])
-      await cluster.objects[kind].create(closed(object) as KubernetesObject);
-  }
+  await fill(cluster, written);
   const noted = historyOf(await cluster.store.keptOf(REF)).flatMap((moment) => moment.noted);
   const gone = [...(await gonePods(cluster.objects.configmaps, CLUSTER).read())];
   const appliedFile = await cluster.rulesStore.appliedFile(CLUSTER);

@@ -65,10 +65,7 @@ describe('openDatabase', () => {
 
   for (const [version, reason] of [
     [13, 'a newer release wrote it \\(schema 13, this one knows 12\\); upgrade'],
-    [
-      11,
-      'an older release wrote it \\(schema 11, this one knows 12\\); stop that one and start this one on it, which takes it over, or',
-    ],
+    [11, 'an older release wrote it \\(schema 11, this one knows 12\\); move it away, or'],
     [1, 'an older release wrote it \\(schema 1, this one knows 12\\); move it away'],
   ] as const) {
     test(`rejects a database of another release: schema ${version}`, () => {

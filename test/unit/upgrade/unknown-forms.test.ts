@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, type TestContext, test } from 'node:test';
+import { parseDelta } from '#shared/aws/delta-message.ts';
+import { parseDueMessage } from '#shared/aws/due-message.ts';
+import { toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
+import { logTo } from '#shared/telemetry/log.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { dumped, openState, restore } from './kept-files.ts';
+import { emptyCluster, fill } from './kept-objects.ts';
+import { CLUSTER, NOW, REF } from './messages.ts';
+import { RELEASES } from './releases.ts';
+
+/*
+ * What another release wrote in a form that this one does not know: it forbids evictions, and is never read as rules
+ * without stops and holds, or as a node without taints and evictions.
+ */
+
+const SCHEMA_11 = JSON.parse(readFileSync(join(import.meta.dirname, 'schema-11.json'), 'utf8'));
+const { written } = RELEASES.find(({ release }) => release === 'unreleased') ?? assert.fail();
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Returns each copy of a value in which one object of it has a field that nobody knows, with the object's path. */
+function* withUnknownField(value: unknown, path = ''): Generator<readonly [string, unknown]> {
+  if (Array.isArray(value)) {
+    for (const [index, each] of value.entries())
+      for (const [at, changed] of withUnknownField(each, `${path}/${index}`))
+        yield [at, value.with(index, changed)];
+  } else if (typeof value === 'object' && value !== null) {
+    yield [path, { ...value, freeze: true }];
+    for (const [name, each] of Object.entries(value))
+      for (const [at, changed] of withUnknownField(each, `${path}/${name}`))
+        yield [at, { ...value, [name]: changed }];
+  }
+}
+
+const tableOf = (fake: FakeDynamoDb) =>
+  new DynamoDbTable({ client: fakeClient(async (command) => fake.perform(command)), tableName: 't' });
+
+/** Returns the database of the recorded state directory, with another text in the objects of a kind. */
+function directoryWith(t: TestContext, kind: string, text: string, other: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'unknown-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, 'store.sqlite');
+  restore(path, written.files['store.sqlite']);
+  const database = new DatabaseSync(path);
+  const { changes } = database
+    .prepare(
+      'UPDATE objects SET json = replace(json, :text, :other) WHERE kind = :kind AND instr(json, :text)',
+    )
+    .run({ kind, text, other });
+  assert.ok(Number(changes) > 0);
+  database.close();
+  return path;
+}
+
+const refused = { name: 'StoreError', message: /^The (stored|rules)/ };
+
+test('a state directory of another schema is refused, and not changed', (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'unknown-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, 'store.sqlite');
+  restore(path, SCHEMA_11);
+  const content = () => {
+    const database = new DatabaseSync(path);
+    const found = dumped(database);
+    database.close();
+    return found;
+  };
+  const before = content();
+  const options = { path, historyDays: 7, clock: { now: () => NOW }, log: logTo(() => undefined) };
+  const message =
+    /an older release wrote it \(schema 11, this one knows 12\); move it away, or name another path/;
+  assert.throws(() => sqliteState({ ...options, lost: assert.fail }), { name: 'StoreError', message });
+  assert.deepEqual(content(), before);
+});
+
+describe('rules in an unknown form are refused', () => {
+  test('in a table', async () => {
+    const rules = written.items.filter(({ pk, sk }) =>
+      ['CLUSTER POLICY', 'FLEET STOP', 'LEASE GUARD'].includes(
+        [pk, sk].map((key) => String(key).split('#')[0]).join(' '),
+      ),
+    );
+    assert.equal(rules.length, 3);
+    for (const item of rules)
+      for (const [path, changed] of withUnknownField(item)) {
+        const fake = new FakeDynamoDb({ now: () => NOW });
+        for (const each of written.items.map((it) => toAttributes(it === item ? (changed as Fields) : it)))
+          fake.set(each, each);
+        await assert.rejects(
+          new DynamoDbRulesStore(tableOf(fake)).read(CLUSTER),
+          { name: 'StoreError' },
+          `${item['pk']}${path}`,
+        );
+      }
+  });
+
+  test('in objects', async () => {
+    for (const [at, object] of written.objects.evictionrules.entries())
+      for (const [path, changed] of withUnknownField((object as { status: Fields }).status)) {
+        // Further parts of an object belong to other readers.
+        if (!/^\/(orders|guard|fleet)/.test(path)) continue;
+        const evictionrules = written.objects.evictionrules.with(at, { ...object, status: changed } as never);
+        const cluster = emptyCluster();
+        await fill(cluster, { ...written.objects, evictionrules });
+        await assert.rejects(cluster.rulesStore.read(CLUSTER), { name: 'StoreError' }, path);
+      }
+  });
+
+  test('in a state directory', async (t) => {
+    const path = directoryWith(t, 'EvictionRules', '"holds":[', '"freeze":true,"holds":[');
+    const { store, rulesStore } = openState(path);
+    await assert.rejects(rulesStore.read(CLUSTER), { name: 'StoreError' });
+    store.close();
+  });
+});
+
+test('a node in an unknown form is refused', async (t) => {
+  const node = written.items.find(({ sk }) => sk === 'NODE') ?? assert.fail();
+  const fake = new FakeDynamoDb({ now: () => NOW });
+  for (const each of written.items) {
+    const item = toAttributes(each === node ? { ...each, taints: {} } : each);
+    fake.set(item, item);
+  }
+  await assert.rejects(new DynamoDbStore(tableOf(fake)).load(REF, NOW), refused);
+  const { store } = openState(directoryWith(t, 'NodeEviction', '"taints":[', '"taints":{},"were":['));
+  await assert.rejects(store.load(REF, NOW), refused);
+  store.close();
+});
+
+test('a message in an unknown form is refused', () => {
+  for (const [messages, parse] of [
+    [written.deltas, parseDelta],
+    [written.due, parseDueMessage],
+  ] as const)
+    for (const body of Object.values(messages)) {
+      assert.throws(() => parse(JSON.stringify({ ...body, v: 99 })));
+      assert.throws(() => parse(JSON.stringify({ ...body, kind: 'unknown' })));
+    }
+});

@@ -31,7 +31,6 @@ const PLACES: readonly {
       'clusters list': 'likewise',
       'clusters show': 'likewise',
       'clusters remove': 'likewise',
-      restore: 'an npm start has no table: it is refused at the simulated one',
     },
   },
   {

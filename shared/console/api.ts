@@ -56,8 +56,8 @@ export interface Api {
 export interface LiveEvents {
   /** Sent first, and after every change. */
   readonly status: FleetStatus;
-  /** Changes of the pending evictions. */
-  readonly pending: PendingDelta;
+  /** The version of the pending evictions. Sent first, and after every change. */
+  readonly pending: Pick<PendingPage, 'version' | 'at'>;
   /** Nothing can be read at present. The server retries. */
   readonly trouble: Failure;
   /** The session ended. No more events follow. */
@@ -116,26 +116,12 @@ export type PendingRow = readonly [
 ];
 
 export interface PendingPage {
-  /** Version of the pending evictions, which increases with each change. `GET api/live` sends the changes. */
+  /** Version of the pending evictions, which increases with each change. `GET api/live` sends it. */
   readonly version: number;
   readonly at: EpochMs;
   /** Number of rows that match, on all pages. */
   readonly total: number;
   readonly rows: readonly PendingRow[];
-}
-
-/**
- * The change from one version of the pending evictions to another. A page without version `from` must ask
- * `GET api/pending` again.
- */
-export interface PendingDelta {
-  readonly from: number;
-  readonly version: number;
-  readonly at: EpochMs;
-  /** Rows that are new or changed. */
-  readonly put: readonly PendingRow[];
-  /** Removed rows, by cluster and UID. */
-  readonly gone: readonly (readonly [cluster: ClusterName, uid: string])[];
 }
 
 /** Future evictions by minute, from the minute that contains `from`. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { type Snapshot, type ViewedFleet, view } from '#shared/operations/look/look.ts';
@@ -8,7 +9,7 @@ import { taintText } from '#shared/taints/taint.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { PendingDelta, PendingRow } from './api.ts';
+import type { PendingRow } from './api.ts';
 
 /** Maximum share of time that is spent on reads, so that other work in this process isn't delayed. */
 const READING_SHARE = 0.1;
@@ -37,7 +38,7 @@ export interface FleetViewDeps {
 /** The state of a fleet. Concurrent callers share one read. */
 export class FleetView {
   readonly #deps: FleetViewDeps;
-  readonly #listeners = new Set<(seen: Seen, delta: PendingDelta) => void>();
+  readonly #listeners = new Set<(seen: Seen) => void>();
   #seen: Seen | undefined;
   #reading: Promise<Seen> | undefined;
   /** Age of the snapshot. Absent: the snapshot must not be used. */
@@ -65,8 +66,8 @@ export class FleetView {
     return this.look();
   }
 
-  /** Calls `listener` after each read with the snapshot and the changes since the previous one. */
-  listen(listener: (seen: Seen, delta: PendingDelta) => void): { readonly end: () => void } {
+  /** Calls `listener` after each read with the snapshot. */
+  listen(listener: (seen: Seen) => void): { readonly end: () => void } {
     this.#listeners.add(listener);
     return { end: () => void this.#listeners.delete(listener) };
   }
@@ -77,31 +78,18 @@ export class FleetView {
     const age = new Age(clock);
     const found = await seenOf(this.#deps, at, this.#seen);
     const before = this.#seen;
-    const delta = changes(before, found.pending, at);
-    const seen = { ...found, version: delta.version };
+    const version = before?.version ?? 0;
+    const isSame = before && isDeepStrictEqual(rowsOf(before), rowsOf(found));
+    const seen = { ...found, version: isSame ? version : version + 1 };
     this.#seen = seen;
     this.#age = age;
     this.#goodForMs = Math.max(maxAgeMs, age.atLeastMs / READING_SHARE);
-    for (const listener of this.#listeners) listener(seen, delta);
+    for (const listener of this.#listeners) listener(seen);
     return seen;
   }
 }
 
-const keyOf = ([uid, cluster]: PendingRow): string => `${uid} ${cluster}`;
-
-function changes(before: Seen | undefined, pending: readonly PendingSeen[], at: EpochMs): PendingDelta {
-  const from = before?.version ?? 0;
-  const old = new Map(before?.pending.map(({ row }) => [keyOf(row), row]));
-  const put: PendingRow[] = [];
-  for (const { row } of pending) {
-    const known = old.get(keyOf(row));
-    old.delete(keyOf(row));
-    if (!known || row.some((field, index) => field !== known[index])) put.push(row);
-  }
-  const gone = [...old.values()].map(([uid, cluster]) => [cluster, uid] as const);
-  const isSame = before !== undefined && put.length === 0 && gone.length === 0;
-  return { from, version: isSame ? from : from + 1, at, put, gone };
-}
+const rowsOf = ({ pending }: Pick<Seen, 'pending'>) => pending.map(({ row }) => row);
 
 async function seenOf(
   { fleet, builtIn, clock }: FleetViewDeps,

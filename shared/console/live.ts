@@ -3,7 +3,7 @@ import { type FleetStatus, statusOf } from '#shared/operations/look/status.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { LiveEvents } from './api.ts';
-import type { FleetView } from './fleet-view.ts';
+import type { FleetView, Seen } from './fleet-view.ts';
 
 /** Interval between reads while a listener is connected. */
 const LOOK_MS = 1_000;
@@ -26,17 +26,17 @@ export interface LiveDeps {
 export class Live {
   readonly #view: FleetView;
   readonly #lookMs: number;
-  readonly #listeners = new Map<ServerResponse, { status: string }>();
+  readonly #listeners = new Map<ServerResponse, { status: string; version?: number }>();
   #looking = false;
 
   constructor({ view, lookMs = LOOK_MS }: LiveDeps) {
     this.#view = view;
     this.#lookMs = lookMs;
-    view.listen((seen, delta) => {
+    view.listen((seen) => {
       if (this.#listeners.size === 0) return;
       const status = statusOf(seen);
       for (const [response] of this.#listeners) {
-        if (delta.version !== delta.from) this.#tell(response, 'pending', delta);
+        this.#tellPending(response, seen);
         this.#tellStatus(response, status);
       }
     });
@@ -74,8 +74,7 @@ export class Live {
     ended.addEventListener('abort', end);
     response.once('close', leave);
     this.#tellStatus(response, statusOf(seen));
-    const { version, at } = seen;
-    this.#tell(response, 'pending', { from: version, version, at, put: [], gone: [] });
+    this.#tellPending(response, seen);
     void this.#look();
     return true;
   }
@@ -93,6 +92,14 @@ export class Live {
       }
     }
     this.#looking = false;
+  }
+
+  /** Sends the version of the pending evictions unless it equals the last one. */
+  #tellPending(response: ServerResponse, { version, at }: Seen): void {
+    const told = this.#listeners.get(response);
+    if (!told || told.version === version) return;
+    told.version = version;
+    this.#tell(response, 'pending', { version, at });
   }
 
   /** Sends the status unless it equals the last one, apart from its time. */

@@ -1,5 +1,5 @@
 import { computed, effect, signal } from '@preact/signals';
-import type { LiveEvents, PendingDelta, PendingPage, PendingRow, Session } from '#shared/console/api.ts';
+import type { LiveEvents, PendingRow, Session } from '#shared/console/api.ts';
 import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
 import { get, sentenceOf } from './server.ts';
 
@@ -77,16 +77,18 @@ function connect(): void {
     opened.addEventListener(name, (event) => take(JSON.parse(event.data)));
   opened.addEventListener('open', () => {
     connection.value = { state: 'live' };
-    void readPending();
+    // A server that was restarted counts from the beginning.
+    pendingVersion.value = 0;
   });
   on('status', (data) => {
     hear(data.at);
     status.value = data;
     trouble.value = '';
   });
-  on('pending', (delta) => {
-    hear(delta.at);
-    take(delta);
+  on('pending', ({ version, at }) => {
+    hear(at);
+    latestVersion = version;
+    void readPending();
     trouble.value = '';
   });
   on('trouble', ({ error }) => {
@@ -124,44 +126,26 @@ function lost(): void {
   if (state === 'connecting' || state === 'live') connection.value = { state: 'lost', since: Date.now() };
 }
 
-let reading: Promise<void> | undefined;
-/** Deltas that arrived during a read of all pending evictions. */
-let early: PendingDelta[] = [];
+let latestVersion = 0;
+let isReading = false;
 
-function readPending(): Promise<void> {
-  reading ??= get('GET api/pending', { limit: ALL_ROWS })
-    .then(replace, lost)
-    .finally(() => {
-      reading = undefined;
-    });
-  return reading;
-}
-
-function replace({ rows, total, version }: PendingPage): void {
-  pending.value = new Map(rows.map((row) => [rowKey(row), row]));
-  pendingTotal.value = total;
-  pendingVersion.value = version;
-  const later = early.filter((delta) => delta.version > version);
-  early = [];
-  for (const delta of later) take(delta);
-}
-
-function take(delta: PendingDelta): void {
-  const rows = pending.value;
-  if (reading || !rows) {
-    early.push(delta);
-    if (!reading) void readPending();
-    return;
+/** Reads all pending evictions until they have the latest version, one read at a time. */
+async function readPending(): Promise<void> {
+  if (isReading) return;
+  isReading = true;
+  try {
+    while (pendingVersion.value !== latestVersion || !pending.value) {
+      const { rows, total, version } = await get('GET api/pending', { limit: ALL_ROWS });
+      pending.value = new Map(rows.map((row) => [rowKey(row), row]));
+      pendingTotal.value = total;
+      pendingVersion.value = version;
+      latestVersion = Math.max(latestVersion, version);
+    }
+  } catch {
+    lost();
+  } finally {
+    isReading = false;
   }
-  if (delta.version <= pendingVersion.value) return;
-  // A delta was missed, or there are more pending evictions than this page holds.
-  if (delta.from !== pendingVersion.value || pendingTotal.value > rows.size) return void readPending();
-  const next = new Map(rows);
-  for (const [cluster, uid] of delta.gone) next.delete(`${cluster}/${uid}`);
-  for (const row of delta.put) next.set(rowKey(row), row);
-  pending.value = next;
-  pendingTotal.value = next.size;
-  pendingVersion.value = delta.version;
 }
 
 /** Minimum interval between two calls. */

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { type TestContext, test } from 'node:test';
-import type { LiveEvents, PendingRow } from '#shared/console/api.ts';
-import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { LiveEvents } from '#shared/console/api.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { aNode, anEnding, aRecord, NOW } from '#test/contracts/partition-builders.ts';
 import { inNoTime } from '#test/world/driven-timers.ts';
@@ -80,47 +80,24 @@ test('sends the current state and then only its changes', (t) =>
     assert.equal(response.headers['content-type'], 'text/event-stream');
     assert.equal((await next('status')).clusters[0]?.pending, 1);
     const first = await next('pending');
-    const page = await ask('GET api/pending', {});
-    assert.deepEqual(
-      [first.from, first.version, first.put, first.gone],
-      [page.version, page.version, [], []],
-    );
+    assert.equal(first.version, (await ask('GET api/pending', {})).version);
     await schedule(other);
     const added = await next('pending');
-    assert.deepEqual([added.from, added.put.map(([, , , , name]) => name)], [page.version, ['other']]);
+    assert.ok(added.version > first.version);
     await end(one);
     const gone = await next('pending');
-    assert.deepEqual([gone.from, gone.put, gone.gone], [added.version, [], [['prod', one.uid]]]);
+    assert.ok(gone.version > added.version);
+    const { version, rows } = await ask('GET api/pending', {});
+    assert.deepEqual([version, rows.map(([, , , , name]) => name)], [gone.version, ['other']]);
   }));
 
-test('sends changes that lead to the same rows as a new request', (t) =>
+test('keeps the version while nothing changes', (t) =>
   inNoTime(t, async () => {
-    const { listen, ask, schedule, end } = await listening(t);
-    const records = Array.from({ length: 6 }, (_, index) =>
-      aRecord({ name: `web-${index}`, uid: podUid(`u${index}`) }),
-    );
-    await schedule(...records);
-    const { next } = await listen();
-    const { version, rows } = await ask('GET api/pending', {});
-    const kept = new Map<string, PendingRow>(rows.map((row) => [row[0], row]));
-    const [first, second] = records;
-    assert.ok(first && second);
-    await schedule({ ...first, fireAt: NOW + 900_000 }, aRecord({ name: 'new' }));
-    await end(second);
-    let at = version;
-    for (;;) {
-      const delta = await next('pending');
-      if (delta.version === delta.from) continue;
-      assert.equal(delta.from, at);
-      at = delta.version;
-      for (const row of delta.put) kept.set(row[0], row);
-      for (const [, uid] of delta.gone) kept.delete(uid);
-      const now = await ask('GET api/pending', {});
-      if (now.version !== at) continue;
-      const sorted = [...kept.values()].sort((a, b) => a[5] - b[5]);
-      assert.deepEqual(new Set(sorted.map((row) => row.join())), new Set(now.rows.map((row) => row.join())));
-      if (!kept.has('u1')) break;
-    }
+    const { ask, schedule, clock } = await listening(t);
+    await schedule(aRecord());
+    const { version } = await ask('GET api/pending', {});
+    await clock.advanceTo(clock.now() + 60_000);
+    assert.equal((await ask('GET api/pending', {})).version, version);
   }));
 
 test('shares one reader between all subscribers', (t) =>
@@ -183,8 +160,7 @@ test('sends changes to a subscriber after all earlier ones disconnected', (t) =>
     const { next } = await listen();
     const { version } = await next('pending');
     await schedule(aRecord({ name: 'new' }));
-    const added = await next('pending');
-    assert.deepEqual([added.from, added.put.length], [version, 1]);
+    assert.ok((await next('pending')).version > version);
   }));
 
 test('limits the number of subscribers', (t) =>

@@ -296,13 +296,6 @@ export function defaultOf(key: keyof typeof schema.shape): string | undefined {
   return [value].flat().join(', ').replaceAll(Aws.PARTITION, 'aws');
 }
 
-/** The current names of renamed keys, by former name. */
-const RENAMED: Readonly<Record<string, string>> = {
-  warmWrites: 'warmWriteUnitsPerSecond',
-  fixedAddresses: 'staticEgressIps',
-  secretKeys: 'secretKmsKeys',
-};
-
 /** The defaults that one key sets for others. */
 const impliedBy = ({ endpoint }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
   endpoint === 'localstack' ? { relay: 'external' } : {};
@@ -332,9 +325,6 @@ function parsed(node: Node): Config {
   const [issue] = found.error.issues;
   const [key, ...within] = (issue?.path ?? []).filter((part) => typeof part === 'string');
   if (issue?.code === 'unrecognized_keys' && key === undefined) {
-    const now = RENAMED[issue.keys[0] ?? ''];
-    if (now !== undefined)
-      throw new ConfigError(`The context key ${PREFIX}${issue.keys[0]} was renamed: use ${PREFIX}${now}.`);
     const known = Object.keys(schema.shape).join(', ');
     throw new ConfigError(`The context key ${PREFIX}${issue.keys[0]} is unknown. Specify one of: ${known}.`);
   }
@@ -348,9 +338,9 @@ function parsed(node: Node): Config {
 function refuseWithoutPrefix(key: string): void {
   if (key.startsWith(PREFIX)) return;
   const name = key.replace(/^taintward[^a-z]*/i, '');
-  if (!Object.hasOwn(schema.shape, name) && !Object.hasOwn(RENAMED, name)) return;
+  if (!Object.hasOwn(schema.shape, name)) return;
   throw new ConfigError(
-    `The context key ${key} lacks the prefix ${PREFIX}, so it would be ignored: use ${PREFIX}${RENAMED[name] ?? name}.`,
+    `The context key ${key} lacks the prefix ${PREFIX}, so it would be ignored: use ${PREFIX}${name}.`,
   );
 }
 

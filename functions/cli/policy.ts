@@ -8,7 +8,6 @@ import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/flee
 import { evictorDoubts } from '#shared/operations/look/evictor-permissions.ts';
 import { changedSettings } from '#shared/state/policy-change.ts';
 import {
-  formerNames,
   parseAppliedPolicy,
   parsePolicyDocument,
   policyJsonSchema,
@@ -108,15 +107,7 @@ function addApply(policy: Command, deps: CliDeps): void {
 
 /** Returns the text of a policy that may be applied now. Throws `PolicyError`. */
 const applicableText = (file: string, deps: CliDeps): string =>
-  textOfFile(file, deps, (text) => parseAppliedPolicy(text, deps.clock.now()));
-
-/** Reads a file as `readPolicyFile` does, and warns of former names of settings. */
-function textOfFile(file: string, deps: CliDeps, parse?: (text: string) => unknown): string {
-  const text = readPolicyFile(file, parse);
-  const former = formerNames(text);
-  if (former.length > 0) deps.complain(linesText([`policy: ${former.join(', ')}`]));
-  return text;
-}
+  readPolicyFile(file, (text) => parseAppliedPolicy(text, deps.clock.now()));
 
 const needText = ({ setting, permissions, grant }: NeededBy): string =>
   `${setting} requires the permission to ${permissions.map(permissionText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.`;
@@ -177,7 +168,7 @@ function addDiff(policy: Command, deps: CliDeps): void {
     .addOption(outputOption());
   withExamples(command, 'taintward policy diff prod -f policy.yaml').action((name: string) =>
     withFleet<{ file: string; output: OutputFormat }>(command, deps, async (fleet, { file, output }) => {
-      const then = parsePolicyDocument(textOfFile(file, deps));
+      const then = parsePolicyDocument(readPolicyFile(file));
       const cluster = await clusterNamed(name, fleet);
       const { orders } = await fleet.rulesStore.read(cluster);
       const rows = changedSettings(orders.policy?.read ?? DEFAULT_POLICY, then);

@@ -1,7 +1,7 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { Operator } from '#shared/state/operator.ts';
-import { formerNames, PolicyError, parsePolicyDocument } from '#shared/state/policy-document.ts';
+import { PolicyError, parsePolicyDocument } from '#shared/state/policy-document.ts';
 import { applyPolicyFile, type FileApplierDeps, namingFile, policyFile } from '#shared/state/policy-file.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -104,8 +104,6 @@ export class StartPolicies {
     }
     const { operator, rulesStore, clock, log } = this.#deps;
     const deps = { rulesStore, clock, who: operator.who };
-    const settings = formerNames(file.text);
-    if (settings.length > 0) log.warn('policy.renamed-settings', { settings });
     for (const cluster of this.#clusters) {
       const outcome = await applyPolicyFile(deps, cluster, file, { unlessOlder }).catch((error: unknown) => {
         throw namingFile(path, error);

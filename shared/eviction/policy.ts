@@ -8,7 +8,6 @@ import {
   byTaintKey,
   count,
   end,
-  formerly,
   LIMIT,
   labelKey,
   labelValue,
@@ -128,9 +127,7 @@ function unlessEmpty<Name extends string>(
   return entries.length === 0 ? {} : ({ [name]: entries } as { readonly [_ in Name]: readonly string[] });
 }
 
-const onTimeout = z
-  .enum(['delete', 'fail'], 'must be delete or fail')
-  .register(formerly, { names: new Map([['never', 'fail']]) });
+const onTimeout = z.enum(['delete', 'fail'], 'must be delete or fail');
 
 const evict = settings(
   {

@@ -41,15 +41,8 @@ function readByAny(schema: z.core.$ZodType): z.ZodType {
 }
 
 /**
- * Former names and values with their current names, registered for the mapping of settings or the choice that has
- * them. Documents may still use the former names.
- */
-export const formerly = z.registry<{ readonly names: ReadonlyMap<string, string> }>();
-
-/**
  * Returns the codec of a mapping with exactly these settings. `stored`: names under which some settings are read and
- * stored. These names have the unit of a duration, or are from before a setting was renamed, so that older releases
- * can read stored policies.
+ * stored, for example with the unit of a duration.
  */
 export function settings<
   Shape extends z.ZodRawShape,
@@ -67,10 +60,6 @@ export function settings<
   const names = Object.entries(stored as Readonly<Record<string, string>>);
   const toStored = new Map(names);
   const toWritten = new Map(names.map(([name, as]) => [as, name]));
-  const former = names
-    .map(([name, as]) => [as.replace(/Ms$/, ''), name] as const)
-    .filter(([before, name]) => before !== name);
-  if (former.length > 0) written.register(formerly, { names: new Map(former) });
   const shapeRead = Object.entries(shape).map(([name, schema]) => [name, readBy(schema)]);
   const read = z.strictObject(renamed(Object.fromEntries(shapeRead), toStored) as z.ZodRawShape);
   return z.codec(written, read as unknown as Plain<Read>, {

@@ -6,7 +6,7 @@ import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { momentText } from '#shared/time/written.ts';
-import { type FormerName, policyFaults, withPresentNames } from './policy-settings.ts';
+import { policyFaults } from './policy-settings.ts';
 
 /** A policy document is invalid. The message is one sentence that names the setting and the fix. */
 export class PolicyError extends Error {
@@ -47,37 +47,19 @@ export function parseAppliedPolicy(written: string, now?: EpochMs): Policy {
 }
 
 /**
- * Returns the former names in a policy document, each as a sentence that names the present one. Throws `PolicyError`.
- */
-export const formerNames = (written: string): readonly string[] => read(written).former.map(formerText);
-
-/** Returns a sentence like `guard.people is now guard.customTaints`. */
-function formerText({ of, path, before, now }: FormerName): string {
-  if (of === 'value') return `${path.join('.')}: ${before} is now ${path.join('.')}: ${now}`;
-  return `${[...path, before].join('.')} is now ${[...path, now].join('.')}`;
-}
-
-/**
  * Returns a policy and the loaded document. Unlike the document, a parsed mapping with arbitrary keys, such as
  * labels, has lost `__proto__`.
  */
 function read(written: string): {
   readonly policy: Policy;
   readonly loaded: unknown;
-  readonly former: readonly FormerName[];
 } {
   if (written.length > MAX_DOCUMENT_CHARACTERS) {
     throw new PolicyError(`The policy has more than ${MAX_DOCUMENT_CHARACTERS} characters: shorten it.`);
   }
-  const former: FormerName[] = [];
-  const loaded = withPresentNames(policyDocument, loadYaml(written), (each) => former.push(each));
-  const twice = former.find(({ isSaidTwice }) => isSaidTwice);
-  if (twice)
-    throw new PolicyError(
-      `${settingText(twice.path)} has both ${twice.before} and ${twice.now}, its present name: remove ${twice.before}.`,
-    );
+  const loaded = loadYaml(written);
   const found = readAs(policyDocument, loaded);
-  if (found.success) return { policy: found.data, loaded, former };
+  if (found.success) return { policy: found.data, loaded };
   throw new PolicyError(sentence(found.error.issues[0]));
 }
 

@@ -152,8 +152,6 @@ export type LogEvents = {
   'policy.kept': OfCluster & { readonly mode: Mode; readonly file: 'unchanged' | 'older' };
   /** The policy file became invalid, and the process keeps the policies that it applied last. */
   'policy.invalid': Failure;
-  /** The policy file uses settings that have since been renamed; they still work. `settings`: each former name with the present one. */
-  'policy.renamed-settings': { readonly settings: readonly string[] };
   /**
    * The cluster's guard tripped because `nodes` of `total` nodes are affected, and holds evictions. `scope: people`: nodes with
    * custom taints.

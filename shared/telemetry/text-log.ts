@@ -66,8 +66,6 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
       return `policy applied: ${fields.mode}`;
     case 'policy.kept':
       return `policy kept (${fields.mode}): ${KEPT[fields.file]}`;
-    case 'policy.renamed-settings':
-      return `policy: ${fields.settings.join(', ')}`;
     case 'rules.changed':
       return 'rules changed; reevaluating all tainted nodes';
     case 'guard.tripped':

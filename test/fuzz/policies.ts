@@ -54,8 +54,6 @@ const SAMPLES = [
     tolerationSecondsOverrides: { 'node.kubernetes.io/unreachable': 60 },
     treatAsNoExecute: ['node.kubernetes.io/unreachable'],
   },
-  // Settings by their former names.
-  { mode: 'enforce', rate: 2, guard: { shadow: true }, method: 'evict', evict: { afterDeadline: 'never' } },
 ];
 
 /** Syntax that YAML has and JSON lacks. */

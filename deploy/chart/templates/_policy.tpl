@@ -1,6 +1,6 @@
-{{/* The settings that a policy document may have, with former names; the service reads all of it to the last field. */}}
+{{/* The settings that a policy document may have; the service reads all of it to the last field. */}}
 {{- define "taintward.policySettings" -}}
-mode pausedUntil guard evictionRate maxEvictionsPerWorkload releaseRate exclude include method evict tolerationSecondsOverrides requireExpiredLease treatAsNoExecute giveUpAfter rate drain only tolerationSeconds virtualKeys
+mode pausedUntil guard evictionRate maxEvictionsPerWorkload releaseRate exclude include method evict tolerationSecondsOverrides requireExpiredLease treatAsNoExecute giveUpAfter
 {{- end }}
 
 {{/* Those of an entry to exclude or include. */}}
@@ -21,7 +21,7 @@ namespaces labels taints until
 {{- end }}
 {{- end }}
 {{- $settings = include "taintward.policyEntrySettings" . | splitList " " }}
-{{- range $list := list "exclude" "include" "only" }}
+{{- range $list := list "exclude" "include" }}
 {{- range $index, $entry := get $policy $list | default list }}
 {{- if kindIs "map" $entry }}
 {{- range $name := keys $entry | sortAlpha }}

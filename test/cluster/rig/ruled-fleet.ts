@@ -105,7 +105,7 @@ export class RuledFleet {
   /** Applies a policy to clusters; without names: to all. The policy is written as JSON, which is YAML. */
   async apply(policy: object, ...clusters: readonly string[]): Promise<void> {
     const file = join(this.#stateDir, 'applied.yaml');
-    const guard = { cluster: 'off', zone: 'off', people: 'off' };
+    const guard = { cluster: 'off', zone: 'off', customTaints: 'off' };
     writeFileSync(file, JSON.stringify({ guard, ...policy }));
     const whose = clusters.length > 0 ? clusters : ['--all'];
     await this.order('policy', 'apply', '-f', file, ...whose, '--yes');

@@ -326,17 +326,6 @@ test('rejects policies with impossible settings or an expired end in validate an
   assert.deepEqual(await modes(), ['observe', undefined]);
 });
 
-test('accepts former names of settings with a line that gives the current names', async (t) => {
-  const { run, file, state } = withFile(t, 'mode: observe\nrate: 5\nguard: { people: off }');
-  const warning = 'policy: rate is now evictionRate, guard.people is now guard.customTaints\n';
-  for (const command of [['validate'], ['diff', 'prod'], ['apply', 'prod']]) {
-    state.complained = '';
-    await run('policy', ...command, '-f', file);
-    const fleet = command[0] === 'apply' ? 'Fleet: a test\n' : '';
-    assert.equal(state.complained, `${fleet}${warning}`, command.join(' '));
-  }
-});
-
 test('prints the schema for editors', async (t) => {
   const { run } = commandLine(t);
   assert.deepEqual(JSON.parse(await run('policy', 'schema')), policyJsonSchema());

@@ -124,18 +124,6 @@ test('a new leader keeps the applied policy if its file is invalid', async (t) =
   assert.deepEqual(await modes(), ['paused', 'paused']);
 });
 
-test('applies a file with former names of settings and warns once', async (t) => {
-  const { start, modes, file, write, log } = aStart(t);
-  write('mode: enforce\nrate: 5\nonly: [{ namespaces: [web] }]');
-  const policies = await start({ enforce: false, file });
-  await policies.reread();
-  assert.deepEqual(await modes(), ['enforce', 'enforce']);
-  assert.deepEqual(
-    log.lines.flatMap(({ event, fields }) => (event === 'policy.renamed-settings' ? [fields] : [])),
-    [{ settings: ['rate is now evictionRate', 'only is now include'] }],
-  );
-});
-
 test('applies a changed file again, and logs an error in it once without applying it', async (t) => {
   const { start, modes, file, write, log, operator } = aStart(t);
   let before = 0;

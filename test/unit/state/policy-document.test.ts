@@ -252,7 +252,7 @@ describe('reports an error in one sentence that names the setting', () => {
       'policy.evict.onTimeout must be delete or fail.',
     ],
     [
-      'mode: enforce\ntolerationSeconds: 60',
+      'mode: enforce\ntolerationSecondsOverrides: 60',
       'policy.tolerationSecondsOverrides must be a mapping of keys of taints to seconds.',
     ],
     ['mode: enforce\ntreatAsNoExecute: a', 'policy.treatAsNoExecute must be a list of keys of taints.'],

@@ -252,7 +252,6 @@ describe('a mistake is reported in one sentence that names the key:', () => {
       { 'taintward.relayCount': '3' },
       /^The context key taintward\.relayCount lacks the prefix taintward:, .* use taintward:relayCount\.$/,
     ],
-    ['a former name without the prefix', { warmWrites: 20000 }, / use taintward:warmWriteUnitsPerSecond\.$/],
     [
       'memory that Fargate does not have with the smallest CPU',
       { 'taintward:relayMemoryMiB': 600 },
@@ -286,11 +285,6 @@ describe('a mistake is reported in one sentence that names the key:', () => {
         'taintward:staticEgressIps': 'true',
       },
       /taintward:staticEgressIps is mutually exclusive with taintward:vpcId\. .* NAT gateways\.$/,
-    ],
-    [
-      'a key by its former name',
-      { 'taintward:warmWrites': 20000 },
-      /taintward:warmWrites was renamed: use taintward:warmWriteUnitsPerSecond\.$/,
     ],
     [
       'fewer warm writes than every table takes',

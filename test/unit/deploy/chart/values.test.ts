@@ -4,9 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { load } from 'js-yaml';
 import * as z from 'zod';
-import { policyDocument } from '#shared/eviction/policy.ts';
 import { policyJsonSchema } from '#shared/state/policy-document.ts';
-import { withPresentNames } from '#shared/state/policy-settings.ts';
 import { MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/stored.ts';
 import { VERSION } from '#shared/version.ts';
 
@@ -98,16 +96,13 @@ test('gives each value a commented default and defines no default without a valu
   assert.deepEqual(uncommented, []);
 });
 
-test('lists the policy settings that the service reads, including former names', () => {
+test('lists the policy settings that the service reads', () => {
   const template = read('templates/_policy.tpl');
   const listed = (name: string): readonly string[] =>
     (new RegExp(`define "taintward\\.${name}" -}}\\n(.*)\\n`).exec(template)?.[1] ?? '').split(' ');
   const Settings = z.object({ properties: z.record(z.string(), z.unknown()) });
   const { properties } = Settings.parse(policyJsonSchema());
-  const formerNames = new Set<string>();
-  const values = { rate: 1, drain: 1, only: [], tolerationSeconds: {}, virtualKeys: [], giveUpAfter: '4d' };
-  withPresentNames(policyDocument, values, ({ before }) => formerNames.add(before));
-  assert.deepEqual(listed('policySettings'), [...Object.keys(properties), ...formerNames]);
+  assert.deepEqual(listed('policySettings'), Object.keys(properties));
   const { items } = z.object({ items: Settings }).parse(properties['exclude']);
   assert.deepEqual(listed('policyEntrySettings'), Object.keys(items.properties));
 });

@@ -73,7 +73,7 @@ async function feed(given: Written): Promise<Outcome> {
   } catch (error) {
     throw new Error(`a heartbeat cannot be renewed: ${error}`, { cause: error });
   }
-  return outcome;
+  return read.heartbeat === undefined ? 'refused' : outcome;
 }
 
 function readPod(json: unknown): Outcome {

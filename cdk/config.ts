@@ -15,9 +15,6 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** The retention periods in days that CloudWatch offers for logs. */
-const LOG_RETENTION_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653];
-
 /**
  * The memory in MiB that Fargate offers for a task with this vCPU (in 1/1024), as minimum, maximum and step. 512 is an additional
  * value.
@@ -31,7 +28,6 @@ const FARGATE_MEMORY: Readonly<Record<number, readonly [from: number, to: number
   8192: [16_384, 61_440, 4_096],
   16384: [32_768, 122_880, 8_192],
 };
-const FARGATE_CPUS = Object.keys(FARGATE_MEMORY).map(Number);
 const SMALLEST_FARGATE = { cpu: 256, memoryMiB: 512 };
 
 /** The warm throughput that every on-demand table has from the start, and the default maximum. No setting allows less or more. */
@@ -146,10 +142,6 @@ const schema = z
       .preprocess(parsedJson, z.record(agentIdSchema, agent, 'must be like {"edge-1": {"cluster": "prod"}}'))
       .exactOptional(),
     relayCount: count(1, 20).default(2),
-    relayCpu: z.coerce
-      .number()
-      .refine((cpu) => FARGATE_CPUS.includes(cpu), `must be one of ${FARGATE_CPUS.join(', ')}`)
-      .default(SMALLEST_FARGATE.cpu),
     relayMemoryMiB: count(512, 122_880).default(SMALLEST_FARGATE.memoryMiB),
     relayImage: matching(
       /^[a-z0-9][a-z0-9.-]*(:\d{1,5})?(\/[a-z0-9][a-z0-9._-]*)+@sha256:[0-9a-f]{64}$/,
@@ -167,10 +159,6 @@ const schema = z
       /^(arn:[^:]+:events:[^:]+:\d{12}:event-bus\/)?[\w.-]{1,256}$/,
       'default or arn:aws:events:eu-west-1:123456789012:event-bus/ops',
     ).exactOptional(),
-    logRetentionDays: z.coerce
-      .number()
-      .refine((days) => LOG_RETENTION_DAYS.includes(days), `must be one of ${LOG_RETENTION_DAYS.join(', ')}`)
-      .default(30),
     historyDays: count(MIN_HISTORY_DAYS, MAX_HISTORY_DAYS).default(HISTORY_DAYS),
     retainTable: flag.default(true),
     warmWriteUnitsPerSecond: count(MIN_WARM_WRITES, MAX_WARM_WRITES).exactOptional(),
@@ -191,7 +179,6 @@ const schema = z
     evictClusterRoles: roleArns.default([`${ALL_ROLES}taintward-evict*`]),
     organization: matching(/^o-[a-z0-9]{10,32}$/, 'o-a1b2c3d4e5').exactOptional(),
     metricsByCluster: flag.default(false),
-    tracing: flag.default(false),
     comparisonOperators: flag.default(false),
     endpoint: z.enum(['aws', 'localstack'], 'must be aws or localstack').default('aws'),
   })
@@ -200,13 +187,9 @@ const schema = z
     error:
       'must be external, or not set, beside taintward:endpoint=localstack, which runs no containers for the stack',
   })
-  .superRefine(({ relay, relayCpu, relayMemoryMiB }, context) => {
-    if (relay !== 'fargate' || fargateHas(relayCpu, relayMemoryMiB)) return;
-    context.addIssue({
-      code: 'custom',
-      path: ['relayMemoryMiB'],
-      message: `must be ${memoryText(relayCpu)} with ${PREFIX}relayCpu=${relayCpu}: Fargate runs no task of ${relayMemoryMiB} MiB with that CPU`,
-    });
+  .refine(({ relay, relayMemoryMiB }) => relay !== 'fargate' || fargateCpu(relayMemoryMiB) !== undefined, {
+    path: ['relayMemoryMiB'],
+    error: 'must be an amount that Fargate offers: 512, a multiple of 1024 up to 30720, or of 4096 above',
   })
   .refine(({ relay, relays }) => relays === undefined || relay === 'external', {
     path: ['relays'],
@@ -246,8 +229,8 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   relays: 'With relay external: relays by name that manage some clusters alone, each with its own policy.',
   agents: 'Agents by ID, each with its own stack, cluster, and identity.',
   relayCount: 'Number of relays. With two or more, a failed relay is replaced within seconds.',
-  relayCpu: 'CPU of a relay in 1/1024 vCPU. CPU and memory are a combination that Fargate runs.',
-  relayMemoryMiB: 'Memory of a relay. Its capacity is 40 nodes per MiB; a cluster counts as 100 more nodes.',
+  relayMemoryMiB:
+    'Memory of a relay, which Fargate runs with the least CPU that it offers for it. Its capacity is 40 nodes per MiB; a cluster counts as 100 more nodes.',
   relayImage:
     'Image of the relays, by digest: a released one, or a copy in ECR. It must be of the deployed release, and needs no Docker for the deployment. Default: built during the deployment.',
   vpcId:
@@ -258,7 +241,6 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   alarmTopicArn: 'Your SNS topic for alarms.',
   alarmEmail: 'Email address for alarms. Its owner must confirm an email from AWS first.',
   eventBus: 'Name or ARN of an EventBridge bus for notifications about evictions.',
-  logRetentionDays: 'Retention of the logs in CloudWatch, in days.',
   historyDays:
     'Retention of history and audit log, in days. The table has it as the tag taintward:history-days, because commands write the audit log.',
   retainTable: 'Whether the table survives cdk destroy, and only a deployment may delete it.',
@@ -281,7 +263,6 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   organization: 'ID of your AWS organization: then only roles of its accounts are assumed.',
   metricsByCluster:
     'Whether CloudWatch has the metrics of evict by cluster, with graphs in the dashboard: up to $2.40 a month for each cluster.',
-  tracing: 'Whether X-Ray samples traces of the functions: wait, duration, and result of invocations.',
   comparisonOperators:
     'Whether the toleration operators Lt and Gt match, like the feature gate TaintTolerationComparisonOperators of your clusters.',
   endpoint:
@@ -344,17 +325,13 @@ function refuseWithoutPrefix(key: string): void {
   );
 }
 
-function fargateHas(cpu: number, memoryMiB: number): boolean {
-  if (cpu === SMALLEST_FARGATE.cpu && memoryMiB === SMALLEST_FARGATE.memoryMiB) return true;
-  const [from, to, step] = FARGATE_MEMORY[cpu] ?? [0, 0, 1];
-  return memoryMiB >= from && memoryMiB <= to && memoryMiB % step === 0;
-}
-
-/** Returns the amounts of memory that Fargate offers with this CPU. */
-function memoryText(cpu: number): string {
-  const [from, to, step] = FARGATE_MEMORY[cpu] ?? [0, 0, 1];
-  if (cpu === SMALLEST_FARGATE.cpu) return `${SMALLEST_FARGATE.memoryMiB}, ${from}, or ${to}`;
-  return `from ${from} to ${to} in steps of ${step}`;
+/** Returns the least CPU, in 1/1024 vCPU, that Fargate offers with this memory; `undefined`: it offers none. */
+export function fargateCpu(memoryMiB: number): number | undefined {
+  if (memoryMiB === SMALLEST_FARGATE.memoryMiB) return SMALLEST_FARGATE.cpu;
+  const offered = Object.entries(FARGATE_MEMORY).find(
+    ([, [from, to, step]]) => memoryMiB >= from && memoryMiB <= to && memoryMiB % step === 0,
+  );
+  return offered && Number(offered[0]);
 }
 
 const clustersOf = (agents: Readonly<Record<string, AgentConfig>>): readonly string[] =>

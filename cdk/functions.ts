@@ -3,7 +3,6 @@ import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
 import { FilterCriteria, FilterRule, StartingPosition } from 'aws-cdk-lib/aws-lambda';
 import { SqsDlq, SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
-import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import type { FunctionName } from '#deploy/build/bundle.ts';
 import { DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
@@ -202,8 +201,6 @@ export class Functions extends Construct {
       description,
       timeoutSeconds,
       prefix: config.name,
-      logRetention: config.logRetentionDays satisfies RetentionDays,
-      tracing: config.tracing,
       ...(config.reserveConcurrency && most !== undefined ? { reserved: most } : {}),
       ...(network && name === 'evict' ? { network } : {}),
       // Only `evict` arms timers that lead back to itself. The chains of the delta functions and of `expiry` end at `evict`.

@@ -29,10 +29,11 @@ import {
 } from '#shared/aws/environment.ts';
 import { accountWideName } from './account-wide-name.ts';
 import type { ClusterAccess } from './cluster-access.ts';
-import type { Config, OwnRelay } from './config.ts';
+import { type Config, fargateCpu, type OwnRelay } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import { type Grantee, setEndpoint } from './grantee.ts';
 import type { Network } from './network.ts';
+import { LOG_RETENTION } from './service-function.ts';
 import type { State } from './state.ts';
 
 export interface RelayProps {
@@ -80,12 +81,12 @@ export class FargateRelay extends Construct implements Grantee {
     const name = `${config.name}-relay`;
     this.logGroup = new LogGroup(this, 'Log', {
       logGroupName: `/ecs/${name}`,
-      retention: config.logRetentionDays,
+      retention: LOG_RETENTION,
       removalPolicy: RemovalPolicy.DESTROY,
     });
     const task = new FargateTaskDefinition(this, 'Task', {
       family: name,
-      cpu: config.relayCpu,
+      cpu: fargateCpu(config.relayMemoryMiB) ?? 0,
       memoryLimitMiB: config.relayMemoryMiB,
       runtimePlatform: {
         cpuArchitecture: CpuArchitecture.ARM64,

@@ -15,9 +15,8 @@ import {
   Function as LambdaFunction,
   RecursiveLoop,
   Runtime,
-  Tracing,
 } from 'aws-cdk-lib/aws-lambda';
-import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
+import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { BUNDLE_FILE, bundleFunction, type FunctionName, PROJECT_DIR, roomOf } from '#deploy/build/bundle.ts';
 import type { Grantee } from './grantee.ts';
@@ -41,9 +40,6 @@ export interface ServiceFunctionProps {
   readonly description: string;
   readonly prefix: string;
   readonly timeoutSeconds: number;
-  readonly logRetention: RetentionDays;
-  /** True if X-Ray records each sampled invocation: the times when its message waited, began, ended, or failed. */
-  readonly tracing: boolean;
   /** The concurrency that Lambda reserves for it and that it never exceeds; absent: the unreserved concurrency of the account. */
   readonly reserved?: number;
   /** Absent: in no VPC. */
@@ -55,6 +51,9 @@ export interface ServiceFunctionProps {
   readonly wakesItself?: boolean;
 }
 
+/** Retention of the logs of functions and relays. */
+export const LOG_RETENTION = RetentionDays.ONE_MONTH;
+
 /** One of our functions: its bundle, its log, and a role that may only write the log. */
 export class ServiceFunction extends Construct implements Grantee {
   readonly name: FunctionName;
@@ -63,22 +62,12 @@ export class ServiceFunction extends Construct implements Grantee {
 
   constructor(scope: Construct, id: string, props: ServiceFunctionProps) {
     super(scope, id);
-    const {
-      name,
-      description,
-      prefix,
-      timeoutSeconds,
-      logRetention,
-      tracing,
-      reserved,
-      network,
-      wakesItself,
-    } = props;
+    const { name, description, prefix, timeoutSeconds, reserved, network, wakesItself } = props;
     this.name = name;
     const functionName = `${prefix}-${name}`;
     const logGroup = new LogGroup(this, 'Log', {
       logGroupName: `/aws/lambda/${functionName}`,
-      retention: logRetention,
+      retention: LOG_RETENTION,
       removalPolicy: RemovalPolicy.DESTROY,
     });
     const role = new Role(this, 'Role', {
@@ -98,7 +87,6 @@ export class ServiceFunction extends Construct implements Grantee {
       timeout: Duration.seconds(timeoutSeconds),
       role,
       logGroup,
-      ...(tracing ? { tracing: Tracing.ACTIVE } : {}),
       ...(reserved === undefined ? {} : { reservedConcurrentExecutions: reserved }),
       ...(wakesItself ? { recursiveLoop: RecursiveLoop.ALLOW } : {}),
       ...(network
@@ -109,12 +97,6 @@ export class ServiceFunction extends Construct implements Grantee {
           }
         : {}),
     });
-    if (tracing) {
-      Validations.of(role).acknowledge({
-        id: 'AwsSolutions-IAM5[Resource::*]',
-        reason: 'xray:PutTraceSegments and PutTelemetryRecords know no resources.',
-      });
-    }
     this.grantPrincipal = this.lambda.grantPrincipal;
   }
 

@@ -68,7 +68,6 @@ test('no setting replaces stateful resources, except the name of the installatio
     {
       'taintward:reserveConcurrency': 'true',
       'taintward:metricsByCluster': 'true',
-      'taintward:tracing': 'true',
     },
   ]) {
     assert.deepEqual(stateOf(context), before, JSON.stringify(context));

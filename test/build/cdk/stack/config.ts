@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { App, Aws } from 'aws-cdk-lib';
-import { type Config, ConfigError, readConfig } from '../../../../cdk/config.ts';
+import { type Config, ConfigError, fargateCpu, readConfig } from '../../../../cdk/config.ts';
 
 function read(context: Readonly<Record<string, unknown>>): Config {
   return readConfig(new App({ context: { 'aws:cdk:some-flag': true, ...context } }).node);
@@ -23,10 +23,8 @@ describe('the configuration', () => {
       name: 'taintward',
       relay: 'fargate',
       relayCount: 2,
-      relayCpu: 256,
       relayMemoryMiB: 512,
       staticEgressIps: false,
-      logRetentionDays: 30,
       historyDays: 7,
       retainTable: true,
       evictConcurrency: 50,
@@ -39,7 +37,6 @@ describe('the configuration', () => {
       relayClusterRoles: [`arn:${Aws.PARTITION}:iam::*:role/taintward-relay*`],
       evictClusterRoles: [`arn:${Aws.PARTITION}:iam::*:role/taintward-evict*`],
       metricsByCluster: false,
-      tracing: false,
       comparisonOperators: false,
       endpoint: 'aws',
     } satisfies Config);
@@ -61,18 +58,11 @@ describe('the configuration', () => {
   });
 });
 
-test('accepts each size that Fargate has, and any size of a relay that is run elsewhere', () => {
-  for (const [cpu, memory] of [
-    ...[256, 512, 1024, 2048].map((cpu) => [cpu, cpu * 4]),
-    ...[256, 512, 1024, 2048, 4096, 8192, 16384].map((cpu) => [cpu, cpu * 2]),
-    ...[
-      [256, 512],
-      [4096, 30_720],
-      [8192, 61_440],
-      [16_384, 122_880],
-    ],
-  ])
-    assert.equal(read({ 'taintward:relayCpu': cpu, 'taintward:relayMemoryMiB': memory }).relayCpu, cpu);
+test('chooses the least CPU for each amount of memory that Fargate has, and takes any for a relay that is run elsewhere', () => {
+  const cpus = [512, 1024, 2048, 3072, 4096, 5120, 8192, 16_384, 30_720, 32_768, 61_440, 65_536, 122_880].map(
+    (memory) => fargateCpu(read({ 'taintward:relayMemoryMiB': memory }).relayMemoryMiB),
+  );
+  assert.deepEqual(cpus, [256, 256, 256, 512, 512, 1024, 1024, 2048, 4096, 8192, 8192, 16_384, 16_384]);
   const external = { 'taintward:relay': 'external', 'taintward:relayMemoryMiB': 600 };
   assert.equal(read(external).relayMemoryMiB, 600);
 });
@@ -218,11 +208,6 @@ describe('a mistake is reported in one sentence that names the key:', () => {
     ['half a relay', { 'taintward:relayCount': 1.5 }, /relayCount must be a whole number from 1 to 20\.$/],
     ['text for a flag', { 'taintward:retainTable': 'no' }, /taintward:retainTable must be true or false\.$/],
     [
-      'a retention that no log can have',
-      { 'taintward:logRetentionDays': 31 },
-      /logRetentionDays must be one of 1, 3, /,
-    ],
-    [
       'a topic that is none',
       { 'taintward:alarmTopicArn': 'ops' },
       /alarmTopicArn must look like arn:aws:sns:/,
@@ -253,19 +238,14 @@ describe('a mistake is reported in one sentence that names the key:', () => {
       /^The context key taintward\.relayCount lacks the prefix taintward:, .* use taintward:relayCount\.$/,
     ],
     [
-      'memory that Fargate does not have with the smallest CPU',
+      'memory that Fargate does not have',
       { 'taintward:relayMemoryMiB': 600 },
-      /taintward:relayMemoryMiB must be 512, 1024, or 2048 with taintward:relayCpu=256: Fargate runs no task of 600 MiB /,
+      /taintward:relayMemoryMiB must be an amount that Fargate offers: 512, a multiple of 1024 /,
     ],
     [
-      'memory that Fargate does not have with more CPU',
-      { 'taintward:relayCpu': 1024, 'taintward:relayMemoryMiB': 512 },
-      /taintward:relayMemoryMiB must be from 2048 to 8192 in steps of 1024 with taintward:relayCpu=1024: /,
-    ],
-    [
-      'a CPU that Fargate does not have',
-      { 'taintward:relayCpu': '300' },
-      /taintward:relayCpu must be one of 256, 512, 1024, 2048, 4096, 8192, 16384\.$/,
+      'a CPU, which follows from the memory',
+      { 'taintward:relayCpu': '256' },
+      /taintward:relayCpu is unknown\. /,
     ],
     [
       'a VPC without subnets',

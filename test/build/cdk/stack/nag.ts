@@ -47,8 +47,6 @@ describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () =>
 
   test('with alarms by mail', () => checked({ 'taintward:alarmEmail': 'ops@example.com' }));
 
-  test('with traces', () => checked({ 'taintward:tracing': 'true' }));
-
   test('in a VPC of your own, with narrower and wider permissions', () => {
     checked({
       'taintward:name': 'fleet-2',

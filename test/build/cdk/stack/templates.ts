@@ -100,7 +100,6 @@ const VARIANTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   'addresses that stay': { 'taintward:staticEgressIps': 'true' },
   'more and larger relays, and functions': {
     'taintward:relayCount': '5',
-    'taintward:relayCpu': 1024,
     'taintward:relayMemoryMiB': 4096,
     'taintward:evictConcurrency': '7',
     'taintward:deltaConcurrency': 9,
@@ -111,11 +110,9 @@ const VARIANTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   'a released image in a repository of another account and region': {
     'taintward:relayImage': `210987654321.dkr.ecr.us-east-1.amazonaws.com/mirror/taintward@sha256:${'0123456789abcdef'.repeat(4)}`,
   },
-  'more told, to an event bus and X-Ray, by cluster, and kept for longer': {
+  'more told, to an event bus, by cluster, and kept for longer': {
     'taintward:eventBus': 'ops',
-    'taintward:tracing': 'true',
     'taintward:metricsByCluster': 'true',
-    'taintward:logRetentionDays': 90,
     'taintward:historyDays': 30,
   },
   'a table that is warm, and goes with the stack': {

@@ -22,7 +22,7 @@ ${optionsTable(program, help)}
 Output formats are \`-o table\`, \`-o wide\` (all columns), \`-o json\`, and \`-o yaml\`; times are ISO 8601 in UTC. Colors and progress appear on terminals
 only, unless \`NO_COLOR\` or \`FORCE_COLOR\` is set. On a narrow terminal, table cells wrap. With \`-o wide\`, and in a pipe, each row is one line.
 
-Every command that changes something has \`--dry-run\`, which prints what would change, and changes nothing ([preview an act](../how-to/stop-and-hold.md#preview-an-act)).
+Every command that changes evictions has \`--dry-run\`, which prints what would change, and changes nothing ([preview an act](../how-to/stop-and-hold.md#preview-an-act)).
 
 | exit code | meaning |
 |---|---|

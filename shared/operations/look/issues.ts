@@ -105,7 +105,7 @@ export function issuesOf({ at, process, clusters, stop, deadLetters = {} }: Flee
         type: 'dead-letters',
         message: `${count === 1 ? '1 dead-letter message' : `${count} dead-letter messages`} of ${queue}.`,
         remediation:
-          'For the cause, run taintward dead-letters list. To send them again, run taintward dead-letters redrive; to delete them, run taintward dead-letters purge.',
+          'For the cause, run taintward dead-letters list. To send them again, run taintward dead-letters redrive.',
       }),
     ),
     ...(stop

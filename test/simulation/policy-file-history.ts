@@ -127,7 +127,7 @@ class PolicyFileHistory {
     const text =
       random.chance(0.05) && this.#texts > 1
         ? 'mode: on\n'
-        : `# ${number}\nmode: ${mode}\ndrain: ${number}\n`;
+        : `# ${number}\nmode: ${mode}\nreleaseRate: ${number}\n`;
     const editedAt = clock.now();
     this.#story.tell('edited', { text });
     this.#judge.edited(text);

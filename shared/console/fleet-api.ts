@@ -1,13 +1,18 @@
+import { askNode } from '#shared/operations/ask/explain-node.ts';
+import { askPod } from '#shared/operations/ask/explain-pod.ts';
+import { parseLabelSelector } from '#shared/operations/ask/label-selector.ts';
+import { askWhatIf, type NodeChoice } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
+import { parseTaint } from '#shared/taints/taint-argument.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { answersOf, type DemoCluster, type Questions } from './answers.ts';
+import type { WhatIfAsked } from './api.ts';
 import { ApiServer } from './api-server.ts';
 import { BuiltInWatch } from './built-in-watch.ts';
 import { FleetView } from './fleet-view.ts';
 import { Live } from './live.ts';
-import { questionsTo } from './questions.ts';
 
 /** Maximum age of cached data in milliseconds. Reads of a table cost money, and reads of a file don't. */
 const MAX_AGE_MS = { local: 1_000, deployed: 5_000, 'in-cluster': 2_000 };
@@ -35,3 +40,25 @@ export function fleetApi({ fleet, questions, matching, demo, clock, log }: Fleet
   const answers = answersOf({ fleet, view, questions: asked, demo, clock });
   return new ApiServer({ answers, live: new Live({ view }), log });
 }
+
+/** Answers the same questions as the command line, with the permissions of this process. */
+const questionsTo = (
+  fleet: Fleet,
+  { matching, clock }: { readonly matching: MatchOptions; readonly clock: Clock },
+): Questions => ({
+  explainPod: ({ cluster, namespace, pod: name }) =>
+    askPod(fleet, { cluster, namespace, name, matching }, { clock }),
+  explainNode: ({ cluster, node }) => askNode(fleet, { cluster, node, matching }, { clock }),
+  whatIf: ({ cluster, taint, ...which }) =>
+    askWhatIf(
+      fleet,
+      { cluster, taint: parseTaint(taint), nodes: choiceOf(which), matching },
+      { now: () => clock.now(), progress: () => undefined },
+    ),
+});
+
+/** Returns the chosen nodes. Without names and labels, all nodes are chosen. */
+const choiceOf = ({ nodes, selector }: Pick<WhatIfAsked, 'nodes' | 'selector'>): NodeChoice =>
+  nodes === undefined
+    ? { labels: { matchExpressions: selector === undefined ? [] : parseLabelSelector(selector) } }
+    : { names: nodes.split(',').map((name) => name.trim()) };

@@ -494,10 +494,12 @@ test('commands read the state of a killed service, and change no other fleet in 
   const [node] = eu.nodes;
   assert.ok(node);
   const bare = eu.podsOn([node]);
-  const { pods, remove } = await timedPods(eu, node, [8, 8, 8]);
+  const { pods, remove } = await timedPods(eu, node, [20, 20, 20]);
   t.after(remove);
   await eu.taint([node], MAINTENANCE, 'now');
   await untilEvicted('the pods without a toleration', bare);
+  // A kill just after a delete would leave its eviction pending.
+  await desk.untilShown('the pods that are left', ({ pending }) => pending === pods.length);
   await desk.running.kill();
 
   const { code, data } = await desk.read(Status, 'status');

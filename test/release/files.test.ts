@@ -31,14 +31,8 @@ const FILES = {
   pluginManifest: 'taintward.yaml',
 };
 
-/** A manifest with an impossible toleration, which `lint` must find. */
-const POD = `apiVersion: v1
-kind: Pod
-metadata: { name: web, namespace: shop }
-spec:
-  containers: [{ name: web, image: web }]
-  tolerations: [{ key: x, operator: Exists, value: y }]
-`;
+/** An invalid policy, which `policy validate` must reject. */
+const POLICY = 'mode: enforced\n';
 
 describe('the files of a release', () => {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-release-'));
@@ -63,7 +57,7 @@ describe('the files of a release', () => {
   const emptyFolder = (name: string) => {
     const folder = join(dir, name);
     mkdirSync(folder);
-    writeFileSync(join(folder, 'pod.yaml'), POD);
+    writeFileSync(join(folder, 'policy.yaml'), POLICY);
     return folder;
   };
   /** Runs a command in a folder without any file of the repository. */
@@ -75,15 +69,15 @@ describe('the files of a release', () => {
     });
 
   /**
-   * Asserts that the command line works: it prints its version, reads manifests, completes words, and queries a
+   * Asserts that the command line works: it prints its version, reads policies, completes words, and queries a
    * service.
    */
   function worksIn(folder: string, program: string, ...first: readonly string[]): void {
     const version = run(folder, program, ...first, '--version');
     assert.deepEqual([version.status, version.stdout, version.stderr], [0, `${VERSION}\n`, '']);
-    const lint = run(folder, program, ...first, 'lint', '-f', 'pod.yaml');
-    assert.equal(lint.status, 2, lint.stderr);
-    assert.match(lint.stdout, /web/);
+    const validated = run(folder, program, ...first, 'policy', 'validate', '-f', 'policy.yaml');
+    assert.equal(validated.status, 1, validated.stdout);
+    assert.match(validated.stderr, /policy\.yaml: .*mode/);
     const words = run(folder, program, ...first, 'complete', '--', 'pol');
     assert.match(words.stdout, /^policy/m, words.stderr);
     const status = run(folder, program, ...first, '--state-dir', state, 'status', '-o', 'json');

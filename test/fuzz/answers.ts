@@ -54,7 +54,7 @@ const POD = {
     generation: 1,
     creationTimestamp: '2026-11-22T11:00:00Z',
     labels: { app: 'web' },
-    annotations: { 'taintward.dev/takeover': 'maintenance=60+3600' },
+    annotations: { 'example.com/a': 'b' },
     ownerReferences: [{ kind: 'ReplicaSet', name: 'web', controller: true, uid: '9' }],
     managedFields: [{ manager: 'taintward-x', time: '2026-11-22T11:59:59Z', fieldsV1: { 'f:status': {} } }],
   },

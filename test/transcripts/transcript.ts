@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
 import type { TestContext } from 'node:test';
 import { run } from '#functions/cli/run.ts';
 import { AwsClients } from '#shared/access/aws-clients.ts';
@@ -141,6 +142,16 @@ export class Transcript {
   /** Compares the session with a file of that path. */
   compare(t: TestContext, path: string): void {
     const named = [...this.#names].reduce((text, [name, mask]) => text.replaceAll(name, mask), this.#text);
-    t.assert.fileSnapshot(masked(named), path, { serializers: [String] });
+    const session = masked(named);
+    // Node cuts the difference of long texts.
+    if (existsSync(path)) {
+      const recorded = readFileSync(path, 'utf8');
+      for (const [sign, one, other] of [
+        ['+', session, recorded],
+        ['-', recorded, session],
+      ] as const)
+        for (const line of one.split('\n')) if (!other.includes(line)) t.diagnostic(`${sign} ${line}`);
+    }
+    t.assert.fileSnapshot(session, path, { serializers: [String] });
   }
 }

@@ -204,8 +204,10 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
         break;
       case 'waiting': {
         const waits = left.get(uid);
-        // The record may have been rescheduled meanwhile, and asks again at its new deadline.
-        if (waits && waits.fireAt <= now) schedule.push({ ...waits, ...outcome.turn });
+        // The record may have been rescheduled meanwhile, and asks again at its new deadline. A concurrent pass may
+        // have given it a turn: every further one would be later.
+        if (waits && Math.max(waits.fireAt, waits.turnAt ?? 0) <= now)
+          schedule.push({ ...waits, ...outcome.turn });
         left.delete(uid);
         break;
       }

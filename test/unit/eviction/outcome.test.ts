@@ -167,6 +167,15 @@ describe('an outcome is written and reported', () => {
     assert.deepEqual([change?.schedule, told], [[{ ...recordNamed('u1'), turnAt: at(70) }], []]);
   });
 
+  test('for a waiting pod only without a turn that a concurrent pass gave it', () => {
+    const found = (turnAt: number) => {
+      const record = { ...recordNamed('u1'), turnAt };
+      return { ...before, scheduled: new Map([[record.uid, record]]) };
+    };
+    assert.equal(written(passOf(waiting), found(NOW + 1)).change, undefined);
+    assert.deepEqual(written(passOf(waiting), found(NOW)).schedule, ['u1']);
+  });
+
   test('for a pod with an unchanged gate, which is not reported again', () => {
     const record = { ...recordNamed('u1'), held: { by: paused, since: at(0) } };
     const found = { ...before, scheduled: new Map(before.scheduled).set(record.uid, record) };

@@ -29,6 +29,11 @@ interface Due {
   readonly at: EpochMs;
 }
 
+/** A due message, and when it was sent. */
+interface SentDue extends Due {
+  readonly sentAt: EpochMs;
+}
+
 /** P6 and P7, as far as messages show them. */
 export class MessageJudge {
   readonly #bench: Bench;
@@ -109,10 +114,10 @@ export class MessageJudge {
   }
 
   /** Returns the due messages that were not handled before. */
-  #underWay(): readonly Due[] {
+  #underWay(): readonly SentDue[] {
     return this.#bench.queues.evictionsDue.messages
       .filter(({ again }) => !again)
-      .map(({ body }) => this.#about(body))
+      .map(({ body, sentAt }) => ({ ...this.#about(body), sentAt }))
       .filter(({ kind }) => kind === 'due');
   }
 
@@ -142,10 +147,12 @@ export class MessageJudge {
   /** A look completes its message regardless of the result: another message retries failed evictions. */
   #auditKept(): void {
     const { clock, disturbances } = this.#bench;
-    for (const { cluster, node, at } of this.#underWay()) {
-      const until = disturbances.excusedUntil(cluster, at + KEPT_MS, ['request', 'death', 'slow']);
+    for (const { cluster, node, at, sentAt } of this.#underWay()) {
+      // A change of the rules sends the message of a past deadline again.
+      const since = Math.max(at, sentAt);
+      const until = disturbances.excusedUntil(cluster, since + KEPT_MS, ['request', 'death', 'slow']);
       if (until < clock.now())
-        this.#once(`P6: a message of ${node} of ${cluster} is kept`, `${clock.now() - at} ms`);
+        this.#once(`P6: a message of ${node} of ${cluster} is kept`, `${clock.now() - since} ms`);
     }
   }
 

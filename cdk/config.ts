@@ -164,7 +164,6 @@ const schema = z
     warmWriteUnitsPerSecond: count(MIN_WARM_WRITES, MAX_WARM_WRITES).exactOptional(),
     evictConcurrency: count(2, 1000).default(50),
     deltaConcurrency: count(2, 1000).default(20),
-    reserveConcurrency: flag.default(false),
     kubeconfigSecrets: secretNames.default(['taintward/*']),
     relayKubeconfigSecrets: secretNames.default(['taintward-relay/*']),
     evictKubeconfigSecrets: secretNames.default(['taintward-evict/*']),
@@ -249,8 +248,6 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   evictConcurrency:
     'Number of concurrent batches of evict. Each may send as many requests to API servers as it has pods to evict.',
   deltaConcurrency: 'Number of concurrent batches of node-delta and pod-delta each.',
-  reserveConcurrency:
-    'Whether Lambda reserves this concurrency for the functions, 95 by default. Lambda requires 100 unreserved, so the quota must be at least 195.',
   kubeconfigSecrets: 'Secrets with kubeconfigs, for both relay and evict. A name may end with *.',
   relayKubeconfigSecrets: 'Secrets that only relays may read.',
   evictKubeconfigSecrets: 'Secrets that only evict may read.',

@@ -31,8 +31,6 @@ import { DeadLetterQueue, type ServiceQueue } from './service-queue.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
 
-/** Concurrent invocations of `evict` beside those for its queue: commands ask `evict` for its access to clusters. */
-const ASKED_BESIDE = 5;
 /** The timeout of `expiry`, which writes to the table and sends to a queue for at most a hundred records. */
 const EXPIRY_TIMEOUT_SECONDS = 60;
 /** The stream keeps a record for a day; a record that `expiry` has not put back by then is a dead letter. */
@@ -89,7 +87,6 @@ export class Functions extends Construct {
       name,
       source.spec.functionTimeoutSeconds,
       `Decides what falls due (${source.spec.name}).`,
-      config.deltaConcurrency,
     );
     state.bindPartitions(fn);
     timers.bindArm(fn);
@@ -109,7 +106,6 @@ export class Functions extends Construct {
       'evict',
       due.spec.functionTimeoutSeconds,
       'Evicts the due pods of a node.',
-      config.evictConcurrency + ASKED_BESIDE,
     );
     state.bindPartitions(fn);
     state.bindRates(fn);
@@ -184,24 +180,13 @@ export class Functions extends Construct {
     return fn;
   }
 
-  /**
-   * `most`: the maximum number of concurrent invocations; absent: the unreserved concurrency of the account, regardless of
-   * `reserveConcurrency`.
-   */
-  #function(
-    id: string,
-    name: FunctionName,
-    timeoutSeconds: number,
-    description: string,
-    most?: number,
-  ): ServiceFunction {
+  #function(id: string, name: FunctionName, timeoutSeconds: number, description: string): ServiceFunction {
     const { config, network } = this.#props;
     return new ServiceFunction(this, id, {
       name,
       description,
       timeoutSeconds,
       prefix: config.name,
-      ...(config.reserveConcurrency && most !== undefined ? { reserved: most } : {}),
       ...(network && name === 'evict' ? { network } : {}),
       // Only `evict` arms timers that lead back to itself. The chains of the delta functions and of `expiry` end at `evict`.
       // `evict` reaches them only by the table's stream, which carries no chain of invocations, and a day later at the earliest.
@@ -231,8 +216,8 @@ export class Functions extends Construct {
 }
 
 /**
- * Connects a function to a queue. The concurrency limit is the event source's: a lower reserved concurrency would throttle, and a
- * throttled batch uses up its messages' receives. A reserved concurrency of at least the limit only keeps capacity free.
+ * Connects a function to a queue. The concurrency limit is the event source's: a reserved concurrency would throttle, and a
+ * throttled batch uses up its messages' receives.
  */
 function feed(fn: ServiceFunction, source: ServiceQueue, batchSize: number, maxConcurrency: number): void {
   source.bindSource(fn);

@@ -51,7 +51,6 @@ export class OperatorPermissions extends Construct {
     for (const size of [viewer, operator, admin]) {
       state.bindView(size);
       bindAccount(size);
-      for (const each of [functions.nodeDelta, functions.podDelta, functions.evict]) each.bindReserved(size);
       for (const queue of [...queues, functions.expiryDeadLetters]) queue.bindCount(size);
       agents.bindCount(size);
     }

@@ -40,8 +40,6 @@ export interface ServiceFunctionProps {
   readonly description: string;
   readonly prefix: string;
   readonly timeoutSeconds: number;
-  /** The concurrency that Lambda reserves for it and that it never exceeds; absent: the unreserved concurrency of the account. */
-  readonly reserved?: number;
   /** Absent: in no VPC. */
   readonly network?: Network;
   /**
@@ -62,7 +60,7 @@ export class ServiceFunction extends Construct implements Grantee {
 
   constructor(scope: Construct, id: string, props: ServiceFunctionProps) {
     super(scope, id);
-    const { name, description, prefix, timeoutSeconds, reserved, network, wakesItself } = props;
+    const { name, description, prefix, timeoutSeconds, network, wakesItself } = props;
     this.name = name;
     const functionName = `${prefix}-${name}`;
     const logGroup = new LogGroup(this, 'Log', {
@@ -87,7 +85,6 @@ export class ServiceFunction extends Construct implements Grantee {
       timeout: Duration.seconds(timeoutSeconds),
       role,
       logGroup,
-      ...(reserved === undefined ? {} : { reservedConcurrentExecutions: reserved }),
       ...(wakesItself ? { recursiveLoop: RecursiveLoop.ALLOW } : {}),
       ...(network
         ? {
@@ -134,15 +131,6 @@ export class ServiceFunction extends Construct implements Grantee {
     Grant.addToPrincipal({
       grantee,
       actions: ['lambda:InvokeFunction'],
-      resourceArns: [this.lambda.functionArn],
-    });
-  }
-
-  /** Allows an operator to see the function's reserved concurrency. */
-  bindReserved(grantee: Grantee): void {
-    Grant.addToPrincipal({
-      grantee,
-      actions: ['lambda:GetFunctionConcurrency'],
       resourceArns: [this.lambda.functionArn],
     });
   }

@@ -194,7 +194,6 @@ export class AwsOverHttp {
           return this.#options.invoke(functionOf(path), input);
         if (operation === 'GetAccountSettings')
           return { AccountLimit: { UnreservedConcurrentExecutions: 1_000 } };
-        if (operation === 'GetFunctionConcurrency') return {};
         return { EventSourceMappings: [{ ScalingConfig: { MaximumConcurrency: 2 } }] };
       },
       monitoring: () => ({ MetricAlarms: [{ AlarmName: 'taintward-late', StateValue: 'OK' }] }),
@@ -307,7 +306,6 @@ const REST: readonly { readonly service: string; readonly path: RegExp; readonly
   { service: 'lambda', path: /\/invocations$/, operation: 'Invoke' },
   { service: 'lambda', path: /\/account-settings$/, operation: 'GetAccountSettings' },
   { service: 'lambda', path: /\/event-source-mappings\?/, operation: 'ListEventSourceMappings' },
-  { service: 'lambda', path: /\/functions\/[^/]+\/concurrency$/, operation: 'GetFunctionConcurrency' },
 ];
 
 /** Returns the function in a path of Lambda's API. */

@@ -10,8 +10,6 @@ export interface Quotas {
   readonly invocations: number;
   /** Maximum number of concurrent batches of each function. */
   readonly batches: Readonly<Record<FedFunction, number>>;
-  /** Reserved concurrency of the functions that have it. */
-  readonly reserved?: Readonly<Partial<Record<FedFunction, number>>>;
   /** Writes per second that the table can accept immediately. Absent: not known. */
   readonly writesAtOnce?: number;
   /** Maximum writes per second to which the table scales. */

@@ -2,7 +2,6 @@ import { type CloudWatchClient, type MetricAlarm, paginateDescribeAlarms } from 
 import { DescribeLimitsCommand, DescribeTableCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import {
   GetAccountSettingsCommand,
-  GetFunctionConcurrencyCommand,
   type LambdaClient,
   paginateListEventSourceMappings,
 } from '@aws-sdk/client-lambda';
@@ -36,16 +35,14 @@ export class AwsAccount implements Account {
   }
 
   async quotas(): Promise<Quotas> {
-    const [invocations, batches, reserved, writes] = await Promise.all([
+    const [invocations, batches, writes] = await Promise.all([
       this.#invocations(),
       Promise.all(FED_FUNCTIONS.map(async (name) => [name, await this.#batches(name)] as const)),
-      Promise.all(FED_FUNCTIONS.map(async (name) => [name, await this.#reserved(name)] as const)),
       this.#writes(),
     ]);
     return {
       invocations,
       batches: Object.fromEntries(batches) as Record<FedFunction, number>,
-      reserved: Object.fromEntries(reserved.filter(([, count]) => count !== undefined)),
       ...writes,
     };
   }
@@ -72,17 +69,6 @@ export class AwsAccount implements Account {
     );
     const mappings = found.flatMap(({ EventSourceMappings = [] }) => EventSourceMappings);
     return mappings.reduce((sum, { ScalingConfig }) => sum + (ScalingConfig?.MaximumConcurrency ?? 0), 0);
-  }
-
-  async #reserved(name: FedFunction): Promise<number | undefined> {
-    const { lambda, prefix } = this.#deps;
-    const command = new GetFunctionConcurrencyCommand({ FunctionName: `${prefix}-${name}` });
-    const { ReservedConcurrentExecutions } = await asked(
-      `concurrency of ${name}`,
-      'lambda:GetFunctionConcurrency',
-      () => lambda.send(command),
-    );
-    return ReservedConcurrentExecutions;
   }
 
   async #writes(): Promise<Pick<Quotas, 'writesAtOnce' | 'mostWrites'>> {

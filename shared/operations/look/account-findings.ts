@@ -22,18 +22,11 @@ const SIZES = [
  * this size.
  */
 export function quotaFindings(
-  { invocations, batches, reserved = {}, writesAtOnce, mostWrites }: Quotas,
+  { invocations, batches, writesAtOnce, mostWrites }: Quotas,
   nodes: number,
 ): readonly Told[] {
-  const fed = FED_FUNCTIONS.map((name) => ({ name, batches: batches[name], kept: reserved[name] }));
-  const kept = fed.reduce((sum, { kept: each = 0 }) => sum + each, 0);
-  const used = fed.reduce(
-    (sum, each) => sum + (each.kept === undefined ? each.batches : 0),
-    OTHER_INVOCATIONS,
-  );
-  const besides = kept === 0 ? '' : `, in addition to ${kept} reserved for it`;
-  const lambda = `Lambda runs ${invocations} concurrent invocations of functions without reserved concurrency, and the service uses up to ${used}${besides}`;
-  const throttled = fed.filter((each) => each.kept !== undefined && each.kept < each.batches);
+  const used = FED_FUNCTIONS.reduce((sum, name) => sum + batches[name], OTHER_INVOCATIONS);
+  const lambda = `Lambda runs ${invocations} concurrent invocations of functions without reserved concurrency, and the service uses up to ${used}`;
   const atOnce =
     writesAtOnce === undefined
       ? 'an unknown number'
@@ -48,13 +41,6 @@ export function quotaFindings(
           `${lambda}: further batches are throttled and delayed.`,
           'Request a higher Lambda quota for concurrent executions, or lower taintward:evictConcurrency and taintward:deltaConcurrency.',
         ),
-    ...throttled.map(({ name, batches: count, kept: each }) =>
-      warn(
-        'quotas',
-        `Lambda runs ${each} concurrent invocations of ${name}, and its queue uses up to ${count}: further batches are throttled and delayed.`,
-        'Deploy again. With taintward:reserveConcurrency, the stack reserves as many as the queue uses; without it, none.',
-      ),
-    ),
     size === undefined || (writesAtOnce ?? Infinity) >= size.writesAtOnce
       ? ok('quotas', table)
       : warn(

@@ -65,10 +65,7 @@ test('no setting replaces stateful resources, except the name of the installatio
       'taintward:warmWriteUnitsPerSecond': '20000',
       'taintward:historyDays': '30',
     },
-    {
-      'taintward:reserveConcurrency': 'true',
-      'taintward:metricsByCluster': 'true',
-    },
+    { 'taintward:metricsByCluster': 'true' },
   ]) {
     assert.deepEqual(stateOf(context), before, JSON.stringify(context));
   }

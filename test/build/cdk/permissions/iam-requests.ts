@@ -55,8 +55,6 @@ export function iamRequests({ service, operation, input, region, path }: AwsCall
     case 'lambda':
       if (operation === 'Invoke')
         return [request('lambda:InvokeFunction', arnOf('lambda', `function:${functionOf(path)}`))];
-      if (operation === 'GetFunctionConcurrency')
-        return [request(`lambda:${operation}`, arnOf('lambda', `function:${functionOf(path)}`))];
       return [request(`lambda:${operation}`, OF_ACCOUNT)];
     case 'monitoring':
       // The request covers all alarms, regardless of the names in the call.

@@ -29,7 +29,6 @@ describe('the configuration', () => {
       retainTable: true,
       evictConcurrency: 50,
       deltaConcurrency: 20,
-      reserveConcurrency: false,
       kubeconfigSecrets: ['taintward/*'],
       relayKubeconfigSecrets: ['taintward-relay/*'],
       evictKubeconfigSecrets: ['taintward-evict/*'],
@@ -194,11 +193,6 @@ describe('a mistake is reported in one sentence that names the key:', () => {
         'taintward:relayImage': `ghcr.io/taintward/taintward@sha256:${'0'.repeat(64)}`,
       },
       /taintward:relayImage requires taintward:relay=fargate, /,
-    ],
-    [
-      'a number for what is reserved, which is what is configured',
-      { 'taintward:reserveConcurrency': 100 },
-      /taintward:reserveConcurrency must be true or false\.$/,
     ],
     [
       'an organization by the name of its root',

@@ -3,8 +3,6 @@ import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import type * as z from 'zod';
 import { FUNCTION_NAMES, type FunctionName, roomOf } from '#deploy/build/bundle.ts';
-import { DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
-import { EVICT_BATCH_SIZE } from '#shared/aws/due/due-consumption.ts';
 import {
   deltaEnvironment,
   evictEnvironment,
@@ -12,7 +10,6 @@ import {
   heartbeatEnvironment,
   readEnvironment,
 } from '#shared/aws/environment.ts';
-import { QUEUES } from '#shared/aws/queue-set.ts';
 import { Granted } from '../permissions/granted.ts';
 import { type Properties, readable, resourcesOf, resourceWith, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
@@ -67,31 +64,6 @@ describe('each function', () => {
     const codeOf = (name: FunctionName) => JSON.stringify(functionNamed(name).properties['Code']);
     assert.equal(new Set(FUNCTION_NAMES.map(codeOf)).size, new Set(FUNCTION_NAMES.map(roomOf)).size);
     assert.equal(codeOf('node-delta'), codeOf('pod-delta'));
-  });
-});
-
-describe('a function that a queue feeds', () => {
-  const fed = [
-    { name: 'node-delta', spec: QUEUES.nodeDeltas, batch: DELTA_BATCH_SIZE, concurrency: 20 },
-    { name: 'pod-delta', spec: QUEUES.podDeltas, batch: DELTA_BATCH_SIZE, concurrency: 20 },
-    { name: 'evict', spec: QUEUES.evictionsDue, batch: EVICT_BATCH_SIZE, concurrency: 50 },
-  ] as const;
-
-  test("reserves no concurrency by default, and otherwise at least its source's maximum", () => {
-    const reserved = (name: FunctionName, of?: Template) =>
-      functionNamed(name, of).properties['ReservedConcurrentExecutions'];
-    for (const name of FUNCTION_NAMES) assert.equal(reserved(name), undefined, name);
-    const chosen = synthesized({ 'taintward:reserveConcurrency': 'true', 'taintward:evictConcurrency': 200 });
-    for (const { name } of fed) {
-      const { MaximumConcurrency } = mappingOf(name, chosen)['ScalingConfig'] as {
-        MaximumConcurrency: number;
-      };
-      assert.ok(Number(reserved(name, chosen)) >= MaximumConcurrency, name);
-    }
-    // Beside its queue, evict is invoked to test whether it reaches a cluster.
-    assert.ok(Number(reserved('evict', chosen)) > 200);
-    for (const name of ['expiry', 'heartbeat'] as const)
-      assert.equal(reserved(name, chosen), undefined, name);
   });
 });
 

@@ -41,8 +41,6 @@ const QUOTAS: Answers = {
   ListEventSourceMappings: ({ FunctionName }) => ({
     EventSourceMappings: [{ ScalingConfig: { MaximumConcurrency: FunctionName === 'tw-evict' ? 50 : 20 } }],
   }),
-  GetFunctionConcurrency: ({ FunctionName }) =>
-    FunctionName === 'tw-evict' ? { ReservedConcurrentExecutions: 55 } : {},
   DescribeLimits: () => ({ TableMaxWriteCapacityUnits: 40_000 }),
   DescribeTable: () => ({ Table: { WarmThroughput: { WriteUnitsPerSecond: 4_000 } } }),
 };
@@ -51,7 +49,6 @@ test("returns the account's free concurrency, the concurrency of its functions, 
   assert.deepEqual(await account(QUOTAS).account.quotas(), {
     invocations: 900,
     batches: { 'node-delta': 20, 'pod-delta': 20, evict: 50 },
-    reserved: { evict: 55 },
     writesAtOnce: 4_000,
     mostWrites: 40_000,
   });

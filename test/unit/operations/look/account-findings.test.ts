@@ -25,28 +25,6 @@ describe('quotas', () => {
     ]);
   });
 
-  test('count reserved concurrency separately from shared concurrency', () => {
-    const reserved = { 'node-delta': 20, 'pod-delta': 20, evict: 55 };
-    const [lambda, ...more] = quotaFindings(quotas({ invocations: 10, reserved }), 0);
-    assert.deepEqual(
-      [lambda?.verdict, lambda?.message],
-      [
-        'ok',
-        'Lambda runs 10 concurrent invocations of functions without reserved concurrency, and the service uses up to 2, in addition to 95 reserved for it.',
-      ],
-    );
-    assert.equal(more.length, 1);
-  });
-
-  test('are insufficient if less is reserved for a function than its queue uses', () => {
-    const [, throttled] = quotaFindings(quotas({ reserved: { evict: 49 } }), 0);
-    assert.equal(throttled?.verdict, 'warn');
-    assert.match(throttled?.message ?? '', /^Lambda runs 49 concurrent invocations of evict, .* 50: /);
-    assert.match(throttled?.remediation ?? '', /taintward:reserveConcurrency/);
-    const [, table] = quotaFindings(quotas({ reserved: { evict: 50 } }), 0);
-    assert.equal(table?.verdict, 'ok');
-  });
-
   test('are insufficient in a new account with ten concurrent invocations', () => {
     const [lambda] = quotaFindings(quotas({ invocations: 10 }), 0);
     assert.equal(lambda?.verdict, 'warn');

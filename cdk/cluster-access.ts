@@ -4,7 +4,7 @@ import { Construct } from 'constructs';
 import type { ClusterGrants } from '#shared/access/cluster-grants.ts';
 import type { clusterGrantsVariables, ValuesOf } from '#shared/aws/environment.ts';
 import type { Part } from '#shared/state/registry.ts';
-import { type Config, ConfigError } from './config.ts';
+import { ALL_ROLES, type Config, ConfigError } from './config.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 
 /** Lambda allows 4 KB for all variables of a function. Those of `evict` besides this one have at most 1.3 KB. */
@@ -36,12 +36,12 @@ export class ClusterAccess extends Construct {
     this.#organization = config.organization;
     this.#ways = {
       relay: {
-        secrets: [...kubeconfigSecrets, ...config.relayKubeconfigSecrets],
-        roles: [...clusterRoles, ...config.relayClusterRoles],
+        secrets: [...kubeconfigSecrets, 'taintward-relay/*'],
+        roles: [...clusterRoles, `${ALL_ROLES}taintward-relay*`],
       },
       evict: {
-        secrets: [...kubeconfigSecrets, ...config.evictKubeconfigSecrets],
-        roles: [...clusterRoles, ...config.evictClusterRoles],
+        secrets: [...kubeconfigSecrets, 'taintward-evict/*'],
+        roles: [...clusterRoles, `${ALL_ROLES}taintward-evict*`],
       },
     };
   }

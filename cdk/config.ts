@@ -51,7 +51,8 @@ const secretNames = list(matching(/^[\w/+=.@-]+\*?$/, 'taintward/*'));
 const roleArns = list(
   matching(/^arn:[^:]+:iam::(\d{12}|\*):role\/.+$/, 'arn:aws:iam::*:role/taintward-access'),
 );
-const ALL_ROLES = `arn:${Aws.PARTITION}:iam::*:role/`;
+/** Roles of all accounts, before the pattern of their names. */
+export const ALL_ROLES = `arn:${Aws.PARTITION}:iam::*:role/`;
 
 /** A relay that the user runs, and that follows some clusters only. */
 const ownRelay = z.strictObject({
@@ -165,8 +166,6 @@ const schema = z
     evictConcurrency: count(2, 1000).default(50),
     deltaConcurrency: count(2, 1000).default(20),
     kubeconfigSecrets: secretNames.default(['taintward/*']),
-    relayKubeconfigSecrets: secretNames.default(['taintward-relay/*']),
-    evictKubeconfigSecrets: secretNames.default(['taintward-evict/*']),
     secretKmsKeys: list(
       matching(
         /^arn:[^:]+:kms:[^:]+:\d{12}:key\/.+$/,
@@ -174,8 +173,6 @@ const schema = z
       ),
     ).exactOptional(),
     clusterRoles: roleArns.default([`${ALL_ROLES}taintward-access*`]),
-    relayClusterRoles: roleArns.default([`${ALL_ROLES}taintward-relay*`]),
-    evictClusterRoles: roleArns.default([`${ALL_ROLES}taintward-evict*`]),
     organization: matching(/^o-[a-z0-9]{10,32}$/, 'o-a1b2c3d4e5').exactOptional(),
     metricsByCluster: flag.default(false),
     comparisonOperators: flag.default(false),
@@ -248,15 +245,12 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   evictConcurrency:
     'Number of concurrent batches of evict. Each may send as many requests to API servers as it has pods to evict.',
   deltaConcurrency: 'Number of concurrent batches of node-delta and pod-delta each.',
-  kubeconfigSecrets: 'Secrets with kubeconfigs, for both relay and evict. A name may end with *.',
-  relayKubeconfigSecrets: 'Secrets that only relays may read.',
-  evictKubeconfigSecrets: 'Secrets that only evict may read.',
+  kubeconfigSecrets:
+    'Secrets with kubeconfigs, for both relay and evict. A name may end with *. Only relays may read taintward-relay/*, and only evict taintward-evict/*.',
   secretKmsKeys:
     'ARNs of the KMS keys of these secrets, if they are not encrypted with the key of Secrets Manager. Relays, evict, and administrators may use them through Secrets Manager only.',
   clusterRoles:
-    'Roles that both relay and evict may assume for access to clusters. An ARN may end with *, and have * as its account.',
-  relayClusterRoles: 'Roles that only relays may assume.',
-  evictClusterRoles: 'Roles that only evict may assume.',
+    'Roles that both relay and evict may assume for access to clusters. An ARN may end with *, and have * as its account. Only relays may assume roles named taintward-relay*, and only evict taintward-evict*.',
   organization: 'ID of your AWS organization: then only roles of its accounts are assumed.',
   metricsByCluster:
     'Whether CloudWatch has the metrics of evict by cluster, with graphs in the dashboard: up to $2.40 a month for each cluster.',

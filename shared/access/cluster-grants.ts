@@ -15,12 +15,12 @@ export function ungrantedAccess(
     const arn = identityOf(access, part);
     if (arn === undefined) continue;
     const [what, service, setting] = arn.includes(':iam:')
-      ? ['role', ':iam:', 'ClusterRoles']
-      : ['secret', ':secretsmanager:', 'KubeconfigSecrets'];
+      ? ['role', ':iam:', 'clusterRoles']
+      : ['secret', ':secretsmanager:', 'kubeconfigSecrets'];
     const patterns = [...both, ...own[part]].filter((pattern) => pattern.includes(service));
     // A secret may be named without the dash and the six characters that Secrets Manager appends.
     if (patterns.some((pattern) => isLike(pattern, arn) || isLike(pattern, `${arn}-??????`))) continue;
-    return `IAM does not let ${part === 'relay' ? 'relays' : 'evict'} use ${arn}, which matches none of ${patterns.join(', ')}. Use a ${what} with a name that matches, or add the name to taintward:${part}${setting} and deploy the stack again.`;
+    return `IAM does not let ${part === 'relay' ? 'relays' : 'evict'} use ${arn}, which matches none of ${patterns.join(', ')}. Use a ${what} with a name that matches, or add the name to taintward:${setting} and deploy the stack again.`;
   }
   return undefined;
 }

@@ -30,7 +30,7 @@ test('rejects a secret that IAM denies to evict, whose name the operator may use
   const add = ['clusters', 'add', 'denied', '--kubeconfig-secret', secretArn, '--context', 'alpha'];
   await assert.rejects(
     deployed().cli(...add),
-    /IAM does not let relays use .*:secret:mycorp\/try.* none of .*:secret:taintward\/\*.*relayKubeconfigSecrets/s,
+    /IAM does not let relays use .*:secret:mycorp\/try.* none of .*:secret:taintward\/\*.*kubeconfigSecrets/s,
   );
 });
 

@@ -37,39 +37,19 @@ test('accepts secrets and roles that match a pattern of their part, of both, or 
 test('names the part, the ARN, its patterns, and the setting of a secret or role that matches none', () => {
   const fine = secret('taintward/a-AbCdEf');
   for (const [access, part, arn, setting] of [
-    [bySecret(secret('mycorp/try-AbCdEf')), 'relays', 'mycorp/try', 'relayKubeconfigSecrets'],
-    [
-      bySecret({ relay: fine, evict: secret('taintward-relay/a') }),
-      'evict',
-      'taintward-relay/a',
-      'evictKube',
-    ],
-    [bySecret({ relay: fine, evict: secret('exact/more') }), 'evict', 'exact/more', 'evictKubeconfigSecrets'],
-    [
-      bySecret({ relay: fine, evict: secret('exact-AbCdEf-GhIjKl') }),
-      'evict',
-      'exact-AbC',
-      'evictKubeconfig',
-    ],
-    [
-      bySecret(secret('taintward/a', { region: 'us-east-1' })),
-      'relays',
-      'us-east-1',
-      'relayKubeconfigSecrets',
-    ],
-    [
-      bySecret(secret('taintward/a', { account: '210987654321' })),
-      'relays',
-      '2109',
-      'relayKubeconfigSecrets',
-    ],
-    [byRole(role('taintward-relay', '1'), role('path/to/evict', '3')), 'evict', '3', 'evictClusterRoles'],
-    [byRole(role('Taintward-relay', '1'), role('x', '3')), 'relays', 'Taintward-relay', 'relayClusterRoles'],
+    [bySecret(secret('mycorp/try-AbCdEf')), 'relays', 'mycorp/try', 'kubeconfigSecrets'],
+    [bySecret({ relay: fine, evict: secret('taintward-relay/a') }), 'evict', 'taintward-relay/a', 'kube'],
+    [bySecret({ relay: fine, evict: secret('exact/more') }), 'evict', 'exact/more', 'kubeconfigSecrets'],
+    [bySecret({ relay: fine, evict: secret('exact-AbCdEf-GhIjKl') }), 'evict', 'exact-AbC', 'kubeconfig'],
+    [bySecret(secret('taintward/a', { region: 'us-east-1' })), 'relays', 'us-east-1', 'kubeconfigSecrets'],
+    [bySecret(secret('taintward/a', { account: '210987654321' })), 'relays', '2109', 'kubeconfigSecrets'],
+    [byRole(role('taintward-relay', '1'), role('path/to/evict', '3')), 'evict', '3', 'clusterRoles'],
+    [byRole(role('Taintward-relay', '1'), role('x', '3')), 'relays', 'Taintward-relay', 'clusterRoles'],
   ] as const) {
     const reason = ungrantedAccess(access, GRANTS) ?? assert.fail(JSON.stringify(access));
     assert.ok(reason.startsWith(`IAM does not let ${part} use arn:aws:`), reason);
     assert.ok(reason.includes(arn) && reason.includes(`taintward:${setting}`), reason);
-    assert.ok(reason.includes(setting.includes('Kube') ? secret('taintward/*') : role('taintward-access*')));
+    assert.ok(reason.includes(setting.includes('kube') ? secret('taintward/*') : role('taintward-access*')));
     assert.equal(reason.includes(':iam:'), setting.includes('Roles'), 'only the patterns of its service');
   }
 });

@@ -103,7 +103,7 @@ test('names the pattern and the fix for a secret that IAM denies to either part,
     });
   assert.deepEqual(await answer('taintward-relay/prod-AbCdEf', 'mycorp/try-AbCdEf'), {
     reached: false,
-    reason: `IAM does not let evict use ${arn('mycorp/try-AbCdEf')}, which matches none of ${arn('taintward/*')}, ${arn('taintward-evict/*')}. Use a secret with a name that matches, or add the name to taintward:evictKubeconfigSecrets and deploy the stack again.`,
+    reason: `IAM does not let evict use ${arn('mycorp/try-AbCdEf')}, which matches none of ${arn('taintward/*')}, ${arn('taintward-evict/*')}. Use a secret with a name that matches, or add the name to taintward:kubeconfigSecrets and deploy the stack again.`,
   });
   const ofRelay = await answer('taintward-evict/prod-AbCdEf', 'taintward-evict/prod-AbCdEf');
   assert.match('reason' in Object(ofRelay) ? Object(ofRelay).reason : '', /^IAM does not let relays use /);

@@ -148,11 +148,8 @@ describe('the secrets and roles that evict knows as granted', () => {
     },
     rest: { clusters: ['prod'] },
   };
-  const ROLES = (part: string, count: number) =>
-    Array.from(
-      { length: count },
-      (_, n) => `arn:aws:iam::${String(n).padStart(12, '0')}:role/taintward-${part}`,
-    );
+  const ROLES = (count: number) =>
+    Array.from({ length: count }, (_, n) => `arn:aws:iam::${String(n).padStart(12, '0')}:role/taintward`);
   /** The ARNs that these statements let a part use. */
   const used = (statements: readonly Statement[]) =>
     statements
@@ -167,9 +164,8 @@ describe('the secrets and roles that evict knows as granted', () => {
       [{}, fargateRelay],
       [
         {
-          'taintward:evictKubeconfigSecrets': 'mycorp/evict,mycorp/all-*',
-          'taintward:kubeconfigSecrets': 'both/*',
-          'taintward:relayClusterRoles': ROLES('relay', 3).join(','),
+          'taintward:kubeconfigSecrets': 'both/*,mycorp/all-*',
+          'taintward:clusterRoles': ROLES(3).join(','),
         },
         fargateRelay,
       ],
@@ -192,12 +188,9 @@ describe('the secrets and roles that evict knows as granted', () => {
   });
 
   test('are rejected if they are too long for the environment of a function', () => {
-    const roles = (count: number) => ({
-      'taintward:relayClusterRoles': ROLES('relay', count).join(','),
-      'taintward:evictClusterRoles': ROLES('evict', count).join(','),
-    });
-    synthesized(roles(20));
-    assert.throws(() => synthesized(roles(30)), {
+    const roles = (count: number) => ({ 'taintward:clusterRoles': ROLES(count).join(',') });
+    synthesized(roles(40));
+    assert.throws(() => synthesized(roles(60)), {
       name: 'ConfigError',
       message: /^The secrets and roles of clusters .* Combine them to names that end with \*\.$/,
     });

@@ -30,10 +30,6 @@ const FARGATE_MEMORY: Readonly<Record<number, readonly [from: number, to: number
 };
 const SMALLEST_FARGATE = { cpu: 256, memoryMiB: 512 };
 
-/** The warm throughput that every on-demand table has from the start, and the default maximum. No setting allows less or more. */
-const MIN_WARM_WRITES = 4_000;
-const MAX_WARM_WRITES = 40_000;
-
 /** Values on the command line (`-c key=value`) are text; commas separate the items of a list. */
 const count = (from: number, to: number) => {
   const error = `must be a whole number from ${from} to ${to}`;
@@ -162,7 +158,6 @@ const schema = z
     ).exactOptional(),
     historyDays: count(MIN_HISTORY_DAYS, MAX_HISTORY_DAYS).default(HISTORY_DAYS),
     retainTable: flag.default(true),
-    warmWriteUnitsPerSecond: count(MIN_WARM_WRITES, MAX_WARM_WRITES).exactOptional(),
     evictConcurrency: count(2, 1000).default(50),
     deltaConcurrency: count(2, 1000).default(20),
     kubeconfigSecrets: secretNames.default(['taintward/*']),
@@ -240,8 +235,6 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   historyDays:
     'Retention of history and audit log, in days. The table has it as the tag taintward:history-days, because commands write the audit log.',
   retainTable: 'Whether the table survives cdk destroy, and only a deployment may delete it.',
-  warmWriteUnitsPerSecond:
-    'Write units per second that the table and its index accept without warm-up. It can be raised, but not lowered. Default: the peak that the table has reached.',
   evictConcurrency:
     'Number of concurrent batches of evict. Each may send as many requests to API servers as it has pods to evict.',
   deltaConcurrency: 'Number of concurrent batches of node-delta and pod-delta each.',

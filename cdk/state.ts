@@ -28,10 +28,6 @@ export interface StateProps {
   readonly retain: boolean;
   /** The number of days for which history and audit are kept. */
   readonly historyDays: number;
-  /**
-   * The write units a second that the table sustains without ramp-up; absent: the throughput that an on-demand table has reached.
-   */
-  readonly warmWriteUnitsPerSecond?: number;
 }
 
 type Conditions = Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
@@ -64,25 +60,15 @@ export class State extends Construct {
   readonly table: Table;
   readonly #tableName: string;
 
-  constructor(
-    scope: Construct,
-    id: string,
-    { tableName, retain, historyDays, warmWriteUnitsPerSecond }: StateProps,
-  ) {
+  constructor(scope: Construct, id: string, { tableName, retain, historyDays }: StateProps) {
     super(scope, id);
     this.#tableName = tableName;
     const text = (name: string) => ({ name, type: AttributeType.STRING });
-    // The index needs the same throughput: a slower index throttles writes to the table.
-    const warm =
-      warmWriteUnitsPerSecond === undefined
-        ? {}
-        : { warmThroughput: { writeUnitsPerSecond: warmWriteUnitsPerSecond } };
     this.table = new Table(this, 'Table', {
       tableName,
       partitionKey: text('pk'),
       sortKey: text('sk'),
       billingMode: BillingMode.PAY_PER_REQUEST,
-      ...warm,
       timeToLiveAttribute: TTL_ATTRIBUTE,
       // Expired items must be readable, and other images are not needed.
       stream: StreamViewType.OLD_IMAGE,
@@ -101,7 +87,6 @@ export class State extends Construct {
       partitionKey: text('clusterKey'),
       sortKey: text('clusterSort'),
       projectionType: ProjectionType.KEYS_ONLY,
-      ...warm,
     });
   }
 

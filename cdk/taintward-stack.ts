@@ -23,9 +23,6 @@ export class TaintwardStack extends Stack {
       tableName: prefix,
       retain: config.retainTable,
       historyDays: config.historyDays,
-      ...(config.warmWriteUnitsPerSecond === undefined
-        ? {}
-        : { warmWriteUnitsPerSecond: config.warmWriteUnitsPerSecond }),
     });
     const deltas = new Deltas(this, 'Deltas', { prefix });
     const timers = new Timers(this, 'Timers', { prefix });

@@ -46,7 +46,7 @@ export function quotaFindings(
       : warn(
           'quotas',
           `${table} The fleet has ${nodes} nodes.`,
-          `Set a warm throughput of ${size.writesAtOnce} writes on the table before tainting many nodes together.`,
+          `Set a warm throughput of ${size.writesAtOnce} writes on the table and its index before tainting many nodes together.`,
         ),
     ...(size === undefined ? [] : concurrencyFindings(batches, size, nodes)),
   ];

@@ -62,7 +62,6 @@ test('no setting replaces stateful resources, except the name of the installatio
     { 'taintward:staticEgressIps': 'true' },
     {
       'taintward:retainTable': 'false',
-      'taintward:warmWriteUnitsPerSecond': '20000',
       'taintward:historyDays': '30',
     },
     { 'taintward:metricsByCluster': 'true' },

@@ -257,11 +257,6 @@ describe('a mistake is reported in one sentence that names the key:', () => {
       /taintward:staticEgressIps is mutually exclusive with taintward:vpcId\. .* NAT gateways\.$/,
     ],
     [
-      'fewer warm writes than every table takes',
-      { 'taintward:warmWriteUnitsPerSecond': 1000 },
-      /taintward:warmWriteUnitsPerSecond must be a whole number from 4000 to 40000\.$/,
-    ],
-    [
       'a KMS key by its alias, which no right can name',
       { 'taintward:secretKmsKeys': 'arn:aws:kms:eu-west-1:123456789012:alias/secrets' },
       /taintward:secretKmsKeys must look like arn:aws:kms:[^ ]*:key\/[-\w]+\.$/,

@@ -15,7 +15,6 @@ describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () =>
       'taintward:staticEgressIps': 'true',
       'taintward:secretKmsKeys':
         'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
-      'taintward:warmWriteUnitsPerSecond': '20000',
       'taintward:organization': 'o-a1b2c3d4e5',
     });
   });

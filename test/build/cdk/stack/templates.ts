@@ -115,10 +115,7 @@ const VARIANTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     'taintward:metricsByCluster': 'true',
     'taintward:historyDays': 30,
   },
-  'a table that is warm, and goes with the stack': {
-    'taintward:warmWriteUnitsPerSecond': '20000',
-    'taintward:retainTable': 'false',
-  },
+  'a table that goes with the stack': { 'taintward:retainTable': 'false' },
 };
 
 describe('the deployed template', () => {

@@ -34,7 +34,7 @@ describe('quotas', () => {
   test('are compared with the number of nodes', () => {
     assert.deepEqual(fixes(quotaFindings(quotas(), 5_001)), ['Deploy with taintward:evictConcurrency 200.']);
     assert.deepEqual(fixes(quotaFindings(quotas(), 20_001)), [
-      'Set a warm throughput of 20000 writes on the table before tainting many nodes together.',
+      'Set a warm throughput of 20000 writes on the table and its index before tainting many nodes together.',
       'Deploy with taintward:evictConcurrency 500 and taintward:deltaConcurrency 100.',
     ]);
     const large = quotas({

@@ -67,7 +67,9 @@ export function changeTries(
 export function momentOf(record: EvictionRecord, node: NodeState | undefined): EpochMs | undefined {
   if (record.gaveUpAt !== undefined) return undefined;
   if (record.held && record.held.until === undefined) return undefined;
-  const asked = record.blocked && !record.held ? (node?.blocked?.nextTryAt ?? 0) : 0;
+  // A pod that was blocked for too long is tried with the failures of its node, not with the blocked pods.
+  const isAsked = record.blocked && !record.held && !record.failure;
+  const asked = isAsked ? (node?.blocked?.nextTryAt ?? 0) : 0;
   const moment = Math.max(ownMomentOf(record), asked);
   return Math.max(moment, nextTryOf(record, node)?.nextTryAt ?? moment);
 }

@@ -245,6 +245,16 @@ test('looks at a pod at the end of its hold or in a later slot, and never at a p
   assert.equal(moment({ held: { by: held.by, since: at(60) }, turnAt: at(901) }), undefined);
 });
 
+test('tries a pod that was blocked for too long with the failures of its node, not with the blocked pods', () => {
+  const [record] = withPods(1).scheduled.values();
+  assert.ok(record);
+  const blocked = { since: at(60), nextTryAt: at(65), reason: 'its budget' };
+  const retry = { attempts: 9, nextTryAt: at(900), error: 'its budget', since: at(660), everything: false };
+  const node = { ...withPods(1).node, blocked: { attempts: 5, nextTryAt: at(960) }, retry } as NodeState;
+  assert.equal(momentOf({ ...record, blocked }, node), at(960));
+  assert.equal(momentOf({ ...record, blocked, failure: { since: at(660), error: '' } }, node), at(900));
+});
+
 test('honors Retry-After of the API server up to an hour', () => {
   const wait = (retryAfterSeconds: number) =>
     (tried(withPods(1), { ...SILENT, retryAfterSeconds }, at(60)).node.retry?.nextTryAt ?? 0) - at(60);

@@ -370,7 +370,7 @@ export class ClusterView {
     if (!this.#listed) return [];
     this.#recalled = true;
     for (const { node, state } of stored) {
-      if (this.#nodes.has(node) || this.#wentUntainted.has(node)) continue;
+      if ([this.#nodes, this.#wentUntainted, this.#deserted].some((known) => known.has(node))) continue;
       // A node that was deleted unseen keeps its stored taints while it has pods, except the taints that it may have
       // lost before.
       const latest = this.latest(now);

@@ -671,6 +671,14 @@ describe('a resync', () => {
     assert.deepEqual(view.counts, NOTHING);
   });
 
+  test('sends a stored node without taints that it saw deleted, and whose last pod it saw go', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    view.deleteNode(N1, at(1));
+    view.deletePod(livePod(), at(2));
+    view.upsertPod(livePod('u2'), at(3));
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(4), false)), ['n1 deleted untainted: no pods']);
+  });
+
   test('sends a node once that both have as tainted', () => {
     const view = listed([liveNode('n1', 'a')]);
     assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 a: no pods']);

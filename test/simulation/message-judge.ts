@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000;
 /** The reach of timers by delayed message: a timer that is armed again within that time exists twice. */
 const MAX_DELAY_MS = 900_000;
 /** The tries of a failing node in its first hour; later it has fewer. A delta may arm several timers. */
-const TRIES_AN_HOUR = 60;
+const TRIES_AN_HOUR = 75;
 const TRIES_A_DELTA = 5;
 /** The time for which a pod that has just become due may wait for a relay's imminent report, plus the time of a look. */
 const KEPT_MS = 3 * 60_000;
@@ -172,12 +172,16 @@ export class MessageJudge {
       ({ name, taints, changedAt }) =>
         taints?.length === 0 && disturbances.excusedUntil(name, changedAt) < settledAt,
     );
+    // A new relay does not know that a pod was bound to its node after that was deleted.
+    const lost = clusters.some(({ livePods, truth }) =>
+      [...livePods.values()].some(({ uid }) => truth.isLost(uid)),
+    );
     for (const { name } of clusters) {
       const before = this.#idle.get(name);
-      if (idle) this.#idle.set(name, { at: clock.now(), told: this.#told, writes });
+      if (idle && !lost) this.#idle.set(name, { at: clock.now(), told: this.#told, writes });
       else this.#idle.delete(name);
       // A whole busy period may lie between two audits in idle times.
-      if (!idle || !before || nodes.some(({ changedAt }) => changedAt > before.at)) continue;
+      if (!idle || lost || !before || nodes.some(({ changedAt }) => changedAt > before.at)) continue;
       this.#bench.tried('P7');
       if (this.#told > before.told)
         this.#once(`P7: ${this.#told - before.told} deltas were sent in idle times`);

@@ -14,6 +14,8 @@ const BURST_MS = 1_000;
 const LASTS_MS = 1_000;
 /** The maximum age of the rules under which a permit was given; they may contain another policy. */
 const RULES_MS = 1_000;
+/** The time of a pass. One that began before the pod's hold was stored does not know that it was held. */
+const PASS_MS = 5_000;
 
 /** The number of tests of each limit. */
 export interface Paced {
@@ -32,7 +34,8 @@ export class PaceJudge {
   readonly #rules: NaiveRules | undefined;
   readonly #accuse: Accuse;
   readonly #gone = new Map<ClusterName, Gone[]>();
-  readonly #held = new Set<PodUid>();
+  /** The pods that were held past their deadline, and since when. */
+  readonly #held = new Map<PodUid, EpochMs>();
   #windows = 0;
 
   constructor(bench: Bench, rules: NaiveRules | undefined, accuse: Accuse) {
@@ -47,7 +50,7 @@ export class PaceJudge {
 
   /** Notes that a pod is held, according to the store. A workload limit is judged separately. */
   held(uid: PodUid, by: EvictionGate): void {
-    if (by.kind !== 'workload-limit') this.#held.add(uid);
+    if (by.kind !== 'workload-limit') this.#held.set(uid, this.#held.get(uid) ?? this.#bench.clock.now());
   }
 
   /** Notes that a pod's record has ended. */
@@ -69,7 +72,7 @@ export class PaceJudge {
       return;
     const gone = this.#gone.get(name) ?? [];
     this.#gone.set(name, gone);
-    gone.push({ at: sentAt, drained: this.#held.has(uid) });
+    gone.push({ at: sentAt, drained: (this.#held.get(uid) ?? Infinity) < sentAt - PASS_MS });
     for (const windowMs of WINDOWS_MS) this.#judge(name, gone, sentAt, windowMs);
   }
 

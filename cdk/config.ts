@@ -158,8 +158,7 @@ const schema = z
     ).exactOptional(),
     historyDays: count(MIN_HISTORY_DAYS, MAX_HISTORY_DAYS).default(HISTORY_DAYS),
     retainTable: flag.default(true),
-    evictConcurrency: count(2, 1000).default(50),
-    deltaConcurrency: count(2, 1000).default(20),
+    concurrency: count(2, 1000).default(50),
     kubeconfigSecrets: secretNames.default(['taintward/*']),
     secretKmsKeys: list(
       matching(
@@ -235,9 +234,8 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   historyDays:
     'Retention of history and audit log, in days. The table has it as the tag taintward:history-days, because commands write the audit log.',
   retainTable: 'Whether the table survives cdk destroy, and only a deployment may delete it.',
-  evictConcurrency:
-    'Number of concurrent batches of evict. Each may send as many requests to API servers as it has pods to evict.',
-  deltaConcurrency: 'Number of concurrent batches of node-delta and pod-delta each.',
+  concurrency:
+    'Number of concurrent batches of node-delta, pod-delta, and evict each. A batch of evict may send as many requests to API servers as it has pods to evict.',
   kubeconfigSecrets:
     'Secrets with kubeconfigs, for both relay and evict. A name may end with *. Only relays may read taintward-relay/*, and only evict taintward-evict/*.',
   secretKmsKeys:

@@ -94,7 +94,7 @@ export class Functions extends Construct {
     notices.bind(fn);
     this.#setHistory(fn);
     this.#setMatching(fn);
-    feed(fn, source, DELTA_BATCH_SIZE, config.deltaConcurrency);
+    feed(fn, source, DELTA_BATCH_SIZE, config.concurrency);
     return fn;
   }
 
@@ -123,7 +123,7 @@ export class Functions extends Construct {
     fn.setEnvironment({
       INSTALLATION_NAME: `${config.name}.${region}.${account}`,
     } satisfies ValuesOf<typeof installationVariables>);
-    feed(fn, due, EVICT_BATCH_SIZE, config.evictConcurrency);
+    feed(fn, due, EVICT_BATCH_SIZE, config.concurrency);
     return fn;
   }
 

@@ -13,8 +13,8 @@ const WRITES_PER_POD = 2;
  * in docs/reference/quotas-and-costs.md.
  */
 const SIZES = [
-  { nodes: 20_000, evictBatches: 500, deltaBatches: 100, writesAtOnce: 20_000 },
-  { nodes: 5_000, evictBatches: 200, deltaBatches: 0, writesAtOnce: 0 },
+  { nodes: 20_000, concurrency: 500, writesAtOnce: 20_000 },
+  { nodes: 5_000, concurrency: 200, writesAtOnce: 0 },
 ] as const;
 
 /**
@@ -39,7 +39,7 @@ export function quotaFindings(
       : warn(
           'quotas',
           `${lambda}: further batches are throttled and delayed.`,
-          'Request a higher Lambda quota for concurrent executions, or lower taintward:evictConcurrency and taintward:deltaConcurrency.',
+          'Request a higher Lambda quota for concurrent executions, or lower taintward:concurrency.',
         ),
     size === undefined || (writesAtOnce ?? Infinity) >= size.writesAtOnce
       ? ok('quotas', table)
@@ -48,28 +48,15 @@ export function quotaFindings(
           `${table} The fleet has ${nodes} nodes.`,
           `Set a warm throughput of ${size.writesAtOnce} writes on the table and its index before tainting many nodes together.`,
         ),
-    ...(size === undefined ? [] : concurrencyFindings(batches, size, nodes)),
-  ];
-}
-
-function concurrencyFindings(
-  batches: Quotas['batches'],
-  { evictBatches, deltaBatches }: (typeof SIZES)[number],
-  nodes: number,
-): readonly Told[] {
-  const low = [
-    ...(batches.evict < evictBatches ? [`taintward:evictConcurrency ${evictBatches}`] : []),
-    ...(Math.min(batches['node-delta'], batches['pod-delta']) < deltaBatches
-      ? [`taintward:deltaConcurrency ${deltaBatches}`]
-      : []),
-  ];
-  if (low.length === 0) return [];
-  return [
-    warn(
-      'quotas',
-      `The fleet has ${nodes} nodes, and the functions process fewer concurrent batches than that requires.`,
-      `Deploy with ${low.join(' and ')}.`,
-    ),
+    ...(size === undefined || FED_FUNCTIONS.every((name) => batches[name] >= size.concurrency)
+      ? []
+      : [
+          warn(
+            'quotas',
+            `The fleet has ${nodes} nodes, and the functions process fewer concurrent batches than that requires.`,
+            `Deploy with taintward:concurrency ${size.concurrency}.`,
+          ),
+        ]),
   ];
 }
 

@@ -101,8 +101,7 @@ const VARIANTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   'more and larger relays, and functions': {
     'taintward:relayCount': '5',
     'taintward:relayMemoryMiB': 4096,
-    'taintward:evictConcurrency': '7',
-    'taintward:deltaConcurrency': 9,
+    'taintward:concurrency': '7',
   },
   'a released image': {
     'taintward:relayImage': `ghcr.io/taintward/taintward@sha256:${'0123456789abcdef'.repeat(4)}`,

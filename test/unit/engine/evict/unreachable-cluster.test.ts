@@ -7,7 +7,7 @@ import { Breaker } from '#shared/kubernetes/http/breaker.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/http/transport.ts';
 import { after, at, nodeDelta, rules } from '#test/unit/eviction/builders.ts';
 
-/** The number of concurrent batches: the stack's default of `taintward:evictConcurrency`. */
+/** The number of concurrent batches: the stack's default of `taintward:concurrency`. */
 const PROCESSES = 50;
 const STEP_MS = 100;
 const HEALTHY_MS = 300;

@@ -12,7 +12,7 @@ const fixes = (findings: readonly Told[]) => findings.flatMap(({ remediation }) 
 describe('quotas', () => {
   const quotas = (more: Partial<Quotas> = {}): Quotas => ({
     invocations: 1000,
-    batches: { 'node-delta': 20, 'pod-delta': 20, evict: 50 },
+    batches: { 'node-delta': 50, 'pod-delta': 50, evict: 50 },
     writesAtOnce: 4000,
     mostWrites: 40_000,
     ...more,
@@ -20,7 +20,7 @@ describe('quotas', () => {
 
   test('are sufficient for the default configuration of a small fleet', () => {
     assert.deepEqual(verdicts(quotaFindings(quotas(), 5_000)), [
-      'ok: Lambda runs 1000 concurrent invocations of functions without reserved concurrency, and the service uses up to 92.',
+      'ok: Lambda runs 1000 concurrent invocations of functions without reserved concurrency, and the service uses up to 152.',
       'ok: The table accepts up to 40000 writes per second when scaled, and immediately 4000 (2000 scheduled pods).',
     ]);
   });
@@ -32,14 +32,14 @@ describe('quotas', () => {
   });
 
   test('are compared with the number of nodes', () => {
-    assert.deepEqual(fixes(quotaFindings(quotas(), 5_001)), ['Deploy with taintward:evictConcurrency 200.']);
+    assert.deepEqual(fixes(quotaFindings(quotas(), 5_001)), ['Deploy with taintward:concurrency 200.']);
     assert.deepEqual(fixes(quotaFindings(quotas(), 20_001)), [
       'Set a warm throughput of 20000 writes on the table and its index before tainting many nodes together.',
-      'Deploy with taintward:evictConcurrency 500 and taintward:deltaConcurrency 100.',
+      'Deploy with taintward:concurrency 500.',
     ]);
     const large = quotas({
       invocations: 2000,
-      batches: { 'node-delta': 100, 'pod-delta': 100, evict: 500 },
+      batches: { 'node-delta': 500, 'pod-delta': 500, evict: 500 },
       writesAtOnce: 20_000,
     });
     assert.deepEqual(fixes(quotaFindings(large, 100_000)), []);

@@ -28,7 +28,7 @@ import {
   withExamples,
 } from './output.ts';
 import type { Paint } from './paint.ts';
-import { addLiveOptions, withLive } from './with-fleet.ts';
+import { withFleet } from './with-fleet.ts';
 
 /**
  * Age of a lease renewal after which the relay counts as gone, if clocks agree. A relay renews every few
@@ -46,23 +46,19 @@ export function addStatusCommand(program: Command, deps: CliDeps): void {
     )
     .argument('[cluster]', 'cluster name (default: all clusters)')
     .addOption(outputOption());
-  withExamples(
-    addLiveOptions(command),
-    'taintward status',
-    'taintward status prod -o yaml',
-    'taintward status --context kind-kind',
-  ).action((name: string | undefined) =>
-    withLive<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
-      const status = statusOf(await look(fleet, await clusterOrAll(name, fleet), deps));
-      deps.print(
-        shownAs(output, {
-          data: () => statusJson(status),
-          text: (wide) => statusText(status, wide, deps.paint),
-        }),
-      );
-      if (status.issues.length > 0) deps.exitWith(EXIT.needsYou);
-      else if (status.unknown.length > 0) deps.exitWith(EXIT.cannotKnow);
-    }),
+  withExamples(command, 'taintward status', 'taintward status prod -o yaml').action(
+    (name: string | undefined) =>
+      withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
+        const status = statusOf(await look(fleet, await clusterOrAll(name, fleet), deps));
+        deps.print(
+          shownAs(output, {
+            data: () => statusJson(status),
+            text: (wide) => statusText(status, wide, deps.paint),
+          }),
+        );
+        if (status.issues.length > 0) deps.exitWith(EXIT.needsYou);
+        else if (status.unknown.length > 0) deps.exitWith(EXIT.cannotKnow);
+      }),
   );
 }
 

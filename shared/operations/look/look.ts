@@ -3,7 +3,6 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop } from '#shared/eviction/policy.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
-import { fieldsOf, itemsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { ServiceClusterView, ServiceView } from '#shared/operations/fleet/service-view.ts';
 import { isSameLease, LEASE_TTL_MS, type LeaseRecord } from '#shared/state/lease.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
@@ -12,7 +11,7 @@ import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
-import type { Clusters, ContextFleet, Fleet } from '../fleet/fleet.ts';
+import type { Clusters, Fleet } from '../fleet/fleet.ts';
 import { builtInOf } from './built-in.ts';
 import { type PendingLook, pendingOn } from './pending.ts';
 
@@ -27,7 +26,7 @@ const RENEWED_WITHIN_MS = 4_000;
 /** The state of a fleet at one time, without conclusions. */
 export interface Snapshot {
   readonly at: EpochMs;
-  readonly kind: Fleet['kind'] | ContextFleet['kind'];
+  readonly kind: Fleet['kind'];
   /** Location of the fleet, for people. */
   readonly where: string;
   /**
@@ -72,8 +71,6 @@ export interface LiveFacts {
   readonly builtIn?: BuiltIn;
   /** Version of its API server. */
   readonly kubernetes?: string;
-  readonly nodes?: number;
-  readonly tainted?: number;
 }
 
 /** The parts of a fleet that every look reads. */
@@ -93,11 +90,10 @@ export interface LookDeps {
  * Reads the state of a fleet and of these clusters. A cluster that cannot be read doesn't affect the others.
  */
 export async function look(
-  fleet: Fleet | ContextFleet,
+  fleet: Fleet,
   clusters: readonly ClusterName[],
   deps: LookDeps,
 ): Promise<Snapshot> {
-  if (fleet.kind === 'context') return lookAtContext(fleet, clusters, deps);
   const { unknown, orUnknown } = asking();
   const [functions, deadLetters, backlog, seen] = await Promise.all([
     fleet.account && orUnknown(fleet.account.release()),
@@ -230,40 +226,6 @@ async function liveFacts(fleet: Clusters, cluster: ClusterName): Promise<LiveFac
     return await Promise.race([facts(), late]);
   } finally {
     over.abort();
-    live.close();
-  }
-}
-
-/** Reads clusters without a service: only their API servers are known. */
-async function lookAtContext(
-  fleet: ContextFleet,
-  clusters: readonly ClusterName[],
-  { clock }: LookDeps,
-): Promise<Snapshot> {
-  const found = await pMap(clusters, (cluster) => askContext(fleet, cluster));
-  const only =
-    'Only the cluster was read. Pending evictions and rules are in the table or the state directory of the service.';
-  return { at: clock.now(), kind: fleet.kind, where: fleet.where, clusters: found, unknown: [only] };
-}
-
-async function askContext(fleet: ContextFleet, cluster: ClusterName): Promise<ClusterLook> {
-  const live = await fleet.cluster(cluster);
-  try {
-    const { objects } = live;
-    const version = await objects.get('/version');
-    const nodes = await Array.fromAsync(objects.list('/api/v1/nodes'), ({ spec }) =>
-      itemsOf(fieldsOf(spec)['taints']).map(fieldsOf),
-    );
-    const facts = {
-      builtIn: await builtInOf(objects),
-      kubernetes: String(version?.['gitVersion'] ?? ''),
-      nodes: nodes.length,
-      tainted: nodes.filter((taints) => taints.some(({ effect }) => effect === 'NoExecute')).length,
-    };
-    return { cluster, live: facts, pending: [] };
-  } catch (error) {
-    return { cluster, error: errorMessage(error), live: {}, pending: [] };
-  } finally {
     live.close();
   }
 }

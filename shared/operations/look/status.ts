@@ -153,8 +153,7 @@ export function statusOf(seen: Snapshot): FleetStatus {
     ...(backlog ? { backlog: Object.fromEntries(backlog) } : {}),
     unknown: [...seen.unknown, ...seen.clusters.flatMap((each) => unreported(each, seen))],
   };
-  const asked = kind === 'context' ? clusters.filter(({ error }) => error !== undefined) : clusters;
-  return { ...status, issues: issuesOf({ ...status, clusters: asked }) };
+  return { ...status, issues: issuesOf(status) };
 }
 
 /** Returns the holders of these clusters' leases, by name. */

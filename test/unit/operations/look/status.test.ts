@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { type ContextFleet, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
-import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
+import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { look } from '#shared/operations/look/look.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
 import { FAULT_TYPES, type Fault, type FaultType } from '#shared/state/fault.ts';
@@ -14,7 +13,6 @@ import { VERSION } from '#shared/version.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
-import { controllerManager, shownCluster } from '#test/world/shown-cluster.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 const MINUTE_MS = 60_000;
@@ -373,36 +371,4 @@ test("reports a relay's faults with remedies, and that an older relay reports no
   assert.deepEqual(unknown, [
     'Faults of cluster prod are unknown: its relay (release 1.1.0) does not report them.',
   ]);
-});
-
-describe('a bare context', () => {
-  const nodes = [{ spec: { taints: [{ key: 'a', effect: 'NoExecute' }] } }, { spec: {} }];
-  const statusIn = async (live: LiveCluster) => {
-    const clock = new DrivenClock(NOW);
-    const fleet: ContextFleet = {
-      ...{ kind: 'context', where: 'context kind', close: () => undefined },
-      ...{ clusters: async () => [prod], manages: async () => true, cluster: async () => live },
-    };
-    return statusOf(await look(fleet, [prod], { clock }));
-  };
-
-  test("reports the cluster's objects without missing records of relays", async () => {
-    const shown = {
-      ...controllerManager('on'),
-      '/api/v1/nodes': nodes,
-      '/version': { gitVersion: 'v1.36.3' },
-    };
-    const { clusters, issues, relays } = await statusIn(shownCluster(shown, NOW));
-    assert.deepEqual([issues, relays], [[], []]);
-    const [{ nodes: all, tainted, kubernetes, builtIn, mode } = assert.fail()] = clusters;
-    assert.deepEqual([all, tainted, kubernetes, builtIn?.state, mode], [2, 1, 'v1.36.3', 'on', undefined]);
-  });
-
-  test('reports an issue when the cluster denies access', async () => {
-    const { issues } = await statusIn(shownCluster({}, NOW, () => true));
-    assert.deepEqual(
-      issues.map(({ type }) => type),
-      ['unreadable'],
-    );
-  });
 });

@@ -28,8 +28,6 @@ const bucket = z.object({ permits: z.number(), at: z.number(), takenTo: z.number
 const rateItem = z.object({
   revision,
   given: z.object({ rate: bucket.optional(), drain: bucket.optional() }).optional(),
-  /** End of the turns that an earlier release reserved. Their pods were evicted without permits. */
-  takenTo: z.int().optional(),
 });
 
 /** Permits at a cluster's rates in one item for each cluster, `RATE`. */
@@ -50,9 +48,8 @@ export class DynamoDbRateLimiter implements RateLimiter {
       ...{ cluster, sk: 'RATE', neededTo: now, schema: rateItem, name: `rate of cluster ${cluster}` },
       ...{ permitsOf: `cluster ${cluster}`, follows: 'The evictions are retried.' },
     };
-    return takePermits(this.#table, item, ({ given: stored, takenTo = now }) => {
-      const before = takenTo > now ? { rate: { permits: 0, at: now, takenTo } } : {};
-      const { turns, given } = givePermits(stored ?? before, pods, pace, now);
+    return takePermits(this.#table, item, ({ given: stored = {} }) => {
+      const { turns, given } = givePermits(stored, pods, pace, now);
       return { taken: turns, set: { given } };
     });
   }

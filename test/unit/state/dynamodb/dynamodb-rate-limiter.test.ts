@@ -35,16 +35,3 @@ test('takes permits with two calls, and two more per concurrent taker', async ()
   await Promise.all([1, 2].map(() => open().take(cluster, asking(1), { rate: 1, drain: 50 }, NOW)));
   assert.equal(calls(), 8);
 });
-
-test('serves turns that an earlier release assigned first', async () => {
-  const { open, fake } = counted();
-  const cluster = aCluster();
-  const table = new DynamoDbTable({
-    client: fakeClient(async (command) => fake.perform(command)),
-    tableName: 'taintward',
-  });
-  await table.update({ key: { pk: `RATE#${cluster}`, sk: 'RATE' }, set: { ttl: 1, takenTo: NOW + 5_000 } });
-  assert.deepEqual(await open().take(cluster, asking(1), { rate: 1, drain: 50 }, NOW), [
-    { turnAt: NOW + 5_000 },
-  ]);
-});

@@ -6,7 +6,7 @@ export interface RequestAccess
   /** An http or https URL; its path, if any, precedes the path of every call. */
   readonly server: URL;
   /** Authentication and impersonation headers. */
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | string[]>>;
   /** An http or https URL; absent: the environment's proxy. */
   readonly proxy?: URL;
 }

@@ -281,7 +281,9 @@ export class Transport {
       const why = error instanceof Error ? error.message.replace(/\.$/, '') : 'no credentials';
       throw failure(call, this.host, why, error);
     });
-    const authorization = Object.entries(access.headers).find(([name]) => /^authorization$/i.test(name))?.[1];
+    const [authorization] = Object.entries(access.headers).flatMap(([name, value]) =>
+      /^authorization$/i.test(name) ? value : [],
+    );
     if (authorization === undefined) return access;
     const secret = authorization.slice(authorization.indexOf(' ') + 1);
     if (secret !== '' && !this.#secrets.includes(secret))

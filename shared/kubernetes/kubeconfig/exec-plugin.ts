@@ -1,14 +1,28 @@
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { load } from 'js-yaml';
 import * as z from 'zod';
-import type { KubeconfigExec } from './kubeconfig-file.ts';
+import { firstFault, readAs } from '#shared/text/read-as.ts';
+import type { KubeconfigCluster, KubeconfigExec } from './kubeconfig-file.ts';
+
+/** A plugin's output is no credential. The message is a clause without a full stop, and without the output. */
+export class PluginOutputError extends Error {
+  override readonly name = 'PluginOutputError';
+}
+
+const text = z
+  .string()
+  .nullish()
+  .transform((value) => value || undefined);
 
 /** `client.authentication.k8s.io`: a plugin's output. */
 const ExecCredential = z.object({
+  apiVersion: text,
   status: z.object({
-    token: z.string().optional(),
-    clientCertificateData: z.string().optional(),
-    clientKeyData: z.string().optional(),
-    expirationTimestamp: z.iso.datetime({ offset: true }).optional(),
+    token: text,
+    clientCertificateData: text,
+    clientKeyData: text,
+    expirationTimestamp: z.iso.datetime({ offset: true }).nullish(),
   }),
 });
 export type PluginCredential = z.infer<typeof ExecCredential>['status'];
@@ -16,31 +30,86 @@ export type PluginCredential = z.infer<typeof ExecCredential>['status'];
 /** A credential has a few KB. */
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 
+/** The name of the cluster's extension that is meant for plugins. */
+const EXEC_EXTENSION = 'client.authentication.k8s.io/exec';
+
 /** A credentials plugin of a kubeconfig, whose output is kept until it expires. */
 export class ExecPlugin {
   readonly #exec: KubeconfigExec;
+  readonly #cluster: KubeconfigCluster;
   #credential: PluginCredential | undefined;
 
-  constructor(exec: KubeconfigExec) {
+  constructor(exec: KubeconfigExec, cluster: KubeconfigCluster) {
     this.#exec = exec;
+    this.#cluster = cluster;
   }
 
   /**
-   * Returns the plugin's credential. Rejects if the plugin cannot be started, fails, or prints no credential.
-   * Rejects, too, when `signal` aborts, and kills the plugin with all that it started.
+   * Returns the plugin's credential. Rejects if the plugin cannot be started or fails, and with `PluginOutputError` if
+   * it prints no credential. Rejects, too, when `signal` aborts, and kills the plugin with all that it started.
    */
   async credential(signal: AbortSignal): Promise<PluginCredential> {
     const { expirationTimestamp } = this.#credential ?? {};
-    const isOver = expirationTimestamp !== undefined && Date.parse(expirationTimestamp) <= Date.now();
+    const isOver = expirationTimestamp ? Date.parse(expirationTimestamp) <= Date.now() : false;
     if (this.#credential === undefined || isOver) {
-      this.#credential = ExecCredential.parse(JSON.parse(await outputOf(this.#exec, signal))).status;
+      const { interactiveMode, installHint } = this.#exec;
+      if (interactiveMode === 'Always')
+        throw new PluginOutputError('it asks a person (interactiveMode: Always), and nobody is there');
+      const output = await outputOf(this.#exec, this.#cluster, signal).catch((error: unknown) => {
+        throw installHint && error instanceof Error ? Object.assign(error, { installHint }) : error;
+      });
+      this.#credential = credentialIn(output, this.#exec);
     }
     return this.#credential;
   }
 }
 
+/** Reads a plugin's output by the rules of client-go. Throws `PluginOutputError`. */
+function credentialIn(output: string, { apiVersion }: KubeconfigExec): PluginCredential {
+  const { success, data, error } = readAs(ExecCredential, parsed(output));
+  if (!success) {
+    const { field, fault } = firstFault(error);
+    throw new PluginOutputError(`its output is wrong at ${field || 'its top'}: ${fault}`);
+  }
+  if ((data.apiVersion ?? apiVersion) !== apiVersion)
+    throw new PluginOutputError(`its apiVersion is not ${apiVersion}, which the kubeconfig names`);
+  const { token, clientCertificateData: cert, clientKeyData: key } = data.status;
+  if (!cert !== !key)
+    throw new PluginOutputError('its status has only one of clientCertificateData and clientKeyData');
+  if (!token && !cert) throw new PluginOutputError('its status has neither a token nor a certificate');
+  return data.status;
+}
+
+/** Output is JSON or YAML. Something else is returned as no value. */
+function parsed(output: string): unknown {
+  try {
+    return load(output, { maxAliases: 0 });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns what a plugin is told of the cluster. */
+function clusterInfo(cluster: KubeconfigCluster): object {
+  const {
+    server,
+    'certificate-authority': file,
+    'certificate-authority-data': data = file && readFileSync(file).toString('base64'),
+    extensions,
+  } = cluster;
+  const known = ['tls-server-name', 'insecure-skip-tls-verify', 'proxy-url', 'disable-compression'];
+  const config = extensions.find(({ name }) => name === EXEC_EXTENSION)?.extension;
+  return {
+    server,
+    ...Object.fromEntries(known.flatMap((field) => (cluster[field] ? [[field, cluster[field]]] : []))),
+    ...(data ? { 'certificate-authority-data': data } : {}),
+    ...(config === undefined ? {} : { config }),
+  };
+}
+
 async function outputOf(
-  { apiVersion, command, args, env }: KubeconfigExec,
+  { apiVersion, command, args, env, provideClusterInfo }: KubeconfigExec,
+  cluster: KubeconfigCluster,
   signal: AbortSignal,
 ): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -52,7 +121,7 @@ async function outputOf(
       KUBERNETES_EXEC_INFO: JSON.stringify({
         apiVersion,
         kind: 'ExecCredential',
-        spec: { interactive: false },
+        spec: { interactive: false, ...(provideClusterInfo ? { cluster: clusterInfo(cluster) } : {}) },
       }),
     },
     // A plugin's error output may contain a secret.

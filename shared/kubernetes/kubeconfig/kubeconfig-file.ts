@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve, sep } from 'node:path';
-import { load, YAMLException } from 'js-yaml';
+import { loadAll, YAMLException } from 'js-yaml';
 import * as z from 'zod';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { firstFault, readAs } from '#shared/text/read-as.ts';
@@ -22,45 +22,79 @@ const MAX_MESSAGE = 1_000;
 export const systemErrorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : '';
 
-const text = z.string().optional();
-/** `kubectl config` writes null for an empty list. */
-const listOf = <T extends z.ZodType>(item: T) =>
-  z
-    .array(item)
-    .nullish()
-    .transform((items) => items ?? []);
+/** kubectl takes a field that is null or empty as absent. */
+const isPresent = (value: unknown): boolean =>
+  value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
+const withoutEmpty = (value: unknown): unknown =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).filter(([, field]) => isPresent(field)))
+    : (value ?? {});
+const fields = <T extends z.ZodRawShape>(shape: T) => z.preprocess(withoutEmpty, z.looseObject(shape));
+const listOf = <T extends z.ZodType>(item: T) => z.array(item).default([]);
 
-const Cluster = z.looseObject({
+const text = z.string().optional();
+const flag = z.boolean().optional();
+
+const Cluster = fields({
   server: z.string().default(''),
   'certificate-authority': text,
+  'certificate-authority-data': text,
+  'insecure-skip-tls-verify': flag,
+  'tls-server-name': text,
   'proxy-url': text,
+  'disable-compression': flag,
+  extensions: listOf(fields({ name: text, extension: z.unknown() })),
 });
 
-const Exec = z.looseObject({
+const Exec = fields({
   apiVersion: z.string().default('client.authentication.k8s.io/v1'),
   command: z.string(),
   args: listOf(z.string()),
-  env: listOf(z.object({ name: z.string(), value: z.string() })),
+  env: listOf(fields({ name: z.string(), value: z.string().default('') })),
+  interactiveMode: text,
+  provideClusterInfo: flag,
+  installHint: text,
 });
 
-const User = z.looseObject({
+const User = fields({
   'client-certificate': text,
+  'client-certificate-data': text,
   'client-key': text,
+  'client-key-data': text,
   token: text,
   tokenFile: text,
-  exec: Exec.nullish(),
+  username: text,
+  password: text,
+  as: text,
+  'as-uid': text,
+  'as-groups': listOf(z.string()),
+  'as-user-extra': z
+    .record(
+      z.string(),
+      z.preprocess((value) => value ?? [], z.array(z.string())),
+    )
+    .default({}),
+  exec: Exec.optional(),
 });
 
-const Context = z.looseObject({ cluster: text, user: text });
+const Context = fields({ cluster: text, user: text });
 
-const Kubeconfig = z.looseObject({
+/** Entries are read when a context needs them: another one, of whatever form, does no harm. */
+const entries = (kind: 'cluster' | 'user' | 'context') =>
+  listOf(
+    fields({ name: z.string().default('') }).transform(
+      ({ name, [kind]: entry }): readonly [string, unknown] => [name, entry],
+    ),
+  );
+
+const Kubeconfig = fields({
   'current-context': text,
-  clusters: listOf(z.object({ name: z.string(), cluster: Cluster })),
-  users: listOf(z.object({ name: z.string(), user: User.nullish().transform((user) => user ?? {}) })),
-  contexts: listOf(z.object({ name: z.string(), context: Context })),
+  clusters: entries('cluster'),
+  users: entries('user'),
+  contexts: entries('context'),
 });
 
-/** A kubeconfig as written: paths are unchanged, and unknown fields are included. */
+/** A kubeconfig as written: its entries are unread. */
 export type Kubeconfig = z.infer<typeof Kubeconfig>;
 export type KubeconfigCluster = z.infer<typeof Cluster>;
 export type KubeconfigUser = z.infer<typeof User>;
@@ -69,23 +103,28 @@ export type KubeconfigContext = z.infer<typeof Context>;
 
 /** Reads a kubeconfig's text. `source` names the kubeconfig in messages. Throws `KubeconfigError`. */
 export function parseKubeconfig(content: string, source: string): Kubeconfig {
-  const { data, error } = readAs(Kubeconfig, parseYaml(content, source));
-  if (data !== undefined) return data;
-  const { field, fault } = firstFault(error);
-  throw new KubeconfigError(`The kubeconfig ${source} is wrong at ${field || 'its top'}: ${fault}.`);
+  return read(Kubeconfig, parseYaml(content, source), `The kubeconfig ${source}`);
 }
 
+/** Throws `KubeconfigError`, which begins with `what`, for a value of another form. */
+function read<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
+  const { success, data, error } = readAs(schema, value);
+  if (success) return data;
+  const { field, fault } = firstFault(error);
+  throw new KubeconfigError(`${what} is wrong at ${field || 'its top'}: ${fault}.`);
+}
+
+/** Aliases refer to values and do not copy them, so only their number must be limited. */
+const MAX_ALIASES = 1_000;
+
+/** Like kubectl, takes the first document, and the last of several equal keys. */
 function parseYaml(content: string, source: string): unknown {
   try {
-    return load(content, { maxAliases: 0 });
+    return loadAll(content, { maxAliases: MAX_ALIASES, json: true })[0];
   } catch (error) {
     // The parser's own message quotes the file, including its tokens.
     const line = error instanceof YAMLException ? error.mark?.line : undefined;
     const where = line === undefined ? '' : ` (line ${line + 1})`;
-    if (error instanceof YAMLException && error.reason.includes('maxAliases')) {
-      // An alias of itself, or a thousand aliases of the same value, would expand without end.
-      throw new KubeconfigError(`The kubeconfig ${source} has a YAML alias${where}. Write out its value.`);
-    }
     throw new KubeconfigError(`The kubeconfig ${source} is not YAML${where}: correct or replace it.`);
   }
 }
@@ -95,9 +134,21 @@ export interface MergedKubeconfig {
   /** Its paths, for messages. */
   readonly source: string;
   readonly currentContext: string | undefined;
-  readonly clusters: ReadonlyMap<string, KubeconfigCluster>;
-  readonly users: ReadonlyMap<string, KubeconfigUser>;
-  readonly contexts: ReadonlyMap<string, KubeconfigContext>;
+  readonly clusters: ReadonlyMap<string, Entry>;
+  readonly users: ReadonlyMap<string, Entry>;
+  readonly contexts: ReadonlyMap<string, Entry>;
+}
+
+/** An unread entry. */
+interface Entry {
+  readonly value: unknown;
+  /** The directory of its file, to which its paths are relative; absent: it has no file. */
+  readonly directory: string | undefined;
+}
+
+/** A kubeconfig, and the directory of its file. */
+interface FoundKubeconfig extends Kubeconfig {
+  readonly directory?: string;
 }
 
 /** The cluster and the user of a context. */
@@ -107,13 +158,19 @@ export interface ResolvedContext {
 }
 
 /** Merges kubeconfigs. If several of them (or lines of one) define the same name, the first definition counts. */
-export function mergeKubeconfigs(source: string, kubeconfigs: readonly Kubeconfig[]): MergedKubeconfig {
+export function mergeKubeconfigs(source: string, kubeconfigs: readonly FoundKubeconfig[]): MergedKubeconfig {
+  const merged = (of: 'clusters' | 'users' | 'contexts') =>
+    firstOfEach(
+      kubeconfigs.flatMap(({ [of]: named, directory }) =>
+        named.map(([name, value]) => [name, { value, directory }] as const),
+      ),
+    );
   return {
     source,
     currentContext: kubeconfigs.find((each) => each['current-context'])?.['current-context'],
-    clusters: firstOfEach(kubeconfigs.flatMap(({ clusters }) => clusters.map((c) => [c.name, c.cluster]))),
-    users: firstOfEach(kubeconfigs.flatMap(({ users }) => users.map((u) => [u.name, u.user]))),
-    contexts: firstOfEach(kubeconfigs.flatMap(({ contexts }) => contexts.map((c) => [c.name, c.context]))),
+    clusters: merged('clusters'),
+    users: merged('users'),
+    contexts: merged('contexts'),
   };
 }
 
@@ -128,35 +185,51 @@ export function currentContext({ currentContext: name, source }: MergedKubeconfi
 }
 
 /**
- * Returns the cluster and the user of a context. Throws `KubeconfigError` if there is no such context, or if it names
- * a missing cluster or user.
+ * Returns the cluster and the user of a context. Paths are absolute. A context without a user, or whose user is
+ * missing, has no credentials, as with kubectl. Throws `KubeconfigError` if there is no such context, if it names a
+ * missing cluster, or if one of the three has another form.
  */
 export function resolveContext(merged: MergedKubeconfig, name: string): ResolvedContext {
   const { source, clusters, users } = merged;
-  const context = namedContext(merged, name);
-  const cluster = clusters.get(context.cluster ?? '');
-  const user = users.get(context.user ?? '');
-  if (cluster === undefined) throw dangling(source, name, 'cluster', context.cluster);
-  if (user === undefined) throw dangling(source, name, 'user', context.user);
-  return { cluster, user };
+  const { cluster: clusterName = '', user: userName = '' } = namedContext(merged, name);
+  const found = clusters.get(clusterName);
+  if (found === undefined) {
+    const what = clusterName ? `names the cluster "${clusterName}", which is not there` : 'names no cluster';
+    throw new KubeconfigError(`Context "${name}" of the kubeconfig ${source} ${what}: correct the context.`);
+  }
+  const of = `of the kubeconfig ${source}`;
+  const cluster = read(Cluster, found.value, `The cluster "${clusterName}" ${of}`);
+  const owner = users.get(userName);
+  const user = read(User, owner?.value, `The user "${userName}" ${of}`);
+  return { cluster: withPaths(cluster, found), user: withUserPaths(user, owner) };
 }
 
 /** Returns a context by name. Throws `KubeconfigError`, which lists the existing contexts, if there is none. */
 export function namedContext({ source, contexts }: MergedKubeconfig, name: string): KubeconfigContext {
   const context = contexts.get(name);
-  if (context !== undefined) return context;
+  if (context !== undefined)
+    return read(Context, context.value, `The context "${name}" of the kubeconfig ${source}`);
   const known = [...contexts.keys()].join(', ') || 'none';
   throw new KubeconfigError(`The kubeconfig ${source} has no context "${name}": it has ${known}.`);
 }
 
-function dangling(
-  source: string,
-  name: string,
-  kind: string,
-  reference: string | undefined,
-): KubeconfigError {
-  const what = reference ? `names the ${kind} "${reference}", which is not there` : `names no ${kind}`;
-  return new KubeconfigError(`Context "${name}" of the kubeconfig ${source} ${what}: correct the context.`);
+const PATHS = ['certificate-authority', 'client-certificate', 'client-key', 'tokenFile'];
+
+/** Returns an entry with absolute paths. */
+function withPaths<T extends Readonly<Record<string, unknown>>>(entry: T, { directory }: Entry): T {
+  if (directory === undefined) return entry;
+  const absolute = Object.entries(entry).map(([field, value]) =>
+    PATHS.includes(field) && typeof value === 'string' ? [field, resolve(directory, value)] : [field, value],
+  );
+  return Object.fromEntries(absolute);
+}
+
+function withUserPaths(user: KubeconfigUser, found: Entry | undefined): KubeconfigUser {
+  if (found?.directory === undefined) return user;
+  const { exec, ...rest } = withPaths(user, found);
+  // A bare command is looked up on PATH.
+  const command = exec?.command.includes(sep) ? resolve(found.directory, exec.command) : exec?.command;
+  return { ...rest, ...(exec && command ? { exec: { ...exec, command } } : {}) };
 }
 
 /** Fields that plain http would show to anybody on the network. A client certificate is not sent without TLS. */
@@ -170,7 +243,7 @@ export function serverUrl(name: string, { cluster, user }: ResolvedContext): URL
   const url = URL.parse(cluster.server);
   if (url?.protocol === 'https:') return url;
   if (url?.protocol === 'http:') {
-    const secret = SECRETS.find((field) => user[field]);
+    const secret = SECRETS.find((field) => user[field] !== undefined);
     if (secret === undefined) return url;
     throw new KubeconfigError(
       `The server of context "${name}" is plain http (${url.host}), which would show its user's ${secret} to anybody on the way: write it as https://${url.host}.`,
@@ -221,38 +294,23 @@ function defaultFiles(): readonly string[] {
   );
 }
 
-function readFile(file: string): Kubeconfig {
-  const data = parseKubeconfig(readText(file), file);
-  const absolute = (path: string | undefined) => (path ? resolve(dirname(file), path) : undefined);
-  return {
-    ...data,
-    clusters: data.clusters.map(({ name, cluster }) => ({
-      name,
-      cluster: { ...cluster, 'certificate-authority': absolute(cluster['certificate-authority']) },
-    })),
-    users: data.users.map(({ name, user }) => ({
-      name,
-      user: {
-        ...user,
-        'client-certificate': absolute(user['client-certificate']),
-        'client-key': absolute(user['client-key']),
-        tokenFile: absolute(user.tokenFile),
-        exec: user.exec && { ...user.exec, command: absoluteCommand(user.exec.command, absolute) },
-      },
-    })),
-  };
-}
-
-/** Returns the absolute path of a command. A bare command is looked up on PATH. */
-const absoluteCommand = (command: string, absolute: (path: string) => string | undefined): string =>
-  (command.includes(sep) ? absolute(command) : undefined) ?? command;
+const readFile = (file: string): FoundKubeconfig => ({
+  ...parseKubeconfig(readText(file), file),
+  directory: dirname(file),
+});
 
 function readText(file: string): string {
   try {
-    return readFileSync(file, 'utf8');
+    return decoded(readFileSync(file));
   } catch (error) {
     throw new KubeconfigError(
       `The kubeconfig ${file} cannot be read (${systemErrorCode(error)}): check its path and permissions.`,
     );
   }
+}
+
+/** Decodes UTF-16, too, which PowerShell writes, by its byte order mark. */
+function decoded(bytes: Buffer): string {
+  const mark = bytes.subarray(0, 2).toString('hex');
+  return new TextDecoder(mark === 'fffe' ? 'utf-16le' : mark === 'feff' ? 'utf-16be' : 'utf-8').decode(bytes);
 }

@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { isIPv6 } from 'node:net';
 import type { Connection, RequestAccess } from '../http/connection.ts';
-import { ExecPlugin, type PluginCredential } from './exec-plugin.ts';
+import { ExecPlugin, type PluginCredential, PluginOutputError } from './exec-plugin.ts';
 import {
   type KubeconfigCluster,
   KubeconfigError,
@@ -75,20 +75,19 @@ type Way = Pick<RequestAccess, 'server' | 'proxy'>;
 type Credentials = (signal: AbortSignal) => Promise<RequestCredentials>;
 
 function contextCredentials(name: string, { cluster, user }: ResolvedContext): Credentials {
-  refuseUnsupported(name, cluster, user);
   for (const file of [
     cluster['certificate-authority'],
     user['client-certificate'],
     user['client-key'],
-    user.tokenFile,
+    user.token === undefined ? user.tokenFile : undefined,
   ]) {
     if (file !== undefined) checkReadable(file, `context "${name}"`);
   }
   if (user['auth-provider']) return providerCredentials(name, cluster, user);
   const own = ownCredentials(cluster, user);
   // We run plugins ourselves: client-node does not end a plugin that hangs.
-  const plugin = user.exec && new ExecPlugin(user.exec);
-  return async (signal) => (plugin ? withPlugin(own(), await plugin.credential(signal)) : own());
+  const plugin = user.exec && new ExecPlugin(user.exec, cluster);
+  return async (signal) => (plugin ? withPlugin(await plugin.credential(signal), own()) : own());
 }
 
 /**
@@ -115,16 +114,6 @@ function providerCredentials(name: string, cluster: KubeconfigCluster, user: Kub
     await (await loading).applyToHTTPSOptions(options);
     return accessOf(options);
   };
-}
-
-/**
- * Throws `KubeconfigError` for fields that are not supported. Ignored silently, each would act as another user, or
- * take another route, than the kubeconfig defines.
- */
-function refuseUnsupported(name: string, cluster: KubeconfigCluster, user: KubeconfigUser): void {
-  const found = ['as-uid', 'as-groups', 'as-user-extra'].find((field) => cluster[field] || user[field]);
-  if (found === undefined) return;
-  throw new KubeconfigError(`Context "${name}" uses ${found}, which is not supported: use one without it.`);
 }
 
 /** Throws `KubeconfigError` if credentials come from a program. An `auth-provider` can name one, too (`cmd-path`). */
@@ -195,12 +184,13 @@ function credentialsConnection(way: Way, who: string, load: () => Credentials): 
   };
 }
 
+/** As with kubectl, a token of the kubeconfig itself precedes the plugin's. */
 const withPlugin = (
-  access: RequestCredentials,
   { token, clientCertificateData: cert, clientKeyData: key }: PluginCredential,
+  own: RequestCredentials,
 ): RequestCredentials => ({
-  ...access,
-  ...(token ? { headers: { ...access.headers, Authorization: `Bearer ${token.trim()}` } } : {}),
+  ...own,
+  headers: { ...(token ? { Authorization: `Bearer ${token.trim()}` } : {}), ...own.headers },
   ...(cert && key ? { cert, key } : {}),
 });
 
@@ -250,9 +240,12 @@ function explained(who: string, error: unknown): KubeconfigError {
   if (error instanceof Error && 'path' in error && 'syscall' in error) {
     return String(error.syscall).startsWith('spawn')
       ? new KubeconfigError(
-          `The credentials plugin ${error.path} of ${who} cannot be started (${code}): install it, or put it on PATH.`,
+          `The credentials plugin ${error.path} of ${who} cannot be started (${code}): install it, or put it on PATH.${'installHint' in error ? ` ${error.installHint}` : ''}`,
         )
       : new KubeconfigError(`The file ${error.path} of ${who} cannot be read (${code}): restore it.`);
+  }
+  if (error instanceof PluginOutputError) {
+    return new KubeconfigError(`The credentials plugin of ${who} printed no credential: ${error.message}.`);
   }
   // The output of a plugin or an identity provider may contain a token, so it is not quoted.
   return new KubeconfigError(

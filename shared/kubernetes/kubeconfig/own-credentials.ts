@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Age } from '#shared/time/age.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { RequestAccess } from '../http/connection.ts';
-import type { KubeconfigCluster, KubeconfigUser } from './kubeconfig-file.ts';
+import { type KubeconfigCluster, KubeconfigError, type KubeconfigUser } from './kubeconfig-file.ts';
 
 /** Everything that a request needs, except the route to the server. */
 export type RequestCredentials = Omit<RequestAccess, 'server' | 'proxy'>;
@@ -15,50 +15,99 @@ const FRESH_MS = 60_000;
  * password, and the user to impersonate. The kubeconfig contains them, or names their files. Files are reread once a
  * minute, and read errors are thrown unchanged.
  */
-export function ownCredentials(cluster: KubeconfigCluster, user: KubeconfigUser): () => RequestCredentials {
+export function ownCredentials(
+  cluster: Partial<KubeconfigCluster>,
+  user: Partial<KubeconfigUser>,
+): () => RequestCredentials {
+  const impersonation = impersonationOf(user);
   let read: { readonly age: Age; readonly credentials: RequestCredentials } | undefined;
   return () => {
     if (read === undefined || read.age.atMostMs > FRESH_MS) {
       const age = new Age(systemClock);
-      read = { age, credentials: { ...tlsOf(cluster, user), headers: headersOf(user) } };
+      read = {
+        age,
+        credentials: { ...tlsOf(cluster, user), headers: { ...impersonation, ...authorizationOf(user) } },
+      };
     }
     return read.credentials;
   };
 }
 
-function tlsOf(cluster: KubeconfigCluster, user: KubeconfigUser): Omit<RequestCredentials, 'headers'> {
-  const ca = pem(cluster, 'certificate-authority');
-  const cert = pem(user, 'client-certificate');
-  const key = pem(user, 'client-key');
-  const servername = textOf(cluster['tls-server-name']);
+function tlsOf(
+  cluster: Partial<KubeconfigCluster>,
+  user: Partial<KubeconfigUser>,
+): Omit<RequestCredentials, 'headers'> {
+  const ca = pem(cluster['certificate-authority-data'], cluster['certificate-authority']);
+  const cert = pem(user['client-certificate-data'], user['client-certificate']);
+  const key = pem(user['client-key-data'], user['client-key']);
+  const { 'tls-server-name': servername, 'insecure-skip-tls-verify': isInsecure } = cluster;
   return {
     ...(ca ? { ca } : {}),
     ...(cert ? { cert } : {}),
     ...(key ? { key } : {}),
     ...(servername ? { servername } : {}),
-    ...(cluster['insecure-skip-tls-verify'] === true ? { rejectUnauthorized: false } : {}),
+    ...(isInsecure ? { rejectUnauthorized: false } : {}),
   };
 }
 
-function headersOf(user: KubeconfigUser): Readonly<Record<string, string>> {
-  const token = user.tokenFile ? readFileSync(user.tokenFile, 'utf8') : user.token;
-  const name = textOf(user['username']);
-  const as = textOf(user['as']);
-  const basic = () => Buffer.from(`${name}:${textOf(user['password']) ?? ''}`).toString('base64');
+/** Returns the header with a user's token, or name and password. */
+export function authorizationOf(user: Partial<KubeconfigUser>): RequestCredentials['headers'] {
+  const { username, password = '' } = user;
+  const token = tokenOf(user);
+  const basic = () => Buffer.from(`${username}:${password}`).toString('base64');
   return {
-    ...(as ? { 'Impersonate-User': as.trim() } : {}),
     ...(token ? { Authorization: `Bearer ${token.trim()}` } : {}),
-    ...(name ? { Authorization: `Basic ${basic()}` } : {}),
+    ...(username ? { Authorization: `Basic ${basic()}` } : {}),
   };
 }
 
-/** Returns the contents of a file, or else of the field with the same text in base64. */
-function pem(fields: Readonly<Record<string, unknown>>, field: string): Buffer | undefined {
-  const file = textOf(fields[field]);
-  if (file) return readFileSync(file);
-  const data = textOf(fields[`${field}-data`]);
-  return data ? Buffer.from(data, 'base64') : undefined;
+/** Returns the token of a file, or the one in the kubeconfig. With both, the file may be missing, as in client-go. */
+function tokenOf({ token, tokenFile }: Partial<KubeconfigUser>): string | undefined {
+  if (!tokenFile) return token;
+  try {
+    return readFileSync(tokenFile, 'utf8');
+  } catch (error) {
+    if (token === undefined) throw error;
+    return token;
+  }
 }
 
-const textOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined;
+/**
+ * Returns the headers of the user to impersonate. Throws `KubeconfigError` for groups, a UID, or extra fields without a
+ * user.
+ */
+export function impersonationOf({
+  as,
+  'as-uid': uid,
+  'as-groups': groups = [],
+  'as-user-extra': extra = {},
+}: Partial<KubeconfigUser>): RequestCredentials['headers'] {
+  const extras = Object.entries(extra).filter(([, values]) => values.length > 0);
+  if (!as) {
+    if (!uid && groups.length === 0 && extras.length === 0) return {};
+    throw new KubeconfigError(
+      'The user impersonates a UID, groups, or extra fields, but no user: set "as", too.',
+    );
+  }
+  return {
+    'Impersonate-User': as.trim(),
+    ...(uid ? { 'Impersonate-Uid': uid } : {}),
+    ...(groups.length > 0 ? { 'Impersonate-Group': groups } : {}),
+    ...Object.fromEntries(extras.map(([key, values]) => [`Impersonate-Extra-${headerName(key)}`, values])),
+  };
+}
+
+/** Percent-encodes the characters that a header's name may not contain, as client-go does. */
+const headerName = (key: string): string =>
+  Array.from(Buffer.from(key), (byte) => {
+    const character = String.fromCharCode(byte);
+    return /[!#$&'*+.^_`|~\w-]/.test(character)
+      ? character
+      : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+  }).join('');
+
+/** Returns the text in base64, or else the contents of the file. */
+function pem(data: string | undefined, file: string | undefined): Buffer | undefined {
+  if (data) return Buffer.from(data, 'base64');
+  return file ? readFileSync(file) : undefined;
+}

@@ -1,5 +1,6 @@
 import type { RequestAccess } from '../http/connection.ts';
 import { KubeconfigError, proxyOf, type ResolvedContext, serverUrl } from './kubeconfig-file.ts';
+import { authorizationOf, impersonationOf } from './own-credentials.ts';
 
 /**
  * Fields of a context's cluster and user that are allowed where the kubeconfig has no files beside it, and no
@@ -15,7 +16,16 @@ const CLUSTER_FIELDS = new Set([
   'disable-compression',
   'extensions',
 ]);
-const USER_FIELDS = new Set(['token', 'client-certificate-data', 'client-key-data', 'extensions']);
+const USER_FIELDS = new Set([
+  'token',
+  'client-certificate-data',
+  'client-key-data',
+  'as',
+  'as-uid',
+  'as-groups',
+  'as-user-extra',
+  'extensions',
+]);
 
 /**
  * Returns the access to a context's cluster by the contents of the kubeconfig itself: a token or a client
@@ -30,11 +40,10 @@ export function staticAccess(name: string, context: ResolvedContext): RequestAcc
   }
   refuseOthers(name, cluster, CLUSTER_FIELDS);
   refuseOthers(name, user, USER_FIELDS);
-  const { token } = user;
   const cert = decoded(name, user, 'client-certificate-data');
   const key = decoded(name, user, 'client-key-data');
   const ca = decoded(name, cluster, 'certificate-authority-data');
-  if (!token && !(cert && key)) {
+  if (!user.token && !(cert && key)) {
     throw new KubeconfigError(
       `Context "${name}" holds no credentials: put a token, or client-certificate-data and client-key-data, into the kubeconfig.`,
     );
@@ -43,12 +52,12 @@ export function staticAccess(name: string, context: ResolvedContext): RequestAcc
   const servername = cluster['tls-server-name'];
   return {
     server: serverUrl(name, context),
-    headers: token ? { Authorization: `Bearer ${token.trim()}` } : {},
+    headers: { ...impersonationOf(user), ...authorizationOf(user) },
     ...(cert && key ? { cert, key } : {}),
     ...(proxy ? { proxy } : {}),
     ...(ca ? { ca } : {}),
-    ...(typeof servername === 'string' && servername ? { servername } : {}),
-    ...(cluster['insecure-skip-tls-verify'] === true ? { rejectUnauthorized: false } : {}),
+    ...(servername ? { servername } : {}),
+    ...(cluster['insecure-skip-tls-verify'] ? { rejectUnauthorized: false } : {}),
   };
 }
 
@@ -70,7 +79,7 @@ function refuseOthers(name: string, fields: object, known: ReadonlySet<string>):
 /** Returns the text in a base64 field; `undefined`: the field is absent or empty. */
 function decoded(name: string, fields: Readonly<Record<string, unknown>>, field: string): string | undefined {
   const value = fields[field];
-  if (value === undefined || value === null || value === '') return undefined;
+  if (value === undefined) return undefined;
   const text = typeof value === 'string' ? Buffer.from(value, 'base64').toString() : '';
   if (text.includes('-----BEGIN ')) return text;
   throw new KubeconfigError(

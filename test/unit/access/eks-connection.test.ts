@@ -31,7 +31,7 @@ const assumed = (accessKeyId: string, expiresAt: number): Answer => ({
     <SessionToken>t</SessionToken><Expiration>${new Date(expiresAt).toISOString()}</Expiration></Credentials>`,
 });
 
-const signerOf = (headers: Readonly<Record<string, string>>): string | undefined => {
+const signerOf = (headers: Readonly<Record<string, unknown>>): string | undefined => {
   const [, encoded = ''] = `${headers['Authorization']}`.split('.');
   const url = new URL(Buffer.from(encoded, 'base64url').toString());
   return url.searchParams.get('X-Amz-Credential')?.split('/')[0];

@@ -26,9 +26,12 @@ function setVariable(name: string, value: string | undefined): void {
   else process.env[name] = value;
 }
 
-function write(path: string, content: string | object): string {
+function write(path: string, content: string | Buffer | object): string {
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  writeFileSync(
+    path,
+    typeof content === 'string' || Buffer.isBuffer(content) ? content : JSON.stringify(content),
+  );
   return path;
 }
 
@@ -47,6 +50,23 @@ const only = (kubeconfig: string) => {
 };
 
 const headers = async (kubeconfig: string) => (await only(kubeconfig).requestOptions()).headers;
+
+/** Returns a user with a token, and no value in any other field. */
+const nulls = (token: string) => ({
+  ...Object.fromEntries(
+    [
+      'client-certificate',
+      'client-key',
+      'tokenFile',
+      'exec',
+      'as',
+      'as-uid',
+      'username',
+      'auth-provider',
+    ].map((field) => [field, null]),
+  ),
+  ...{ token, 'client-certificate-data': '', 'as-groups': [], 'as-user-extra': {}, password: '' },
+});
 
 const refusal = (message: RegExp) => (error: unknown) => {
   assert.ok(error instanceof KubeconfigError, String(error));
@@ -219,25 +239,103 @@ test('rereads the kubeconfig after a rejection', async (t) => {
   await assert.rejects(connection.requestOptions(), refusal(/cannot be read \(ENOENT\)/));
 });
 
+const answering = (answer: object) => plugin(`console.log(${JSON.stringify(JSON.stringify(answer))})`);
+const noCredential = (why: string) =>
+  new RegExp(`^The credentials plugin of context "a" printed no credential: ${why}`);
+
+test('tells a plugin of its cluster if it wants that, and takes nulls in its answer', async (t) => {
+  const root = folder(t);
+  const seen = join(root, 'seen');
+  const answer = {
+    status: { token: 'x', clientCertificateData: null, clientKeyData: null, expirationTimestamp: null },
+  };
+  const { exec } = plugin(`
+    require('node:fs').writeFileSync(${JSON.stringify(seen)}, process.env.KUBERNETES_EXEC_INFO);
+    console.log(${JSON.stringify(JSON.stringify(answer))});`);
+  write(join(root, 'ca'), 'PEM');
+  const cluster = {
+    'certificate-authority': 'ca',
+    'tls-server-name': 'inner',
+    'insecure-skip-tls-verify': false,
+    extensions: [{ name: 'client.authentication.k8s.io/exec', extension: { shoot: 'dev' } }],
+  };
+  const user = { exec: { ...exec, provideClusterInfo: true } };
+  const connection = only(write(join(root, 'config'), single('a', user, cluster)));
+  assert.deepEqual((await connection.requestOptions()).headers, { Authorization: 'Bearer x' });
+  assert.deepEqual(JSON.parse(readFileSync(seen, 'utf8')), {
+    apiVersion: 'client.authentication.k8s.io/v1',
+    kind: 'ExecCredential',
+    spec: {
+      interactive: false,
+      cluster: {
+        server: 'https://a.example:6443',
+        'tls-server-name': 'inner',
+        'certificate-authority-data': Buffer.from('PEM').toString('base64'),
+        config: { shoot: 'dev' },
+      },
+    },
+  });
+});
+
+test("prefers a kubeconfig's own token to its plugin's", async (t) => {
+  const user = { ...answering({ status: { token: 'plugin' } }), token: 'own' };
+  const connection = only(write(join(folder(t), 'config'), single('a', user)));
+  assert.deepEqual((await connection.requestOptions()).headers, { Authorization: 'Bearer own' });
+});
+
+test('impersonates a user with a UID, groups, and extra fields', async (t) => {
+  const user = {
+    ...{ token: 'x', as: 'anna', 'as-uid': 'u-1', 'as-groups': ['a,b', 'c'] },
+    'as-user-extra': { 'example.com/Scope': ['s1', 's2'], none: [] },
+  };
+  const connection = only(write(join(folder(t), 'config'), single('a', user)));
+  assert.deepEqual((await connection.requestOptions()).headers, {
+    Authorization: 'Bearer x',
+    'Impersonate-User': 'anna',
+    'Impersonate-Uid': 'u-1',
+    'Impersonate-Group': ['a,b', 'c'],
+    'Impersonate-Extra-example.com%2FScope': ['s1', 's2'],
+  });
+});
+
 test('names a plugin that fails, prints no credentials, or is missing, without quoting its output', async (t) => {
   const root = folder(t);
   const failing = [
-    plugin('console.error("sesame"); process.exit(1)'),
-    plugin('console.log("sesame")'),
-    plugin('console.log(JSON.stringify({ token: "sesame" }))'),
-  ];
-  for (const user of failing) {
+    [
+      plugin('console.error("sesame"); process.exit(1)'),
+      /^The credentials plugin or login of context "a" failed: run "kubectl get nodes"/,
+    ],
+    [plugin('console.log("sesame")'), noCredential('its output is wrong at its top: ')],
+    [answering({ token: 'sesame' }), noCredential('its output is wrong at status: is missing\\.$')],
+    [
+      answering({ status: { token: 'sesame', expirationTimestamp: 'soon' } }),
+      noCredential('its output is wrong at status\\.expirationTimestamp: '),
+    ],
+    [
+      answering({ status: { token: null } }),
+      noCredential('its status has neither a token nor a certificate'),
+    ],
+    [
+      answering({ status: { token: 'sesame', clientKeyData: 'sesame' } }),
+      noCredential('its status has only one of clientCertificateData and clientKeyData'),
+    ],
+    [
+      answering({ apiVersion: 'client.authentication.k8s.io/v1beta1', status: { token: 'sesame' } }),
+      noCredential('its apiVersion is not client\\.authentication\\.k8s\\.io/v1, '),
+    ],
+    [
+      { exec: { command: 'no-such-plugin', interactiveMode: 'Always' } },
+      noCredential('it asks a person \\(interactiveMode: Always\\), and nobody is there'),
+    ],
+    [
+      { exec: { command: 'no-such-plugin', installHint: 'See example.com.' } },
+      /^The credentials plugin no-such-plugin of context "a" cannot be started \(ENOENT\): install it, or put it on PATH\. See example\.com\.$/,
+    ],
+  ] as const;
+  for (const [user, message] of failing) {
     const connection = only(write(join(root, 'config'), single('a', user)));
-    await assert.rejects(
-      connection.requestOptions(),
-      refusal(/^The credentials plugin or login of context "a" failed: run "kubectl get nodes"/),
-    );
+    await assert.rejects(connection.requestOptions(), refusal(message));
   }
-  const missing = write(join(root, 'config'), single('a', { exec: { command: 'no-such-plugin' } }));
-  await assert.rejects(
-    only(missing).requestOptions(),
-    refusal(/^The credentials plugin no-such-plugin of context "a" cannot be started \(ENOENT\): install it/),
-  );
 });
 
 test("uses a plugin's token, or certificate and key, until they expire", async (t) => {
@@ -318,19 +416,17 @@ test("uses the pod's service account inside a cluster", async (t) => {
 
 for (const [what, kubeconfig, message] of [
   ['is not YAML', 'users: [{ token: sesame\n}', /^The kubeconfig .* is not YAML \(line 2\): correct/],
-  ['is empty', '', /is not YAML: correct/],
   ['is something else', 'sesame', /is wrong at its top: /],
-  ['has a token of another type', single('a', { token: 5 }), /is wrong at users\.0\.user\.token: /],
+  [
+    'has a token of another type',
+    single('a', { token: 5 }),
+    /^The user "a" of the kubeconfig .* is wrong at token: /,
+  ],
   ['has no current context', { contexts: null }, /has no current context: name the contexts/],
   [
     'names a cluster that is not there',
     { ...single('a', {}), clusters: [] },
     /^Context "a" of the kubeconfig .* names the cluster "a", which is not there: correct/,
-  ],
-  [
-    'names no user',
-    { ...single('a', {}), contexts: [{ name: 'a', context: { cluster: 'a' } }] },
-    /names no user: correct/,
   ],
   [
     'has a server that is no URL',
@@ -349,7 +445,11 @@ for (const [what, kubeconfig, message] of [
     single('a', {}, { 'proxy-url': 'socks5://sesame@proxy' }),
     /^The proxy-url of context "a" is not an http or https URL: write it as http:\/\/HOST:PORT\.$/,
   ],
-  ['impersonates groups', single('a', { as: 'x', 'as-groups': ['y'] }), /uses as-groups, which is not/],
+  [
+    'impersonates groups alone',
+    single('a', { 'as-groups': ['y'] }),
+    /^The user impersonates .* set "as", too\.$/,
+  ],
 ] as const) {
   test(`rejects a kubeconfig that ${what} in one sentence`, (t) => {
     const path = write(join(folder(t), 'config'), kubeconfig);
@@ -380,13 +480,55 @@ test('rejects a missing kubeconfig', (t) => {
   assert.throws(() => loadContexts({ contexts: [] }), refusal(/^Kubeconfig not found at .*missing\. /));
 });
 
-test('rejects a kubeconfig that refers to itself', (t) => {
-  const text = `${JSON.stringify(single('a', { token: 'x' })).replace('"name":"a"', '"self": &s {"again": *s}, "name":"a"')}`;
-  const kubeconfig = write(join(folder(t), 'config'), text);
-  assert.throws(
-    () => loadContexts({ kubeconfig, contexts: ['a'] }),
-    refusal(/config has a YAML alias \(line 1\)\. Write out its value\.$/),
-  );
+const fine = { ...single('a', { token: 'x' }), 'current-context': 'a' };
+const odd = (name: string, user: unknown, cluster: unknown = null) => ({
+  ...fine,
+  users: [...fine.users, { name, user }],
+  clusters: [...fine.clusters, { name, cluster }, null, { cluster: 5 }],
+});
+const YAML = `contexts: [{name: a, context: {cluster: a, user: a}}]
+clusters: [{name: a, cluster: {server: "https://a.example:6443"}}]
+`;
+const utf16 = (text: string) => Buffer.from(`\uFEFF${text}`, 'utf16le');
+
+for (const [what, content] of [
+  ['with a foreign entry of another form', odd('b', { token: 5, exec: [] }, { server: 5, 'proxy-url': {} })],
+  [
+    'with nulls and empty values in each field',
+    single('a', nulls('x'), { 'proxy-url': null, extensions: null }),
+  ],
+  [
+    'with a second document and keys twice',
+    `${YAML}users: [{name: a, user: {token: y, token: x}}]\ncurrent-context: b\ncurrent-context: a\n---\n`,
+  ],
+  ['with anchors', `user: &u {token: x}\nself: &s [*s]\n${YAML}users: [{name: a, user: *u}]\n`],
+  ['in UTF-16, little endian', utf16(JSON.stringify(fine))],
+  ['in UTF-16, big endian', utf16(JSON.stringify(fine)).swap16()],
+  ['with a token besides a missing token file', single('a', { token: 'x', tokenFile: '/no/such' })],
+] as const) {
+  test(`reads a kubeconfig ${what} as kubectl does`, async (t) => {
+    const path = write(join(folder(t), 'config'), content);
+    const [context] = loadContexts({ kubeconfig: path, contexts: ['a'] });
+    assert.deepEqual((await context?.connection.requestOptions())?.headers, { Authorization: 'Bearer x' });
+  });
+}
+
+for (const content of ['', ' \n', '# only a comment', 'null', '---']) {
+  test(`skips a file of KUBECONFIG that holds ${JSON.stringify(content)}`, async (t) => {
+    const root = folder(t);
+    const files = [write(join(root, 'empty'), content), write(join(root, 'config'), fine)];
+    process.env['KUBECONFIG'] = files.join(delimiter);
+    assert.equal(loadContexts({ contexts: [] })[0]?.name, 'a');
+  });
+}
+
+test('has no credentials in a context without a user, or whose user is missing', async (t) => {
+  const root = folder(t);
+  for (const user of [undefined, null, '', 'nobody']) {
+    const config = { ...fine, contexts: [{ name: 'a', context: { cluster: 'a', user } }] };
+    const path = write(join(root, 'config'), config);
+    assert.deepEqual((await only(path).requestOptions()).headers, {});
+  }
 });
 
 test('accepts a context without a name', async (t) => {

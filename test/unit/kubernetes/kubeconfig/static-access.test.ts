@@ -79,8 +79,8 @@ test('rejects a credentials plugin by name', () => {
   refused(/the plugin aws, which cannot run here/, { exec: { command: 'aws', args: ['sesame'] } });
 });
 
-test('rejects access that needs a file, another method, or impersonation', () => {
-  for (const field of ['client-certificate', 'client-key', 'tokenFile', 'username', 'as', 'auth-provider']) {
+test('rejects access that needs a file or another method', () => {
+  for (const field of ['client-certificate', 'client-key', 'tokenFile', 'username', 'auth-provider']) {
     refused(new RegExp(`uses ${field},`), { token: 't', [field]: 'sesame' });
   }
   for (const field of ['certificate-authority', 'tls-versions']) {

@@ -87,7 +87,12 @@ function contextCredentials(name: string, { cluster, user }: ResolvedContext): C
   const own = ownCredentials(cluster, user);
   // We run plugins ourselves: client-node does not end a plugin that hangs.
   const plugin = user.exec && new ExecPlugin(user.exec, cluster);
-  return async (signal) => (plugin ? withPlugin(await plugin.credential(signal), own()) : own());
+  return async (signal) => {
+    const credentials = own();
+    // As with kubectl, a plugin is not asked beside a token of the kubeconfig itself.
+    if (!plugin || 'Authorization' in credentials.headers) return credentials;
+    return withPlugin(credentials, await plugin.credential(signal));
+  };
 }
 
 /**
@@ -184,13 +189,12 @@ function credentialsConnection(way: Way, who: string, load: () => Credentials): 
   };
 }
 
-/** As with kubectl, a token of the kubeconfig itself precedes the plugin's. */
 const withPlugin = (
-  { token, clientCertificateData: cert, clientKeyData: key }: PluginCredential,
   own: RequestCredentials,
+  { token, clientCertificateData: cert, clientKeyData: key }: PluginCredential,
 ): RequestCredentials => ({
   ...own,
-  headers: { ...(token ? { Authorization: `Bearer ${token.trim()}` } : {}), ...own.headers },
+  headers: { ...own.headers, ...(token ? { Authorization: `Bearer ${token.trim()}` } : {}) },
   ...(cert && key ? { cert, key } : {}),
 });
 

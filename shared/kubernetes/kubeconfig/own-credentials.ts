@@ -82,9 +82,8 @@ export function impersonationOf({
   'as-groups': groups = [],
   'as-user-extra': extra = {},
 }: Partial<KubeconfigUser>): RequestCredentials['headers'] {
-  const extras = Object.entries(extra).filter(([, values]) => values.length > 0);
   if (!as) {
-    if (!uid && groups.length === 0 && extras.length === 0) return {};
+    if (!uid && groups.length === 0 && Object.keys(extra).length === 0) return {};
     throw new KubeconfigError(
       'The user impersonates a UID, groups, or extra fields, but no user: set "as", too.',
     );
@@ -93,7 +92,9 @@ export function impersonationOf({
     'Impersonate-User': as.trim(),
     ...(uid ? { 'Impersonate-Uid': uid } : {}),
     ...(groups.length > 0 ? { 'Impersonate-Group': groups } : {}),
-    ...Object.fromEntries(extras.map(([key, values]) => [`Impersonate-Extra-${headerName(key)}`, values])),
+    ...Object.fromEntries(
+      Object.entries(extra).map(([key, values]) => [`Impersonate-Extra-${headerName(key)}`, values]),
+    ),
   };
 }
 

@@ -295,6 +295,7 @@ test('impersonates a user with a UID, groups, and extra fields', async (t) => {
     'Impersonate-Uid': 'u-1',
     'Impersonate-Group': ['a,b', 'c'],
     'Impersonate-Extra-example.com%2FScope': ['s1', 's2'],
+    'Impersonate-Extra-none': [],
   });
 });
 

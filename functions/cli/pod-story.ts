@@ -1,4 +1,5 @@
 import { gateText } from '#shared/explain/gate-text.ts';
+import { failsJob, jobText } from '#shared/explain/job.ts';
 import type { PlacedToleration, TaintAccount } from '#shared/explain/taints.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -109,28 +110,31 @@ function schedulingLines({
   taints,
 }: PodStory): readonly string[] {
   if (!scheduling || outcome.kind === 'keep') return [];
-  const { replacedBy, keptOffBy, loops } = scheduling;
-  const maker = workload ?? owner;
+  const { replacedBy, keptOffBy, loops, finished, job } = scheduling;
+  if (finished) return ['the pod has finished: only its object and its logs are deleted'];
+  const maker = job ? owner : (workload ?? owner);
   const by = maker ? `${maker.kind} ${maker.name}` : '';
+  const once = owner?.kind === 'StatefulSet' ? ' once this pod has ended' : '';
+  const made = `${by} ${job ? jobText(job) : `creates a replacement${once}`}`;
+  if (job && failsJob(job)) return [made];
   switch (replacedBy) {
     case 'nobody':
       return ['no controller owns the pod, so no replacement is created'];
     case 'kubelet':
-      return [
-        `the kubelet of ${node} continues to run it: it is a static pod, and only its mirror pod is deleted`,
-      ];
+      return [`it is a static pod: only its mirror pod is deleted, and the kubelet of ${node} recreates it`];
     case 'daemonset':
     case 'controller': {
-      const made = `${by} creates a replacement`;
-      if (keptOffBy.length > 0)
-        return [`${made}; ${keptOffBy.map(taintText).join(' and ')} keeps the replacement off ${node}`];
+      const off = keptOffBy.map(taintText).join(' and ');
+      if (off !== '' && replacedBy === 'daemonset')
+        return [`${by} creates no replacement on ${node} as long as it has ${off}`];
+      if (off !== '') return [`${made}; ${off} keeps the replacement off ${node}`];
       if (!loops) return [made];
       const seconds = Math.min(...taints.flatMap((taint) => taint.seconds ?? []));
       const again = seconds === 0 ? 'immediately' : `after ${spanText(seconds * 1000)}`;
       const where =
         replacedBy === 'daemonset' ? `, on ${node}` : `, and a scheduler may place it on ${node} again`;
       return [
-        `${made}${where}, because it tolerates the taint; the replacement is then evicted ${again}, repeatedly`,
+        `${made}${where}, because it tolerates the taint; the replacement is then evicted ${again}, repeatedly${job?.kind === 'replaced' ? ', until the Job fails' : ''}`,
         'a toleration with a time limit does not keep pods off a node: add a NoSchedule taint that the pod does not tolerate',
       ];
     }

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { tripText } from '#shared/eviction/guard.ts';
 import type { Forecast } from '#shared/explain/forecast.ts';
 import { wordsOf } from '#shared/explain/gate-text.ts';
+import { jobText } from '#shared/explain/job.ts';
 import type { Break, BudgetForecast, Stay, WorkloadForecast } from '#shared/explain/what-if.ts';
 import { LabelSelectorError, parseLabelSelector } from '#shared/operations/ask/label-selector.ts';
 import { askWhatIf, type NodeChoice, type WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
@@ -137,7 +138,7 @@ function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
 }
 
 /** Returns the assumptions and conditions of the answer. */
-function provisosOf({ policy, gate, guarded, guard, unknown }: WhatIfAnswer): readonly string[] {
+function provisosOf({ policy, gate, guarded, guard, mirrors, unknown }: WhatIfAnswer): readonly string[] {
   return [
     ...(policy === 'default'
       ? ['The policy of the cluster is unknown. This preview uses the default policy in enforce mode.']
@@ -150,6 +151,9 @@ function provisosOf({ policy, gate, guarded, guard, unknown }: WhatIfAnswer): re
       ? guard.trips.map(
           (trip) => `The guard is in dry-run mode and would only report a trip: ${tripText(trip)}.`,
         )
+      : []),
+    ...(mirrors > 0
+      ? [`Static pods: ${mirrors}. Kubelets continue to run them, and recreate their mirror pods.`]
       : []),
     ...unknown.map((each) => (each.endsWith('.') ? each : `${each}.`)),
   ];
@@ -268,6 +272,8 @@ function breakText(broken: Break, guarded: number): string {
       const { namespace, kind, name, together } = broken.workload;
       return `${kind} ${namespace}/${name} has no ready pod left: ${together === 1 ? 'its only ready pod is evicted' : `all ${together} are evicted together`}.`;
     }
+    case 'job':
+      return `Job ${broken.job.namespace}/${broken.job.name} ${jobText(broken.outcome)}.`;
     case 'bare-pod':
       return `Pod ${broken.namespace}/${broken.name} is evicted, and no controller recreates it.`;
     default:

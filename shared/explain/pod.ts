@@ -24,7 +24,7 @@ import { lifeKnown } from './node-life.ts';
 import { type PastEntry, type PastOutcome, pastOutcome } from './past.ts';
 import { recordedForecast, storedGates } from './recorded-forecast.ts';
 import { type Remedy, remediesFor } from './remedies.ts';
-import { type Scheduling, schedulingOf } from './scheduling.ts';
+import { type PodEnd, type Scheduling, schedulingOf } from './scheduling.ts';
 import { accountsOf, type TaintAccount } from './taints.ts';
 import type { Workload } from './workload.ts';
 
@@ -61,6 +61,7 @@ export interface PodCase {
   readonly pod: Known<AskedPod | undefined>;
   /** The pod's workload; `undefined`: it has none. */
   readonly workload: Known<Workload | undefined>;
+  readonly end?: PodEnd;
   /** The pod's node, as the API server shows it. */
   readonly node: Known<NodeCase['live']>;
   /** With a node: see {@link NodeCase}. */
@@ -194,7 +195,9 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
     ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
     ...(budgets ? { budgets: budgetsOf(budgets, pod.labels ?? {}) } : {}),
     builtIn: { ...builtIn, ...(evictsAt === undefined ? {} : { evictsAt }) },
-    ...(pod.node === undefined ? {} : { scheduling: schedulingOf(pod.owner, taints, foretold, nodeGone) }),
+    ...(pod.node === undefined
+      ? {}
+      : { scheduling: schedulingOf(pod.owner, taints, foretold, nodeGone, asked.end) }),
     remediations:
       pod.node === undefined
         ? []

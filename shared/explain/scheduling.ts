@@ -1,8 +1,17 @@
 import type { Forecast } from './forecast.ts';
+import { failsJob, type JobOutcome } from './job.ts';
 import type { TaintAccount } from './taints.ts';
 
+/** Facts besides the owner that decide whether a pod is replaced. */
+export interface PodEnd {
+  /** The pod has succeeded or failed. Absent: no. */
+  readonly finished?: true;
+  /** With a Job as owner: its reaction to the eviction. */
+  readonly job?: JobOutcome;
+}
+
 /** The consequences of a pod's removal from its node. */
-export interface Scheduling {
+export interface Scheduling extends PodEnd {
   /**
    * The actor that replaces the pod: its controller, on any node, or its DaemonSet, on this node. The node's kubelet
    * never stops a static pod.
@@ -23,12 +32,15 @@ export function schedulingOf(
   accounts: readonly TaintAccount[],
   forecast: Forecast,
   nodeGone: boolean,
+  end: PodEnd = {},
 ): Scheduling {
-  const replacedBy = makerOf(owner);
-  const keptOffBy = accounts.filter(({ schedules }) => !schedules).map(({ taint }) => taint);
+  const replacedBy = end.finished || (end.job && failsJob(end.job)) ? 'nobody' : makerOf(owner);
+  // No scheduler places mirror pods.
+  const keeping = replacedBy === 'kubelet' ? [] : accounts.filter(({ schedules }) => !schedules);
+  const keptOffBy = keeping.map(({ taint }) => taint);
   const limited = accounts.some(({ deadlineAt }) => deadlineAt !== undefined);
   const returns = replacedBy !== 'nobody' && keptOffBy.length === 0 && !nodeGone;
-  return { replacedBy, keptOffBy, loops: forecast.kind !== 'keep' && limited && returns };
+  return { ...end, replacedBy, keptOffBy, loops: forecast.kind !== 'keep' && limited && returns };
 }
 
 function makerOf(owner: { readonly kind: string } | undefined): Scheduling['replacedBy'] {

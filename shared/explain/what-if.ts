@@ -8,6 +8,7 @@ import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
 import { type AskedPod, type Forecast, forecastPod } from './forecast.ts';
+import { failsJob, type Job, type JobOutcome, jobOutcome } from './job.ts';
 import { type Workload, workloadText } from './workload.ts';
 
 /** Pods that are evicted within this time count as evicted together: a replacement is hardly ready sooner. */
@@ -27,6 +28,10 @@ export interface PodThere extends AskedPod {
   readonly node: NodeName;
   /** The pod counts as ready for its workload and for its budgets. */
   readonly ready: boolean;
+  /** The pod has succeeded or failed, so its eviction breaks nothing. Absent: no. */
+  readonly finished?: true;
+  /** Earlier failures of the pod's index in its Job. */
+  readonly indexFailures: number;
 }
 
 /** Inputs of the forecast of a taint. */
@@ -60,6 +65,8 @@ export interface Findings {
   readonly workloads: ReadonlyMap<PodUid, Workload>;
   /** Replicas by {@link workloadText}; those of a missing workload are unknown. */
   readonly replicas: ReadonlyMap<string, Replicas>;
+  /** Jobs by {@link workloadText}; those that are missing can't be read. */
+  readonly jobs: ReadonlyMap<string, Job>;
   /** Budgets by namespace; those of a missing namespace can't be read. */
   readonly budgets: ReadonlyMap<string, readonly Budget[]>;
   /** Responses about the pods for which the API was called. */
@@ -125,6 +132,8 @@ export type Break =
   | { readonly kind: 'budget'; readonly budget: BudgetForecast }
   /** All ready pods of the workload are evicted together. */
   | { readonly kind: 'emptied'; readonly workload: WorkloadForecast }
+  /** The evictions fail the Job. */
+  | { readonly kind: 'job'; readonly job: Workload; readonly outcome: JobOutcome }
   /** Nobody recreates the pod. */
   | { readonly kind: 'bare-pod'; readonly namespace: string; readonly name: string; readonly at: EpochMs };
 
@@ -147,6 +156,8 @@ export interface WhatIf {
   readonly now: number;
   readonly later: number;
   readonly keep: number;
+  /** Number of evicted mirror pods. The kubelet continues to run their static pods, and recreates them. */
+  readonly mirrors: number;
   /** Number of evicted pods that the guard would hold first. */
   readonly guarded: number;
   /** The gate of all evictions now. The forecast applies once it is open. */
@@ -265,6 +276,7 @@ export function whatIf(situation: Situation, forecasts: Forecasts, findings: Fin
     now: gone,
     later: going.length - gone,
     keep: told.length - going.length,
+    mirrors: going.filter(({ workload }) => workload.kind === 'Node').length,
     guarded: guarded.size,
     ...(gate ? { gate: gate } : {}),
     guard,
@@ -273,8 +285,9 @@ export function whatIf(situation: Situation, forecasts: Forecasts, findings: Fin
       ...(guard.dryRun ? [] : guard.trips.map((trip): Break => ({ kind: 'guard', trip }))),
       ...budgets.filter(({ breaks }) => breaks).map((budget): Break => ({ kind: 'budget', budget })),
       ...workloads.filter(isEmptied).map((workload): Break => ({ kind: 'emptied', workload })),
+      ...failedJobs(going, findings.jobs),
       ...going
-        .filter(({ workload }) => workload.kind === 'Pod')
+        .filter(({ workload, pod: { finished } }) => workload.kind === 'Pod' && !finished)
         .map(
           ({ pod: { namespace, name }, forecast: { at } }): Break => ({
             kind: 'bare-pod',
@@ -385,6 +398,19 @@ const NEVER_EMPTIED: readonly string[] = ['Job', 'CronJob', 'Pod', 'Node'];
 
 const isEmptied = ({ kind, replicas, together }: WorkloadForecast): boolean =>
   !NEVER_EMPTIED.includes(kind) && replicas !== undefined && together > 0 && together >= replicas.ready;
+
+/** Returns the Jobs that these evictions fail. A Job has already counted its finished pods. */
+function failedJobs(going: readonly Going[], jobs: Findings['jobs']): readonly Break[] {
+  const running = going.flatMap(({ pod: { namespace, owner, finished, indexFailures } }) =>
+    owner?.kind === 'Job' && !finished ? [{ job: { namespace, ...owner }, indexFailures }] : [],
+  );
+  return [...Map.groupBy(running, ({ job }) => workloadText(job))].flatMap(([text, pods]) => {
+    const failures = pods.map(({ indexFailures }) => indexFailures);
+    const outcome = jobOutcome(jobs.get(text), failures);
+    const [first] = failsJob(outcome) ? pods : [];
+    return first ? [{ kind: 'job', job: first.job, outcome } as const] : [];
+  });
+}
 
 /**
  * Returns the forecasts for budgets. If budgets can't be read, only the pods that the Eviction API would block are

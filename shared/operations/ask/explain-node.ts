@@ -20,7 +20,7 @@ import { factOf } from './facts.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
 import { reach, rulesNow } from './reach.ts';
 import { momentText } from './time-text.ts';
-import { type OwnedPod, workloadsOf } from './workload-finder.ts';
+import { type OwnedPod, ownersOf } from './workload-finder.ts';
 
 /** The node of a question. */
 export interface AskedNode {
@@ -61,7 +61,9 @@ export async function askNode(
     const pods = 'unknown' in found ? found : known(there.map(({ pod }) => pod));
     const namespaces = [...new Set(there.map(({ pod }) => pod.namespace))];
     const [workloads, budgets, builtIn, service] = await Promise.all([
-      there.length > 0 ? ask(({ objects }) => workloadsOf(objects, there)) : known(new Map()),
+      there.length > 0
+        ? ask(async ({ objects }) => (await ownersOf(objects, there)).workloads)
+        : known(new Map()),
       ask(({ objects }) => budgetsOfAll(objects, namespaces)),
       ask(({ objects }) => builtInOf(objects)),
       fleet.kind === 'context' ? undefined : serviceFacts(fleet, { cluster, node, matching }, clock.now()),

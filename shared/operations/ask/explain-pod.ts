@@ -2,9 +2,11 @@ import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/iden
 import type { Partition } from '#shared/eviction/records.ts';
 import type { NodeCase } from '#shared/explain/forecast.ts';
 import { headline } from '#shared/explain/headline.ts';
+import { jobOutcome } from '#shared/explain/job.ts';
 import { type Known, known, knownOr } from '#shared/explain/known.ts';
 import { explainPod, type PodAnswer, type PodCase, type ServiceFacts } from '#shared/explain/pod.ts';
-import type { Workload } from '#shared/explain/workload.ts';
+import type { PodEnd } from '#shared/explain/scheduling.ts';
+import { workloadText } from '#shared/explain/workload.ts';
 import { projectPod } from '#shared/kubernetes/project.ts';
 import { recentHistory } from '#shared/operations/look/history.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
@@ -19,10 +21,11 @@ import { pendingOf } from '../look/pending.ts';
 import { budgetsIn } from './budgets.ts';
 import { disconnectionOf } from './disconnection.ts';
 import { factOf } from './facts.ts';
+import { traitsOf } from './job.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
 import { reach, rulesNow } from './reach.ts';
 import { momentText } from './time-text.ts';
-import { type OwnedPod, workloadsOf } from './workload-finder.ts';
+import { type OwnedPod, ownersOf } from './workload-finder.ts';
 
 /** The pod of a question. */
 export interface PodQuestion {
@@ -58,8 +61,8 @@ export async function askPod(
     const none: NodeName = nodeName('');
     // The built-in controller doesn't read Leases.
     const leases = fleet.kind === 'context' ? undefined : { clock };
-    const [workload, node, budgets, builtIn, service] = await Promise.all([
-      there ? ask(({ objects }) => runnerOf(objects, there)) : known(undefined),
+    const [owners, node, budgets, builtIn, service] = await Promise.all([
+      there ? ask(({ objects }) => ownersOf(objects, [there])) : known(undefined),
       on === undefined ? known<NodeCase['live']>({ taints: [] }) : ask((live) => liveNode(live, on, leases)),
       ask(({ objects }) => budgetsIn(objects, namespace)),
       ask(({ objects }) => builtInOf(objects)),
@@ -70,7 +73,9 @@ export async function askPod(
     const shown = knownOr(node, undefined);
     const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
     const asked: PodCase = {
-      ...{ now: clock.now(), cluster, namespace, name, pod, workload, node, budgets, builtIn, matching },
+      ...{ now: clock.now(), cluster, namespace, name, pod, node, budgets, builtIn, matching },
+      workload: 'unknown' in owners ? owners : known(there && owners.value?.workloads.get(there.pod.uid)),
+      ...(there ? { end: endOf(there, knownOr(owners, undefined)) } : {}),
       ...(foundAt === undefined ? {} : { foundAt }),
       ...(service ? { service } : {}),
     };
@@ -95,8 +100,17 @@ async function podNamed(
   return json && { pod: projectPod(json), json };
 }
 
-const runnerOf = async (objects: ClusterObjects, pod: OwnedPod): Promise<Workload | undefined> =>
-  (await workloadsOf(objects, [pod])).get(pod.pod.uid);
+/** `owners`: see {@link ownersOf}; absent: they can't be read. */
+function endOf(
+  { pod: { namespace, owner }, json }: OwnedPod,
+  owners: Awaited<ReturnType<typeof ownersOf>> | undefined,
+): PodEnd {
+  const { finished, indexFailures } = traitsOf(json);
+  if (finished) return { finished };
+  if (owner?.kind !== 'Job') return {};
+  const job = owners?.jobs.get(workloadText({ namespace, ...owner }));
+  return owners && !job ? {} : { job: jobOutcome(job, [indexFailures]) };
+}
 
 /** Returns the node of a pending eviction, for a pod that cannot be read. */
 async function scheduledOn(

@@ -32,6 +32,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
 import { budgetsIn } from './budgets.ts';
+import { traitsOf } from './job.ts';
 import { type OwnedPod, WorkloadFinder } from './workload-finder.ts';
 
 /** Concurrent calls of each kind. */
@@ -119,6 +120,7 @@ export async function askWhatIf(
     const findings: Findings = {
       workloads,
       replicas: finder.replicas,
+      jobs: finder.jobs,
       budgets,
       answers: await answersFor(objects, asked, unknown),
     };
@@ -183,7 +185,10 @@ async function podsOf(objects: ClusterObjects, nodes: readonly LiveNode[]): Prom
       const query = { fieldSelector: `spec.nodeName=${name}` };
       for await (const json of objects.list('/api/v1/pods', query)) {
         const ready = isReady(json);
-        pods.push({ pod: { ...projectPod(json), node: name, ready }, json: ownersOf(json) });
+        pods.push({
+          pod: { ...projectPod(json), ...traitsOf(json), node: name, ready },
+          json: ownersOf(json),
+        });
       }
       return pods;
     },

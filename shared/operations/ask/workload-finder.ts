@@ -1,13 +1,15 @@
 import pMap from 'p-map';
 import type { PodUid } from '#shared/eviction/identity.ts';
 import type { AskedPod } from '#shared/explain/forecast.ts';
-import type { Replicas } from '#shared/explain/what-if.ts';
+import type { Job } from '#shared/explain/job.ts';
+import type { Findings, Replicas } from '#shared/explain/what-if.ts';
 import { type Workload, workloadText } from '#shared/explain/workload.ts';
 import { controllerOf } from '#shared/kubernetes/controller-of.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { FleetError } from '../fleet/fleet.ts';
+import { projectJob } from './job.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -36,17 +38,18 @@ export interface OwnedPod {
 }
 
 /**
- * Returns the workload of each of these pods, by UID. Pods without a workload are missing. Rejects with
- * `FleetError` if the caller may not read owners, and with `ApiError` if the API server is unreachable.
+ * Returns the workload of each of these pods, by UID, and their Jobs by {@link workloadText}. Pods without a workload
+ * are missing. Rejects with `FleetError` if the caller may not read owners, and with `ApiError` if the API server is
+ * unreachable.
  */
-export async function workloadsOf(
+export async function ownersOf(
   objects: ClusterObjects,
   pods: readonly OwnedPod[],
-): Promise<ReadonlyMap<PodUid, Workload>> {
+): Promise<Pick<Findings, 'workloads' | 'jobs'>> {
   const finder = new WorkloadFinder(objects);
   const workloads = await finder.ofEach(pods);
   const [unread] = finder.unknown;
-  if (unread === undefined) return workloads;
+  if (unread === undefined) return { workloads, jobs: finder.jobs };
   throw new FleetError(unread);
 }
 
@@ -58,6 +61,7 @@ export class WorkloadFinder {
   readonly #objects: ClusterObjects;
   readonly #read = new Map<string, Promise<Json | undefined>>();
   readonly #replicas = new Map<string, Replicas>();
+  readonly #jobs = new Map<string, Job>();
   readonly #unknown = new Map<string, string>();
 
   constructor(objects: ClusterObjects) {
@@ -67,6 +71,11 @@ export class WorkloadFinder {
   /** Replicas of the workloads found so far that Kubernetes' own controllers run, by {@link workloadText}. */
   get replicas(): ReadonlyMap<string, Replicas> {
     return this.#replicas;
+  }
+
+  /** Jobs found so far, by {@link workloadText}. */
+  get jobs(): ReadonlyMap<string, Job> {
+    return this.#jobs;
   }
 
   /** Owners that could not be read so far, one sentence for each kind. */
@@ -103,6 +112,7 @@ export class WorkloadFinder {
     const collection = COLLECTIONS[`${group}/${kind}`];
     const json = collection && (await this.#get(`${collection.replace('*', namespace)}/${name}`, kind));
     if (!json) return workload;
+    if (collection === COLLECTIONS['batch/Job']) this.#jobs.set(workloadText(workload), projectJob(json));
     const behind = await this.#lastOwner(namespace, fieldsOf(json['metadata'])['ownerReferences'], depth - 1);
     if (behind) return behind;
     const replicas = replicasOf(kind, json);
@@ -116,7 +126,8 @@ export class WorkloadFinder {
     if (known) return known;
     const reading = this.#objects.get(path).catch((error: unknown) => {
       if (!(error instanceof ApiError) || error.status !== 403) throw error;
-      const why = `Some ${kind}s cannot be read, so the owners of their pods and the ready replicas are unknown: ${error.message}`;
+      const lost = kind === 'Job' ? 'whether these evictions fail them' : 'the ready replicas';
+      const why = `Some ${kind}s cannot be read, so the owners of their pods and ${lost} are unknown: ${error.message}`;
       if (!this.#unknown.has(kind)) this.#unknown.set(kind, why);
       return undefined;
     });

@@ -369,6 +369,28 @@ test('predicts a loop where only tolerationSeconds keep the replacement pod off 
   });
 });
 
+test('expects no replacement from a Job that fails, or for a pod that has finished', () => {
+  const job = { kind: 'job-fails', reason: 'failures: 1, backoffLimit: 0' } as const;
+  const of = (fields: Partial<PodCase>) => explainPod(aCase([since(80)], fields)).scheduling;
+  assert.deepEqual(of({ end: { job } }), { job, replacedBy: 'nobody', keptOffBy: [], loops: false });
+  assert.deepEqual(of({ end: { finished: true } }), {
+    ...{ finished: true, replacedBy: 'nobody', keptOffBy: [], loops: false },
+  });
+  const counted = { kind: 'replaced', reason: 'failures: 1, backoffLimit: 6' } as const;
+  assert.equal(of({ end: { job: counted } })?.loops, true);
+});
+
+test('keeps no mirror pod off its node, because no scheduler places it', () => {
+  const taints = [
+    { key: 'a', effect: 'NoExecute' },
+    { key: 'x', effect: 'NoSchedule' },
+  ];
+  const pod = known(aPod({ owner: { kind: 'Node', name: 'n1' } }));
+  assert.deepEqual(explainPod(aCase([since(80)], { pod, node: known({ taints }) })).scheduling, {
+    ...{ replacedBy: 'kubelet', keptOffBy: [], loops: true },
+  });
+});
+
 test('lists the commands that keep the pod', () => {
   const { remediations } = explainPod(
     aCase([since(80), since(90, 'b'), since(90, NOT_READY)], {

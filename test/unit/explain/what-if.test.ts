@@ -5,6 +5,7 @@ import type { NodeDelta } from '#shared/eviction/facts.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { Budget } from '#shared/explain/budgets.ts';
+import type { Job } from '#shared/explain/job.ts';
 import {
   type Answer,
   type Findings,
@@ -37,6 +38,7 @@ const podOf = (uid: string, fields: Partial<PodThere> = {}): PodThere => ({
   labels: { app: 'web' },
   owner: { kind: 'ReplicaSet', name: 'web-1' },
   ready: true,
+  indexFailures: 0,
   terminating: false,
   disrupted: false,
   ...fields,
@@ -63,16 +65,24 @@ function answered(
     ready = 10,
     budgets = [],
     answers = {},
+    job,
   }: {
     readonly ready?: number;
     readonly budgets?: readonly Budget[];
     readonly answers?: Readonly<Record<string, Answer>>;
+    readonly job?: Job;
   } = {},
 ) {
   const situation = situationOf(given);
   const owned = situation.pods.filter(({ owner }) => owner);
   const findings: Findings = {
-    workloads: new Map(owned.map(({ uid }) => [uid, DEPLOYMENT])),
+    workloads: new Map(
+      owned.map(({ uid, namespace, owner }) => [
+        uid,
+        owner && owner.kind !== 'ReplicaSet' ? { namespace, ...owner } : DEPLOYMENT,
+      ]),
+    ),
+    jobs: new Map(job ? [['default/Job/j', job]] : []),
     replicas: new Map([['default/Deployment/web', { desired: 10, ready }]]),
     budgets: new Map([['default', budgets]]),
     answers: new Map(Object.entries(answers).map(([uid, answer]) => [podUid(uid), answer])),
@@ -177,6 +187,56 @@ describe('disruptions of a preview', () => {
     assert.deepEqual(answered({ pods: [bare] }).breaks, [
       { kind: 'bare-pod', namespace: 'default', name: 'bare', at: NOW },
     ]);
+  });
+
+  test('exclude a bare pod that has finished', () => {
+    const { owner: _owner, ...bare } = podOf('bare', { ready: false, finished: true });
+    const answer = answered({ pods: [bare] });
+    assert.deepEqual([answer.now, answer.breaks], [1, []]);
+  });
+
+  test('exclude static pods, and count their mirror pods', () => {
+    const answer = answered({ pods: [podOf('etcd', { owner: { kind: 'Node', name: ref.node } })] });
+    assert.deepEqual([answer.now, answer.mirrors, answer.breaks], [1, 1, []]);
+  });
+
+  describe('of a Job', () => {
+    const ofJob = (uid: string, fields: Partial<PodThere> = {}) =>
+      podOf(uid, { owner: { kind: 'Job', name: 'j' }, ...fields });
+    const outcomesOf = (job: Job, ...pods: readonly PodThere[]) =>
+      answered({ pods }, { job }).breaks.map((each) =>
+        each.kind === 'job' ? [each.job.name, each.outcome.kind] : [each.kind],
+      );
+
+    test('include it if the failures exceed its backoffLimit', () => {
+      const once = { failed: 0, backoffLimit: 1 };
+      assert.deepEqual(outcomesOf({ failed: 0, backoffLimit: 0 }, ofJob('u1')), [['j', 'job-fails']]);
+      assert.deepEqual(outcomesOf(once, ofJob('u1')), []);
+      assert.deepEqual(outcomesOf({ ...once, failed: 1 }, ofJob('u1')), [['j', 'job-fails']]);
+      assert.deepEqual(outcomesOf(once, ofJob('u1'), ofJob('u2')), [['j', 'job-fails']]);
+    });
+
+    test('exclude pods that have finished or stay', () => {
+      const job = { failed: 0, backoffLimit: 0 };
+      const stays = ofJob('u2', { tolerations: [tolerating('a')] });
+      assert.deepEqual(outcomesOf(job, ofJob('u1', { ready: false, finished: true }), stays), []);
+    });
+
+    test('heed its podFailurePolicy', () => {
+      const none = { failed: 0, backoffLimit: 0 };
+      const some = { failed: 0, backoffLimit: 6 };
+      assert.deepEqual(outcomesOf({ ...none, action: 'Ignore' }, ofJob('u1')), []);
+      assert.deepEqual(outcomesOf({ ...none, action: 'Count' }, ofJob('u1')), [['j', 'job-fails']]);
+      assert.deepEqual(outcomesOf({ ...some, action: 'FailJob' }, ofJob('u1')), [['j', 'job-fails']]);
+      assert.deepEqual(outcomesOf({ ...some, action: 'FailIndex' }, ofJob('u1')), [['j', 'index-fails']]);
+    });
+
+    test('include it if an index exceeds backoffLimitPerIndex', () => {
+      const job = { failed: 3, backoffLimit: 99, backoffLimitPerIndex: 2 };
+      assert.deepEqual(outcomesOf(job, ofJob('u1', { indexFailures: 1 })), []);
+      const last = ofJob('u2', { indexFailures: 2 });
+      assert.deepEqual(outcomesOf(job, ofJob('u1'), last), [['j', 'index-fails']]);
+    });
   });
 
   test('include a budget that allows each eviction alone, but not both together', () => {

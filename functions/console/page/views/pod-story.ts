@@ -1,5 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import { jobText } from '#shared/explain/job.ts';
 import type { Remedy } from '#shared/explain/remedies.ts';
 import type { TaintAccount } from '#shared/explain/taints.ts';
 import type { PodStory as Story } from '#shared/operations/ask/explain-pod.ts';
@@ -171,17 +172,25 @@ function tolerationText({ toleration, shadowed, seconds, changedBy, evicts }: Ta
   ].join('; ');
 }
 
-function schedulingText({ replacedBy, keptOffBy, loops }: NonNullable<Story['scheduling']>): string {
-  const who = {
-    nobody: 'No controller recreates it.',
-    controller: 'Its controller recreates it on some node.',
-    daemonset: 'Its DaemonSet recreates it on this node.',
-    kubelet: 'Its kubelet restarts it, because it is a static pod.',
-  }[replacedBy];
+function schedulingText(scheduling: NonNullable<Story['scheduling']>): string {
+  const { replacedBy, keptOffBy, loops, finished, job } = scheduling;
+  const taints = keptOffBy.map(taintText).join(', ');
+  if (finished) return 'It has finished: only its object and its logs are deleted.';
+  if (replacedBy === 'daemonset' && taints !== '')
+    return `Its DaemonSet does not recreate it on this node: ${taints} prevents this.`;
+  if (replacedBy === 'kubelet')
+    return 'Its kubelet continues to run it, because it is a static pod, and recreates its mirror pod.';
+  const who = job
+    ? `Its Job ${jobText(job)}.`
+    : {
+        nobody: 'No controller recreates it.',
+        controller: 'Its controller recreates it on some node.',
+        daemonset: 'Its DaemonSet recreates it on this node.',
+      }[replacedBy];
   if (loops)
     return `${who} The new pod can be scheduled here and evicted again, because schedulers ignore tolerationSeconds.`;
-  if (keptOffBy.length === 0 || replacedBy === 'nobody') return who;
-  return `${who} ${keptOffBy.map(taintText).join(', ')} prevents scheduling on this node.`;
+  if (taints === '' || replacedBy === 'nobody') return who;
+  return `${who} ${taints} prevents scheduling on this node.`;
 }
 
 const Remediations = ({ remediations }: { readonly remediations: readonly Remedy[] }): VNode | undefined =>

@@ -1,6 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { jobText } from '#shared/explain/job.ts';
 import type { Break, BudgetForecast, WorkloadForecast } from '#shared/explain/what-if.ts';
 import type { WhatIfAnswer as Answer } from '#shared/operations/ask/what-if.ts';
 import { clusters } from '../live.ts';
@@ -174,6 +175,8 @@ function breakText(each: Break, at: number, cluster: string): VNode | string {
     case 'bare-pod':
       return html`Pod <${PodLink} cluster=${cluster} namespace=${each.namespace} pod=${each.name} /> is evicted at
         ${momentText(each.at, at)}, and no controller recreates it.`;
+    case 'job':
+      return `Job ${each.job.namespace}/${each.job.name} ${jobText(each.outcome)}.`;
     case 'emptied':
       return `All ready pods of ${each.workload.kind} ${each.workload.namespace}/${each.workload.name} are evicted together.`;
     default:

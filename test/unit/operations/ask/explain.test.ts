@@ -95,6 +95,47 @@ test("explains a pod from the API server's objects and the current rules", async
   );
 });
 
+test('explains how the Job of a pod counts its eviction', async (t) => {
+  const { cluster, fleet, bare } = await stage(t);
+  const name = await podOn(cluster, 'web');
+  cluster.taint('node-1', 'maintenance=now:NoExecute');
+  const live = await fleet.cluster(CLUSTER);
+  t.after(() => live.close());
+  /** Returns the end of the pod if this Job owned it. */
+  const endWith = async (job: () => object, phase = 'Running') => {
+    const objects = {
+      async get(path: string) {
+        if (path.includes('/jobs/')) return job();
+        const pod = await live.objects.get(path);
+        if (!path.endsWith(`/pods/${name}`)) return pod;
+        const owner = { apiVersion: 'batch/v1', kind: 'Job', name: 'j', controller: true };
+        const metadata = { ...Object(pod?.['metadata']), ownerReferences: [owner] };
+        return { ...pod, metadata, status: { ...Object(pod?.['status']), phase } };
+      },
+      list: live.objects.list.bind(live.objects),
+      text: live.objects.text.bind(live.objects),
+    };
+    const cluster = async () => ({
+      ...live,
+      objects: objects as unknown as ClusterObjects,
+      close: () => undefined,
+    });
+    const story = await askPod(
+      { ...bare, cluster },
+      { cluster: CLUSTER, namespace: 'default', name, matching },
+      deps,
+    );
+    return [story.scheduling?.job?.kind, story.scheduling?.finished, story.workload?.kind];
+  };
+  assert.deepEqual(await endWith(() => ({ spec: { backoffLimit: 0 } })), ['job-fails', undefined, 'Job']);
+  assert.deepEqual(await endWith(() => ({ spec: {} })), ['replaced', undefined, 'Job']);
+  assert.deepEqual(await endWith(() => ({ spec: {} }), 'Failed'), [undefined, true, 'Job']);
+  const forbidden = () => {
+    throw new ApiError('jobs is forbidden', 403, 'Forbidden');
+  };
+  assert.deepEqual(await endWith(forbidden), ['unknown', undefined, undefined]);
+});
+
 test('explains a node by workload', async (t) => {
   const { cluster, fleet } = await stage(t);
   await podOn(cluster, 'checkout');

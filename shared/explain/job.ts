@@ -1,0 +1,57 @@
+/** The settings and the status of a Job (`batch/v1`) that decide how it counts an evicted pod. */
+export interface Job {
+  readonly failed: number;
+  readonly backoffLimit: number;
+  readonly backoffLimitPerIndex?: number;
+  /** Action of the first rule in `podFailurePolicy` that applies to evicted pods; absent: none applies. */
+  readonly action?: 'Ignore' | 'Count' | 'FailIndex' | 'FailJob';
+}
+
+/** The reaction of a Job to evictions; `reason`: the deciding settings. */
+export type JobOutcome =
+  | { readonly kind: 'replaced' | 'not-counted' | 'index-fails' | 'job-fails'; readonly reason: string }
+  /** The Job can't be read. */
+  | { readonly kind: 'unknown' };
+
+/**
+ * Returns the reaction of a Job to the eviction of running pods, as the Job controller decides. It counts deleted pods
+ * as failed, unless they still succeed. `job`: absent if it can't be
+ * read. `indexFailures`: earlier failures of the index of each pod.
+ */
+export function jobOutcome(job: Job | undefined, indexFailures: readonly number[]): JobOutcome {
+  if (!job) return { kind: 'unknown' };
+  const { failed, backoffLimit, backoffLimitPerIndex: limit = Number.POSITIVE_INFINITY, action } = job;
+  const all = failed + indexFailures.length;
+  const counted = `failures: ${all}, backoffLimit: ${backoffLimit}`;
+  const byPolicy = `podFailurePolicy: ${action} for evicted pods`;
+  if (action === 'Ignore') return { kind: 'not-counted', reason: byPolicy };
+  if (action === 'FailJob') return { kind: 'job-fails', reason: byPolicy };
+  if (all > backoffLimit) return { kind: 'job-fails', reason: counted };
+  if (action === 'FailIndex') return { kind: 'index-fails', reason: byPolicy };
+  const most = Math.max(...indexFailures) + 1;
+  if (most > limit)
+    return { kind: 'index-fails', reason: `failures: ${most}, backoffLimitPerIndex: ${limit}` };
+  return { kind: 'replaced', reason: counted };
+}
+
+/** Reports whether the outcome fails the Job, immediately or when its other indexes end. */
+export const failsJob = (outcome: JobOutcome): boolean =>
+  outcome.kind === 'job-fails' || outcome.kind === 'index-fails';
+
+/** Returns the outcome as the predicate of a sentence about the Job. */
+export function jobText(outcome: JobOutcome): string {
+  switch (outcome.kind) {
+    case 'job-fails':
+      return `fails (${outcome.reason})`;
+    case 'index-fails':
+      return `fails when its other indexes end (${outcome.reason})`;
+    case 'replaced':
+      return `creates a replacement (${outcome.reason})`;
+    case 'not-counted':
+      return `creates a replacement and counts no failure (${outcome.reason})`;
+    case 'unknown':
+      return 'creates a replacement or fails: its limits are unknown';
+    default:
+      return outcome satisfies never;
+  }
+}

@@ -3,6 +3,9 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
+import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
+import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
+import type { ContextFleet } from '#shared/operations/fleet/fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { quiet } from '#test/unit/cli/command-line.ts';
 import { plainOutput } from '#test/unit/cli/plain-output.ts';
@@ -18,11 +21,31 @@ describe('taintward what-if in the simulated cluster', () => {
   });
   after(() => settled.close());
 
-  async function run(...args: readonly string[]) {
+  /** Returns a fleet of the same cluster whose pod `debug` has this owner; its Job, if any, has this `backoffLimit`. */
+  const owned = (owner: object, backoffLimit?: number): ContextFleet => {
+    const { objects } = settled.live;
+    const changed: Pick<ClusterObjects, 'get' | 'list' | 'tryCreate'> = {
+      get: async (path) => (path.includes('/jobs/') ? { spec: { backoffLimit } } : objects.get(path)),
+      async *list(path, query) {
+        for await (const json of objects.list(path, query)) {
+          const metadata = fieldsOf(json['metadata']);
+          const ownerReferences = [{ ...owner, controller: true }];
+          yield metadata['name'] === 'debug' ? { ...json, metadata: { ...metadata, ownerReferences } } : json;
+        }
+      },
+      tryCreate: (path, body) => objects.tryCreate(path, body),
+    };
+    const live = { ...settled.live, objects: changed as ClusterObjects, close: () => undefined };
+    return { ...settled.fleet, cluster: async () => live };
+  };
+
+  const run = (...args: readonly string[]) => runOn(settled.fleet, ...args);
+
+  async function runOn(fleet: ContextFleet, ...args: readonly string[]) {
     const { state, deps } = plainOutput();
     let complaint = '';
     const program = createProgram({
-      live: async () => settled.fleet,
+      live: async () => fleet,
       clock: systemClock,
       ...deps,
     } satisfies Partial<CliDeps> as unknown as CliDeps);
@@ -49,6 +72,33 @@ describe('taintward what-if in the simulated cluster', () => {
   test('exits with 0 where nothing breaks', async () => {
     const { printed, exitCode } = await run('--taint', 'maintenance:NoExecute', '--nodes', 'node-4');
     assert.match(printed, /of 4 pods, 1 would be evicted immediately, 2 later, and 1 would stay/);
+    assert.match(printed, /Nothing breaks\.\n$/);
+    assert.equal(exitCode, 0);
+  });
+
+  test('exits with 2 only where a Job would fail', async () => {
+    const onJob = (backoffLimit: number) =>
+      runOn(
+        owned({ apiVersion: 'batch/v1', kind: 'Job', name: 'j' }, backoffLimit),
+        ...['--taint', 'maintenance:NoExecute', '--nodes', 'node-1'],
+      );
+    const [fails, survives] = [await onJob(0), await onJob(6)];
+    const line = '- Job default/j fails (failures: 1, backoffLimit: 0).\n';
+    assert.ok(fails.printed.endsWith(`This breaks:\n${line}`), fails.printed);
+    assert.match(survives.printed, /Nothing breaks\.\n$/);
+    assert.deepEqual([fails.exitCode, survives.exitCode], [2, 0]);
+  });
+
+  test('counts static pods, which break nothing', async () => {
+    const fleet = owned({ apiVersion: 'v1', kind: 'Node', name: 'node-1' });
+    const { printed, exitCode } = await runOn(
+      fleet,
+      ...['--taint', 'maintenance:NoExecute', '--nodes', 'node-1'],
+    );
+    assert.match(
+      printed,
+      /\nStatic pods: 1\. Kubelets continue to run them, and recreate their mirror pods\.\n/,
+    );
     assert.match(printed, /Nothing breaks\.\n$/);
     assert.equal(exitCode, 0);
   });

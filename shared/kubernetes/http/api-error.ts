@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import { type Call, callText, METHODS } from './call.ts';
+import { DialError } from './connection.ts';
 import { NAMESPACE_TERMINATING, type Refusal, refuserOf, UNANSWERED_WRITE } from './eviction-refusal.ts';
 
 /** Maximum length of a message that quotes a server. */
@@ -113,12 +114,15 @@ const proxyMayAnswer = (status: number): boolean => status >= 500 || [401, 403, 
  * certificates.
  */
 export function unreachable(call: Call, host: string, error: unknown): ApiError {
+  return failure(call, host, reasonOf(error), error);
+}
+
+/** Returns the clause that explains an error of the network, of TLS, or of certificates, with its remedy. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof DialError) return error.message;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  // The error of a proxy names the proxy and its response.
-  const told = code === 'ERR_PROXY_TUNNEL' && error instanceof Error ? error.message : code;
-  const why = UNREACHABLE[code] ?? (told || 'the connection broke');
-  const suffix = UNREACHABLE[code] === undefined ? '' : ` (${code})`;
-  return failure(call, host, `${why}${suffix}`, error);
+  const why = UNREACHABLE[code];
+  return why === undefined ? code || 'the connection broke' : `${why} (${code})`;
 }
 
 /** Returns the error of a call without a usable response, for the given reason. */

@@ -11,6 +11,11 @@ export interface RequestAccess
   readonly proxy?: URL;
 }
 
+/** A server cannot be reached with its access; the message is a clause with the reason and the remedy. */
+export class DialError extends Error {
+  override readonly name = 'DialError';
+}
+
 /** The connection to one cluster's API server. */
 export interface Connection {
   /** The server's name in messages: its host and port, or another known name before it is first reached. */

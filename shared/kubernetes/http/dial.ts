@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import net, { isIP, type Socket } from 'node:net';
 import tls, { type TLSSocket } from 'node:tls';
-import type { RequestAccess } from './connection.ts';
+import { reasonOf } from './api-error.ts';
+import { DialError, type RequestAccess } from './connection.ts';
 import { hostOf, portOf, proxyFor, proxyHeaders } from './proxy.ts';
 import { lookup } from './resolve.ts';
 
@@ -30,10 +31,6 @@ class ConnectTimeoutError extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
-class ProxyError extends Error {
-  readonly code = 'ERR_PROXY_TUNNEL';
-}
-
 /** Connects to a server, through its proxy if it has one. For a plain http server, the connection ends at the proxy. */
 export function dial(access: RequestAccess, options: DialOptions): Dialling {
   const over = new AbortController();
@@ -44,34 +41,39 @@ export function dial(access: RequestAccess, options: DialOptions): Dialling {
   };
 }
 
-async function connect(
-  { server, proxy: given, ca, cert, key, rejectUnauthorized, servername }: RequestAccess,
-  { protocols, session }: DialOptions,
-  over: AbortSignal,
-): Promise<Socket> {
+async function connect(access: RequestAccess, options: DialOptions, over: AbortSignal): Promise<Socket> {
+  const { server, ca, cert, key, rejectUnauthorized, servername } = access;
   // Create the context first, so that invalid certificates are reported as such.
-  const secureContext = server.protocol === 'https:' ? tls.createSecureContext({ ca, cert, key }) : undefined;
-  const proxy = proxyFor(server, given);
-  const first = proxy ?? server;
-  const [host, port] = [hostOf(first), portOf(first)];
-  let socket: Socket = net.connect({ host, port, lookup, noDelay: true, keepAlive: true });
-  await ready(socket, 'connect', over);
-  if (proxy?.protocol === 'https:') {
-    socket = tls.connect({ socket, host, ...serverName(host) });
-    await ready(socket, 'secureConnect', over);
-  }
-  if (secureContext === undefined) return socket;
+  const context = server.protocol === 'https:' ? tls.createSecureContext({ ca, cert, key }) : undefined;
+  const proxy = proxyFor(server, access.proxy);
+  const socket = await connectTo(proxy ?? server, proxy !== undefined, over).catch((error: unknown) => {
+    if (proxy === undefined) throw error;
+    throw new DialError(`the proxy ${proxy.host} cannot be reached: ${reasonOf(error)}`, { cause: error });
+  });
+  if (context === undefined) return socket;
   if (proxy) await tunnel(socket, server, proxy, over);
   const name = hostOf(server);
+  const { protocols, session } = options;
   const secured: TLSSocket = tls.connect({
     ...serverName(servername ?? name),
-    secureContext,
+    secureContext: context,
     ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
     socket,
     host: name,
     ALPNProtocols: [...protocols],
     ...(session === undefined ? {} : { session }),
   });
+  await ready(secured, 'secureConnect', over);
+  return secured;
+}
+
+/** Connects to the proxy, with TLS if it requires it, or to the server, without TLS. */
+async function connectTo(first: URL, proxy: boolean, over: AbortSignal): Promise<Socket> {
+  const [host, port] = [hostOf(first), portOf(first)];
+  const socket = net.connect({ host, port, lookup, noDelay: true, keepAlive: true });
+  await ready(socket, 'connect', over);
+  if (!proxy || first.protocol !== 'https:') return socket;
+  const secured = tls.connect({ socket, host, ...serverName(host) });
   await ready(secured, 'secureConnect', over);
   return secured;
 }
@@ -108,5 +110,5 @@ async function tunnel(socket: Socket, server: URL, proxy: URL, over: AbortSignal
   const { statusCode = 0 } = await promise;
   if (statusCode === 200) return;
   socket.destroy();
-  throw new ProxyError(`the proxy ${proxy.host} answered ${statusCode}`);
+  throw new DialError(`the proxy ${proxy.host} answered ${statusCode}`);
 }

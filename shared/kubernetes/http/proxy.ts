@@ -1,12 +1,12 @@
 import { BlockList, isIP } from 'node:net';
+import { DialError } from './connection.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Returns the proxy of a server, by kubectl's rules: `given` (the kubeconfig's `proxy-url`), or else the
  * environment's. The variables are `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY`, in upper or lower case; they never
- * apply to this machine itself. `undefined`: no proxy. Throws an Error of one sentence for a proxy that cannot be
- * used. Upstream: `golang.org/x/net/http/httpproxy`.
+ * apply to this machine itself. `undefined`: no proxy. Throws `DialError` for a proxy that cannot be used. Upstream: `golang.org/x/net/http/httpproxy`.
  */
 export function proxyFor(server: URL, given?: URL, environment: Environment = process.env): URL | undefined {
   if (given !== undefined) return given;
@@ -21,8 +21,8 @@ function proxyUrl(text: string, variable: string): URL {
   const url = URL.parse(text);
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
   // The value is not quoted, because it may contain a password.
-  throw new Error(
-    `The proxy in the environment variable ${variable} is not an http or https URL: write it as http://HOST:PORT.`,
+  throw new DialError(
+    `the proxy in the environment variable ${variable} is not an http or https URL; write it as http://HOST:PORT`,
   );
 }
 

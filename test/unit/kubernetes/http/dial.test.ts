@@ -78,4 +78,33 @@ describe('through a proxy', () => {
     });
     assert.equal(requests.length, 0);
   });
+
+  const overProxy = (proxy?: URL) => {
+    const server = new URL('https://api.example');
+    return new RestApi({
+      host: server.host,
+      requestOptions: async () => ({ server, headers: {}, ...(proxy ? { proxy } : {}) }),
+    }).getNode(NODE);
+  };
+
+  test('names a proxy that cannot be reached, and the reason', async () => {
+    await assert.rejects(overProxy(new URL('http://127.0.0.1:1')), {
+      message:
+        'Cannot get nodes n1 at api.example: the proxy 127.0.0.1:1 cannot be reached: the connection was refused; check that the server runs and its address is right (ECONNREFUSED).',
+    });
+  });
+
+  for (const name of ['HTTPS_PROXY', 'https_proxy'])
+    test(`explains that ${name} is not an http or https URL`, async (t) => {
+      const before = process.env[name];
+      process.env[name] = 'socks5://ali:sesame@127.0.0.1:1080';
+      t.after(() => {
+        if (before === undefined) delete process.env[name];
+        else process.env[name] = before;
+      });
+      await assert.rejects(overProxy(), {
+        message:
+          'Cannot get nodes n1 at api.example: the proxy in the environment variable HTTPS_PROXY is not an http or https URL; write it as http://HOST:PORT.',
+      });
+    });
 });

@@ -24,7 +24,7 @@ describe('a proxy', () => {
   test('rejects an unsupported proxy in one sentence without its password', () => {
     assert.throws(() => of({ HTTPS_PROXY: 'socks5://ali:sesame@proxy' }), {
       message:
-        'The proxy in the environment variable HTTPS_PROXY is not an http or https URL: write it as http://HOST:PORT.',
+        'the proxy in the environment variable HTTPS_PROXY is not an http or https URL; write it as http://HOST:PORT',
     });
   });
 

@@ -73,38 +73,39 @@ const MAX_SERVER_TEXT = 500;
 /** Maximum number of causes: a rejection has one for each wrong field, or budget. */
 const MAX_CAUSES = 10;
 
-const RESET = 'the connection was reset';
-const NO_ROUTE = 'there is no route to it; check the network';
 const UNTRUSTED = 'its TLS certificate is not from the expected authority; give its CA certificate';
+const UNFIT = 'its TLS certificate, or one of its authorities, is not fit for a server; renew it';
 const NOT_TLS = 'it does not speak TLS there; check http or https in the server address';
+const CLIENT_REJECTED = 'it rejected the client certificate; give a current one that its CA signed';
 
 /** Explanations of Node's network and TLS error codes for operators. */
-const UNREACHABLE: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'the connection was refused; check that the server runs and its address is right',
-  ECONNRESET: RESET,
-  EPIPE: RESET,
-  ERR_HTTP2_GOAWAY_SESSION: RESET,
-  ERR_HTTP2_SESSION_ERROR: RESET,
-  ERR_HTTP2_STREAM_CANCEL: RESET,
-  ERR_HTTP2_STREAM_ERROR: RESET,
-  ERR_STREAM_PREMATURE_CLOSE: RESET,
-  ERR_HALF_SENT: 'it read too slowly to get the whole request in time; check its load and the network',
-  EHOSTUNREACH: NO_ROUTE,
-  ENETUNREACH: NO_ROUTE,
-  ETIMEDOUT: 'the connection timed out; check the network and firewalls',
-  ENOTFOUND: 'its name does not resolve; check the server address and DNS',
-  ETIMEOUT: 'its DNS server does not answer; check the network and DNS',
-  EAI_AGAIN: 'its name does not resolve for now; check DNS',
-  CERT_HAS_EXPIRED: 'its TLS certificate has expired; renew it',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'its TLS certificate is for another name; address it by one it holds',
-  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
-  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
-  EPROTO: NOT_TLS,
-  ERR_SSL_WRONG_VERSION_NUMBER: NOT_TLS,
-  ERR_OSSL_PEM_NO_START_LINE: 'the client certificate or its key is not in PEM form; replace it',
-};
+const UNREACHABLE: readonly (readonly [RegExp, string])[] = [
+  [/^ECONNREFUSED$/, 'the connection was refused; check that the server runs and its address is right'],
+  [/^(ECONNRESET|EPIPE|ERR_HTTP2_(GOAWAY|SESSION|STREAM)_|ERR_STREAM_)/, 'the connection was reset'],
+  [/^ERR_HALF_SENT$/, 'it read too slowly to get the whole request in time; check its load and the network'],
+  [/^E(HOST|NET)UNREACH$/, 'there is no route to it; check the network'],
+  [/^ETIMEDOUT$/, 'the connection timed out; check the network and firewalls'],
+  [/^ENOTFOUND$/, 'its name does not resolve; check the server address and DNS'],
+  [/^ETIMEOUT$/, 'its DNS server does not answer; check the network and DNS'],
+  [/^EAI_AGAIN$/, 'its name does not resolve for now; check DNS'],
+  [/^(EAI_FAIL|ESERVFAIL|EREFUSED)$/, 'its DNS server cannot resolve its name; check its address and DNS'],
+  [/^CERT_HAS_EXPIRED$/, 'its TLS certificate has expired; renew it'],
+  [
+    /^CERT_NOT_YET_VALID$/,
+    'its TLS certificate is not valid yet; check the clocks of this machine and its issuer',
+  ],
+  [/^CERT_REVOKED$/, 'its TLS certificate was revoked; renew it'],
+  [/ALTNAME|HOSTNAME_MISMATCH/, 'its TLS certificate is for another name; address it by one it holds'],
+  [/^CERT_(UNTRUSTED|REJECTED|SIGNATURE_FAILURE)|SELF_SIGNED_|GET_ISSUER_|VERIFY_LEAF_/, UNTRUSTED],
+  [/^INVALID_(CA|PURPOSE)|PATH_LENGTH_|CHAIN_TOO_LONG|IN_CERT_NOT_|^UNABLE_TO_DEC|^UNSPECIFIED$/, UNFIT],
+  [/^(EPROTO|ERR_SSL_(HTTP_REQUEST|PACKET_LENGTH_TOO_LONG|WRONG_VERSION_NUMBER))$/, NOT_TLS],
+  [/^ERR_SSL_.*ALERT_.*(CERT|UNKNOWN_CA|ACCESS_DENIED|DECRYPT_ERROR)/, CLIENT_REJECTED],
+  [/^ERR_OSSL_BAD_DECRYPT$/, 'the client key is encrypted; give it without a passphrase'],
+  [/KEY_VALUES_MISMATCH/, 'the client certificate and its key do not belong together; replace both'],
+  [/^ERR_OSSL_PEM_/, 'the client certificate or its key is not in PEM form; replace it'],
+  [/^ERR_(OSSL_|SSL_(EE|CA)_)/, 'the client certificate or its key cannot be used; replace it'],
+  [/^ERR_SSL_/, 'the TLS handshake failed; check TLS versions, tls-server-name, and the client certificate'],
+];
 
 /** Reports whether proxies and load balancers may send this status in the API server's place. */
 const proxyMayAnswer = (status: number): boolean => status >= 500 || [401, 403, 429].includes(status);
@@ -121,7 +122,7 @@ export function unreachable(call: Call, host: string, error: unknown): ApiError 
 export function reasonOf(error: unknown): string {
   if (error instanceof DialError) return error.message;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  const why = UNREACHABLE[code];
+  const why = UNREACHABLE.find(([codes]) => codes.test(code))?.[1];
   return why === undefined ? code || 'the connection broke' : `${why} (${code})`;
 }
 

@@ -6,6 +6,7 @@ import { reasonOf } from './api-error.ts';
 import { DialError, type RequestAccess } from './connection.ts';
 import { hostOf, portOf, proxyFor, proxyHeaders } from './proxy.ts';
 import { lookup } from './resolve.ts';
+import { namesakes, secureContext } from './trust.ts';
 
 /**
  * Timeout of the name's addresses, TCP, a proxy's tunnel, and TLS together. A slower server is down, or too busy for
@@ -42,9 +43,9 @@ export function dial(access: RequestAccess, options: DialOptions): Dialling {
 }
 
 async function connect(access: RequestAccess, options: DialOptions, over: AbortSignal): Promise<Socket> {
-  const { server, ca, cert, key, rejectUnauthorized, servername } = access;
+  const { server, rejectUnauthorized, servername } = access;
   // Create the context first, so that invalid certificates are reported as such.
-  const context = server.protocol === 'https:' ? tls.createSecureContext({ ca, cert, key }) : undefined;
+  const context = server.protocol === 'https:' ? secureContext(access) : undefined;
   const proxy = proxyFor(server, access.proxy);
   const socket = await connectTo(proxy ?? server, proxy !== undefined, over).catch((error: unknown) => {
     if (proxy === undefined) throw error;
@@ -63,8 +64,14 @@ async function connect(access: RequestAccess, options: DialOptions, over: AbortS
     ALPNProtocols: [...protocols],
     ...(session === undefined ? {} : { session }),
   });
-  await ready(secured, 'secureConnect', over);
-  return secured;
+  const error = await ready(secured, 'secureConnect', over).catch((reason: NodeJS.ErrnoException) => reason);
+  if (error === undefined) return secured;
+  // OpenSSL tried only one of the authorities with this name.
+  for (const ca of error.code === 'CERT_SIGNATURE_FAILURE' ? namesakes(access.ca) : []) {
+    const other = await connect({ ...access, ca }, options, over).catch(() => undefined);
+    if (other) return other;
+  }
+  throw error;
 }
 
 /** Connects to the proxy, with TLS if it requires it, or to the server, without TLS. */
@@ -73,7 +80,7 @@ async function connectTo(first: URL, proxy: boolean, over: AbortSignal): Promise
   const socket = net.connect({ host, port, lookup, noDelay: true, keepAlive: true });
   await ready(socket, 'connect', over);
   if (!proxy || first.protocol !== 'https:') return socket;
-  const secured = tls.connect({ socket, host, ...serverName(host) });
+  const secured = tls.connect({ socket, host, ...serverName(host), secureContext: secureContext({}) });
   await ready(secured, 'secureConnect', over);
   return secured;
 }

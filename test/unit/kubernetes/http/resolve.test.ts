@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import type { LookupAddress } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { describe, type TestContext, test } from 'node:test';
-import { listedAddresses, lookup } from '#shared/kubernetes/http/resolve.ts';
+import { listedAddresses, lookup, searchNames } from '#shared/kubernetes/http/resolve.ts';
 
 const refusal = (code: string) => Promise.reject(Object.assign(new Error(code), { code }));
 
@@ -77,6 +79,83 @@ describe('a host name', () => {
       assert.equal(await promise, address);
     }
   });
+});
+
+describe('a host name with a silent DNS server', () => {
+  const silence = () => new Promise<string[]>(() => undefined);
+
+  test('resolves to the addresses of one family without those of the other', {
+    timeout: 1_000,
+  }, async (t) => {
+    dns(t, async () => ['192.0.2.1'], silence);
+    assert.deepEqual(await found('api.example'), [{ address: '192.0.2.1', family: 4 }]);
+    dns(
+      t,
+      () => refusal('ENODATA'),
+      async () => ['2001:db8::1'],
+    );
+    assert.deepEqual(await found('api.example'), [{ address: '2001:db8::1', family: 6 }]);
+  });
+
+  test('fails before a connection times out, by the code of silence', { timeout: 3_000 }, async (t) => {
+    let cancelled: () => void = () => undefined;
+    t.mock.method(Resolver.prototype, 'cancel', () => cancelled());
+    const pending = () =>
+      new Promise<string[]>((_, reject) => {
+        cancelled = () => reject(Object.assign(new Error('cancelled'), { code: 'ECANCELLED' }));
+      });
+    dns(t, () => refusal('ECONNREFUSED'), pending);
+    await assert.rejects(found('api.example'), { code: 'ETIMEOUT' });
+  });
+});
+
+describe('a host name without a dot', () => {
+  /** Answers queries by name, beside a resolv.conf with a search domain. */
+  function searching(t: TestContext, answer: (name: string) => Promise<string[]>) {
+    const read = fs.readFileSync;
+    t.mock.method(fs, 'readFileSync', ((file: string, ...rest: []) =>
+      file === '/etc/resolv.conf'
+        ? 'nameserver 192.0.2.53\nsearch corp.example lab.example\n'
+        : read(file, ...rest)) as typeof read);
+    syncBuiltinESMExports();
+    t.after(() => {
+      t.mock.restoreAll();
+      syncBuiltinESMExports();
+    });
+    t.mock.method(Resolver.prototype, 'resolve6', () => refusal('ENODATA'));
+    return t.mock.method(Resolver.prototype, 'resolve4', answer);
+  }
+
+  test('resolves in the first search domain that has it, whatever the server says of the rest', async (t) => {
+    searching(t, async (name) =>
+      name === 'k8s-api.lab.example'
+        ? ['192.0.2.1']
+        : refusal(name === 'k8s-api' ? 'ESERVFAIL' : 'ENOTFOUND'),
+    );
+    assert.deepEqual(await found('k8s-api'), [{ address: '192.0.2.1', family: 4 }]);
+  });
+
+  test('prefers the search domain to the name itself', async (t) => {
+    searching(t, async (name) => [name === 'k8s-api' ? '192.0.2.9' : '192.0.2.1']);
+    assert.deepEqual(await found('k8s-api'), [{ address: '192.0.2.1', family: 4 }]);
+  });
+
+  for (const code of ['ESERVFAIL', 'EREFUSED'])
+    test(`is passed to the system resolver when DNS answers ${code}`, async (t) => {
+      searching(t, () => refusal(code));
+      await assert.rejects(found('no-such-name-here'), { syscall: 'getaddrinfo' });
+      await assert.rejects(found('api.example'), { code });
+    });
+});
+
+test('search domains apply to names with few dots, as resolv.conf(5) describes', () => {
+  const settings = 'domain old.example\nsearch a.example b.example .\noptions timeout:1 ndots:2 rotate\n';
+  assert.deepEqual(searchNames(settings, 'api'), ['api.a.example', 'api.b.example', 'api']);
+  assert.deepEqual(searchNames(settings, 'api.x'), ['api.x.a.example', 'api.x.b.example', 'api.x']);
+  assert.deepEqual(searchNames(settings, 'api.x.y'), ['api.x.y']);
+  assert.deepEqual(searchNames(settings, 'api.'), ['api.']);
+  assert.deepEqual(searchNames('search a.example', 'api.x'), ['api.x']);
+  assert.deepEqual(searchNames('', 'api'), ['api']);
 });
 
 test('parses a hosts file as hosts(5) describes', () => {

@@ -20,13 +20,15 @@ export class ApiError extends Error {
   readonly retryAfterSeconds: number | undefined;
   /** The reasons of `Status.details.causes`, for example `ResourceVersionTooLarge`. */
   readonly causes: readonly string[];
+  /** The clause of the message with the reason; "": the message has none. */
+  readonly why: string;
 
   constructor(
     message: string,
     status: number,
     reason = '',
     retryAfterSeconds?: number,
-    { causes = [], ...options }: ErrorOptions & { readonly causes?: readonly string[] } = {},
+    { causes = [], why = '', ...options }: ErrorOptions & Partial<Pick<ApiError, 'causes' | 'why'>> = {},
   ) {
     // Most messages contain text from a server, at least the name of a pod.
     super(escapeForDisplay(message, MAX_MESSAGE), options);
@@ -34,6 +36,7 @@ export class ApiError extends Error {
     this.reason = reason;
     this.retryAfterSeconds = retryAfterSeconds;
     this.causes = causes;
+    this.why = why;
   }
 
   /** No server answered, or none that could: a proxy in its place, or a server that is out of order. */
@@ -128,7 +131,7 @@ export function reasonOf(error: unknown): string {
 
 /** Returns the error of a call without a usable response, for the given reason. */
 export function failure(call: Call, host: string, why: string, cause?: unknown): ApiError {
-  return new ApiError(`Cannot ${callText(call)} at ${host}: ${why}.`, 0, '', undefined, { cause });
+  return new ApiError(`Cannot ${callText(call)} at ${host}: ${why}.`, 0, '', undefined, { cause, why });
 }
 
 /** Returns the error of a call without a complete response within `ms`, on a connection that is alive as far as known. */

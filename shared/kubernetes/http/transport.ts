@@ -49,6 +49,7 @@ export class Transport {
   readonly #clock: Clock;
   readonly #turns = new PrioritySemaphore(MAX_CONCURRENT_CALLS);
   readonly #breaker = new Breaker();
+  #lastFailure = '';
   readonly #skew: ClockSkew;
   readonly #calling: Sockets;
   readonly #following: Sockets;
@@ -208,7 +209,10 @@ export class Transport {
             use(await this.#open(timed, access, this.#calling, signal)),
           );
         } catch (error) {
-          if (isOfServer(error) && !this.#closed) this.#breaker.failed(begun, stopwatchMs(this.#clock));
+          if (isOfServer(error) && !this.#closed) {
+            this.#breaker.failed(begun, stopwatchMs(this.#clock));
+            this.#lastFailure = error.why;
+          }
           throw error;
         }
       },
@@ -246,7 +250,8 @@ export class Transport {
     const until = this.#breaker.refusesUntil(now);
     if (until === undefined) return;
     const at = new Date(this.#clock.now() + until - now).toISOString();
-    throw failure(call, this.host, `it did not answer several calls in a row and is not asked before ${at}`);
+    const why = `it did not answer several calls in a row and is not asked before ${at}`;
+    throw failure(call, this.host, `${why}; the last error: ${this.#lastFailure}`);
   }
 
   #refuseLate(call: Call): void {
@@ -335,7 +340,7 @@ class Deadline {
 }
 
 /** Reports whether an error is the server's. A delayed write proves nothing about other calls. */
-const isOfServer = (error: unknown): boolean =>
+const isOfServer = (error: unknown): error is ApiError =>
   error instanceof ApiError && !error.causes.includes(UNANSWERED_WRITE);
 
 const untrimmed: Trim = (json) => json.toString();

@@ -322,12 +322,12 @@ describe('an unreachable server', () => {
     return { ...server, clock, script };
   }
 
-  test('receives no calls for some seconds, and errors name the end of the pause', async (t) => {
+  test('receives no calls for some seconds, and errors name the end of the pause and the last cause', async (t) => {
     const { api, host, requests, clock } = await outOfReach(t, new DrivenClock(NOW));
     await clock.advanceTo(NOW + 4_999);
     assert.equal(
       await unanswered(api.deletePod(POD, { uid: UID })),
-      `Cannot delete pods shop/web-0 at ${host}: it did not answer several calls in a row and is not asked before 2026-11-21T11:13:58.789Z.`,
+      `Cannot delete pods shop/web-0 at ${host}: it did not answer several calls in a row and is not asked before 2026-11-21T11:13:58.789Z; the last error: the connection was reset (ECONNRESET).`,
     );
     assert.equal(requests.length, 5);
   });

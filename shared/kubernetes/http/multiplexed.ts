@@ -57,6 +57,7 @@ export class Multiplexed {
     session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
     session.once('remoteSettings', () => resolve());
     session.once('error', reject);
+    socket.once('error', reject);
     session.once('close', () => reject(new SilentConnectionError()));
     const timer = setTimeout(() => session.destroy(new SilentConnectionError()), PONG_TIMEOUT_MS);
     try {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import http2 from 'node:http2';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { before, describe, type TestContext, test } from 'node:test';
@@ -142,5 +143,32 @@ describe('a server certificate', () => {
     secureContext({ rejectUnauthorized: false });
     const both = ['default store', 'both', 'system store'];
     assert.deepEqual(made, [both, both, []]);
+  });
+});
+
+test('a server that requires a client certificate is quoted, also over HTTP/2', async (t) => {
+  const issuer = await authority('cluster-ca');
+  const { cert, private: key } = await leaf(issuer);
+  const server = http2.createSecureServer({
+    cert,
+    key,
+    ca: issuer.cert,
+    requestCert: true,
+    rejectUnauthorized: true,
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const api = new RestApi({
+    host: 'api',
+    requestOptions: async () => ({ server: address, headers: {}, ca: issuer.cert }),
+  });
+  t.after(() => {
+    api.close();
+    server.close();
+  });
+  await assert.rejects(api.getNode(NODE), {
+    message:
+      'Cannot get nodes n1 at api: it rejected the client certificate; give a current one that its CA signed (ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED).',
   });
 });

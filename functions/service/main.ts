@@ -23,6 +23,7 @@ import { onStopSignal } from '#shared/time/stopping.ts';
 import { answerSocket } from './answer-socket.ts';
 import { parseOptions, type StartOptions } from './options.ts';
 import { startLocalService } from './service.ts';
+import { neededPermissions } from './start-policies.ts';
 import { probesText, rulesLines } from './start-report.ts';
 import { openTerminal } from './terminal.ts';
 
@@ -56,21 +57,24 @@ async function run(options: StartOptions): Promise<void> {
     `${hostname()}-${randomUUID().slice(0, 8)}`,
   );
   writeReachedBy(state.file(REACHED_BY_FILE), reachedBy(choice));
-  const clusters = await ManagedClusters.open(chosen, { clock: systemClock, log });
+  // The simulated cluster is for trying Taintward, so its pods are evicted.
+  const policies = { enforce: options.enforce || wantsDemo, file: options.policyFile };
+  const serviceState = sqliteState({
+    path: state.file(STORE_FILE),
+    historyDays: options.historyDays,
+    clock: systemClock,
+    log,
+    lost: fail,
+  });
+  const needs = neededPermissions(policies, serviceState.rulesStore);
+  const clusters = await ManagedClusters.open(chosen, { clock: systemClock, log, needs });
   const matching = { comparisonOperators: options.comparisonOperators };
   const service = await startLocalService({
     clusters,
-    state: sqliteState({
-      path: state.file(STORE_FILE),
-      historyDays: options.historyDays,
-      clock: systemClock,
-      log,
-      lost: fail,
-    }),
+    state: serviceState,
     probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
     matching,
-    // The simulated cluster is for trying Taintward, so its pods are evicted.
-    policies: { enforce: options.enforce || wantsDemo, file: options.policyFile },
+    policies,
     log,
   });
   log.info('relay.started', { port: service.probePort });

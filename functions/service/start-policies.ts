@@ -1,5 +1,7 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
+import { NEEDED_PERMISSIONS, OBSERVE_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
 import type { Operator } from '#shared/state/operator.ts';
 import { PolicyError, parsePolicyDocument } from '#shared/state/policy-document.ts';
 import { applyPolicyFile, type FileApplierDeps, namingFile, policyFile } from '#shared/state/policy-file.ts';
@@ -22,6 +24,22 @@ export interface StartPoliciesDeps {
   readonly rulesStore: FileApplierDeps['rulesStore'];
   readonly clock: Clock;
   readonly log: Log;
+}
+
+/**
+ * Returns the permissions that a cluster needs: in observe mode, reading is enough. The command line's policies count
+ * before they are applied. Throws a `PolicyError` that names the file if it is invalid.
+ */
+export function neededPermissions(
+  { enforce, file }: ChosenPolicies,
+  rulesStore: Pick<FileApplierDeps['rulesStore'], 'read'>,
+): (cluster: ClusterName) => Promise<readonly Permission[]> {
+  const chosen = file === undefined ? DEFAULT_POLICY : parsePolicyDocument(policyFile(file).text);
+  return async (cluster) => {
+    const { policy } = (await rulesStore.read(cluster)).orders;
+    const modes = [chosen.mode, (policy?.read ?? DEFAULT_POLICY).mode];
+    return !enforce && modes.every((mode) => mode === 'observe') ? OBSERVE_PERMISSIONS : NEEDED_PERMISSIONS;
+  };
 }
 
 /**

@@ -105,6 +105,22 @@ export const NEEDED_PERMISSIONS: readonly Permission[] = [
   ...EVICT_PERMISSIONS.filter((right) => !RELAY_PERMISSIONS.some((other) => isDeepStrictEqual(right, other))),
 ];
 
+/** Permissions of the service in observe mode: it reads, and changes nothing. */
+export const OBSERVE_PERMISSIONS: readonly Permission[] = NEEDED_PERMISSIONS.filter(({ verb }) =>
+  ['get', 'list', 'watch'].includes(verb),
+);
+
+/** Reports whether the API server denied a request for lack of a permission. */
+export const isDenied = (error: unknown): error is ApiError =>
+  error instanceof ApiError && error.status === 403;
+
+/** Returns the response to a question that is optional; `undefined`: it was denied, as hardened clusters do. */
+export const unlessDenied = <T>(asked: Promise<T>): Promise<T | undefined> =>
+  asked.catch((error: unknown) => {
+    if (isDenied(error)) return undefined;
+    throw error;
+  });
+
 /**
  * Returns the needed permissions that the credentials lack, as `verb resource name in namespace`. Rejects with
  * `ApiError`.
@@ -143,14 +159,19 @@ export async function nodeLeaseHint(api: PermissionReview): Promise<string | und
 /**
  * Checks that the cluster can be managed, or that the given permissions are granted, before anything relies on it.
  * Rejects with `ApiError`, one sentence: the cluster is unreachable, the credentials are rejected, or permissions are
- * missing (403).
+ * missing (403). Resolves with the refusal if the credentials may not ask for their permissions, as without the
+ * ClusterRole `system:basic-user`: nothing is known then.
  */
 export async function preflight(
   api: PermissionReview,
   needs: readonly Permission[] = NEEDED_PERMISSIONS,
-): Promise<void> {
-  const missing = await missingPermissions(api, needs);
-  if (missing.length === 0) return;
+): Promise<ApiError | undefined> {
+  const missing = await missingPermissions(api, needs).catch((error: unknown) => {
+    if (isDenied(error)) return error;
+    throw error;
+  });
+  if (missing instanceof ApiError) return missing;
+  if (missing.length === 0) return undefined;
   throw new ApiError(
     `The credentials for ${api.host} lack permissions: grant them in all namespaces ${missing.join(', ')}.`,
     403,

@@ -119,6 +119,8 @@ export type LogEvents = {
   'cluster.removed': OfCluster;
   /** The cluster's credentials, permissions, or kubeconfig don't give access. Taintward keeps trying. */
   'cluster.access-denied': OfCluster & Failure;
+  /** The credentials may not ask for their permissions, so missing ones show only when a request is denied. */
+  'cluster.permissions-unverified': OfCluster & Failure;
   /** The cluster's API server doesn't respond, so the cluster isn't managed yet. Taintward keeps trying. */
   'cluster.unreachable': OfCluster & Failure;
   /** The cluster is registered, but no relay holds its lease. */

@@ -1,6 +1,8 @@
 import { type ClusterName, type ClusterUids, isSameCluster } from '#shared/eviction/identity.ts';
+import { PROBE_NODE } from '#shared/eviction/probe.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { type PermissionReview, preflight } from '#shared/kubernetes/permissions.ts';
 import type { Fault } from '#shared/state/fault.ts';
@@ -48,6 +50,8 @@ type Take = (name: ClusterName, api: KubernetesApi) => void;
 export interface ManagedClustersDeps {
   readonly clock: Clock;
   readonly log: Log;
+  /** Returns the permissions that a cluster needs under its rules; absent: those to evict. */
+  readonly needs?: (cluster: ClusterName) => Promise<readonly Permission[]>;
 }
 
 /**
@@ -67,7 +71,7 @@ export class ManagedClusters {
     this.#clusters = clusters;
     this.#deps = deps;
     for (const { name } of clusters) this.#states.set(name, { kind: 'syncing' });
-    this.#verdicts = new Map(clusters.map((cluster) => [cluster.name, check(cluster)]));
+    this.#verdicts = new Map(clusters.map((cluster) => [cluster.name, this.#check(cluster)]));
   }
 
   /**
@@ -155,13 +159,29 @@ export class ManagedClusters {
       if (failures === 1) refused(cluster.name);
       complain(trouble);
       await pause(backoffMs(failures, RETRY[trouble.kind]), signal);
-      if (!signal.aborted) trouble = await check(cluster);
+      if (!signal.aborted) trouble = await this.#check(cluster);
     }
     if (signal.aborted) return;
     this.#states.delete(cluster.name);
     this.#troubles.delete(cluster.name);
     this.#faults.delete(cluster.name);
     take(cluster.name, cluster.api);
+  }
+
+  /** Resolves with the reason why a cluster can't be managed; `undefined`: it can, as far as known. */
+  async #check({ name, api, readAccess }: ChosenCluster): Promise<Trouble | undefined> {
+    try {
+      readAccess();
+      const error = await preflight(api, await this.#deps.needs?.(name));
+      if (!error) return undefined;
+      // Credentials that may not even read a node have no access at all.
+      await api.getNode(PROBE_NODE);
+      this.#deps.log.warn('cluster.permissions-unverified', { cluster: name, error });
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      return { kind: isRefusal(error) ? 'access-denied' : 'unreachable', error };
+    }
   }
 
   #see(cluster: ClusterName, { kind, error }: Trouble): void {
@@ -185,18 +205,6 @@ export class ManagedClusters {
       const event = kind === 'unreachable' ? 'cluster.unreachable' : 'cluster.access-denied';
       log.warn(event, { cluster, error });
     };
-  }
-}
-
-/** Resolves with the reason why a cluster can't be managed; `undefined`: it can. */
-async function check({ api, readAccess }: ChosenCluster): Promise<Trouble | undefined> {
-  try {
-    readAccess();
-    await preflight(api);
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    return { kind: isRefusal(error) ? 'access-denied' : 'unreachable', error };
   }
 }
 

@@ -1,4 +1,3 @@
-import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { PermissionReview } from '#shared/kubernetes/permissions.ts';
 import type { ServiceAccount } from '#shared/operations/fleet/fleet.ts';
@@ -40,7 +39,3 @@ export function accountPermissions(
     },
   };
 }
-
-/** Reports whether the caller lacks the permission to review the access of others. */
-export const isNotReviewed = (error: unknown): error is ApiError =>
-  error instanceof ApiError && error.status === 403;

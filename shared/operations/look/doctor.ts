@@ -9,7 +9,12 @@ import {
 } from '#shared/explain/ineffective-tolerations.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
-import { missingPermissions, TAKEOVER_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
+import {
+  isDenied,
+  missingPermissions,
+  TAKEOVER_PERMISSIONS,
+  unlessDenied,
+} from '#shared/kubernetes/permissions.ts';
 import { projectTolerations } from '#shared/kubernetes/project.ts';
 import { isProven, PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
 import { isInForce } from '#shared/kubernetes/takeover.ts';
@@ -26,7 +31,6 @@ import type { ContextFleet, Fleet, ServiceAccount } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { type TakeoverState, takeoverState } from '../takeover/state.ts';
 import { alarmFindings, quotaFindings, versionFindings } from './account-findings.ts';
-import { isNotReviewed } from './account-permissions.ts';
 import { builtInOf } from './built-in.ts';
 import {
   evictorPermissions,
@@ -281,7 +285,7 @@ async function examineLive(
   const live = await fleet.cluster(cluster);
   try {
     const askedAt = clock.now();
-    const version = textOf((await live.objects.get('/version'))?.['gitVersion']);
+    const version = textOf((await unlessDenied(live.objects.get('/version')))?.['gitVersion']);
     const reached = ok(
       'connection',
       `Its API server (${version || 'unknown version'}) responds within ${clock.now() - askedAt} ms.`,
@@ -357,7 +361,7 @@ function provenFindings(version: string): readonly Told[] {
  */
 async function clockFindings({ api }: LiveCluster): Promise<readonly Told[]> {
   for (let asked = 0; api.skewMs === undefined && asked < CLOCK_QUESTIONS; asked++) {
-    await api.allowed({ verb: 'list', resource: 'nodes' });
+    await unlessDenied(api.allowed({ verb: 'list', resource: 'nodes' }));
     await pause(CLOCK_QUESTION_MS);
   }
   const { skewMs } = api;
@@ -411,7 +415,7 @@ async function takeoverPermissionFindings(
     ];
   } catch (error) {
     // The check of all permissions has already reported this.
-    if (account && isNotReviewed(error)) return [];
+    if (isDenied(error)) return [];
     throw error;
   }
 }

@@ -5,9 +5,11 @@ import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
 import {
   EVICT_PERMISSIONS,
+  isDenied,
   missingPermissions,
   NEEDED_PERMISSIONS,
   nodeLeaseHint,
+  OBSERVE_PERMISSIONS,
   type PermissionReview,
   permissionsNeededBy,
   permissionText,
@@ -17,7 +19,7 @@ import { errorMessage } from '#shared/text/error-message.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Fleet, FleetError, type ServiceAccount } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
-import { accountPermissions, isNotReviewed, userOf } from './account-permissions.ts';
+import { accountPermissions, userOf } from './account-permissions.ts';
 import { bad, ok, type Told, warn } from './finding.ts';
 
 /** Clusters that are checked at a time. The stack keeps as many invocations of `evict` free for checks. */
@@ -85,9 +87,15 @@ export async function servicePermissions(
   const reviewed = reviewedBy(live, account);
   const fix = account && INSTALL;
   try {
-    return await findingsOf(reviewed, NEEDED_PERMISSIONS, policy, fix);
+    return await findingsOf(reviewed, NEEDED_PERMISSIONS, policy, fix, policy.mode === 'observe');
   } catch (error) {
-    if (!account || !isNotReviewed(error)) throw error;
+    if (!isDenied(error)) throw error;
+    if (!account)
+      return notVerified(
+        'the credentials',
+        "they can't create selfsubjectaccessreviews.",
+        'Bind the ClusterRole system:basic-user to them. If they lack permissions, the first denied request says so.',
+      );
     return notVerified(
       reviewed.whose,
       "your credentials can't create subjectaccessreviews.",
@@ -116,6 +124,7 @@ async function findingsOf(
   needs: readonly Permission[],
   policy: Policy,
   fix = 'Grant them in all namespaces, with the roles in cdk/rbac.',
+  observes = false,
 ): Promise<PermissionFindings> {
   const ofPolicy = permissionsNeededBy(policy).flatMap(({ permissions }) => permissions);
   const missing = await missingPermissions(review, [...needs, ...ofPolicy]);
@@ -125,7 +134,12 @@ async function findingsOf(
   const result =
     missing.length === 0
       ? ok('permissions', `${whose} ${has} all ${what}.`)
-      : bad('permissions', `${whose} ${lacks} ${what}: ${missing.join(', ')}.`, fix);
+      : observes && !OBSERVE_PERMISSIONS.some((right) => missing.includes(permissionText(right)))
+        ? ok(
+            'permissions',
+            `${whose} ${has} all permissions that observe mode needs. To evict, grant ${missing.join(', ')}.`,
+          )
+        : bad('permissions', `${whose} ${lacks} ${what}: ${missing.join(', ')}.`, fix);
   if (hint === undefined) return [result];
   const says = `${whose} cannot read node Leases, which show whether an unreachable node is alive.`;
   return [result, warn('permissions', says, hint)];

@@ -3,6 +3,8 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop } from '#shared/eviction/policy.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
+import { textOf } from '#shared/kubernetes/http/api-json.ts';
+import { unlessDenied } from '#shared/kubernetes/permissions.ts';
 import type { ServiceClusterView, ServiceView } from '#shared/operations/fleet/service-view.ts';
 import { isSameLease, LEASE_TTL_MS, type LeaseRecord } from '#shared/state/lease.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
@@ -216,8 +218,8 @@ async function liveFacts(fleet: Clusters, cluster: ClusterName): Promise<LiveFac
   const late = pause(LIVE_MS, over.signal).then(() => unknown(`no response within ${LIVE_MS / 1000} s`));
   const facts = async () => {
     try {
-      const version = await objects.get('/version');
-      return { builtIn: await builtInOf(objects), kubernetes: String(version?.['gitVersion'] ?? '') };
+      const version = textOf((await unlessDenied(objects.get('/version')))?.['gitVersion']);
+      return { builtIn: await builtInOf(objects), ...(version === '' ? {} : { kubernetes: version }) };
     } catch (error) {
       return unknown(errorMessage(error));
     }

@@ -4,6 +4,7 @@ import {
   missingPermissions,
   NEEDED_PERMISSIONS,
   nodeLeaseHint,
+  OBSERVE_PERMISSIONS,
   preflight,
 } from '#shared/kubernetes/permissions.ts';
 import { type Answer, json, scriptedServer, status } from './scripted-server.ts';
@@ -40,6 +41,20 @@ test('lists missing permissions in order', async (t) => {
 test('reports rejected credentials as such, not as missing permissions', async (t) => {
   const { api } = await scriptedServer(t, status(401, 'Unauthorized', 'Unauthorized'));
   await assert.rejects(preflight(api), /the credentials were rejected/);
+});
+
+test('resolves with the refusal if the credentials may not ask for their permissions', async (t) => {
+  const { api } = await scriptedServer(t, status(403, 'no selfsubjectaccessreviews for you', 'Forbidden'));
+  assert.match(String(await preflight(api)), /no selfsubjectaccessreviews for you/);
+});
+
+test('requires only permissions to read in observe mode', async (t) => {
+  const changes = ['delete pods', 'patch pods/status', 'create events'];
+  const { api } = await scriptedServer(t, allowAllBut(...changes));
+  assert.equal(await preflight(api, OBSERVE_PERMISSIONS), undefined);
+  assert.deepEqual(await missingPermissions(api, NEEDED_PERMISSIONS), changes);
+  const lacking = await scriptedServer(t, allowAllBut('get pods'));
+  await assert.rejects(preflight(lacking.api, OBSERVE_PERMISSIONS), /all namespaces get pods\.$/);
 });
 
 test('checks the permission to read node Leases in their namespace and explains its use', async (t) => {

@@ -9,6 +9,7 @@ import {
 } from '#shared/engine/clusters/managed-clusters.ts';
 import { type ClusterUids, clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { drivenClock, driveTimers } from '#test/world/driven-timers.ts';
@@ -18,6 +19,7 @@ const MINUTE_MS = 60_000;
 const GROWN_MS = 3 * MINUTE_MS;
 
 const EXPIRED = new ApiError('the credentials were rejected: renew them.', 401, 'Unauthorized');
+const DENIED = new ApiError('it is forbidden.', 403, 'Forbidden');
 const UNREACHABLE = new ApiError('the connection was refused.', 0);
 const NO_LOGIN = new ApiError('the plugin failed.', 0, '', undefined, {
   cause: new KubeconfigError('The plugin failed: log in.'),
@@ -31,6 +33,7 @@ function scripted(name: string, trouble?: Error | 'silent' | 'no rights') {
   const cluster = {
     trouble,
     tries: 0,
+    denied: false,
     identity: { system: `system of ${name}`, nodes: [] } as ClusterUids,
     name: clusterName(name),
     readAccess: () => {
@@ -43,6 +46,9 @@ function scripted(name: string, trouble?: Error | 'silent' | 'no rights') {
         if (cluster.trouble === 'silent') return new Promise<boolean>(() => undefined);
         if (cluster.trouble instanceof Error) return Promise.reject(cluster.trouble);
         return Promise.resolve(cluster.trouble !== 'no rights' || verb !== 'delete');
+      },
+      getNode: async (): Promise<undefined> => {
+        if (cluster.denied) throw DENIED;
       },
       uids: async (): Promise<ClusterUids> => cluster.identity,
       close: () => undefined,
@@ -214,4 +220,23 @@ describe('the start', () => {
     const clusters = await open(scripted('a', EXPIRED), scripted('b', UNREACHABLE));
     clusters.close();
   });
+});
+
+test('admits a cluster whose credentials may not ask for their permissions with a warning, if they can read', async (t) => {
+  const [a, b] = [scripted('a', DENIED), scripted('b', DENIED)];
+  b.denied = true;
+  const { taken, complaints } = await manage(t, a, b);
+  assert.deepEqual(taken, ['a']);
+  assert.deepEqual(complaints(), ['cluster.permissions-unverified a', 'cluster.access-denied b']);
+});
+
+test('requires only the permissions that the rules of a cluster need', async () => {
+  const [a, b] = [scripted('a', 'no rights'), scripted('b', 'no rights')];
+  const open = (needs: readonly Permission[], cluster: Scripted) =>
+    ManagedClusters.open(chosen([cluster]), {
+      ...{ clock: drivenClock, log: recordingLog() },
+      needs: async () => needs,
+    });
+  (await open([{ verb: 'get', resource: 'pods' }], a)).close();
+  await assert.rejects(open([{ verb: 'delete', resource: 'pods' }], b), ClustersRejectedError);
 });

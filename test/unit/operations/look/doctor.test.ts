@@ -9,7 +9,7 @@ import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
 import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import type { Account } from '#shared/operations/fleet/account.ts';
-import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
+import { type ContextFleet, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { examine } from '#shared/operations/look/doctor.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
 import { pathOf } from '#shared/operations/takeover/manifest.ts';
@@ -138,6 +138,47 @@ test('warns about a Kubernetes version that is not tested', async (t) => {
       ['warn', `The cluster runs Kubernetes ${gitVersion}. This release is tested on 1.36 and 1.37 only.`],
     ]);
   }
+});
+
+test('goes on in a cluster that denies its version and access reviews', async (t) => {
+  const { clock } = examined(t, {});
+  const live = shownCluster(controllerManager('off'), clock.now(), (path) => path === '/version');
+  const allowed = async () => {
+    throw new ApiError('Cannot create selfsubjectaccessreviews: 403.', 403, 'Forbidden');
+  };
+  const api = Object.assign(live.api, { allowed, skewMs: undefined });
+  const fleet = { kind: 'context', cluster: async () => ({ ...live, api }) } as unknown as ContextFleet;
+  const found = await examine(fleet, [prod], { clock, progress: () => undefined });
+  assert.deepEqual(
+    found.filter(({ verdict }) => verdict === 'bad'),
+    [],
+  );
+  assert.match(String(about('connection', found)), /^ok,Its API server \(unknown version\)/);
+  assert.deepEqual(about('permissions', found), [
+    [
+      'warn',
+      "The permissions of the credentials are not verified: they can't create selfsubjectaccessreviews.",
+    ],
+  ]);
+  assert.match(String(about('built-in', found)), /^ok,Disabled/);
+});
+
+test('accepts credentials that can only read, unless the policy enforces', async (t) => {
+  const { fleet, clock, findings } = examined(t, {});
+  const live = shownCluster(controllerManager('off'), clock.now());
+  const allowed = async ({ verb }: Permission) => ['get', 'list', 'watch'].includes(verb);
+  const reading = {
+    ...fleet,
+    cluster: async () => ({ ...live, api: Object.assign(live.api, { allowed }) }),
+  };
+  assert.deepEqual(about('permissions', await findings(reading)), [
+    [
+      'ok',
+      'The credentials have all permissions that observe mode needs. To evict, grant delete pods, patch pods/status, create events.',
+    ],
+  ]);
+  await enforced(fleet);
+  assert.equal(about('permissions', await findings(reading))[0]?.[0], 'bad');
 });
 
 test('README and the page on versions list the tested Kubernetes versions', () => {

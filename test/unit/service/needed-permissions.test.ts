@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { neededPermissions } from '#functions/service/start-policies.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { NEEDED_PERMISSIONS, OBSERVE_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+
+const prod = clusterName('prod');
+
+test('requires permissions to evict only if some policy of a cluster is not in observe mode', async (t) => {
+  const { fleet } = embeddedFleet(t, { clusters: ['prod'], clock: systemClock });
+  const dir = mkdtempSync(join(tmpdir(), 'policy-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const needs = (enforce: boolean, file?: string) =>
+    neededPermissions({ enforce, file }, fleet.rulesStore)(prod);
+  const policy = (mode: string) => {
+    const path = join(dir, `${mode}.yaml`);
+    writeFileSync(path, `mode: ${mode}\n`);
+    return path;
+  };
+  assert.equal(await needs(false), OBSERVE_PERMISSIONS);
+  assert.equal(await needs(false, policy('observe')), OBSERVE_PERMISSIONS);
+  assert.equal(await needs(true), NEEDED_PERMISSIONS);
+  assert.equal(await needs(false, policy('enforce')), NEEDED_PERMISSIONS);
+  await (await fleet.operator()).applyPolicy(prod, 'mode: paused\n');
+  assert.equal(await needs(false), NEEDED_PERMISSIONS);
+});

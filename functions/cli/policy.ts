@@ -76,6 +76,7 @@ function addApply(policy: Command, deps: CliDeps): void {
       const policy = parsePolicyDocument(text);
       const why = options.reason === undefined ? {} : { reason: options.reason };
       const needs = permissionsNeededBy(policy).map(needText);
+      const warnings = evictedByOthers(policy);
       const clusters = await clustersNamed(names, options.all, fleet);
       const doubts = await evictorDoubts(policy, clusters, fleet, deps.clock.now());
       const acts = clusters.map((cluster) => ({
@@ -86,12 +87,12 @@ function addApply(policy: Command, deps: CliDeps): void {
         const previews = await previewsOf(acts, fleet, deps);
         const all = previews.map(({ effects, ...preview }) => ({
           ...preview,
-          effects: [...effects, ...(preview.settings?.length ? needs : [])],
+          effects: [...effects, ...(preview.settings?.length ? needs : []), ...warnings],
         }));
         printPreviews(all, options, deps);
         return;
       }
-      deps.print(linesText([...doubts.values()].flat()));
+      deps.print(linesText([...warnings, ...[...doubts.values()].flat()]));
       if (doubts.size > 0 && !options.yes)
         throw new CliError('Pods may not be evicted. Nothing was changed. To proceed, rerun with --yes.');
       if (!(await mayApply(policy, acts, fleet, options, deps))) {
@@ -111,6 +112,16 @@ const applicableText = (file: string, deps: CliDeps): string =>
 
 const needText = ({ setting, permissions, grant }: NeededBy): string =>
   `${setting} requires the permission to ${permissions.map(permissionText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.`;
+
+/** Keys of `NoSchedule` taints for which Karpenter and KubeVirt evict. */
+const OF_OTHERS = ['karpenter.sh/disrupted', 'kubevirt.io/drain'];
+
+/** Returns warnings of taints in `treatAsNoExecute` for which another controller evicts. */
+const evictedByOthers = ({ virtualKeys }: Policy): readonly string[] =>
+  OF_OTHERS.filter((key) => virtualKeys.includes(key)).map(
+    (key) =>
+      `Warning: another controller evicts for ${key}, so with treatAsNoExecute both would evict. Remove that key (docs/concepts/other-controllers.md).`,
+  );
 
 /**
  * Returns true if the policy frees and hastens no evictions in any cluster. Otherwise it shows the effect on each of
@@ -193,8 +204,10 @@ function addValidate(policy: Command, deps: CliDeps): void {
     .requiredOption(...FILE);
   withExamples(command, 'taintward policy validate -f policy.yaml').action(() => {
     const { file } = command.optsWithGlobals<{ file: string }>();
-    const { mode } = parsePolicyDocument(applicableText(file, deps));
-    deps.print(linesText([`${file} is a valid policy with mode ${mode}.`]));
+    const policy = parsePolicyDocument(applicableText(file, deps));
+    deps.print(
+      linesText([`${file} is a valid policy with mode ${policy.mode}.`, ...evictedByOthers(policy)]),
+    );
   });
 }
 

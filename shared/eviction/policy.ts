@@ -21,6 +21,7 @@ import {
   perSecond,
   readBy,
   settings,
+  taintKey,
   taintKeys,
   trueOrFalse,
   whenApplied,
@@ -62,16 +63,17 @@ const guard = settings(
 const expression = settings({
   key: labelKey,
   operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist'], 'must be In, NotIn, Exists or DoesNotExist'),
-  values: listOf(labelValue, 'values').exactOptional(),
-}).refine(({ operator, values }) => (operator === 'In' || operator === 'NotIn') === (values !== undefined), {
+  values: z.array(labelValue, 'must be a list of values').exactOptional(),
+}).refine(({ operator, values = [] }) => (operator === 'In' || operator === 'NotIn') === values.length > 0, {
   path: ['values'],
-  error: 'must be a list with the operators In and NotIn, and left out with Exists and DoesNotExist',
+  error:
+    'must be a list of values with the operators In and NotIn, and empty or left out with Exists and DoesNotExist',
 });
 
 const labelSelector = settings({
   matchLabels: labelValues.exactOptional(),
-  matchExpressions: listOf(expression, 'expressions').exactOptional(),
-}).refine(({ matchLabels, matchExpressions }) => matchLabels ?? matchExpressions, {
+  matchExpressions: z.array(expression, 'must be a list of expressions').exactOptional(),
+}).refine(({ matchLabels, matchExpressions = [] }) => matchLabels ?? matchExpressions[0], {
   error: 'must have matchLabels or matchExpressions',
 });
 labelSelector.register(whenApplied, {
@@ -190,7 +192,7 @@ const policySettings = settings(
       description:
         'Maximum number of pods evicted per second when held evictions are released, from 0.001 to 1000000.',
     }),
-    exclude: orNone(listOf(selection, 'entries to exclude'), []).meta({
+    exclude: orNone(z.array(selection, 'must be a list of entries to exclude'), []).meta({
       description: 'Pods that are never evicted: those that match all conditions of an entry.',
     }),
     include: orNone(listOf(selection, 'entries to include'), []).meta({
@@ -222,7 +224,7 @@ const policySettings = settings(
         description:
           'Pods stay on an unreachable node while the node renews its Lease, unless this is false.',
       }),
-    treatAsNoExecute: orNone(taintKeys, []).meta({
+    treatAsNoExecute: orNone(z.array(taintKey, 'must be a list of keys of taints'), []).meta({
       description: 'NoSchedule taints with one of these exact keys are treated as NoExecute.',
     }),
     giveUpAfter: duration.prefault('4d').meta({

@@ -130,10 +130,9 @@ export const namespace = text('the name of a namespace').register(whenApplied, {
       : dnsLabelFaults(name.replaceAll('*', 'x')),
 });
 
-export const taintKeys = listOf(
-  text('the key of a taint').register(whenApplied, { faults: taintKeyFaults }),
-  'keys of taints',
-);
+export const taintKey = text('the key of a taint').register(whenApplied, { faults: taintKeyFaults });
+
+export const taintKeys = listOf(taintKey, 'keys of taints');
 
 /** A key in a mapping by taint key. */
 export const byTaintKey = z.string().register(whenApplied, { faults: taintKeyFaults });
@@ -177,6 +176,13 @@ export const percent = z.codec(
     encode: (read) => read,
   },
 );
+percent.register(whenApplied, {
+  faults(written: number | string) {
+    if (typeof written === 'string' || written <= 0 || written >= 1) return [];
+    const meant = Number((written * 100).toPrecision(12));
+    return [`must be a percentage from 1 to 100, or 0: for ${meant} %, write ${meant}`];
+  },
+});
 
 const COUNT = 'must be a whole number from 0 on';
 export const count = z.int(COUNT).min(0, COUNT);

@@ -57,7 +57,7 @@ function read(written: string): {
   if (written.length > MAX_DOCUMENT_CHARACTERS) {
     throw new PolicyError(`The policy has more than ${MAX_DOCUMENT_CHARACTERS} characters: shorten it.`);
   }
-  const loaded = loadYaml(written);
+  const loaded = withoutNulls(loadYaml(written));
   const found = readAs(policyDocument, loaded);
   if (found.success) return { policy: found.data, loaded };
   throw new PolicyError(sentence(found.error.issues[0]));
@@ -73,6 +73,25 @@ function loadYaml(written: string): unknown {
     const where = error.mark ? `line ${error.mark.line + 1}: ` : '';
     throw new PolicyError(`The policy is not valid YAML (${where}${error.reason}).`);
   }
+}
+
+/** Mappings by name. Null is no value there, and dropping the name would widen a selector. */
+const BY_NAME = ['matchLabels', 'tolerationSecondsOverrides'];
+/** More levels than a policy has. */
+const MAX_LEVELS = 10;
+
+/** Returns a document without settings that are null: in Kubernetes, null means absent. */
+function withoutNulls(value: unknown, above: readonly unknown[] = []): unknown {
+  if (value === null || typeof value !== 'object') return value;
+  // An alias may repeat a part within itself.
+  if (above.length > MAX_LEVELS || above.includes(value)) return value;
+  const within = (part: unknown) => withoutNulls(part, [...above, value]);
+  if (Array.isArray(value)) return value.map(within);
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, setting]) => setting !== null)
+      .map(([name, setting]) => [name, BY_NAME.includes(name) ? setting : within(setting)]),
+  );
 }
 
 function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyKey[] = []): string {

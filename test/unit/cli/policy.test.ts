@@ -305,6 +305,14 @@ test('validates a document without a cluster and names file and setting of an er
   assert.equal(state.where, undefined);
 });
 
+test('warns of a taint for which another controller evicts', async (t) => {
+  const { run, file } = withFile(t, 'mode: enforce\ntreatAsNoExecute: [karpenter.sh/disrupted, a]');
+  const warning =
+    /Warning: another controller evicts for karpenter\.sh\/disrupted, so with treatAsNoExecute both would evict/;
+  assert.match(await run('policy', 'validate', '-f', file), warning);
+  assert.match(await run('policy', 'apply', 'prod', '-f', file, '--dry-run'), warning);
+});
+
 test('rejects policies with impossible settings or an expired end in validate and apply', async (t) => {
   const { run, file, modes } = withFile(t, 'mode: observe\ntreatAsNoExecute: [readiness.k8s.io/*]');
   const refused = {

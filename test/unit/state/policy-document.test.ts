@@ -9,6 +9,7 @@ import {
   documentOf,
   MAX_DOCUMENT_CHARACTERS,
   PolicyError,
+  parseAppliedPolicy,
   parsePolicyDocument,
   policyJsonSchema,
   policyText,
@@ -125,6 +126,53 @@ test('disables one limit of the guard by name, or the whole guard', () => {
   assert.deepEqual(parsePolicyDocument('mode: enforce\nguard: off').guard, { shadow: false });
 });
 
+describe('treats as absent, as Kubernetes does,', () => {
+  const full = {
+    ...{
+      pausedUntil: null,
+      guard: null,
+      evictionRate: null,
+      maxEvictionsPerWorkload: null,
+      releaseRate: null,
+    },
+    ...{ exclude: null, include: null, method: null, evict: null, tolerationSecondsOverrides: null },
+    ...{ requireExpiredLease: null, treatAsNoExecute: null, giveUpAfter: null },
+  };
+  for (const [what, written, same] of [
+    ['every optional setting that is null', full, {}],
+    ['settings of a mapping that are null', { guard: { dryRun: null, zone: { nodes: null } } }, {}],
+    ['empty lists', { exclude: [], treatAsNoExecute: [] }, {}],
+    [
+      'parts of a selection that are null',
+      { exclude: [{ namespaces: null, taints: ['a'], labels: null, until: null }] },
+      { exclude: [{ taints: ['a'] }] },
+    ],
+    [
+      'values of an expression without values that are null',
+      {
+        exclude: [
+          {
+            labels: { matchLabels: null, matchExpressions: [{ key: 'k', operator: 'Exists', values: null }] },
+          },
+        ],
+      },
+      { exclude: [{ labels: { matchExpressions: [{ key: 'k', operator: 'Exists' }] } }] },
+    ],
+  ] as const)
+    test(what, () => {
+      const policyOf = (settings: object) =>
+        parseAppliedPolicy(JSON.stringify({ mode: 'enforce', ...settings }));
+      assert.deepEqual(policyOf(written), policyOf(same));
+    });
+});
+
+test('accepts empty values of an expression without values', () => {
+  const labels = { matchLabels: { a: 'b' }, matchExpressions: [] };
+  const matchExpressions = [{ key: 'k', operator: 'Exists', values: [] }];
+  const exclude = [{ labels: { matchExpressions } }, { labels }];
+  assert.deepEqual(parseAppliedPolicy(JSON.stringify({ mode: 'enforce', exclude })).exclude, exclude);
+});
+
 describe('reports an error in one sentence that names the setting', () => {
   const KNOWN =
     'mode, pausedUntil, guard, evictionRate, maxEvictionsPerWorkload, releaseRate, exclude, include, method, evict, tolerationSecondsOverrides, requireExpiredLease, treatAsNoExecute, giveUpAfter';
@@ -192,11 +240,28 @@ describe('reports an error in one sentence that names the setting', () => {
     ],
     [
       'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: a, operator: In }] } }]',
-      'policy.exclude[0].labels.matchExpressions[0].values must be a list with the operators In and NotIn, and left out with Exists and DoesNotExist.',
+      'policy.exclude[0].labels.matchExpressions[0].values must be a list of values with the operators In and NotIn, and empty or left out with Exists and DoesNotExist.',
     ],
     [
       'mode: enforce\ntolerationSecondsOverrides: { maintenance: -1 }',
       'policy.tolerationSecondsOverrides.maintenance must be a whole number of seconds from 0 on.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: a, operator: NotIn, values: [] }] } }]',
+      'policy.exclude[0].labels.matchExpressions[0].values must be a list of values with the operators In and NotIn, and empty or left out with Exists and DoesNotExist.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: [] } }]',
+      'policy.exclude[0].labels must have matchLabels or matchExpressions.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchLabels: { app: null } } }]',
+      'policy.exclude[0].labels.matchLabels.app must be text: put it in quotes.',
+    ],
+    ['mode: enforce\nexclude: &a [*a, *a]', 'policy.exclude[0] must be a mapping of settings.'],
+    [
+      `mode: enforce\nexclude: ${'['.repeat(90)}${']'.repeat(90)}`,
+      'policy.exclude[0] must be a mapping of settings.',
     ],
     ['mode: enforce\nexclude: all', 'policy.exclude must be a list of entries to exclude.'],
     [

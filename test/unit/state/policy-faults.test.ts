@@ -17,6 +17,10 @@ const LABEL_RULE = "use letters, digits, '-', '_' and '.', with a letter or digi
 
 describe('rejects a readable policy in one sentence with setting and fix:', () => {
   const cases: readonly (readonly [string, string])[] = [
+    [
+      'guard: { cluster: { percent: 0.2 } }',
+      'policy.guard.cluster.percent must be a percentage from 1 to 100, or 0: for 20 %, write 20.',
+    ],
     ['exclude: [{ labels: { matchLabels: {} } }]', `policy.exclude[0].labels.matchLabels ${EMPTY}.`],
     [
       'include: [{ labels: { matchLabels: {}, matchExpressions: [{ key: a, operator: Exists }] } }]',

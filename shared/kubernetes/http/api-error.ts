@@ -211,11 +211,13 @@ function refused(
 }
 
 function fix(call: Call, refusal: Refusal, whenForbidden?: string): readonly string[] {
-  const { status, causes } = refusal;
+  const { status, causes, message } = refusal;
   // If a budget or admission blocks the pod, no permission is missing.
   if (['budget', 'admission'].includes(refuserOf(refusal))) return [];
   if (status === 401) return ['the credentials were rejected (an expired token?): renew them'];
-  if (status !== 403 || causes.includes(NAMESPACE_TERMINATING)) return [];
+  // A quota rejects with 403, too.
+  const isOther = causes.includes(NAMESPACE_TERMINATING) || message.includes('exceeded quota: ');
+  if (status !== 403 || isOther) return [];
   return [whenForbidden ?? `grant these credentials the verb ${call.verb} on ${call.resource}`];
 }
 

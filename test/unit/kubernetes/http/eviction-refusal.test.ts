@@ -65,6 +65,11 @@ const TERMINATING = status(
   },
 );
 
+const QUOTA =
+  'events "web-0.18a" is forbidden: exceeded quota: few, requested: count/events=1, used: count/events=9, limited: count/events=9';
+const WEBHOOK_LATE =
+  'Internal error occurred: failed calling webhook "a.example.com": failed to call webhook: Post "https://a.shop.svc:443/validate?timeout=10s": context deadline exceeded';
+
 const CASES: readonly (readonly [string, ApiError, Refuser])[] = [
   [
     'a disruption budget that needs its pods',
@@ -236,6 +241,20 @@ const CASES: readonly (readonly [string, ApiError, Refuser])[] = [
       }),
     ),
     'other',
+  ],
+  [
+    'a webhook that does not answer in time',
+    answered(500, status(500, WEBHOOK_LATE, { reason: 'InternalError' })),
+    'other',
+  ],
+  ['a quota that is used up', answered(403, status(403, QUOTA, { reason: 'Forbidden' })), 'other'],
+  [
+    'an aggregated API without a server behind it',
+    answered(
+      503,
+      status(503, 'the server is currently unable to handle the request', { reason: 'ServiceUnavailable' }),
+    ),
+    'server',
   ],
   [
     'a precondition that does not hold',

@@ -282,16 +282,22 @@ export const isDefaultKubeconfig = (path: string): boolean =>
 
 function defaultCandidates(): readonly string[] {
   const listed = (process.env['KUBECONFIG'] ?? '').split(delimiter).filter(Boolean);
-  return listed.length > 0 ? listed : [join(homedir(), '.kube', 'config')];
+  if (listed.length > 0) return listed;
+  try {
+    return [join(homedir(), '.kube', 'config')];
+  } catch {
+    // The operating system knows no home of a random UID, as containers have.
+    return [];
+  }
 }
 
 function defaultFiles(): readonly string[] {
   const candidates = defaultCandidates();
   const files = candidates.filter((file) => existsSync(file));
   if (files.length > 0) return files;
-  throw new KubeconfigError(
-    `Kubeconfig not found at ${candidates.join(' or ')}. Specify --kubeconfig FILE, or set KUBECONFIG.`,
-  );
+  const where =
+    candidates.length > 0 ? ` at ${candidates.join(' or ')}` : ': this user has no home directory';
+  throw new KubeconfigError(`Kubeconfig not found${where}. Specify --kubeconfig FILE, or set KUBECONFIG.`);
 }
 
 const readFile = (file: string): FoundKubeconfig => ({

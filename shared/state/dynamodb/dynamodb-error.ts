@@ -41,6 +41,9 @@ function sentence(error: Error, table: string): string {
   if (message.startsWith('Region not accepted')) {
     return `The AWS region for ${table} is invalid. Correct AWS_REGION, or the region of the profile.`;
   }
+  if (message.includes('uv_os_homedir')) {
+    return `No AWS configuration for ${table}: this user has no home directory. Set HOME.`;
+  }
   if (NO_CREDENTIALS.has(name)) {
     return `No AWS credentials for ${table} (${message}). Give the process a role, a profile (AWS_PROFILE), or a key (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY).`;
   }

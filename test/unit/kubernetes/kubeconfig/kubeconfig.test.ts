@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { syncBuiltinESMExports } from 'node:module';
+import os, { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { mock, type TestContext, test } from 'node:test';
 import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
-import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
+import { isDefaultKubeconfig, KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
 
 /** Creates a temporary directory that is HOME during the test and unsets KUBECONFIG and the in-cluster variables. */
@@ -479,6 +480,28 @@ test('rejects a missing kubeconfig', (t) => {
   );
   process.env['KUBECONFIG'] = missing;
   assert.throws(() => loadContexts({ contexts: [] }), refusal(/^Kubeconfig not found at .*missing\. /));
+});
+
+test('names the fix to a user without a home directory, and needs none otherwise', (t) => {
+  const kubeconfig = write(join(folder(t), 'config'), single('a', {}));
+  const noHome = t.mock.fn(() => {
+    throw new Error('A system error occurred: uv_os_homedir returned ENOENT (no such file or directory)');
+  });
+  t.mock.method(os, 'homedir', noHome);
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  assert.throws(
+    () => loadContexts({ contexts: [] }),
+    refusal(
+      /^Kubeconfig not found: this user has no home directory\. Specify --kubeconfig FILE, or set KUBECONFIG\.$/,
+    ),
+  );
+  assert.equal(loadContexts({ kubeconfig, contexts: ['a'] }).length, 1);
+  assert.equal(isDefaultKubeconfig(kubeconfig), false);
+  assert.ok(noHome.mock.callCount() > 0);
 });
 
 const fine = { ...single('a', { token: 'x' }), 'current-context': 'a' };

@@ -276,6 +276,19 @@ describe('a failing DynamoDbStore reports cause and remedy', () => {
     });
   });
 
+  test('without a home directory, where the SDK looks for its configuration', async () => {
+    const credentials = async () => {
+      throw new Error('A system error occurred: uv_os_homedir returned ENOENT (no such file or directory)');
+    };
+    const client = new DynamoDBClient({ region: 'us-east-1', credentials });
+    const store = new DynamoDbStore(new DynamoDbTable({ client, tableName: 'taintward' }));
+    await assert.rejects(store.load(REF, NOW), {
+      name: 'StoreError',
+      message:
+        'No AWS configuration for DynamoDB table taintward: this user has no home directory. Set HOME.',
+    });
+  });
+
   test('without a listener at the endpoint', async () => {
     const { client, close } = await scriptedDynamoDb([]);
     await close();

@@ -90,7 +90,9 @@ const POD_COLUMNS: readonly Column<NodePod>[] = [
 function forecastText({ outcome, heldBy }: NodePod): string {
   switch (outcome.kind) {
     case 'evict':
-      return `evicted at ${timeText(outcome.at)}`;
+      return outcome.retrying
+        ? `retrying at ${timeText(outcome.at)}: ${outcome.retrying.error}`
+        : `evicted at ${timeText(outcome.at)}`;
     case 'held':
       return `${heldBy.map(({ kind }) => keptLabel(kind)).join(' and ')}, due ${timeText(outcome.dueAt)}`;
     case 'blocked':

@@ -103,11 +103,12 @@ export const wordsOf = ({ kind }: { readonly kind: EvictionGate['kind'] }): Gate
   GATES[kind];
 
 /** A reason that keeps pods for an unknown time. */
-export type KeptBy = EvictionGate['kind'] | 'blocked' | 'rejected' | 'failed';
+export type KeptBy = EvictionGate['kind'] | 'blocked' | 'rejected' | 'retrying' | 'failed';
 
 const OTHERS = {
   blocked: 'kept by a disruption budget',
   rejected: 'rejected by admission',
+  retrying: 'retrying',
   failed: 'failed',
 };
 

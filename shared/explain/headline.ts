@@ -241,7 +241,9 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
     return `It is unknown which taints ${node} has, and which pods they evict: the cluster could not be read.`;
   if (evicting.length === 0)
     return `${what} no taint that evicts: ${countText(pods.length, 'stays', 'stay')}.${deaf === '' ? '' : ` ${deaf}`}`;
-  const going = pods.flatMap(({ outcome }) => (outcome.kind === 'evict' ? [outcome.at] : []));
+  const due = pods.flatMap(({ outcome }) => (outcome.kind === 'evict' ? [outcome] : []));
+  const going = due.filter(({ retrying }) => !retrying).map(({ at }) => at);
+  const errors = due.flatMap(({ retrying }) => retrying?.error ?? []);
   const [first, last] = [Math.min(...going), Math.max(...going)];
   const when =
     last <= now
@@ -259,6 +261,9 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const parts = [
     going.length > 0 ? `${countText(going.length, 'will be evicted', 'will be evicted')} ${when}${by}` : '',
     observed > 0 ? `${countText(observed, 'would be evicted', 'would be evicted')} in enforce mode` : '',
+    errors[0] === undefined
+      ? ''
+      : `${countText(errors.length, 'could not be evicted and is retried', 'could not be evicted and are retried')} (${errors[0].replace(/\.$/, '')})`,
     kept > observed ? `${countText(kept - observed, 'is kept', 'are kept')}` : '',
     ...(['terminating', 'keep'] as const).map((kind) => {
       const count = pods.filter(({ outcome }) => outcome.kind === kind).length;

@@ -292,12 +292,15 @@ const runnerOf = ({ workload, owner }: NodePod): NodeWorkload['owner'] =>
 function workloadOf(first: NodePod, pods: readonly NodePod[], now: EpochMs): NodeWorkload {
   const owner = runnerOf(first);
   const moments = pods
-    .flatMap(({ outcome }) => (outcome.kind === 'evict' ? [Math.max(outcome.at, now)] : []))
+    .flatMap(({ outcome }) =>
+      outcome.kind === 'evict' && !outcome.retrying ? [Math.max(outcome.at, now)] : [],
+    )
     .sort((a, b) => a - b);
   const [firstAt, lastAt] = [moments[0], moments.at(-1)];
   const kept = pods.map(({ outcome, heldBy }): readonly KeptBy[] => {
     if (outcome.kind === 'held') return heldBy.map(({ kind }) => kind);
     if (outcome.kind === 'blocked') return [outcome.by.length > 0 ? 'blocked' : 'rejected'];
+    if (outcome.kind === 'evict' && outcome.retrying) return ['retrying'];
     return outcome.kind === 'failed' ? [outcome.kind] : [];
   });
   const stays = pods.flatMap(({ outcome }) => (outcome.kind === 'keep' ? [outcome.cause] : []));

@@ -76,6 +76,8 @@ export interface ClusterFacts {
   /** Number of evicted pods that are stuck terminating. */
   readonly stuck?: number;
   readonly delayMs?: number;
+  /** Why the eviction with that delay fails; absent: not known. */
+  readonly delayCause?: string;
   /** The stop in force: its own, or that of all clusters unless this cluster was resumed alone. */
   readonly stop?: StopOutput;
 }
@@ -183,9 +185,11 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
     );
   }
   if (delayMs >= LATE_MS) {
-    need('delayed', `An eviction is overdue by ${durationText(delayMs)}, and nothing holds it.`, {
+    const why = facts.delayCause?.replace(/[.…]?$/, '.');
+    const what = why ? `fails: ${why}` : 'nothing holds it.';
+    need('delayed', `An eviction is overdue by ${durationText(delayMs)}, and ${what}`, {
       since: at - delayMs,
-      remediation: `To find it, run taintward pending ${cluster}. For the cause, run taintward doctor ${cluster}.`,
+      remediation: `To find it, run taintward pending ${cluster}.${why ? '' : ` For the cause, run taintward doctor ${cluster}.`}`,
     });
   }
   if (failed > 0) {
@@ -249,12 +253,14 @@ function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Issue[] {
       ? `${holder} holds its lease, but has never connected to the cluster.`
       : `${holder} holds its lease, but is disconnected from the cluster: changes of nodes and pods are missed.`;
   const since = lastContactAt === undefined ? {} : { since: lastContactAt };
-  return [{ ...{ type: 'disconnected', cluster, message: text, ...since }, remediation: LOOK_AT_RELAY }];
+  const remediation = connection === 'never-connected' ? LOOK_AT_START : LOOK_AT_RELAY;
+  return [{ ...{ type: 'disconnected', cluster, message: text, ...since }, remediation }];
 }
 
 const LOOK_AT_SERVER = 'Check its API server, and the network to it. Deadlines are kept.';
 const LOOK_AT_RELAY =
   'Check that a relay runs, and look for relay.watch-failed in its log. Deadlines are kept.';
+const LOOK_AT_START = LOOK_AT_RELAY.replace('relay.', 'cluster.unreachable or relay.');
 const GRANT = 'Grant the missing permissions to its credentials. To list them, run taintward doctor.';
 
 const isOutOfReach = ({ service, breakerOpen = service?.breakerOpen }: ClusterFacts): boolean =>

@@ -25,7 +25,7 @@ import {
   type StopOutput,
   stopOutput,
 } from './output-records.ts';
-import { PENDING_STATES, type PendingState, pendingStateOf } from './pending-state.ts';
+import { PENDING_STATES, type PendingState, pendingStateOf, retryOf } from './pending-state.ts';
 
 /** Status of a fleet. Times are epoch milliseconds. */
 export interface FleetStatus {
@@ -111,6 +111,8 @@ export interface ClusterStatus {
   readonly stuck?: number;
   /** Longest delay of an eviction that nothing holds. */
   readonly delayMs?: number;
+  /** Why that eviction fails; absent: not known. */
+  readonly delayCause?: string;
   readonly nextAt?: EpochMs;
   /** Guard trips that hold evictions. */
   readonly trips?: readonly TripReport[];
@@ -228,6 +230,9 @@ function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
     number
   >;
   for (const look of pending) standings[pendingStateOf(look, storedRules, at).state]++;
+  const delayMs = latenessOf(pending, at);
+  const latest = pending.find((each) => delayMs > 0 && latenessOf([each], at) === delayMs);
+  const delayCause = latest && (retryOf(latest, at)?.error ?? latest.record.blocked?.reason);
   const next = records.map(({ fireAt }) => fireAt).find((fireAt) => fireAt > at);
   return {
     cluster,
@@ -250,7 +255,8 @@ function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
     failed: standings['failed'],
     states: standings,
     stuck: stuck.length,
-    delayMs: latenessOf(pending, at),
+    delayMs,
+    ...(delayCause === undefined ? {} : { delayCause }),
     ...(next === undefined ? {} : { nextAt: next }),
   };
 }

@@ -5,7 +5,17 @@ import type { AskedPod } from '#shared/explain/forecast.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
 import { known } from '#shared/explain/known.ts';
 import { explainNode, type NodeQuestion } from '#shared/explain/node.ts';
-import { at, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
+import {
+  after,
+  at,
+  nodeDelta,
+  pod,
+  recordIn,
+  ref,
+  rules,
+  taint,
+  tolerating,
+} from '#test/unit/eviction/builders.ts';
 import { aPod, NOW, ruled, since, stored } from './builders.ts';
 
 const numbered = (index: number, fields: Partial<AskedPod> = {}): AskedPod =>
@@ -200,4 +210,29 @@ test('leaves the outcome of due pods unknown where the rules cannot be read', ()
     ['unknown', 'unknown', 'unknown', 'keep'],
   );
   assert.deepEqual(answer.unknown, [{ what: 'rules', reason: 'the table is away' }]);
+});
+
+test('does not promise the eviction of pods that fail, and tells why', () => {
+  const error = 'admission webhook "x" denied the request';
+  const partition = after(nodeDelta(1, { taints: [taint('a', 0)], pods: [pod('u0', { name: 'web-0' })] }));
+  const record = recordIn(partition, 'u0');
+  assert.ok(record && partition.node);
+  const retry = { attempts: 3, nextTryAt: at(130), since: at(61), error, everything: false };
+  const failing = {
+    ...partition,
+    node: { ...partition.node, retry },
+    scheduled: new Map([[record.uid, { ...record, failure: { since: at(61), error } }]]),
+  };
+  const { service } = question();
+  assert.ok(service);
+  const asked = question({
+    service: { ...service, partition: known(failing) },
+    pods: known(PODS.slice(0, 2)),
+  });
+  assert.match(
+    line(asked),
+    /: 1 pod will be evicted .*; 1 pod could not be evicted and is retried \(admission webhook "x" denied the request\)\.$/,
+  );
+  const [workload] = explainNode(asked).workloads;
+  assert.deepEqual([workload?.evict.pods, workload?.held], [1, [{ by: ['retrying'], pods: 1 }]]);
 });

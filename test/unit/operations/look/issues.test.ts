@@ -97,3 +97,23 @@ test('reports of a cluster that is managed under another name only that, with bo
   );
   assert.match(found[0]?.remediation ?? '', /taintward clusters remove prod/);
 });
+
+test('names why an overdue eviction fails, instead of referring to doctor', () => {
+  const of = (facts: Partial<ClusterFacts>) =>
+    issuesOf({ at: NOW, clusters: [{ cluster, delayMs: 120_000, ...facts }] })[0];
+  const issue = of({ delayCause: 'admission webhook "x" denied the request.' });
+  assert.equal(
+    issue?.message,
+    'An eviction is overdue by 2m, and fails: admission webhook "x" denied the request.',
+  );
+  assert.equal(issue?.remediation, 'To find it, run taintward pending prod.');
+  assert.match(of({})?.remediation ?? '', /For the cause, run taintward doctor prod\.$/);
+});
+
+test('names the log event of a cluster that never connected', () => {
+  const lookAt = (connection: ClusterFacts['connection'] & string) =>
+    issuesOf({ at: NOW, clusters: [{ cluster, holder: 'relay-1', renewedAt: NOW, connection }] })[0]
+      ?.remediation ?? '';
+  assert.match(lookAt('never-connected'), /look for cluster\.unreachable or relay\.watch-failed in its log/);
+  assert.match(lookAt('disconnected'), /look for relay\.watch-failed in its log/);
+});

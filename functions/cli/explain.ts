@@ -1,8 +1,8 @@
-import { Argument, type Command, InvalidArgumentError } from 'commander';
+import { Argument, type Command } from 'commander';
 import { type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import { askNode } from '#shared/operations/ask/explain-node.ts';
 import { askPod } from '#shared/operations/ask/explain-pod.ts';
-import { theCluster } from '#shared/operations/fleet/fleet.ts';
+import { theCluster, UsageError } from '#shared/operations/fleet/fleet.ts';
 import type { CliDeps } from './command.ts';
 import { nodeStoryText } from './node-story.ts';
 import { type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
@@ -35,16 +35,18 @@ function addPodCommand(explain: Command, deps: CliDeps): void {
     .command('pod')
     .summary('Explain why a pod is evicted or stays')
     .description('Explain why a pod was evicted, will be evicted, or stays, when, and how to keep it.')
-    .addArgument(new Argument('<pod>', 'NAMESPACE/NAME; deleted pods work too').argParser(parsePod));
-  addQuestionOptions(command);
+    .argument('<pod>', 'NAMESPACE/NAME, or NAME with --namespace; deleted pods work too');
+  addQuestionOptions(command.option('-n, --namespace <name>', 'namespace of the pod'));
   withExamples(
     command,
     'taintward explain pod shop/web-0',
+    'taintward explain pod/web-0 -n shop    # as kubectl names it',
     'taintward explain pod shop/web-0 --cluster prod -o json',
     'taintward explain pod shop/web-0 --context staging    # asks that cluster alone',
-  ).action((pod: NamedPod) =>
-    withLive<ExplainOptions>(command, deps, async (fleet, options) => {
+  ).action((text: string) =>
+    withLive<ExplainOptions & Partial<NamedPod>>(command, deps, async (fleet, options) => {
       const { output, comparisonOperators } = options;
+      const pod = parsePod(options.namespace === undefined ? text : `${options.namespace}/${text}`);
       const cluster = await theCluster(options.cluster, fleet);
       const story = await askPod(fleet, { cluster, ...pod, matching: { comparisonOperators } }, deps);
       deps.print(
@@ -92,8 +94,14 @@ const addQuestionOptions = (command: Command): Command =>
 function parsePod(text: string): NamedPod {
   const [namespace, name, ...more] = text.split('/');
   if (namespace && name && more.length === 0) return { namespace, name };
-  throw new InvalidArgumentError('Specify NAMESPACE/NAME, for example shop/web-0.');
+  throw new UsageError('Specify NAMESPACE/NAME, for example shop/web-0, or NAME with --namespace.');
 }
+
+/** Returns a command line with `explain pod/NAME` and `explain node/NAME`, as kubectl writes them, in three words. */
+export const splitNames = (argv: readonly string[]): readonly string[] =>
+  argv.flatMap((word, at) =>
+    argv[at - 1] === 'explain' && /^(pod|node)\//.test(word) ? word.split(/\/(.*)/, 2) : [word],
+  );
 
 /** Fields that hold a time. */
 const MOMENT = /^(?:at|since|until|movedFrom|pausedUntil|timeAdded|.*At)$/;

@@ -12,6 +12,7 @@ import { StoreError } from '#shared/state/store.ts';
 import { escapeForDisplay, shownLines } from '#shared/text/escape-for-display.ts';
 import { type CliDeps, CliError } from './command.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
+import { splitNames } from './explain.ts';
 import { createProgram } from './program.ts';
 
 /** Errors that the operator can cause. Their messages are written for the operator. */
@@ -45,7 +46,7 @@ export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith
     },
   });
   try {
-    await program.parseAsync(argv, { from: 'user' });
+    await program.parseAsync(splitNames(argv), { from: 'user' });
     return code;
   } catch (error) {
     // Commander has already printed the error.

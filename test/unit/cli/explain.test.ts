@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { splitNames } from '#functions/cli/explain.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { Operator } from '#shared/state/operator.ts';
@@ -97,10 +98,26 @@ test('groups the pods of a node by workload, and lists each pod with -o wide', a
 });
 
 test('requires a namespace for a pod, and a cluster name if there are several', async (t) => {
-  const { run, state } = await bench(t);
-  await assert.rejects(run('explain', 'pod', 'web-1'));
-  assert.match(state.complaint, /Specify NAMESPACE\/NAME, for example shop\/web-0\./);
+  const { run } = await bench(t);
+  await assert.rejects(run('explain', 'pod', 'web-1', '--cluster', 'prod'), {
+    name: 'UsageError',
+    message: 'Specify NAMESPACE/NAME, for example shop/web-0, or NAME with --namespace.',
+  });
   await assert.rejects(run('explain', 'pod', 'default/web-1'), {
     message: 'Missing cluster name. Specify one of: prod, stage.',
   });
+});
+
+test('takes names as kubectl writes them', async (t) => {
+  const { run } = await bench(t);
+  const cluster = ['--cluster', 'prod'];
+  const told = await run('explain', 'pod', 'default/web-1', ...cluster);
+  assert.equal(await run(...splitNames(['explain', 'pod/web-1', '-n', 'default', ...cluster])), told);
+  assert.equal(await run('explain', 'pod', 'web-1', '--namespace', 'default', ...cluster), told);
+  assert.equal(
+    await run(...splitNames(['explain', 'node/node-1', ...cluster])),
+    await run('explain', 'node', 'node-1', ...cluster),
+  );
+  for (const more of [['web-1'], ['default/web-1', '-n', 'default']])
+    await assert.rejects(run('explain', 'pod', ...more, ...cluster), /Specify NAMESPACE\/NAME, for example/);
 });

@@ -132,6 +132,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'how-to/query-evictions.md': {
     because: 'asks Logs Insights; npm run test:build reads each query, and the fields that it names',
   },
+  'reference/quotas-and-costs.md': { because: 'raises a throughput for which DynamoDB alone has a price' },
   'reference/simulated-cluster.md': { because: 'what decides whether a change lands tries kubectl on it' },
   'how-to/preview-a-taint.md': { because: OTHER_SUITE },
   'how-to/verify-release.md': {

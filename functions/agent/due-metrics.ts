@@ -2,11 +2,8 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** Metrics of an agent's queue of due evictions. */
 export interface DueMetrics {
-  /**
-   * Counts the messages of a batch. `kept` messages are redelivered: they failed, or they are not due yet.
-   */
+  /** `kept` messages are redelivered: they failed, or they are not due yet. */
   handled(done: number, kept: number): void;
-  /** Counts a receive call that failed. */
   receiveFailed(): void;
   /** Sets the source of the gauge of batches in flight. Each scrape calls `batchesInHand`. */
   observe(batchesInHand: () => number): void;

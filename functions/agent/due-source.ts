@@ -44,7 +44,6 @@ export interface DueSourceDeps {
   /** A client whose timeouts allow calls that wait: `SQS_WAITING_SETTINGS`. */
   readonly client: Pick<SQSClient, 'send'>;
   readonly queueUrl: string;
-  /** Handles one message. */
   readonly handle: (message: ReceivedMessage) => Promise<Outcome>;
   readonly visibility: VisibilityControl;
   readonly metrics: DueMetrics;
@@ -75,9 +74,7 @@ export class DueSource {
     this.#polling = this.#poll();
   }
 
-  /**
-   * Reports whether the queue is reachable. An outage shorter than `UNREACHED_MS` still counts as reachable.
-   */
+  /** An outage shorter than `UNREACHED_MS` still counts as reachable. */
   get reaches(): boolean {
     return this.#failing === undefined || this.#failing.atLeastMs < UNREACHED_MS;
   }
@@ -166,7 +163,7 @@ export class DueSource {
     }
   }
 
-  /** Logs the failure. The message is redelivered, which does no harm. */
+  /** The message is redelivered, which does no harm. */
   #notDeleted(record: ReceivedMessage | undefined, reason: unknown): void {
     const messageId = record?.messageId ?? '';
     this.#deps.log.warn('message.not-deleted', { queue: this.#name, messageId, error: reason });

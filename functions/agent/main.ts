@@ -54,7 +54,6 @@ const HANDLED_WITHIN_MS = 10_000;
 /** Errors that the operator can cause. Their messages are written for the operator. */
 const OPERATOR_ERRORS = [ClustersRejectedError, EnvironmentError, KubeconfigError, ProbeAddressError];
 
-/** Runs the agent of one cluster until it is asked to stop. */
 async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   const environment = readEnvironment(agentEnvironment, process.env);
   const { AGENT: agent, CLUSTER: cluster, EVICTIONS_DUE_URL: queueUrl } = environment;

@@ -3,15 +3,12 @@ import { agentEnvironment } from '#shared/aws/environment.ts';
 import { environmentText, environmentVariables } from '#shared/aws/environment-text.ts';
 import { VERSION } from '#shared/version.ts';
 
-/**
- * Command-line options of an agent. They select the cluster if the agent doesn't run as a pod of the cluster.
- */
+/** Select the cluster if the agent doesn't run as a pod of the cluster. */
 export interface AgentOptions {
   readonly context: string | undefined;
   readonly kubeconfig: string | undefined;
 }
 
-/** Descriptions of the environment variables, for `--help`. */
 const PURPOSES: Readonly<Record<keyof typeof agentEnvironment.shape, string>> = {
   AGENT: "agent ID in the cluster's registration",
   CLUSTER: 'name of the registered cluster',
@@ -33,10 +30,7 @@ const PURPOSES: Readonly<Record<keyof typeof agentEnvironment.shape, string>> = 
 
 export const AGENT_VARIABLES = environmentVariables(agentEnvironment, PURPOSES);
 
-/**
- * Reads the command line. `--help` and `--version` print their text and exit. Invalid usage prints one
- * sentence and exits.
- */
+/** `--help` and `--version` print their text and exit. Invalid usage prints one sentence and exits. */
 export function parseOptions(argv: readonly string[]): AgentOptions {
   const command = new Command('npm run agent --')
     .description(

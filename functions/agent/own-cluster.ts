@@ -5,7 +5,6 @@ import type { Log } from '#shared/telemetry/log.ts';
 
 export interface OwnRegistrationDeps {
   readonly registry: Pick<ClusterRegistry, 'get'>;
-  /** The agent's cluster. */
   readonly cluster: ClusterName;
   /** The agent's ID. */
   readonly agent: string;

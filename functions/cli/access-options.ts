@@ -160,10 +160,7 @@ function secretOf(options: AccessOptions): ByPart<string> {
   return arn;
 }
 
-/**
- * Returns the value for both parts, or one value for each part. Throws `UsageError` if only one part has a
- * value.
- */
+/** Throws `UsageError` if only one part has a value. */
 function byPart(options: AccessOptions, both: Name, relay: Name, evict: Name): ByPart<string> | undefined {
   const [one, ofRelay, ofEvict] = [options[both], options[relay], options[evict]];
   if (ofRelay === undefined && ofEvict === undefined) return one;

@@ -88,10 +88,7 @@ async function add(
   deps.print(linesText([`Registered cluster ${name}. Taintward manages it within 30 s.`, ...effects]));
 }
 
-/**
- * Checks that a cluster can be registered, and returns the consequences as sentences. Rejects with `ApiError`,
- * `CliError`, or `FleetError`.
- */
+/** Checks that a cluster can be registered. Rejects with `ApiError`, `CliError`, or `FleetError`. */
 async function registrationEffects(
   cluster: RegisteredCluster<Access>,
   checks: boolean,
@@ -285,10 +282,7 @@ interface RemoveOptions {
 
 const REMOVED = 'Taintward stops managing it within 30 s; its nodes and pods are not changed.';
 
-/**
- * Shows the pending evictions that would be lost, and asks for confirmation if there are any. Rejects with
- * `CliError` if it cannot ask.
- */
+/** Asks only if evictions would be lost. Rejects with `CliError` if it cannot ask. */
 async function mayRemove(
   loss: string | undefined,
   { yes }: RemoveOptions,
@@ -299,9 +293,7 @@ async function mayRemove(
   return yes || confirmed('Remove the cluster?', confirm);
 }
 
-/**
- * Returns a warning about the pending evictions of a cluster that is removed. `undefined`: there are none.
- */
+/** `undefined`: the cluster has no pending evictions. */
 async function lossText(
   name: ClusterName,
   { store }: Pick<Fleet, 'store'>,
@@ -326,14 +318,12 @@ function registryOf({ registry, where }: Fleet): ClusterRegistry {
   );
 }
 
-/** The cluster argument of a command. */
 const nameArgument = (): Argument =>
   new Argument('<name>', 'cluster name in the fleet').argParser(parseClusterName);
 
 const noSuchCluster = (name: ClusterName): CliError =>
   new CliError(`Cluster "${name}" not found. Run "taintward clusters list".`);
 
-/** Returns the access to a cluster, as text for people. */
 function accessText({ access }: RegisteredCluster): string {
   switch (access.kind) {
     case 'eks': {
@@ -363,7 +353,6 @@ function textByPart<T extends string | AssumedRole>(given: ByPart<T>, text: (one
 const addedText = ({ addedAt }: RegisteredCluster): string | undefined =>
   addedAt === undefined ? undefined : new Date(addedAt).toISOString();
 
-/** Returns a registration, as JSON for programs. */
 const registrationJson = (cluster: RegisteredCluster): object => ({
   name: cluster.name,
   access: cluster.access,

@@ -58,10 +58,7 @@ export function compare(entries: readonly EntryOutput[]): Comparison {
 const isBoth = (pod: ComparedPod): pod is Required<ComparedPod> =>
   pod.builtInAt !== undefined && pod.oursAt !== undefined;
 
-/**
- * Returns by how many milliseconds the built-in controller was later than Taintward. Its time is known to the
- * second, so Taintward's is rounded down to the second, too.
- */
+/** The built-in controller's time is known to the second, so Taintward's is rounded down to the second, too. */
 const laterMs = ({ builtInAt, oursAt }: Required<ComparedPod>): number =>
   builtInAt - Math.floor(oursAt / SECOND_MS) * SECOND_MS;
 

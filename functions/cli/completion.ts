@@ -43,10 +43,7 @@ export function addCompletion(program: Command, deps: CliDeps): void {
     });
 }
 
-/**
- * Returns the clusters of the fleet that the typed words select. The list is empty if they aren't known in
- * time. Never rejects.
- */
+/** The list is empty if the clusters aren't known in time. Never rejects. */
 async function clusterNames(words: readonly string[], deps: CliDeps): Promise<readonly string[]> {
   const after = (flag: string) => {
     const at = words.lastIndexOf(flag);

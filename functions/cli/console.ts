@@ -18,7 +18,6 @@ interface ConsoleOptions {
 /** Dependencies of this command beyond those of all commands. */
 export interface ConsoleCommandDeps {
   readonly browser: Browser;
-  /** Resolves when the user stops the console. */
   untilStopped(): Promise<unknown>;
   /** Resolves when a started browser has read its file. */
   untilRead(): Promise<unknown>;

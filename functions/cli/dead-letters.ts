@@ -8,7 +8,7 @@ import type { CliDeps } from './command.ts';
 import { type Column, type OutputFormat, outputOption, shownAs, tableOf, withExamples } from './output.ts';
 import { printFleet, withFleet } from './with-fleet.ts';
 
-/** Default number of messages to read. Every ten need one call. */
+/** Every ten need one call. */
 const DEFAULT_LIMIT = 100;
 const MAX_LETTERS = 1_000;
 const QUEUE_NAMES: readonly string[] = Object.values(QUEUES).map(({ name }) => name);
@@ -98,10 +98,7 @@ function addRedrive(letters: Command, deps: CliDeps): void {
   );
 }
 
-/**
- * Returns the approximate number of dead letters, of one queue or all. Returns 0 if only another process can
- * count them, or if the caller lacks the permission to count all.
- */
+/** Approximate. 0: only another process can count them, or the caller lacks the permission to count all. */
 async function counted({ deadLetters }: Fleet, queue?: string): Promise<number> {
   const counts = (await deadLetters.count().catch(() => undefined)) ?? new Map<string, number>();
   if (queue !== undefined) return counts.get(queue) ?? 0;
@@ -154,7 +151,6 @@ function whyText({ reason }: DeadLetter): string {
   return reason ?? 'received too often; for the cause, see the log of its function';
 }
 
-/** Returns the parsed body, or the text if it isn't JSON. */
 function bodyOf({ body }: DeadLetter): unknown {
   try {
     return JSON.parse(body);

@@ -106,7 +106,6 @@ export const splitNames = (argv: readonly string[]): readonly string[] =>
 /** Fields that hold a time. */
 const MOMENT = /^(?:at|since|until|movedFrom|pausedUntil|timeAdded|.*At)$/;
 
-/** Returns the same value with times as ISO strings, for programs. */
 function withDates(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withDates);
   if (value === null || typeof value !== 'object') return value;

@@ -15,9 +15,7 @@ export const widthOf = (text: string): number => stripVTControlCharacters(text).
 
 /** Layout of a table. */
 export interface Layout {
-  /** Width of each column. */
   readonly widths: readonly number[];
-  /** Returns a cell as lines of its column. */
   lines(cell: string, column: number): readonly string[];
 }
 

@@ -110,9 +110,7 @@ async function read(
   return found;
 }
 
-/**
- * Returns the history of pods as lines of a table, in the given order. The lines are part of a larger answer.
- */
+/** The lines are part of a larger answer, in the given order. */
 export function podHistoryLines(
   entries: readonly EntryOutput[],
   look: { readonly wide: boolean; readonly paint: Paint },
@@ -136,9 +134,6 @@ const ALL = '(all)';
 
 const clusterOf = ({ entry }: Happening): ClusterName | undefined => entry.cluster;
 
-/**
- * Makes a cell from a text for entries of pods and a text for entries of clusters, which is empty by default.
- */
 const cell =
   (ofPod: (entry: EntryOutput) => string, ofCluster: (entry: AuditOutput) => string = () => '') =>
   (happening: Happening): string =>
@@ -199,9 +194,7 @@ function dueText({ dueAt }: EntryOutput): string {
   return dueAt === undefined ? '' : timeText(dueAt);
 }
 
-/**
- * Returns the time between the pod's deletion and its removal. It is never negative, although clocks differ.
- */
+/** Never negative, although clocks differ. */
 function removedText({ at, deleted, removedAt }: EntryOutput): string {
   if (removedAt === undefined) return '';
   return `after ${Math.max(0, (removedAt - (deleted?.at ?? at)) / 1000).toFixed(1)} s`;
@@ -225,7 +218,7 @@ function causeText({ causes, cancelReason, deleted, error, previousDueAt }: Entr
   ].join('; ');
 }
 
-/** Returns an entry as JSON for programs. Entries of one or all clusters have no pod. */
+/** Entries of one or all clusters have no pod. */
 function happeningJson(happening: Happening): object {
   if (happening.of === 'pod') return entryJson(happening.entry);
   const { at, ...entry } = happening.entry;

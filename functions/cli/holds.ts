@@ -224,7 +224,6 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
   );
 }
 
-/** A stop, hold, or guard trip that keeps pods from being evicted. */
 interface Row extends ShownAct {
   readonly cluster: string;
   readonly id: string;

@@ -8,9 +8,7 @@ import type { Column } from './output.ts';
 import type { Paint } from './paint.ts';
 import { sectionsText, tableLines } from './sections.ts';
 
-/**
- * Returns a node's story as text for people: first the answer, then the evidence. `wide`: includes each pod.
- */
+/** First the answer, then the evidence. `wide`: includes each pod. */
 export function nodeStoryText(
   { headline, taints, workloads, pods, gates, policy, builtIn, history, unknown }: NodeStory,
   { wide, paint }: { readonly wide: boolean; readonly paint: Paint },

@@ -5,10 +5,7 @@ import { StoreError } from '#shared/state/store.ts';
 import type { CliDeps } from './command.ts';
 import { linesText } from './output.ts';
 
-/**
- * Records an act on a cluster in the audit log. If the record fails, the act remains done, so the failure is
- * only a warning.
- */
+/** If the record fails, the act remains done, so the failure is only a warning. */
 export async function noteAct(
   fleet: Pick<Fleet, 'operator'>,
   cluster: ClusterName,

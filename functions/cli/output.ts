@@ -68,7 +68,6 @@ export interface Column<Row> {
   readonly wide?: true;
 }
 
-/** Options that define the look of a table. */
 interface TableLook {
   /** Shows all columns, however long the lines are. */
   readonly wide: boolean;
@@ -81,10 +80,7 @@ interface TableLook {
 export const roomIn = ({ wide, paint }: Pick<TableLook, 'wide' | 'paint'>): number =>
   (wide ? undefined : paint.columns) ?? Number.POSITIVE_INFINITY;
 
-/**
- * Returns a table with heads and one line for each row. Wide columns are left out unless `wide` is set, and
- * rows wrap if the line is too short.
- */
+/** Wide columns are left out unless `wide` is set, and rows wrap if the line is too short. */
 export function tableOf<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],

@@ -82,16 +82,12 @@ async function stuckOf({ leases }: Fleet, clusters: readonly ClusterName[]): Pro
   return found;
 }
 
-/** A pending eviction with its state, as text for people. */
 interface PendingRow extends PendingLook {
   readonly standing: string;
   readonly inMs: number;
 }
 
-/**
- * Returns the state of these clusters. If changes may go unnoticed, a warning says that the list may be
- * outdated.
- */
+/** Warns that the list may be outdated if changes may go unnoticed. */
 async function seenOf(fleet: Fleet, clusters: readonly ClusterName[], deps: CliDeps): Promise<Snapshot> {
   const seen = await view(fleet, clusters, () => ({}), { clock: deps.clock });
   for (const { error } of seen.clusters) if (error !== undefined) throw new FleetError(error);
@@ -159,7 +155,6 @@ const blockedJson = ({ since, by, reason }: Blocked) => ({
   ...{ since: timeText(since), by: by ?? 'disruption-budget', reason },
 });
 
-/** Returns a pending eviction as JSON for programs. */
 function pendingJson(look: PendingLook, at: EpochMs): object {
   const { cluster, node, record, gates } = look;
   const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, blocked, turnAt } = record;

@@ -91,10 +91,7 @@ function governingLines({ policy, gates, budgets = [], builtIn, ...story }: PodS
   return lines;
 }
 
-/**
- * Returns the workload of a pod and, if the owner is a different object, its owner. A static pod has no
- * workload.
- */
+/** A static pod has no workload. */
 function workloadLines({ workload, owner }: Pick<PodStory, 'workload' | 'owner'>): string[] {
   if (!workload || !owner || workload.kind === 'Node') return [];
   const made = workload.kind === owner.kind ? '' : `, by ${owner.kind} ${owner.name}`;

@@ -116,7 +116,6 @@ const needText = ({ setting, permissions, grant }: NeededBy): string =>
 /** Keys of `NoSchedule` taints for which Karpenter and KubeVirt evict. */
 const OF_OTHERS = ['karpenter.sh/disrupted', 'kubevirt.io/drain'];
 
-/** Returns warnings of taints in `treatAsNoExecute` for which another controller evicts. */
 const evictedByOthers = ({ virtualKeys }: Policy): readonly string[] =>
   OF_OTHERS.filter((key) => virtualKeys.includes(key)).map(
     (key) =>

@@ -27,9 +27,7 @@ import { addWhatIfCommand } from './what-if.ts';
  */
 const BROKEN_LINE = /\n(?!\(Did you mean |$)/g;
 
-/**
- * Makes the operator's command line. Every action rejects with an error whose message is for the operator.
- */
+/** Every action rejects with an error whose message is for the operator. */
 export function createProgram(deps: CliDeps): Command {
   const program = new Command('taintward')
     // The caller decides how the process ends.
@@ -108,10 +106,7 @@ const notEmpty = (what: string) => (text: string) => {
   throw new InvalidArgumentError(`Specify ${what}, or omit the option.`);
 };
 
-/**
- * Ensures that one fleet is selected. Command-line options take precedence over the environment. `--state` is
- * an alias of `--state-dir`.
- */
+/** Command-line options take precedence over the environment. `--state` is an alias of `--state-dir`. */
 function oneFleet(program: Command): void {
   if (program.getOptionValueSource('state') === undefined) {
     const source = program.getOptionValueSource('stateDir');

@@ -53,7 +53,6 @@ export function leavesOf(command: Command, help: Help): readonly Command[] {
   return children.length === 0 ? [command] : children.flatMap((each) => leavesOf(each, help));
 }
 
-/** Returns the command's name, after the names of its parents. */
 const nameOf = (command: Command): string =>
   command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
 
@@ -84,7 +83,6 @@ function optionsTable(command: Command, help: Help): string {
   return ['| option | |', '|---|---|', ...rows].join('\n');
 }
 
-/** Returns the examples from the command's help. */
 function examplesOf(command: Command): string {
   let written = '';
   command.configureOutput({

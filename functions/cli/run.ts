@@ -29,10 +29,7 @@ const OPERATOR_ERRORS = [
   StoreError,
 ];
 
-/**
- * Runs a command line and returns its exit code. Errors are printed. Control characters in names are escaped,
- * so that they don't act on the terminal.
- */
+/** Errors are printed. Control characters in names are escaped, so that they don't act on the terminal. */
 export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith'>): Promise<ExitCode> {
   let code: ExitCode = EXIT.fine;
   const complain = (text: string) => deps.complain(shownLines(text));

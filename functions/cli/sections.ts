@@ -1,7 +1,6 @@
 import { type Column, linesText, tableOf } from './output.ts';
 import type { Paint } from './paint.ts';
 
-/** Indentation of the lines of a section. */
 const INDENT = '  ';
 
 /** A section of an answer: a heading and its lines. */

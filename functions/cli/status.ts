@@ -188,7 +188,6 @@ function modeText({ mode, pausedUntil, stop, error }: ClusterStatus): string {
   return pausedUntil === undefined ? (mode ?? '?') : `${mode} until ${timeText(pausedUntil)}`;
 }
 
-/** Returns the status as JSON for programs. */
 function statusJson({ at, clusters, relays, stop, issues, ...status }: FleetStatus): object {
   return {
     at: timeText(at),

@@ -122,7 +122,7 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
   );
 }
 
-/** Returns the act that ends the stop of a cluster. If the cluster is only paused, the act ends the pause. */
+/** If the cluster is only paused, the act ends the pause. */
 async function resumption(
   cluster: ClusterName,
   reason: string,

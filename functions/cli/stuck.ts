@@ -30,10 +30,7 @@ const COLUMNS: readonly Column<StuckPodOf>[] = [
   { head: 'REMEDIATION', of: adviceOn },
 ];
 
-/**
- * Returns advice on a pod that is stuck terminating. Taintward never deletes pods by force, because their
- * containers may still run.
- */
+/** Taintward never deletes pods by force, because their containers may still run. */
 function adviceOn({ finalizers, nodeState }: Pick<StuckPod, 'finalizers' | 'nodeState'>): string {
   if (finalizers.length > 0 && nodeState === 'there') {
     return 'the controller of each finalizer must remove it: check that the controller runs, and check its log';

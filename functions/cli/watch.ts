@@ -1,6 +1,5 @@
 import { pause } from '#shared/time/pause.ts';
 
-/** Interval at which the view is refreshed. */
 const LOOK_MS = 2_000;
 const CLEAR_SCREEN = '\u001b[H\u001b[2J\u001b[3J';
 

@@ -109,7 +109,6 @@ function readNodes(text: string): NodeChoice {
   }
 }
 
-/** Returns an answer for programs, with times as text. */
 const withTimes = (answer: WhatIfAnswer): unknown =>
   JSON.parse(
     JSON.stringify(answer, (key, value) =>
@@ -137,7 +136,6 @@ function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
   return sections.join('\n');
 }
 
-/** Returns the assumptions and conditions of the answer. */
 function provisosOf({ policy, gate, guarded, guard, mirrors, unknown }: WhatIfAnswer): readonly string[] {
   return [
     ...(policy === 'default'

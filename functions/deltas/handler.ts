@@ -15,7 +15,6 @@ import type { Log } from '#shared/telemetry/log.ts';
 
 /** Dependencies of a delta handler: those of applying deltas, and those of every consumer of a queue. */
 export interface DeltaHandlerDeps extends Omit<ApplyDeltasDeps, 'announce'>, ConsumerDeps {
-  /** The queue `evictions-due`. */
   readonly dueQueue: QueueSender;
   /** Absent: only the relay can send. */
   readonly canSend?: CanSend;

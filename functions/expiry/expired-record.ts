@@ -11,7 +11,6 @@ import { readAs } from '#shared/text/read-as.ts';
 export interface ExpiredRecord {
   readonly ref: NodeRef;
   readonly eviction: EvictionRecord;
-  /** The stream record of the removal. */
   readonly source: DynamoDBRecord;
 }
 

@@ -15,7 +15,6 @@ import { type ExpiredRecord, expiredRecord } from './expired-record.ts';
 
 export interface ExpiryDeps {
   readonly store: Store;
-  /** The queue `evictions-due`. */
   readonly dueQueue: QueueSender;
   readonly deadLetters: QueueSender;
   readonly clock: Clock;
@@ -63,9 +62,7 @@ export function createHandler(deps: ExpiryDeps) {
     });
 }
 
-/**
- * Returns the eviction to restore, if any. An unreadable record becomes a dead letter; rejects if that fails.
- */
+/** An unreadable record becomes a dead letter; rejects if that fails. */
 async function readOrRefuse(record: DynamoDBRecord, deps: ExpiryDeps): Promise<ExpiredRecord | undefined> {
   try {
     return expiredRecord(record);

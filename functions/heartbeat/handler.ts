@@ -23,7 +23,6 @@ export interface HeartbeatDeps {
   readonly emf: Emf;
   /** A stopwatch that continues while the function is frozen. */
   readonly stopwatch: Stopwatch;
-  /** Called at the start of each invocation. */
   readonly invoked?: () => void;
   readonly log: Log;
 }

@@ -3,7 +3,6 @@ import { relayEnvironment } from '#shared/aws/environment.ts';
 import { environmentText, environmentVariables } from '#shared/aws/environment-text.ts';
 import { VERSION } from '#shared/version.ts';
 
-/** Descriptions of the relay's environment variables, for `--help`. */
 const PURPOSES: Readonly<Record<keyof typeof relayEnvironment.shape, string>> = {
   TABLE_NAME: "the stack's table",
   NODE_DELTAS_URL: 'URL of the queue for node deltas',

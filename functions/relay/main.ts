@@ -30,7 +30,6 @@ import { parseCommandLine } from './command-line.ts';
  */
 const STOP_TIMEOUT_MS = 20_000;
 
-/** Runs a relay of the deployed service until it is asked to stop. */
 async function run(): Promise<void> {
   const environment = readEnvironment(relayEnvironment, process.env);
   const log = jsonLog();

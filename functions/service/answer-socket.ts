@@ -4,11 +4,10 @@ import type { Serve } from '#shared/http/listener.ts';
 import type { ConsoleLink, ServiceView } from '#shared/operations/fleet/service-view.ts';
 
 export interface SocketAnswers {
-  /** Returns the state that only this process has. */
   readonly view: () => ServiceView;
   /** Makes a new link to the console that the process serves. `undefined`: it serves none. */
   readonly link: () => string | undefined;
-  /** Returns the console's API. Called for each request to it. */
+  /** Called for each request to it. */
   readonly api: () => Promise<ApiServer>;
 }
 

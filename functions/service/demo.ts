@@ -24,9 +24,7 @@ export interface Demo {
 
 const TRY = 'taint node-1 maintenance=now:NoExecute';
 
-/**
- * Starts the simulated cluster with its state in `dir`. `quit` is called when the user quits at the prompt.
- */
+/** `quit` is called when the user quits at the prompt. */
 export async function startDemo(dir: string, clock: Clock, voice: Terminal, quit: () => void): Promise<Demo> {
   const { log, say, isToTerminal } = voice;
   const cluster = await startSimulatedCluster({ clock, dir, log });
@@ -50,7 +48,6 @@ export async function startDemo(dir: string, clock: Clock, voice: Terminal, quit
   };
 }
 
-/** Adapts the simulated cluster for the console. */
 const clickable = (cluster: SimulatedCluster): DemoCluster => ({
   cluster: clusterName(cluster.context),
   nodes() {
@@ -102,7 +99,6 @@ const HELP = `  taint NODE KEY[=VALUE]:EFFECT   for example: ${TRY}
   console                         print a link to the console, for one browser
   quit                            stop the service; the cluster's state is kept`;
 
-/** The objects that commands at the prompt use. */
 interface Prompted {
   readonly cluster: SimulatedCluster;
   readonly link: (() => string) | undefined;
@@ -152,7 +148,6 @@ function perform(
 
 /** The prompt at which the operator types. */
 export interface Prompt {
-  /** Passes each further line to `handle`. */
   onLine(handle: (line: string) => void): void;
   close(): void;
 }

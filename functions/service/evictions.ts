@@ -12,9 +12,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export interface EvictionsDeps {
-  /**
-   * Handles a node, and resolves with the time of the next look. `failedBefore`: the previous look failed.
-   */
+  /** Resolves with the time of the next look. `failedBefore`: the previous look failed. */
   readonly look: (ref: NodeRef, failedBefore: boolean) => Promise<EpochMs | undefined>;
   /** Resets failed pods of a node, so that they are tried again. */
   readonly tryAgain: (ref: NodeRef, pods: readonly PodUid[]) => Promise<void>;
@@ -68,7 +66,6 @@ export class Evictions implements Timers {
     for await (const { ref, fireAt } of store.upcoming()) this.#queue.addAt(nodeKey(ref), fireAt);
   }
 
-  /** Retries failed pods and handles their node. */
   retry({ cluster, node }: NodeRef, pods: readonly PodUid[]): void {
     const key = nodeKey({ cluster, node });
     this.#asked.set(key, new Set([...(this.#asked.get(key) ?? []), ...pods]));

@@ -63,9 +63,7 @@ export async function runInCluster(options: StartOptions, { log, say }: Terminal
   log.info('relay.stopped');
 }
 
-/**
- * Prints the rules of the cluster. If they cannot be read, prints the error: nothing depends on this output.
- */
+/** If the rules cannot be read, prints the error: nothing depends on this output. */
 async function tellRules(service: LocalService, say: Terminal['say']): Promise<void> {
   try {
     for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);

@@ -10,7 +10,6 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 export interface LeaderOnlyApiOptions {
   readonly clock: Clock;
   readonly installation: string;
-  /** Reports whether this replica is the leader. */
   readonly mayAct: () => boolean;
 }
 

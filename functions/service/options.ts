@@ -26,10 +26,7 @@ export interface StartOptions {
 const DEFAULT_PORT = 0;
 const HIGHEST_PORT = 65_535;
 
-/**
- * Reads the command line. `--help` and `--version` print their text and exit. Invalid usage prints one
- * sentence and exits.
- */
+/** `--help` and `--version` print their text and exit. Invalid usage prints one sentence and exits. */
 export function parseOptions(argv: readonly string[]): StartOptions {
   const command = new Command('npm start --')
     .description(

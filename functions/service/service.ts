@@ -71,9 +71,8 @@ export interface LocalService {
    * becomes the leader.
    */
   readonly leading: Promise<void>;
-  /** Returns the current rules of its clusters. Rejects with `StoreError`. */
+  /** Rejects with `StoreError`. */
   rules(): Promise<ReadonlyMap<ClusterName, Rules>>;
-  /** Returns the state that only this process has. */
   view(): ServiceView;
   /** Finishes current work, releases the leases, and ends. No timers are lost. */
   stop(): Promise<void>;

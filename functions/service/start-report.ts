@@ -23,7 +23,6 @@ export function rulesLines(rules: ReadonlyMap<ClusterName, Rules>, now: EpochMs)
   return [...names].map(([text, clusters]) => `${clusters.join(', ')}: ${text}`);
 }
 
-/** Returns the actor and the reason of a stop. */
 function byText({ stops }: Rules, now: EpochMs): string {
   const stop = stops.find(({ until }) => isOn(until, now));
   return stop === undefined ? '' : ` by ${escapeForDisplay(stop.who)} (${escapeForDisplay(stop.why)})`;
@@ -40,13 +39,10 @@ function rulesText(rules: Rules, now: EpochMs): string {
   return `${label}${byText(rules, now)}, no pods are evicted. To resume, run ${release(gate, 'CLUSTER' as ClusterName)}`;
 }
 
-/** Number of countdowns that are logged. Nobody would read more. */
+/** Nobody would read more. */
 const TOLD = 20;
 
-/**
- * Logs the pending evictions in the store, earliest deadlines first, and the number of further ones. Rejects
- * with `StoreError`.
- */
+/** Earliest deadlines first, then the number of further ones. Rejects with `StoreError`. */
 export async function tellCountdowns(store: Pick<ServiceStore, 'countdowns'>, log: Log): Promise<void> {
   const { total, soonest } = await store.countdowns(TOLD);
   for (const { ref, record } of soonest) log.info('eviction.loaded', evictionFields(ref, record));

@@ -18,9 +18,7 @@ export interface Terminal {
   readonly isToTerminal: boolean;
 }
 
-/**
- * Opens the output. With `json`, standard output contains only the log, so `say` prints to standard error.
- */
+/** With `json`, standard output contains only the log, so `say` prints to standard error. */
 export function openTerminal(format: LogFormat, clock: Clock): Terminal {
   const stream = format === 'json' ? process.stderr : process.stdout;
   const say = (line: string): void => printLine(stream, line);

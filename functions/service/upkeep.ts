@@ -13,10 +13,7 @@ export interface Upkeep {
   stop(): Promise<void>;
 }
 
-/**
- * Runs tasks at their intervals, one at a time. A failure is logged, and the task is retried after its
- * interval.
- */
+/** Tasks run one at a time. A failure is logged, and the task is retried after its interval. */
 export function startUpkeep(tasks: readonly Task[], log: Log): Upkeep {
   let running = Promise.resolve();
   const perform = async ({ name, run }: Task): Promise<void> => {

@@ -19,20 +19,14 @@ import { missingTakeoverPermissions } from './permissions.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
-/** The field manager of server-side apply. */
 const MANAGER = 'taintward-takeover';
-/**
- * Timeout until the API server serves a new kind or applies a new policy. It usually takes a second or two.
- */
+/** An API server usually serves a new kind, or applies a new policy, within a second or two. */
 const KNOWN_WITHIN_MS = 30_000;
 const LOOK_MS = 250;
 /** Number, interval, and timeout of the dry runs that prove a takeover. */
 const PATIENCE = { proofs: 6, everyMs: 500, withinMs: KNOWN_WITHIN_MS };
 
-/**
- * `taintward takeover apply`: checks the cluster, and installs the takeover, so that Taintward evicts instead
- * of the built-in controller.
- */
+/** `taintward takeover apply`: checks the cluster, and installs the takeover. */
 export function addApplyCommand(takeover: Command, deps: CliDeps): void {
   const command = takeover
     .command('apply')

@@ -25,7 +25,6 @@ export function addTakeoverCommand(program: Command, deps: CliDeps): void {
     addCommand(takeover, deps);
 }
 
-/** `taintward takeover manifest`: prints the objects of a takeover. */
 function addManifestCommand(takeover: Command, deps: Pick<CliDeps, 'print'>): void {
   const command = takeover
     .command('manifest')
@@ -37,10 +36,6 @@ function addManifestCommand(takeover: Command, deps: Pick<CliDeps, 'print'>): vo
   });
 }
 
-/**
- * `taintward takeover release`: returns eviction to the built-in controller, and removes all objects of the
- * takeover.
- */
 function addReleaseCommand(takeover: Command, deps: CliDeps): void {
   const command = takeover
     .command('release')

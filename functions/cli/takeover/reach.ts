@@ -8,7 +8,6 @@ import { type ContextFleet, clusterNamed, type Fleet, UsageError } from '#shared
 import type { FleetChoice } from '#shared/operations/fleet/fleet-choice.ts';
 import type { ClusterAct } from '#shared/state/rules-store.ts';
 
-/** Options that select a cluster. */
 interface ReachOptions extends FleetChoice {
   readonly context?: string;
   readonly kubeconfig?: string;
@@ -24,16 +23,10 @@ export const addReachOptions = (command: Command): Command =>
       'kubeconfig file, with --context (default: $KUBECONFIG, then ~/.kube/config)',
     );
 
-/**
- * Records an act in the audit log of the fleet that manages the cluster. If no fleet manages it, records
- * nothing.
- */
+/** Records an act in the audit log of the fleet that manages the cluster, if any. */
 export type NoteAct = (kind: ClusterAct, what: string) => Promise<void>;
 
-/**
- * Runs `act` on the selected cluster. Rejects with `CliError` if none is selected, or if the cluster is
- * unknown.
- */
+/** Rejects with `CliError` if no cluster is selected, or if it is unknown. */
 export async function withCluster(
   name: string | undefined,
   command: Command,

@@ -16,10 +16,7 @@ import { ago, type TakeoverState, takeoverState } from '#shared/operations/takeo
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
-/**
- * `taintward takeover status`: the installed takeover, its heartbeat, and the state of the built-in
- * controller.
- */
+/** `taintward takeover status`: the installed takeover, its heartbeat, and the built-in controller. */
 export function addStatusCommand(takeover: Command, deps: CliDeps): void {
   const command = takeover
     .command('status')
@@ -66,7 +63,6 @@ function nodesText(takeover: Takeover | undefined, now: EpochMs): string {
   return `${state}, renewed ${ago(heartbeat, now)}; ${lapse}`;
 }
 
-/** Returns the state as JSON for programs. */
 function stateJson({ now, nodes, alarms }: TakeoverState, builtIn: BuiltIn): object {
   const moment = (at: EpochMs | undefined) => (at === undefined ? null : new Date(at).toISOString());
   const live = nodes?.live;

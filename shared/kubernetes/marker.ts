@@ -13,7 +13,6 @@ export interface Rival {
 const PREFIX = `${FIELD_MANAGER}-`;
 /** Maximum length of a field manager in the API server. */
 const MAX_MANAGER_LENGTH = 128;
-/** Maximum number of other installations that are reported. */
 const MAX_RIVALS = 100;
 
 /**
@@ -21,7 +20,6 @@ const MAX_RIVALS = 100;
  * that evicts there does the same work a second time, by its own rules.
  */
 export class Marker {
-  /** The field manager of our marks. */
   readonly manager: string;
   readonly #since: EpochMs;
   /** When each rival marked a pod last, by our clock. The key is its field manager. */

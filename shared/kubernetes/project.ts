@@ -32,7 +32,6 @@ export class Interner<T> {
     this.#limit = limit;
   }
 
-  /** Returns the object stored under `key`, or else creates it by `make` and stores it. */
   get(key: string, make: () => T): T {
     const known = this.#shared.get(key);
     if (known !== undefined) return known;
@@ -63,10 +62,7 @@ const shared = (name: string) => names.get(name, () => name);
  */
 const IDENTIFIER = /^[A-Za-z0-9][-A-Za-z0-9_.:]{0,252}$/;
 
-/**
- * Returns a Node's JSON as a {@link LiveNode}. Throws `ApiError` (status 0) if it has no name, or a name that no API
- * server accepts.
- */
+/** Throws `ApiError` (status 0) if the node has no name, or a name that no API server accepts. */
 export function projectNode(json: unknown): LiveNode {
   const { metadata, spec } = fieldsOf(json);
   const meta = fieldsOf(metadata);
@@ -84,7 +80,7 @@ export function projectNode(json: unknown): LiveNode {
   };
 }
 
-/** Returns a Pod's JSON as a {@link LivePod}. Throws `ApiError` (status 0) if it lacks a field that every stored Pod has. */
+/** Throws `ApiError` (status 0) if the pod lacks a field that every stored Pod has. */
 export function projectPod(json: unknown): LivePod {
   const fields = fieldsOf(json);
   const meta = fieldsOf(fields['metadata']);
@@ -203,10 +199,7 @@ function projectTaint(json: unknown): LiveTaint {
   };
 }
 
-/**
- * Returns the owners of the field `spec.taints`, with the times of their writes. Writers of only the status have
- * separate entries.
- */
+/** Writers of only the status have separate entries. */
 function stampOfTaints(managedFields: unknown): string {
   return itemsOf(managedFields)
     .map(fieldsOf)

@@ -82,7 +82,7 @@ async function wrongWith(
 const taintsOf = (keys: readonly string[], effect: string, timeAdded: EpochMs): readonly LiveTaint[] =>
   keys.map((key) => ({ key, effect, timeAdded }));
 
-/** Reports whether a list has a taint. Other taints are ignored: clusters add taints to new nodes. */
+/** Other taints are ignored: clusters add taints to new nodes. */
 const has = (taints: readonly LiveTaint[], { key, value = '', effect, timeAdded }: LiveTaint): boolean =>
   taints.some(
     (each) =>

@@ -72,7 +72,6 @@ export const sizeText = (bytes: number): string =>
 export class UnderWay {
   #bytes = 0;
 
-  /** Returns the counter of one response. */
   hold(): Held {
     return new Held((bytes) => {
       if (this.#bytes + bytes > UNDER_WAY_BYTES.cluster) {
@@ -90,10 +89,7 @@ export class Held {
   #bytes = 0;
   #shared = 0;
 
-  /**
-   * `share`: adds bytes to the total of all responses, and subtracts them with a negative number. Throws if there is
-   * no room.
-   */
+  /** `share`: adds bytes to the total of all responses; a negative number subtracts. Throws if there is no room. */
   constructor(share: (bytes: number) => void) {
     this.#share = share;
   }
@@ -106,7 +102,6 @@ export class Held {
     this.#shared = shared;
   }
 
-  /** Subtracts all bytes. */
   release(): void {
     this.#share(-this.#shared);
     this.#bytes = 0;

@@ -6,7 +6,6 @@ import { type Call, callText, METHODS } from './call.ts';
 import { DialError } from './connection.ts';
 import { NAMESPACE_TERMINATING, type Refusal, refuserOf, UNANSWERED_WRITE } from './eviction-refusal.ts';
 
-/** Maximum length of a message that quotes a server. */
 const MAX_MESSAGE = 1_400;
 
 /** The failure of a call to an API server. */
@@ -81,7 +80,6 @@ const UNFIT = 'its TLS certificate, or one of its authorities, is not fit for a 
 const NOT_TLS = 'it does not speak TLS there; check http or https in the server address';
 const CLIENT_REJECTED = 'it rejected the client certificate; give a current one that its CA signed';
 
-/** Explanations of Node's network and TLS error codes for operators. */
 const UNREACHABLE: readonly (readonly [RegExp, string])[] = [
   [/^ECONNREFUSED$/, 'the connection was refused; check that the server runs and its address is right'],
   [/^(ECONNRESET|EPIPE|ERR_HTTP2_(GOAWAY|SESSION|STREAM)_|ERR_STREAM_)/, 'the connection was reset'],
@@ -110,13 +108,9 @@ const UNREACHABLE: readonly (readonly [RegExp, string])[] = [
   [/^ERR_SSL_/, 'the TLS handshake failed; check TLS versions, tls-server-name, and the client certificate'],
 ];
 
-/** Reports whether proxies and load balancers may send this status in the API server's place. */
 const proxyMayAnswer = (status: number): boolean => status >= 500 || [401, 403, 429].includes(status);
 
-/**
- * Returns the error of a missing or interrupted response: an error of the network, of TLS, or of the client's
- * certificates.
- */
+/** Returns the error of a missing or interrupted response; `error` as for {@link reasonOf}. */
 export function unreachable(call: Call, host: string, error: unknown): ApiError {
   return failure(call, host, reasonOf(error), error);
 }
@@ -146,10 +140,7 @@ export function unansweredInTime(call: Call, host: string, ms: number, cause: un
 export const late = (call: Call, host: string): LateCallError =>
   new LateCallError(`Did not ${callText(call)} at ${host}: it could not be sent in time.`);
 
-/**
- * Returns the error of an unsuccessful response. `text`: its body; `secrets`: texts that the message must not
- * contain; `whenForbidden`: as in `Connection`.
- */
+/** `text`: the body; `secrets`: texts that the message must not contain; `whenForbidden`: as in `Connection`. */
 export function refusal(
   call: Call,
   host: string,
@@ -250,7 +241,7 @@ export const serverText = (words: string, secrets: readonly string[] = []): stri
     .replace(/\.$/, '')
     .slice(0, MAX_SERVER_TEXT);
 
-/** Returns the seconds in the header. Some proxies send a date instead, by the clock that also dated the response. */
+/** Some proxies send a date instead, by the clock that also dated the response. */
 function retryAfterSeconds({
   'retry-after': after = '',
   date = '',

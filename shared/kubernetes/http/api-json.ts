@@ -46,10 +46,7 @@ function hasLongInteger(text: string): boolean {
   }
 }
 
-/**
- * Returns the index of the quotation mark that ends the string which begins at `start`, or the end of the text if
- * there is none.
- */
+/** Returns the index of the closing quotation mark, or the end of the text if there is none. */
 function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
     let escapes = 0;

@@ -13,7 +13,6 @@ export class Breaker {
   /** The last failure, or the last call that was allowed while open. */
   #triedAt = 0;
 
-  /** Reports whether the server counts as unreachable. */
   get open(): boolean {
     return this.#failures >= FAILURES_TO_OPEN;
   }

@@ -85,7 +85,7 @@ async function connectTo(first: URL, proxy: boolean, over: AbortSignal): Promise
   return secured;
 }
 
-/** Returns the server name to request; an IP address is not a name. */
+/** An IP address is not a name. */
 const serverName = (host: string) => (isIP(host) ? {} : { servername: host });
 
 async function ready(socket: Socket, event: 'connect' | 'secureConnect', over: AbortSignal): Promise<void> {

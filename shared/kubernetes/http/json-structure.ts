@@ -42,10 +42,7 @@ export function checkStructure(json: string | Buffer): void {
   }
 }
 
-/**
- * Returns the index of the quotation mark that ends the string which begins at `start`, or the text's end if there is
- * none.
- */
+/** Returns the index of the closing quotation mark, or the text's end if there is none. */
 export function endOfString(text: Buffer, start: number): number {
   let at = start + 1;
   while (at < text.length && text[at] !== QUOTE) at += text[at] === BACKSLASH ? 2 : 1;

@@ -15,7 +15,6 @@ export interface ListCuts {
   /** After the opening bracket of the items, and at the closing one. */
   readonly begin: number;
   readonly end: number;
-  /** Start and end of each item. */
   readonly items: readonly (readonly [number, number])[];
 }
 

@@ -42,10 +42,7 @@ async function readExactly<T>(json: Buffer, read: (item: unknown) => T): Promise
   return { metadata, items: itemsOf(items).map(read) };
 }
 
-/**
- * Reads the items between cuts. `parse`: parses an item; `undefined`: it is not one. Resolves with `undefined` if the
- * cuts are not where items meet.
- */
+/** `parse` returns `undefined` for what is no item. Resolves with `undefined` if the cuts are not where items meet. */
 async function readCuts<T>(
   json: Buffer,
   { begin, end, items: cuts }: ListCuts,

@@ -44,10 +44,7 @@ export class Multiplexed {
     this.#rest();
   }
 
-  /**
-   * Takes over a connected socket. Resolves when the server has sent its limit of concurrent streams. `idleMs`: idle
-   * time after which the connection is closed.
-   */
+  /** Resolves when the server has sent its limit of concurrent streams. An idle connection closes after `idleMs`. */
   static async open(origin: string, socket: Socket, idleMs: number): Promise<Multiplexed> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const session = http2.connect(origin, {

@@ -11,7 +11,6 @@ export class PrioritySemaphore {
     this.#free = atOnce;
   }
 
-  /** Runs `work` when its turn has come; resolves or rejects as `work` does. */
   async run<T>(work: () => Promise<T>, { inHurry }: { readonly inHurry: boolean }): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => (inHurry ? this.#hurried : this.#patient).push(resolve));

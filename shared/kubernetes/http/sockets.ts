@@ -33,7 +33,6 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: AsyncIterable<Buffer>;
-  /** When the request was sent. */
   readonly sentAt: EpochMs;
 }
 
@@ -47,10 +46,7 @@ export class Sockets {
   readonly #plain: http.Agent;
   readonly #tls: https.Agent;
   readonly #dialling = new Set<Dialling>();
-  /**
-   * Connections by their access. `#connecting`: pending connections; `undefined` if the server turned out to use
-   * HTTP/1.1.
-   */
+  /** By their access. `undefined`: the server turned out to use HTTP/1.1. */
   readonly #multiplexed = new Map<string, Multiplexed[]>();
   readonly #connecting = new Map<string, Promise<Multiplexed | undefined>>();
   /** Servers that support only HTTP/1.1, with the connection that showed it. */
@@ -92,7 +88,6 @@ export class Sockets {
     }
   }
 
-  /** Closes all connections. */
   close(): void {
     this.#closed = true;
     this.#plain.destroy();
@@ -103,10 +98,7 @@ export class Sockets {
     for (const socket of this.#open) socket.destroy();
   }
 
-  /**
-   * Calls `giveUp` once when it is too late to send the call. Returns a function that stops the timer, because the
-   * call was sent.
-   */
+  /** Calls `giveUp` once when it is too late to send the call. The returned function stops the timer. */
   #whenLate(call: Call, { server }: RequestAccess, giveUp: (reason: LateCallError) => void): () => void {
     const { notAfter = Number.POSITIVE_INFINITY } = call;
     if (!Number.isFinite(notAfter)) return () => undefined;
@@ -315,7 +307,6 @@ export class Sockets {
   }
 }
 
-/** Calls `giveUp` with the signal's reason when the signal aborts. Returns a function that removes the listener. */
 function whenAborted(signal: AbortSignal, giveUp: (reason: Error) => void): () => void {
   const aborted = () => giveUp(signal.reason);
   signal.addEventListener('abort', aborted);
@@ -391,10 +382,7 @@ class HalfSentError extends Error {
 
 const keys = new WeakMap<RequestAccess, string>();
 
-/**
- * Returns the key of the connections with an access. The key is made once per access object, because certificates are
- * long.
- */
+/** The key is made once per access object, because certificates are long. */
 function keyOf(access: RequestAccess): string {
   const known = keys.get(access);
   if (known !== undefined) return known;

@@ -66,7 +66,6 @@ export class Transport {
     this.#following = new Sockets(clock);
   }
 
-  /** The server's name in messages. */
   get host(): string {
     return this.#connection.host;
   }
@@ -87,7 +86,6 @@ export class Transport {
     return Math.floor(now + (this.#skew.leastAt(now) ?? 0));
   }
 
-  /** The server counts as unreachable. */
   get breakerOpen(): boolean {
     return this.#breaker.open;
   }
@@ -97,10 +95,7 @@ export class Transport {
     this.#breaker.answeredElsewhere(stopwatchMs(this.#clock) - (this.#clock.now() - at));
   }
 
-  /**
-   * Returns the response's JSON; integers beyond 2^53 are bigints. Rejects with `LateCallError`, too, if the call has
-   * a `notAfter`.
-   */
+  /** Integers beyond 2^53 are bigints. Rejects with `LateCallError`, too, if the call has a `notAfter`. */
   async read(call: Call): Promise<unknown> {
     return this.#inTurn(call, (answer) =>
       this.#whole(answer, answerKind(call), (json) => this.parse(call, json)),
@@ -182,7 +177,6 @@ export class Transport {
     }
   }
 
-  /** Returns the error in an `ERROR` event of a watch. */
   watchError(call: Call, object: unknown): ApiError {
     return watchError(call, this.host, object, this.#secrets);
   }
@@ -339,7 +333,7 @@ class Deadline {
   }
 }
 
-/** Reports whether an error is the server's. A delayed write proves nothing about other calls. */
+/** A delayed write proves nothing about other calls. */
 const isOfServer = (error: unknown): error is ApiError =>
   error instanceof ApiError && !error.causes.includes(UNANSWERED_WRITE);
 

@@ -30,7 +30,6 @@ export type PluginCredential = z.infer<typeof ExecCredential>['status'];
 /** A credential has a few KB. */
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 
-/** The name of the cluster's extension that is meant for plugins. */
 const EXEC_EXTENSION = 'client.authentication.k8s.io/exec';
 
 /** A credentials plugin of a kubeconfig, whose output is kept until it expires. */
@@ -89,7 +88,6 @@ function parsed(output: string): unknown {
   }
 }
 
-/** Returns what a plugin is told of the cluster. */
 function clusterInfo(cluster: KubeconfigCluster): object {
   const {
     server,

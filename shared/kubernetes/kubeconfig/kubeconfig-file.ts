@@ -139,14 +139,12 @@ export interface MergedKubeconfig {
   readonly contexts: ReadonlyMap<string, Entry>;
 }
 
-/** An unread entry. */
 interface Entry {
   readonly value: unknown;
   /** The directory of its file, to which its paths are relative; absent: it has no file. */
   readonly directory: string | undefined;
 }
 
-/** A kubeconfig, and the directory of its file. */
 interface FoundKubeconfig extends Kubeconfig {
   readonly directory?: string;
 }
@@ -174,7 +172,7 @@ export function mergeKubeconfigs(source: string, kubeconfigs: readonly FoundKube
   };
 }
 
-/** Returns a map with the first of equal keys: a map keeps the last one, so the order is reversed. */
+/** A map keeps the last of equal keys, so the order is reversed. */
 const firstOfEach = <T>(named: readonly (readonly [string, T])[]): ReadonlyMap<string, T> =>
   new Map(named.toReversed());
 
@@ -215,7 +213,6 @@ export function namedContext({ source, contexts }: MergedKubeconfig, name: strin
 
 const PATHS = ['certificate-authority', 'client-certificate', 'client-key', 'tokenFile'];
 
-/** Returns an entry with absolute paths. */
 function withPaths<T extends Readonly<Record<string, unknown>>>(entry: T, { directory }: Entry): T {
   if (directory === undefined) return entry;
   const absolute = Object.entries(entry).map(([field, value]) =>

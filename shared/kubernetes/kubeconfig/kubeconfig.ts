@@ -16,7 +16,6 @@ import {
 } from './kubeconfig-file.ts';
 import { ownCredentials, type RequestCredentials } from './own-credentials.ts';
 
-/** The directory of a pod's own credentials. */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** Timeout of a credentials plugin or an identity provider; a plugin that prompts would wait indefinitely. */
 const CREDENTIALS_TIMEOUT_MS = 30_000;
@@ -68,10 +67,9 @@ export function inClusterConnection(root = ''): Connection {
   return credentialsConnection({ server }, who, load);
 }
 
-/** A server's address, and its proxy. */
 type Way = Pick<RequestAccess, 'server' | 'proxy'>;
 
-/** Returns the current credentials of a request. The signal ends a call that hangs. */
+/** The signal ends a call that hangs. */
 type Credentials = (signal: AbortSignal) => Promise<RequestCredentials>;
 
 function contextCredentials(name: string, { cluster, user }: ResolvedContext): Credentials {
@@ -198,7 +196,7 @@ const withPlugin = (
   ...(cert && key ? { cert, key } : {}),
 });
 
-/** Limits the time of obtaining credentials. A call that hangs is aborted, so that the next request starts again. */
+/** A call that hangs is aborted, so that the next request starts again. */
 async function inTime<T>(obtain: (signal: AbortSignal) => Promise<T>, who: string): Promise<T> {
   const over = new AbortController();
   const { promise: tooLate, reject } = Promise.withResolvers<never>();

@@ -72,10 +72,7 @@ function tokenOf({ token, tokenFile }: Partial<KubeconfigUser>): string | undefi
   }
 }
 
-/**
- * Returns the headers of the user to impersonate. Throws `KubeconfigError` for groups, a UID, or extra fields without a
- * user.
- */
+/** Throws `KubeconfigError` for groups, a UID, or extra fields without a user. */
 export function impersonationOf({
   as,
   'as-uid': uid,
@@ -107,7 +104,6 @@ const headerName = (key: string): string =>
       : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
   }).join('');
 
-/** Returns the text in base64, or else the contents of the file. */
 function pem(data: string | undefined, file: string | undefined): Buffer | undefined {
   if (data) return Buffer.from(data, 'base64');
   return file ? readFileSync(file) : undefined;

@@ -23,7 +23,6 @@ interface Exchange {
 export class Connection extends Duplex {
   /** The caller is authenticated: the connection is kept longer, and isn't closed in favor of unknown callers. */
   isKnown = false;
-  /** The caller has received an answer on this connection. */
   isServed = false;
   readonly #socket: Socket;
   readonly #knownLooks: number;

@@ -14,7 +14,6 @@ import { isOwnName } from './own-name.ts';
 const CONNECTIONS = 64;
 const HEADER_BYTES = 4 * 1024;
 const IDLE_SECONDS = 60;
-/** Interval of the looks at each connection. */
 const LOOK_MS = 1_000;
 /** The same trouble is reported once in this many looks. */
 const LOOKS_BETWEEN_REPORTS = 60;
@@ -50,7 +49,6 @@ export interface ListenerOptions {
   readonly log: ListenerLog;
   /** Its errors are logged, and answered with 500. */
   readonly serve: Serve;
-  /** Headers of every answer. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Names besides those of `isOwnName`; `any`: `serve` checks them. */
   readonly names?: readonly string[] | 'any';
@@ -230,7 +228,6 @@ function refuse(response: ServerResponse, status: number, sentence: string): voi
   response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${sentence}\n`);
 }
 
-/** Status and sentence by the parser's error codes. */
 const UNREADABLE: Readonly<Record<string, readonly [string, string]>> = {
   HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'The headers are too long.'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['413 Payload Too Large', 'The chunk extensions are too long.'],

@@ -48,7 +48,7 @@ export class RegisteredClusters implements ClusterAccess {
     this.#deps = deps;
   }
 
-  /** Resolves with a cluster's API. Rejects with `UnknownClusterError`, or with `StoreError`. */
+  /** Rejects with `UnknownClusterError`, or with `StoreError`. */
   async api(name: ClusterName): Promise<RestApi> {
     this.#letGoOfIdle();
     const known = this.#known.get(name);

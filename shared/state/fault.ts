@@ -14,7 +14,6 @@ export const FAULT_TYPES = [
   /** The store, the disk below it, or the queue of deltas rejects writes. */
   'store-failing',
   'queue-failing',
-  /** The guard's state cannot be saved. */
   'guard-unsaved',
   /** The clocks of an API server and the relay differ by more than 30 s. */
   'clocks-differ',

@@ -45,7 +45,6 @@ export interface HistoryQuery {
   readonly cluster: ClusterName;
   readonly node?: NodeName;
   readonly namespace?: string;
-  /** The pod's name. */
   readonly pod?: string;
   readonly from: EpochMs;
   readonly to: EpochMs;
@@ -82,7 +81,6 @@ export interface HistoryItem {
   readonly ended: readonly EndedPod[];
 }
 
-/** An eviction that is scheduled now. */
 export interface ScheduledEviction {
   readonly ref: NodeRef;
   readonly record: EvictionRecord;
@@ -90,9 +88,7 @@ export interface ScheduledEviction {
 
 /** The stored history, as it is read. */
 export interface StoredHistory {
-  /**
-   * Evictions that are scheduled now. Read before `items`, so that evictions that end meanwhile are in one of them.
-   */
+  /** Read before `items`, so that evictions that end meanwhile are in one of them. */
   readonly scheduled: Several<ScheduledEviction>;
   /** All events since `from`, including those after the end of the range; the newest first. */
   readonly items: Several<HistoryItem>;
@@ -100,7 +96,6 @@ export interface StoredHistory {
   readonly gone: Several<GonePod>;
 }
 
-/** Values that are read one by one, or were read already. */
 type Several<T> = AsyncIterable<T> | Iterable<T>;
 
 /**

@@ -31,7 +31,6 @@ export interface LeaseRequest {
   readonly load: number;
 }
 
-/** A request in its stored form. */
 export const leaseRequestSchema: z.ZodType<LeaseRequest> = z.object({
   holder: z.string(),
   load: z.number().nonnegative(),
@@ -47,9 +46,7 @@ export interface LeaseRecord {
    * created again, because it is never below the Unix time in seconds.
    */
   readonly epoch: number;
-  /**
-   * The number of renewals in this epoch. If two reads find the same number, the lease was not renewed in between.
-   */
+  /** In this epoch. If two reads find the same number, the lease was not renewed in between. */
   readonly renewals: number;
   /**
    * When it was acquired or last renewed, by its holder's clock. Compared with `heardAt`, never with another clock.
@@ -86,7 +83,6 @@ export interface LeaseRecord {
   readonly sameAs?: ClusterName;
 }
 
-/** A lease that has a holder. */
 export interface Lease extends LeaseRecord {
   readonly holder: string;
 }
@@ -102,13 +98,11 @@ export interface LeaseReport
 
 const text = z.string().min(1);
 
-/** UIDs in their stored form. */
 export const uidsSchema: z.ZodType<ClusterUids> = z.object({
   system: text.exactOptional(),
   nodes: z.array(text),
 });
 
-/** Stuck pods in their stored form. */
 export const stuckSchema: z.ZodType<readonly StuckPod[]> = z.array(
   z.object({
     node: text.transform(nodeName),
@@ -121,10 +115,7 @@ export const stuckSchema: z.ZodType<readonly StuckPod[]> = z.array(
   }),
 );
 
-/**
- * Progress of trips in its stored form. A form of a newer release is read as no progress, so that the lease stays
- * readable.
- */
+/** A form of a newer release is read as no progress, so that the lease stays readable. */
 export const tripProgressSchema = z
   .array(
     z.object({
@@ -167,16 +158,10 @@ export interface Leases {
   renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined>;
   /** Requests a lease from its holder, and replaces an earlier request. Does nothing when the holder has changed. */
   bid(lease: Lease, bid: LeaseRequest): Promise<void>;
-  /**
-   * Reports the evicted pods that are stuck terminating, and replaces the earlier report. Does nothing when the lease
-   * was lost.
-   */
+  /** Replaces the earlier report. Does nothing when the lease was lost. */
   reportStuck(lease: Lease, pods: readonly StuckPod[]): Promise<void>;
-  /** Resolves with the last report of stuck pods. */
   stuck(cluster: ClusterName): Promise<readonly StuckPod[]>;
-  /**
-   * Releases a lease, so that another relay need not wait, but keeps the epoch. Does nothing when the lease was lost.
-   */
+  /** Another relay then need not wait. Keeps the epoch. Does nothing when the lease was lost. */
   release(lease: Lease): Promise<void>;
 }
 
@@ -297,7 +282,6 @@ export const sighting = (
 export const isSameLease = (one: LeaseRecord | undefined, other: LeaseRecord | undefined): boolean =>
   one?.holder === other?.holder && one?.epoch === other?.epoch && one?.renewals === other?.renewals;
 
-/** Reads the leases and epochs of clusters. */
 export interface LeaseReader {
   /** Resolves with the leases of those clusters that have one, strongly consistent. Unreadable leases are omitted. */
   lookAtAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]>;
@@ -308,7 +292,6 @@ export interface LeaseReader {
   epoch(cluster: ClusterName): Promise<number | undefined>;
 }
 
-/** The maximum age of a lease that is reused. */
 const READ_MAX_AGE_MS = 1_000;
 
 /** Returns a function that reads each cluster's lease at most once a second. The function rejects as `read` does. */
@@ -317,9 +300,6 @@ export const onceASecond = <T>(
   clock: Clock,
 ): ((cluster: ClusterName) => Promise<T>) => cached(READ_MAX_AGE_MS, read, clock);
 
-/**
- * Returns a function that reads the epochs of leases, each at most once a second. The function rejects with
- * `StoreError`.
- */
+/** Returns a reader of epochs that reads each at most once a second. It rejects with `StoreError`. */
 export const leaseEpochs = (leases: Pick<LeaseReader, 'epoch'>, clock: Clock): LeaseReader['epoch'] =>
   onceASecond((cluster) => leases.epoch(cluster), clock);

@@ -44,14 +44,12 @@ const MAX_VALUE_CHARACTERS = 40;
 const ATTEMPTS = 8;
 const BACKOFF: Backoff = { firstMs: 20, longestMs: 320 };
 
-/** The reason for an action, and its duration. */
 export interface ActionOptions {
   readonly why: string;
   /** Absent: until an operator cancels it. */
   readonly durationMs?: number | undefined;
 }
 
-/** What an operator reads and changes. */
 type ControlledRules = Pick<
   RulesStore,
   'read' | 'fleetStop' | 'changeOrders' | 'changeFleetStop' | 'changeGuard' | 'note'
@@ -60,7 +58,6 @@ type ControlledRules = Pick<
 export interface OperatorDeps {
   readonly rulesStore: ControlledRules;
   readonly clock: Clock;
-  /** The user who acts. */
   readonly who: string;
 }
 
@@ -109,10 +106,7 @@ export class Operator {
     return { operator, changed: (rules: StoredRules) => changed(rules) };
   }
 
-  /**
-   * Applies a policy document to a cluster. Rejects with `PolicyError`, too, except for a document that is already in
-   * force.
-   */
+  /** Rejects with `PolicyError`, too, except for a document that is already in force. */
   async applyPolicy(cluster: ClusterName, text: string, why?: string): Promise<'applied' | 'unchanged'> {
     return this.#order<'applied' | 'unchanged'>(cluster, (orders) => {
       if (orders.policy?.text === text) return { result: 'unchanged' };
@@ -178,7 +172,6 @@ export class Operator {
     });
   }
 
-  /** Ends a pause. */
   async unpause(cluster: ClusterName, why: string): Promise<void> {
     await this.#order(cluster, (orders) => {
       const { policy } = orders;
@@ -288,7 +281,6 @@ export class Operator {
     });
   }
 
-  /** Records that a number of a cluster's failed evictions are retried. */
   async noteRetry(cluster: ClusterName, evictions: number, why?: string): Promise<void> {
     const what = `retried failed evictions: ${evictions}`;
     const given = why === undefined ? {} : { why: reason(why) };
@@ -379,10 +371,7 @@ export function targetText(target: HoldTarget): string {
   }
 }
 
-/**
- * Returns the operator controls after a new policy document is applied, and the audit entry for it. Throws
- * `PolicyError`.
- */
+/** Returns the operator controls with a new policy document, and its audit entry. Throws `PolicyError`. */
 export function policyOrders(found: OperatorControls, text: string, now: EpochMs) {
   const orders = current(found, now);
   const read = parseAppliedPolicy(text);
@@ -396,7 +385,6 @@ export function policyOrders(found: OperatorControls, text: string, now: EpochMs
   return { next: { ...orders, policy: { text, read, revision: found.revision + 1 } }, entry };
 }
 
-/** Returns the changed settings of a policy but its mode, each with its new value if that is short. */
 function changesOf(before: Policy, after: Policy): readonly string[] {
   const changed = changedSettings(before, after).filter(({ setting }) => setting !== 'mode');
   const texts = changed.slice(0, MAX_SETTINGS).map(({ setting, next }) => {

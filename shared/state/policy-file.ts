@@ -8,10 +8,7 @@ import { policyOrders, repeatChange } from './operator.ts';
 import { PolicyError, parsePolicyDocument, withMode } from './policy-document.ts';
 import type { AppliedFile, FileRulesStore, OperatorControls } from './rules-store.ts';
 
-/**
- * Returns the text of a file with a policy document. Throws a `PolicyError` that names the file if `parse` rejects
- * the text.
- */
+/** Returns the text of a policy file. Throws a `PolicyError` that names the file if `parse` rejects the text. */
 export function readPolicyFile(path: string, parse: (text: string) => unknown = parsePolicyDocument): string {
   const text = textOf(path);
   try {
@@ -40,7 +37,6 @@ function textOf(path: string): string {
 export interface FileApplierDeps {
   readonly rulesStore: Pick<FileRulesStore, 'read' | 'appliedFile' | 'noteFile'>;
   readonly clock: Clock;
-  /** The user who acts, as the audit names them. */
   readonly who: string;
 }
 
@@ -55,7 +51,7 @@ export function policyFile(path: string): PolicyFile {
   return { text, hash: createHash('sha256').update(text).digest('hex'), writtenAt: writtenAt(path) };
 }
 
-/** Returns the time of the last write. A file that no longer exists has the earliest time. */
+/** A file that no longer exists has the earliest time. */
 const writtenAt = (path: string): EpochMs =>
   Math.floor(statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
 

@@ -31,7 +31,6 @@ export interface RateLimiter {
   sent?(cluster: ClusterName, pod: SentPod, pace: Pace, now: EpochMs, sentBy?: EpochMs): void;
 }
 
-/** The limits of one cluster. */
 interface Limits {
   given: Given;
   readonly rate: SendWindow;
@@ -113,7 +112,6 @@ export class EmbeddedRateLimiter implements RateLimiter {
   }
 }
 
-/** Returns the windows that count a pod's delete. */
 function windowsOf({ rate, drain }: Limits, { drains }: Pick<AskingPod, 'drains'>, pace: Pace) {
   return [
     ...(pace.rate === undefined ? [] : [{ name: 'rate', window: rate, perSecond: pace.rate } as const]),

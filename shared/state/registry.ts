@@ -88,7 +88,6 @@ export interface LocalContextAccess {
  */
 export interface AgentAccess {
   readonly kind: 'agent';
-  /** The agent's ID. */
   readonly agent: string;
 }
 
@@ -113,7 +112,6 @@ export interface RegisteredCluster<A = Access | UnreadableAccess> {
   readonly addedAt?: EpochMs;
 }
 
-/** All registrations. */
 export interface Registrations {
   /** By name. */
   readonly clusters: readonly RegisteredCluster[];

@@ -48,7 +48,6 @@ export interface StoredFleetRules {
   readonly fleetRevision: number;
 }
 
-/** All stored rules of a cluster. */
 export interface StoredRules extends StoredFleetRules {
   readonly orders: OperatorControls;
   readonly guard: GuardState;
@@ -104,15 +103,9 @@ export type Change = 'changed' | 'conflict';
  * unreadable, because an unsupported field may forbid evictions.
  */
 export interface RulesStore {
-  /**
-   * Resolves with the current rules, strongly consistent. `fleet`: the known rules for all clusters, which are then
-   * not read.
-   */
+  /** Strongly consistent. `fleet`: the known rules for all clusters, which are then not read. */
   read(cluster: ClusterName, fleet?: StoredFleetRules): Promise<StoredRules>;
-  /**
-   * Resolves with the rules of many clusters in few calls; they may be briefly outdated. A cluster with unreadable
-   * rules is omitted.
-   */
+  /** In few calls; the rules may be briefly outdated. A cluster with unreadable rules is omitted. */
   readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, StoredRules>>;
   /** Replaces the operator controls that were `found` by `next`, and adds the audit entry: both or neither. */
   changeOrders(
@@ -142,10 +135,7 @@ export interface RulesStore {
   touchGuard(cluster: ClusterName, found: GuardState): Promise<Change>;
   /** Adds an audit entry that changes no rules. */
   note(entry: AuditEntry): Promise<void>;
-  /**
-   * Resolves with audit entries, the newest first. They are kept as long as ended evictions, and may be briefly
-   * outdated.
-   */
+  /** The newest first. Kept as long as ended evictions, and may be briefly outdated. */
   audit(query: AuditQuery): Promise<readonly AuditEntry[]>;
 }
 

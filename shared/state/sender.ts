@@ -1,4 +1,3 @@
-/** One message to send. */
 export interface OutgoingMessage {
   readonly body: string;
   /**

@@ -23,7 +23,6 @@ export interface Upcoming {
 
 /** Running countdowns. */
 export interface Countdowns {
-  /** The number of all running countdowns. */
   readonly total: number;
   /** The countdowns that end first, in that order. */
   readonly soonest: readonly ScheduledEviction[];
@@ -33,15 +32,9 @@ export interface Countdowns {
 export interface ServiceStore extends Store {
   /** Yields the distinct deadlines of scheduled records, because timers end with their process. */
   upcoming(): AsyncIterable<Upcoming>;
-  /**
-   * Resolves with the running countdowns, which exclude held and failed evictions. Returns at most `limit` of the
-   * soonest.
-   */
+  /** Excludes held and failed evictions. Returns at most `limit` of the soonest. */
   countdowns(limit: number): Promise<Countdowns>;
-  /**
-   * Returns the numbers of each cluster's scheduled evictions that are pending, held (by kind of gate) or failed, as
-   * far as this process knows.
-   */
+  /** Numbers as far as this process knows. */
   standings(): readonly Standing[];
 }
 

@@ -129,7 +129,6 @@ const gate = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/** The stored form of a scheduled eviction. */
 export const recordSchema: z.ZodType<EvictionRecord> = z.object({
   ...pod,
   owner: z.object({ kind: text, name: text }).exactOptional(),
@@ -150,7 +149,6 @@ export const recordSchema: z.ZodType<EvictionRecord> = z.object({
   drains: z.literal(true).exactOptional(),
 });
 
-/** The stored form of an ended eviction. */
 export const endedSchema: z.ZodType<EndedPod> = z.object({
   ...pod,
   outcome: z.enum(['done', 'gone', 'cancelled', 'gave-up', 'unregistered', 'would-have']),
@@ -165,7 +163,6 @@ export const endedSchema: z.ZodType<EndedPod> = z.object({
 
 const noted = { ...who, ...why };
 
-/** The stored form of a change to a pending eviction. */
 export const notedSchema: z.ZodType<Noted> = z.discriminatedUnion('what', [
   z.object({ ...noted, what: z.literal('moved'), from: z.object(why) }),
   z.object({ ...noted, what: z.enum(['held', 'would-have', 'freed']), by: gate }),

@@ -44,7 +44,6 @@ import { historyDaysOf } from './table-definition.ts';
 
 /** Pods of one `GONE` item, which holds 400 KB at most. */
 const GONE_PODS = 5_000;
-/** Nodes whose records are read concurrently. */
 const PARALLEL_NODES = 8;
 
 /**

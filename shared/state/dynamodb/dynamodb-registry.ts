@@ -86,7 +86,7 @@ function nameIn({ pk, sk }: Item): ClusterName | undefined {
 const strayText = ({ pk, sk }: Item): string =>
   `The item ${escapeForDisplay(`${sk}`)} of ${escapeForDisplay(`${pk}`)} is not a valid cluster registration.`;
 
-/** Returns a cluster's registration. Unreadable parts of the item affect only this cluster. */
+/** Unreadable parts of the item affect only this cluster. */
 function registrationOf(name: ClusterName, { addedAt, access }: Item): RegisteredCluster {
   const { data, error } = readAs(epochMs, addedAt);
   if (data === undefined) return { name, access: unreadable('addedAt', error) };

@@ -182,7 +182,6 @@ export class DynamoDbRulesStore implements RulesStore {
   }
 }
 
-/** Items by their keys. */
 type Items = ReadonlyMap<string, Item>;
 
 const idOf = ({ pk, sk }: Key): string => `${pk}\n${sk}`;
@@ -221,7 +220,6 @@ function fleetOf(items: Items): StoredFleetRules {
 
 const auditSort = (at: EpochMs): string => `${AUDIT_KEY}#${padded(at)}`;
 
-/** An audit entry and its partition. */
 interface Found {
   readonly entry: AuditEntry;
   readonly pk: unknown;

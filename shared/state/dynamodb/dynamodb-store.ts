@@ -43,7 +43,6 @@ export class DynamoDbStore implements Store {
   readonly #table: DynamoDbTable;
   readonly #historyDays: number;
 
-  /** `historyDays`: days for which the history of evictions is kept. */
   constructor(table: DynamoDbTable, { historyDays = HISTORY_DAYS }: { readonly historyDays?: number } = {}) {
     this.#table = table;
     this.#historyDays = historyDays;
@@ -143,7 +142,6 @@ export class DynamoDbStore implements Store {
 /** Returns an ID that distinguishes changes to one node's records in the same millisecond. */
 const passId = (): string => randomBytes(6).toString('base64url');
 
-/** Returns the pods of each item of history, in order. Returns none for no pods. */
 function partsOf<Pod>(pods: readonly Pod[], most = Number.POSITIVE_INFINITY): readonly (readonly Pod[])[] {
   const parts: Pod[][] = [];
   let bytes = 0;
@@ -161,10 +159,7 @@ function partsOf<Pod>(pods: readonly Pod[], most = Number.POSITIVE_INFINITY): re
   return parts;
 }
 
-/**
- * Returns the writes of each transaction, in order. There is at least one transaction. The writes of a group stay
- * together.
- */
+/** At least one transaction, in order. The writes of a group stay together. */
 function inChunks(groups: readonly (readonly Write[])[]): readonly (readonly Write[])[] {
   const chunks: Write[][] = [[]];
   for (const group of groups) {

@@ -161,7 +161,6 @@ export class DynamoDbTable {
     return answer && fromAttributes(answer.Attributes ?? {});
   }
 
-  /** Deletes an item and returns it. */
   async delete(key: Key): Promise<Item | undefined> {
     const command = new DeleteItemCommand({
       TableName: this.#name,
@@ -282,7 +281,6 @@ export class DynamoDbTable {
   }
 }
 
-/** Returns the keys that the index lists, of items whose partition keys have this prefix. */
 const keysOf = (page: readonly Item[], beginning: string): readonly Key[] =>
   page.map(({ pk, sk }) => ({ pk: `${pk}`, sk: `${sk}` })).filter(({ pk }) => pk.startsWith(beginning));
 
@@ -290,7 +288,6 @@ const distinct = (keys: readonly Key[]): readonly Key[] => [
   ...new Map(keys.map((key) => [`${key.pk}\n${key.sk}`, key])).values(),
 ];
 
-/** Returns a list in pieces of at most `size`, in order. Returns no pieces for an empty list. */
 function chunksOf<T>(list: readonly T[], size: number): readonly (readonly T[])[] {
   return Array.from({ length: Math.ceil(list.length / size) }, (_, index) =>
     list.slice(index * size, (index + 1) * size),

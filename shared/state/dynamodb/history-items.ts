@@ -55,7 +55,6 @@ export interface HistoryItemOf {
   readonly at: EpochMs;
   /** Unique among the node's items of the same time. */
   readonly pass: string;
-  /** Days for which the item is kept. */
   readonly days: number;
 }
 
@@ -87,10 +86,7 @@ export function endedItem(of: HistoryItemOf, pods: readonly FinalRecord[]): Item
   };
 }
 
-/**
- * Returns one item for the changes to some of a node's pending evictions. Values that pods share are written once
- * here too.
- */
+/** Returns one item for changes to pending evictions of a node. Shared values are written once here too. */
 export function changedItem(of: HistoryItemOf, pods: readonly Noted[]): Item {
   const gates = new Common<unknown>();
   const common = commonOf();
@@ -118,9 +114,7 @@ function historyItem(prefix: string, { ref, at, pass, days }: HistoryItemOf): It
   };
 }
 
-/**
- * Returns the item attributes for the removal times of some pods, the last of them at `last`. A pod costs 30 bytes.
- */
+/** Returns the item attributes for removal times, the last of them at `last`. A pod costs 30 bytes. */
 export const goneAttributes = (last: EpochMs, pods: readonly GonePod[], days: number): Item => ({
   pods: Object.fromEntries(pods.map(({ uid, at }) => [packed(uid), last - at])),
   ttl: historyTtl(last, days),

@@ -36,10 +36,7 @@ export class ConfigMapQueue implements QueueSender {
     return messages.map((_, index) => ({ index, reason, permanent: false }));
   }
 
-  /**
-   * Removes and returns all messages. If the process ends before it handled them, the operator has to repeat the
-   * requests.
-   */
+  /** If the process ends before it handled the messages, the operator has to repeat the requests. */
   async take(): Promise<readonly OutgoingMessage[]> {
     if ((await this.#waiting.read()).length === 0) return [];
     let taken: readonly string[] = [];

@@ -81,10 +81,7 @@ const namedSchema = z.object({ metadata: z.object({ name: z.string() }) });
 export const nameOfRules = (object: unknown): string =>
   parseStored(namedSchema, object, 'EvictionRules').metadata.name;
 
-/**
- * Returns the cluster whose rules an object holds, even if the rest is unreadable. `undefined`: all clusters. Throws
- * `StoreError`.
- */
+/** Also if the rest is unreadable. `undefined`: all clusters. Throws `StoreError`. */
 const clusterOfRules = (object: unknown): ClusterName | undefined =>
   parseStored(whoseSchema, object, 'EvictionRules').status.cluster;
 

@@ -29,7 +29,6 @@ export interface KeptInCluster
   purge(now: EpochMs): Promise<void>;
   /** Operators' requests to the leader. */
   readonly asked: ConfigMapQueue;
-  /** Closes the connections. */
   close(): void;
 }
 

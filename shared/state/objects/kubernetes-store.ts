@@ -41,7 +41,6 @@ export interface KubernetesStoreOptions {
   readonly objects: Objects;
   /** The cluster that the objects are in. Objects of its nodes have the nodes' names. */
   readonly own: ClusterName;
-  /** Days for which the history of evictions is kept. */
   readonly historyDays?: number;
   /**
    * Reports whether this process is the only writer now. Absent: it is one of several processes that may all write.
@@ -164,10 +163,7 @@ export class KubernetesStore extends ObjectStore {
     return this.inTurn(ref, () => this.read(ref));
   }
 
-  /**
-   * Removes the objects whose retention is over: without live records, recent ends or history. Rejects with
-   * `StoreError`.
-   */
+  /** Removes objects without live records, recent ends or history. Rejects with `StoreError`. */
   async purge(now: EpochMs): Promise<void> {
     const before = historyBefore(now, this.#historyDays);
     for await (const kept of this.all()) {

@@ -38,12 +38,10 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
     this.#deps = deps;
   }
 
-  /** Resolves when this replica begins to lead. */
   get begun(): Promise<void> {
     return this.#begun.promise;
   }
 
-  /** Resolves when this replica stops leading. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }

@@ -73,7 +73,6 @@ export interface KeptNode {
   readonly ttl?: number;
   /** Earlier ends and notes, packed. */
   readonly history?: string;
-  /** The object's name. */
   readonly name: string;
 }
 
@@ -168,10 +167,7 @@ export function readNodeEviction(object: unknown): KeptNode {
   };
 }
 
-/**
- * Returns the complete `NodeEviction`, with its records packed. Throws `StoreError` if they exceed the size limit of
- * an object.
- */
+/** Returns the `NodeEviction` with packed records. Throws `StoreError` if they exceed an object's size limit. */
 export function nodeEviction(kept: KeptNode): KubernetesObject & { readonly status: object } {
   const { ref, node, scheduled, ended, past, gone, ttl, history } = kept;
   const records = pack({ node, scheduled, ended, past, ttl, ...(gone.length === 0 ? {} : { gone }) });
@@ -281,7 +277,6 @@ export function withHistory(
   return undefined;
 }
 
-/** Returns a single entry without the first half of its content. */
 function halved([only]: readonly Moment[]): readonly Moment[] {
   if (!only || only.noted.length + only.ended.length < 2) return [];
   const rest = <T>(items: readonly T[]) => items.slice(Math.ceil(items.length / 2));

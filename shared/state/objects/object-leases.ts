@@ -59,7 +59,6 @@ const reportSchema = z.object({
   bid: leaseRequestSchema.exactOptional(),
 });
 
-/** A Lease as it was read. */
 export interface FoundLease {
   readonly resourceVersion?: string;
   readonly transitions: number;
@@ -193,9 +192,7 @@ function read(cluster: ClusterName, object: unknown): FoundLease {
   };
 }
 
-/**
- * Returns the same Lease without a holder. `undefined`: it has none, or the cluster is unknown. Throws `StoreError`.
- */
+/** Returns the Lease without a holder. `undefined`: it has none, or the cluster is unknown. Throws `StoreError`. */
 export function releasedLease(object: unknown): KubernetesObject | undefined {
   const name = clusterOf(object);
   if (name === undefined) return undefined;

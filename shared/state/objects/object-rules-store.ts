@@ -149,9 +149,7 @@ export class ObjectRulesStore implements FileRulesStore {
     );
   }
 
-  /**
-   * `decide`: returns the rules that replace those that were read. `undefined`: the change was based on other rules.
-   */
+  /** `decide`: returns the next rules. `undefined`: the change was based on other rules. */
   async #change(
     cluster: ClusterName | undefined,
     entry: AuditEntry | undefined,
@@ -177,7 +175,6 @@ export class ObjectRulesStore implements FileRulesStore {
   }
 }
 
-/** Returns the rules in an object, or no rules if there is no object. */
 const keptIn = (object: unknown, cluster: ClusterName | undefined): KeptRules =>
   object === undefined ? nothingSaid(cluster) : readEvictionRules(object);
 

@@ -60,9 +60,7 @@ export abstract class ObjectStore implements ServiceStore {
    * current object.
    */
   protected abstract known(ref: NodeRef): Promise<KeptNode>;
-  /**
-   * Returns the recent ends on a node that decisions need, the oldest first. With `only`, returns only these pods.
-   */
+  /** Recent ends that decisions need, the oldest first. With `only`, only those of these pods. */
   protected abstract ended(
     kept: KeptNode,
     now: EpochMs,
@@ -212,7 +210,6 @@ export class Remembered<Thing> {
     return this.#things.get(name)?.thing;
   }
 
-  /** `charsOf`: returns the characters of a new value. */
   set(name: string, thing: Thing, charsOf: (thing: Thing) => number): void {
     const before = this.#things.get(name);
     const chars = before?.thing === thing ? before.chars : charsOf(thing);

@@ -25,7 +25,6 @@ export function unpack(text: string, what: string): unknown {
 export interface PackedListOptions<Item> {
   /** The ConfigMaps of Taintward's namespace. */
   readonly objects: Objects;
-  /** The ConfigMap's name. */
   readonly name: string;
   /** The key of the list in `binaryData`. */
   readonly key: string;

@@ -156,9 +156,7 @@ export class RulesRevision {
       .run(id);
   }
 
-  /**
-   * Returns the revision, which grows by one with each change of a cluster's rules, or of the rules for all clusters.
-   */
+  /** Grows by one with each change of a cluster's rules, or of the rules for all clusters. */
   #revision(): number {
     const row = this.#database
       .prepare(

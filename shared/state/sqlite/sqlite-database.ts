@@ -13,7 +13,6 @@ import { StoreError } from '#shared/state/store.ts';
 const SCHEMA_VERSION = 12;
 /** Marks the file as Taintward's ("TntW"), so that Taintward never writes to another program's database. */
 const APPLICATION_ID = 0x546e7457;
-/** Time limit for waiting on another process's transaction. */
 const BUSY_TIMEOUT_MS = 5_000;
 
 /**
@@ -135,7 +134,6 @@ function pragma(database: DatabaseSync, name: 'application_id' | 'user_version')
   return pragmaRow.parse(database.prepare(`SELECT ${name} AS value FROM pragma_${name}`).get()).value;
 }
 
-/** The checks around each commit, by database. */
 const checks = new WeakMap<DatabaseSync, () => void>();
 
 /**

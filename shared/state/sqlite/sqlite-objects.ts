@@ -4,7 +4,6 @@ import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 import { parseStored, unreadable } from '#shared/state/stored.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 
-/** The kinds of objects. */
 export const KINDS = {
   node: 'NodeEviction',
   lease: 'Lease',
@@ -12,7 +11,6 @@ export const KINDS = {
   config: 'ConfigMap',
 } as const;
 
-/** An object in the table. */
 export interface FoundObject {
   readonly resourceVersion: string;
   /** `undefined`: unchanged since the known version. */
@@ -25,9 +23,7 @@ const listedSchema = z.object({ name: z.string(), version: z.string(), json: z.s
 /** An `id` is never reused, so the version of a removed object never returns. */
 const VERSION = "id || '.' || version";
 
-/**
- * The objects of one kind in a table of SQLite, under the rules of an API server. Every method rejects with, or throws, `StoreError`.
- */
+/** The objects of one kind, under the rules of an API server. Every method rejects with, or throws, `StoreError`. */
 export class SqliteObjects implements Objects {
   readonly #database: DatabaseSync;
   readonly #path: string;
@@ -72,7 +68,6 @@ export class SqliteObjects implements Objects {
     this.#run(() => this.#statements.remove.run({ kind: this.#kind, name, found: resourceVersion }));
   }
 
-  /** Returns an object, as `get` does. */
   read(name: string): KubernetesObject | undefined {
     const found = this.find(name);
     if (!found) return undefined;

@@ -176,7 +176,6 @@ export class SqliteStore extends ObjectStore {
     );
   }
 
-  /** Closes the database, and with it all of its contents. */
   close(): void {
     this.database.close();
   }
@@ -198,7 +197,6 @@ export function readNodeText({ cluster, node }: NodeRef, json: string, resourceV
   return readNodeEviction({ ...object, metadata: { ...object.metadata, resourceVersion } });
 }
 
-/** Prepares every statement of the embedded store once, except those of objects. */
 function prepareStatements(database: DatabaseSync) {
   const nodes = `kind = '${KINDS.node}'`;
   return {

@@ -24,7 +24,6 @@ const LOCK_TIMEOUT_MS = 100;
 
 export interface StateDirectory {
   readonly path: string;
-  /** Returns the path of an entry of the directory. */
   file(name: string): string;
   release(): void;
 }

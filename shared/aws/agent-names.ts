@@ -38,13 +38,10 @@ export const agentClusterSchema: z.ZodType<ClusterName, string> = clusterNameSch
 /** Returns the common prefix of the names of all resources of an installation's agents. */
 export const agentsPrefix = (installation: string): string => `${installation}-agent-`;
 
-/** The names of an agent's AWS resources. */
 export interface AgentNames {
   /** Common prefix of the names below. */
   readonly prefix: string;
-  /** The agent's queue of due messages. */
   readonly dueQueue: string;
-  /** The dead-letter queue of `dueQueue`. */
   readonly dueDeadLetters: string;
   /** The group of the schedules that send to `dueQueue`. */
   readonly scheduleGroup: string;

@@ -29,7 +29,6 @@ export interface AwsTimersDeps {
   /** `evictions-due`, for deadlines within a message's longest delay. */
   readonly dueQueue: QueueSender;
   readonly scheduler: SchedulerClient;
-  /** The schedule group of these schedules. */
   readonly groupName: string;
   /** The role that EventBridge Scheduler assumes to send to `evictions-due`. */
   readonly roleArn: string;

@@ -165,7 +165,6 @@ export function encodeDelta(delta: Delta): string {
   }
 }
 
-/** A delta, and its text as one SQS message. */
 export interface DeltaMessage {
   readonly delta: Delta;
   readonly body: string;
@@ -318,7 +317,6 @@ export function messageGroupId(ref: NodeRef): string {
   return sha256(nodeKey(ref));
 }
 
-/** A secret of this process. */
 const SECRET = randomUUID();
 
 /**

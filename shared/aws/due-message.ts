@@ -117,7 +117,6 @@ export function encodeCountdowns({
   return inMessages(pods, encode);
 }
 
-/** Returns the texts of as few messages as hold these pods, each within the size limit. Returns none for no pods. */
 function inMessages<Pod>(pods: readonly Pod[], encode: (some: readonly Pod[]) => string): string[] {
   const none = Buffer.byteLength(encode([]));
   // The first pod comes without a comma.

@@ -10,7 +10,6 @@ import { SqsSender } from './sqs-sender.ts';
 export interface DueQueues {
   /** `evictions-due`, which `evict` processes. */
   readonly own: QueueSender;
-  /** Returns the queue of the agent with this ID. */
   readonly ofAgent: (agent: string) => QueueSender;
 }
 
@@ -46,9 +45,7 @@ export class RoutedSender implements QueueSender {
   }
 }
 
-/**
- * Returns the queues of due messages on SQS: the installation's own, which the environment names, and its agents'.
- */
+/** Returns the queues of due messages on SQS: the installation's, which the environment names, and its agents'. */
 export const sqsDueQueues = (
   {
     EVICTIONS_DUE_URL: url,

@@ -22,11 +22,9 @@ export interface EmfOptions {
   readonly clock: Clock;
   /** True: a value of a cluster is also a metric of that cluster, which doubles the cost. */
   readonly byCluster?: boolean;
-  /** Writes one line of the log. */
   readonly write: (line: string) => void;
 }
 
-/** Single values of metrics, by name. */
 type Gathered = Map<string, { readonly unit: MetricUnit; readonly values: number[] }>;
 
 /**
@@ -43,7 +41,6 @@ export class Emf {
     this.#options = options;
   }
 
-  /** Records one value of a metric, and its cluster. */
   put(name: string, unit: MetricUnit, value: number, cluster?: ClusterName): void {
     const of = this.#options.byCluster ? cluster : undefined;
     const metrics: Gathered = this.#metrics.get(of) ?? new Map();

@@ -37,7 +37,6 @@ const flag = z.enum(['true', 'false'], 'must be true or false').transform((value
 /** The table: store, leases and cluster registry. */
 export const tableVariables = { TABLE_NAME: text };
 
-/** Days for which the history of evictions is kept. */
 export const historyVariables = { HISTORY_DAYS: z.coerce.number('must be a number').int().positive() };
 
 /** The queues to which the relay sends deltas. */
@@ -68,7 +67,6 @@ export const matchingVariables = { COMPARISON_OPERATORS: flag };
 /** The installation's name, for other installations that share a cluster with it. */
 export const installationVariables = { INSTALLATION_NAME: text };
 
-/** The CloudWatch namespace of the metrics. */
 export const metricVariables = { METRIC_NAMESPACE: text };
 
 /** `true`: values of a cluster are also metrics of that cluster. */
@@ -125,7 +123,6 @@ export const deltaEnvironment = forItsAccount({
   ...noticeVariables,
 });
 
-/** The environment of `evict`. */
 export const evictEnvironment = forItsAccount({
   ...deltaEnvironment.shape,
   ...metricVariables,
@@ -134,7 +131,6 @@ export const evictEnvironment = forItsAccount({
   ...clusterGrantsVariables,
 });
 
-/** The environment of `expiry`. */
 export const expiryEnvironment = z.object({
   ...tableVariables,
   ...dueQueueVariables,
@@ -142,15 +138,12 @@ export const expiryEnvironment = z.object({
   ...deadLetterVariables,
 });
 
-/** The environment of `heartbeat`. */
 export const heartbeatEnvironment = z.object({ ...tableVariables, ...metricVariables });
 
 /** The port at which Fargate and Kubernetes probe the relay by default. */
 export const PROBE_PORT = 8080;
 
-/**
- * Nodes for each MiB of a relay's memory. Half of the memory is left for storms and for the clusters of a neighbor.
- */
+/** Nodes for each MiB of a relay's memory. Half of the memory is left for storms and a neighbor's clusters. */
 export const NODES_PER_MIB = 40;
 
 /** The only clusters that a relay follows: names, or name prefixes followed by `*`. Absent: all. */
@@ -171,7 +164,6 @@ export const probeAddress = ({ PROBE_HOST, PROBE_PORT }: Variables<typeof probeV
   setBy: { host: 'PROBE_HOST', port: 'PROBE_PORT' },
 });
 
-/** The environment of the relay. */
 export const relayEnvironment = z.object({
   ...endpointVariables,
   ...tableVariables,
@@ -180,9 +172,7 @@ export const relayEnvironment = z.object({
   ...followedVariables,
   /** Absent: the relay cannot detect another installation that evicts in a cluster. */
   INSTALLATION_NAME: text.exactOptional(),
-  /**
-   * Nodes that the relay accepts while other relays are available for the rest. Default: the capacity for 512 MiB.
-   */
+  /** Nodes that the relay accepts while other relays can take the rest. Default: the capacity for 512 MiB. */
   NODE_CAPACITY: z.coerce
     .number('must be a number')
     .int()
@@ -191,7 +181,6 @@ export const relayEnvironment = z.object({
   ...probeVariables,
 });
 
-/** The ID of an agent, and its one cluster. */
 export const agentVariables = { AGENT: agentIdSchema, CLUSTER: agentClusterSchema };
 
 /** The environment of an agent. Its queue of due messages, schedules and dead letters are its own. */

@@ -57,7 +57,6 @@ export interface Delivery {
   readonly body: string;
 }
 
-/** A message that a queue delivered. */
 export interface ReceivedMessage {
   readonly messageId: string;
   /** Identifies this delivery to the queue. */
@@ -81,7 +80,6 @@ export type Outcome = { readonly joined: readonly string[] } | Unfinished;
 /** Reports whether a message returns to its queue. */
 export const isUnfinished = (outcome: Outcome): outcome is Unfinished => 'againInSeconds' in outcome;
 
-/** A message that returns to its queue, and when. */
 export type Returned = Pick<ReceivedMessage, 'messageId' | 'receiptHandle'> & Unfinished;
 
 /** Processes the messages of a batch concurrently. Resolves with those that are done, and with those that return to the queue. */
@@ -151,7 +149,6 @@ export function messageProcessor<Message>(
   { admit, perform, order, joins, deadlineMs, retrySeconds, about }: Omit<Consumption<Message>, 'parse'>,
   { deadLetters, metrics, log }: MessageDeps,
 ) {
-  /** Returns the messages behind `first`, in order, that are processed together with it. */
   const joining = async (first: Message, behind: readonly ParsedMessage<Message>[]) => {
     const joined: { readonly messageId: string; readonly content: Message }[] = [];
     for (const message of behind) {
@@ -218,10 +215,7 @@ export function messageProcessor<Message>(
   };
 }
 
-/**
- * Moves a message to the dead-letter queue. Rejects when that queue did not accept it, so that its own queue keeps
- * the message.
- */
+/** Rejects when the dead-letter queue did not accept the message, so that its own queue keeps it. */
 async function setAside(
   { messageId, delivery: { body, groupId } }: ReceivedMessage,
   reason: RejectedMessageError,
@@ -245,10 +239,7 @@ async function setAside(
   log.error('message.rejected', { messageId, error: reason });
 }
 
-/**
- * Resolves with the result of `work`. Rejects with `MessageDeadlineError` when `work` takes longer than `deadlineMs`.
- * `work` itself continues, so it must be safe to repeat meanwhile.
- */
+/** Rejects with `MessageDeadlineError` after that time. `work` continues, so it must be safe to repeat meanwhile. */
 async function withinDeadline<T>(deadlineMs: number, work: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(

@@ -10,7 +10,6 @@ import type { agentsVariables, Variables } from './environment.ts';
 export interface RoutedTimersDeps {
   /** Timers for the evictions of `evict`. */
   readonly own: Timers;
-  /** Returns timers for the evictions of the agent with this ID. */
   readonly ofAgent: (agent: string) => Timers;
   readonly agentOf: AgentOf;
 }
@@ -41,10 +40,7 @@ export class RoutedTimers implements Timers {
   }
 }
 
-/**
- * Returns timers of all clusters. They send to the queue of a cluster's agent, or else to the queue that the
- * environment names.
- */
+/** Returns timers that send to the queue of a cluster's agent, or else to the queue that the environment names. */
 export function routedTimersOf(
   environment: OneQueue & Variables<typeof agentsVariables>,
   { agentOf, ...deps }: TimersOfDeps & { readonly agentOf: AgentOf },

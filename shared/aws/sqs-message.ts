@@ -95,9 +95,7 @@ export class SendFailures {
 const orderedGroup = ({ groupId, deduplicationId }: OutgoingMessage) =>
   deduplicationId === undefined ? undefined : groupId;
 
-/**
- * Returns the messages that SQS may accept. The others count as failed, with the messages behind them in their group.
- */
+/** Returns the messages that SQS may accept. Others count as failed, with those behind them in their group. */
 export function withoutFaulty(
   messages: readonly OutgoingMessage[],
   failures: SendFailures,

@@ -22,10 +22,7 @@ export interface DueDeps extends EvictDeps {
 
 /** The longest batch that is received: small, so that a slow cluster's node delays few others. */
 export const EVICT_BATCH_SIZE = 5;
-/**
- * Time limit for one message. Less than the function's timeout, because all messages of a batch are processed
- * concurrently.
- */
+/** Less than the function's timeout, because all messages of a batch are processed concurrently. */
 export const EVICT_RECORD_DEADLINE_MS = 50_000;
 
 /** Backoff when the table or a queue is unavailable, briefly or for longer. */

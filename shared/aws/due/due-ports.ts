@@ -21,7 +21,6 @@ import { onceASecond } from '#shared/state/lease.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
 import type { DueDeps } from './due-consumption.ts';
 
-/** The environment variables that the ports need. */
 type DueEnvironment = Variables<typeof historyVariables> &
   Variables<typeof installationVariables> &
   Variables<typeof deadLetterVariables>;

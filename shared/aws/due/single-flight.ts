@@ -11,7 +11,6 @@ export class SingleFlight<Result> {
   readonly #running = new Map<string, Promise<void>>();
   readonly #waiting = new Map<string, Promise<Result>>();
 
-  /** Settles with the result of the unit that the caller got. */
   run(key: string, work: Work<Result>): Promise<Result> {
     const waiting = this.#waiting.get(key);
     if (waiting) return waiting;

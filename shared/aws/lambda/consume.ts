@@ -67,9 +67,7 @@ type Process<Message> = (
   behind?: readonly ParsedMessage<Message>[],
 ) => Promise<Outcome>;
 
-/**
- * Processes messages in order. The rest of a group waits for its failed message, and is redelivered with it.
- */
+/** The rest of a group waits for its failed message, and is redelivered with it. */
 async function inGroups<Message>(
   messages: readonly ParsedMessage<Message>[],
   process: Process<Message>,

@@ -45,7 +45,6 @@ export interface AwsRelayDeps {
   readonly log: Log;
 }
 
-/** A relay of the deployed service, and the function that stops it. */
 export interface AwsRelay {
   readonly relay: Relay;
   /** Sends pending deltas, releases the leases, and stops the relay. */

@@ -31,7 +31,6 @@ const BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000 };
 export interface ClusterOutbox {
   readonly name: ClusterName;
   readonly pending: PendingDeltas;
-  /** Reports whether the cluster's deltas may be sent now. */
   readonly canSend: () => boolean;
   /** Called when a queue accepted deltas of the cluster, or with an error when it did not. */
   readonly told: (queue: DeltaQueue, error?: unknown) => void;
@@ -84,7 +83,6 @@ export class DeltaBatcher {
     });
   }
 
-  /** Adds a node that has pending deltas. */
   add(ref: NodeRef): void {
     this.#nodes.add(nodeKey(ref));
   }
@@ -100,12 +98,10 @@ export class DeltaBatcher {
     return this.#filling || this.#calls > 0 || this.#nodes.resting > 0;
   }
 
-  /** Resolves when the batcher is not busy. */
   async drained(): Promise<void> {
     if (this.busy) await new Promise<void>((resolve) => this.#waiting.add(resolve));
   }
 
-  /** Starts calls while there are deltas and room. */
   async #fill(): Promise<void> {
     const { clock, signal } = this.#deps;
     // Let the caller finish: deltas that it marks in one turn share a call.
@@ -205,7 +201,6 @@ export class DeltaBatcher {
     this.send();
   }
 
-  /** Returns the number of concurrent calls with deltas of a cluster. */
   #callsWith(of: ClusterOutbox): number {
     return this.#callsOf.get(of) ?? 0;
   }

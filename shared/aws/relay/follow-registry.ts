@@ -13,7 +13,6 @@ const REGISTRY_POLL_MS = 10_000;
 
 export interface FollowRegistryDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;
-  /** Reports whether a registered cluster is followed. */
   readonly follows: (cluster: RegisteredCluster) => boolean;
   readonly connect: Connect;
   /** The installation that evicts in these clusters, as marks on their pods name it. Absent: unknown. */

@@ -9,9 +9,7 @@ import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 
-/**
- * The pauses before each read of the proofs. Warm functions take some hundred milliseconds, cold ones some seconds.
- */
+/** Pauses before each read of the proofs. Warm functions take some hundred milliseconds, cold ones some seconds. */
 const LOOKS_MS = [500, 700, 1_300, 2_500, 3_000] as const;
 /** Maximum of consecutive unanswered probes that are sent with each heartbeat. */
 const MAX_UNANSWERED = 3;
@@ -26,7 +24,6 @@ export interface ProbingProverDeps {
   readonly clock: Clock;
 }
 
-/** The probes of one cluster. */
 interface Probes {
   /** Send times of the unanswered probes, in order. */
   unanswered: readonly EpochMs[];
@@ -126,9 +123,7 @@ export class ProbingProver implements Prover {
   }
 }
 
-/**
- * Records a pass that the read at `asOf` did not include yet. A pass proves nothing while a probe reports a failure.
- */
+/** A pass that the read at `asOf` did not include yet. It proves nothing while a probe reports a failure. */
 function learnPass(probes: Probes, asOf: EpochMs): void {
   if (probes.failure !== undefined || probes.unanswered.length === 0) return;
   probes.proven = { asOf, isNews: true };

@@ -22,7 +22,6 @@ export class AgentIdentity extends Construct implements Grantee {
   /** `undefined`: the user brings a role and attaches the policy to it. */
   readonly role: Role | undefined;
   readonly policy: ManagedPolicy | undefined;
-  /** The agent's environment variables. */
   readonly environment: Record<string, string> = {};
 
   constructor(scope: Construct, id: string, { agent, names }: AgentIdentityProps) {

@@ -48,9 +48,7 @@ const AT_EACH_TRY: Lasting = { points: 2, outOf: 2, period: Duration.minutes(10)
 
 /** For values that a busy minute may exceed: five minutes in a row are a failure. */
 const MINUTES_ON_END: Lasting = { points: 5, outOf: 5 };
-/**
- * For values that alternate, for example while a task starts and fails repeatedly. A replaced task is back within two minutes.
- */
+/** For values that alternate, as while a task starts and fails repeatedly. A replaced task is back in two minutes. */
 const HALF_THE_TIME: Lasting = { points: 5, outOf: 10 };
 
 /** The normal delay is below one second; a delay of a minute means retries or throttling. */
@@ -70,7 +68,6 @@ const OLDEST_RECORD_MS = 15 * 60_000;
  */
 const SILENT_MINUTES = 15;
 
-/** An alarm and its condition. */
 export interface AlarmSpec {
   readonly id: string;
   /** The heading in docs/how-to/runbooks.md, which describes the meaning and the remediation. */
@@ -89,7 +86,6 @@ export interface AlarmSpec {
   readonly whenMissing?: TreatMissingData;
 }
 
-/** The parts of the service that have alarms. */
 export interface AlarmedProps {
   readonly config: Config;
   readonly state: State;
@@ -133,7 +129,6 @@ export function agentAlarmSpecs(agent: string, timers: Timed): readonly AlarmSpe
   ];
 }
 
-/** Returns the alarms for clusters, and for the relays that watch them. */
 function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
   const own = ownMetrics(config.name);
   return [
@@ -226,7 +221,6 @@ const missingRelays = ({ service }: FargateRelay, { relayCount }: Config): Alarm
   whenMissing: TreatMissingData.BREACHING,
 });
 
-/** Returns the alarms for evictions. */
 function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
   const own = ownMetrics(config.name);
   return [
@@ -281,7 +275,6 @@ function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
   ];
 }
 
-/** Returns the alarms for queues. */
 function queueAlarms({ config, deltas, timers, functions }: AlarmedProps): readonly AlarmSpec[] {
   const ofDeltas = [deltas.nodes, deltas.pods];
   const deadLetters = [...ofDeltas, timers.due].map((each) => each.deadLetters);
@@ -339,7 +332,6 @@ const droppedAlarm = (timers: Timed): AlarmSpec => ({
   lasting: ONCE,
 });
 
-/** Returns the alarms for the AWS services in use. */
 function platformAlarms({ functions, state, timers }: AlarmedProps): readonly AlarmSpec[] {
   const kinds = ['Read', 'Write'] as const;
   return [

@@ -46,9 +46,7 @@ export class ClusterAccess extends Construct {
     };
   }
 
-  /**
-   * Allows a process to find and access the registered clusters as that part. `instead` replaces secrets or roles of the part.
-   */
+  /** Allows a process to find and access clusters as that part. `instead` replaces secrets or roles of the part. */
   bind(grantee: Grantee, part: Part, instead: Partial<Ways> = {}): void {
     for (const arn of this.#bind(grantee, { ...this.#ways[part], ...instead })) this.#granted[part].add(arn);
   }

@@ -71,7 +71,6 @@ const agent = z
   .strictObject({
     /** The name under which the cluster is registered. */
     cluster: z.string('must be the name that the cluster is registered by').pipe(agentClusterSchema),
-    /** The namespace of its pods. */
     namespace: kubernetesName.default('taintward'),
     serviceAccount: kubernetesName.default('taintward-agent'),
     /**
@@ -209,7 +208,6 @@ const schema = z
 export type OwnRelay = z.output<typeof ownRelay>;
 export type AgentConfig = z.output<typeof agent>;
 
-/** The settings of a deployment. */
 export type Config = z.output<typeof schema>;
 
 /** The purpose of each key, as printed on the page of settings. */

@@ -33,7 +33,6 @@ import type { ServiceFunction } from './service-function.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
 
-/** The log events that the dashboard counts by cluster. */
 const TOLD_BY_CLUSTER: readonly LogEvent[] = [
   'eviction.scheduled',
   'eviction.blocked',
@@ -234,7 +233,6 @@ function platform({ state, timers }: ServiceDashboardProps): IWidget[] {
   ];
 }
 
-/** Returns a graph of metrics by their labels. */
 function graph(title: string, metrics: Readonly<Record<string, Metric>>, width: number = THIRD): GraphWidget {
   const left = Object.entries(metrics).map(([label, metric]) => metric.with({ label }));
   return new GraphWidget({ title, left, width, height: HEIGHT });

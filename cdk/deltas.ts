@@ -15,7 +15,6 @@ export class Deltas extends Construct {
     this.pods = new ServiceQueue(this, 'Pods', { spec: QUEUES.podDeltas, prefix });
   }
 
-  /** Allows the relay to send deltas. */
   bindSend(grantee: Grantee): void {
     grantee.setEnvironment({
       NODE_DELTAS_URL: this.nodes.queue.queueUrl,

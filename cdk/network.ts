@@ -53,7 +53,6 @@ export class Network extends Construct {
     this.securityGroup.addEgressRule(Peer.anyIpv4(), Port.udp(53), 'DNS servers of a network of yours');
   }
 
-  /** Returns one address for the NAT gateway of each zone. */
   #addresses(): readonly CfnEIP[] {
     return Array.from(
       { length: ZONES },

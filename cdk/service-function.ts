@@ -126,7 +126,6 @@ export class ServiceFunction extends Construct implements Grantee {
     });
   }
 
-  /** Allows an operator to invoke the function. */
   bindInvoke(grantee: Grantee): void {
     Grant.addToPrincipal({
       grantee,
@@ -140,10 +139,7 @@ export class ServiceFunction extends Construct implements Grantee {
   }
 }
 
-/**
- * Bundles the function by esbuild in this process. The asset is named after the output, so that only changed functions are
- * deployed.
- */
+/** The asset is named after the output, so that only changed functions are deployed. */
 function bundledCode(name: FunctionName): Code {
   // The path is the function's own folder and not the project's, because the CDK bundles only once for the same path and options.
   return Code.fromAsset(join(PROJECT_DIR, roomOf(name)), {

@@ -49,9 +49,7 @@ export class ServiceQueue extends Construct {
     });
   }
 
-  /**
-   * Allows a function to set unreadable messages of the queue aside. The event source adds the permission to receive messages.
-   */
+  /** Allows a function to set unreadable messages aside. The event source adds the permission to receive. */
   bindSource(grantee: Grantee): void {
     grantee.setEnvironment({ SOURCE_QUEUE_URL: this.queue.queueUrl } satisfies ValuesOf<
       typeof sourceVariables

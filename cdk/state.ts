@@ -202,7 +202,6 @@ export class State extends Construct {
   }
 }
 
-/** Denies all requests to the table without TLS. */
 function overTlsOnly(): PolicyStatement {
   return new PolicyStatement({
     sid: 'TlsOnly',

@@ -70,7 +70,6 @@ export class Timers extends Construct {
     });
   }
 
-  /** Allows an operator to retry evictions. */
   bindRetry(grantee: Grantee): void {
     this.bindSend(grantee);
     Grant.addToPrincipal({

@@ -19,7 +19,6 @@ export interface Deadline<T> {
   readonly because: readonly Cause<T>[];
 }
 
-/** A taint that sets a deadline, and the pod's toleration of it. */
 export interface Cause<T> {
   readonly taint: T;
   /** Index of the deciding toleration in the pod's list; absent: no toleration matches the taint. */
@@ -83,7 +82,6 @@ export function deadlineFor<T extends StandingTaint>(
   };
 }
 
-/** The effect of one toleration list on a node's taints. */
 interface Limits<T> {
   /** The taints that the list doesn't tolerate indefinitely. */
   readonly causes: readonly Cause<T>[];
@@ -93,7 +91,6 @@ interface Limits<T> {
   readonly standing: Deadline<T> | undefined;
 }
 
-/** Returns the taints that a pod doesn't tolerate indefinitely. */
 function limitsOf<T extends Taint>(
   tolerations: readonly Toleration[],
   taints: readonly { readonly taint: T; readonly executing: Taint }[],
@@ -111,10 +108,7 @@ function limitsOf<T extends Taint>(
   return limits;
 }
 
-/**
- * Returns for how long the deciding toleration tolerates a taint, and the setting that changed that; `undefined`:
- * indefinitely.
- */
+/** Returns the tolerated time, and the setting that changed it; `undefined`: indefinitely. */
 function limitOf(
   { key, virtual }: Taint,
   match: Toleration | undefined,

@@ -44,10 +44,7 @@ export function decidingTolerations(
   };
 }
 
-/**
- * Returns a function that walks a list once for the tolerations that decide any of the taints, and returns their
- * indexes. It notes the progress of the search for each taint in `progress`.
- */
+/** Walks a list once, returns the indexes of deciding tolerations, and notes the progress for each taint. */
 function seeker(
   taints: readonly Taint[],
 ): (tolerations: readonly Toleration[], progress: Uint8Array) => Set<number> {

@@ -22,7 +22,6 @@ export const NODE_OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 /** The taints with which the node controller marks a node as down. */
 export const DOWN_KEYS: readonly string[] = [NODE_NOT_READY, NODE_UNREACHABLE];
 
-/** A taint of a live node. */
 export interface LiveTaint extends Taint {
   /** Epoch ms. Only the node controllers set it. */
   readonly timeAdded?: number;

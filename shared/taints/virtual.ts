@@ -34,9 +34,6 @@ function addedWith<T extends { readonly timeAdded?: number }>(taint: T, twin: T)
 export const asExecuting = <T extends Taint>(taint: T): T =>
   taint.virtual ? { ...taint, effect: 'NoExecute' } : taint;
 
-/**
- * Reports whether a pod without a deciding toleration stays: it tolerates a virtual taint as the NoSchedule taint that
- * it is.
- */
+/** Reports whether a pod without a deciding toleration stays: it tolerates a virtual taint as NoSchedule. */
 export const stays = (taint: Taint, tolerations: readonly Toleration[], options: MatchOptions): boolean =>
   taint.virtual === true && tolerations.some((toleration) => tolerates(taint, toleration, options));

@@ -19,7 +19,6 @@ export function backoffMs(failures: number, backoff: Backoff, random = Math.rand
 export interface Attempts {
   readonly attempts: number;
   readonly backoff: Backoff;
-  /** Returns the error after the last attempt. */
   readonly exhausted: () => Error;
 }
 

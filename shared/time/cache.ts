@@ -1,10 +1,7 @@
 import { Age } from './age.ts';
 import type { Clock } from './clock.ts';
 
-/**
- * Caches what `read` returns for each key for `maxAgeMs`; concurrent callers share one read. Rejects as `read` does; a failed read is not
- * cached.
- */
+/** Caches by key for `maxAgeMs`; concurrent callers share a read. Rejects as `read` does; a failure is not cached. */
 export function cached<Key, T>(
   maxAgeMs: number,
   read: (key: Key) => Promise<T>,
@@ -65,7 +62,6 @@ const MIN_AGE_MS = 5_000;
 /** Interval of retries while a value can't be renewed and the old one is still used. */
 const RETRY_MS = 10_000;
 
-/** A value with the time since its request, and since its arrival. */
 interface Kept<T> extends Obtained<T> {
   readonly asked: Age;
   readonly obtained: Age;

@@ -8,9 +8,7 @@ const UNITS = [
 /** Days, hours, minutes and seconds, as `4d`, `90s` or `1h30m`. */
 export const DURATION_FORM = /^(?=.)(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?$/;
 
-/**
- * Returns the milliseconds of a duration as people write it; `undefined`: the text isn't of the {@link DURATION_FORM}.
- */
+/** Returns the milliseconds of a written duration; `undefined`: the text isn't of the {@link DURATION_FORM}. */
 export function durationMs(text: string): number | undefined {
   const found = DURATION_FORM.exec(text);
   if (!found) return undefined;

@@ -29,10 +29,7 @@ export interface Fault {
   readonly fault: string;
 }
 
-/**
- * Returns the first fault that a schema found. Both texts are short and safe to display, however large or odd the value
- * is.
- */
+/** Returns the first fault that a schema found. Both texts are short and safe to display, whatever the value is. */
 export function firstFault({ issues: [issue] }: z.ZodError): Fault {
   const field = issue?.path.join('.') ?? '';
   return {

@@ -34,7 +34,6 @@ export class ForeignFileError extends Error {
   override readonly name = 'ForeignFileError';
 }
 
-/** The kinds of files that Taintward uses. */
 export type FileKind = 'directory' | 'file' | 'socket';
 
 /** Returns the caller's user ID; `undefined` on platforms without them, where nothing is checked. */
@@ -95,10 +94,7 @@ function isOfKind(found: Stats, kind: FileKind): boolean {
   }
 }
 
-/**
- * Returns the text of a file that the caller owns; `undefined`: there is none. Throws `ForeignFileError` for a file of
- * another user.
- */
+/** Returns a file's text; `undefined`: there is none. Throws `ForeignFileError` for a file of another user. */
 export function readOwn(path: string): string | undefined {
   if (findOwn(path, 'file') === undefined) return undefined;
   const file = openSync(path, READ_ITSELF);

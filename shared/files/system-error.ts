@@ -1,7 +1,6 @@
 import { errorMessage } from '#shared/text/error-message.ts';
 import { shownLines } from '#shared/text/escape-for-display.ts';
 
-/** Remedies of failed system calls, by code. */
 const REMEDIES: Readonly<Record<string, string>> = {
   EACCES: 'give this user permission to it',
   EDQUOT: 'the quota of this user is used up; make room',

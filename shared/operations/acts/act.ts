@@ -24,7 +24,6 @@ export type Act =
   | (OfClusters & WithDuration & { readonly kind: 'stop' })
   | (OfClusters & WithReason & { readonly kind: 'resume' })
   | (OfCluster & WithDuration & { readonly kind: 'pause' })
-  /** Ends a pause. */
   | (OfCluster & WithReason & { readonly kind: 'unpause' })
   | (OfCluster & WithDuration & { readonly kind: 'hold'; readonly target: HoldTarget })
   | (OfCluster & WithReason & { readonly kind: 'release'; readonly id: string })

@@ -67,7 +67,6 @@ export const isOther = ({ before, after }: Judged): boolean =>
 const staying = ({ before, after }: Omit<Judged, 'look'>): readonly EvictionGate[] =>
   after.filter((by) => before.some((each) => isSameGate(each, by)));
 
-/** Returns the gates of a pod that stay. If all are new, returns these. */
 function remaining(judged: Judged): readonly EvictionGate[] {
   const stay = staying(judged);
   return stay.length > 0 ? stay : judged.after;
@@ -95,19 +94,13 @@ export function retried(givenUp: readonly PendingLook[]): Effect {
   return { says: heldText(stay.map(({ gates }) => gates)), goes, later: 0, held: stay.length };
 }
 
-/**
- * Returns a note about the zones of trips. Only the cluster shows which nodes are in a zone, so later
- * deadlines there are not counted.
- */
+/** Only the cluster shows which nodes are in a zone, so later deadlines there are not counted. */
 export const zonesText = (trips: readonly Trip[]): readonly string[] =>
   trips.flatMap(({ zone }) =>
     zone === undefined ? [] : [`Pods on nodes of zone ${zone} that become due later are evicted, too.`],
   );
 
-/**
- * Returns a summary of the pods that other gates hold: "3 pods remain held: 2 stopped, 1 on hold and excluded
- * by policy."
- */
+/** "3 pods remain held: 2 stopped, 1 on hold and excluded by policy." */
 function heldText(all: readonly (readonly EvictionGate[])[]): readonly string[] {
   if (all.length === 0) return [];
   const groups = Map.groupBy(all, (gates) => gates.map(({ kind }) => keptLabel(kind)).join(' and '));

@@ -22,9 +22,7 @@ export interface Performed {
   readonly changed: boolean;
 }
 
-/**
- * Reads the state from which an act is previewed. Rejects with `StoreError`.
- */
+/** Reads the state from which an act is previewed. Rejects with `StoreError`. */
 export async function actState(
   { cluster }: Pick<Act, 'cluster'>,
   fleet: Pick<Fleet, 'clusters' | 'store' | 'rulesStore'>,
@@ -41,10 +39,7 @@ export async function actState(
   };
 }
 
-/**
- * Returns the effect that an act would have, and changes nothing. Rejects with the errors with which
- * {@link performAct} would reject.
- */
+/** Changes nothing. Rejects with the errors with which {@link performAct} would reject. */
 export async function previewAct(act: Act, state: ActState, fleet: ActedFleet): Promise<EvictionPreview> {
   const { operator, changed } = (await fleet.operator()).rehearsing();
   const rehearsal: ActedFleet = {
@@ -123,7 +118,6 @@ export async function performAct(
 
 const done = (message: string): Performed => ({ message, changed: true });
 
-/** Retries failed evictions, by a message for each of their nodes, and records that in the audit log. */
 async function retry(
   failed: readonly PendingLook[],
   why: string | undefined,

@@ -19,11 +19,9 @@ export interface Preview {
   readonly change: string;
   /** Consequences of the change, one sentence each. */
   readonly effects: readonly string[];
-  /** Pods that the act concerns. Absent: the act changes no evictions of known pods. */
+  /** Absent: the act changes no evictions of known pods. */
   readonly pods?: Affected;
-  /** Settings of a policy that differ. */
   readonly settings?: readonly ChangedSetting[];
-  /** Kubernetes objects that are created, updated, or deleted. */
   readonly objects?: readonly ChangedObject[];
 }
 

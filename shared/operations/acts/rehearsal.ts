@@ -16,7 +16,6 @@ import type { Judged } from './effect.ts';
 export interface Rehearsed {
   readonly before: Policy;
   readonly after: Policy;
-  /** Trips that end with the act. */
   readonly ended: readonly Trip[];
   readonly judged: readonly Judged[];
   /** Possible effects that can't be counted, one sentence each. */
@@ -45,7 +44,6 @@ export function rehearsed(
 /** Returns rules without the trips that a relay is about to end. */
 const watched = (rules: Rules): Rules => ({ ...rules, trips: watchedTrips(rules.policy.guard, rules.trips) });
 
-/** Returns the gates of pending evictions under these rules, by what is stored of their nodes. */
 function gatesUnder(rules: Rules, pending: readonly PendingLook[], now: EpochMs) {
   const nodes = [...Map.groupBy(pending, nodeKey).values()].flatMap(([ref, ...others]) => {
     if (!ref) return [];

@@ -36,7 +36,6 @@ export interface NodeStory extends Omit<NodeAnswer, 'history'> {
   readonly history: readonly EntryOutput[];
 }
 
-/** Namespaces whose budgets are read at a time. */
 const PARALLEL_NAMESPACES = 8;
 
 /**

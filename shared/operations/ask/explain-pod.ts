@@ -90,7 +90,7 @@ export async function askPod(
   }
 }
 
-/** Returns the pod. `undefined`: there is none. */
+/** `undefined`: there is none. */
 async function podNamed(
   objects: ClusterObjects,
   { namespace, name }: Pick<PodQuestion, 'namespace' | 'name'>,
@@ -112,7 +112,6 @@ function endOf(
   return owners && !job ? {} : { job: jobOutcome(job, [indexFailures]) };
 }
 
-/** Returns the node of a pending eviction, for a pod that cannot be read. */
 async function scheduledOn(
   fleet: Fleet | ContextFleet,
   { cluster, namespace, name }: Omit<PodQuestion, 'matching'>,

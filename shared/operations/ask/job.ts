@@ -24,7 +24,6 @@ export function projectJob({ spec, status }: Json): Job {
 
 const numberOf = (value: unknown, absent: number): number => (typeof value === 'number' ? value : absent);
 
-/** Reports whether a rule matches evicted pods: by their condition, or by the exit code of a signal. */
 function matchesEvicted({ onExitCodes, onPodConditions }: Json): boolean {
   const { operator, values } = fieldsOf(onExitCodes);
   if (onExitCodes)

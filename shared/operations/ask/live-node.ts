@@ -7,10 +7,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { factOf } from './facts.ts';
 
-/**
- * Reads a node from its API server. With `leases`, also reads its Lease if the node has the unreachable
- * taint. Rejects with `ApiError`.
- */
+/** With `leases`, also reads its Lease if the node has the unreachable taint. Rejects with `ApiError`. */
 export async function liveNode(
   { api }: Pick<LiveCluster, 'api'>,
   name: NodeName,
@@ -25,10 +22,7 @@ export async function liveNode(
   return 'unknown' in life ? { ...shown, lifeUnknown: life.unknown } : { ...shown, life: life.value };
 }
 
-/**
- * Returns the time of the last write to a node's taints, according to its API server. The node has had all
- * its taints since then at the latest.
- */
+/** According to its API server. The node has had all its taints since then at the latest. */
 export function taintsWrittenAt({ taintsStamp = '' }: NodeCase['live']): EpochMs | undefined {
   const moments = taintsStamp.split(',').map((stamp) => Date.parse(stamp.slice(stamp.lastIndexOf('@') + 1)));
   const known = moments.filter((at) => !Number.isNaN(at));

@@ -12,17 +12,13 @@ import { factOf } from './facts.ts';
  * and doesn't affect the others.
  */
 export interface Reached {
-  /** Asks the cluster's API server. */
   ask<T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>>;
-  /** Does the same, but rejects as `what` does if only the cluster can be asked. */
+  /** Rejects as `what` does if only the cluster can be asked. */
   askFirst<T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>>;
-  /** Closes its connections. */
   close(): void;
 }
 
-/**
- * Connects to a cluster's API server. If that is impossible, all questions get the reason as their answer.
- */
+/** If the cluster cannot be reached, all questions get the reason as their answer. */
 export async function reach(fleet: Fleet | ContextFleet, cluster: ClusterName): Promise<Reached> {
   const way = await factOf(() => fleet.cluster(cluster));
   async function ask<T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>> {

@@ -64,7 +64,6 @@ export interface WhatIfAnswer extends WhatIf {
 /** Dependencies of a preview. */
 export interface WhatIfDeps {
   now(): EpochMs;
-  /** Shows the progress to people. */
   progress(text: string): void;
 }
 
@@ -208,7 +207,7 @@ const isReady = (json: Readonly<Record<string, unknown>>): boolean =>
     .map(fieldsOf)
     .some(({ type, status }) => type === 'Ready' && status === 'True');
 
-/** Returns the stored state of each node. A fleet of a context has none. */
+/** A fleet of a context has none. */
 async function partitionsOf(
   fleet: Fleet | ContextFleet,
   cluster: ClusterName,
@@ -235,10 +234,7 @@ function toTaint({ taints, zone }: LiveNode, partition: Partition | undefined): 
   return { taints, partition, ...(zone === undefined ? {} : { zone }) };
 }
 
-/**
- * Returns the counts that the guard would evaluate if these nodes had the taint. Nodes are counted as in the
- * relay.
- */
+/** Nodes are counted as in the relay. */
 function guardWith(
   all: readonly NodeHere[],
   chosen: readonly LiveNode[],
@@ -296,10 +292,7 @@ async function budgetsOf(
   return new Map((await pMap(namespaces, read, { concurrency: PARALLEL_CALLS })).flat());
 }
 
-/**
- * Asks the Eviction API about each of these pods separately, by dry runs. If the caller lacks the permission
- * in a namespace, it asks there only once.
- */
+/** By dry runs. If the caller lacks the permission in a namespace, it asks there only once. */
 async function answersFor(
   objects: ClusterObjects,
   pods: readonly PodThere[],

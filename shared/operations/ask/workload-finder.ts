@@ -23,12 +23,8 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   'batch/CronJob': '/apis/batch/v1/namespaces/*/cronjobs',
   '/ReplicationController': '/api/v1/namespaces/*/replicationcontrollers',
 };
-/**
- * Maximum number of owners above a pod. Kubernetes' own workloads need at most two: a ReplicaSet and its
- * Deployment.
- */
+/** Owners above a pod. Kubernetes' own workloads need at most two: a ReplicaSet and its Deployment. */
 const DEEPEST = 4;
-/** Pods whose owners are read at a time. */
 const PARALLEL_PODS = 8;
 
 /** A pod and its JSON. Only the owner references of the JSON are read. */
@@ -83,10 +79,7 @@ export class WorkloadFinder {
     return [...this.#unknown.values()];
   }
 
-  /**
-   * Returns the workload of each of these pods, by UID. Pods without a workload are missing. Rejects with
-   * `ApiError` if the API server is unreachable.
-   */
+  /** Pods without a workload are missing. Rejects with `ApiError` if the API server is unreachable. */
   async ofEach(pods: readonly OwnedPod[]): Promise<ReadonlyMap<PodUid, Workload>> {
     const workloads = new Map<PodUid, Workload>();
     const find = async ({ pod, json }: OwnedPod) => {
@@ -120,7 +113,7 @@ export class WorkloadFinder {
     return workload;
   }
 
-  /** Reads an object. `undefined`: it doesn't exist, or may not be read. */
+  /** `undefined`: it doesn't exist, or may not be read. */
   #get(path: string, kind: string): Promise<Json | undefined> {
     const known = this.#read.get(path);
     if (known) return known;
@@ -136,7 +129,7 @@ export class WorkloadFinder {
   }
 }
 
-/** Returns the replicas of a workload. `undefined`: its kind keeps no number of pods ready. */
+/** `undefined`: its kind keeps no number of pods ready. */
 function replicasOf(kind: string, { spec, status }: Json): Replicas | undefined {
   const { replicas } = fieldsOf(spec);
   const { readyReplicas, numberReady, desiredNumberScheduled } = fieldsOf(status);

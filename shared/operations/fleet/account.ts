@@ -20,11 +20,9 @@ export interface Quotas {
 export interface AlarmSeen {
   readonly name: string;
   readonly state: 'OK' | 'ALARM' | 'INSUFFICIENT_DATA';
-  /** Start of the current state. */
   readonly since: EpochMs;
   /** Meaning and remediation. */
   readonly says: string;
-  /** Number of receivers that the alarm notifies. */
   readonly receivers: number;
 }
 

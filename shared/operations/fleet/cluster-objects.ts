@@ -46,7 +46,6 @@ export class ClusterObjects {
     return this.#transport.readText({ verb: 'get', resource: path, path, answer: 'list' });
   }
 
-  /** Yields all items of a collection, page by page. */
   async *list(path: string, query: Query = {}): AsyncGenerator<Readonly<Record<string, unknown>>> {
     let next = '';
     do {
@@ -58,9 +57,7 @@ export class ClusterObjects {
     } while (next !== '');
   }
 
-  /**
-   * Creates or updates the object at `path`. Its fields are owned by `manager`. Upstream: server-side apply.
-   */
+  /** The fields of `object` are owned by `manager`. Upstream: server-side apply. */
   async apply(path: string, object: object, manager: string): Promise<void> {
     await this.#call('patch', path, {
       query: { fieldManager: manager, force: 'true' },

@@ -101,10 +101,7 @@ export function deployedFleet(
 const SERVICE_CREDENTIALS =
   'these are the credentials of the service; to use your own, specify --context NAME';
 
-/**
- * Returns the same connection with advice for denied calls. `host` is a getter because it may become known
- * later.
- */
+/** `host` is a getter because it may become known later. */
 const byService = (connection: Connection): Connection => ({
   get host() {
     return connection.host;

@@ -13,7 +13,6 @@ import type { DeadLetterBox } from './dead-letters.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { ServiceView } from './service-view.ts';
 
-/** Clusters that are read at a time. */
 const PARALLEL_READS = 16;
 
 /**
@@ -38,14 +37,10 @@ export interface Clusters {
   readonly isAbandoned?: boolean;
   /** Returns the names of all clusters. The list may be slightly outdated. */
   clusters(): Promise<readonly ClusterName[]>;
-  /** Reports whether a cluster is one of them at present. */
   manages(cluster: ClusterName): Promise<boolean>;
-  /**
-   * Connects to a cluster's API server. Rejects with `FleetError` if there is no access. The caller closes
-   * the connection.
-   */
+  /** Rejects with `FleetError` if there is no access. The caller closes the connection. */
   cluster(name: ClusterName): Promise<LiveCluster>;
-  /** Closes its connections. Called when nothing of it is in use. */
+  /** Called when nothing of it is in use. */
   close(): void;
 }
 
@@ -90,17 +85,14 @@ export interface Fleet extends Clusters {
   readonly account?: Account;
   /** Returns the approximate number of messages in each queue. `undefined`: no running process has it. */
   backlog(): Promise<ReadonlyMap<string, number> | undefined>;
-  /**
-   * Returns the state that the fleet's process reports. `undefined`: no process runs. Rejects with
-   * `FleetError` if the process runs but doesn't respond.
-   */
+  /** `undefined`: no process runs. Rejects with `FleetError` if the process runs but doesn't respond. */
   service(): Promise<ServiceView | undefined>;
   /**
    * Makes a new link to the console that this process serves. `undefined`: it serves none, or no process
    * runs. Absent if no process could serve one.
    */
   consoleLink?(): Promise<string | undefined>;
-  /** Returns the operator controls. Acts are recorded with the identity of this process's user. */
+  /** Acts are recorded with the identity of this process's user. */
   operator(): Promise<Operator>;
   /**
    * Returns a sender to `evictions-due` and to the queues of agents. The group of a message is its cluster.
@@ -159,10 +151,7 @@ export const clusterOrAll = async (
 ): Promise<readonly ClusterName[]> =>
   name === undefined ? fleet.clusters() : [await clusterNamed(name, fleet)];
 
-/**
- * Returns the current rules of these clusters. Rejects with `StoreError` if any cannot be read, because the
- * caller must not miss one.
- */
+/** Rejects with `StoreError` if any cannot be read, because the caller must not miss one. */
 export async function storedRulesNow(
   clusters: readonly ClusterName[],
   { rulesStore }: Pick<Fleet, 'rulesStore'>,

@@ -99,10 +99,7 @@ export function localFleet(
   };
 }
 
-/**
- * Recovers the rules. If the disk is not writable, the readable state is shown anyway, and the next
- * `npm start` recovers them.
- */
+/** If the disk is not writable, the readable state is shown, and the next `npm start` recovers the rules. */
 function recoverRules(rulesStore: SqliteRulesStore, clock: Clock): void {
   try {
     rulesStore.recover(clock.now());

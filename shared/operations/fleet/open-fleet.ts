@@ -15,7 +15,6 @@ import { inClusterFleet } from './in-cluster-fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { localFleet } from './local-fleet.ts';
 
-/** Default state directory of `npm start`. */
 const DEFAULT_STATE = '.taintward';
 
 /** Variables that select an AWS account or region. */
@@ -97,7 +96,6 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
   return askedBy(access, openFleet(choice, deps), deps.clock);
 }
 
-/** Returns the fleet with that context as the access to every cluster. */
 const askedBy = (access: LocalContextAccess, fleet: Fleet, clock: Clock): Fleet => ({
   ...fleet,
   cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
@@ -123,10 +121,7 @@ function runsHere(hint: OpenFleetDeps['hint']): boolean {
   }
 }
 
-/**
- * Makes a fleet of the cluster of a kubeconfig context, named after the context. Its calls reject with
- * `KubeconfigError` if the context doesn't exist.
- */
+/** Named after the context. Its calls reject with `KubeconfigError` if the context doesn't exist. */
 export function contextFleet(access: LocalContextAccess, clock: Clock): ContextFleet {
   const name = clusterName(access.context);
   return {

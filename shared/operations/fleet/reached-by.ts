@@ -23,10 +23,7 @@ export function writeReachedBy(path: string, clusters: ReadonlyMap<ClusterName, 
   replaceOwn(path, `${JSON.stringify(Object.fromEntries(clusters), undefined, 2)}\n`);
 }
 
-/**
- * Reads the file at `path`. Empty if there is no file. Throws `ForeignFileError` if another user owns it, and
- * throws if it is invalid.
- */
+/** Empty without a file. Throws `ForeignFileError` if another user owns it, and throws if it is invalid. */
 export function readReachedBy(path: string): ReadonlyMap<ClusterName, ReachedBy> {
   const text = readOwn(path);
   if (text === undefined) return new Map();

@@ -14,7 +14,6 @@ const clusterViewSchema = z.object({
   since: moment.optional(),
   /** With `access-denied` and `disconnected`: the reason as a sentence, if known. */
   why: z.string().optional(),
-  /** Time of the last contact. */
   heardAt: moment.optional(),
   /** True while requests to its API server are suspended for some seconds, because it doesn't respond. */
   breakerOpen: z.boolean(),
@@ -39,10 +38,7 @@ export const serviceViewSchema = z.object({
   queues: z.record(z.string(), z.int()),
 });
 
-/**
- * A link that a console makes: to the loopback interface, with a key. The link is printed and opened in a
- * browser.
- */
+/** To the loopback interface, with a key. The link is printed and opened in a browser. */
 const CONSOLE_LINK = /^http:\/\/(?:127\.0\.0\.1|\[::1\]):\d{1,5}\/\?key=[\w-]+$/;
 
 /** Answer to a request for a link to the console. Absent: the process serves none. */

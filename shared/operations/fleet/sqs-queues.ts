@@ -14,7 +14,6 @@ import { agentOfQueue, type Box, boxOfAgent, OF_AGENTS } from './agent-queues.ts
 import type { DeadLetter, DeadLetterBox } from './dead-letters.ts';
 import { FleetError } from './fleet.ts';
 
-/** Dead-letter queues of every deployment. */
 const BOXES: readonly Box[] = [
   ...Object.values(QUEUES).map(({ name, deadLetterName }) => ({ name: deadLetterName, queue: name })),
   { name: EXPIRY_DEAD_LETTER_NAME, queue: 'expiry' },
@@ -36,7 +35,6 @@ const MAX_CONCURRENT = 10;
 
 export interface SqsQueuesDeps {
   readonly client: SQSClient;
-  /** Prefix of the names of its queues. */
   readonly prefix: string;
   /** Returns the IDs of agents in cluster registrations. */
   readonly agents: () => Promise<readonly string[]>;
@@ -99,10 +97,7 @@ export class SqsQueues implements DeadLetterBox {
     return box.messages;
   }
 
-  /**
-   * Returns the queues of existing agents. An agent whose stack was deleted doesn't prevent access to the
-   * others.
-   */
+  /** An agent whose stack was deleted doesn't prevent access to the others. */
   async #boxesOfAgents(): Promise<readonly Box[]> {
     const boxes = (await this.#agents()).map(boxOfAgent);
     const there = await Promise.all(boxes.map(({ queue }) => this.#isThere(queue)));
@@ -157,7 +152,7 @@ export class SqsQueues implements DeadLetterBox {
     }
   }
 
-  /** Makes messages visible immediately. If that fails, they become visible after their timeout. */
+  /** If that fails, they become visible after their timeout. */
   async #giveBack(QueueUrl: string, messages: readonly Message[]): Promise<void> {
     for (let from = 0; from < messages.length; from += MAX_CONCURRENT) {
       const Entries = messages.slice(from, from + MAX_CONCURRENT).map(({ ReceiptHandle }, index) => ({
@@ -221,10 +216,7 @@ function redrivable(queue: string): Box {
   throw new FleetError("Dead letters of expiry can't be redriven. The next resync reevaluates their pods.");
 }
 
-/**
- * Returns the reason why a redrive did not start. SQS runs one redrive per queue at a time, and reports a
- * running one only in the text of its error.
- */
+/** SQS runs one redrive per queue at a time, and reports a running one only in the text of its error. */
 function notMoved(queue: string, error: unknown): FleetError {
   const reason = errorMessage(error);
   const message = /task running/i.test(reason)

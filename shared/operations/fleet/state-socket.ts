@@ -66,6 +66,5 @@ export async function askSocket(
 
 const NOBODY = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOTSOCK'];
 
-/** Returns a form of the path that is short enough: absolute or relative. */
 const reachable = (path: string): string | undefined =>
   [path, relative(process.cwd(), path)].find((each) => Buffer.byteLength(each) <= MAX_PATH);

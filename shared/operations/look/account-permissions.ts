@@ -9,10 +9,7 @@ const REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 export const userOf = ({ namespace, name }: ServiceAccount): string =>
   `system:serviceaccount:${namespace}:${name}`;
 
-/**
- * Reviews the permissions of a service account. The caller needs the permission to review the access of
- * others.
- */
+/** The caller needs the permission to review the access of others. */
 export function accountPermissions(
   objects: Pick<ClusterObjects, 'create'>,
   host: string,

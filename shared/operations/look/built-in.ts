@@ -6,7 +6,6 @@ import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 
 const CONTROLLER = 'taint-eviction-controller';
 const MANAGER_PODS = '/api/v1/namespaces/kube-system/pods';
-/** Path of the metrics of kube-controller-manager in EKS. */
 const EKS_METRICS = '/apis/metrics.eks.amazonaws.com/v1/kcm/container/metrics';
 const WORK_QUEUE = 'noexec_taint_node';
 /** Platform that the simulated cluster of `npm start` reports at `/version`. */
@@ -54,10 +53,7 @@ async function byFlags(objects: ClusterObjects): Promise<BuiltIn | undefined> {
   };
 }
 
-/**
- * Reports whether the flags enable the controller. By default, every controller runs that isn't disabled.
- * Upstream: `IsControllerEnabled`.
- */
+/** By default, every controller runs that isn't disabled. Upstream: `IsControllerEnabled`. */
 export function runsIt(flags: readonly string[]): boolean {
   const [given] = flags.flatMap((flag, at) =>
     flag === '--controllers'
@@ -88,7 +84,7 @@ async function byVersion(objects: ClusterObjects): Promise<BuiltIn | undefined> 
   return { state: 'off', evidence: 'the version of its API server, which is a simulated one' };
 }
 
-/** Returns the answer. `undefined`: the API server responded with an error. */
+/** `undefined`: the API server responded with an error. */
 async function unlessRefused<T>(asked: Promise<T>): Promise<T | undefined> {
   try {
     return await asked;

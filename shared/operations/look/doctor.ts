@@ -44,9 +44,7 @@ import { view } from './look.ts';
 import { type FleetStatus, statusOf } from './status.ts';
 import { takeoverFindings, type Wanted } from './takeover-findings.ts';
 
-/**
- * Maximum clock skew. Synchronized clocks differ by milliseconds. The stack's alarm has the same threshold.
- */
+/** Synchronized clocks differ by milliseconds. The stack's alarm has the same threshold. */
 const MAX_SKEW_MS = 1_000;
 /** Maximum number of requests to determine the clock skew, and their interval. */
 const CLOCK_QUESTIONS = 12;
@@ -129,10 +127,7 @@ async function looked(
   }
 }
 
-/**
- * Advice for a caller without permission. This is a warning, because the caller's permissions don't affect
- * the service.
- */
+/** This is a warning, because the caller's permissions don't affect the service. */
 const SEE_ACCOUNT = 'Attach taintward-viewer of this release to your role, or use the AWS console';
 
 async function examineAccount(account: Account, fleet: Fleet): Promise<readonly Told[]> {
@@ -242,7 +237,7 @@ async function examineCluster(
   ];
 }
 
-/** Returns the agent that runs in a cluster. `undefined`: the cluster is accessed from outside. */
+/** `undefined`: the cluster is accessed from outside. */
 async function agentIn({ registry }: Fleet, cluster: ClusterName): Promise<string | undefined> {
   const access = (await registry?.get(cluster))?.access;
   return access?.kind === 'agent' ? access.agent : undefined;
@@ -254,7 +249,6 @@ const notEntered = (agent: string): Told =>
     `Agent ${agent} runs in the cluster, which has no access from outside. To examine it, run taintward doctor --context NAME.`,
   );
 
-/** Returns the findings of a cluster's relay, or that the relay is connected. */
 function relayFindings({ at, issues, clusters }: FleetStatus, cluster: ClusterName): readonly Told[] {
   const { connection, lastContactAt = at } = clusters.find((each) => each.cluster === cluster) ?? {};
   const found = issues
@@ -343,7 +337,7 @@ async function tolerationFindings(objects: ClusterObjects): Promise<readonly Tol
   });
 }
 
-/** Warns of a Kubernetes version that isn't tested. If the version is unknown, doesn't warn. */
+/** If the version is unknown, doesn't warn. */
 function provenFindings(version: string): readonly Told[] {
   if (version === '' || isProven(version)) return [];
   return [
@@ -355,10 +349,7 @@ function provenFindings(version: string): readonly Told[] {
   ];
 }
 
-/**
- * Checks the clock skew. Responses contain the time to the second, so several requests at different fractions
- * of a second are more precise.
- */
+/** Responses contain the time to the second, so requests at different fractions of it are more precise. */
 async function clockFindings({ api }: LiveCluster): Promise<readonly Told[]> {
   for (let asked = 0; api.skewMs === undefined && asked < CLOCK_QUESTIONS; asked++) {
     await unlessDenied(api.allowed({ verb: 'list', resource: 'nodes' }));
@@ -420,10 +411,7 @@ async function takeoverPermissionFindings(
   }
 }
 
-/**
- * Returns the finding if takeovers cannot be read. Some clusters are read with the service's identity, which
- * may not see takeovers; that is no error.
- */
+/** Some clusters are read with the service's identity, which may not see takeovers; that is no error. */
 function hiddenTakeover(error: unknown): Told {
   if (error instanceof ApiError && error.status === 403) {
     return ok(

@@ -45,7 +45,6 @@ export async function happened(
   return found.reverse().sort((a, b) => a.entry.at - b.entry.at);
 }
 
-/** Maximum number of entries for one pod or node. */
 const MAX_ENTRIES = 50;
 
 /** Allows for clock skew between machines. */

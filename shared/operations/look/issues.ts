@@ -57,7 +57,6 @@ export interface ClusterFacts {
   readonly cluster: ClusterName;
   /** Error that makes the cluster unreadable. If present, nothing else is known. */
   readonly error?: string;
-  /** State that the process of the whole service reports. */
   readonly service?: ServiceClusterView;
   /** Holder of its lease. Absent: none. */
   readonly holder?: string;
@@ -67,13 +66,10 @@ export interface ClusterFacts {
   readonly renewedAt?: EpochMs;
   /** Faults that the lease holder reports. Absent: not known. */
   readonly faults?: readonly Fault[];
-  /**
-   * True while the relay suspends requests to the API server for some seconds, because it doesn't respond.
-   */
+  /** True while the relay suspends requests for some seconds, because its API server doesn't respond. */
   readonly breakerOpen?: boolean;
   readonly trips?: readonly TripReport[];
   readonly failed?: number;
-  /** Number of evicted pods that are stuck terminating. */
   readonly stuck?: number;
   readonly delayMs?: number;
   /** Why the eviction with that delay fails; absent: not known. */
@@ -88,7 +84,6 @@ export interface FleetFacts {
   readonly clusters: readonly ClusterFacts[];
   /** State of the process of the whole service. Absent: the fleet has none. */
   readonly process?: 'responding' | 'not-responding' | 'not-running';
-  /** A stop of all clusters that is in force. */
   readonly stop?: FleetStopOutput;
   /** Number of dead letters by queue. */
   readonly deadLetters?: Readonly<Record<string, number>>;
@@ -123,10 +118,7 @@ export function issuesOf({ at, process, clusters, stop, deadLetters = {} }: Flee
   ].sort((a, b) => KINDS.indexOf(a.type) - KINDS.indexOf(b.type));
 }
 
-/**
- * Returns the issue of a process that is down or frozen. `undefined`: it responds, or renewed a lease
- * recently.
- */
+/** `undefined`: it responds, or renewed a lease recently. */
 function processNeeds(
   process: NonNullable<FleetFacts['process']>,
   clusters: readonly ClusterFacts[],
@@ -215,7 +207,6 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
   return needs;
 }
 
-/** Describes when a trip resets, by the current number of affected nodes if it is known. */
 function resetText({ scope, affectedNow, resetsBelow, resetsAt }: TripReport): string {
   if (affectedNow === undefined)
     return 'It resets 5 minutes after fewer than half as many nodes as its limit are affected.';
@@ -229,7 +220,6 @@ function resetText({ scope, affectedNow, resetsBelow, resetsAt }: TripReport): s
     : `${now} It resets at ${timeText(resetsAt)} if they stay fewer than ${resetsBelow}.`;
 }
 
-/** Returns the issue of a cluster without connection, or whose API server doesn't respond. */
 function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Issue[] {
   const { cluster, connection, lastContactAt, renewedAt, holder } = facts;
   if (connection === undefined) return [];
@@ -266,9 +256,7 @@ const GRANT = 'Grant the missing permissions to its credentials. To list them, r
 const isOutOfReach = ({ service, breakerOpen = service?.breakerOpen }: ClusterFacts): boolean =>
   breakerOpen === true;
 
-/**
- * Returns the faults that the lease holder reports. An API server that doesn't respond is reported only once.
- */
+/** An API server that doesn't respond is reported only once. */
 function faultNeeds(facts: ClusterFacts): readonly Issue[] {
   const { cluster, faults = [] } = facts;
   return faults

@@ -17,7 +17,6 @@ import type { Clusters, Fleet } from '../fleet/fleet.ts';
 import { builtInOf } from './built-in.ts';
 import { type PendingLook, pendingOn } from './pending.ts';
 
-/** Clusters that are read at a time. */
 const PARALLEL_CLUSTERS = 8;
 /** Timeout for the state of a cluster's built-in controller. */
 const LIVE_MS = 5_000;
@@ -29,14 +28,12 @@ const RENEWED_WITHIN_MS = 4_000;
 export interface Snapshot {
   readonly at: EpochMs;
   readonly kind: Fleet['kind'];
-  /** Location of the fleet, for people. */
   readonly where: string;
   /**
    * State of the process of the whole service. `not-responding`: it runs but doesn't respond. Absent: the
    * fleet has relays instead.
    */
   readonly process?: 'responding' | 'not-responding' | 'not-running';
-  /** State that this process reports. */
   readonly service?: ServiceView;
   /** Release of a deployment's functions. */
   readonly functions?: string;
@@ -58,9 +55,7 @@ export interface ClusterLook {
   readonly lease?: LeaseRecord;
   /** Time at which its holder acquired or last renewed the lease, by the caller's clock. */
   readonly renewedAt?: EpochMs;
-  /** State that the process of the whole service reports. */
   readonly service?: ServiceClusterView;
-  /** Facts from the cluster itself. */
   readonly live: LiveFacts;
   readonly tainted?: readonly TaintedNode[];
   /** Pending evictions, earliest deadline first. */
@@ -88,9 +83,7 @@ export interface LookDeps {
   readonly before?: Snapshot | undefined;
 }
 
-/**
- * Reads the state of a fleet and of these clusters. A cluster that cannot be read doesn't affect the others.
- */
+/** A cluster that cannot be read doesn't affect the others. */
 export async function look(
   fleet: Fleet,
   clusters: readonly ClusterName[],
@@ -204,7 +197,6 @@ async function leaseOf(
     : { lease: again, renewedAt: clock.now() };
 }
 
-/** Reads the facts that only the cluster has, with a short timeout. */
 async function liveFacts(fleet: Clusters, cluster: ClusterName): Promise<LiveFacts> {
   const unknown = (evidence: string) => ({ builtIn: { state: 'unknown', evidence } as const });
   let live: Awaited<ReturnType<Fleet['cluster']>>;

@@ -61,9 +61,7 @@ export function retryOf(
   return { nextTryAt: next.nextTryAt, error, text };
 }
 
-/**
- * Returns all gates that hold a pod: "the stop of the cluster (anna: an incident) and hold h3f9a2c1d (…)".
- */
+/** All gates: "the stop of the cluster (anna: an incident) and hold h3f9a2c1d (…)". */
 export const heldText = (gates: readonly EvictionGate[], storedRules: StoredRules | undefined): string =>
   gates
     .map((by) => gateText(storedRules ? accountOfGate(by, rulesOf(storedRules, MATCHING)) : { by }, timeText))

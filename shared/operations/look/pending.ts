@@ -9,7 +9,6 @@ import type { Store, TaintedNode } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 
-/** Nodes that are read at a time. */
 const PARALLEL_NODES = 16;
 
 /** A pending eviction. */
@@ -28,7 +27,6 @@ export interface PendingLook extends Pending {
 /** Stored records don't require matching tolerations again. */
 export const MATCHING = { comparisonOperators: false };
 
-/** Returns the pending evictions of a node. */
 function pendingIn(partition: Partition, storedRules: StoredRules, now: EpochMs): readonly PendingLook[] {
   const { ref, node: state, scheduled } = partition;
   const gatesOf = storedGates(partition, rulesOf(storedRules, MATCHING), now);
@@ -40,10 +38,7 @@ function pendingIn(partition: Partition, storedRules: StoredRules, now: EpochMs)
   });
 }
 
-/**
- * Returns the pending evictions of a cluster, earliest deadline first, with all gates that hold them. Rejects
- * with `StoreError`.
- */
+/** Earliest deadline first, with all gates that hold them. Rejects with `StoreError`. */
 export async function pendingLook(
   { store, rulesStore }: Pick<Fleet, 'store' | 'rulesStore'>,
   cluster: ClusterName,
@@ -63,10 +58,7 @@ export const pendingOn = (
 ): Promise<PendingLook[]> =>
   readNodes(store, cluster, nodes, now, (partition) => pendingIn(partition, storedRules, now));
 
-/**
- * Returns the pending evictions of a cluster, by deadline and then by name. Evictions that have just ended
- * may be included. Rejects with `StoreError`.
- */
+/** By deadline and then by name. Those that have just ended may be included. Rejects with `StoreError`. */
 export const pendingOf = async (
   store: Store,
   cluster: ClusterName,

@@ -30,7 +30,6 @@ import { PENDING_STATES, type PendingState, pendingStateOf, retryOf } from './pe
 /** Status of a fleet. Times are epoch milliseconds. */
 export interface FleetStatus {
   readonly at: EpochMs;
-  /** Location of the fleet, for people. */
   readonly where: string;
   readonly versions: {
     readonly cli: string;
@@ -45,7 +44,6 @@ export interface FleetStatus {
   readonly relays: readonly RelayStatus[];
   /** State of the process of the whole service. Absent: the fleet has none. */
   readonly process?: Snapshot['process'];
-  /** A stop of all clusters. */
   readonly stop?: FleetStopOutput;
   readonly clusters: readonly ClusterStatus[];
   /** Number of dead letters by queue. Absent: not known; `unknown` contains the reason. */
@@ -82,7 +80,6 @@ export interface ClusterStatus {
   readonly kubernetes?: string;
   /** Holder of its lease. Absent: none. */
   readonly holder?: string;
-  /** Time of the last lease renewal. */
   readonly renewedAt?: EpochMs;
   /** Faults that the lease holder reports. Absent: not known. */
   readonly faults?: readonly Fault[];
@@ -91,11 +88,9 @@ export interface ClusterStatus {
    * respond. Absent: not known.
    */
   readonly breakerOpen?: boolean;
-  /** Time of a relay's last contact with the cluster. */
   readonly lastContactAt?: EpochMs;
   /** Absent: not known yet. */
   readonly connection?: ConnectionStatus;
-  /** State that the process of the whole service reports. */
   readonly service?: ServiceClusterView;
   readonly nodes?: number;
   readonly tainted?: number;
@@ -105,16 +100,13 @@ export interface ClusterStatus {
   /** Number of pending evictions that are due and held. */
   readonly held?: number;
   readonly failed?: number;
-  /** Number of pending evictions by state. */
   readonly states?: Readonly<Record<PendingState, number>>;
-  /** Number of evicted pods that are stuck terminating. */
   readonly stuck?: number;
   /** Longest delay of an eviction that nothing holds. */
   readonly delayMs?: number;
   /** Why that eviction fails; absent: not known. */
   readonly delayCause?: string;
   readonly nextAt?: EpochMs;
-  /** Guard trips that hold evictions. */
   readonly trips?: readonly TripReport[];
   /**
    * Scopes of the guard that an operator released, which trip again when more nodes than `tripsAbove` are affected.
@@ -158,7 +150,6 @@ export function statusOf(seen: Snapshot): FleetStatus {
   return { ...status, issues: issuesOf(status) };
 }
 
-/** Returns the holders of these clusters' leases, by name. */
 function relaysOf(clusters: readonly ClusterLook[]): readonly RelayStatus[] {
   const leases = clusters.flatMap((each) => {
     const { lease, renewedAt = 0 } = each;
@@ -192,7 +183,6 @@ const isCurrent = ({ service, lease, renewedAt }: ClusterLook, { process, at }: 
 const faultsOf = (each: ClusterLook, seen: Snapshot): readonly Fault[] | undefined =>
   isCurrent(each, seen) ? (each.service ?? each.lease)?.faults : undefined;
 
-/** Returns the progress of trips, if the lease holder reported it recently. */
 const progressOf = (each: ClusterLook, seen: Snapshot): readonly ReportedProgress[] =>
   isCurrent(each, seen) && isRenewed(each.renewedAt, seen.at) ? (each.lease?.tripProgress ?? []) : [];
 

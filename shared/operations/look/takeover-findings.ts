@@ -41,7 +41,6 @@ export function takeoverFindings(
   return [ok('takeover', 'The takeover is active: the built-in controller does not evict for its taints.')];
 }
 
-/** Returns the reason why the policy prevents a relay from renewing the heartbeat. */
 const whyWithheld = (keys: readonly string[], { mode, policy }: Wanted): string | undefined =>
   renewalBlocker({
     ...{ mode, keys, guarded: watchesDownNodes(policy.guard), virtualKeys: policy.virtualKeys },

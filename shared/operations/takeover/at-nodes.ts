@@ -37,9 +37,7 @@ every few seconds: once the heartbeat expires, its taint is admitted, and the bu
 without timeAdded, as kubectl sets them, are always admitted. Any error admits the taint.
 Requires Kubernetes 1.36 (MutatingAdmissionPolicy v1). Apply the manifest twice with kubectl: an API server serves a new kind a moment later.`;
 
-/**
- * The CRD of `takeovers`. Only the relay writes the heartbeat: applying the manifest again doesn't change it.
- */
+/** Only the relay writes the heartbeat: applying the manifest again doesn't change it. */
 export const TAKEOVER_CRD: Manifest = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -103,10 +101,7 @@ export function nodeTakeover(takeover: NodeTakeover): readonly Manifest[] {
   return [TAKEOVER_CRD, takeoverLive(takeover), ...renewersRight(), nodePolicy(takeover), NODE_BINDING];
 }
 
-/**
- * Returns the permissions of the relay: it may renew `takeovers/live` and prove that the takeover works. It
- * may change nothing else.
- */
+/** The relay may renew `takeovers/live` and prove that the takeover works. It may change nothing else. */
 function renewersRight(): readonly Manifest[] {
   return [
     {

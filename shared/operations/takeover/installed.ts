@@ -23,9 +23,7 @@ type Found = Readonly<Record<string, unknown>> | undefined;
 
 const LIVE = 'Takeover live';
 
-/**
- * Reads the takeover, complete or partial. `undefined`: there is none. Rejects with `ApiError`.
- */
+/** `undefined`: there is none. Rejects with `ApiError`. */
 export async function installedTakeover(objects: ClusterObjects): Promise<InstalledTakeover | undefined> {
   const found = await objects.get(TAKEOVER_PATH);
   const live = found && projectTakeover(found);

@@ -8,7 +8,6 @@ export interface Manifest {
   readonly [field: string]: unknown;
 }
 
-/** Collections of the kinds that a takeover uses. */
 const COLLECTIONS: Readonly<Record<string, string>> = {
   CustomResourceDefinition: 'customresourcedefinitions',
   Takeover: 'takeovers',

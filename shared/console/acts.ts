@@ -19,10 +19,7 @@ export interface ActDeps {
   readonly view: FleetView;
 }
 
-/**
- * Returns the effect that an act would have now. Rejects with `OperatorError` if the act would have none, and
- * with `StoreError`.
- */
+/** Rejects with `OperatorError` if the act would have no effect now, and with `StoreError`. */
 export async function preview(act: ConsoleAction, { fleet, view }: ActDeps): Promise<Preview> {
   await known(act, fleet);
   const seen = await view.lookAgain();

@@ -80,10 +80,7 @@ export type Answers = {
   };
 };
 
-/**
- * Returns the answers of all routes of the console. Each rejects with errors whose messages are for the
- * caller.
- */
+/** Each answer rejects with errors whose messages are for the caller. */
 export function answersOf(deps: AnswersDeps): Answers {
   const { fleet, view, questions, demo, clock } = deps;
   const whoAsks = once(async () => (await fleet.operator()).who);
@@ -130,7 +127,7 @@ export function answersOf(deps: AnswersDeps): Answers {
   };
 }
 
-/** Pairs a schema with an answer. `ApiServer` validates the request with the schema first. */
+/** `ApiServer` validates the request with the schema first. */
 const route = <Schema extends z.ZodType, Answer>(
   schema: Schema,
   answer: (asks: z.output<Schema>, token: string) => Promise<Answer>,

@@ -91,7 +91,6 @@ export class ApiServer {
   }
 }
 
-/** An error that is answered with this status. */
 class RejectedError extends Error {
   override readonly name = 'RejectedError';
   readonly status: number;

@@ -285,12 +285,10 @@ export const actSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('stop'), cluster: cluster.optional(), reason: stopReason, durationMs }),
   z.strictObject({ kind: z.literal('resume'), cluster: cluster.optional(), reason }),
   z.strictObject({ kind: z.literal('pause'), cluster, reason, durationMs }),
-  /** Ends a pause. */
   z.strictObject({ kind: z.literal('unpause'), cluster, reason }),
   z.strictObject({ kind: z.literal('hold'), cluster, target, reason, durationMs }),
   z.strictObject({ kind: z.literal('release'), cluster, id: text, reason }),
   z.strictObject({ kind: z.literal('release-guard'), cluster, scope: text.optional(), reason }),
-  /** Retries failed evictions of all clusters, of one cluster, or of a node. */
   z.strictObject({ kind: z.literal('retry'), cluster: cluster.optional(), node: node.optional(), reason }),
 ]);
 export type ConsoleAction = z.output<typeof actSchema>;

@@ -6,9 +6,7 @@ import { errorMessage } from '#shared/text/error-message.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-/**
- * Age after which the evidence is read again. The read covers the whole control plane, which rarely changes.
- */
+/** The read covers the whole control plane, which rarely changes. */
 const ASK_AGAIN_MS = 5 * 60_000;
 
 const NOT_ASKED: BuiltIn = { state: 'unknown', evidence: 'its cluster has not answered yet' };
@@ -25,9 +23,7 @@ export interface BuiltInWatchDeps {
   readonly ask?: typeof builtInOf;
 }
 
-/**
- * Tracks the state of the built-in controller of clusters. It reads in the background, so callers never wait.
- */
+/** Reads in the background, so callers never wait. */
 export class BuiltInWatch {
   readonly #deps: BuiltInWatchDeps;
   readonly #known = new Map<ClusterName, Known>();

@@ -57,7 +57,7 @@ const questionsTo = (
     ),
 });
 
-/** Returns the chosen nodes. Without names and labels, all nodes are chosen. */
+/** Without names and labels, all nodes are chosen. */
 const choiceOf = ({ nodes, selector }: Pick<WhatIfAsked, 'nodes' | 'selector'>): NodeChoice =>
   nodes === undefined
     ? { labels: { matchExpressions: selector === undefined ? [] : parseLabelSelector(selector) } }

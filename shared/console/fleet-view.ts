@@ -28,10 +28,8 @@ export interface PendingSeen extends PendingLook {
 
 export interface FleetViewDeps {
   readonly fleet: ViewedFleet;
-  /** Returns the last known state of a cluster's built-in controller. */
   readonly builtIn: (cluster: ClusterName) => BuiltIn;
   readonly clock: Clock;
-  /** Maximum age of a snapshot. */
   readonly maxAgeMs: number;
 }
 
@@ -43,7 +41,6 @@ export class FleetView {
   #reading: Promise<Seen> | undefined;
   /** Age of the snapshot. Absent: the snapshot must not be used. */
   #age: Age | undefined;
-  /** Age up to which the snapshot is used. */
   #goodForMs = 0;
 
   constructor(deps: FleetViewDeps) {

@@ -94,7 +94,6 @@ export class Live {
     this.#looking = false;
   }
 
-  /** Sends the version of the pending evictions unless it equals the last one. */
   #tellPending(response: ServerResponse, { version, at }: Seen): void {
     const told = this.#listeners.get(response);
     if (!told || told.version === version) return;

@@ -7,7 +7,6 @@ import { type Console, startConsole } from './server.ts';
 export interface ConsoleOfFleet {
   readonly host?: string | undefined;
   readonly port: number;
-  /** The setting by which the operator chooses the port. */
   readonly portSetBy: string;
   /** Makes the API for the page. Called on first use, and again after a failure. */
   readonly api: () => Promise<ApiServer>;

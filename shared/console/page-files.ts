@@ -45,7 +45,6 @@ export interface PageFile {
 
 /** Files of the page as a browser receives them. There is no build: only types are removed. */
 export interface PageFiles {
-  /** The HTML document. */
   readonly document: PageFile;
   /** Hash of the inline import map, for the content security policy. */
   readonly inlineHash: string;
@@ -126,13 +125,12 @@ function withoutTypes(code: string): string {
   }
 }
 
-/** Maps the path under which a file is served to its location. */
 type Sources = readonly (readonly [path: string, file: string])[];
 
 const pageSources = (directory: string): Sources =>
   filesIn(directory, true).map((file) => [relative(directory, file).split(sep).join('/'), file]);
 
-/** Returns the shared module and the packages. A package's own imports are files next to its entry. */
+/** A package's own imports are files next to its entry. */
 const otherSources = (): Sources => [
   [`shared/${basename(SHARED)}`, entryOf(SHARED)],
   ...PACKAGES.flatMap((name) => {

@@ -34,19 +34,15 @@ export interface Content {
 }
 
 export interface Console {
-  /** Address of the console, for people. */
   readonly address: string;
   /** Makes a new URL that admits one browser once. It is as secret as the console. */
   link(): string;
-  /** Ends all sessions and connections. */
   close(): Promise<void>;
 }
 
 const LOOPBACK = ['127.0.0.1', '::1'];
 const COOKIE = 'taintward';
-/**
- * Connections that are reserved for sessions, so that other users of this machine can't lock an operator out.
- */
+/** Reserved, so that other users of this machine can't lock an operator out. */
 const CONNECTIONS_OF_SESSIONS = 16;
 /** Browsers send the cookies of all servers of this machine to each of them. */
 const MAX_HEADER_BYTES = 64 * 1024;
@@ -109,10 +105,7 @@ interface GuardedDeps {
   readonly log: Log;
 }
 
-/**
- * Returns the content security policy of a page. `scripts` are hashes of inline scripts, which are allowed in
- * addition to its files.
- */
+/** `scripts` are hashes of inline scripts, which are allowed in addition to its files. */
 const policyOf = (...scripts: readonly string[]): string =>
   [
     "default-src 'none'",
@@ -125,7 +118,6 @@ const policyOf = (...scripts: readonly string[]): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
-/** Controls access to the console. */
 class Guarded {
   readonly #deps: GuardedDeps;
   readonly #load: () => Promise<Content>;
@@ -252,7 +244,6 @@ function send(
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-/** Answers the page in JSON, and other requests in plain text. */
 function refuse(response: ServerResponse, status: number, error: string): void {
   const json = /^\/[^/]+\/api\//.test(response.req.url ?? '');
   response.writeHead(status, { 'content-type': json ? 'application/json' : TEXT });

@@ -76,7 +76,6 @@ export class Sessions {
     return undefined;
   }
 
-  /** Ends all sessions. */
   close(): void {
     this.#links.clear();
     for (const path of [...this.#sessions.keys()]) this.#end(path);

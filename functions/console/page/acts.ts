@@ -8,7 +8,6 @@ import { post, ServerError, sentenceOf } from './server.ts';
 
 type Act = Api['POST api/preview']['asks'];
 
-/** An act whose reason and duration are not yet given. */
 type Draft = Act extends infer Each
   ? Each extends Act
     ? Omit<Each, 'reason' | 'durationMs'>
@@ -65,10 +64,7 @@ export function Confirmation(): VNode | undefined {
   return asked && html`<${Form} key=${question} intent=${asked} onClose=${() => closed(question)} />`;
 }
 
-/**
- * Closes a question. A dialog's close event arrives late: the next question may already be open, and stays
- * open.
- */
+/** A dialog's close event arrives late: the next question may already be open, and stays open. */
 function closed(question: number): void {
   if (intent.value?.question === question) intent.value = undefined;
 }

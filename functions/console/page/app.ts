@@ -53,10 +53,7 @@ function skip(event: Event): void {
   document.getElementById('main')?.focus();
 }
 
-/**
- * Moves the focus to the title of a new view, so that screen readers announce it, as they do after a page
- * load.
- */
+/** Moves the focus, so that screen readers announce a new view, as they do after a page load. */
 function Arrival(): undefined {
   const path = route.value.path.join('/');
   const from = useRef(path);
@@ -122,7 +119,6 @@ const ThemeSwitch = (): VNode => html`
   </button>
 `;
 
-/** Shows the state of the connection. */
 function Lamp(): VNode {
   const { state } = connection.value;
   const tone = state === 'live' ? 'well' : state === 'connecting' ? 'held' : 'goes';
@@ -132,7 +128,6 @@ function Lamp(): VNode {
   return html`<div class="connection"><span class="lamp" data-tone=${tone}></span><span class="word">${text}</span></div>`;
 }
 
-/** Messages that concern every view. */
 function Banners(): VNode {
   const held = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {

@@ -43,7 +43,6 @@ const ALL_ROWS = 20_000;
 
 const rowKey = ([uid, cluster]: PendingRow): string => `${cluster}/${uid}`;
 
-/** The open event stream. `undefined`: none. */
 let source: EventSource | undefined;
 
 /** Connects to the server while the page is visible. */
@@ -57,10 +56,7 @@ export function listen(): void {
   attend();
 }
 
-/**
- * Closes the event stream of a hidden tab. A browser allows six connections per server for all tabs, so a
- * hidden tab must not use one.
- */
+/** A browser allows six connections per server for all tabs, so a hidden tab must not use one. */
 function attend(): void {
   if (connection.value.state === 'over') return;
   if (document.visibilityState === 'hidden') {
@@ -148,7 +144,6 @@ async function readPending(): Promise<void> {
   }
 }
 
-/** Minimum interval between two calls. */
 const ASK_EVERY_MS = 1_500;
 
 /**

@@ -41,10 +41,7 @@ interface RowsProps<Row> {
   readonly wrap?: true;
 }
 
-/**
- * Height of a row in pixels before it is measured: on one line, as in the styles, or as a card with stacked
- * columns.
- */
+/** In pixels, before it is measured: on one line, as in the styles, or as a card with stacked columns. */
 const ROW_HEIGHT = 45;
 const CARD_HEIGHT = 150;
 /** Windows below this width show cards. */
@@ -161,7 +158,6 @@ export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }:
 const topOf = (element: HTMLElement | null): number =>
   element ? Math.round(element.getBoundingClientRect().top + window.scrollY) : 0;
 
-/** Returns the visible rows and the focused row. */
 function inSight({ startIndex, endIndex, overscan, count }: Range, focused: number): number[] {
   const first = Math.max(0, startIndex - overscan);
   const last = Math.min(count - 1, endIndex + overscan);

@@ -61,7 +61,6 @@ const CANCELED: Readonly<Record<NonNullable<EntryOutput['cancelReason']>, string
   'pod-gone': 'the pod was already gone',
 };
 
-/** Returns the reason for a pod's deadline. */
 function oneCauseText({ taint, toleration, seconds, policy }: Cause): string {
   const name = taintText(taint);
   const by = policy === undefined ? '' : ` (policy: ${policy})`;

@@ -63,7 +63,6 @@ function minuteText(timeline: Timeline | undefined, index: number): string | und
   return `${momentText(timeline.from + index * MINUTE_MS, now.value).slice(0, 5)}: ${parts.join(', ')}`;
 }
 
-/** Returns the timeline as text. */
 function summary({ minutes, held, later }: Timeline): string {
   const [going = 0, holding = 0, told = 0] = KINDS.map(([kind]) =>
     minutes.reduce((total, minute) => total + minute[kind], 0),

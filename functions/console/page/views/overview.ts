@@ -86,7 +86,6 @@ const CAN_WAIT: readonly Issue['type'][] = [
   'stopped',
 ];
 
-/** The actions that can resolve an issue. */
 function Remedy({ need: { type, cluster, scope } }: { readonly need: Issue }): VNode | undefined {
   const see = (path: string, text: string) =>
     html`<a class="button" href=${href([path], { cluster: cluster ?? '' })}>${text}</a>`;
@@ -148,14 +147,9 @@ function soonest(most: number): readonly PendingRow[] {
 
 const GOING: readonly PendingRow[6][] = ['scheduled', 'due', 'rate-limited', 'blocked', 'rejected'];
 
-/**
- * Returns the number of evictions that stops, holds, the guard, or the policy hold. Observed ones don't
- * count.
- */
 const heldOf = ({ states }: ClusterStatus): number | undefined =>
   states && GATE_KINDS.reduce((sum, kind) => sum + (kind === 'observe' ? 0 : states[kind]), 0);
 
-/** Shows unknown numbers as a question mark. */
 const number = (count: number | undefined): string => count?.toLocaleString('en') ?? '?';
 
 const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [

@@ -183,7 +183,6 @@ const COLUMNS: readonly Column<PendingRow>[] = [
 const shortTaints = (taints: string): string =>
   taints.replaceAll('node.kubernetes.io/', '').replaceAll(':NoExecute', '');
 
-/** Evicted pods that are stuck terminating, with advice. */
 function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | undefined {
   const asked = useAsked(
     (signal) => get('GET api/stuck', { cluster: cluster || undefined }, signal),

@@ -82,7 +82,6 @@ function Where({ answer: { cluster, node, owner, workload } }: { readonly answer
   `;
 }
 
-/** The outcome and its deadline. */
 function Verdict({ answer }: { readonly answer: Story }): VNode {
   const { outcome } = answer;
   const at = outcome.kind === 'evict' && outcome.at > now.value ? outcome.at : undefined;

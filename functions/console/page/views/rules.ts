@@ -87,7 +87,6 @@ const Acts = ({ of: { cluster, mode, stop, failed = 0 } }: { readonly of: Cluste
   }
 `;
 
-/** The stops, holds, and guard trips of a cluster. */
 function Forbids({
   of: { cluster, mode, stop, holds = [], trips = [], releasedScopes = [] },
 }: {

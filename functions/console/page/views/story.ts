@@ -49,7 +49,6 @@ export const localText = (sentence: string, now: number): string =>
 
 interface AroundProps extends Pick<PodAnswer, 'policy' | 'builtIn' | 'gates' | 'unknown'> {
   readonly budgets?: PodAnswer['budgets'];
-  /** Additional details, by name. */
   readonly further?: readonly (readonly [string, string])[];
 }
 

@@ -23,7 +23,6 @@ export function logTo(write: (severity: Severity, line: LogLine) => void): Log {
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** Fields of the current work, on each of its lines. */
 const context = new AsyncLocalStorage<LogFields>();
 
 /** Adds these fields to all lines that are logged from here on in this flow of work. */

@@ -44,7 +44,6 @@ export const REFUSED_DELTAS = 'taintward_relay_deltas_rejected_total';
 
 /** The metrics of `evict`, by cluster. */
 export interface EvictionMetrics {
-  /** A pod was deleted, `lateSeconds` after its deadline. */
   podDeleted(cluster: ClusterName, lateSeconds: number): void;
   /** An API server rejected a request, or did not answer it. */
   requestRefused(cluster: ClusterName): void;

@@ -149,7 +149,6 @@ function dateAndTime(at: EpochMs): string {
   return new Date(onTheWall).toISOString().slice(0, 19).replace('T', ' ');
 }
 
-/** Returns a time without the date, if that is today's. */
 function moment(at: EpochMs, now: EpochMs): string {
   const [date, time] = dateAndTime(at).split(' ');
   return dateAndTime(now).startsWith(`${date} `) ? `${time}` : `${date} ${time}`;

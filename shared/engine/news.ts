@@ -4,7 +4,6 @@ import type { DeadlineCause, EvictionRecord } from '#shared/eviction/records.ts'
 import { taintText } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** A pod whose eviction was canceled. */
 export interface CancelledPod extends PodRef {
   readonly uid: PodUid;
 }

@@ -22,7 +22,6 @@ const RETRY: Readonly<Record<Trouble['kind'], Backoff>> = {
 };
 /** Maximum time that a start waits for slow clusters, to compare them. */
 export const START_CHECK_MS = 3_000;
-/** Interval at which the same trouble is logged again. */
 export const TELL_AGAIN_MS = 10 * 60_000;
 
 /** No cluster can be managed until an operator fixes the access; the message has a line for each reason. */
@@ -30,7 +29,6 @@ export class ClustersRejectedError extends Error {
   override readonly name = 'ClustersRejectedError';
 }
 
-/** A cluster that the operator named. */
 export interface ChosenCluster {
   readonly name: ClusterName;
   /** The calls reject while the cluster can't be reached, for whatever reason. */
@@ -62,7 +60,6 @@ export class ManagedClusters {
   readonly #clusters: readonly ChosenCluster[];
   readonly #deps: ManagedClustersDeps;
   readonly #verdicts: ReadonlyMap<ClusterName, Promise<Trouble | undefined>>;
-  /** The states of clusters that are not in service. */
   readonly #states = new Map<ClusterName, ClusterState>();
   readonly #troubles = new Map<ClusterName, string>();
   readonly #faults = new Map<ClusterName, ClusterFaults>();
@@ -142,7 +139,6 @@ export class ManagedClusters {
     for (const cluster of this.#clusters) void this.#admit(cluster, { take, refused }, signal);
   }
 
-  /** Ends all connections. */
   close(): void {
     for (const { api } of this.#clusters) api.close();
   }
@@ -217,6 +213,6 @@ function isRefusal(error: Error): boolean {
   return error instanceof KubeconfigError || error.cause instanceof KubeconfigError;
 }
 
-/** Returns the message of a trouble. The errors of a kubeconfig name the context themselves. */
+/** The errors of a kubeconfig name the context themselves. */
 const told = (name: ClusterName, { error }: Trouble): string =>
   error instanceof KubeconfigError ? error.message : `cluster ${name}: ${error.message}`;

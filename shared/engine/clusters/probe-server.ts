@@ -23,7 +23,6 @@ export class ProbeAddressError extends Error {
   override readonly name = 'ProbeAddressError';
 }
 
-/** Address of the probes. */
 export interface ProbeAddress {
   readonly host: string;
   readonly port: number;

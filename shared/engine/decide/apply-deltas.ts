@@ -19,7 +19,6 @@ import { evictionFields } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** Dependencies of applying deltas. */
 export interface ApplyDeltasDeps {
   readonly store: Store;
   readonly timers: Timers;
@@ -91,7 +90,6 @@ export function mayJoin(before: readonly Delta[], next: Delta): boolean {
   );
 }
 
-/** A delta, its plan, and the steps that carry out the plan. */
 interface Decided {
   readonly delta: Delta;
   readonly planned: Plan;
@@ -118,13 +116,9 @@ function decideInTurn(
   return decided;
 }
 
-/** The steps that carry out decisions. */
 interface Agenda {
-  /** Records to write. */
   readonly schedule: readonly EvictionRecord[];
-  /** Records to end. */
   readonly end: readonly FinalRecord[];
-  /** Distinct times for a timer. */
   readonly arm: ReadonlySet<EpochMs>;
   /** Cancellations that are worth an Event. */
   readonly announce: readonly FinalRecord[];

@@ -13,7 +13,6 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-/** Interval at which the same missing permission is logged again. */
 const TELL_AGAIN_MS = 10 * 60_000;
 /** Delay before a cluster that did not answer is asked again. */
 const ASK_AGAIN_MS = 60_000;

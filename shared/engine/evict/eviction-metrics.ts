@@ -68,13 +68,9 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
   };
 }
 
-/**
- * Counts evictions by cluster. The metric needs the store in the same process, so it exists only in the service with
- * one process.
- */
+/** The metric needs the store in the same process, so it exists only in the service with one process. */
 const EVICTIONS = 'taintward_evictions';
 
-/** The state that the metric reports for each standing of an eviction. */
 const STATES = { pending: 'pending', 'gave-up': 'failed', observe: 'would-evict' } as const;
 
 /**

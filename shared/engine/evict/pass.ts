@@ -28,7 +28,6 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PassDeps } from './ports.ts';
 import { limitingWorkload, type PermitAnswer, takePermits } from './take-permits.ts';
 
-/** Maximum pods of one node that are evicted at a time. */
 const PARALLEL_EVICTIONS = 32;
 /** Maximum time between the server's answer about a node and a delete: taints come and go. */
 export const LOOK_MAX_AGE_MS = 250;
@@ -39,18 +38,15 @@ const MAX_LOOKS = 10;
 /** Maximum age of a node's Lease: kubelets renew theirs as often, and most passes end sooner. */
 export const LEASE_MAX_AGE_MS = 10_000;
 
-/** A look at the node, live and stored, and the decisions that follow from it. */
 interface NodeView {
   readonly look: NodeObservation;
   readonly stored: NodeState | undefined;
   /** When the server's answer arrived. The stored state may have taken longer. */
   readonly answeredAt: EpochMs;
-  /** The rules by which `verdict` decides. */
   readonly rules: Rules;
   readonly verdict: ReturnType<typeof evaluate>;
 }
 
-/** A permit to delete a pod at the rates of its cluster. */
 interface RatePermit {
   readonly until: EpochMs;
   /** Revision of the policy that sets the rates, `pace`. A permit isn't valid under another revision. */
@@ -67,13 +63,11 @@ export class Pass {
   readonly #deps: PassDeps;
   /** The outcome that stopped the pass early: no further pod is tried. */
   #stopped: PodOutcome | undefined;
-  /** The end of the last look. */
   #looked: Promise<unknown> = Promise.resolve();
   #nextLook: Promise<NodeView> | undefined;
   /** The outcomes of pods that asked for permits; absent: the pod needs none, or has yet to ask. */
   #permissions: ReadonlyMap<PodUid, PermitAnswer> = new Map();
   readonly #ratePermits = new Map<PodUid, RatePermit>();
-  /** Namespaces that are being deleted, by the answers of the Eviction API. */
   readonly #terminatingNamespaces = new Set<string>();
   /** The last request for the node's Lease; absent: it wasn't needed yet. */
   #lease: { readonly askedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
@@ -116,7 +110,7 @@ export class Pass {
     return this.#holdUnseen(settled);
   }
 
-  /** Takes permits for the pods to evict, if policy limits the evictions of each workload. An error stops the pass. */
+  /** An error stops the pass. */
   async #takePermits(
     due: readonly EvictionRecord[],
     pods: ReadonlyMap<PodUid, LivePod>,
@@ -138,7 +132,6 @@ export class Pass {
     }
   }
 
-  /** Returns the hold of a pod whose workload has no permit left for it. */
   #heldOf(uid: PodUid): PodOutcome | undefined {
     const permission = this.#permissions.get(uid);
     return permission?.kind === 'permitted' ? undefined : permission;
@@ -151,7 +144,7 @@ export class Pass {
     return permission?.kind === 'permitted' ? permission.until : -Infinity;
   }
 
-  /** Takes permits at the cluster's rates for all pods to evict. Resolves with the turns of pods without a permit. */
+  /** Resolves with the turns of pods without a permit. */
   async #takeRatePermits(
     due: readonly EvictionRecord[],
     pods: ReadonlyMap<PodUid, LivePod>,
@@ -236,7 +229,7 @@ export class Pass {
     });
   }
 
-  /** Returns the outcome of a pod. Never rejects: an error is an outcome, so that the earlier results are recorded. */
+  /** Never rejects: an error is an outcome, so that the earlier results are recorded. */
   async #handle(record: EvictionRecord, pod: LivePod | undefined, view: NodeView): Promise<PodOutcome> {
     if (this.#stopped) return this.#stopped;
     try {
@@ -247,7 +240,7 @@ export class Pass {
     }
   }
 
-  /** Returns the outcome of an error for `record`. An error that doesn't concern the record alone stops the pass. */
+  /** An error that doesn't concern the record alone stops the pass. */
   #wentWrong(error: unknown, record?: EvictionRecord): PodOutcome {
     const stop = (outcome: PodOutcome): PodOutcome => {
       this.#stopped ??= outcome;
@@ -355,7 +348,7 @@ export class Pass {
     return now + MARK_MAX_AGE_MS;
   }
 
-  /** Removes a pod. Its permit counts from the time at which the delete may have been sent, and serves no other one. */
+  /** A permit counts from the time at which the delete may have been sent, and serves no other one. */
   async #removeAtRate(
     record: EvictionRecord,
     pod: LivePod,
@@ -468,7 +461,6 @@ export class Pass {
     }
   }
 
-  /** Returns the view with the state of the node's Lease, if that decides one of the due pods and can be read. */
   async #withLife(
     view: NodeView,
     due: readonly EvictionRecord[],
@@ -479,9 +471,7 @@ export class Pass {
     return life ? lookedAgain(view, { life }) : view;
   }
 
-  /**
-   * Decides a pod, after reading the node's Lease if that decides. Rejects with `ApiError` if the Lease can't be read.
-   */
+  /** Rejects with `ApiError` if the node's Lease decides and can't be read. */
   async #verdict(
     view: NodeView,
     record: EvictionRecord,
@@ -514,26 +504,22 @@ export class Pass {
   }
 }
 
-/** Reports whether a pod needs a permit at its cluster's rates. Without a rate, a pod that was never held needs none. */
+/** Without a rate, a pod that was never held needs none. */
 const isPaced = ({ policy }: Rules, record: EvictionRecord): boolean =>
   policy.rate !== undefined || drainsOnRelease(record);
 
-/** Reports whether a pod that is due has waited for its turn, or was released in one. */
 const isInTurn = ({ turnAt, notBefore, drains }: EvictionRecord): boolean =>
   turnAt !== undefined || (drains === true && notBefore !== undefined);
 
-/** Reports whether a pod is evicted only if the node's Lease has expired, and the Lease is unread. */
 const isUnread = (verdict: EvictionDecision): boolean => evictionOf(verdict)?.lease === 'unread';
 
 /** Returns the eviction of a pod that is to be evicted, or that only observe mode holds: both are paced alike. */
 const evictionOf = (verdict: EvictionDecision): Evict | undefined =>
   verdict.kind === 'evict' ? verdict : verdict.kind === 'hold' ? verdict.would : undefined;
 
-/** Returns a view whose decisions follow from its look at the node and its rules. */
 function judgedBy(view: Omit<NodeView, 'verdict'>): NodeView {
   return { ...view, verdict: evaluate(view.stored, view.look, view.rules) };
 }
 
-/** Returns a view with more of the look. */
 const lookedAgain = (view: NodeView, more: Pick<NodeObservation, 'life'>): NodeView =>
   judgedBy({ ...view, look: { ...view.look, ...more } });

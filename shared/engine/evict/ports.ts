@@ -13,7 +13,6 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 /** Keeps a copy of evictions of a node that failed, with the error. */
 export type SetAside = (ref: NodeRef, pods: readonly PodUid[], reason: string) => Promise<void>;
 
-/** Dependencies of a pass over the due pods of a node. */
 export interface PassDeps {
   readonly store: Store;
   readonly clock: Clock;
@@ -36,7 +35,6 @@ export interface Proofs {
   passed(cluster: ClusterName): Promise<void>;
 }
 
-/** Dependencies of evicting pods. */
 export interface EvictDeps extends PassDeps {
   readonly clusters: ClusterAccess;
   /** Absent: the relay is in this process, and calls `whyNotEvicting` for a proof. */

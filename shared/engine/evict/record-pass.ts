@@ -79,7 +79,6 @@ async function correct(pass: DonePass, deps: PassDeps): Promise<Recorded> {
   return commitUnderLock(store, ref, undefined, clock, recorded);
 }
 
-/** Logs the change of a record; returns its Event. */
 function tell(
   ref: NodeRef,
   { record, note }: Recorded['told'][number],

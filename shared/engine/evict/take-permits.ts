@@ -11,7 +11,6 @@ import type { PassDeps } from './ports.ts';
 /** If replicas may not be counted, pods ask again after this time. */
 const FORBIDDEN_RETRY_MS = 60_000;
 
-/** A pod to evict under the limit of its workload. */
 export interface Asking {
   readonly record: EvictionRecord;
   readonly pod: LivePod;

@@ -68,7 +68,6 @@ export interface ClusterRelayDeps extends LeaseManagerDeps {
   readonly otherLeases?: (cluster: ClusterName, fresh: boolean) => Promise<readonly LeaseRecord[]>;
 }
 
-/** State that exists only while this relay holds the cluster's lease. */
 interface LeaseSession {
   readonly view: ClusterView;
   readonly watch: ClusterWatch;
@@ -93,7 +92,6 @@ const RIVAL_FOR_MS = 3_600_000;
 const FOLLOWED_MS = 2 * LEASE_TTL_MS;
 const STORE_FAILING = { type: 'store-failing' } as const;
 
-/** Counts for a cluster about which nothing is known. */
 export const NO_COUNTS: ViewCounts = { nodes: 0, tainted: 0, pods: 0 };
 
 const stuckFields = (cluster: ClusterName, { node, uid, namespace, name, ...why }: StuckPod) => {
@@ -157,17 +155,15 @@ export class ClusterRelay {
     return this.#session?.guard.counts;
   }
 
-  /** The evicted pods that are stuck terminating. */
   get stuck(): readonly StuckPod[] {
     return this.#session?.view.stuck(this.#deps.clock.now()) ?? [];
   }
 
-  /** The guard's active trips. */
   get trips(): readonly Trip[] {
     return this.#session?.guard.trips ?? [];
   }
 
-  /** The cluster's faults that this relay has noticed. Only the holder of the lease notices all of them. */
+  /** Only the holder of the lease notices all of them. */
   get faults(): readonly Fault[] {
     return this.#faults.list;
   }
@@ -180,7 +176,6 @@ export class ClusterRelay {
     this.#faults.note(STORE_FAILING, error, { by: 'decided', lastsMs: UNSTORED_MS });
   }
 
-  /** The state of the cluster's takeover and its heartbeat. */
   get takeover(): TakeoverState {
     return this.#session?.takeoverState ?? 'none';
   }
@@ -315,8 +310,8 @@ export class ClusterRelay {
   }
 
   /**
-   * Claims the cluster under this name. Rejects if another name has claimed it: that name's holds and stops are in force.
-   * Of two names that claim it simultaneously, at least one finds the other's claim after its own is written.
+   * Rejects if another name has claimed it: that name's holds and stops are in force. Of two names that claim it
+   * simultaneously, at least one finds the other's claim after its own is written.
    */
   async #claim(lease: Lease, uids: ClusterUids): Promise<void> {
     const { leases, otherLeases, clock } = this.#deps;
@@ -356,8 +351,8 @@ export class ClusterRelay {
   }
 
   /**
-   * Reports the pods that are stuck terminating, if they changed. The first call reads the previous relay's report and
-   * the nodes from which pods were evicted lately: those nodes may have no taints anymore.
+   * The first call reads the previous relay's report and the nodes from which pods were evicted lately: those nodes may
+   * have no taints anymore.
    */
   async #reportStuck(lease: Lease): Promise<void> {
     const session = this.#session;

@@ -54,7 +54,6 @@ interface NodeEntry {
   readonly recalled?: true;
 }
 
-/** A pod as this view knows it. */
 interface SeenPod extends PodFacts {
   /**
    * Changes with the pod's labels, by which policy may exclude it. The labels themselves take ten times the memory.
@@ -131,7 +130,6 @@ export class ClusterView {
     this.#guardRevision = revision;
   }
 
-  /** The nodes are listed, so there may be deltas to send. */
   get listed(): boolean {
     return this.#listed;
   }
@@ -144,7 +142,6 @@ export class ClusterView {
     };
   }
 
-  /** Reports whether a followed node still waits for the list of its pods. Called after each list. */
   get awaitsPods(): boolean {
     return this.#nodes.entries().some(([name, { taints }]) => taints.length > 0 && !this.#pods.has(name));
   }
@@ -175,7 +172,6 @@ export class ClusterView {
     return (this.#nodes.get(node) ?? UNTAINTED).taints.length > 0;
   }
 
-  /** Returns a node's taints, zone, and down time, as the rules need them. */
   taintsOf(name: NodeName): {
     readonly taints: readonly TimedTaint[];
     readonly zone: string | undefined;
@@ -193,7 +189,6 @@ export class ClusterView {
     return this.follows(node) || this.#leaving.has(node);
   }
 
-  /** Returns all nodes whose pods are watched. */
   watched(): readonly NodeName[] {
     return [...new Set([...this.followed(), ...this.#leaving.nodes])];
   }
@@ -208,7 +203,6 @@ export class ClusterView {
     return this.#leaving.stuck(now).map((pod) => ({ ...pod, nodeState: this.#nodeState(pod.node) }));
   }
 
-  /** Returns the evicted pods that were removed since the last call. */
   takeGone(): readonly PodUid[] {
     return this.#leaving.takeGone();
   }
@@ -338,7 +332,6 @@ export class ClusterView {
     return disrupted && !deleted ? [] : [{ node, uid, gone: true }];
   }
 
-  /** Notes a pod that another process deleted. Deltas of the pod or of its node report it. */
   #noteDeleted({ uid, node, deleted }: LivePod, known: PodFacts): void {
     if (!node || !deleted) return;
     const noted = this.#deleted.get(node) ?? new Map<PodUid, DeletedPod>();
@@ -346,13 +339,11 @@ export class ClusterView {
     this.#deleted.set(node, noted);
   }
 
-  /** Yields all pods whose facts are kept. */
   *#keptPods() {
     for (const pods of [...this.#pods.values(), ...this.#deleted.values()]) yield* pods.values();
     for (const pod of this.#leaving.pods()) yield { ...pod, leaving: pod };
   }
 
-  /** Returns a node's deleted pods that deltas still report. */
   #deletedOf(node: NodeName, now: EpochMs): readonly DeletedPod[] {
     const noted = this.#deleted.get(node);
     for (const { uid, deleted } of noted?.values() ?? []) {
@@ -473,7 +464,6 @@ export class ClusterView {
     return rank;
   }
 
-  /** Forgets a deleted node, and its taints, once its last pod is gone. */
   #forgetDeserted(node: NodeName): boolean {
     const deserted = this.#nodes.get(node)?.deletedAt !== undefined && this.#pods.get(node)?.size === 0;
     if (deserted) {
@@ -556,7 +546,6 @@ function podFacts(pod: LivePod, before: PodFacts | undefined, now: EpochMs): See
   return { uid, namespace, name, ...(owner ? { owner } : {}), tolerations, podSince, ...mark };
 }
 
-/** Returns a pod as deltas carry it: only with the tolerations that decide. */
 function asTold<Pod extends SeenPod>(
   { labelsMark: _labelsMark, ...pod }: Pod,
   cut: ReturnType<typeof decidingTolerations>,

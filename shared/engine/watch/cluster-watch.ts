@@ -26,7 +26,6 @@ import type { RelayMetrics } from './relay-metrics.ts';
 const SETTLING_MS = 5_000;
 /** Minimum time between wakes: an API server that comes and goes must not multiply messages. */
 const WAKE_MS = 10_000;
-/** Delay before a failed read of the store is retried. */
 const STORE_RETRY_MS = 2_000;
 const UNREAD_STATE = { type: 'store-failing' } as const;
 const RESYNC = 'resync';
@@ -52,7 +51,6 @@ export interface ClusterWatchDeps {
   counted(): void;
   /** Called each time that a pod is seen that another process deleted. */
   deleted(pod: LivePod): void;
-  /** Called when evicted pods are gone. */
   gone(pods: readonly GonePod[]): void;
   /** Called when there is something to send. `wake`: overdue evictions there are checked immediately. */
   tell(subjects: readonly Subject[], wake: boolean): void;
@@ -84,7 +82,6 @@ export class ClusterWatch {
   #ruledAnew = false;
   /** The view includes the store's tainted nodes. */
   #recalled = false;
-  /** Everything was known once. */
   #synced = false;
   /** Nodes without taints that are watched while evicted pods still terminate there. */
   readonly #left = new Set<NodeName>();
@@ -372,9 +369,6 @@ export class ClusterWatch {
     }
   }
 
-  /**
-   * Marks the watch as synced once all nodes, the store's tainted nodes, and the pods of all tainted nodes are known.
-   */
   #seeSynced(): void {
     if (this.#synced || !this.#recalled || this.#view.awaitsPods) return;
     this.#synced = true;
@@ -413,7 +407,6 @@ const FAILING = { list: 'list-failing', watch: 'watch-failing' } as const;
 /** Returns a notice's source that is not the name of any node. */
 const byOf = (of = ''): string => `watch ${of}`;
 
-/** Returns subjects that are whole nodes, those of `first` first. */
 function inOrder(subjects: readonly Subject[], first: readonly NodeName[]): readonly Subject[] {
   const places = new Map(first.map((node, place) => [node, place]));
   const placeOf = ({ node }: Subject) => places.get(node) ?? first.length;
@@ -430,7 +423,6 @@ class ResyncRequest {
     this.#wake();
   }
 
-  /** Resolves when a resync is due: requested, or after `intervalMs`. */
   async next(intervalMs: number, signal: AbortSignal): Promise<'gap' | 'interval' | 'stopped'> {
     if (!this.#requested) {
       const asked = new AbortController();

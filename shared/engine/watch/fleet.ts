@@ -60,7 +60,6 @@ export class Fleet {
     this.#avoided.set(cluster, this.#options.stopwatch() + durationMs);
   }
 
-  /** Forgets a cluster that is no longer followed. */
   forget(cluster: ClusterName): void {
     this.#seen.delete(cluster);
     this.#avoided.delete(cluster);
@@ -72,7 +71,6 @@ export class Fleet {
     return loadOf(this.#records(), this.#options.holder);
   }
 
-  /** Nodes by which the load exceeds the capacity. */
   get excess(): number {
     return Math.max(0, this.load - this.#options.budget);
   }

@@ -18,12 +18,10 @@ const BROKEN_STREAMS = 2;
 /** Evictions wait for the first answer, and one request without an answer is no load for the server. */
 const UNANSWERED: Backoff = { firstMs: 250, longestMs: 3_000 };
 
-/** Kind of a request to the API server. */
 export type Request = 'list' | 'watch';
 
 /** Handler of a cluster's nodes. Called in order, one call at a time. */
 export interface NodeSink {
-  /** Takes a complete list. */
   replace(nodes: readonly LiveNode[]): void;
   change(change: Change<LiveNode>): void;
   /** The server answered or sent an event. */
@@ -118,7 +116,7 @@ class NodeFollower {
     if (this.#initial && !signal.aborted) throw new ApiError('the streamed list of nodes ended early', 0);
   }
 
-  /** Passes an event to the sink. Returns false while the streamed list is incomplete. */
+  /** Returns false while the streamed list is incomplete. */
   #take(event: WatchEvent<LiveNode>): boolean {
     if (this.#initial) {
       if (event.kind === 'upsert') this.#initial.push(event.object);
@@ -138,7 +136,6 @@ class NodeFollower {
     return true;
   }
 
-  /** Reports a failure, and waits until the next attempt. */
   async #failed(error: unknown): Promise<void> {
     const { signal } = this.#deps;
     if (this.#initial && refusesStreams(error)) {

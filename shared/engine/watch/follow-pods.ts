@@ -47,7 +47,6 @@ export class PodFollowLimits {
   readonly lists = new ListSlots(MAX_CONCURRENT_LISTS_IN_ALL);
   #watches = 0;
 
-  /** Returns false if the maximum is reached. */
   takeWatch(): boolean {
     if (this.#watches >= OWN_WATCHES_IN_ALL) return false;
     this.#watches += 1;
@@ -67,7 +66,6 @@ export interface Attempt {
 
 /** Handler of the followed pods. */
 export interface PodSink {
-  /** Takes a complete list of a node's pods. */
   replace(node: NodeName, pods: readonly LivePod[]): void;
   /** Takes a change of a pod whose node is followed and listed. */
   change(change: Change<LivePod>): void;
@@ -97,17 +95,14 @@ interface FollowedNode {
    * matter.
    */
   readonly priority: number;
-  /** The node has a watch of its own. */
   own: boolean;
   /** When its last list was complete, by the stopwatch. */
   listedAtMs: number;
   /** The newest version that was listed or received. */
   position: string | undefined;
-  /** The list that is in progress. */
   listing?: Promise<string> | undefined;
 }
 
-/** The watch of all pods, for nodes without a watch of their own. */
 interface SharedWatch {
   readonly stopping: AbortController;
   /** Settles when {@link SharedWatch.position} is known. */
@@ -143,7 +138,6 @@ export class PodFollower {
     deps.signal.addEventListener('abort', () => this.#removeAll(), { once: true });
   }
 
-  /** Follows a node from now on, beginning with its list. */
   add(node: NodeName): void {
     if (this.#deps.signal.aborted || this.#followed.has(node)) return;
     this.#added += 1;
@@ -172,7 +166,6 @@ export class PodFollower {
     this.#minWatches();
   }
 
-  /** Lists some nodes again: those with the oldest lists. */
   relist(): void {
     const listed = [...this.#followed.values()].filter(({ merge }) => merge.listed);
     const oldest = listed.sort((a, b) => a.listedAtMs - b.listedAtMs).slice(0, RELISTED);
@@ -341,7 +334,7 @@ export class PodFollower {
     if (followed.merge.hear(change)) this.#sink.change(change);
   }
 
-  /** Lists a node's pods in its turn, or joins the list in progress. Resolves with the version to continue from. */
+  /** Resolves with the version to continue from. */
   #list(followed: FollowedNode, priority = followed.priority): Promise<string> {
     followed.listing ??= this.#listInTurn(followed, priority).finally(() => {
       followed.listing = undefined;
@@ -368,7 +361,6 @@ export class PodFollower {
     }
   }
 
-  /** Nodes whose first list isn't complete. */
   get #waiting(): readonly FollowedNode[] {
     return [...this.#followed.values()].filter(({ merge }) => !merge.listed);
   }
@@ -386,10 +378,7 @@ export class PodFollower {
       });
   }
 
-  /**
-   * Lists all pods once, for the nodes that wait for their first list. Nodes whose own list is faster don't wait for
-   * this one.
-   */
+  /** Nodes whose own list is faster don't wait for this one. */
   async #listAll(): Promise<void> {
     const { signal } = this.#deps;
     const asked = new Map(
@@ -428,8 +417,8 @@ export class PodFollower {
   }
 
   /**
-   * Lists a node's pods. `undefined`: the answer doesn't count, because more events arrived meanwhile than could be
-   * kept, or the server's history was replaced.
+   * `undefined`: the answer doesn't count, because more events arrived meanwhile than could be kept, or the server's
+   * history was replaced.
    */
   async #ask(followed: FollowedNode, fromCache: boolean, isFirst: boolean): Promise<string | undefined> {
     const { node, merge, stopping } = followed;

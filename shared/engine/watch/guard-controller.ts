@@ -76,12 +76,10 @@ export class GuardController {
     void this.#begin();
   }
 
-  /** The active trips. */
   get trips(): readonly Trip[] {
     return this.#state?.trips ?? [];
   }
 
-  /** The node counts that the guard evaluates. */
   get counts(): GuardCounts {
     return this.#counts(this.trips);
   }
@@ -130,14 +128,12 @@ export class GuardController {
     }
   }
 
-  /** Applies changed rules. */
   ruled(rules: Rules): void {
     this.#policy = rules.policy.guard;
     this.#heardOf = rules.guardRevision;
     this.look();
   }
 
-  /** Reviews the guard if the view's tally changed. */
   counted(): void {
     if (this.#view.tally.changes !== this.#changes) this.look();
   }
@@ -252,7 +248,6 @@ export class GuardController {
     this.#deps.retell(false);
   }
 
-  /** Adopts a review that is saved. */
   #settle({ wouldTrip, episodes }: GuardReview): void {
     this.#episodes = episodes;
     this.#failed = false;
@@ -266,7 +261,6 @@ export class GuardController {
     for (const trip of wouldTrip) this.#deps.log.warn('guard.would-trip', this.#fieldsOf(trip));
   }
 
-  /** Adopts a stored state, unless a newer one is known. */
   #adopt(state: GuardState, by: 'auto' | 'operator'): void {
     const { log } = this.#deps;
     const last = this.#state;
@@ -298,7 +292,6 @@ export class GuardController {
   }
 }
 
-/** Reports whether the stored state already matches the review. */
 const isWritten = ({ trips, released }: GuardReview, state: GuardState): boolean =>
   isSameList(trips, state.trips) && isSameList(released, state.released ?? []);
 

@@ -45,9 +45,7 @@ export interface LeaseCallbacks {
   nodes(): number | undefined;
   /** Reports whether requests to the API server are suspended for some seconds because it doesn't answer. */
   breakerOpen(): boolean;
-  /** Returns the current faults of the cluster. */
   faults(): readonly Fault[];
-  /** Returns the progress of the guard's active trips, as far as known. */
   tripProgress(): readonly ReportedProgress[];
   /** Leases could be read or written; with an error, they could not. */
   reached(error?: unknown): void;

@@ -1,9 +1,7 @@
-/** One cluster's use of the slots. */
 interface Lane {
   underWay: number;
   /** Number of the last slot that the cluster got; 0: none yet. */
   lastSlot: number;
-  /** Callbacks that start the waiting work. */
   readonly waiting: (() => void)[];
 }
 

@@ -16,7 +16,6 @@ const MAX_PASSING_BYTES = HEAP_BYTES / 6;
 const POD_BYTES = 256;
 const TOLERATION_BYTES = 16;
 
-/** The parts of a pod that take memory. */
 type Roomy = Pick<PodFacts, 'uid' | 'namespace' | 'name' | 'owner'> & {
   readonly tolerations?: PodFacts['tolerations'];
   readonly leaving?: { readonly finalizers: readonly string[] };
@@ -124,7 +123,6 @@ export class NodeRoom {
     this.#nodes.delete(name);
   }
 
-  /** Counts a complete list of nodes. */
   replace(nodes: readonly LiveNode[]): void {
     this.#nodes.clear();
     this.#bytes = 0;
@@ -137,7 +135,7 @@ export class NodeList {
   readonly nodes: LiveNode[] = [];
   #bytes = 0;
 
-  /** Adds a node. Throws `ApiError` if there is no room for it. */
+  /** Throws `ApiError` if there is no room for it. */
   push(node: LiveNode): void {
     this.#bytes += nodeBytes(node);
     assertFits(this.#bytes);

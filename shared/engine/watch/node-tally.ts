@@ -21,7 +21,6 @@ interface Place {
   nodes: number;
 }
 
-/** When a node got its taint: by the clock, and by the stopwatch. */
 interface Tainted {
   readonly at: EpochMs;
   readonly stopwatchMs: number;
@@ -80,7 +79,6 @@ export class NodeTally {
     else if (!last && listed) this.#gotTaint(node.name, Math.min(now, lastWritten(node) ?? 0), now);
   }
 
-  /** Removes a node that was deleted. */
   gone(name: NodeName): void {
     const last = this.#nodes.get(name);
     if (!last) return;
@@ -141,7 +139,6 @@ export class NodeTally {
     return this.#people.values().next().value?.at;
   }
 
-  /** Notes whether a node is down, and reports it. */
   #seeDown({ name, taints }: LiveNode, now: EpochMs): boolean {
     const since = taints
       .filter(({ key, effect }) => DOWN_KEYS.includes(key) && effect !== 'PreferNoSchedule')

@@ -23,7 +23,6 @@ export class PodMerge {
     this.#passing = passing;
   }
 
-  /** Reports whether a list was answered. */
   get listed(): boolean {
     return this.#version !== undefined;
   }
@@ -53,7 +52,6 @@ export class PodMerge {
     return [...known.values()];
   }
 
-  /** Forgets a list that failed. */
   giveUp(asked: number): void {
     if (asked === this.#asked) this.drop();
   }

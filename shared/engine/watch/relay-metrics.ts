@@ -22,16 +22,13 @@ const RESOURCES = ['nodes', 'pods'] as const;
 const SCOPES: readonly Trip['scope'][] = ['cluster', 'zone', 'people'];
 const MODES: readonly ModeInForce[] = ['observe', 'enforce', 'paused', 'stopped'];
 
-/** A relay's state for a cluster, and the size of its view. */
 export interface ClusterStanding {
   readonly cluster: ClusterName;
   readonly state: ClusterRelayState;
   /** `undefined`: this relay doesn't have it. */
   readonly mode: ModeInForce | undefined;
   readonly counts: ViewCounts;
-  /** Number of evicted pods that are stuck terminating. */
   readonly stuck: number;
-  /** The guard's active trips. */
   readonly trips: readonly Trip[];
   readonly takeover: TakeoverState;
   /** Pods are overdue there, and no controller evicts them. */
@@ -39,14 +36,12 @@ export interface ClusterStanding {
   readonly faults: readonly Fault[];
 }
 
-/** A gauge with one value for each cluster. */
 interface ClusterGauge {
   readonly name: string;
   readonly help: string;
   value(standing: ClusterStanding): number;
 }
 
-/** A gauge with several values for each cluster, by one more label. */
 interface LabeledGauge {
   readonly name: string;
   readonly help: string;
@@ -127,9 +122,7 @@ const numbers = <Key extends string>(
   numberOf: (key: Key) => number,
 ): Readonly<Record<string, number>> => Object.fromEntries(keys.map((key) => [key, numberOf(key)]));
 
-/**
- * Registers the gauges of clusters. They are collected at each scrape, so a cluster's series exists for exactly as long as the cluster does.
- */
+/** Gauges are collected at each scrape, so a cluster's series exists for exactly as long as the cluster does. */
 function registerGauges(registry: Registry, standings: () => readonly ClusterStanding[]): void {
   const registers = [registry];
   for (const { name, help, value } of CLUSTER_GAUGES) {
@@ -158,7 +151,6 @@ function registerGauge(configuration: GaugeConfiguration<string>, collect: (gaug
   });
 }
 
-/** Counters with a series for each cluster that the relay follows. */
 function clusterCounters(registry: Registry) {
   const of = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
     new Counter({ name, help, labelNames, registers: [registry] });
@@ -181,13 +173,11 @@ function clusterCounters(registry: Registry) {
     lists,
     watchFailures,
     builtInEvictions,
-    /** Initializes the counters of a cluster with 0. */
     begin(cluster: ClusterName): void {
       for (const counter of [lists, watchFailures])
         for (const labels of labelsOf(cluster)) counter.inc(labels, 0);
       builtInEvictions.inc({ cluster }, 0);
     },
-    /** Removes the counters of a cluster that is no longer followed. */
     end(cluster: ClusterName): void {
       for (const counter of [lists, watchFailures])
         for (const labels of labelsOf(cluster)) counter.remove(labels);
@@ -196,7 +186,6 @@ function clusterCounters(registry: Registry) {
   };
 }
 
-/** Metrics of deltas. */
 function deltaMetrics(registry: Registry, put: Put) {
   const labels = { labelNames: ['queue'] as const, registers: [registry] };
   const rejected = new Counter({
@@ -253,7 +242,6 @@ export function relayMetrics(registry: Registry, emf?: MetricSink) {
   return {
     ...clusterCounters(registry),
     ...deltaMetrics(registry, put),
-    /** Sets the clusters that the gauges report. */
     observe(clusters: () => readonly ClusterStanding[]): void {
       standings = clusters;
     },
@@ -262,20 +250,15 @@ export function relayMetrics(registry: Registry, emf?: MetricSink) {
       help: 'Load of this relay in nodes: the nodes of its clusters, plus 100 for each cluster.',
       registers: [registry],
     }),
-    /** Reports the nodes by which the relay exceeds its capacity. */
     overBudget(nodes: number): void {
       overBudget.set(nodes);
       if (nodes > 0) put(OVER_BUDGET, 'Count', nodes);
     },
-    /** Reports the evicted pods that are stuck terminating, in all clusters whose lease the relay holds. */
     podsStuck: (pods: number) => put(STUCK_PODS, 'Count', pods),
-    /** Reports the number of clusters whose takeover heartbeat is suspended. */
     takeoversWithheld: (clusters: number) => put(TAKEOVERS_WITHHELD, 'Count', clusters),
-    /** Reports the number of clusters with overdue pods that no controller evicts. */
     nobodyEvicts: (clusters: number) => put(NOBODY_EVICTS, 'Count', clusters),
     /** Reports the clock skew in seconds: the largest between an API server and this process. */
     clockSkewed: (seconds: number) => put(CLOCK_SKEW, 'Seconds', seconds),
-    /** Reports the active trips of the guard, in all clusters whose lease the relay holds. */
     guardTripped: (trips: number) => put(GUARD_TRIPS, 'Count', trips),
   };
 }

@@ -141,22 +141,18 @@ export class Relay {
     this.#deps.outbox.stop();
   }
 
-  /** Returns the state of each cluster. */
   states(): ReadonlyMap<ClusterName, ClusterRelayState> {
     return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.state]));
   }
 
-  /** Returns each cluster as this relay knows it. */
   clusters(): ReadonlyMap<ClusterName, Pick<ClusterRelay, 'state' | 'counts' | 'heardAt' | 'tally'>> {
     return this.#clusters;
   }
 
-  /** Returns the guard's active trips in each cluster whose lease this relay holds. */
   trips(): ReadonlyMap<ClusterName, readonly Trip[]> {
     return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.trips]));
   }
 
-  /** Returns the faults of each cluster that this relay has noticed. */
   faults(): ReadonlyMap<ClusterName, readonly Fault[]> {
     const reported = [...this.#reported].map(([name, { faults }]) => [name, faults()] as const);
     return new Map([

@@ -8,14 +8,12 @@ import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterView } from './cluster-view.ts';
 
-/** Maximum partitions that are read at a time. */
 const MAX_CONCURRENT_READS = 8;
 
 export interface StalledNodesDeps {
   readonly store: Pick<Store, 'load'>;
   readonly view: Pick<ClusterView, 'downNodes'>;
   readonly rules: () => Rules;
-  /** Epoch of the relay's lease. */
   readonly epoch: number;
   readonly clock: Clock;
 }
@@ -81,7 +79,6 @@ const podsOf = (stall: Stall): readonly PodUid[] =>
 class Sightings {
   #since: ReadonlyMap<string, number> = new Map();
 
-  /** Sets the IDs that are present now. */
   see(ids: ReadonlySet<string>, nowMs: number): void {
     this.#since = new Map([...ids].map((id) => [id, this.#since.get(id) ?? nowMs]));
   }

@@ -88,7 +88,6 @@ export async function keepTakeover(
   }
 }
 
-/** The outcome of a heartbeat. `keys`: those of the takeover. */
 type Outcome = Pick<Takeover, 'keys'> &
   (
     | { readonly kind: 'none' }
@@ -186,7 +185,6 @@ function whyNotNow({ keys }: Takeover, deps: TakeoverHeartbeatDeps): string | un
   });
 }
 
-/** Reports whether this same takeover was tried, and recently. */
 const isOf = ({ keys, lapseMs }: Takeover, tried: TriedTakeover): boolean =>
   isDeepStrictEqual([keys, lapseMs], [tried.keys, tried.lapseMs]) && tried.age.atMostMs < PROVEN_MS;
 

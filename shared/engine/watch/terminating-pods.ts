@@ -24,7 +24,6 @@ export class TerminatingPods {
     return this.#nodes.has(node);
   }
 
-  /** Yields all terminating pods. */
   *pods(): Generator<Leaving> {
     for (const pods of this.#nodes.values()) yield* pods.values();
   }
@@ -38,7 +37,6 @@ export class TerminatingPods {
     for (const node of nodes) if (!this.#nodes.has(node)) this.#nodes.set(node, new Map());
   }
 
-  /** Takes a complete list of a node's pods. */
   replace(node: NodeName, pods: readonly LivePod[]): void {
     const there = new Set(pods.map(({ uid }) => uid));
     for (const uid of this.#nodes.get(node)?.keys() ?? []) if (!there.has(uid)) this.#gone.push(uid);
@@ -61,7 +59,6 @@ export class TerminatingPods {
     if (left || disrupted || evicted) this.#gone.push(uid);
   }
 
-  /** Returns the evicted pods that were removed since the last call. */
   takeGone(): readonly PodUid[] {
     const gone = this.#gone;
     this.#gone = [];

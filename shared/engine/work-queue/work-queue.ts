@@ -12,7 +12,6 @@ export interface WorkQueueOptions<Key> {
   readonly clusterOf: (key: Key) => ClusterName;
 }
 
-/** The keys of one cluster. */
 interface Turn<Key> {
   /** In the order in which they became ready. */
   readonly ready: Set<Key>;
@@ -82,7 +81,6 @@ export class WorkQueue<Key extends string> {
     return key;
   }
 
-  /** Ends the successful work on a taken key. */
   done(key: Key): void {
     this.#failures.delete(key);
     const again = this.#release(key);
@@ -116,7 +114,6 @@ export class WorkQueue<Key extends string> {
     return this.#resting.size;
   }
 
-  /** Returns the consecutive failures of a key. */
   failuresOf(key: Key): number {
     return this.#failures.get(key) ?? 0;
   }
@@ -126,7 +123,6 @@ export class WorkQueue<Key extends string> {
     return this.#turns.values().reduce((sum, turn) => sum + sizeOf(turn), 0);
   }
 
-  /** Returns the number of these keys in one cluster. */
   sizeOf(cluster: ClusterName): number {
     const turn = this.#turns.get(cluster);
     return turn ? sizeOf(turn) : 0;
@@ -163,7 +159,7 @@ export class WorkQueue<Key extends string> {
     this.#whenReady();
   }
 
-  /** Ends the work on a key. Reports whether the key was added meanwhile. */
+  /** Reports whether the key was added meanwhile. */
   #release(key: Key): boolean {
     const again = this.#working.get(key) ?? false;
     const cluster = this.#options.clusterOf(key);

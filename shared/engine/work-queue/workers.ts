@@ -5,7 +5,6 @@ import type { WorkQueue } from './work-queue.ts';
 
 export interface WorkersOptions<Key extends string> {
   readonly queue: WorkQueue<Key>;
-  /** Maximum keys that are worked on at a time. */
   readonly atOnce: number;
   /**
    * Does the work for a key, after this many consecutive failures; resolves with the time to return to the key, if any.

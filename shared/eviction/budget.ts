@@ -13,12 +13,10 @@ export const MOVING_ANNOTATION = 'descheduler.alpha.kubernetes.io/eviction-in-pr
 /** Reason for which a pod with that annotation is blocked. */
 export const BEING_MOVED = `It is being moved off its node (annotation ${MOVING_ANNOTATION}).`;
 
-/** Facts about a due pod that decide how it is evicted. */
 export interface Leaving {
   /** Keys of the taints that are due by now. Each of them alone evicts the pod. */
   readonly dueBy: readonly string[];
   readonly nodeGone: boolean;
-  /** The pod's namespace is being deleted. */
   readonly namespaceTerminating: boolean;
   readonly blocked?: Blocked | undefined;
 }
@@ -38,14 +36,12 @@ export function meansOf(
   return isOver(method, blocked, now) && method.afterDeadline === 'delete' ? 'delete' : 'evict';
 }
 
-/** Reports whether a pod has been blocked for as long as policy allows. */
 const isOver = (
   method: Method & { readonly kind: 'evict' },
   blocked: Blocked | undefined,
   now: EpochMs,
 ): boolean => blocked !== undefined && now - blocked.since >= method.deadlineMs;
 
-/** The state of pods that the Eviction API blocks. */
 export interface Waiting {
   /** Changed records, as they are to be stored. */
   readonly changed: readonly EvictionRecord[];

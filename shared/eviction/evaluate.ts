@@ -37,11 +37,9 @@ export interface SeenPod {
   readonly disrupted: boolean;
   /** The Eviction API marked the pod, at the request of any caller. Absent: no. */
   readonly evicted?: true;
-  /** Another actor deleted the pod. */
   readonly deleted?: Deletion;
 }
 
-/** One observation of a live node. */
 export interface NodeObservation {
   readonly node: NodeName;
   /** When the observation began; its facts are at least as new. */
@@ -70,7 +68,6 @@ export interface Evict {
   readonly lease?: Lapse | 'unread';
 }
 
-/** The decision about one due record. */
 export type EvictionDecision =
   | Evict
   /**
@@ -215,10 +212,7 @@ export function evaluate(
 const isReason = ({ reasons }: EvictionRecord, { key, effect }: Taint): boolean =>
   reasons.some(({ taint }) => taint.key === key && taint.effect === effect);
 
-/**
- * Returns a record with another deadline. It drops earlier failures, holds, blocks, and turns, which belong to
- * another eviction.
- */
+/** Drops earlier failures, holds, blocks, and turns, which belong to another eviction. */
 function moved(
   {
     failure: _failure,
@@ -233,7 +227,6 @@ function moved(
   return { ...record, fireAt, reasons };
 }
 
-/** The causes of a due eviction, and its gate. */
 interface Dueness {
   /** Keys of the taints that are due by then. Each of them alone evicts the pod. */
   readonly dueBy: readonly string[];
@@ -244,9 +237,8 @@ interface Dueness {
 }
 
 /**
- * Returns a function that checks the taints of a node one by one. A gate that holds all pods, or many, has no time
- * for another check: all pods would then be evicted together instead of in turn. `dueAt`: time by which a taint must
- * be due to count.
+ * A gate that holds all pods, or many, has no time for another check: all pods would then be evicted together instead
+ * of in turn. `dueAt`: time by which a taint must be due to count.
  */
 function dueness(
   taints: readonly TimedTaint[],

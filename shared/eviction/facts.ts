@@ -51,7 +51,6 @@ export interface PodFacts {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
-  /** The controller that runs it. */
   readonly owner?: { readonly kind: string; readonly name: string };
   /** When the pod was bound to the node, as exactly as the relay observed it. */
   readonly podSince: EpochMs;
@@ -115,7 +114,6 @@ export interface Deletion {
   readonly by: 'taint-manager' | 'other';
 }
 
-/** A pod that another actor deleted, with its last facts. */
 export interface DeletedPod extends PodFacts {
   readonly deleted: Deletion;
 }

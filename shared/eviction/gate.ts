@@ -14,7 +14,6 @@ type Owner = NonNullable<PodFacts['owner']>;
 /** A node that was down for this long when the guard tripped did not cause the trip. */
 const DOWN_BEFORE_MS = 15 * 60_000;
 
-/** A due pod, with the facts about it and its node that policy needs. */
 export interface DuePod {
   readonly node: NodeName;
   /** Absent: the node is gone, or in no zone. */
@@ -111,7 +110,6 @@ export function withoutLabels(rules: Rules): Rules {
 /** Reports whether a cluster is only observed. */
 export const isObserved = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.mode === 'observe';
 
-/** Returns the rules of an observed cluster as they would apply in enforce mode. */
 const enforced = (rules: Rules): Rules =>
   isObserved(rules) ? { ...rules, policy: { ...rules.policy, mode: 'enforce' } } : rules;
 
@@ -198,10 +196,7 @@ export function isTarget(target: HoldTarget, { node, record }: Pick<DuePod, 'nod
  */
 const INTERMEDIATE_OWNERS: Readonly<Record<string, string>> = { Deployment: 'ReplicaSet', CronJob: 'Job' };
 
-/**
- * Reports whether a pod's owner is the workload, or belongs to it. Upstream: `getReplicaSetName`, `getJobName` of
- * their controllers.
- */
+/** Upstream: `getReplicaSetName`, `getJobName` of their controllers. */
 function isOf(workload: Owner, owner: Owner | undefined): boolean {
   if (owner?.kind === workload.kind) return owner.name === workload.name;
   const prefix = `${workload.name}-`;
@@ -223,11 +218,9 @@ type Said =
       readonly until?: never;
     };
 
-/** Returns the gate of one taint, from policy or the guard. */
 const saidOf = (rules: Rules, pod: DuePod, key: string, now: EpochMs): Said | undefined =>
   exclusion(rules, pod, key, now) ?? guardOn(rules.trips, pod, key);
 
-/** Returns the gate of one taint, from the node's Lease. */
 function lifeOn(rules: Rules, { life }: DuePod, key: string, now: EpochMs) {
   if (key !== NODE_UNREACHABLE || life === undefined || life === 'unread' || !asksLease(rules))
     return undefined;
@@ -235,10 +228,7 @@ function lifeOn(rules: Rules, { life }: DuePod, key: string, now: EpochMs) {
   return { ...life, kind: 'node-alive' as const };
 }
 
-/**
- * Returns the workload limit that the pod met last, if it still applies. Pods of a node that is out of service have
- * no limit: such a node certainly does not run.
- */
+/** Pods of a node that is out of service have no limit: such a node certainly does not run. */
 function limitOn(rules: Rules, { dueBy, record: { held } }: DuePod, now: EpochMs): EvictionGate | undefined {
   const by = held?.by;
   if (by?.kind !== 'workload-limit' || dueBy.includes(NODE_OUT_OF_SERVICE)) return undefined;
@@ -282,7 +272,7 @@ export function matchesLabels(
   );
 }
 
-/** Returns the value of a label. `Object.hasOwn` is needed because a label key can be `constructor`. */
+/** `Object.hasOwn` is needed because a label key can be `constructor`. */
 const labelOf = (labels: Readonly<Record<string, string>>, key: string): string | undefined =>
   Object.hasOwn(labels, key) ? labels[key] : undefined;
 
@@ -307,7 +297,7 @@ function matchesExpression({ operator, values = [] }: LabelExpression, value: st
   }
 }
 
-/** Returns the guard's gate of one taint. The `out-of-service` taint has none: such a node certainly does not run. */
+/** The `out-of-service` taint has none: such a node certainly does not run. */
 function guardOn(trips: readonly Trip[], pod: DuePod, key: string): Said | undefined {
   const trip = key === NODE_OUT_OF_SERVICE ? undefined : trips.find((each) => holdsBy(each, pod, key));
   if (!trip) return undefined;
@@ -319,9 +309,7 @@ function guardOn(trips: readonly Trip[], pod: DuePod, key: string): Said | undef
 export const isTripOf = (by: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>, trip: Trip): boolean =>
   trip.scope === by.scope && trip.zone === by.zone && trip.trippedAt === by.trippedAt;
 
-/**
- * Reports whether a trip holds a pod for one taint. A node whose zone is no longer known may have been in any zone.
- */
+/** A node whose zone is no longer known may have been in any zone. */
 function holdsBy(
   { scope, zone: tripped, trippedAt }: Trip,
   { zone, downSince }: DuePod,

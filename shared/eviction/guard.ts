@@ -4,13 +4,11 @@ import type { GuardPolicy, ReleasedTrip, Threshold, Trip } from './policy.ts';
 /** How long the affected nodes must be fewer than half of the limit before the guard resets. */
 export const CALM_MS = 5 * 60_000;
 
-/** Number of affected nodes, out of how many. */
 export interface Affected {
   readonly nodes: number;
   readonly outOf: number;
 }
 
-/** Node counts that a guard review needs. */
 export interface GuardCounts {
   /** Nodes of the cluster that are down now. */
   readonly cluster: Affected;
@@ -41,13 +39,11 @@ export interface Guarded {
 
 /** The changes that a review of a cluster's guard requires, and the state after them. */
 export interface GuardReview extends Guarded {
-  /** New trips. */
   readonly added: readonly Trip[];
   /** In shadow mode: trips that would be `added`. Each one is logged once. */
   readonly wouldTrip: readonly Trip[];
 }
 
-/** A scope, or one zone, that policy watches. */
 interface Watched {
   readonly of: Pick<Trip, 'scope' | 'zone'>;
   readonly affected: Affected;
@@ -57,7 +53,6 @@ interface Watched {
 
 /** How far an active trip is from its reset. */
 export interface ReportedProgress extends Pick<Trip, 'scope' | 'zone' | 'trippedAt'> {
-  /** Number of nodes that are affected now. */
   readonly affectedNow: number;
   /** The trip resets five minutes after fewer nodes than this are affected. */
   readonly resetsBelow: number;
@@ -155,13 +150,11 @@ export const progressOf = (
 export const unreported = (episodes: readonly Episode[]): readonly Episode[] =>
   episodes.map(({ calmSince: _calmSince, ...episode }) => episode);
 
-/** The time of a review, by the clock and by the stopwatch. */
 interface ReviewTime {
   readonly now: EpochMs;
   readonly stopwatchMs: number;
 }
 
-/** The result of a review for one scope or zone. */
 interface Outcome {
   readonly kept?: Trip;
   readonly added?: Trip;
@@ -224,10 +217,7 @@ const isCalm = ({ affected: { nodes }, limit }: Watched): boolean => nodes === 0
 const isSame = (one: Pick<Trip, 'scope' | 'zone'>, other: Pick<Trip, 'scope' | 'zone'>): boolean =>
   one.scope === other.scope && one.zone === other.zone;
 
-/**
- * Returns the scopes that policy watches. `known`: trips and episodes, whose zones are included even if no node is
- * affected any more.
- */
+/** `known`: trips and episodes, whose zones are included even if no node is affected any more. */
 function watchedBy(
   { cluster, zone, people }: GuardPolicy,
   counts: GuardCounts,

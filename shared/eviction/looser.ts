@@ -57,7 +57,6 @@ export const looserSettings = (before: Policy, after: Policy, now: EpochMs): rea
     ? []
     : (Object.keys(LOOSER) as (keyof Policy)[]).filter((setting) => LOOSER[setting](before, after, now));
 
-/** Returns the time from which a policy evicts pods if nothing changes. */
 function enforcedFrom({ mode, pausedUntil = NONE }: Policy, now: EpochMs): EpochMs {
   if (mode === 'observe') return NONE;
   return mode === 'enforce' ? now : Math.max(now, pausedUntil);

@@ -23,7 +23,6 @@ export type Lapse =
   /** Taintward has no permission to read the Lease. */
   | 'hidden';
 
-/** The state of a node by its Lease. */
 export type NodeLife =
   /** `until`: when the Lease has expired, by our clock, unless it is renewed. */
   | { readonly kind: 'alive'; readonly renewedAt: EpochMs; readonly until: EpochMs }

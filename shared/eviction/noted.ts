@@ -6,7 +6,6 @@ import type { DeadlineCause, EvictionRecord } from './records.ts';
 export type Noted = Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'fireAt' | 'reasons'> &
   (
     | {
-        /** The deadline changed. */
         readonly what: 'moved';
         readonly from: { readonly fireAt: EpochMs; readonly reasons: readonly DeadlineCause[] };
       }

@@ -26,7 +26,6 @@ export type PodOutcome =
   | { readonly kind: 'deleted'; readonly lateMs: number; readonly lease?: Lapse }
   /** The Eviction API blocks the eviction for now. */
   | { readonly kind: 'blocked'; readonly block: Block }
-  /** The pod waits for its turn. */
   | { readonly kind: 'waiting'; readonly turn: Turn }
   /**
    * `failed`: this pod could not be evicted. `refused`: the cluster accepts no (further) requests for now, so the pod
@@ -36,7 +35,6 @@ export type PodOutcome =
       readonly kind: 'failed' | 'refused';
       readonly error: string;
       readonly retryAfterSeconds: number;
-      /** The cluster does not answer. */
       readonly unanswered?: boolean;
       /** Nothing failed: see {@link ClocksApart}. */
       readonly isHold?: true;
@@ -161,7 +159,6 @@ export function recordOf(
   return { result, change: { ...onNode, schedule, end: cancelled, live: isTainted(node) } };
 }
 
-/** The consequences of a recorded pass. */
 export type Recorded = ReturnType<typeof recordOf>['result'];
 
 /**

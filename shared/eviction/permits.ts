@@ -7,7 +7,6 @@ export interface PermitLimit {
   readonly windowMs: number;
 }
 
-/** A permit to evict a pod, taken at `at`. */
 export interface Permit {
   readonly uid: PodUid;
   readonly at: EpochMs;
@@ -18,7 +17,6 @@ export interface Permit {
  */
 export const PERMIT_LASTS_MS = 10_000;
 
-/** Permits of one workload after pods asked for some. */
 export interface Granted {
   /** Permits that count. Other stored permits may be deleted. */
   readonly permits: readonly Permit[];

@@ -28,7 +28,6 @@ import {
 } from './records.ts';
 import { momentOf } from './retry.ts';
 
-/** The time and the lease epoch under which a delta is received. */
 export interface Moment {
   readonly now: EpochMs;
   /** Epoch of the cluster's lease; absent: no relay has ever acquired the lease. */
@@ -108,15 +107,11 @@ function leavesScheduled({ scheduled }: Partition, decisions: readonly PodDecisi
   return left.size > 0;
 }
 
-/** Reports whether a delta may decide: its relay holds the lease, as far as known, and two resyncs have not passed since. */
 function isCurrent({ version, observedAt }: Delta, { now, leaseEpoch = 0 }: Moment): boolean {
   return version.epoch >= leaseEpoch && now - observedAt <= DELTA_MAX_AGE_MS;
 }
 
-/**
- * Returns the decisions of a delta that may not decide. Such a delta still rearms its node's timers, and a pod whose
- * removal was seen is gone.
- */
+/** A delta that may not decide still rearms its node's timers, and a pod whose removal was seen is gone. */
 function remindOf({ scheduled }: Partition, delta: Delta): readonly PodDecision[] {
   const records = delta.kind === 'node' ? [...scheduled.values()] : [scheduled.get(uidOf(delta))];
   return records
@@ -130,7 +125,6 @@ function remindOf({ scheduled }: Partition, delta: Delta): readonly PodDecision[
 
 const uidOf = (delta: Exclude<Delta, { kind: 'node' }>) => (delta.kind === 'pod' ? delta.pod.uid : delta.uid);
 
-/** Inputs that decide pods, in addition to their node and the delta. */
 interface Given {
   readonly rules: Rules;
   readonly now: EpochMs;
@@ -186,10 +180,7 @@ function decidePods(
   return decisions.filter((decision) => decision !== undefined);
 }
 
-/**
- * Returns a function that decides a pod that a delta lists on the node, by its record and by the end of an earlier
- * record. The function returns `undefined` if there is nothing to do.
- */
+/** The function returns `undefined` if there is nothing to do. */
 function podDecider(
   { node: known, scheduled, ended }: Partition,
   node: NodeState,
@@ -234,9 +225,8 @@ function podDecider(
 }
 
 /**
- * Returns a function that decides pods that another actor deleted, in any order of deltas. If a pod is not scheduled,
- * only an eviction by another taint manager is recorded. Its deadline is the time at which Taintward would have
- * evicted the pod, or `NEVER`.
+ * The order of deltas doesn't matter. If a pod is not scheduled, only an eviction by another taint manager is recorded.
+ * Its deadline is the time at which Taintward would have evicted the pod, or `NEVER`.
  */
 function deletionDecider(
   { scheduled, ended }: Partition,
@@ -285,10 +275,7 @@ function trialsOf({ failure, held, blocked, notBefore, turnAt }: EvictionRecord)
   };
 }
 
-/**
- * Returns a record whose gate opened. The pod is evicted in its turn. The time for which it was held does not count
- * as time of failing, or of waiting for a budget.
- */
+/** The time for which the pod was held does not count as time of failing, or of waiting for a budget. */
 function freed(
   before: EvictionRecord,
   { rank = 0 }: PodFacts,
@@ -325,9 +312,8 @@ function cancel({ version }: Delta, record: EvictionRecord, { taints }: NodeStat
 }
 
 /**
- * Ends the record of a pod that a delta reports as absent. `gone`: the relay saw the removal, which is final.
- * `cancelled`: the pod is not in the delta's list. Another relay, which is about to lose its lease, may have sent
- * newer facts about the pod.
+ * `gone`: the relay saw the removal, which is final. `cancelled`: the pod is not in the delta's list. Another relay,
+ * which is about to lose its lease, may have sent newer facts about the pod.
  */
 function endAbsent(
   { version }: Delta,
@@ -339,7 +325,7 @@ function endAbsent(
   return { kind: 'cancel', ending: ending(record, how, version) };
 }
 
-/** Returns the decision of a delta about an absent pod whose record has ended. `undefined`: there is nothing to do. */
+/** `undefined`: there is nothing to do. */
 function repeatAbsent(delta: Delta, end: EndedPod): PodDecision | undefined {
   const told = isBy(delta, end) && isAnnounced({ ...end, cancelled: 'pod-gone' }, delta.observedAt);
   return told ? repeat(end) : undefined;

@@ -4,7 +4,6 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Rules } from './policy.ts';
 import type { DeadlineCause, EvictionRecord, TimedTaint } from './records.ts';
 
-/** A pod's deadline, and its causes. */
 export interface PodDeadline {
   readonly at: EpochMs;
   readonly reasons: readonly DeadlineCause[];

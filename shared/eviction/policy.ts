@@ -304,7 +304,6 @@ export type Threshold = NonNullable<GuardPolicy['cluster']>;
 /** Evictions that meet all of these conditions. */
 export type Selection = Policy['exclude'][number];
 
-/** A manual action: the actor, the time, and the reason. */
 export interface OperatorAction {
   readonly who: string;
   readonly at: EpochMs;

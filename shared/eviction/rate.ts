@@ -26,7 +26,6 @@ export interface Pace {
   readonly drain: number;
 }
 
-/** A pod that asks for a permit. */
 export interface AskingPod {
   readonly uid?: PodUid;
   /** The pod was held past its deadline. */
@@ -38,9 +37,7 @@ export interface AskingPod {
 /** When a pod that got no permit asks again. A turn is a hint: the permit is taken at the delete. */
 export type Turn = Pick<EvictionRecord, 'turnAt' | 'notBefore'>;
 
-/** The state of one limit. */
 export interface Bucket {
-  /** Remaining permits. */
   readonly permits: number;
   /** When that many permits remained. */
   readonly at: EpochMs;
@@ -91,10 +88,8 @@ export function givePermits(
   };
 }
 
-/** Rounds a time up to a full second. */
 const together = (moment: EpochMs): EpochMs => Math.ceil(moment / TOGETHER_MS) * TOGETHER_MS;
 
-/** A limit from which pods take permits. */
 class OpenBucket {
   readonly #perMs: number;
   readonly #now: EpochMs;

@@ -8,7 +8,6 @@ import type { NodeRef, PodUid } from './identity.ts';
 export interface TimedTaint extends LiveTaint {
   /** When the countdown started. The time only increases while the taint is present. */
   readonly since: EpochMs;
-  /** How the start is known. */
   readonly known: Evidence;
 }
 
@@ -71,14 +70,12 @@ export interface EvictionRecord {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
-  /** The controller that runs the pod. */
   readonly owner?: { readonly kind: string; readonly name: string };
   /** When the pod was bound to the node. */
   readonly podSince: EpochMs;
   /** When this eviction was first scheduled. */
   readonly startedAt: EpochMs;
   readonly fireAt: EpochMs;
-  /** The causes of `fireAt`. */
   readonly reasons: readonly DeadlineCause[];
   /** Version of the newest delta that changed this record or was about this pod alone. */
   readonly version: Version;
@@ -110,7 +107,6 @@ export function heldRecord(record: EvictionRecord, held: Held): EvictionRecord &
 export const drainsOnRelease = ({ drains, held }: EvictionRecord): boolean =>
   drains === true || (held !== undefined && held.by.kind !== 'workload-limit');
 
-/** The hold of a due eviction by a gate. */
 export interface Held {
   readonly by: EvictionGate;
   readonly since: EpochMs;
@@ -118,7 +114,6 @@ export interface Held {
   readonly until?: EpochMs;
 }
 
-/** A block of a pod by the Eviction API. */
 export interface Blocked extends Block {
   /** When the API first blocked the pod. Time for which the pod was held since then does not count. */
   readonly since: EpochMs;
@@ -133,7 +128,6 @@ export interface Blocked extends Block {
 export interface Block {
   /** A webhook or an admission policy rejected the eviction; absent: a disruption budget did. */
   readonly by?: 'admission';
-  /** The API server's message. */
   readonly reason: string;
 }
 
@@ -145,7 +139,6 @@ export interface DeadlineCause {
   readonly known: Evidence;
   /** Index of the toleration that counts in the pod's list; absent: no toleration matches the taint. */
   readonly toleration?: number;
-  /** How long the taint is tolerated. */
   readonly seconds: number;
   /**
    * The origin of a changed deadline: a field of the cluster's policy, or `takeover`, the note of a pod that is taken
@@ -154,7 +147,6 @@ export interface DeadlineCause {
   readonly policy?: string;
 }
 
-/** A failure to evict a pod. */
 export interface Failure {
   /** When the eviction was first tried. */
   readonly since: EpochMs;
@@ -174,10 +166,8 @@ export interface Failure {
  */
 export type Outcome = 'done' | 'gone' | 'cancelled' | 'gave-up' | 'unregistered' | 'would-have';
 
-/** Why a scheduled eviction will not happen. */
 export type CancelReason = 'taint-removed' | 'tolerated-forever' | 'pod-gone';
 
-/** The final record of a pod's eviction. */
 export interface FinalRecord {
   readonly uid: PodUid;
   readonly namespace: string;
@@ -187,14 +177,11 @@ export interface FinalRecord {
   readonly startedAt?: EpochMs;
   readonly fireAt: EpochMs;
   readonly outcome: Outcome;
-  /** The causes of `fireAt`. */
   readonly reasons: readonly DeadlineCause[];
   /** How long after `fireAt` the pod was evicted, in ms. */
   readonly lateMs?: number;
   readonly cancelled?: CancelReason;
-  /** Why the eviction failed. */
   readonly error?: string;
-  /** The deletion of the pod by another actor. */
   readonly deleted?: Deletion;
   /** With `deleted`: the gate that held the pod, or would have. */
   readonly by?: EvictionGate;

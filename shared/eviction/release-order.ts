@@ -1,12 +1,10 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PodUid } from './identity.ts';
 
-/** A held pod, which is evicted after its release. */
 export interface HeldPod {
   readonly uid: PodUid;
   readonly owner?: { readonly kind: string; readonly name: string } | undefined;
   readonly namespace: string;
-  /** The pod's deadline. */
   readonly dueAt: EpochMs;
 }
 

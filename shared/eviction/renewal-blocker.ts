@@ -1,12 +1,10 @@
 import type { GuardPolicy } from './policy.ts';
 
-/** Inputs of the decision to renew the takeover heartbeat. */
 export interface RenewalInputs {
   /** The policy's mode. While it is `paused`, the built-in controller must not evict either. */
   readonly mode: 'observe' | 'enforce' | 'paused';
   /** Policy's guard watches nodes that are down, and does not only log; see {@link watchesDownNodes}. */
   readonly guarded: boolean;
-  /** State of the relay's connection to the cluster. */
   readonly connectionState: 'syncing' | 'live' | 'disconnected';
   /**
    * Keys of the NoExecute taints that the takeover keeps out, and of the NoSchedule taints that policy treats as

@@ -100,7 +100,6 @@ export function nextMomentOf({ scheduled, node }: Partition, now: EpochMs): Epoc
   );
 }
 
-/** Failures of a pass over a node. */
 export interface Failures {
   /** Why no (further) pod could be evicted: the cluster does not answer, or accepts no more requests for now. */
   readonly everything?: string;
@@ -110,13 +109,11 @@ export interface Failures {
   readonly outOfReach?: boolean;
   /** Why single pods could not be evicted. */
   readonly pods: ReadonlyMap<PodUid, string>;
-  /** The API server's `Retry-After`. */
   readonly retryAfterSeconds?: number;
   /** Nothing failed; evictions are held. This time does not count toward `giveUpAfterMs`. */
   readonly isHold?: boolean;
 }
 
-/** The state of a node after failures. */
 export interface Retry {
   readonly node: NodeState;
   /**
@@ -198,11 +195,10 @@ export function afterFailures(
 export const isEndedSince = ({ attempts, nextTryAt }: NodeOutage, begunAt: EpochMs): boolean =>
   attempts === 0 && nextTryAt > begunAt;
 
-/** Returns the time from which a record may be tried: it is due, released, and has its turn. */
 const triableSince = ({ fireAt, notBefore = 0, turnAt = 0 }: EvictionRecord): EpochMs =>
   Math.max(fireAt, notBefore, turnAt);
 
-/** Returns the end of a hold. A hold without an end lasts until the record is woken. */
+/** A hold without an end lasts until the record is woken. */
 const heldUntil = (held: Held | undefined): EpochMs =>
   held === undefined ? Number.NEGATIVE_INFINITY : (held.until ?? Number.POSITIVE_INFINITY);
 

@@ -11,7 +11,6 @@ export interface LabelExpression {
   readonly values?: readonly string[];
 }
 
-/** The conditions of a selector on one label. */
 interface Conditions {
   /** The conditions in kubectl's notation. */
   readonly texts: string[];

@@ -21,7 +21,6 @@ type Read<T> = T extends readonly (infer Item)[]
         }
     : T;
 
-/** The form in which a mapping of settings is read and stored. */
 type ReadSettings<Written, Stored> = Read<{
   [Name in keyof Written as Name extends keyof Stored ? Stored[Name] & string : Name]: Written[Name];
 }>;
@@ -68,7 +67,6 @@ export function settings<
   });
 }
 
-/** Returns the mapping with other names and without undefined values. */
 const renamed = (mapping: object, names: ReadonlyMap<string, string>): unknown =>
   Object.fromEntries(
     Object.entries(mapping)
@@ -134,7 +132,6 @@ export const taintKey = text('the key of a taint').register(whenApplied, { fault
 
 export const taintKeys = listOf(taintKey, 'keys of taints');
 
-/** A key in a mapping by taint key. */
 export const byTaintKey = z.string().register(whenApplied, { faults: taintKeyFaults });
 
 export const labelKey = text('the key of a label').register(whenApplied, { faults: labelFaults });

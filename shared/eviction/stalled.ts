@@ -26,7 +26,6 @@ export type Stall =
   | { readonly kind: 'unscheduled'; readonly node: NodeName; readonly pods: readonly PodFacts[] }
   | { readonly kind: 'overdue'; readonly node: NodeName; readonly overdueMs: number };
 
-/** Inputs of the check of a node that is down. */
 export interface StallRules {
   readonly rules: Pick<Rules, 'matching' | 'policy'>;
   /** The epoch of the relay's own lease. */

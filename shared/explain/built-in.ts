@@ -3,7 +3,6 @@ import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { AskedPod, NodeForecast } from './forecast.ts';
 
-/** State of the built-in controller in a cluster, and the evidence for it. */
 export interface BuiltIn {
   readonly state: 'on' | 'off' | 'unknown';
   readonly evidence: string;

@@ -23,7 +23,6 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Budget, budgetsOf, refuses } from './budgets.ts';
 import { type Cause, causesOf } from './cause.ts';
 
-/** A pod as the API server shows it. */
 export interface AskedPod extends SeenPod {
   readonly namespace: string;
   readonly name: string;
@@ -38,10 +37,8 @@ export interface AskedPod extends SeenPod {
   readonly moving?: true;
 }
 
-/** A node at one time, with all inputs that decide its pods. */
 export interface NodeCase {
   readonly now: EpochMs;
-  /** The node's stored data. */
   readonly partition: Partition;
   readonly rules: Rules;
   /** The node as the API server shows it. `taints`: `undefined` if the node does not exist. */
@@ -58,7 +55,6 @@ export interface NodeCase {
   readonly budgets?: readonly Budget[];
 }
 
-/** The deadline of a pod, and its causes. */
 interface Due {
   /** The deadline, or the time at which the pod was first observed, if that is later. */
   readonly dueAt: EpochMs;
@@ -87,7 +83,6 @@ export type Forecast =
         readonly error: string;
         readonly attempts: number;
         readonly isHold?: true;
-        /** The API server does not answer. */
         readonly unanswered?: true;
       };
       /** Disruption budgets that block the eviction until `at`. */
@@ -117,7 +112,6 @@ export type Forecast =
       /** `bound-later`: the node is gone, and its last taints do not apply to pods that were bound later. */
       readonly cause: 'unbound' | 'untainted' | 'tolerated' | 'bound-later';
     }
-  /** The pod is terminating. */
   | {
       readonly kind: 'terminating';
       /** The actor that deleted the pod; `eviction-api`: any caller of that API. */
@@ -135,7 +129,6 @@ const MAX_STEPS = 1_000;
 
 /** The state of a node after the processing of everything that the API server shows. */
 export interface NodeForecast {
-  /** The taints that evict, each with the start of its countdown. */
   readonly taints: readonly TimedTaint[];
   /** When the node was deleted; absent: it exists. */
   readonly deletedAt?: EpochMs;
@@ -175,7 +168,6 @@ export function forecastPod(asked: NodeCase): NodeForecast {
   return { taints, ...(deletedAt === undefined ? {} : { deletedAt }), forecastOf };
 }
 
-/** Returns the state of a node's Lease when one of its pods was held for it. */
 function lifeIn({ scheduled }: Partition, now: EpochMs): NodeLife | undefined {
   for (const { held } of scheduled.values()) {
     if (held?.by.kind !== 'node-alive' || held.by.until <= now) continue;
@@ -200,12 +192,9 @@ function toldNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts 
   return { ...facts, taints, ...(live.taintsStamp === undefined ? {} : { taintsStamp: live.taintsStamp }) };
 }
 
-/** Inputs for following a scheduled pod. */
 interface Course {
   readonly asked: NodeCase;
-  /** State of the node's Lease. */
   readonly said: NodeLife | undefined;
-  /** Returns the function that decides the node's pods, as they are now, at a future time. */
   verdictAt(at: EpochMs): ReturnType<typeof evaluate>;
 }
 

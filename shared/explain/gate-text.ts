@@ -79,7 +79,6 @@ const GATES: { readonly [Kind in EvictionGate['kind']]: GateWords<Extract<Evicti
   },
 };
 
-/** Describes how many pods of the workload may be evicted. */
 const limitText = ({
   workload,
   count,

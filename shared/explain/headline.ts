@@ -87,7 +87,6 @@ function goesText(forecast: Going, { at: now, policy, gates }: PodAnswer, moment
   return `will be evicted at ${moment(at)}${turn} because ${because}.`;
 }
 
-/** Returns the text of an eviction that is known from the cluster alone. */
 function builtInText({ at, causes }: Going, { at: now, builtIn }: PodAnswer, moment: MomentText): string {
   const because = reasonsText(causes);
   const when = at <= now ? 'now' : `at ${moment(at)} at the latest`;
@@ -115,7 +114,6 @@ function heldText(
   return `${dueText(dueAt, now, moment)} because ${because}, but is held by ${heldBy(gates, moment)}.`;
 }
 
-/** Describes all gates of a pod. */
 const heldBy = (gates: readonly GateAccount[], moment: MomentText): string =>
   gates.map((gate) => gateText(gate, moment)).join(', and by ');
 
@@ -183,7 +181,7 @@ function pastText(forecast: PastOutcome, { cluster, decidedBy }: PodAnswer, mome
   }
 }
 
-/** Returns the text about a disconnected cluster. `evictions`: the subject and verb for evictions that are not scheduled. */
+/** `evictions`: the subject and verb for evictions that are not scheduled. */
 function disconnectedText(
   { cluster, disconnected }: { readonly cluster: string; readonly disconnected?: DisconnectionAccount },
   evictions: string,
@@ -289,10 +287,6 @@ function builtInSubject({ state }: NodeAnswer['builtIn']): string {
     : ' if the built-in controller or Taintward evicts here';
 }
 
-/**
- * Returns the text about a built-in controller that evicts pods of a node earlier than Taintward, or although
- * Taintward does not.
- */
 function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment: MomentText): string {
   if (decidedBy === 'built-in' || builtIn.state === 'off') return '';
   const earlier = pods.flatMap(({ outcome, builtInAt }) => {
@@ -319,7 +313,6 @@ export function reasonsText(reasons: readonly Cause[]): string {
   return texts.length === 0 ? 'its reasons are no longer known' : texts.join(' and ');
 }
 
-/** Describes what blocks an eviction: disruption budgets, and the message of a rejection. */
 const blockText = (budgets: readonly string[], refused: string | undefined): string =>
   [
     ...(budgets.length > 0 ? [budgetText(budgets)] : []),

@@ -47,10 +47,7 @@ export function ineffectiveTolerations(
   return [...found, ...defaultLoops(kind, tolerations)].sort((a, b) => a.toleration - b.toleration);
 }
 
-/**
- * Returns the finding about a toleration that the DaemonSet controller replaces with its own. Upstream:
- * `AddOrUpdateDaemonPodTolerations`.
- */
+/** Upstream: `AddOrUpdateDaemonPodTolerations`. */
 function replacedBy(
   kind: string,
   index: number,
@@ -62,10 +59,7 @@ function replacedBy(
   return finding('replaced', index, `tolerationSeconds of ${key} has no effect in a DaemonSet.`);
 }
 
-/**
- * Returns the finding about a toleration behind an earlier one that matches the same taints. Only the eviction uses
- * the first match; schedulers check whether any toleration matches.
- */
+/** Only the eviction uses the first match; schedulers check whether any toleration matches. */
 function shadowOf(
   index: number,
   toleration: Toleration,
@@ -85,7 +79,6 @@ function shadowOf(
   );
 }
 
-/** Returns the finding about the limited duration of a toleration, if the toleration is the first match of a taint. */
 function limitOf(
   index: number,
   toleration: Toleration,

@@ -26,21 +26,17 @@ import { isToGo, type ServiceFacts } from './pod.ts';
 import { recordedForecast, storedGates } from './recorded-forecast.ts';
 import type { Workload } from './workload.ts';
 
-/** An entry of history about a pod of a node. */
 export interface NodePastEntry extends PastEntry {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** All facts about a node at one time. */
 export interface NodeQuestion {
   readonly now: EpochMs;
   readonly cluster: ClusterName;
   readonly node: NodeName;
-  /** The node as the API server shows it. */
   readonly live: Known<NodeCase['live']>;
   readonly foundAt?: EpochMs;
-  /** Pods of the node that the API server shows. */
   readonly pods: Known<readonly AskedPod[]>;
   /** Workloads of the pods; a pod that is missing here has none. */
   readonly workloads: Known<ReadonlyMap<PodUid, Workload>>;
@@ -54,7 +50,6 @@ export interface NodeQuestion {
   readonly matching: MatchOptions;
 }
 
-/** A taint of a node. */
 export interface NodeTaint {
   readonly taint: Pick<Taint, 'key' | 'value' | 'effect'>;
   readonly evicts: 'yes' | 'virtual' | 'no';
@@ -63,12 +58,10 @@ export interface NodeTaint {
   readonly known?: TaintOrigin;
 }
 
-/** The outcome for one pod. */
 export interface NodePod {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
-  /** The controller that created the pod. */
   readonly owner?: { readonly kind: string; readonly name: string };
   /** The pod's workload, as far as known: its owner, or the controller behind its owner. */
   readonly workload?: Workload;
@@ -79,7 +72,6 @@ export interface NodePod {
   readonly builtInAt?: EpochMs;
 }
 
-/** The outcome for the pods of one workload. */
 export interface NodeWorkload {
   readonly namespace: string;
   /** The workload of the pods or, while it is unknown, the controller that created them. Absent: nobody recreates them. */

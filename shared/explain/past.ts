@@ -6,7 +6,6 @@ import type { CancelReason, DeadlineCause, Outcome } from '#shared/eviction/reco
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Cause, causesOf } from './cause.ts';
 
-/** An entry of history about a pod. */
 export interface PastEntry {
   readonly at: EpochMs;
   readonly ref: { readonly node: NodeName };

@@ -31,27 +31,22 @@ import type { Workload } from './workload.ts';
 /** A pod that was evicted and is stuck terminating, as its relay reports it. */
 export interface StuckReport {
   readonly uid: PodUid;
-  /** When the grace period ended. */
   readonly gracePeriodEndedAt: EpochMs;
   readonly finalizers: readonly string[];
-  /** State of the pod's node: there, unreachable for the node controller, or deleted. */
   readonly nodeState: 'there' | 'unreachable' | 'gone';
 }
 
-/** The service's facts about a cluster, as far as available. */
 export interface ServiceFacts {
   readonly rules: Known<Rules>;
   /** Partition of the pod's node. If the pod itself is unknown: of the node from which its eviction is scheduled. */
   readonly partition: Known<Partition>;
   /** History of pods of this name, oldest first. */
   readonly history: Known<readonly PastEntry[]>;
-  /** Pods of the cluster that are stuck terminating. */
   readonly stuck: Known<readonly StuckReport[]>;
   /** `undefined`: a relay is connected to the cluster. */
   readonly deaf: Known<Disconnection | undefined>;
 }
 
-/** All facts about a pod at one time, by its name. */
 export interface PodCase {
   readonly now: EpochMs;
   readonly cluster: ClusterName;
@@ -62,7 +57,6 @@ export interface PodCase {
   /** The pod's workload; `undefined`: it has none. */
   readonly workload: Known<Workload | undefined>;
   readonly end?: PodEnd;
-  /** The pod's node, as the API server shows it. */
   readonly node: Known<NodeCase['live']>;
   /** With a node: see {@link NodeCase}. */
   readonly foundAt?: EpochMs;
@@ -82,7 +76,6 @@ export interface PodAnswer {
   readonly name: string;
   readonly uid?: PodUid;
   readonly node?: NodeName;
-  /** The controller that created the pod. */
   readonly owner?: { readonly kind: string; readonly name: string };
   /**
    * The pod's workload: its owner, or the controller behind its owner, like a Deployment behind a ReplicaSet. Absent:
@@ -161,7 +154,6 @@ export const isToGo = ({ kind }: PodAnswer['outcome']): boolean =>
 
 type Told = Pick<PodAnswer, 'outcome'> & Partial<PodAnswer>;
 
-/** Explains a pod by the API server's view and the stored data. */
 function byLife(asked: PodCase, pod: AskedPod): Told {
   const { now, cluster, service, matching } = asked;
   const given = service?.rules ?? { value: builtInRules(matching) };
@@ -225,7 +217,6 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
   };
 }
 
-/** Returns the gates of a pod, and the commands that open them. */
 const duePod = (
   gates: readonly EvictionGate[],
   rules: Rules,

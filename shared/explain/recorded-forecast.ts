@@ -38,7 +38,6 @@ export function storedGates(
   };
 }
 
-/** Reports whether the trip behind a gate of the guard has ended. */
 const isOver = (by: EvictionGate, trips: readonly Trip[]): boolean =>
   by.kind === 'guard' && !trips.some((trip) => isTripOf(by, trip));
 

@@ -10,14 +10,12 @@ export type Remedy =
    * changed, too.
    */
   | { readonly kind: 'tolerate'; readonly command: string }
-  /** A taint that evicts the pod is removed. */
   | { readonly kind: 'untaint'; readonly taint: TaintAccount['taint']; readonly command: string }
   /** The node recovers. The node controller keeps these taints while the node is down. */
   | { readonly kind: 'fix-node'; readonly taints: readonly TaintAccount['taint'][] }
   /** A Taintward hold keeps the pod. The built-in controller, if enabled, ignores holds. */
   | { readonly kind: 'hold'; readonly command: string };
 
-/** The pod, its node, and its cluster. */
 export interface Whereabouts {
   /** Absent: no service manages the cluster. */
   readonly cluster?: ClusterName;

@@ -16,7 +16,6 @@ export interface PlacedToleration {
   readonly seconds?: number;
 }
 
-/** The effect of one taint of a node on a pod. */
 export interface TaintAccount {
   readonly taint: Pick<Taint, 'key' | 'value' | 'effect'>;
   /**

@@ -14,16 +14,13 @@ import { type Workload, workloadText } from './workload.ts';
 /** Pods that are evicted within this time count as evicted together: a replacement is hardly ready sooner. */
 export const TOGETHER_MS = 60_000;
 
-/** The current state of a node that is to be tainted. */
 export interface NodeToTaint {
   readonly zone?: string;
   /** Taints of all effects. */
   readonly taints: readonly LiveTaint[];
-  /** The node's stored data. */
   readonly partition: Partition;
 }
 
-/** A pod of one of these nodes. */
 export interface PodThere extends AskedPod {
   readonly node: NodeName;
   /** The pod counts as ready for its workload and for its budgets. */
@@ -34,7 +31,6 @@ export interface PodThere extends AskedPod {
   readonly indexFailures: number;
 }
 
-/** Inputs of the forecast of a taint. */
 export interface Situation {
   readonly now: EpochMs;
   readonly taint: Taint;
@@ -59,7 +55,6 @@ export type Answer =
   /** The API could not be called. */
   | { readonly kind: 'unknown'; readonly why: string };
 
-/** Facts that were read in addition to the situation. */
 export interface Findings {
   /** Workloads by the pods' UIDs; a pod that is missing is its own workload. */
   readonly workloads: ReadonlyMap<PodUid, Workload>;
@@ -87,7 +82,6 @@ export interface Stay {
   readonly hold?: string;
 }
 
-/** The forecast for the pods of a workload on these nodes. */
 export interface WorkloadForecast extends Workload {
   readonly pods: number;
   readonly now: number;
@@ -99,7 +93,6 @@ export interface WorkloadForecast extends Workload {
   readonly together: number;
 }
 
-/** The forecast for a budget. */
 export interface BudgetForecast {
   readonly namespace: string;
   /** Absent: the budgets of the namespace can't be read, but the Eviction API was called. */
@@ -126,18 +119,15 @@ export interface BudgetForecast {
   readonly heeded: boolean;
 }
 
-/** Something that a taint would break. */
 export type Break =
   | { readonly kind: 'guard'; readonly trip: TripReport }
   | { readonly kind: 'budget'; readonly budget: BudgetForecast }
   /** All ready pods of the workload are evicted together. */
   | { readonly kind: 'emptied'; readonly workload: WorkloadForecast }
-  /** The evictions fail the Job. */
   | { readonly kind: 'job'; readonly job: Workload; readonly outcome: JobOutcome }
   /** Nobody recreates the pod. */
   | { readonly kind: 'bare-pod'; readonly namespace: string; readonly name: string; readonly at: EpochMs };
 
-/** The forecast of one pod. */
 export interface PodForecast {
   readonly namespace: string;
   readonly name: string;
@@ -170,7 +160,6 @@ export interface WhatIf {
   readonly each: readonly PodForecast[];
 }
 
-/** The forecast for the guard. */
 export interface GuardForecast {
   /** Trips that the taint causes; with `dryRun`, the guard would only log them. */
   readonly trips: readonly TripReport[];
@@ -179,7 +168,6 @@ export interface GuardForecast {
   readonly standing: readonly TripReport[];
 }
 
-/** The duration of the evictions. */
 export interface Pace {
   /** Pods per second; absent: no limit. */
   readonly evictionRate?: number;
@@ -191,7 +179,6 @@ export interface Pace {
   readonly releaseMs: number;
 }
 
-/** The forecast of each pod. */
 export interface Forecasts {
   readonly pods: ReadonlyMap<PodUid, Forecast>;
   /** Pods that the guard would hold first. */
@@ -305,7 +292,6 @@ export function whatIf(situation: Situation, forecasts: Forecasts, findings: Fin
   };
 }
 
-/** A pod and its forecast. */
 interface Told {
   readonly pod: PodThere;
   readonly workload: Workload;
@@ -399,7 +385,7 @@ const NEVER_EMPTIED: readonly string[] = ['Job', 'CronJob', 'Pod', 'Node'];
 const isEmptied = ({ kind, replicas, together }: WorkloadForecast): boolean =>
   !NEVER_EMPTIED.includes(kind) && replicas !== undefined && together > 0 && together >= replicas.ready;
 
-/** Returns the Jobs that these evictions fail. A Job has already counted its finished pods. */
+/** A Job has already counted its finished pods. */
 function failedJobs(going: readonly Going[], jobs: Findings['jobs']): readonly Break[] {
   const running = going.flatMap(({ pod: { namespace, owner, finished, indexFailures } }) =>
     owner?.kind === 'Job' && !finished ? [{ job: { namespace, ...owner }, indexFailures }] : [],
@@ -412,10 +398,7 @@ function failedJobs(going: readonly Going[], jobs: Findings['jobs']): readonly B
   });
 }
 
-/**
- * Returns the forecasts for budgets. If budgets can't be read, only the pods that the Eviction API would block are
- * known to have one.
- */
+/** If budgets can't be read, only the pods that the Eviction API would block are known to have one. */
 function budgetForecasts(going: readonly Going[], { budgets, answers }: Findings): readonly BudgetForecast[] {
   const read = [...budgets].flatMap(([namespace, ofNamespace]) =>
     ofNamespace.flatMap((budget) => {
@@ -467,7 +450,6 @@ function budgetsOfPod(
   return ofNamespace && budgetsOf(ofNamespace, labels);
 }
 
-/** Returns the maximum number of ready pods that are evicted within {@link TOGETHER_MS}. */
 function mostReadyTogether(going: readonly Going[]): number {
   const moments = going.filter(({ pod }) => pod.ready).map(({ forecast }) => forecast.at);
   const sorted = moments.sort((a, b) => a - b);

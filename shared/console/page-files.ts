@@ -15,8 +15,8 @@ const PACKAGES = [
   '@tanstack/virtual-core',
 ];
 
-/** A module that the page shares with the server. It imports nothing. */
-const SHARED = '#shared/explain/gate-text.ts';
+/** Modules that the page shares with the server. They import nothing but types. */
+const SHARED = ['#shared/explain/gate-text.ts', '#shared/explain/job.ts'];
 
 /** Directories of the packages in the repository. */
 export const PAGE_PACKAGES: readonly string[] = PACKAGES.map((name) => `node_modules/${name}/`);
@@ -132,7 +132,7 @@ const pageSources = (directory: string): Sources =>
 
 /** A package's own imports are files next to its entry. */
 const otherSources = (): Sources => [
-  [`shared/${basename(SHARED)}`, entryOf(SHARED)],
+  ...SHARED.map((name) => [`shared/${basename(name)}`, entryOf(name)] as const),
   ...PACKAGES.flatMap((name) => {
     const beside = dirname(entryOf(name));
     return filesIn(beside, false).map(
@@ -148,7 +148,7 @@ type Imports = Readonly<Record<string, string>>;
 
 const ownImports = (): Imports =>
   Object.fromEntries([
-    [SHARED, `shared/${basename(SHARED)}`],
+    ...SHARED.map((name) => [name, `shared/${basename(name)}`]),
     ...PACKAGES.map((name) => [name, `packages/${name}/${basename(entryOf(name))}`]),
   ]);
 

@@ -4,11 +4,18 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readPageFiles, writePage } from '#shared/console/page-files.ts';
+import { type PageFiles, readPageFiles, writePage } from '#shared/console/page-files.ts';
 import { aPage } from './served-console.ts';
 
-test('serves each package that the page imports by name, with its own imports', (t) => {
-  const page = readPageFiles(aPage(t));
+test('serves each package that a page imports by name, with its own imports', (t) => {
+  servesItsImports(readPageFiles(aPage(t)));
+});
+
+test('serves each module that the page of this release imports', () => {
+  servesItsImports(readPageFiles());
+});
+
+function servesItsImports(page: PageFiles): void {
   const html = page.document.body.toString();
   const map = /<script type="importmap">(.*?)<\/script>/.exec(html)?.[1] ?? '';
   assert.equal(page.inlineHash, `sha256-${createHash('sha256').update(map).digest('base64')}`);
@@ -33,7 +40,7 @@ test('serves each package that the page imports by name, with its own imports', 
   follow('main.ts');
   for (const path of Object.values(imports)) follow(path.replace(prefix, ''));
   assert.ok(seen.size > Object.keys(imports).length);
-});
+}
 
 test('strips types and serves everything else unchanged', (t) => {
   const warned = t.mock.method(process, 'emitWarning', () => undefined);

@@ -75,7 +75,11 @@ export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeS
       return told.known === 'appeared' ? raised(standing, told.seenAt, now) : standing;
     }
     // A delta of a deleted node whose taints no relay saw does not prove that a taint was absent.
-    return delta.deletedAt === undefined ? raised(stored, delta.observedAt, now, 'found') : stored;
+    if (delta.deletedAt !== undefined) return stored;
+    const lacked = raised(stored, delta.observedAt, now, 'found');
+    // The taint came back before a newer delta had it, which continued the old countdown.
+    const isLate = lacked !== stored && compareVersions(delta.version, known.version) < 0;
+    return isLate ? raised(lacked, known.observedAt, now, 'found') : lacked;
   });
   return { ...known, taints };
 }

@@ -98,7 +98,10 @@ export class MessageJudge {
     return this.#bench.clusters.find(({ name }) => name === cluster)?.truth.knowledge;
   }
 
-  /** One message is under way for each time; each report of the node arms these timers once more. */
+  /**
+   * One message is under way for each time. Each report of the node arms these timers once more, and so may the pass that
+   * it causes.
+   */
   #accepted(body: string): void {
     const { kind, cluster, node } = this.#about(body);
     if (kind !== 'due') return;
@@ -107,7 +110,7 @@ export class MessageJudge {
     const moments = new Set(mine.map(({ at }) => at)).size;
     const since = this.#bench.clock.now() - MAX_DELAY_MS;
     const causes = within(timesOf(this.#causes, `${cluster} ${node}`), since).length;
-    if (mine.length > moments * (causes + 1) + 1) {
+    if (mine.length > 2 * moments * (causes + 1)) {
       const figures = `${mine.length} of ${moments} moments asked for ${causes} times`;
       this.#once(`P6: messages multiply for ${node} of ${cluster}`, figures);
     }

@@ -34,16 +34,11 @@ export class ClusterAccess extends Construct {
     const { kubeconfigSecrets, clusterRoles } = config;
     this.#secretKeys = config.secretKmsKeys ?? [];
     this.#organization = config.organization;
-    this.#ways = {
-      relay: {
-        secrets: [...kubeconfigSecrets, 'taintward-relay/*'],
-        roles: [...clusterRoles, `${ALL_ROLES}taintward-relay*`],
-      },
-      evict: {
-        secrets: [...kubeconfigSecrets, 'taintward-evict/*'],
-        roles: [...clusterRoles, `${ALL_ROLES}taintward-evict*`],
-      },
-    };
+    const waysOf = (part: Part): Ways => ({
+      secrets: [...kubeconfigSecrets, `taintward-${part}/*`],
+      roles: [...clusterRoles, `${ALL_ROLES}taintward-${part}*`],
+    });
+    this.#ways = { relay: waysOf('relay'), evict: waysOf('evict') };
   }
 
   /** Allows a process to find and access clusters as that part. `instead` replaces secrets or roles of the part. */

@@ -14,7 +14,7 @@ import {
   serverUrl,
   systemErrorCode,
 } from './kubeconfig-file.ts';
-import { ownCredentials, type RequestCredentials } from './own-credentials.ts';
+import { authorizationOf, ownCredentials, type RequestCredentials } from './own-credentials.ts';
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** Timeout of a credentials plugin or an identity provider; a plugin that prompts would wait indefinitely. */
@@ -192,7 +192,7 @@ const withPlugin = (
   { token, clientCertificateData: cert, clientKeyData: key }: PluginCredential,
 ): RequestCredentials => ({
   ...own,
-  headers: { ...own.headers, ...(token ? { Authorization: `Bearer ${token.trim()}` } : {}) },
+  headers: { ...own.headers, ...authorizationOf({ token }) },
   ...(cert && key ? { cert, key } : {}),
 });
 

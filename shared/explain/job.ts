@@ -15,8 +15,8 @@ export type JobOutcome =
 
 /**
  * Returns the reaction of a Job to the eviction of running pods, as the Job controller decides. It counts deleted pods
- * as failed, unless they still succeed. `job`: absent if it can't be
- * read. `indexFailures`: earlier failures of the index of each pod.
+ * as failed, unless they still succeed. `job`: absent if it can't be read. `indexFailures`: earlier failures of the
+ * index of each pod.
  */
 export function jobOutcome(job: Job | undefined, indexFailures: readonly number[]): JobOutcome {
   if (!job) return { kind: 'unknown' };

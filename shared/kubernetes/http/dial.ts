@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import net, { isIP, type Socket } from 'node:net';
-import tls, { type TLSSocket } from 'node:tls';
+import tls, { type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { reasonOf } from './api-error.ts';
 import { DialError, type RequestAccess } from './connection.ts';
 import { hostOf, portOf, proxyFor, proxyHeaders } from './proxy.ts';
@@ -43,44 +43,68 @@ export function dial(access: RequestAccess, options: DialOptions): Dialling {
 }
 
 async function connect(access: RequestAccess, options: DialOptions, over: AbortSignal): Promise<Socket> {
-  const { server, rejectUnauthorized, servername } = access;
-  // Create the context first, so that invalid certificates are reported as such.
-  const context = server.protocol === 'https:' ? secureContext(access) : undefined;
+  try {
+    return await attempt(access, options, over);
+  } catch (error) {
+    // OpenSSL tried only one of the authorities with this name.
+    for (const ca of isBadSignature(error) ? namesakes(access.ca) : []) {
+      const other = await attempt({ ...access, ca }, options, over).catch(() => undefined);
+      if (other) return other;
+    }
+    throw error;
+  }
+}
+
+const isBadSignature = (error: unknown): boolean =>
+  (error as NodeJS.ErrnoException).code === 'CERT_SIGNATURE_FAILURE' ||
+  (error instanceof DialError && isBadSignature(error.cause ?? {}));
+
+async function attempt(access: RequestAccess, options: DialOptions, over: AbortSignal): Promise<Socket> {
+  const { server } = access;
   const proxy = proxyFor(server, access.proxy);
-  const socket = await connectTo(proxy ?? server, proxy !== undefined, over).catch((error: unknown) => {
+  const overTls = [server, proxy].some((url) => url?.protocol === 'https:');
+  // Create the context first, so that invalid certificates are reported as such.
+  const context = overTls ? secureContext(access) : undefined;
+  const first = proxy ?? server;
+  const tcp = net.connect({
+    host: hostOf(first),
+    port: portOf(first),
+    lookup,
+    noDelay: true,
+    keepAlive: true,
+  });
+  const reached: Promise<Socket> = ready(tcp, 'connect', over).then((): Socket | Promise<Socket> =>
+    // As in Go, the cluster's CA, certificate, and tls-server-name apply to its proxy, too.
+    context && proxy?.protocol === 'https:'
+      ? secure(tcp, proxy, access, { secureContext: context }, over)
+      : tcp,
+  );
+  const socket = await reached.catch((error: unknown) => {
     if (proxy === undefined) throw error;
     throw new DialError(`the proxy ${proxy.host} cannot be reached: ${reasonOf(error)}`, { cause: error });
   });
-  if (context === undefined) return socket;
+  if (server.protocol !== 'https:') return socket;
   if (proxy) await tunnel(socket, server, proxy, over);
-  const name = hostOf(server);
   const { protocols, session } = options;
-  const secured: TLSSocket = tls.connect({
-    ...serverName(servername ?? name),
-    secureContext: context,
-    ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
-    socket,
-    host: name,
-    ALPNProtocols: [...protocols],
-    ...(session === undefined ? {} : { session }),
-  });
-  const error = await ready(secured, 'secureConnect', over).catch((reason: NodeJS.ErrnoException) => reason);
-  if (error === undefined) return secured;
-  // OpenSSL tried only one of the authorities with this name.
-  for (const ca of error.code === 'CERT_SIGNATURE_FAILURE' ? namesakes(access.ca) : []) {
-    const other = await connect({ ...access, ca }, options, over).catch(() => undefined);
-    if (other) return other;
-  }
-  throw error;
+  const offer = { ALPNProtocols: [...protocols], ...(session === undefined ? {} : { session }) };
+  return secure(socket, server, access, { secureContext: context, ...offer }, over);
 }
 
-/** Connects to the proxy, with TLS if it requires it, or to the server, without TLS. */
-async function connectTo(first: URL, proxy: boolean, over: AbortSignal): Promise<Socket> {
-  const [host, port] = [hostOf(first), portOf(first)];
-  const socket = net.connect({ host, port, lookup, noDelay: true, keepAlive: true });
-  await ready(socket, 'connect', over);
-  if (!proxy || first.protocol !== 'https:') return socket;
-  const secured = tls.connect({ socket, host, ...serverName(host), secureContext: secureContext({}) });
+async function secure(
+  socket: Socket,
+  url: URL,
+  { servername, rejectUnauthorized }: RequestAccess,
+  options: ConnectionOptions,
+  over: AbortSignal,
+): Promise<TLSSocket> {
+  const host = hostOf(url);
+  const secured = tls.connect({
+    ...options,
+    ...serverName(servername ?? host),
+    ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
+    socket,
+    host,
+  });
   await ready(secured, 'secureConnect', over);
   return secured;
 }

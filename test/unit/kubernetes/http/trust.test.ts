@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http2 from 'node:http2';
 import https from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { before, describe, type TestContext, test } from 'node:test';
 import tls from 'node:tls';
 import { type GenerateResult, generate } from 'selfsigned';
@@ -62,6 +63,27 @@ async function answerOf(
   );
 }
 
+/** An https proxy with these certificates, which tunnels every call. */
+async function proxyWith(
+  t: TestContext,
+  keys: { readonly cert: string; readonly key: string },
+): Promise<URL> {
+  const open = new Set<Duplex>();
+  const proxy = https.createServer(keys).on('connect', ({ url = '' }, outer: Duplex) => {
+    const inner = connect(Number(url.split(':')[1]), '127.0.0.1');
+    for (const socket of [outer, inner]) open.add(socket.on('error', () => undefined));
+    outer.write('HTTP/1.1 200 Connected\r\n\r\n');
+    outer.pipe(inner).pipe(outer);
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  t.after(() => {
+    for (const socket of open) socket.destroy();
+    proxy.close();
+  });
+  return new URL(`https://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+}
+
 describe('a server certificate', () => {
   let root: GenerateResult;
   let intermediate: GenerateResult;
@@ -83,6 +105,23 @@ describe('a server certificate', () => {
 
   test('is trusted if the CA data holds it itself', async (t) => {
     assert.equal(await answerOf(t, keys, { ca: served.cert }), 'n1');
+  });
+
+  test("counts for an https proxy as for the server: by the cluster's CA data, and not if that is not to be verified", async (t) => {
+    const proxy = await proxyWith(t, keys);
+    assert.equal(await answerOf(t, keys, { proxy, ca: intermediate.cert }), 'n1');
+    assert.equal(await answerOf(t, keys, { proxy, rejectUnauthorized: false }), 'n1');
+    const [old, current] = [await authority('kubernetes'), await authority('kubernetes')];
+    const { cert, private: key } = await leaf(current);
+    const rotated = await proxyWith(t, { cert, key });
+    assert.equal(
+      await answerOf(t, { cert, key }, { proxy: rotated, ca: `${old.cert}\n${current.cert}` }),
+      'n1',
+    );
+    assert.match(
+      String(await answerOf(t, keys, { proxy: rotated, ca: intermediate.cert })),
+      /at api: the proxy 127\.0\.0\.1:\d+ cannot be reached: its TLS certificate is not from the expected authority; /,
+    );
   });
 
   test('is not trusted if the CA data holds another authority', async (t) => {

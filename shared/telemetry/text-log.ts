@@ -29,7 +29,7 @@ export function textLog(clock: Clock, write: (line: string) => void): Log {
 function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
   switch (event) {
     case 'relay.synced':
-      return `watching ${fields.nodes} nodes: ${fields.tainted} are tainted, with ${fields.pods} pods`;
+      return `watching (nodes: ${fields.nodes}, tainted: ${fields.tainted}, pods on tainted nodes: ${fields.pods})`;
     case 'node.changed':
       return tellNode(fields);
     case 'eviction.scheduled':

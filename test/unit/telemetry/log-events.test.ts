@@ -27,6 +27,7 @@ test('the text log reports nodes and pods, errors as complaints, and nothing els
   const log = textLog({ now: () => 0 }, (line) => told.push(line));
   const pod = { cluster, node, namespace: 'shop', pod: 'web', uid: podUid('u1'), delta, dueAt: 30_000 };
   const eviction = { ...pod, taints: ['maintenance=now:NoExecute'] };
+  log.info('relay.synced', { cluster, nodes: 1, tainted: 1, pods: 1 });
   log.info('node.changed', { cluster, node, delta, taints: [] });
   log.info('relay.lease-acquired', { cluster, epoch: 3 });
   log.info('eviction.scheduled', eviction);
@@ -36,6 +37,7 @@ test('the text log reports nodes and pods, errors as complaints, and nothing els
   log.debug('relay.listed', { cluster, nodes: 3 });
   log.warn('relay.watch-failed', { cluster, resource: 'nodes', error: new Error('no route') });
   const expected = [
+    /c1 {2}watching \(nodes: 1, tainted: 1, pods on tainted nodes: 1\)$/,
     /c1 n1 {2}.*untainted/,
     /c1 n1 {2}shop\/web: eviction at .* \(in 30 s\) for maintenance=now:NoExecute/,
     /c1 n1 {2}.*shop\/web: eviction canceled \(taint removed\)/,

@@ -21,7 +21,8 @@ import { type Attempt, PodFollower, type PodFollowLimits } from './follow-pods.t
 import type { RelayMetrics } from './relay-metrics.ts';
 
 /**
- * By then, the evictions that were being held when the rules changed are stored as held. A second wake releases them.
+ * By then, the evictions that were being held when the rules changed are stored as held, and no decider uses the earlier
+ * rules. A second wake releases them.
  */
 const SETTLING_MS = 5_000;
 /** Minimum time between wakes: an API server that comes and goes must not multiply messages. */
@@ -355,7 +356,8 @@ export class ClusterWatch {
         this.#recalled = true;
         faults.end(UNREAD_STATE, RESYNC);
         tell(wake ? inOrder(subjects, view.rank(stored, this.#rules, now)) : subjects, wake);
-        settling = this.#ruledAnew;
+        // Listing the nodes for other virtual keys is a gap, too, while a decider may still keep the earlier rules.
+        settling = this.#ruledAnew || (settling && cause === 'gap');
         this.#ruledAnew = false;
       } catch (error) {
         log.error('relay.resync-failed', { cluster: this.#cluster, error });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
 import { ClusterView } from '#shared/engine/watch/cluster-view.ts';
@@ -62,12 +62,14 @@ describe('a view with virtual keys', () => {
   });
 });
 
-test('lists the nodes again after a change of the virtual keys, and sends the affected nodes', async (context) => {
+/** Follows one node, with a NoSchedule taint, under a policy without virtual keys. */
+async function watching(context: TestContext) {
   const time = driveTimers(context, at(0));
   const cluster = new WatchedCluster(Date.now);
   cluster.nodes.lists = [{ items: [nodeWith(twin)], resourceVersion: '7' }];
   cluster.pods.lists = [{ items: [livePod()], resourceVersion: '7' }];
   const told: string[] = [];
+  const wokenAt: number[] = [];
   const view = new ClusterView(clusterName('c1'), 1);
   const watch = new ClusterWatch(clusterName('c1'), cluster, view, {
     rules: ruled([]),
@@ -81,11 +83,19 @@ test('lists the nodes again after a change of the virtual keys, and sends the af
     log: recordingLog(),
     metrics: relayMetrics(new Registry()),
     faults: new ClusterFaults({ now: Date.now }),
-    tell: (subjects) => told.push(...subjects.map(({ node }) => node)),
+    tell: (subjects, wake) => {
+      told.push(...subjects.map(({ node }) => node));
+      if (wake && subjects.length > 0) wokenAt.push((Date.now() - at(0)) / 1_000);
+    },
   });
   context.after(() => watch.stop());
   watch.start();
   await time.pass(1_000);
+  return { ...{ time, cluster, told, wokenAt, view, watch } };
+}
+
+test('lists the nodes again after a change of the virtual keys, and sends the affected nodes', async (context) => {
+  const { time, cluster, told, view, watch } = await watching(context);
   assert.deepEqual([cluster.nodes.listed.length, told], [1, []]);
 
   watch.ruled(ruled([NODE_NOT_READY]));
@@ -103,4 +113,15 @@ test('lists the nodes again after a change of the virtual keys, and sends the af
   await time.pass(1_000);
   assert.ok(told.includes('n1'));
   assert.equal(view.follows(N1), false);
+});
+
+test('wakes the affected nodes again when no decider uses the earlier virtual keys anymore', async (context) => {
+  const { time, wokenAt, watch } = await watching(context);
+  await time.pass(20_000);
+  watch.ruled(ruled([NODE_NOT_READY]));
+  await time.pass(20_000);
+  assert.deepEqual(
+    wokenAt.map((seconds) => Math.round(seconds)),
+    [21, 26],
+  );
 });

@@ -8,7 +8,7 @@ import {
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { meansOf } from './budget.ts';
 import type { EvictionGate } from './eviction-gate.ts';
-import type { Deletion } from './facts.ts';
+import type { Deletion, PodTraits } from './facts.ts';
 import { type DuePod, findGate, isObserved, isOfTaints, leaseNoteOn, storedGate } from './gate.ts';
 import type { NodeName, PodUid } from './identity.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
@@ -27,11 +27,9 @@ import {
 import { areApart, earliestNow, heldText, latestNow, type SkewRange } from './skew.ts';
 
 /** A pod as the API server shows it when its eviction is due. */
-export interface SeenPod {
+export interface SeenPod extends PodTraits {
   readonly uid: PodUid;
   readonly tolerations: readonly Toleration[];
-  /** Absent: none. */
-  readonly labels?: Readonly<Record<string, string>>;
   readonly terminating: boolean;
   /** A taint manager marked the pod before deleting it. */
   readonly disrupted: boolean;
@@ -161,7 +159,7 @@ export function evaluate(
     // The pod does not show the caller of the Eviction API. If policy uses it, we assume that we did.
     const byUs = (disrupted && !deleted) || (method.kind === 'evict' && evicted === true);
     if (byUs && !observed) return { ...how, outcome: 'done' };
-    const seen = { ...node, node: look.node, ...(pod ? { labels: pod.labels ?? {} } : {}) };
+    const seen = { ...node, node: look.node, ...(pod ? { traits: pod } : {}) };
     const by = storedGate(rules, seen, record, look.at);
     if (by?.kind === 'observe') return { ...how, outcome: 'would-have' };
     return { ...how, outcome: 'gone', ...(by && deleted ? { by } : {}) };
@@ -262,8 +260,7 @@ function dueness(
     });
     const dueBy = deadlines.filter((deadline) => deadline.at <= dueAt).map(({ key }) => key);
     const due: DuePod = {
-      ...{ node, zone, downSince, dueBy, record },
-      labels: pod.labels ?? {},
+      ...{ node, zone, downSince, dueBy, record, traits: pod },
       // Nobody renews or reads the Lease of a deleted node.
       life: live && (life ?? 'unread'),
     };

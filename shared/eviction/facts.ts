@@ -61,6 +61,18 @@ export interface PodFacts {
 }
 
 /**
+ * The traits of a pod, besides its namespace, by which policy selects it. Only the API server shows all of them: deltas
+ * and records have the owner alone.
+ */
+export interface PodTraits extends Pick<PodFacts, 'owner'> {
+  /** Absent: none. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Those with a value of at most `MAX_ANNOTATION_CHARACTERS`; absent: none. */
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly priorityClassName?: string;
+}
+
+/**
  * The position of a delta in one total order per cluster. The epoch comes from the cluster's lease and grows with
  * every failover. So everything that a relay sends after it lost its lease is older. The sequence is the relay's own
  * counter.

@@ -1,13 +1,13 @@
 import { DOWN_KEYS, type LiveTaint, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterGate, EvictionGate, OfTaints } from './eviction-gate.ts';
-import type { PodFacts } from './facts.ts';
+import type { PodFacts, PodTraits } from './facts.ts';
 import type { NodeName } from './identity.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
 import type { Hold, HoldTarget, Mode, Policy, Rules, Selection, Trip } from './policy.ts';
 import type { EvictionRecord, NodeState } from './records.ts';
 import type { LabelExpression, LabelSelector } from './selectors.ts';
-import { matchesPattern } from './selectors.ts';
+import { INTERMEDIATE_OWNERS, matchesPattern } from './selectors.ts';
 
 type Owner = NonNullable<PodFacts['owner']>;
 
@@ -23,7 +23,7 @@ export interface DuePod {
   /** Keys of the taints that are due by now; at least one. Each of them alone evicts the pod. */
   readonly dueBy: readonly string[];
   readonly record: Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'owner' | 'held'>;
-  readonly labels: Readonly<Record<string, string>>;
+  readonly traits: PodTraits;
   /**
    * State of the node's Lease; `unread`: the Lease was not read yet. Absent: the node is gone, or its Lease does not
    * count.
@@ -68,7 +68,7 @@ export function leaseNoteOn(rules: Rules, pod: DuePod, now: EpochMs): Lapse | 'u
 export const asksLease = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.requireExpiredLease !== false;
 
 /**
- * Returns the gate of a due pod that can't be read. Without its labels, a gate that depends on them is unknown, unless it
+ * Returns the gate of a due pod that can't be read. Without its traits, a gate that depends on them is unknown, unless it
  * holds the pod already. Any zone may be the node's.
  */
 export function storedGate(
@@ -76,16 +76,16 @@ export function storedGate(
   {
     node,
     taints,
-    labels,
-  }: Pick<DuePod, 'node'> & Partial<Pick<NodeState, 'taints'> & Pick<DuePod, 'labels'>>,
+    traits,
+  }: Pick<DuePod, 'node'> & Partial<Pick<NodeState, 'taints'> & Pick<DuePod, 'traits'>>,
   record: DuePod['record'] & Pick<EvictionRecord, 'reasons'>,
   now: EpochMs,
 ): EvictionGate | undefined {
   const { held, reasons } = record;
   if (held && mayStillHold(held.by, rules, now)) return held.by;
   const dueBy = reasons.map(({ taint }) => taint.key);
-  const due = { node, downSince: downSince(taints), dueBy, record, labels: labels ?? {} };
-  return findGate(labels ? rules : withoutLabels(rules), due, now);
+  const due = { node, downSince: downSince(taints), dueBy, record, traits: traits ?? record };
+  return findGate(traits ? rules : withoutTraits(rules), due, now);
 }
 
 /** Returns when the node controller found a node down. */
@@ -96,16 +96,20 @@ export function downSince(taints: readonly LiveTaint[] = []): EpochMs | undefine
   return since.length === 0 ? undefined : Math.min(...since);
 }
 
-/** Returns the rules without those that depend on a pod's labels. */
-export function withoutLabels(rules: Rules): Rules {
+/** Returns the rules without those that depend on traits of a pod that its record lacks. */
+export function withoutTraits(rules: Rules): Rules {
   const { exclude, only } = rules.policy;
   const policy = {
     ...rules.policy,
-    exclude: exclude.filter(({ labels }) => labels === undefined),
-    only: only.some(({ labels }) => labels !== undefined) ? [] : only,
+    exclude: exclude.filter((each) => !readsTraits(each)),
+    only: only.some(readsTraits) ? [] : only,
   };
   return { ...rules, policy };
 }
+
+/** Reports whether only the API server shows if a selection selects a pod. */
+export const readsTraits = ({ labels, annotations, priorityClassNames }: Selection): boolean =>
+  (labels ?? annotations ?? priorityClassNames) !== undefined;
 
 /** Reports whether a cluster is only observed. */
 export const isObserved = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.mode === 'observe';
@@ -147,7 +151,7 @@ export function mayStillHold(gate: EvictionGate, rules: Rules, now: EpochMs): bo
   }
 }
 
-/** Reports whether a gate depends on the pod: on its labels, its controller, or the taints that evict it. */
+/** Reports whether a gate depends on the pod: on its traits, its controller, or the taints that evict it. */
 export const isOfPod = (gate: EvictionGate): boolean => gate.kind === 'hold' || isOfTaints(gate);
 
 /** Reports whether a gate depends on the taints that evict the pod. */
@@ -189,12 +193,6 @@ export function isTarget(target: HoldTarget, { node, record }: Pick<DuePod, 'nod
       return target satisfies never;
   }
 }
-
-/**
- * Controllers that run pods for these workloads. Each is named after its workload, with a dash and a suffix that has
- * no further dash.
- */
-const INTERMEDIATE_OWNERS: Readonly<Record<string, string>> = { Deployment: 'ReplicaSet', CronJob: 'Job' };
 
 /** Upstream: `getReplicaSetName`, `getJobName` of their controllers. */
 function isOf(workload: Owner, owner: Owner | undefined): boolean {
@@ -244,20 +242,26 @@ function exclusion({ policy }: Rules, pod: DuePod, key: string, now: EpochMs): S
 }
 
 function selects(
-  { namespaces, namespacePatterns, labels, taints, until }: Selection,
-  pod: DuePod,
+  { namespaces, namespacePatterns, until, ...selection }: Selection,
+  { record: { namespace }, traits }: DuePod,
   key: string,
   now: EpochMs,
 ): boolean {
   return (
     isOn(until, now) &&
     ((namespaces === undefined && namespacePatterns === undefined) ||
-      namespaces?.includes(pod.record.namespace) === true ||
-      namespacePatterns?.some((pattern) => matchesPattern(pattern, pod.record.namespace)) === true) &&
-    (taints?.includes(key) ?? true) &&
-    (labels === undefined || matchesLabels(labels, pod.labels))
+      namespaces?.includes(namespace) === true ||
+      namespacePatterns?.some((pattern) => matchesPattern(pattern, namespace)) === true) &&
+    isAmong(key, selection.taints) &&
+    isAmong(traits.owner?.kind, selection.ownerKinds) &&
+    isAmong(traits.priorityClassName, selection.priorityClassNames) &&
+    matchesLabels(selection.labels ?? {}, traits.labels ?? {}) &&
+    matchesLabels({ matchLabels: selection.annotations ?? {} }, traits.annotations ?? {})
   );
 }
+
+const isAmong = (name: string | undefined, names: readonly string[] | undefined): boolean =>
+  names === undefined || (name !== undefined && names.includes(name));
 
 /**
  * Reports whether labels match a selector; an empty selector matches all. Upstream: `metav1.LabelSelectorAsSelector`.

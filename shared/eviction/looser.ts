@@ -73,33 +73,43 @@ const isHigher = (before: Limit | undefined, after: Limit | undefined): boolean 
 
 /** Reports whether each pod that the first entries select from `now` on is also selected by one of the others. */
 function areCovered(some: readonly Selection[], others: readonly Selection[], now: EpochMs): boolean {
-  const wide = others.flatMap(partsOf);
-  return some
-    .filter(({ until }) => isOn(until, now))
-    .flatMap(partsOf)
-    .every((narrow) => wide.some((part) => covers(part, narrow)));
+  const wide = others.map(entryOf);
+  return some.filter(({ until }) => isOn(until, now)).every((narrow) => isCovered(entryOf(narrow), wide));
 }
 
-/** A part of an entry, with at most one namespace or pattern, and one taint. */
-interface Part extends Pick<Selection, 'labels' | 'until'> {
-  readonly namespace: string | undefined;
-  readonly taint: string | undefined;
-}
+const LISTS = ['namespaces', 'ownerKinds', 'priorityClassNames', 'taints'] as const;
 
-function partsOf({ namespaces, namespacePatterns, taints, ...rest }: Selection): readonly Part[] {
-  const isAnywhere = namespaces === undefined && namespacePatterns === undefined;
-  const names = isAnywhere ? [undefined] : [...(namespaces ?? []), ...(namespacePatterns ?? [])];
-  return names.flatMap((namespace) =>
-    (taints ?? [undefined]).map((taint) => ({ ...rest, namespace, taint })),
+/** A selection whose names and patterns of namespaces are one list. */
+type Entry = Omit<Selection, 'namespacePatterns'>;
+
+const entryOf = ({ namespaces, namespacePatterns, ...rest }: Selection): Entry =>
+  namespaces || namespacePatterns
+    ? { ...rest, namespaces: [...(namespaces ?? []), ...(namespacePatterns ?? [])] }
+    : rest;
+
+/** Splits an entry by its lists only if no other entry covers it whole: it may have many combinations. */
+function isCovered(narrow: Entry, wide: readonly Entry[]): boolean {
+  if (wide.some((each) => covers(each, narrow))) return true;
+  const list = LISTS.find((name) => (narrow[name]?.length ?? 0) > 1);
+  return (
+    list !== undefined &&
+    narrow[list]?.every((name) => isCovered({ ...narrow, [list]: [name] }, wide)) === true
   );
 }
 
-const covers = (wide: Part, narrow: Part): boolean =>
-  (wide.namespace === undefined ||
-    (narrow.namespace !== undefined && matchesPattern(wide.namespace, narrow.namespace))) &&
-  (wide.taint === undefined || wide.taint === narrow.taint) &&
+const covers = (wide: Entry, narrow: Entry): boolean =>
+  LISTS.every((list) => {
+    const isSame = list === 'namespaces' ? matchesPattern : (one: string, other: string) => one === other;
+    const names = wide[list];
+    return !names || narrow[list]?.every((name) => names.some((each) => isSame(each, name))) === true;
+  }) &&
   (wide.until ?? NONE) >= (narrow.until ?? NONE) &&
-  conditionsOf(wide.labels).every((condition) => conditionsOf(narrow.labels).includes(condition));
+  isStricter(narrow.labels, wide.labels) &&
+  isStricter({ matchLabels: narrow.annotations ?? {} }, { matchLabels: wide.annotations ?? {} });
+
+/** Reports whether a selector has all conditions of another one. */
+const isStricter = (narrow: LabelSelector | undefined, wide: LabelSelector | undefined): boolean =>
+  conditionsOf(wide).every((condition) => conditionsOf(narrow).includes(condition));
 
 const conditionsOf = ({ matchLabels = {}, matchExpressions = [] }: LabelSelector = {}): readonly string[] =>
   [...Object.entries(matchLabels), ...matchExpressions].map((condition) => JSON.stringify(condition));

@@ -5,6 +5,7 @@ import { duration } from '#shared/time/written.ts';
 import type { NodeName, PodUid } from './identity.ts';
 import { contradiction, isPattern, type LabelSelector } from './selectors.ts';
 import {
+  annotationValues,
   byTaintKey,
   count,
   end,
@@ -17,8 +18,10 @@ import {
   OFF,
   orNone,
   orOff,
+  ownerKind,
   percent,
   perSecond,
+  priorityClassName,
   readBy,
   settings,
   taintKey,
@@ -89,10 +92,14 @@ labelSelector.register(whenApplied, {
 const writtenSelection = settings({
   namespaces: listOf(namespace, 'namespaces').exactOptional(),
   labels: labelSelector.exactOptional(),
+  annotations: annotationValues.exactOptional(),
+  ownerKinds: listOf(ownerKind, 'kinds').exactOptional(),
+  priorityClassNames: listOf(priorityClassName, 'priority classes').exactOptional(),
   taints: taintKeys.exactOptional(),
   until: end('remove the entry, or write a time to come'),
-}).refine(({ namespaces, labels, taints }) => namespaces ?? labels ?? taints, {
-  error: 'must name namespaces, labels or taints, or it would be everything',
+}).refine(({ until: _, ...conditions }) => Object.keys(conditions).length > 0, {
+  error:
+    'must name namespaces, labels, annotations, ownerKinds, priorityClassNames or taints, or it would be everything',
 });
 
 type WrittenSelection = z.output<typeof writtenSelection>;

@@ -1,3 +1,18 @@
+/**
+ * Controllers that run pods for these workloads. Each is named after its workload, with a dash and a suffix that has
+ * no further dash.
+ */
+export const INTERMEDIATE_OWNERS: Readonly<Record<string, string>> = {
+  Deployment: 'ReplicaSet',
+  CronJob: 'Job',
+};
+
+/**
+ * Maximum length of an annotation's value by which policy selects pods. Longer values, like whole manifests, are not
+ * kept: a relay may read 150,000 pods with up to 256 KiB of annotations each. As with labels, 63 suffice for a flag.
+ */
+export const MAX_ANNOTATION_CHARACTERS = 63;
+
 /** `meta/v1.LabelSelector`. */
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>;

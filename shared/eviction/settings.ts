@@ -1,7 +1,13 @@
 import * as z from 'zod';
-import { dnsLabelFaults, labelKeyFaults, labelValueFaults } from '#shared/taints/validation.ts';
+import {
+  dnsLabelFaults,
+  dnsSubdomainFaults,
+  labelKeyFaults,
+  labelValueFaults,
+} from '#shared/taints/validation.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { moment } from '#shared/time/written.ts';
+import { INTERMEDIATE_OWNERS, MAX_ANNOTATION_CHARACTERS } from './selectors.ts';
 
 /*
  * Codecs of policy settings: the form in which documents write a setting, and the form in which it is read and
@@ -140,18 +146,54 @@ export const labelValue = z
   .string('must be text: put it in quotes')
   .register(whenApplied, { faults: labelValueFaults });
 
-export const labelValues = z
-  .record(
-    z.string().register(whenApplied, { faults: labelFaults }),
-    labelValue,
-    'must be a mapping of labels',
-  )
-  .register(whenApplied, {
-    faults: (labels: object) =>
-      Object.keys(labels).length > 0
-        ? []
-        : ['must name a label, or be left out: without one it selects everything'],
-  });
+const valuesByKey = (
+  what: string,
+  keyFaults: (key: string) => readonly string[],
+  value: z.ZodType<string, string>,
+) =>
+  z
+    .record(z.string().register(whenApplied, { faults: keyFaults }), value, `must be a mapping of ${what}s`)
+    .register(whenApplied, {
+      faults: (values: object) =>
+        Object.keys(values).length > 0
+          ? []
+          : [`must have at least one ${what}, or be left out: without one it selects everything`],
+    });
+
+export const labelValues = valuesByKey('label', labelFaults, labelValue);
+
+export const annotationValues = valuesByKey(
+  'annotation',
+  // Unlike in the keys of labels, Kubernetes allows upper case in a prefix.
+  (key) => patternFaults(key, 'the key of an annotation') ?? labelKeyFaults(key.toLowerCase()),
+  z
+    .string('must be text: put it in quotes')
+    .max(
+      MAX_ANNOTATION_CHARACTERS,
+      `must have at most ${MAX_ANNOTATION_CHARACTERS} characters: select by another annotation`,
+    ),
+);
+
+const OWNER_KINDS: readonly string[] = [
+  ...['DaemonSet', 'Job', 'Node', 'ReplicaSet', 'ReplicationController', 'StatefulSet'],
+  ...Object.keys(INTERMEDIATE_OWNERS),
+];
+
+/** Accepts kinds of custom controllers, but neither a known kind in another form, nor one that owns no pod itself. */
+function ownerKindFaults(kind: string): readonly string[] {
+  if (!/^[a-z][-a-z0-9]*$/i.test(kind)) return ['must be a kind alone, like DaemonSet'];
+  const known = OWNER_KINDS.find((each) => new RegExp(`^${each}s?$`, 'i').test(kind));
+  const owner = known && INTERMEDIATE_OWNERS[known];
+  if (owner) return [`selects no pod: each pod of a ${known} is owned by a ${owner}, so write ${owner}`];
+  return known === undefined || known === kind ? [] : [`must be ${known}, as Kubernetes writes it`];
+}
+
+/** The kind of the controller that a pod's owner references name. */
+export const ownerKind = text('a kind').register(whenApplied, { faults: ownerKindFaults });
+
+export const priorityClassName = text('the name of a priority class').register(whenApplied, {
+  faults: (name: string) => patternFaults(name, 'the name of a priority class') ?? dnsSubdomainFaults(name),
+});
 
 /** Returns the schema of a time in the future. `fix`: advice for a time that has passed. */
 export const end = (fix: string) =>

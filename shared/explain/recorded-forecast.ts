@@ -1,5 +1,5 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import { downSince, findGate, isTripOf, mayStillHold, withoutLabels } from '#shared/eviction/gate.ts';
+import { downSince, findGate, isTripOf, mayStillHold, withoutTraits } from '#shared/eviction/gate.ts';
 import type { Rules, Trip } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
@@ -13,7 +13,7 @@ export type Stored = Pick<Partition, 'ref' | 'node' | 'scheduled'>;
 
 /**
  * Returns a function that finds all gates of a pod, now or once it is due, by the stored data alone. Only the cluster
- * shows a pod's labels and its node's zone and Lease. Gates that depend on these hold only pods that were already
+ * shows all traits of a pod, and its node's zone and Lease. Gates that depend on these hold only pods that were already
  * found held by them.
  */
 export function storedGates(
@@ -25,11 +25,11 @@ export function storedGates(
     ({ held }) => held?.by.kind === 'guard' && held.by.scope === 'zone',
   );
   const trips = rules.trips.filter(({ scope }) => scope !== 'zone' || inZone);
-  const seen = withoutLabels({ ...rules, trips });
+  const seen = withoutTraits({ ...rules, trips });
   return (record) => {
     const { fireAt, reasons, held } = record;
     const dueBy = reasons.map(({ taint }) => taint.key);
-    const due = { node: ref.node, downSince: downSince(node?.taints), dueBy, record, labels: {} };
+    const due = { node: ref.node, downSince: downSince(node?.taints), dueBy, record, traits: record };
     const gates = allGates(seen, (left) =>
       [findGate(left, due, Math.max(now, fireAt))].filter((by) => by !== undefined),
     );

@@ -1,4 +1,4 @@
-import type { Deletion } from '#shared/eviction/facts.ts';
+import type { Deletion, PodTraits } from '#shared/eviction/facts.ts';
 import type { ClusterUids, NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
@@ -27,7 +27,7 @@ export interface LiveNode {
 }
 
 /** The fields of a Pod that eviction decisions need. Equal toleration lists are one shared object. */
-export interface LivePod {
+export interface LivePod extends PodTraits {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
@@ -60,8 +60,6 @@ export interface LivePod {
   readonly leaving?: { readonly overAt: EpochMs; readonly finalizers: readonly string[] };
   /** With `terminating`: the deletion by another actor than this service. Absent, too, if the actor is unknown. */
   readonly deleted?: Deletion;
-  /** Absent: none. */
-  readonly labels?: Readonly<Record<string, string>>;
   /** The controller that created the pod (`ownerReferences`); absent: nobody recreates it. */
   readonly owner?: PodOwner;
 }

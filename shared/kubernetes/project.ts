@@ -6,6 +6,7 @@
 import { MOVING_ANNOTATION } from '#shared/eviction/budget.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import { MAX_ANNOTATION_CHARACTERS } from '#shared/eviction/selectors.ts';
 import { FIELD_MANAGER } from '#shared/kubernetes/http/call.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import { EVICTION_API_REASON, TAINT_MANAGER_REASON } from './announcement.ts';
@@ -94,7 +95,9 @@ export function projectPod(json: unknown): LivePod {
   const scheduledAt = momentOf(scheduled?.['lastTransitionTime']);
   const leaving = projectLeaving(meta);
   const deleted = leaving && projectDeletion(meta, disruption, leaving.overAt);
-  const annotations = fieldsOf(meta['annotations']);
+  const labels = textsOf(meta['labels']);
+  const annotations = textsOf(meta['annotations'], MAX_ANNOTATION_CHARACTERS);
+  const priorityClassName = textOf(spec['priorityClassName']);
   return {
     uid: podUid(identifier('Pod', meta, 'uid')),
     namespace: shared(identifier('Pod', meta, 'namespace')),
@@ -107,10 +110,12 @@ export function projectPod(json: unknown): LivePod {
     terminating: textOf(meta['deletionTimestamp']) !== '',
     disrupted: disruption === TAINT_MANAGER_REASON,
     ...(disruption === EVICTION_API_REASON ? { evicted: true } : {}),
-    ...(Object.hasOwn(annotations, MOVING_ANNOTATION) ? { moving: true } : {}),
+    ...(Object.hasOwn(fieldsOf(meta['annotations']), MOVING_ANNOTATION) ? { moving: true } : {}),
     ...(leaving ? { leaving } : {}),
     ...(deleted ? { deleted } : {}),
-    ...projectLabels(meta['labels']),
+    ...(labels ? { labels } : {}),
+    ...(annotations ? { annotations } : {}),
+    ...(priorityClassName === '' ? {} : { priorityClassName: shared(priorityClassName) }),
     ...(owner === undefined ? {} : { owner }),
   };
 }
@@ -161,9 +166,12 @@ const announcersOf = (managedFields: unknown): readonly string[] =>
     })
     .map(({ manager }) => textOf(manager));
 
-function projectLabels(labels: unknown): Pick<LivePod, 'labels'> {
-  const given = Object.entries(fieldsOf(labels)).map(([key, value]) => [key, textOf(value)]);
-  return given.length === 0 ? {} : { labels: Object.fromEntries(given) };
+/** Returns the entries of a mapping with values of at most `most` characters; `undefined`: none. */
+function textsOf(mapping: unknown, most = Infinity): Readonly<Record<string, string>> | undefined {
+  const texts = Object.entries(fieldsOf(mapping))
+    .map(([key, value]) => [key, textOf(value)] as const)
+    .filter(([, text]) => text.length <= most);
+  return texts.length === 0 ? undefined : Object.fromEntries(texts);
 }
 
 function createdAt(meta: Readonly<Record<string, unknown>>): number {

@@ -77,8 +77,11 @@ export class RestApi implements KubernetesApi, PermissionReview {
         return pod;
       },
       trim: trimPod,
-      keeps: ({ tolerations, labels = {}, leaving }) =>
-        tolerations.length + Object.keys(labels).length + (leaving?.finalizers.length ?? 0),
+      keeps: ({ tolerations, labels = {}, annotations = {}, leaving }) =>
+        tolerations.length +
+        Object.keys(labels).length +
+        Object.keys(annotations).length +
+        (leaving?.finalizers.length ?? 0),
     });
   }
 

@@ -76,7 +76,7 @@ function loadYaml(written: string): unknown {
 }
 
 /** Mappings by name. Null is no value there, and dropping the name would widen a selector. */
-const BY_NAME = ['matchLabels', 'tolerationSecondsOverrides'];
+const BY_NAME = ['matchLabels', 'annotations', 'tolerationSecondsOverrides'];
 /** More levels than a policy has. */
 const MAX_LEVELS = 10;
 

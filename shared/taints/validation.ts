@@ -195,11 +195,17 @@ export function labelValueFaults(value: string): readonly string[] {
 }
 
 /** Returns the faults of a namespace's name, in the same form. Upstream: `content.IsDNS1123Label`. */
-export function dnsLabelFaults(name: string): readonly string[] {
+export const dnsLabelFaults = (name: string): readonly string[] =>
+  dnsFaults(name, NAME_MAX_LENGTH, DNS_LABEL, DNS_LABEL_RULE);
+
+/** Returns the faults of most other objects' names, in the same form. Upstream: `content.IsDNS1123Subdomain`. */
+export const dnsSubdomainFaults = (name: string): readonly string[] =>
+  dnsFaults(name, PREFIX_MAX_LENGTH, DNS_SUBDOMAIN, DNS_RULE);
+
+function dnsFaults(name: string, most: number, form: RegExp, rule: string): readonly string[] {
   const faults: string[] = [];
-  if (name.length > NAME_MAX_LENGTH)
-    faults.push(`must have at most ${NAME_MAX_LENGTH} characters: shorten it`);
-  if (!DNS_LABEL.test(name)) faults.push(`has a character that is not allowed: ${DNS_LABEL_RULE}`);
+  if (name.length > most) faults.push(`must have at most ${most} characters: shorten it`);
+  if (!form.test(name)) faults.push(`has a character that is not allowed: ${rule}`);
   return faults;
 }
 

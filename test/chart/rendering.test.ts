@@ -83,7 +83,7 @@ const REFUSED: Readonly<Record<string, readonly [Values, RegExp]>> = {
   ],
   'an entry of a policy with a setting that there is not': [
     { service: { policy: 'mode: enforce\nexclude: [{ taints: [a] }, { namespace: [b] }]\n' } },
-    /service\.policy\.exclude\[1\] has no setting namespace: its settings are namespaces, labels, taints, until/,
+    /service\.policy\.exclude\[1\] has no setting namespace: its settings are namespaces, labels, annotations, ownerKinds, priorityClassNames, taints, until/,
   ],
   'a policy that is no YAML': [
     { service: { policy: 'mode: [' } },

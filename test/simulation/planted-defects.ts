@@ -1,4 +1,5 @@
 import type { NodeTally } from '#shared/engine/watch/node-tally.ts';
+import { withoutTraits } from '#shared/eviction/gate.ts';
 import type { Affected } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
@@ -293,12 +294,12 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     governed: true,
     fault: { relayGuard: (guard) => instead(guard, { look: () => undefined }) },
   },
-  'what is excluded by its labels is evicted': {
+  'what is excluded by traits that only the pod shows is evicted': {
     area: 'policy',
     climate: 'wide',
     governed: true,
     fault: {
-      rules: withPolicy((policy) => ({ ...policy, exclude: policy.exclude.filter(({ labels }) => !labels) })),
+      rules: withRules(withoutTraits),
     },
   },
   'rules that were read once are relied on for ever': {

@@ -5,7 +5,7 @@ mode pausedUntil guard evictionRate maxEvictionsPerWorkload releaseRate exclude 
 
 {{/* Those of an entry to exclude or include. */}}
 {{- define "taintward.policyEntrySettings" -}}
-namespaces labels taints until
+namespaces labels annotations ownerKinds priorityClassNames taints until
 {{- end }}
 
 {{/* Fails for a policy document with a setting that there is not. */}}

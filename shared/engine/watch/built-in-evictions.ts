@@ -84,6 +84,6 @@ export class BuiltInEvictions {
         return deadline !== undefined && deadline.at <= at + SLACK_MS;
       })
       .map(({ key }) => key);
-    return findGate(rules, { node, zone, downSince, dueBy, record: pod, labels: pod.labels ?? {} }, at);
+    return findGate(rules, { node, zone, downSince, dueBy, record: pod, traits: pod }, at);
   }
 }

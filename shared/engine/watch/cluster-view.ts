@@ -56,10 +56,10 @@ interface NodeEntry {
 
 interface SeenPod extends PodFacts {
   /**
-   * Changes with the pod's labels, by which policy may exclude it. The labels themselves take ten times the memory.
-   * Absent: no labels.
+   * Changes with the pod's labels and annotations, by which policy may exclude it. They themselves take ten times the
+   * memory. Absent: none.
    */
-  readonly labelsMark?: string;
+  readonly traitsMark?: string;
 }
 
 /** The size of a view. `pods`: the pods of tainted nodes. */
@@ -540,24 +540,25 @@ function seeTaints(
 }
 
 function podFacts(pod: LivePod, before: PodFacts | undefined, now: EpochMs): SeenPod {
-  const { uid, namespace, name, owner, tolerations, labels } = pod;
+  const { uid, namespace, name, owner, tolerations, labels, annotations } = pod;
   const podSince = before?.podSince ?? latestOf(begunBy(pod.podSince, now), now);
-  const mark = labels ? { labelsMark: hash('md5', JSON.stringify(labels), 'base64') } : {};
+  const traits = labels || annotations ? JSON.stringify([labels, annotations]) : undefined;
+  const mark = traits === undefined ? {} : { traitsMark: hash('md5', traits, 'base64') };
   return { uid, namespace, name, ...(owner ? { owner } : {}), tolerations, podSince, ...mark };
 }
 
 function asTold<Pod extends SeenPod>(
-  { labelsMark: _labelsMark, ...pod }: Pod,
+  { traitsMark: _traitsMark, ...pod }: Pod,
   cut: ReturnType<typeof decidingTolerations>,
-): Omit<Pod, 'labelsMark'> {
+): Omit<Pod, 'traitsMark'> {
   return { ...pod, tolerations: cut(pod.tolerations) };
 }
 
 /**
- * Reports whether nothing changed that decides or holds the eviction of a pod. The labels and the owner count too: an
+ * Reports whether nothing changed that decides or holds the eviction of a pod. Its traits count too: an
  * owner releases a pod that it no longer selects. Lists are usually shared objects, so identity is compared first.
  */
 const isSame = (before: SeenPod, pod: SeenPod): boolean =>
-  before.labelsMark === pod.labelsMark &&
+  before.traitsMark === pod.traitsMark &&
   isDeepStrictEqual(before.owner, pod.owner) &&
   (before.tolerations === pod.tolerations || isDeepStrictEqual(before.tolerations, pod.tolerations));

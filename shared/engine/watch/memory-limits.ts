@@ -87,9 +87,12 @@ const bytesOf = ({ uid, namespace, name, owner, tolerations = [], leaving }: Roo
   ) +
   sumOf(leaving?.finalizers ?? [], ({ length }) => length);
 
-/** Returns a pod's memory with its labels, which are kept until the pod is handled. */
+/** Returns a pod's memory with its labels and annotations, which are kept until the pod is handled. */
 const passingBytes = (pod: LivePod): number =>
-  bytesOf(pod) + sumOf(Object.entries(pod.labels ?? {}), ([key, value]) => key.length + value.length);
+  bytesOf(pod) + textBytes(pod.labels) + textBytes(pod.annotations);
+
+const textBytes = (texts: LivePod['labels'] = {}): number =>
+  sumOf(Object.entries(texts), ([key, value]) => key.length + value.length);
 
 function sumOf<T>(all: Iterable<T>, of: (each: T) => number): number {
   let sum = 0;

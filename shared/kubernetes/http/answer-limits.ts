@@ -39,7 +39,7 @@ export const ANSWER_STRUCTURE = {
   /** Items of one list. Each takes about 700 bytes of the heap, and the smallest real pod takes 1 KB of the response. */
   items: 50_000,
   /**
-   * Tolerations, labels, finalizers, and taints of all items of one list. Each takes about 100 bytes in the objects
+   * Tolerations, labels, annotations, finalizers, and taints of all items of one list. Each takes about 100 bytes in the objects
    * that we keep.
    */
   kept: 1_000_000,

@@ -36,7 +36,7 @@ const MANAGED_FIELDS = cut(
 const POD_CUTS: readonly Cut[] = [
   { ...MANAGED_FIELDS, notAfter: TERMINATING },
   // Volumes and containers: the fields before this one in `core/v1.PodSpec`.
-  cut('"spec":{', '"dnsPolicy":"', '"nodeName":', '"tolerations":'),
+  cut('"spec":{', '"dnsPolicy":"', '"nodeName":', '"tolerations":', '"priorityClassName":'),
   cut('"containerStatuses":[', '],"qosClass":"', '"conditions":'),
 ];
 

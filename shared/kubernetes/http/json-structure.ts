@@ -65,7 +65,7 @@ export class KeptCount {
     this.#values += values;
     if (this.#values <= kept) return;
     throw new AnswerLimitError(
-      `the items of its list have more than ${kept} tolerations, labels, finalizers and taints`,
+      `the items of its list have more than ${kept} tolerations, labels, annotations, finalizers and taints`,
     );
   }
 }

@@ -1,5 +1,5 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import { isTripOf } from '#shared/eviction/gate.ts';
+import { isTripOf, readsTraits } from '#shared/eviction/gate.ts';
 import { watchedTrips } from '#shared/eviction/guard.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import { looserSettings } from '#shared/eviction/looser.ts';
@@ -105,8 +105,8 @@ function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged
     scheduling.length > 0 &&
       `Evictions that ${scheduling.join(' and ')} would add, cancel, or move are not counted.`,
     (isFreed || has('exclude') || has('include')) &&
-      selections.some(({ labels }) => labels !== undefined) &&
-      unknown('Labels of pods', 'exclude or include would keep by labels'),
+      selections.some(readsTraits) &&
+      unknown('Labels, annotations, and priority classes of pods', 'exclude or include would keep by them'),
     (isFreed || has('maxEvictionsPerWorkload')) &&
       after.maxEvictionsPerWorkload !== undefined &&
       unknown('Evictions of workloads', 'maxEvictionsPerWorkload would keep'),

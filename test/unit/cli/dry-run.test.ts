@@ -292,7 +292,7 @@ describe('a dry run predicts the act, and changes nothing:', () => {
     const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
     assert.deepEqual(preview.effects, [
       'Evictions that treatAsNoExecute would add, cancel, or move are not counted.',
-      'Labels of pods are not known here: pods that exclude or include would keep by labels are counted as evicted.',
+      'Labels, annotations, and priority classes of pods are not known here: pods that exclude or include would keep by them are counted as evicted.',
     ]);
   });
 

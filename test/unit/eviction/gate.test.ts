@@ -9,10 +9,12 @@ import {
   matchesLabels,
   mayStillHold,
   nextExpiry,
+  storedGate,
 } from '#shared/eviction/gate.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import type { Hold, HoldTarget, Policy, Rules, Stop, Trip } from '#shared/eviction/policy.ts';
 import { NODE_NOT_READY, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
+import { aReason } from '#test/contracts/partition-builders.ts';
 import { at, pod, rules } from './builders.ts';
 
 const NOW = at(1000);
@@ -28,7 +30,12 @@ const due = (fields: Partial<DuePod> = {}): DuePod => ({
   zone: 'a',
   dueBy: ['maintenance'],
   record: pod('u1', { owner: { kind: 'ReplicaSet', name: 'web-1' } }),
-  labels: { app: 'web' },
+  traits: {
+    owner: { kind: 'ReplicaSet', name: 'web-1' },
+    labels: { app: 'web' },
+    annotations: { 'example.com/keep': 'true' },
+    priorityClassName: 'gold',
+  },
   ...fields,
 });
 
@@ -202,6 +209,9 @@ describe('a due pod', () => {
     const entry = {
       namespaces: ['default'],
       labels: { matchLabels: { app: 'web' } },
+      annotations: { 'example.com/keep': 'true' },
+      ownerKinds: ['Job', 'ReplicaSet'],
+      priorityClassNames: ['gold', 'system-node-critical'],
       taints: ['maintenance'],
     };
     assert.equal(kindOf(saying({ exclude: [entry] })), 'excluded');
@@ -212,10 +222,47 @@ describe('a due pod', () => {
       { ...byPattern, namespacePatterns: ['kube-*'] },
       { ...entry, namespaces: ['kube-system'] },
       { ...entry, labels: { matchLabels: { app: 'db' } } },
+      { ...entry, annotations: { 'example.com/keep': 'false' } },
+      { ...entry, annotations: { ...entry.annotations, constructor: 'true' } },
+      { ...entry, ownerKinds: ['DaemonSet'] },
+      { ...entry, priorityClassNames: ['system-node-critical'] },
       { ...entry, taints: ['other'] },
       { ...entry, until: NOW },
     ]) {
       assert.equal(kindOf(saying({ exclude: [other] })), undefined, JSON.stringify(other));
+    }
+  });
+
+  test('without an owner, a priority class, and annotations is selected by none of them', () => {
+    const bare = due({ traits: {} });
+    for (const entry of [
+      { ownerKinds: ['ReplicaSet'] },
+      { priorityClassNames: ['gold'] },
+      { annotations: { 'example.com/keep': 'true' } },
+    ]) {
+      assert.equal(kindOf(saying({ exclude: [entry] }), bare), undefined, JSON.stringify(entry));
+      assert.equal(kindOf(saying({ only: [entry] }), bare), 'excluded', JSON.stringify(entry));
+    }
+  });
+
+  test('that can’t be read is excluded by the owner that its record names, and by nothing that only the pod shows', () => {
+    const record = { ...due().record, reasons: [aReason('maintenance')] };
+    const kindOfUnread = (policy: Partial<Policy>, traits?: DuePod['traits']) =>
+      storedGate(saying(policy), { node: due().node, ...(traits ? { traits } : {}) }, record, NOW)?.kind;
+    assert.equal(kindOfUnread({ exclude: [{ ownerKinds: ['ReplicaSet'] }] }), 'excluded');
+    assert.equal(kindOfUnread({ only: [{ ownerKinds: ['Job'] }] }), 'excluded');
+    for (const entry of [
+      { labels: { matchLabels: { app: 'web' } } },
+      { annotations: { 'example.com/keep': 'true' } },
+      { priorityClassNames: ['gold'] },
+    ]) {
+      assert.equal(kindOfUnread({ exclude: [entry] }, due().traits), 'excluded', JSON.stringify(entry));
+      assert.equal(kindOfUnread({ exclude: [entry] }), undefined, JSON.stringify(entry));
+      assert.equal(
+        kindOfUnread({ only: [{ ...entry, ownerKinds: ['Job'] }] }),
+        undefined,
+        JSON.stringify(entry),
+      );
     }
   });
 

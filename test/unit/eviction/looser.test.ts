@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { type DuePod, findGate } from '#shared/eviction/gate.ts';
 import { looserSettings } from '#shared/eviction/looser.ts';
-import type { Policy } from '#shared/eviction/policy.ts';
+import type { Policy, Selection } from '#shared/eviction/policy.ts';
 import { parsePolicyDocument } from '#shared/state/policy-document.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
+import { pod, ref, rules } from './builders.ts';
 
 /** Settings of an enforced policy, in YAML, before and after. */
 type Change = readonly [before: string, after: string];
@@ -104,6 +107,12 @@ const CASES: Readonly<Record<keyof Policy, Cases>> = {
       ['exclude: [{namespaces: [a]}]', 'exclude: [{namespaces: [a], taints: [t]}]'],
       ['exclude: [{labels: {matchLabels: {a: b}}}]', 'exclude: [{labels: {matchLabels: {a: b, c: d}}}]'],
       ['exclude: [{namespaces: [a]}]', `exclude: [{namespaces: [a], until: ${later(1)}}]`],
+      ['exclude: [{ownerKinds: [Job]}]', 'exclude: [{ownerKinds: [Node]}]'],
+      ['exclude: [{ownerKinds: [Job]}]', 'exclude: [{ownerKinds: [Job], priorityClassNames: [gold]}]'],
+      ['exclude: [{priorityClassNames: [gold, lead]}]', 'exclude: [{priorityClassNames: [gold]}]'],
+      ['exclude: [{annotations: {a: b}}]', 'exclude: [{annotations: {a: c}}]'],
+      ['exclude: [{annotations: {a: b}}]', 'exclude: [{labels: {matchLabels: {a: b}}}]'],
+      ['exclude: [{taints: [ab]}]', 'exclude: [{taints: [a*]}]'],
     ],
     others: [
       ['', 'exclude: [{namespaces: [a]}]'],
@@ -112,6 +121,9 @@ const CASES: Readonly<Record<keyof Policy, Cases>> = {
       ['exclude: [{namespaces: [a], taints: [t]}]', 'exclude: [{taints: [t, u]}]'],
       ['exclude: [{labels: {matchLabels: {a: b, c: d}}}]', 'exclude: [{labels: {matchLabels: {a: b}}}]'],
       [`exclude: [{namespaces: [a], until: ${later(-1)}}]`, ''],
+      ['exclude: [{ownerKinds: [Job, Node]}]', 'exclude: [{ownerKinds: [Node]}, {ownerKinds: [Job]}]'],
+      ['exclude: [{ownerKinds: [Job], annotations: {a: b, c: d}}]', 'exclude: [{annotations: {a: b}}]'],
+      ['exclude: [{priorityClassNames: [gold]}]', 'exclude: [{priorityClassNames: [gold, lead]}]'],
     ],
   },
   only: {
@@ -202,3 +214,86 @@ for (const [setting, { looser, others }] of Object.entries(CASES)) {
     }
   });
 }
+
+const some = <T>(...values: T[]) => fc.subarray(values, { minLength: 1 });
+const selection = fc.record<Selection>(
+  {
+    namespaces: some('a', 'ab'),
+    namespacePatterns: some('a*', '*b'),
+    labels: fc.constantFrom({ matchLabels: { l: '1' } }, { matchLabels: { l: '1', m: '1' } }),
+    annotations: fc.constantFrom({ n: '1' }, { n: '1', o: '1' }),
+    ownerKinds: some('Job', 'Node'),
+    priorityClassNames: some('gold', 'lead'),
+    taints: some('t', 'u'),
+  },
+  { requiredKeys: [] },
+);
+const texts = fc.dictionary(fc.constantFrom('l', 'm', 'n', 'o'), fc.constantFrom('1', '2'));
+const selectedPod = fc
+  .record({
+    namespace: fc.constantFrom('a', 'ab', 'b'),
+    key: fc.constantFrom('t', 'u'),
+    kind: fc.constantFrom('Job', 'Node'),
+    priorityClassName: fc.constantFrom('gold', 'lead'),
+    labels: texts,
+    annotations: texts,
+  })
+  .map(
+    ({ namespace, key, kind, ...traits }): DuePod => ({
+      node: ref.node,
+      dueBy: [key],
+      record: pod('u1', { namespace }),
+      traits: { owner: { kind, name: 'web' }, ...traits },
+    }),
+  );
+
+describe('changes of selections that free no evictions', () => {
+  const governed = (settings: Partial<Policy>) => ({ ...rules.policy, ...settings });
+  const selections = fc.array(selection, { minLength: 1, maxLength: 3 });
+
+  test('keep each pod that the earlier selections exclude, or do not include', () => {
+    let kept = 0;
+    fc.assert(
+      fc.property(
+        ...[selections, selections, fc.constantFrom('exclude', 'only'), selectedPod],
+        (before, after, setting, due) => {
+          const [old, next] = [before, after].map((each) => governed({ [setting]: each }));
+          if (!old || !next || looserSettings(old, next, NOW).length > 0) return;
+          if (!findGate({ ...rules, policy: old }, due, NOW)) return;
+          kept += 1;
+          assert.ok(findGate({ ...rules, policy: next }, due, NOW));
+        },
+      ),
+      { numRuns: 5_000 },
+    );
+    assert.ok(kept > 50, `hardly any pod was kept: ${kept}`);
+  });
+
+  test('are found at once in long lists, whose combinations are too many', () => {
+    const names = Array.from({ length: 400 }, (_, index) => `n${index}`);
+    const long = { namespaces: names, ownerKinds: names, priorityClassNames: names, taints: names };
+    const [before, after] = [
+      governed({ exclude: [long] }),
+      governed({ exclude: [{ ...long, taints: ['n0'] }] }),
+    ];
+    assert.deepEqual(looserSettings(before, before, NOW), []);
+    assert.deepEqual(looserSettings(before, after, NOW), ['exclude']);
+  });
+
+  test('include entries that are split by their lists', () => {
+    fc.assert(
+      fc.property(
+        selection,
+        ({ ownerKinds = ['Job', 'Node'], priorityClassNames = ['gold', 'lead'], ...rest }) => {
+          const whole = { ...rest, ownerKinds, priorityClassNames };
+          const parts = ownerKinds.flatMap((kind) =>
+            priorityClassNames.map((name) => ({ ...rest, ownerKinds: [kind], priorityClassNames: [name] })),
+          );
+          const [before, after] = [[whole], parts].map((exclude) => governed({ exclude }));
+          assert.deepEqual(before && after && looserSettings(before, after, NOW), []);
+          assert.deepEqual(before && after && looserSettings(after, before, NOW), []);
+        },
+      ),
+    );
+  });
+});

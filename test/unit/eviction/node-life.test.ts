@@ -76,7 +76,7 @@ const due = (fields: Partial<DuePod> = {}): DuePod => ({
   node: ref.node,
   dueBy: [NODE_UNREACHABLE],
   record: { uid: podUid('u1'), namespace: 'default', name: 'pod-u1' },
-  labels: {},
+  traits: {},
   life: ALIVE,
   ...fields,
 });

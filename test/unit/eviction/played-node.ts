@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { evaluate } from '#shared/eviction/evaluate.ts';
-import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
+import type { Delta, PodFacts, PodTraits } from '#shared/eviction/facts.ts';
 import { nodeName, type PodUid } from '#shared/eviction/identity.ts';
 import type { HoldTarget, Policy, Rules, Selection } from '#shared/eviction/policy.ts';
 import { type EvictionRecord, ending, type Partition } from '#shared/eviction/records.ts';
@@ -21,6 +21,9 @@ const selection: fc.Arbitrary<Selection> = fc
       { namespaces: ['default'] },
       { namespaces: ['other'] },
       { labels: { matchLabels: { odd: 'true' } } },
+      { annotations: { odd: 'true' } },
+      { ownerKinds: ['Odd'] },
+      { priorityClassNames: ['odd'], taints: ['a'] },
       { taints: ['a'] },
       { taints: ['b'], labels: { matchExpressions: [{ key: 'odd', operator: 'DoesNotExist' }] } },
     ),
@@ -79,8 +82,16 @@ export const governed = longRelayHistory.chain(({ deltas, resync }) =>
   }),
 );
 
-export const labelsOf = (uid: PodUid): Record<string, string> =>
-  Number(uid.slice(1, 2)) % 2 === 1 ? { odd: 'true' } : {};
+export const isOdd = (uid: PodUid): boolean => Number(uid.slice(1, 2)) % 2 === 1;
+
+/** Returns traits of the live pod. They select every second pod. */
+export const traitsOf = (uid: PodUid): PodTraits =>
+  isOdd(uid)
+    ? {
+        ...{ labels: { odd: 'true' }, annotations: { odd: 'true' }, priorityClassName: 'odd' },
+        owner: { kind: 'Odd', name: 'odd' },
+      }
+    : {};
 
 /**
  * The partition of a node, and the pods evicted there. Evaluates due pods after each delta; the live node is as
@@ -112,7 +123,7 @@ export class PlayedNode {
     const verdictOn = evaluate(node, { node: ref.node, at: now, taints: live }, given);
     for (const record of dueOf(this.partition, now)) {
       const pod = this.#pods.get(record.uid);
-      const seen = pod && { ...pod, labels: labelsOf(pod.uid), terminating: false, disrupted: false };
+      const seen = pod && { ...pod, ...traitsOf(pod.uid), terminating: false, disrupted: false };
       const verdict = verdictOn(record, seen);
       if (verdict.kind === 'hold' || verdict.kind === 'reschedule') this.#write(verdict.record);
       else if (verdict.kind === 'end') this.#end(record, verdict.outcome);

@@ -6,7 +6,7 @@ import { nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, Rules, Selection } from '#shared/eviction/policy.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { at, ref, rules } from './builders.ts';
-import { act, governed, labelsOf, ofIndex, PlayedNode, play } from './played-node.ts';
+import { act, governed, isOdd, ofIndex, PlayedNode, play } from './played-node.ts';
 import { longRelayHistory } from './relay-history.ts';
 
 /** Reports whether the rules block an eviction, by a direct formula. All taints here are custom taints. */
@@ -17,7 +17,8 @@ function isForbidden(given: Rules, { uid, name }: PodFacts, dueBy: readonly stri
     stands(each) &&
     !each.namespaces?.includes('other') &&
     (each.taints ?? [key]).includes(key) &&
-    (!each.labels || (each.labels.matchLabels !== undefined) === (labelsOf(uid)['odd'] === 'true'));
+    (!(each.annotations ?? each.ownerKinds ?? each.priorityClassNames) || isOdd(uid)) &&
+    (!each.labels || (each.labels.matchLabels !== undefined) === isOdd(uid));
   const isHeld = ({ target: held }: { readonly target: HoldTarget }) =>
     (held.kind === 'node' && held.node === ref.node) ||
     (held.kind === 'pod' && held.name === name && held.namespace === 'default');

@@ -8,12 +8,12 @@ import { nextMomentOf } from '#shared/eviction/retry.ts';
 import { type AskedPod, type Forecast, forecastPod } from '#shared/explain/forecast.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { rules as enforced, ref } from '#test/unit/eviction/builders.ts';
-import { act, governed, labelsOf, ofIndex, type PlayedNode, play } from '#test/unit/eviction/played-node.ts';
+import { act, governed, ofIndex, type PlayedNode, play, traitsOf } from '#test/unit/eviction/played-node.ts';
 
 const asked = (pod: PodFacts, { ref }: NodeDelta): AskedPod => ({
   ...pod,
   node: ref.node,
-  labels: labelsOf(pod.uid),
+  ...traitsOf(pod.uid),
   terminating: false,
   disrupted: false,
 });

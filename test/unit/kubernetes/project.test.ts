@@ -238,21 +238,48 @@ test('rejects names and UIDs that no API server issues, because keys, paths, and
   }
 });
 
-test('reads only the takeover and migration annotations', () => {
+test('derives nothing but a migration from annotations', () => {
   const annotations = {
     'taintward.dev/hold': 'true',
     'taintward.dev/tolerationSeconds': '9999',
     'scheduler.alpha.kubernetes.io/tolerations': '[{"operator":"Exists"}]',
     'scheduler.alpha.kubernetes.io/taints': '[{"key":"a","effect":"NoExecute"}]',
   };
-  assert.deepEqual(projectPod({ metadata: { ...META, annotations } }), projectPod({ metadata: META }));
+  assert.deepEqual(projectPod({ metadata: { ...META, annotations } }), {
+    ...projectPod({ metadata: META }),
+    annotations,
+  });
   assert.deepEqual(projectNode({ metadata: { ...META, annotations } }), projectNode({ metadata: META }));
   // This annotation is used only in messages.
   const moved = { 'descheduler.alpha.kubernetes.io/eviction-in-progress': 'kubevirt' };
   assert.deepEqual(projectPod({ metadata: { ...META, annotations: moved } }), {
     ...projectPod({ metadata: META }),
+    annotations: moved,
     moving: true,
   });
+});
+
+test('keeps annotations with values by which policy can select pods, and no longer ones', () => {
+  const annotations = {
+    'example.com/longest': 'x'.repeat(63),
+    'example.com/empty': '',
+    'example.com/longer': 'x'.repeat(64),
+    'kubectl.kubernetes.io/last-applied-configuration': JSON.stringify({
+      spec: { password: 'x'.repeat(99) },
+    }),
+  };
+  const kept = Object.entries(annotations).slice(0, 2);
+  assert.deepEqual(projectPod({ metadata: { ...META, annotations } }).annotations, Object.fromEntries(kept));
+  assert.equal(
+    Object.hasOwn(projectPod({ metadata: { ...META, annotations: { a: 'x'.repeat(64) } } }), 'annotations'),
+    false,
+  );
+});
+
+test('reads the priority class', () => {
+  const spec = { priorityClassName: 'system-node-critical' };
+  assert.equal(projectPod({ metadata: META, spec }).priorityClassName, spec.priorityClassName);
+  assert.equal(Object.hasOwn(projectPod({ metadata: META, spec: {} }), 'priorityClassName'), false);
 });
 
 test('reads fields of unexpected types as absent', () => {

@@ -36,8 +36,19 @@ const labels = fc.oneof(
   fc.record({ matchExpressions: someOf(expression) }),
 );
 const selection: fc.Arbitrary<Selection> = fc
-  .record({ namespaces: someOf(word), labels, taints: someOf(word), until: moment }, { requiredKeys: [] })
-  .filter(({ namespaces, labels, taints }) => Boolean(namespaces ?? labels ?? taints));
+  .record(
+    {
+      namespaces: someOf(word),
+      labels,
+      annotations: fc.dictionary(word, fc.string({ maxLength: 63 })),
+      ownerKinds: someOf(anything),
+      priorityClassNames: someOf(word),
+      taints: someOf(word),
+      until: moment,
+    },
+    { requiredKeys: [] },
+  )
+  .filter(({ until: _, ...conditions }) => Object.keys(conditions).length > 0);
 
 const policies: fc.Arbitrary<Policy> = fc
   .record(
@@ -227,7 +238,28 @@ describe('reports an error in one sentence that names the setting', () => {
     ],
     [
       'mode: enforce\nexclude: [{ until: 2026-12-01T08:00:00Z }]',
-      'policy.exclude[0] must name namespaces, labels or taints, or it would be everything.',
+      'policy.exclude[0] must name namespaces, labels, annotations, ownerKinds, priorityClassNames or taints, or it would be everything.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ annotations: { example.com/keep: true } }]',
+      'policy.exclude[0].annotations.example.com/keep must be text: put it in quotes.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ annotations: { example.com/keep: null } }]',
+      'policy.exclude[0].annotations.example.com/keep must be text: put it in quotes.',
+    ],
+    [
+      // Longer values are never read, so the exclusion would never match.
+      `mode: enforce\nexclude: [{ annotations: { example.com/keep: ${'x'.repeat(64)} } }]`,
+      'policy.exclude[0].annotations.example.com/keep must have at most 63 characters: select by another annotation.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ ownerKinds: [] }]',
+      'policy.exclude[0].ownerKinds must be a list of kinds, or left out.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ priorityClassNames: high }]',
+      'policy.exclude[0].priorityClassNames must be a list of priority classes.',
     ],
     ['mode: enforce\ninclude: []', 'policy.include must be a list of entries to include, or left out.'],
     [

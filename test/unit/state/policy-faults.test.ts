@@ -11,7 +11,7 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 
 const NOW = Date.UTC(2026, 10, 24, 12);
 const GUIDE = join(import.meta.dirname, '../../../docs/reference/policy.md');
-const EMPTY = 'must name a label, or be left out: without one it selects everything';
+const EMPTY = 'must have at least one label, or be left out: without one it selects everything';
 const LONG = 'a'.repeat(64);
 const LABEL_RULE = "use letters, digits, '-', '_' and '.', with a letter or digit at both ends";
 
@@ -25,6 +25,38 @@ describe('rejects a readable policy in one sentence with setting and fix:', () =
     [
       'include: [{ labels: { matchLabels: {}, matchExpressions: [{ key: a, operator: Exists }] } }]',
       `policy.include[0].labels.matchLabels ${EMPTY}.`,
+    ],
+    [
+      'exclude: [{ annotations: {} }]',
+      'policy.exclude[0].annotations must have at least one annotation, or be left out: without one it selects everything.',
+    ],
+    [
+      'include: [{ annotations: { "Example.com/a b": x } }]',
+      `policy.include[0].annotations.Example.com/a b has a character in its name that is not allowed: ${LABEL_RULE}.`,
+    ],
+    [
+      'exclude: [{ annotations: { "example.com/*": x } }]',
+      'policy.exclude[0].annotations.example.com/* must be the key of an annotation, written out: a * matches nothing, so list each one.',
+    ],
+    [
+      'exclude: [{ ownerKinds: [daemonsets] }]',
+      'policy.exclude[0].ownerKinds[0] must be DaemonSet, as Kubernetes writes it.',
+    ],
+    [
+      'exclude: [{ ownerKinds: [Job, deployment] }]',
+      'policy.exclude[0].ownerKinds[1] selects no pod: each pod of a Deployment is owned by a ReplicaSet, so write ReplicaSet.',
+    ],
+    [
+      'exclude: [{ ownerKinds: [DaemonSet/kube-proxy] }]',
+      'policy.exclude[0].ownerKinds[0] must be a kind alone, like DaemonSet.',
+    ],
+    [
+      'exclude: [{ priorityClassNames: [system-*] }]',
+      'policy.exclude[0].priorityClassNames[0] must be the name of a priority class, written out: a * matches nothing, so list each one.',
+    ],
+    [
+      'exclude: [{ priorityClassNames: [High] }]',
+      "policy.exclude[0].priorityClassNames[0] has a character that is not allowed: use lower-case letters, digits, '-' and '.', with a letter or digit at both ends of each part.",
     ],
     [
       'exclude: [{ labels: { matchLabels: { __proto__: x } } }]',
@@ -131,6 +163,8 @@ describe('rejects a readable policy in one sentence with setting and fix:', () =
 test('applies a policy with valid names and future ends unchanged', () => {
   const real = [
     'exclude: [{ taints: [a], until: 2026-11-24T12:00:01Z }, { namespaces: [kube-system, 0day] }]',
+    'exclude: [{ annotations: { Example.com/Keep: "a *b, c", constructor: "" }, ownerKinds: [Node, Rollout, CloneSet, constructor] }]',
+    'exclude: [{ priorityClassNames: [system-node-critical, a.b] }]',
     'include: [{ labels: { matchLabels: { app.kubernetes.io/name: Web_1.0, empty: "" } } }]',
     'treatAsNoExecute: [readiness.k8s.io/network, A_b.C]',
     'tolerationSecondsOverrides: { node.kubernetes.io/not-ready: 0, constructor: 5 }',

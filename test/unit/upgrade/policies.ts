@@ -37,6 +37,9 @@ exclude:
 include:
   - taints: [maintenance, node.kubernetes.io/unreachable]
   - labels: { matchExpressions: [{ key: evictable, operator: Exists }] }
+  - annotations: { example.com/evict: "yes" }
+    ownerKinds: [ReplicaSet, CloneSet]
+    priorityClassNames: [low]
 method: evict
 evict: { timeout: 4h, onTimeout: fail }
 tolerationSecondsOverrides: { maintenance: 60, node.kubernetes.io/not-ready: 0 }
@@ -95,6 +98,11 @@ export const POLICIES_MEANING: Readonly<Record<string, Policy>> = {
     only: [
       { taints: ['maintenance', 'node.kubernetes.io/unreachable'] },
       { labels: { matchExpressions: [{ key: 'evictable', operator: 'Exists' }] } },
+      {
+        annotations: { 'example.com/evict': 'yes' },
+        ownerKinds: ['ReplicaSet', 'CloneSet'],
+        priorityClassNames: ['low'],
+      },
     ],
     method: { kind: 'evict', deadlineMs: 4 * 60 * MINUTE_MS, afterDeadline: 'never' },
     tolerationSeconds: { maintenance: 60, 'node.kubernetes.io/not-ready': 0 },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
-import type { Rules, Stop } from '#shared/eviction/policy.ts';
+import type { Rules, Selection, Stop } from '#shared/eviction/policy.ts';
 import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rules-store.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
@@ -66,6 +66,50 @@ describe('a stop after the clock was set back', () => {
       ['u1', 'stopped'],
       ['u2', 'stopped'],
     ]);
+  });
+});
+
+describe('a policy that excludes pods by what their records lack', () => {
+  const traits = {
+    annotations: { keep: 'true' },
+    owner: { kind: 'CloneSet', name: 'web' },
+    priorityClassName: 'system-node-critical',
+  };
+  const selections: readonly Selection[] = [
+    { annotations: { keep: 'true' } },
+    { ownerKinds: ['CloneSet'] },
+    { priorityClassNames: ['system-node-critical'] },
+  ];
+  const excluding = (selection: Selection): Rules => ({
+    ...rules,
+    policy: { ...rules.policy, exclude: [selection] },
+  });
+
+  for (const selection of selections) {
+    const [by] = Object.keys(selection);
+    test(`holds the pod that has it in the cluster, by ${by}`, async () => {
+      const bench = await withPods(2);
+      bench.cluster.putPod(livePod('u1', traits));
+      bench.ruling = excluding(selection);
+      await evictNode(ref, bench);
+      assert.deepEqual(deletedFrom(bench), ['u2']);
+      assert.deepEqual(await heldIn(bench), [['u1', 'excluded']]);
+    });
+  }
+
+  test('holds a pod that gets the annotation after its node was read', async () => {
+    const bench = await withPods(1);
+    bench.ruling = excluding({ annotations: { keep: 'true' } });
+    let isLate = true;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb !== 'patch' || !isLate) return;
+      isLate = false;
+      bench.cluster.putPod(livePod('u1', traits));
+    };
+    await evictNode(ref, bench);
+    assert.equal(isLate, false);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await heldIn(bench), [['u1', 'excluded']]);
   });
 });
 

@@ -47,6 +47,13 @@ function bench(fields: Partial<Rules> = {}, keys: readonly string[] = ['a']) {
 const policy = ENFORCED.policy;
 const trip = { scope: 'cluster', trippedAt: NOW - 500, nodes: 5, outOf: 9 } as const;
 
+const SELECTED = {
+  labels: { app: 'db' },
+  annotations: { a: 'b' },
+  owner: { kind: 'DaemonSet', name: 'agent' },
+  priorityClassName: 'gold',
+};
+
 describe('an eviction by the built-in controller', () => {
   for (const [what, fields, keys] of [
     [
@@ -60,13 +67,20 @@ describe('an eviction by the built-in controller', () => {
       { policy: { ...policy, exclude: [{ labels: { matchLabels: { app: 'db' } } }] } },
       ['a'],
     ],
+    ['excluded by its owner', { policy: { ...policy, exclude: [{ ownerKinds: ['DaemonSet'] }] } }, ['a']],
+    [
+      'excluded by its priority',
+      { policy: { ...policy, exclude: [{ priorityClassNames: ['gold'] }] } },
+      ['a'],
+    ],
+    ['excluded by its annotation', { policy: { ...policy, exclude: [{ annotations: { a: 'b' } }] } }, ['a']],
     ['stopped', { stops: [{ ...act, scope: 'fleet' }] }, ['a']],
     ['paused', { policy: { ...policy, mode: 'paused' } }, ['a']],
     ['guarded', { trips: [trip] }, [NODE_NOT_READY]],
   ] as const satisfies readonly (readonly [string, Partial<Rules>, readonly string[]])[])
     test(`counts once for a pod that is ${what}`, async () => {
       const { evictions, faults, log, counted } = bench(fields, keys);
-      for (let times = 0; times < 3; times++) evictions.see(evicted('u1', { labels: { app: 'db' } }));
+      for (let times = 0; times < 3; times++) evictions.see(evicted('u1', SELECTED));
       assert.deepEqual(
         faults.list.map(({ type, count, since }) => [type, count, since]),
         [['built-in-evicts', 1, NOW]],

@@ -219,7 +219,7 @@ describe('a pod on a tainted node', () => {
     assert.deepEqual(delta.kind === 'pod' && delta.pod.tolerations, []);
   });
 
-  test('is sent when its labels or its owner change, because policy may exclude it by them', () => {
+  test('is sent when its labels, annotations, or owner change, because policy may exclude it by them', () => {
     const web = { kind: 'ReplicaSet', name: 'web-1' };
     const before = livePod('u1', { labels: { app: 'web' }, owner: web });
     const view = tainted(before);
@@ -232,6 +232,9 @@ describe('a pod on a tainted node', () => {
       'n1 a: has u1',
     ]);
     assert.deepEqual(told(view.upsertPod(livePod('u1'), at(4))), ['n1 a: has u1']);
+    // The same text as an annotation is another trait than as a label.
+    for (const [second, traits] of [{ labels: { a: 'b' } }, { annotations: { a: 'b' } }, {}].entries())
+      assert.deepEqual(told(view.upsertPod(livePod('u1', traits), at(5 + second))), ['n1 a: has u1']);
   });
 
   test('is sent when it is deleted', () => {

@@ -148,17 +148,26 @@ describe('an answer of few bytes and many values', () => {
     });
   }
 
-  test('fails a list that would keep too much of its items', async (t) => {
-    const tolerations = '{},'.repeat(ANSWER_STRUCTURE.kept / 4);
-    const pod = `{"metadata":{"name":"a","namespace":"b","uid":"c","creationTimestamp":"2026-11-21T11:00:00Z"},"spec":{"tolerations":[${tolerations}{}]}}`;
-    const list = (count: number) => `{"metadata":{},"items":[${Array.from({ length: count }, () => pod)}]}`;
-    const few = await answering(t, json(list(3)));
-    assert.equal((await few.api.pods.list({ signal })).items.length, 3);
-    const { api } = await answering(t, json(list(4)));
-    const kept =
-      /: the items of its list have more than 1000000 tolerations, labels, finalizers and taints\.$/;
-    assert.match(await failureOf(api.pods.list({ signal })), kept);
-  });
+  const quarter = ANSWER_STRUCTURE.kept / 4;
+  for (const [what, metadata, spec] of [
+    ['tolerations', '', `"tolerations":[${'{},'.repeat(quarter)}{}]`],
+    [
+      'annotations',
+      `,"annotations":{${Array.from({ length: quarter + 1 }, (_, key) => `"${key}":""`).join()}}`,
+      '',
+    ],
+  ] as const) {
+    test(`fails a list that would keep too many ${what} of its items`, async (t) => {
+      const pod = `{"metadata":{"name":"a","namespace":"b","uid":"c","creationTimestamp":"2026-11-21T11:00:00Z"${metadata}},"spec":{${spec}}}`;
+      const list = (count: number) => `{"metadata":{},"items":[${Array.from({ length: count }, () => pod)}]}`;
+      const few = await answering(t, json(list(3)));
+      assert.equal((await few.api.pods.list({ signal })).items.length, 3);
+      const { api } = await answering(t, json(list(4)));
+      const kept =
+        /: the items of its list have more than 1000000 tolerations, labels, annotations, finalizers and taints\.$/;
+      assert.match(await failureOf(api.pods.list({ signal })), kept);
+    });
+  }
 
   test('fails a list of too many items, however it is written', async (t) => {
     for (const item of ['{"metadata":{"name":"n1"}}', '{"kind":"Node","metadata":{"name":"n1"}}']) {

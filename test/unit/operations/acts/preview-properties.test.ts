@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import type { PodTraits } from '#shared/eviction/facts.ts';
 import { findGate, isTarget } from '#shared/eviction/gate.ts';
 import { type GuardCounts, reviewGuard } from '#shared/eviction/guard.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
@@ -28,7 +29,14 @@ const MATCHING = { comparisonOperators: false };
 const entry = fc.oneof(
   { weight: 24, arbitrary: fc.record({ namespaces: fc.constantFrom(['a'], ['b'], ['a', 'b'], ['kube-*']) }) },
   { weight: 12, arbitrary: fc.record({ taints: fc.constantFrom(['maintenance'], KEYS.slice(0, 2)) }) },
-  { weight: 1, arbitrary: fc.constant({ labels: { matchLabels: { app: 'web' } } }) },
+  { weight: 8, arbitrary: fc.record({ ownerKinds: fc.constantFrom(['DaemonSet'], ['DaemonSet', 'Job']) }) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(
+      { labels: { matchLabels: { app: 'web' } } },
+      ...[{ annotations: { keep: 'true' } }, { priorityClassNames: ['gold'] }],
+    ),
+  },
 );
 const entries = fc.option(fc.array(entry, { minLength: 1, maxLength: 2 }), { nil: undefined, freq: 2 });
 const guard = fc.constantFrom(
@@ -50,7 +58,10 @@ const document = fc
 const pod = fc.record({
   name: fc.constantFrom('web', 'db'),
   namespace: fc.constantFrom('a', 'b', 'kube-system'),
-  labels: fc.constantFrom({}, { app: 'web' }),
+  owner: fc.constantFrom({ kind: 'DaemonSet', name: 'agent' }, { kind: 'Job', name: 'batch' }),
+  traits: fc.constantFrom<PodTraits>(
+    ...[{}, { labels: { app: 'web' } }, { annotations: { keep: 'true' } }, { priorityClassName: 'gold' }],
+  ),
   dueIn: fc.constantFrom(-1_000, 0, 60_000),
   isFailed: fc.integer({ min: 0, max: 9 }).map((tenth) => tenth === 0),
   keys: fc.subarray(KEYS, { minLength: 1, maxLength: 2 }),
@@ -140,14 +151,14 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
         const rules = rulesOf(await rulesStore.read(name), MATCHING);
         for (const [n, { zone, isAlive, pods }] of nodes.entries()) {
           const ref = { cluster: name, node: nodeName(`n${n}`) };
-          const schedule = pods.map(({ keys, labels, dueIn, isFailed, ...rest }, p): EvictionRecord => {
+          const schedule = pods.map(({ keys, traits, dueIn, isFailed, ...rest }, p): EvictionRecord => {
             const fireAt = NOW + dueIn;
             const uid = podUid(`${name}-${n}-${p}`);
             const record = aRecord({ ...rest, uid, fireAt, reasons: keys.map((key) => aReason(key)) });
             const life = isAlive
               ? ({ kind: 'alive', renewedAt: NOW, until: NOW + 120_000 } as const)
               : ({ kind: 'lapsed', because: 'expired' } as const);
-            const due = { node: ref.node, zone, dueBy: keys, labels, life };
+            const due = { node: ref.node, zone, dueBy: keys, traits: { ...rest, ...traits }, life };
             const gateUnder = (given: Rules) => findGate(given, { ...due, record }, Math.max(NOW, fireAt));
             isLive ||= isAlive && keys.includes(UNREACHABLE);
             if (isFailed) return { ...record, gaveUpAt: NOW };

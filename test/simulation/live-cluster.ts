@@ -13,7 +13,8 @@ import type { Truth } from './truth.ts';
 
 /** The properties of a new pod. */
 export interface PodSpec extends PodRef {
-  readonly labels: Readonly<Record<string, string>>;
+  /** The value of the pod's label and annotation `app`, and its priority class. */
+  readonly app: string;
   readonly owner?: PodOwner;
   readonly node: NodeName;
   readonly tolerations: readonly Toleration[];
@@ -117,14 +118,14 @@ export class LiveCluster extends FakeCluster {
 
   createPod(spec: PodSpec): void {
     this.#created += 1;
-    const { namespace, name, labels, owner, node, tolerations } = spec;
+    const { namespace, name, app, owner, node, tolerations } = spec;
     const uid = podUid(`${this.name}.${name}.${this.#created}`);
     const podSince = Math.floor(this.#clock.now() / 1000) * 1000;
     this.#specs.set(uid, spec);
     const about = {
       namespace,
       name,
-      labels,
+      ...{ labels: { app }, annotations: { app }, priorityClassName: app },
       node,
       tolerations,
       podSince,

@@ -1,3 +1,4 @@
+import type { PodTraits } from '#shared/eviction/facts.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
@@ -14,7 +15,7 @@ import { DOWN_KEYS } from './truth.ts';
 
 /** A pod that is evicted because of one taint. */
 export interface EvictedPod {
-  readonly pod: Pick<LivePod, 'uid' | 'namespace' | 'name' | 'owner' | 'labels'>;
+  readonly pod: Pick<LivePod, 'uid' | 'namespace' | 'name'> & PodTraits;
   readonly node: NodeName;
   /** The zone of the node, while the node exists. */
   readonly zone: string | undefined;
@@ -131,7 +132,8 @@ function isHeld({ target }: Hold, { pod, node }: EvictedPod): boolean {
 }
 
 /** Reports whether a selection matches; supports the label selectors that owners of the simulated clusters use. */
-function isNamed({ namespaces, labels, taints }: Selection, { pod, key }: EvictedPod): boolean {
+function isNamed(selection: Selection, { pod, key }: EvictedPod): boolean {
+  const { namespaces, labels, annotations = {}, ownerKinds, priorityClassNames, taints } = selection;
   const { matchLabels = {}, matchExpressions = [] } = labels ?? {};
   if (matchExpressions.some(({ operator }) => operator !== 'NotIn'))
     throw new Error('not a selector of ours');
@@ -139,6 +141,9 @@ function isNamed({ namespaces, labels, taints }: Selection, { pod, key }: Evicte
   return (
     (!namespaces || namespaces.includes(pod.namespace)) &&
     (!taints || taints.includes(key)) &&
+    (!ownerKinds || ownerKinds.includes(pod.owner?.kind ?? '')) &&
+    (!priorityClassNames || priorityClassNames.includes(pod.priorityClassName ?? '')) &&
+    Object.entries(annotations).every(([name, value]) => pod.annotations?.[name] === value) &&
     Object.entries(matchLabels).every(([name, value]) => has(name) === value) &&
     matchExpressions.every((each) => !each.values?.includes(has(each.key)))
   );

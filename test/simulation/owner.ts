@@ -256,6 +256,9 @@ export class Owner {
       { namespaces: ['other'] },
       { labels: { matchLabels: { app: 'web' } } },
       { labels: { matchExpressions: [{ key: 'app', operator: 'NotIn', values: ['web'] }] } },
+      { annotations: { app: 'web' } },
+      { priorityClassNames: ['web', 'system-node-critical'] },
+      { ownerKinds: ['ReplicaSet'] },
       { taints: [random.pick(TAINT_KEYS)] },
       { namespaces: ['default'], taints: [random.pick(TAINT_KEYS)] },
     ]);

@@ -192,7 +192,7 @@ export class SimulatedUser {
     this.#cluster.createPod({
       namespace: this.#pods % 3 === 0 ? 'other' : 'default',
       name: `p${this.#pods}`,
-      labels: { app: this.#pods % 2 === 0 ? 'web' : 'batch' },
+      app: this.#pods % 2 === 0 ? 'web' : 'batch',
       ...(this.#pods % 4 === 0 ? {} : { owner: { kind: 'ReplicaSet', name: `r${this.#pods % 5}` } }),
       node,
       tolerations,

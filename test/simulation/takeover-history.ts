@@ -285,7 +285,7 @@ class TakeoverHistory {
         this.#cluster.createPod({
           namespace: 'default',
           name: `p${pods}`,
-          labels: {},
+          app: 'web',
           node,
           tolerations: KEYS.map((key) => ({
             key,

@@ -9,7 +9,7 @@ import {
 } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { preflight, RELAY_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
+import { evictedNamespaces, preflight, RELAY_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { liveCluster } from '#shared/operations/fleet/live-cluster.ts';
@@ -139,7 +139,9 @@ async function checked(
   const isHere = access.kind === 'local-context';
   const ofHost = { cluster: async () => liveCluster(name, connect(cluster, 'evict'), clock) };
   if (!isHere) progress('Asking evict');
-  const asked = isHere ? undefined : fleet.checkAccess?.({ name, access });
+  const asked = isHere
+    ? undefined
+    : fleet.checkAccess?.({ name, access, namespaces: evictedNamespaces(policy) });
   const evictors = isHere ? ofHost : { ...fleet, ...(asked ? { checkAccess: () => asked } : {}) };
   const [result, ...hints] = await evictorPermissions(evictors, name, policy, cluster);
   if (result.verdict !== 'ok') throw refused(`${result.message} ${result.remediation}`);

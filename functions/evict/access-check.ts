@@ -2,6 +2,7 @@ import { type AccessAnswer, type AccessQuestion, accessQuestionSchema } from '#s
 import { type ClusterGrants, ungrantedAccess } from '#shared/access/cluster-grants.ts';
 import type { Connect } from '#shared/access/connect.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
 import {
   EVICTION_API_PERMISSIONS,
   missingPermissions,
@@ -45,13 +46,13 @@ async function answer(
     const reason = `Function evict does not understand this request (${error.issues[0]?.message}). Deploy the release of this command.`;
     return { reached: false, reason };
   }
-  const { name } = data.checkAccess;
+  const { name, namespaces } = data.checkAccess;
   const access = parseAccess(data.checkAccess.access);
   const ungranted = ungrantedAccess(access, grants);
   if (ungranted !== undefined) return { reached: false, reason: ungranted };
   const api = new RestApi(connect({ name, access }, 'evict'), clock);
   try {
-    const [missing, uids] = await Promise.all([missingPermissions(api, REVIEWED), api.uids()]);
+    const [missing, uids] = await Promise.all([missingPermissions(api, reviewedIn(namespaces)), api.uids()]);
     return { reached: true, missing, uids };
   } catch (failure) {
     if (!(failure instanceof ApiError)) throw failure;
@@ -62,9 +63,15 @@ async function answer(
 }
 
 /** All permissions that any policy could need. A single identity for both parts also needs those of the relay. */
-const REVIEWED = [
+const REVIEWED: readonly Permission[] = [
   ...NEEDED_PERMISSIONS,
   ...EVICTION_API_PERMISSIONS,
   ...WORKLOAD_PERMISSIONS,
   NODE_LEASE_PERMISSION,
+];
+
+/** The caller decides by the policy where it needs a permission, so each is reviewed everywhere, and by namespace. */
+const reviewedIn = (namespaces: readonly string[]): readonly Permission[] => [
+  ...REVIEWED,
+  ...namespaces.flatMap((namespace) => REVIEWED.map((right) => ({ namespace, ...right }))),
 ];

@@ -1,7 +1,6 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
-import type { Permission } from '#shared/kubernetes/http/call.ts';
-import { NEEDED_PERMISSIONS, OBSERVE_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
+import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
+import { type Need, requiredUnder } from '#shared/kubernetes/permissions.ts';
 import type { Operator } from '#shared/state/operator.ts';
 import { PolicyError, parsePolicyDocument } from '#shared/state/policy-document.ts';
 import { applyPolicyFile, type FileApplierDeps, namingFile, policyFile } from '#shared/state/policy-file.ts';
@@ -27,18 +26,19 @@ export interface StartPoliciesDeps {
 }
 
 /**
- * Returns the permissions that a cluster needs: in observe mode, reading is enough. The command line's policies count
- * before they are applied. Throws a `PolicyError` that names the file if it is invalid.
+ * Returns the permissions that a cluster needs under its policy. The command line's policies count before they are
+ * applied, and beside a policy that they may not replace. Throws a `PolicyError` that names the file if it is invalid.
  */
 export function neededPermissions(
   { enforce, file }: ChosenPolicies,
   rulesStore: Pick<FileApplierDeps['rulesStore'], 'read'>,
-): (cluster: ClusterName) => Promise<readonly Permission[]> {
-  const chosen = file === undefined ? DEFAULT_POLICY : parsePolicyDocument(policyFile(file).text);
+): (cluster: ClusterName) => Promise<readonly Need[]> {
+  const chosen = file === undefined ? [] : [parsePolicyDocument(policyFile(file).text)];
+  const otherwise: Policy = enforce ? { ...DEFAULT_POLICY, mode: 'enforce' } : DEFAULT_POLICY;
   return async (cluster) => {
     const { policy } = (await rulesStore.read(cluster)).orders;
-    const modes = [chosen.mode, (policy?.read ?? DEFAULT_POLICY).mode];
-    return !enforce && modes.every((mode) => mode === 'observe') ? OBSERVE_PERMISSIONS : NEEDED_PERMISSIONS;
+    const applied = policy && policy.text !== ENFORCED ? [...chosen, policy.read] : chosen;
+    return (applied.length > 0 ? applied : [otherwise]).flatMap(requiredUnder);
   };
 }
 

@@ -8,12 +8,19 @@ import { clusterNameSchema, type RegisteredCluster } from '#shared/state/registr
  * answer: it has the network and the identity with which evictions will be made.
  */
 export interface AccessQuestion {
-  readonly checkAccess: Pick<RegisteredCluster, 'name' | 'access'>;
+  readonly checkAccess: Pick<RegisteredCluster, 'name' | 'access'> & {
+    /** The namespaces outside of which no pod is evicted; empty: pods of all namespaces may be. */
+    readonly namespaces: readonly string[];
+  };
 }
 
 /** The incoming question; the access is read like a stored one. */
 export const accessQuestionSchema = z.object({
-  checkAccess: z.object({ name: clusterNameSchema, access: z.unknown() }),
+  checkAccess: z.object({
+    name: clusterNameSchema,
+    access: z.unknown(),
+    namespaces: z.array(z.string()).prefault([]),
+  }),
 });
 
 /** The answer of `evict`. */

@@ -15,6 +15,11 @@ export interface PermissionReview {
   allowed(right: Permission): Promise<boolean>;
 }
 
+/** A permission that may be needed in some namespaces only; `namespaces` absent: as the permission says. */
+export interface Need extends Permission {
+  readonly namespaces?: readonly string[];
+}
+
 /** Permissions of the relay in a cluster: it follows objects, and changes nothing. */
 export const RELAY_PERMISSIONS: readonly Permission[] = [
   { verb: 'list', resource: 'nodes' },
@@ -52,19 +57,19 @@ export const EVICTION_API_PERMISSIONS: readonly Permission[] = [
  */
 export interface NeededBy {
   readonly setting: string;
-  readonly permissions: readonly Permission[];
+  readonly permissions: readonly Need[];
   readonly grant: string;
   readonly lack: string;
 }
 
 /** Returns the additional permissions that a policy needs. */
-export const permissionsNeededBy = ({
-  method,
-  maxEvictionsPerWorkload: limit,
-}: Policy): readonly NeededBy[] => [
-  ...(method.kind === 'evict' ? [BY_EVICTION_API] : []),
-  ...(typeof limit?.count === 'string' ? [BY_REPLICAS] : []),
-];
+export function permissionsNeededBy(policy: Policy): readonly NeededBy[] {
+  const { method, maxEvictionsPerWorkload: limit } = policy;
+  return [
+    ...(method.kind === 'evict' ? [BY_EVICTION_API] : []),
+    ...(typeof limit?.count === 'string' ? [BY_REPLICAS] : []),
+  ].map((need) => ({ ...need, permissions: neededUnder(policy, need.permissions) }));
+}
 
 const BY_EVICTION_API: NeededBy = {
   setting: 'method: evict',
@@ -105,10 +110,35 @@ export const NEEDED_PERMISSIONS: readonly Permission[] = [
   ...EVICT_PERMISSIONS.filter((right) => !RELAY_PERMISSIONS.some((other) => isDeepStrictEqual(right, other))),
 ];
 
+/** Reports whether a permission reads nodes or pods, which are followed in the whole cluster under every policy. */
+const isFollowing = ({ verb, resource }: Permission): boolean =>
+  ['get', 'list', 'watch'].includes(verb) && ['nodes', 'pods'].includes(resource);
+
 /** Permissions of the service in observe mode: it reads, and changes nothing. */
-export const OBSERVE_PERMISSIONS: readonly Permission[] = NEEDED_PERMISSIONS.filter(({ verb }) =>
-  ['get', 'list', 'watch'].includes(verb),
-);
+export const OBSERVE_PERMISSIONS: readonly Permission[] = NEEDED_PERMISSIONS.filter(isFollowing);
+
+/**
+ * Returns the namespaces outside of which a policy evicts no pod, because each entry of its `include` names namespaces;
+ * empty: it may evict pods of all namespaces.
+ */
+export const evictedNamespaces = ({ only }: Policy): readonly string[] =>
+  only.every(({ namespaces, namespacePatterns }) => namespaces && !namespacePatterns)
+    ? [...new Set(only.flatMap(({ namespaces = [] }) => namespaces))]
+    : [];
+
+/**
+ * Returns where a policy needs these permissions. Those that aren't for following nodes and pods are needed only in the
+ * namespaces of its `include`, where RoleBindings can grant them.
+ */
+export function neededUnder(policy: Policy, permissions: readonly Permission[]): readonly Need[] {
+  const namespaces = evictedNamespaces(policy);
+  if (namespaces.length === 0) return permissions;
+  return permissions.map((right) => (isFollowing(right) ? right : { ...right, namespaces }));
+}
+
+/** Returns the permissions without which a cluster isn't managed under a policy: in observe mode, reading is enough. */
+export const requiredUnder = (policy: Policy): readonly Need[] =>
+  policy.mode === 'observe' ? OBSERVE_PERMISSIONS : neededUnder(policy, NEEDED_PERMISSIONS);
 
 /** Reports whether the API server denied a request for lack of a permission. */
 export const isDenied = (error: unknown): error is ApiError =>
@@ -122,15 +152,22 @@ export const unlessDenied = <T>(asked: Promise<T>): Promise<T | undefined> =>
   });
 
 /**
- * Returns the needed permissions that the credentials lack, as `verb resource name in namespace`. Rejects with
- * `ApiError`.
+ * Returns the needed permissions that the credentials lack, as `verb resource name in namespace`. It asks for single
+ * namespaces only if the permission isn't granted in all of them. Rejects with `ApiError`.
  */
 export async function missingPermissions(
   api: Pick<PermissionReview, 'allowed'>,
-  needs: readonly Permission[],
+  needs: readonly Need[],
 ): Promise<readonly string[]> {
-  const answers = await Promise.all(needs.map((right) => api.allowed(right)));
-  return needs.filter((_, index) => answers[index] !== true).map(permissionText);
+  const missing = needs.map(async ({ namespaces = [], ...right }) => {
+    if (await api.allowed(right)) return [];
+    if (namespaces.length === 0) return [permissionText(right)];
+    return missingPermissions(
+      api,
+      namespaces.map((namespace) => ({ ...right, namespace })),
+    );
+  });
+  return [...new Set((await Promise.all(missing)).flat())];
 }
 
 /** Returns a permission as `verb resource name in namespace`. The last two parts are optional. */
@@ -164,7 +201,7 @@ export async function nodeLeaseHint(api: PermissionReview): Promise<string | und
  */
 export async function preflight(
   api: PermissionReview,
-  needs: readonly Permission[] = NEEDED_PERMISSIONS,
+  needs: readonly Need[] = NEEDED_PERMISSIONS,
 ): Promise<ApiError | undefined> {
   const missing = await missingPermissions(api, needs).catch((error: unknown) => {
     if (isDenied(error)) return error;
@@ -173,7 +210,7 @@ export async function preflight(
   if (missing instanceof ApiError) return missing;
   if (missing.length === 0) return undefined;
   throw new ApiError(
-    `The credentials for ${api.host} lack permissions: grant them in all namespaces ${missing.join(', ')}.`,
+    `The credentials for ${api.host} lack permissions: grant them, in all namespaces unless one is named: ${missing.join(', ')}.`,
     403,
     'Forbidden',
   );

@@ -4,6 +4,7 @@ import { areApart, heldText } from '#shared/eviction/skew.ts';
 import {
   EVICTING_PERMISSIONS,
   missingPermissions,
+  neededUnder,
   permissionsNeededBy,
 } from '#shared/kubernetes/permissions.ts';
 import type { ProofNotes } from '#shared/state/proofs.ts';
@@ -86,7 +87,7 @@ export async function whyNotEvicting(
     await api.getNode(PROBE_NODE);
     step = "the API server doesn't say which permissions the credentials have";
     const needs = [
-      ...EVICTING_PERMISSIONS,
+      ...neededUnder(policy, EVICTING_PERMISSIONS),
       ...permissionsNeededBy(policy).flatMap(({ permissions }) => permissions),
     ];
     const missing = await missingPermissions(api, needs);

@@ -14,8 +14,8 @@ export async function askEvict(
   functionName: string,
   checkAccess: AccessQuestion['checkAccess'],
 ): Promise<AccessAnswer> {
-  const { name, access } = checkAccess;
-  const question: AccessQuestion = { checkAccess: { name, access } };
+  const { name, access, namespaces } = checkAccess;
+  const question: AccessQuestion = { checkAccess: { name, access, namespaces } };
   const { FunctionError, Payload } = await invoked(client, functionName, question);
   const said = Buffer.from(Payload ?? []).toString();
   if (FunctionError === undefined) {

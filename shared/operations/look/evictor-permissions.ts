@@ -5,9 +5,11 @@ import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
 import {
   EVICT_PERMISSIONS,
+  evictedNamespaces,
   isDenied,
   missingPermissions,
   NEEDED_PERMISSIONS,
+  neededUnder,
   nodeLeaseHint,
   OBSERVE_PERMISSIONS,
   type PermissionReview,
@@ -66,7 +68,7 @@ async function evictPermissions(
     const why = 'only the agent has access to the cluster.';
     return notVerified(`agent ${access.agent}`, why, 'Run taintward doctor --context NAME.');
   }
-  const answer = await checkAccess({ name, access });
+  const answer = await checkAccess({ name, access, namespaces: evictedNamespaces(policy) });
   if (!answer.reached) {
     const says = `evict cannot work in the cluster: ${answer.reason}`;
     return [bad('permissions', says, 'Fix the cause (docs/how-to/grant-cluster-access.md).')];
@@ -123,11 +125,11 @@ async function findingsOf(
   { review, whose }: ReturnType<typeof reviewedBy>,
   needs: readonly Permission[],
   policy: Policy,
-  fix = 'Grant them in all namespaces, with the roles in cdk/rbac.',
+  fix = 'Grant them with the roles in cdk/rbac, in all namespaces unless one is named.',
   observes = false,
 ): Promise<PermissionFindings> {
   const ofPolicy = permissionsNeededBy(policy).flatMap(({ permissions }) => permissions);
-  const missing = await missingPermissions(review, [...needs, ...ofPolicy]);
+  const missing = await missingPermissions(review, [...neededUnder(policy, needs), ...ofPolicy]);
   const hint = asksLease({ policy }) ? await nodeLeaseHint(review) : undefined;
   const [has, lacks] = whose === 'The credentials' ? ['have', 'lack'] : ['has', 'lacks'];
   const what = 'permissions that the service needs';

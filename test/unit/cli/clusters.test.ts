@@ -175,7 +175,7 @@ test("rejects a cluster where evict lacks a permission, whatever the caller's ar
     );
     await assert.rejects(run(...ADD), {
       name: 'CliError',
-      message: `evict lacks permissions that the service needs: ${right}. Grant them in all namespaces, with the roles in cdk/rbac. To skip the check, specify --no-check.`,
+      message: `evict lacks permissions that the service needs: ${right}. Grant them with the roles in cdk/rbac, in all namespaces unless one is named. To skip the check, specify --no-check.`,
     });
     assert.deepEqual([content.size, asked], [0, ['prod']]);
   }

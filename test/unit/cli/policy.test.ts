@@ -177,7 +177,7 @@ describe('policy apply, where pods may not be evicted in enforce mode', () => {
     });
     assert.equal(
       state.printed,
-      'Cluster stage: evict lacks permissions that the service needs: delete pods. Grant them in all namespaces, with the roles in cdk/rbac.\n',
+      'Cluster stage: evict lacks permissions that the service needs: delete pods. Grant them with the roles in cdk/rbac, in all namespaces unless one is named.\n',
     );
     assert.deepEqual([await modes(), prompts, asked], [[undefined, undefined], [], ['prod', 'stage']]);
     assert.match(await run('policy', 'apply', '-f', file, '--all', '--yes'), /^Cluster stage: evict lacks /);

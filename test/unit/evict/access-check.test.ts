@@ -12,6 +12,7 @@ const QUESTION: AccessQuestion = {
   checkAccess: {
     name: clusterName('prod'),
     access: { kind: 'eks', clusterName: 'production', region: 'eu-west-1' },
+    namespaces: [],
   },
 };
 
@@ -91,6 +92,17 @@ test('names each missing permission by itself, those of policies and Leases incl
   }
 });
 
+test('names each permission that is missing in a namespace, also if it is granted elsewhere', async (t) => {
+  const { ask } = await evict(t, (response, request) => {
+    const { namespace, verb } = JSON.parse(request.body || '{}').spec?.resourceAttributes ?? {};
+    const allowed = verb !== 'delete' || namespace === 'team-a';
+    granting(...(allowed ? [] : ['delete']))(response, request);
+  });
+  const question = { checkAccess: { ...QUESTION.checkAccess, namespaces: ['team-a', 'team-b'] } };
+  const missing = ['delete pods', 'delete pods in team-b'];
+  assert.deepEqual(await ask(question), { reached: true, missing, uids: UIDS });
+});
+
 test('names the pattern and the fix for a secret that IAM denies to either part, without connecting', async (t) => {
   const arn = (name: string) => `arn:aws:secretsmanager:eu-west-1:111122223333:secret:${name}`;
   const { ask, reached } = await evict(t, granting());
@@ -99,6 +111,7 @@ test('names the pattern and the fix for a secret that IAM denies to either part,
       checkAccess: {
         name: clusterName('prod'),
         access: { kind: 'kubeconfig-secret', secretArn: { relay: arn(relay), evict: arn(evictor) } },
+        namespaces: [],
       },
     });
   assert.deepEqual(await answer('taintward-relay/prod-AbCdEf', 'mycorp/try-AbCdEf'), {

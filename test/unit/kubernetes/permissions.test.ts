@@ -1,12 +1,18 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
 import {
   missingPermissions,
   NEEDED_PERMISSIONS,
+  neededUnder,
   nodeLeaseHint,
   OBSERVE_PERMISSIONS,
+  permissionsNeededBy,
+  permissionText,
   preflight,
+  requiredUnder,
 } from '#shared/kubernetes/permissions.ts';
+import { parsePolicyDocument } from '#shared/state/policy-document.ts';
 import { type Answer, json, scriptedServer, status } from './scripted-server.ts';
 
 /** Allows all except these, each `verb resource` or `verb resource/subresource`. */
@@ -20,7 +26,7 @@ const allowAllBut =
 
 test('checks the required permissions in all namespaces and passes if none is missing', async (t) => {
   const { api, requests } = await scriptedServer(t, allowAllBut());
-  await preflight(api);
+  await preflight(api, NEEDED_PERMISSIONS);
   assert.equal(requests.length, NEEDED_PERMISSIONS.length);
   for (const { url, method, body } of requests) {
     assert.equal(`${method} ${url}`, 'POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews');
@@ -31,21 +37,21 @@ test('checks the required permissions in all namespaces and passes if none is mi
 test('lists missing permissions in order', async (t) => {
   const { api, host } = await scriptedServer(t, allowAllBut('patch pods/status', 'watch nodes'));
   assert.deepEqual(await missingPermissions(api, NEEDED_PERMISSIONS), ['watch nodes', 'patch pods/status']);
-  await assert.rejects(preflight(api), {
+  await assert.rejects(preflight(api, NEEDED_PERMISSIONS), {
     name: 'ApiError',
     status: 403,
-    message: `The credentials for ${host} lack permissions: grant them in all namespaces watch nodes, patch pods/status.`,
+    message: `The credentials for ${host} lack permissions: grant them, in all namespaces unless one is named: watch nodes, patch pods/status.`,
   });
 });
 
 test('reports rejected credentials as such, not as missing permissions', async (t) => {
   const { api } = await scriptedServer(t, status(401, 'Unauthorized', 'Unauthorized'));
-  await assert.rejects(preflight(api), /the credentials were rejected/);
+  await assert.rejects(preflight(api, NEEDED_PERMISSIONS), /the credentials were rejected/);
 });
 
 test('resolves with the refusal if the credentials may not ask for their permissions', async (t) => {
   const { api } = await scriptedServer(t, status(403, 'no selfsubjectaccessreviews for you', 'Forbidden'));
-  assert.match(String(await preflight(api)), /no selfsubjectaccessreviews for you/);
+  assert.match(String(await preflight(api, NEEDED_PERMISSIONS)), /no selfsubjectaccessreviews for you/);
 });
 
 test('requires only permissions to read in observe mode', async (t) => {
@@ -54,7 +60,7 @@ test('requires only permissions to read in observe mode', async (t) => {
   assert.equal(await preflight(api, OBSERVE_PERMISSIONS), undefined);
   assert.deepEqual(await missingPermissions(api, NEEDED_PERMISSIONS), changes);
   const lacking = await scriptedServer(t, allowAllBut('get pods'));
-  await assert.rejects(preflight(lacking.api, OBSERVE_PERMISSIONS), /all namespaces get pods\.$/);
+  await assert.rejects(preflight(lacking.api, OBSERVE_PERMISSIONS), /: get pods\.$/);
 });
 
 test('checks the permission to read node Leases in their namespace and explains its use', async (t) => {
@@ -73,5 +79,54 @@ test('checks the permission to read node Leases in their namespace and explains 
 
 test('does not require the permission to read node Leases', async (t) => {
   const { api } = await scriptedServer(t, allowAllBut('get leases'));
-  await preflight(api);
+  await preflight(api, NEEDED_PERMISSIONS);
+});
+
+describe('a policy whose include names namespaces', () => {
+  const policy = parsePolicyDocument(
+    'mode: enforce\nmethod: evict\ninclude: [{namespaces: [a]}, {namespaces: [b, a], labels: {matchLabels: {x: y}}}]\n',
+  );
+  /** Returns a review by what is granted, as `verb resource` or `verb resource in namespace`. */
+  const granted = (...rights: readonly string[]) => ({
+    allowed: async (right: Permission) => rights.includes(permissionText(right)),
+  });
+  const FOLLOW = ['list nodes', 'watch nodes', 'list pods', 'watch pods', 'get nodes', 'get pods'];
+  const inBoth = (right: string) => [`${right} in a`, `${right} in b`];
+  const EVICT = ['delete pods', 'patch pods/status', 'create events'];
+
+  test('needs permissions to write in these namespaces only', async () => {
+    const rights = [...FOLLOW, ...EVICT.flatMap(inBoth)];
+    assert.deepEqual(await missingPermissions(granted(...rights), requiredUnder(policy)), []);
+    assert.deepEqual(await missingPermissions(granted(...FOLLOW, ...EVICT), requiredUnder(policy)), []);
+  });
+
+  test('names each namespace where a permission is missing', async () => {
+    const rights = [...FOLLOW, ...EVICT, ...inBoth('delete pods')].filter((right) => right !== 'delete pods');
+    const lacking = granted(...rights.filter((right) => right !== 'delete pods in b'));
+    assert.deepEqual(await missingPermissions(lacking, requiredUnder(policy)), ['delete pods in b']);
+    const [needed] = permissionsNeededBy(policy);
+    assert.deepEqual(
+      await missingPermissions(granted('create pods/eviction in a'), needed?.permissions ?? []),
+      ['create pods/eviction in b'],
+    );
+  });
+
+  test('needs permissions to read in the whole cluster', async () => {
+    const rights = FOLLOW.flatMap(inBoth);
+    assert.deepEqual(
+      await missingPermissions(granted(...rights), neededUnder(policy, OBSERVE_PERMISSIONS)),
+      FOLLOW,
+    );
+  });
+});
+
+test('needs permissions in all namespaces if an entry of include selects pods anywhere, or by a pattern', async () => {
+  for (const entry of [
+    '{labels: {matchLabels: {x: y}}}',
+    '{namespaces: [team-*]}',
+    '{namespaces: [b, team-*]}',
+  ]) {
+    const policy = parsePolicyDocument(`mode: enforce\ninclude: [{namespaces: [a]}, ${entry}]\n`);
+    assert.deepEqual(requiredUnder(policy), NEEDED_PERMISSIONS, entry);
+  }
 });

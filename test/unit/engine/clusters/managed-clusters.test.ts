@@ -188,7 +188,7 @@ describe('the start', () => {
     await assert.rejects(open(scripted('a', 'no rights'), scripted('b', BROKEN), scripted('c', EXPIRED)), {
       name: ClustersRejectedError.name,
       message: [
-        'cluster a: The credentials for a:6443 lack permissions: grant them in all namespaces delete pods.',
+        'cluster a: The credentials for a:6443 lack permissions: grant them, in all namespaces unless one is named: delete pods.',
         BROKEN.message,
         'cluster c: the credentials were rejected: renew them.',
       ].join('\n'),

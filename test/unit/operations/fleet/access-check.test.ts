@@ -7,6 +7,7 @@ import { askEvict } from '#shared/operations/fleet/access-check.ts';
 const CHECKED = {
   name: clusterName('prod'),
   access: { kind: 'eks', clusterName: 'production', region: 'eu-west-1' },
+  namespaces: ['team-a'],
 } as const;
 
 /** A Lambda client that gives every invocation this answer. */

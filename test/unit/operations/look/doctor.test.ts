@@ -390,7 +390,17 @@ describe('permissions of a deployed evict', () => {
     assert.deepEqual(about('permissions', await found()), [
       ['ok', 'evict has all permissions that the service needs.'],
     ]);
-    assert.deepEqual(questions, [{ name: prod, access: EKS }]);
+    assert.deepEqual(questions, [{ name: prod, access: EKS, namespaces: [] }]);
+  });
+
+  test('are needed in the namespaces alone that include names', async (t) => {
+    const missing = ['delete pods', 'create events', 'delete pods in team-b'];
+    const { fleet, found, questions } = deployed(t, () => ({ reached: true, missing }));
+    await enforced(fleet, 'include: [{namespaces: [team-a, team-b]}]');
+    assert.deepEqual(about('permissions', await found()), [
+      ['bad', 'evict lacks permissions that the service needs: delete pods in team-b.'],
+    ]);
+    assert.deepEqual(questions, [{ name: prod, access: EKS, namespaces: ['team-a', 'team-b'] }]);
   });
 
   test('are named one by one, with those that the policy needs', async (t) => {

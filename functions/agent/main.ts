@@ -27,9 +27,11 @@ import { prometheusEvictionMetrics } from '#shared/engine/evict/eviction-metrics
 import { LaterEvents } from '#shared/engine/evict/later-events.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { exitWithError } from '#shared/files/system-error.ts';
 import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
+import { requiredUnder } from '#shared/kubernetes/permissions.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
@@ -65,8 +67,6 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   const connection = context === undefined ? inClusterConnection() : contextConnection(context, kubeconfig);
   const connect = () => connection;
   const chosen = chosenCluster(cluster, connect, (way) => new RestApi(way, clock));
-  const clusters = await ManagedClusters.open([chosen], { clock, log });
-
   const prometheus = new Registry();
   const sqs = new SQSClient(SQS_SETTINGS);
   const scheduler = new SchedulerClient(CLIENT_SETTINGS);
@@ -74,12 +74,16 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     client: new DynamoDBClient(CLIENT_SETTINGS),
     tableName: environment.TABLE_NAME,
   });
+  const rulesStore = new DynamoDbRulesStore(table);
+  const needs = async (name: ClusterName) =>
+    requiredUnder((await rulesStore.read(name)).orders.policy?.read ?? DEFAULT_POLICY);
+  const clusters = await ManagedClusters.open([chosen], { clock, log, needs });
   const registry = new DynamoDbClusterRegistry(table);
   const laterEvents = new LaterEvents();
   const ports = duePorts(environment, {
     ...{ table, sqs, queueUrl, connect, clock, log, laterEvents },
     rules: rulesReader({
-      rulesStore: new DynamoDbRulesStore(table),
+      rulesStore,
       matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
       clock,
     }),

@@ -12,6 +12,7 @@ import { onStopSignal } from '#shared/time/stopping.ts';
 import { LeaderOnlyApi } from './leader-only-api.ts';
 import type { StartOptions } from './options.ts';
 import { type LocalService, startLocalService } from './service.ts';
+import { neededPermissions } from './start-policies.ts';
 import { probesText, rulesLines } from './start-report.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -33,15 +34,17 @@ export async function runInCluster(options: StartOptions, { log, say }: Terminal
   const installation = `${hostname()}-${randomUUID().slice(0, 8)}`;
   const apiOf = (connection: Connection) =>
     new LeaderOnlyApi(connection, { clock: systemClock, installation, mayAct: leadership.mayAct });
+  const policies = { enforce: options.enforce, file: options.policyFile };
   const clusters = await ManagedClusters.open([chosenCluster(IN_CLUSTER, connect, apiOf)], {
     clock: systemClock,
     log,
+    needs: neededPermissions(policies, state.rulesStore),
   });
   const service = await startLocalService({
     ...{ clusters, state, log },
     probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
     matching: { comparisonOperators: options.comparisonOperators },
-    policies: { enforce: options.enforce, file: options.policyFile },
+    policies,
   });
   log.info('relay.started', { port: service.probePort });
   say(

@@ -201,7 +201,7 @@ export async function nodeLeaseHint(api: PermissionReview): Promise<string | und
  */
 export async function preflight(
   api: PermissionReview,
-  needs: readonly Need[] = NEEDED_PERMISSIONS,
+  needs: readonly Need[],
 ): Promise<ApiError | undefined> {
   const missing = await missingPermissions(api, needs).catch((error: unknown) => {
     if (isDenied(error)) return error;

@@ -2,9 +2,13 @@ import { type ClusterName, type ClusterUids, isSameCluster } from '#shared/evict
 import { PROBE_NODE } from '#shared/eviction/probe.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
-import { type PermissionReview, preflight } from '#shared/kubernetes/permissions.ts';
+import {
+  type Need,
+  OBSERVE_PERMISSIONS,
+  type PermissionReview,
+  preflight,
+} from '#shared/kubernetes/permissions.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
@@ -48,8 +52,8 @@ type Take = (name: ClusterName, api: KubernetesApi) => void;
 export interface ManagedClustersDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Returns the permissions that a cluster needs under its rules; absent: those to evict. */
-  readonly needs?: (cluster: ClusterName) => Promise<readonly Permission[]>;
+  /** Returns the permissions that a cluster needs under its rules. */
+  readonly needs: (cluster: ClusterName) => Promise<readonly Need[]>;
 }
 
 /**
@@ -168,7 +172,9 @@ export class ManagedClusters {
   async #check({ name, api, readAccess }: ChosenCluster): Promise<Trouble | undefined> {
     try {
       readAccess();
-      const error = await preflight(api, await this.#deps.needs?.(name));
+      // While the rules can't be read, no pod is evicted.
+      const needs = await this.#deps.needs(name).catch(() => OBSERVE_PERMISSIONS);
+      const error = await preflight(api, needs);
       if (!error) return undefined;
       // Credentials that may not even read a node have no access at all.
       await api.getNode(PROBE_NODE);

@@ -11,6 +11,8 @@ import { type ClusterUids, clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
+import { NEEDED_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
+import { StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { drivenClock, driveTimers } from '#test/world/driven-timers.ts';
 
@@ -27,6 +29,8 @@ const NO_LOGIN = new ApiError('the plugin failed.', 0, '', undefined, {
 const BROKEN = new KubeconfigError(
   'Context "b" names the cluster "x", which is not there: correct the context.',
 );
+
+const needs = async () => NEEDED_PERMISSIONS;
 
 /** Returns a cluster that the test breaks and repairs. */
 function scripted(name: string, trouble?: Error | 'silent' | 'no rights') {
@@ -69,9 +73,11 @@ async function manage(t: TestContext, ...scriptedClusters: readonly Scripted[]) 
   const stopping = new AbortController();
   const taken: string[] = [];
   let isOpen = false;
-  const opening = ManagedClusters.open(chosen(scriptedClusters), { clock: drivenClock, log }).finally(() => {
-    isOpen = true;
-  });
+  const opening = ManagedClusters.open(chosen(scriptedClusters), { clock: drivenClock, log, needs }).finally(
+    () => {
+      isOpen = true;
+    },
+  );
   await time.settle();
   // A start waits for clusters that do not answer, to compare them.
   if (!isOpen) await time.pass(START_CHECK_MS);
@@ -182,7 +188,7 @@ describe('a cluster that cannot be managed', () => {
 
 describe('the start', () => {
   const open = (...clusters: readonly Scripted[]) =>
-    ManagedClusters.open(chosen(clusters), { clock: drivenClock, log: recordingLog() });
+    ManagedClusters.open(chosen(clusters), { clock: drivenClock, log: recordingLog(), needs });
 
   test('fails when every cluster needs a repair, with a line for each', async () => {
     await assert.rejects(open(scripted('a', 'no rights'), scripted('b', BROKEN), scripted('c', EXPIRED)), {
@@ -239,4 +245,14 @@ test('requires only the permissions that the rules of a cluster need', async () 
     });
   (await open([{ verb: 'get', resource: 'pods' }], a)).close();
   await assert.rejects(open([{ verb: 'delete', resource: 'pods' }], b), ClustersRejectedError);
+});
+
+test('requires only reading while the rules of a cluster cannot be read', async () => {
+  const open = (cluster: Scripted) =>
+    ManagedClusters.open(chosen([cluster]), {
+      ...{ clock: drivenClock, log: recordingLog() },
+      needs: () => Promise.reject(new StoreError('The store does not answer.')),
+    });
+  (await open(scripted('a', 'no rights'))).close();
+  await assert.rejects(open(scripted('b', EXPIRED)), ClustersRejectedError);
 });

@@ -5,6 +5,7 @@ import { addDryRun, type DryRunOptions, printPreviews } from '#functions/cli/dry
 import { linesText, withExamples } from '#functions/cli/output.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
+import { unlessDenied } from '#shared/kubernetes/permissions.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { disproof } from '#shared/kubernetes/takeover-proof.ts';
 import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
@@ -65,14 +66,25 @@ const effectsOf = (keys: readonly string[]): readonly string[] => [
   'To check the heartbeat, run taintward takeover status.',
 ];
 
-async function mustServePolicies(objects: ClusterObjects): Promise<void> {
-  const served = itemsOf((await objects.get(ADMISSION))?.['resources']).map((each) =>
-    textOf(fieldsOf(each)['name']),
+/**
+ * Reports whether the API server serves MutatingAdmissionPolicy. Discovery is optional: without it, only a response
+ * about an object of a served kind names the object. Other responses than 404 are left to the checks that follow.
+ */
+async function servesPolicies(objects: ClusterObjects): Promise<boolean> {
+  const list = () => objects.get(ADMISSION).then((group) => itemsOf(group?.['resources']));
+  const served = await unlessDenied(list());
+  if (served) return served.some((each) => fieldsOf(each)['name'] === 'mutatingadmissionpolicies');
+  return objects.text(pathOf(NODE_BINDING)).then(
+    () => true,
+    ({ status, message }: ApiError) => status !== 404 || message.includes('" not found'),
   );
-  if (served.includes('mutatingadmissionpolicies')) return;
-  const { gitVersion } = (await objects.get('/version')) ?? {};
+}
+
+async function mustServePolicies(objects: ClusterObjects): Promise<void> {
+  if (await servesPolicies(objects)) return;
+  const { gitVersion } = (await unlessDenied(objects.get('/version'))) ?? {};
   throw new CliError(
-    `The API server ${objects.host} (${textOf(gitVersion)}) does not serve MutatingAdmissionPolicy v1, which came with Kubernetes 1.36. Disable its built-in controller (--controllers=*,-taint-eviction-controller), or observe.`,
+    `The API server ${objects.host} (${textOf(gitVersion) || 'unknown version'}) does not serve MutatingAdmissionPolicy v1, which came with Kubernetes 1.36. Disable its built-in controller (--controllers=*,-taint-eviction-controller), or observe.`,
   );
 }
 

@@ -19,6 +19,8 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 const NOTHING = status(404, 'NotFound', 'not found');
 const POLICIES = json({ resources: [{ name: 'mutatingadmissionpolicies' }] });
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
+const BINDING = `${ADMISSION}/mutatingadmissionpolicybindings/taintward-takeover-nodes`;
+const DENIED = status(403, 'Forbidden', 'no discovery for you');
 const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 /** Runs `taintward takeover …` on a cluster that answers by path, and with an empty answer for other paths. */
@@ -104,6 +106,15 @@ describe('apply writes nothing', () => {
     assert.deepEqual(wrote(), []);
   });
 
+  test('to a server that shows by its response that it does not serve the policies, without discovery', async (t) => {
+    const NO_KIND = status(404, 'NotFound', 'the server could not find the requested resource');
+    const { run, wrote } = await commandLine(t, {
+      ...{ [ADMISSION]: () => DENIED, [BINDING]: () => NO_KIND, '/version': () => DENIED },
+    });
+    await assert.rejects(run('apply', '--context', 'x'), /\(unknown version\) does not serve Mutating/);
+    assert.deepEqual(wrote(), []);
+  });
+
   test('without all required permissions', async (t) => {
     const { run, wrote } = await commandLine(t, {
       ...ABLE,
@@ -118,7 +129,6 @@ describe('apply writes nothing', () => {
 });
 
 const LIVE = '/apis/taintward.dev/v1/takeovers/live';
-const BINDING = `${ADMISSION}/mutatingadmissionpolicybindings/taintward-takeover-nodes`;
 const PROOF = 'PATCH /api/v1/nodes/taintward-takeover-proof';
 const HASTE = { proofs: 3, everyMs: 0, withinMs: 0 };
 const HEARTBEAT = '2026-01-01T00:00:00Z';
@@ -172,6 +182,17 @@ test('applies the heartbeat once the API server serves its kind, even if it alre
 
 describe('a dry run', () => {
   const dryRun = ['--context', 'managed', '--dry-run', '-o', 'json'];
+
+  test('of apply needs no discovery if the response for an object shows that its kind is served', async (t) => {
+    const name = 'taintward-takeover-nodes';
+    const { run, printed } = await commandLine(t, {
+      ...{ ...APPLIED, [ADMISSION]: () => DENIED },
+      [`GET ${BINDING}`]: () =>
+        status(404, 'NotFound', `mutatingadmissionpolicybindings "${name}" not found`),
+    });
+    await run('apply', ...dryRun);
+    assert.match(printed(), /"create",\s*"object": "MutatingAdmissionPolicyBinding/);
+  });
 
   test('of apply lists the objects that it would write, after its checks', async (t) => {
     const { run, wrote, audited, printed } = await commandLine(t, {

@@ -38,12 +38,12 @@ export const EVICT_PERMISSIONS: readonly Permission[] = [
   { verb: 'create', resource: 'events' },
 ];
 
-/**
- * Permissions without which pods aren't evicted. Without permission to create Events, pods are evicted, but no Event
- * reports it.
- */
+/** Optional permission of `evict`: without it, pods are evicted, but no Event reports it. */
+export const isForEvents = ({ resource }: Permission): boolean => resource === 'events';
+
+/** Permissions without which pods aren't evicted. */
 export const EVICTING_PERMISSIONS: readonly Permission[] = EVICT_PERMISSIONS.filter(
-  ({ resource }) => resource !== 'events',
+  (right) => !isForEvents(right),
 );
 
 /** Additional permissions of `evict` for policies with `method: evict`. */
@@ -138,7 +138,12 @@ export function neededUnder(policy: Policy, permissions: readonly Permission[]):
 
 /** Returns the permissions without which a cluster isn't managed under a policy: in observe mode, reading is enough. */
 export const requiredUnder = (policy: Policy): readonly Need[] =>
-  policy.mode === 'observe' ? OBSERVE_PERMISSIONS : neededUnder(policy, NEEDED_PERMISSIONS);
+  policy.mode === 'observe'
+    ? OBSERVE_PERMISSIONS
+    : neededUnder(
+        policy,
+        NEEDED_PERMISSIONS.filter((right) => !isForEvents(right)),
+      );
 
 /** Reports whether the API server denied a request for lack of a permission. */
 export const isDenied = (error: unknown): error is ApiError =>

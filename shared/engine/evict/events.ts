@@ -11,6 +11,7 @@ import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { NAMESPACE_TERMINATING } from '#shared/kubernetes/http/eviction-refusal.ts';
+import { isDenied } from '#shared/kubernetes/permissions.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { timeText } from '#shared/time/time-text.ts';
@@ -58,10 +59,13 @@ export function gaveUpDeletion(pod: EventPod): PodEvent {
 
 const PARALLEL_EVENTS = 16;
 const TRIES = 3;
+/** Namespaces where Events are denied now. This is logged once, because each eviction would repeat it. */
+const denied = new WeakMap<KubernetesApi, Set<string>>();
 
 /**
  * Posts Events for what happened by the time `at`, with a few attempts each. A server that doesn't answer at all isn't
- * asked again: every timeout would delay the node's next evictions. Never rejects: Events are optional.
+ * asked again: every timeout would delay the node's next evictions. Denied Events are logged once for each namespace.
+ * Never rejects: Events are optional.
  */
 export async function postEvents(
   api: KubernetesApi,
@@ -70,13 +74,23 @@ export async function postEvents(
   at = clock.now(),
 ): Promise<void> {
   let silent: unknown;
+  const deniedIn = denied.get(api) ?? new Set();
+  denied.set(api, deniedIn);
   const post = async (event: PodEvent): Promise<void> => {
+    const { namespace } = event.pod;
     for (let tries = 1; !silent; tries++) {
       try {
-        return await api.createEvent(event, at);
+        await api.createEvent(event, at);
+        deniedIn.delete(namespace);
+        return;
       } catch (error) {
         // A namespace that is being deleted takes no Events.
         if (error instanceof ApiError && error.causes.includes(NAMESPACE_TERMINATING)) return;
+        if (isDenied(error)) {
+          if (!deniedIn.has(namespace)) logLost(event, error, log);
+          deniedIn.add(namespace);
+          return;
+        }
         if (error instanceof ApiError && error.status === 0) silent = error;
         else if (tries === TRIES) return logLost(event, error, log);
       }

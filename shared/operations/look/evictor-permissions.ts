@@ -7,6 +7,7 @@ import {
   EVICT_PERMISSIONS,
   evictedNamespaces,
   isDenied,
+  isForEvents,
   missingPermissions,
   NEEDED_PERMISSIONS,
   neededUnder,
@@ -129,7 +130,12 @@ async function findingsOf(
   observes = false,
 ): Promise<PermissionFindings> {
   const ofPolicy = permissionsNeededBy(policy).flatMap(({ permissions }) => permissions);
-  const missing = await missingPermissions(review, [...neededUnder(policy, needs), ...ofPolicy]);
+  const required = neededUnder(
+    policy,
+    needs.filter((right) => !isForEvents(right)),
+  );
+  const missing = await missingPermissions(review, [...required, ...ofPolicy]);
+  const noEvents = await missingPermissions(review, neededUnder(policy, needs.filter(isForEvents)));
   const hint = asksLease({ policy }) ? await nodeLeaseHint(review) : undefined;
   const [has, lacks] = whose === 'The credentials' ? ['have', 'lack'] : ['has', 'lacks'];
   const what = 'permissions that the service needs';
@@ -139,12 +145,19 @@ async function findingsOf(
       : observes && !OBSERVE_PERMISSIONS.some((right) => missing.includes(permissionText(right)))
         ? ok(
             'permissions',
-            `${whose} ${has} all permissions that observe mode needs. To evict, grant ${missing.join(', ')}.`,
+            `${whose} ${has} all permissions that observe mode needs. To evict, grant ${[...missing, ...noEvents].join(', ')}.`,
           )
         : bad('permissions', `${whose} ${lacks} ${what}: ${missing.join(', ')}.`, fix);
-  if (hint === undefined) return [result];
-  const says = `${whose} cannot read node Leases, which show whether an unreachable node is alive.`;
-  return [result, warn('permissions', says, hint)];
+  const hints: Told[] = [];
+  if (noEvents.length > 0 && !observes) {
+    const says = `${whose} cannot create Events, so none report evictions.`;
+    hints.push(warn('permissions', says, `Grant ${noEvents.join(', ')} (cdk/rbac/evict).`));
+  }
+  if (hint !== undefined) {
+    const says = `${whose} cannot read node Leases, which show whether an unreachable node is alive.`;
+    hints.push(warn('permissions', says, hint));
+  }
+  return [result, ...hints];
 }
 
 /**

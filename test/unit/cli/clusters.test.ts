@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
 import type { AccessAnswer } from '#shared/access/access-check.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
-import { EVICT_PERMISSIONS, permissionText, RELAY_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
+import { EVICTING_PERMISSIONS, permissionText, RELAY_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { Operator } from '#shared/state/operator.ts';
 import type { Access, ClusterRegistry, Part, RegisteredCluster } from '#shared/state/registry.ts';
@@ -167,7 +167,7 @@ test("reports the policy that was applied earlier under the cluster's name", asy
 const answering = (answer: AccessAnswer): Partial<Fleet> => ({ checkAccess: async () => answer });
 
 test("rejects a cluster where evict lacks a permission, whatever the caller's are, and names it", async (t) => {
-  for (const right of EVICT_PERMISSIONS.map(permissionText)) {
+  for (const right of EVICTING_PERMISSIONS.map(permissionText)) {
     const { run, content, asked } = await commandLineOf(
       t,
       answering({ reached: true, missing: [right] }),

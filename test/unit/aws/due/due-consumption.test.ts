@@ -168,7 +168,7 @@ describe('an announcement', () => {
     const bench = await onePod();
     failing(bench, 'create', serverError(403));
     assert.deepEqual(await failed(bench, announcement()), []);
-    assert.equal(eventsIn(bench).filter((event) => event === 'event.dropped').length, 2);
+    assert.equal(eventsIn(bench).filter((event) => event === 'event.dropped').length, 1);
   });
 });
 

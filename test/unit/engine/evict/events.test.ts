@@ -19,6 +19,29 @@ test('an Event is tried three times, and is then dropped and logged', async () =
   );
 });
 
+test('denied Events are tried once each, and logged once for each namespace until one is posted', async () => {
+  const bench = evictBench();
+  const pods = podsNamed(4).map((pod, index) => (index === 0 ? { ...pod, namespace: 'team' } : pod));
+  let tries = 0;
+  let isDenied = true;
+  bench.cluster.beforeRequest = () => {
+    tries += 1;
+    if (isDenied) throw serverError(403);
+  };
+  const post = () => postEvents(bench.cluster, pods.map(markingForDeletion), bench);
+  const logged = () => bench.log.lines.map(({ event, fields }) => `${event} ${fields['namespace']}`);
+  await post();
+  await post();
+  assert.equal(tries, 8);
+  assert.deepEqual(logged().toSorted(), ['event.dropped default', 'event.dropped team']);
+  isDenied = false;
+  await post();
+  assert.equal(bench.cluster.events.length, 4);
+  isDenied = true;
+  await post();
+  assert.equal(logged().length, 4);
+});
+
 test('an Event that fails at first is posted', async () => {
   const bench = evictBench();
   let tries = 0;

@@ -400,6 +400,13 @@ describe('permissions of a deployed evict', () => {
     assert.deepEqual(about('permissions', await found()), [
       ['bad', 'evict lacks permissions that the service needs: delete pods in team-b.'],
     ]);
+    missing.pop();
+    missing.push('create events in team-b');
+    assert.deepEqual(about('permissions', await found()), [
+      ['ok', 'evict has all permissions that the service needs.'],
+      ['warn', 'evict cannot create Events, so none report evictions.'],
+    ]);
+    questions.pop();
     assert.deepEqual(questions, [{ name: prod, access: EKS, namespaces: ['team-a', 'team-b'] }]);
   });
 

@@ -110,7 +110,7 @@ export type LogEvents = {
   'event.enqueue-failed': OfNode & Failure;
   /** The event bus didn't accept notifications, which are lost. */
   'notification.dropped': Failure & { readonly notifications: number };
-  /** A Kubernetes Event couldn't be posted, and is lost. */
+  /** A Kubernetes Event couldn't be posted, and is lost. If Events are denied, this is logged once for each namespace. */
   'event.dropped': Failure & { readonly namespace: string; readonly pod: string; readonly message: string };
 
   /** The relay started to manage a newly registered cluster. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { TestCluster } from './test-cluster.ts';
 import { until } from './until.ts';
 
-interface Rule {
+export interface Rule {
   /** The API group; absent: the core group. */
   readonly resource: string;
   readonly group?: string;
@@ -26,6 +26,12 @@ const TOKEN_SECONDS = 3600;
 
 const AccessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
 const TokenRequest = z.object({ status: z.object({ token: z.string() }) });
+
+const ruleJson = ({ group = '', resource, ...rule }: Rule): object => ({
+  apiGroups: [group],
+  resources: [resource],
+  ...rule,
+});
 
 /** A service account that has the permissions in `rules` in every namespace, and no others. */
 export class Account {
@@ -55,30 +61,41 @@ export class Account {
 
   /** Binds the account to its role. Resolves when the API server applies the binding. */
   async grant(): Promise<void> {
-    const { namespace, labels } = this.#cluster;
+    const { labels } = this.#cluster;
     await this.#cluster.api.create(`${RBAC}/clusterrolebindings`, {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRoleBinding',
       metadata: { name: this.#roleName, labels },
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: this.#roleName },
-      subjects: [{ kind: 'ServiceAccount', namespace, name: this.#name }],
+      subjects: [this.#subject],
     });
-    await until(`${this.#name} may do what it was granted`, () => this.#mayAct());
+    await until(`${this.#name} may do what it was granted`, () => this.#may(this.#rules));
+  }
+
+  /** Grants permissions in one namespace. Resolves when the API server applies the binding. */
+  async grantIn(namespace: string, rules: readonly Rule[]): Promise<void> {
+    const { api } = this.#cluster;
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: this.#name };
+    const metadata = { name: this.#name };
+    const rbac = `${RBAC}/namespaces/${namespace}`;
+    await api.create(`${rbac}/roles`, { metadata, rules: rules.map(ruleJson) });
+    await api.create(`${rbac}/rolebindings`, { metadata, roleRef, subjects: [this.#subject] });
+    await until(`${this.#name} may do it in ${namespace}`, () => this.#may(rules, namespace));
   }
 
   /**
-   * Reports whether the account has its first permission. The API server's authorizer reads bindings from a watch, so
+   * Reports whether the account has the first of these permissions. The API server's authorizer reads bindings from a watch, so
    * it applies them with a delay.
    */
-  async #mayAct(): Promise<boolean> {
-    const { api, namespace } = this.#cluster;
-    const [{ group, resource, verbs } = assert.fail('an account needs a right')] = this.#rules;
+  async #may(rules: readonly Rule[], namespace = this.#cluster.namespace): Promise<boolean> {
+    const { api } = this.#cluster;
+    const [{ group, resource, verbs } = assert.fail('an account needs a right')] = rules;
     const [name, subresource] = resource.split('/');
     const answer = await api.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SubjectAccessReview',
       spec: {
-        user: `system:serviceaccount:${namespace}:${this.#name}`,
+        user: `system:serviceaccount:${this.#cluster.namespace}:${this.#name}`,
         resourceAttributes: { verb: verbs[0], group, resource: name, subresource, namespace },
       },
     });
@@ -96,6 +113,10 @@ export class Account {
     return api.remove(`/api/v1/namespaces/${namespace}/serviceaccounts/${this.#name}`);
   }
 
+  get #subject(): object {
+    return { kind: 'ServiceAccount', namespace: this.#cluster.namespace, name: this.#name };
+  }
+
   get #roleName(): string {
     return `${this.#cluster.run}-${this.#name}`;
   }
@@ -105,11 +126,7 @@ export class Account {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRole',
       metadata: { name: this.#roleName, labels: this.#cluster.labels },
-      rules: this.#rules.map(({ group = '', resource, ...rule }) => ({
-        apiGroups: [group],
-        resources: [resource],
-        ...rule,
-      })),
+      rules: this.#rules.map(ruleJson),
     });
   }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
+import { z } from 'zod';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { Transport } from '#shared/kubernetes/http/transport.ts';
 import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
@@ -16,6 +17,28 @@ before(async () => {
 });
 afterEach(() => replicas.killAll());
 after(() => replicas?.close());
+
+test('a replica with permission to read alone observes, and enforces nothing until it has the others', async () => {
+  const { cluster } = replicas;
+  const role = `/apis/rbac.authorization.k8s.io/v1/clusterroles/${cluster.run}-taintward-in-cluster`;
+  const { rules } = z.object({ rules: z.array(z.unknown()) }).parse(await cluster.api.read(role));
+  const reads = [{ apiGroups: [''], resources: ['nodes', 'pods'], verbs: ['get', 'list', 'watch'] }];
+  await cluster.api.patch(role, { rules: reads });
+  const node = await cluster.addNode('observed');
+  const pod = await cluster.addPod(node, 'observed');
+  const observer = await replicas.startLeader({ policy: 'mode: observe\n' });
+  await cluster.taint(node, { key: 'x' });
+  await observer.untilSaid('observed: would be evicted');
+  await replicas.killAll();
+  // The previous leader's lease expires first.
+  const enforcing = { policy: 'mode: enforce\nguard: off\n' };
+  const { stderr } = await (await replicas.spawn(enforcing)).exit;
+  assert.match(stderr, /: delete pods, patch pods\/status\./);
+  assert.equal(pod.evictedAt, undefined);
+  await cluster.api.patch(role, { rules });
+  await replicas.startLeader(enforcing);
+  await until('the pod is evicted', () => pod.evictedAt);
+});
 
 test('the Lease of a replica whose permissions were revoked reports it within 15 s', async (t) => {
   const { cluster } = replicas;

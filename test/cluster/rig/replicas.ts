@@ -65,7 +65,17 @@ export class Replicas {
   }
 
   /** Starts a replica and waits until it runs, as the leader or as a standby. */
-  async start({
+  async start(options?: ReplicaOptions): Promise<ServiceProcess> {
+    const replica = await this.spawn(options);
+    await until('a replica runs', () => {
+      if (replica.ended) throw new Error(`The replica ended early: ${replica.ended.stderr}`);
+      return replica.said('Health and metrics').length > 0;
+    });
+    return replica;
+  }
+
+  /** Starts a replica and does not wait. */
+  async spawn({
     connection = this.cluster.connection,
     policy,
     release,
@@ -77,10 +87,6 @@ export class Replicas {
       ...(release === undefined ? {} : { release }),
     });
     this.#started.push(replica);
-    await until('a replica runs', () => {
-      if (replica.ended) throw new Error(`The replica ended early: ${replica.ended.stderr}`);
-      return replica.said('Health and metrics').length > 0;
-    });
     return replica;
   }
 

@@ -38,13 +38,11 @@ export const EVICT_PERMISSIONS: readonly Permission[] = [
   { verb: 'create', resource: 'events' },
 ];
 
-/** Optional permission of `evict`: without it, pods are evicted, but no Event reports it. */
-export const isForEvents = ({ resource }: Permission): boolean => resource === 'events';
+/** Reports whether pods aren't evicted without a permission. Without permission to create Events, they are. */
+export const isRequired = ({ resource }: Permission): boolean => resource !== 'events';
 
 /** Permissions without which pods aren't evicted. */
-export const EVICTING_PERMISSIONS: readonly Permission[] = EVICT_PERMISSIONS.filter(
-  (right) => !isForEvents(right),
-);
+export const EVICTING_PERMISSIONS: readonly Permission[] = EVICT_PERMISSIONS.filter(isRequired);
 
 /** Additional permissions of `evict` for policies with `method: evict`. */
 export const EVICTION_API_PERMISSIONS: readonly Permission[] = [
@@ -140,10 +138,7 @@ export function neededUnder(policy: Policy, permissions: readonly Permission[]):
 export const requiredUnder = (policy: Policy): readonly Need[] =>
   policy.mode === 'observe'
     ? OBSERVE_PERMISSIONS
-    : neededUnder(
-        policy,
-        NEEDED_PERMISSIONS.filter((right) => !isForEvents(right)),
-      );
+    : neededUnder(policy, NEEDED_PERMISSIONS.filter(isRequired));
 
 /** Reports whether the API server denied a request for lack of a permission. */
 export const isDenied = (error: unknown): error is ApiError =>

@@ -7,7 +7,7 @@ import {
   EVICT_PERMISSIONS,
   evictedNamespaces,
   isDenied,
-  isForEvents,
+  isRequired,
   missingPermissions,
   NEEDED_PERMISSIONS,
   neededUnder,
@@ -130,12 +130,10 @@ async function findingsOf(
   observes = false,
 ): Promise<PermissionFindings> {
   const ofPolicy = permissionsNeededBy(policy).flatMap(({ permissions }) => permissions);
-  const required = neededUnder(
-    policy,
-    needs.filter((right) => !isForEvents(right)),
-  );
+  const required = neededUnder(policy, needs.filter(isRequired));
   const missing = await missingPermissions(review, [...required, ...ofPolicy]);
-  const noEvents = await missingPermissions(review, neededUnder(policy, needs.filter(isForEvents)));
+  const optional = needs.filter((right) => !isRequired(right));
+  const noEvents = await missingPermissions(review, neededUnder(policy, optional));
   const hint = asksLease({ policy }) ? await nodeLeaseHint(review) : undefined;
   const [has, lacks] = whose === 'The credentials' ? ['have', 'lack'] : ['has', 'lacks'];
   const what = 'permissions that the service needs';

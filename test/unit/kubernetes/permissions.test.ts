@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
 import {
-  isForEvents,
+  isRequired,
   missingPermissions,
   NEEDED_PERMISSIONS,
   neededUnder,
@@ -130,7 +130,7 @@ test('needs permissions in all namespaces if an entry of include selects pods an
     const policy = parsePolicyDocument(`mode: enforce\ninclude: [{namespaces: [a]}, ${entry}]\n`);
     assert.deepEqual(
       await missingPermissions({ allowed: async () => false }, requiredUnder(policy)),
-      [...NEEDED_PERMISSIONS.filter((right) => !isForEvents(right)).map(permissionText)],
+      [...NEEDED_PERMISSIONS.filter(isRequired).map(permissionText)],
       entry,
     );
   }

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { neededPermissions } from '#functions/service/start-policies.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { isForEvents, NEEDED_PERMISSIONS, OBSERVE_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
+import { isRequired, NEEDED_PERMISSIONS, OBSERVE_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 
 /** Events are optional. */
-const EVICTING = NEEDED_PERMISSIONS.filter((right) => !isForEvents(right));
+const EVICTING = NEEDED_PERMISSIONS.filter(isRequired);
 
 const prod = clusterName('prod');
 

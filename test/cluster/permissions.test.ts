@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { z } from 'zod';
 import { taintward } from '#test/transcripts/transcript.ts';
-import { Account, type Rule } from './rig/account.ts';
+import { AccessReview, Account, type Rule } from './rig/account.ts';
 import { fileStage } from './rig/file-stage.ts';
+import { operatorAccount } from './rig/operator-account.ts';
 import { ServiceProcess } from './rig/service-process.ts';
 import { CONTEXT } from './rig/stage.ts';
 import { until } from './rig/until.ts';
@@ -16,8 +17,10 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
 const GROUPS: Readonly<Record<string, string>> = {
   ...{ deployments: 'apps', replicasets: 'apps', statefulsets: 'apps', daemonsets: 'apps', jobs: 'batch' },
 };
+/** The bindings of the ClusterRoles that let a user read the version. */
+const VERSION_READERS = ['system:discovery', 'system:public-info-viewer'];
 /** The bindings of the ClusterRoles that the page calls optional. */
-const OPTIONAL = ['system:discovery', 'system:public-info-viewer', 'system:basic-user'];
+const OPTIONAL = ['system:basic-user', ...VERSION_READERS];
 const GUARDLESS = 'mode: enforce\nguard: off\n';
 
 const stage = fileStage('bare');
@@ -125,21 +128,42 @@ const Entries = z.array(
 const verdicts = (out: string) =>
   Object.groupBy(z.array(Finding).parse(JSON.parse(out)), ({ check }) => check);
 
-describe('without the optional ClusterRoles, exactly the listed permissions are enough', () => {
+/**
+ * Deletes bindings, {@link VERSION_READERS} last, which apply to all users; returns what restores them. Resolves when the
+ * API server applies all of this: it does so in order.
+ */
+async function unbound(bindings: readonly string[]): Promise<() => Promise<void>> {
+  const { api } = stage().cluster;
   const saved: object[] = [];
+  for (const name of bindings) {
+    const { roleRef, subjects } = z
+      .object({ roleRef: z.looseObject({}), subjects: z.array(z.unknown()) })
+      .parse(await api.read(`${RBAC}/${name}`));
+    saved.push({ metadata: { name }, roleRef, subjects });
+    await api.remove(`${RBAC}/${name}`);
+  }
+  await until('nobody may read the version', async () => {
+    const review = await api.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: {
+        ...{ user: 'somebody', groups: ['system:authenticated'] },
+        nonResourceAttributes: { verb: 'get', path: '/version' },
+      },
+    });
+    return !AccessReview.parse(review).status.allowed;
+  });
+  return async () => {
+    for (const binding of saved) await api.create(RBAC, binding);
+  };
+}
+
+describe('without the optional ClusterRoles, exactly the listed permissions are enough', () => {
+  let bind: () => Promise<void>;
   before(async () => {
-    const { api } = stage().cluster;
-    for (const name of OPTIONAL) {
-      const { roleRef, subjects } = z
-        .object({ roleRef: z.looseObject({}), subjects: z.array(z.unknown()) })
-        .parse(await api.read(`${RBAC}/${name}`));
-      saved.push({ metadata: { name }, roleRef, subjects });
-      await api.remove(`${RBAC}/${name}`);
-    }
+    bind = await unbound(OPTIONAL);
   });
-  after(async () => {
-    for (const binding of saved) await stage().cluster.api.create(RBAC, binding);
-  });
+  after(() => bind());
 
   test('for doctor', async () => {
     const { run } = await userWith(OBSERVE);
@@ -303,4 +327,15 @@ test('doctor and status report no missing permission of RoleBindings in the name
   assert.equal(verdicts(doctor.out)['permissions']?.[0]?.verdict, 'ok', doctor.out);
   const status = await taintward('status', '--state-dir', service.stateDir);
   assert.equal(status.code, 0, status.out);
+});
+
+test('takeover apply needs no discovery', async (t) => {
+  const { cluster } = stage();
+  const { token } = await operatorAccount(cluster, 'admin');
+  const kubeconfig = await stage().writeKubeconfig('admin', cluster.connection, token);
+  t.after(await unbound(VERSION_READERS));
+  const reach = ['--context', CONTEXT, '--kubeconfig', kubeconfig];
+  const { code, out, err } = await taintward('takeover', 'apply', '--dry-run', '-o', 'json', ...reach);
+  assert.equal(code, 0, err);
+  assert.match(out, /MutatingAdmissionPolicyBinding taintward-takeover-nodes/);
 });

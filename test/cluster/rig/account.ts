@@ -24,7 +24,7 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 /** Longer than any test file runs. */
 const TOKEN_SECONDS = 3600;
 
-const AccessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
+export const AccessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
 const TokenRequest = z.object({ status: z.object({ token: z.string() }) });
 
 const ruleJson = ({ group = '', resource, ...rule }: Rule): object => ({

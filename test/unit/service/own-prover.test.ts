@@ -72,6 +72,17 @@ describe('a service in one process', () => {
     });
   }
 
+  test('verifies evictions by permissions in the namespaces that include names', async () => {
+    const bench = evictBench();
+    bench.ruling = { ...rules, policy: { ...rules.policy, only: [{ namespaces: ['a', 'b'] }] } } as Rules;
+    bench.cluster.allows = ({ verb, namespace }) => verb !== 'delete' || namespace !== undefined;
+    assert.deepEqual(await prove(bench), { asOf: at(60) });
+    bench.cluster.allows = ({ verb, namespace }) => verb !== 'delete' || namespace === 'a';
+    assert.deepEqual(await prove(bench), {
+      unproven: 'the credentials lack the permission to delete pods in b',
+    });
+  });
+
   test('verifies evictions without the permission to post Events', async () => {
     const bench = evictBench();
     bench.cluster.allows = ({ resource }) => resource !== 'events';

@@ -231,7 +231,7 @@ function forecastText(forecast: Forecast, now: EpochMs): string {
     case 'keep':
       return `stays (${forecast.cause})`;
     case 'held':
-      return forecast.by.kind === 'hold' ? `stays (hold ${forecast.by.id})` : 'stays (excluded)';
+      return `stays (${forecast.by.kind}${forecast.by.kind === 'hold' ? ` ${forecast.by.id}` : ''})`;
     case 'terminating':
       return 'terminating';
     case 'failed':

@@ -24,7 +24,9 @@ export type EvictionGate =
       readonly workload: string;
       readonly count?: number;
       readonly windowMs: number;
-    });
+    })
+  /** A static pod: its kubelet recreated it after an eviction on this node, and would do so again. */
+  | { readonly kind: 'recreated' };
 
 /**
  * A gate that every due taint of the pod has. One taint may have it from policy, and another from the guard or the

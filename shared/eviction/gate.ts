@@ -22,7 +22,7 @@ export interface DuePod {
   readonly downSince?: EpochMs | undefined;
   /** Keys of the taints that are due by now; at least one. Each of them alone evicts the pod. */
   readonly dueBy: readonly string[];
-  readonly record: Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'owner' | 'held'>;
+  readonly record: Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'owner' | 'held' | 'recreated'>;
   readonly traits: PodTraits;
   /**
    * State of the node's Lease; `unread`: the Lease was not read yet. Absent: the node is gone, or its Lease does not
@@ -43,7 +43,8 @@ export function findGate(rules: Rules, pod: DuePod, now: EpochMs): EvictionGate 
   const { policyRevision: revision, guardRevision } = rules;
   const said = pod.dueBy.map((key) => saidOf(rules, pod, key, now) ?? lifeOn(rules, pod, key, now));
   const [first] = said;
-  if (!first || said.includes(undefined)) return limitOn(rules, pod, now);
+  if (!first || said.includes(undefined))
+    return pod.record.recreated ? { kind: 'recreated' } : limitOn(rules, pod, now);
   // Equivalent mutant (OptionalChaining): If a taint has no gate, the line above has returned, which the type checker
   // can't infer.
   const untils = said.map((each) => each?.until).filter((until) => until !== undefined);
@@ -146,6 +147,8 @@ export function mayStillHold(gate: EvictionGate, rules: Rules, now: EpochMs): bo
         rules.guardRevision === gate.guardRevision &&
         isOn(gate.until, now)
       );
+    case 'recreated':
+      return true;
     default:
       return gate satisfies never;
   }

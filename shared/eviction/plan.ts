@@ -210,7 +210,9 @@ function podDecider(
     if (!deadline) return record && cancel(delta, record, node);
     const fireAt = dueAt(deadline.at, delta.observedAt, record);
     if (record?.gaveUpAt !== undefined && record.fireAt === fireAt) return undefined;
-    const next = recordOf(pod, { ...deadline, at: fireAt }, delta, { podSince, before: record });
+    const fresh = recordOf(pod, { ...deadline, at: fireAt }, delta, { podSince, before: record });
+    const recreated = record?.recreated ?? isRecreated(pod, { scheduled, ended }, now);
+    const next: EvictionRecord = recreated ? { ...fresh, recreated } : fresh;
     if (!record) return { kind: 'schedule', record: next };
     if (record.fireAt !== fireAt) return { kind: 'reschedule', record: next };
     if (isFree) return { kind: 'free', record: freed(record, pod, rules, now) };
@@ -263,6 +265,30 @@ const NEVER: Pick<FinalRecord, 'fireAt' | 'reasons'> = { fireAt: 8.64e15, reason
 
 const due = (deadline: PodDeadline | undefined): Pick<FinalRecord, 'fireAt' | 'reasons'> =>
   deadline ? { fireAt: deadline.at, reasons: deadline.reasons } : NEVER;
+
+/**
+ * Reports whether a kubelet recreated a static pod after its eviction: the earlier pod of its name was due, and no other
+ * gate held it. The end of the earlier pod may not be stored yet.
+ */
+function isRecreated(
+  { uid, namespace, name, owner }: PodFacts,
+  { scheduled, ended }: Pick<Partition, 'scheduled' | 'ended'>,
+  now: EpochMs,
+): boolean {
+  if (owner?.kind !== 'Node') return false;
+  const earlier = [
+    ...[...scheduled.values()].map(({ held, ...pod }) => ({ ...pod, by: held?.by, until: now })),
+    ...[...ended.values()].filter(isTombstone).map((pod) => ({ ...pod, until: pod.endedAt })),
+  ];
+  return earlier.some(
+    ({ by, until, ...pod }) =>
+      pod.uid !== uid &&
+      pod.namespace === namespace &&
+      pod.name === name &&
+      pod.fireAt <= until &&
+      (by === undefined || by.kind === 'recreated'),
+  );
+}
 
 /** Returns the fields of a record that were set since it became due. */
 function trialsOf({ failure, held, blocked, notBefore, turnAt }: EvictionRecord): Partial<EvictionRecord> {

@@ -93,6 +93,8 @@ export interface EvictionRecord {
   readonly turnAt?: EpochMs;
   /** The pod was held past its deadline. From then on, until its record ends, its eviction needs a release permit. */
   readonly drains?: true;
+  /** The pod is a static pod, and its kubelet recreated it after its eviction on this node. */
+  readonly recreated?: true;
 }
 
 /**

@@ -11,8 +11,8 @@ interface GateWords<By extends EvictionGate> {
   readonly from: 'policy' | 'incident';
   /** The gate's name, after "held by": "hold h3f9a2c1d". */
   name(by: By): string;
-  /** The command that opens the gate. */
-  release(by: By, cluster: ClusterName): string;
+  /** The command that opens the gate; `undefined`: none does. */
+  release(by: By, cluster: ClusterName): string | undefined;
   /** The rules after that command. */
   without(rules: Rules, by: By): Rules;
 }
@@ -76,6 +76,13 @@ const GATES: { readonly [Kind in EvictionGate['kind']]: GateWords<Extract<Evicti
     release: (_, cluster) => applyPolicy(cluster),
     // It counts under the policy by which it was said.
     without: (rules) => ({ ...rules, policyRevision: rules.policyRevision + 1 }),
+  },
+  recreated: {
+    label: 'recreated by the kubelet',
+    from: 'policy',
+    name: () => 'the kubelet, which recreates it',
+    release: () => undefined,
+    without: (rules) => rules,
   },
 };
 

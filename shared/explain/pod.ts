@@ -223,7 +223,7 @@ const duePod = (
   cluster: ClusterName,
 ): Pick<PodAnswer, 'gates' | 'release'> => ({
   gates: gates.map((by) => accountOfGate(by, rules)),
-  release: [...new Set(gates.map((by) => wordsOf(by).release(by, cluster)))],
+  release: [...new Set(gates.flatMap((by) => wordsOf(by).release(by, cluster) ?? []))],
 });
 
 function partitionIn({ cluster, service }: PodCase, { node }: AskedPod): Partition {

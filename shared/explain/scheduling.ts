@@ -39,7 +39,8 @@ export function schedulingOf(
   const keeping = replacedBy === 'kubelet' ? [] : accounts.filter(({ schedules }) => !schedules);
   const keptOffBy = keeping.map(({ taint }) => taint);
   const limited = accounts.some(({ deadlineAt }) => deadlineAt !== undefined);
-  const returns = replacedBy !== 'nobody' && keptOffBy.length === 0 && !nodeGone;
+  // A recreated mirror pod is held.
+  const returns = !['nobody', 'kubelet'].includes(replacedBy) && keptOffBy.length === 0 && !nodeGone;
   return { ...end, replacedBy, keptOffBy, loops: forecast.kind !== 'keep' && limited && returns };
 }
 

@@ -74,6 +74,7 @@ export interface Stay {
     | 'hold'
     | 'excluded'
     | 'node-alive'
+    | 'recreated'
     | 'tolerated'
     | 'untainted'
     | 'terminating'
@@ -362,7 +363,9 @@ function stayOf(forecast: Forecast): Stay | undefined {
       return undefined;
     case 'held':
       if (forecast.by.kind === 'hold') return { cause: 'hold', hold: forecast.by.id };
-      return { cause: forecast.by.kind === 'node-alive' ? forecast.by.kind : 'excluded' };
+      if (forecast.by.kind === 'node-alive' || forecast.by.kind === 'recreated')
+        return { cause: forecast.by.kind };
+      return { cause: 'excluded' };
     case 'keep':
       return {
         cause: forecast.cause === 'tolerated' || forecast.cause === 'untainted' ? forecast.cause : 'unknown',

@@ -127,6 +127,7 @@ const gate = z.discriminatedUnion('kind', [
     ...{ kind: z.literal('workload-limit'), workload: text, count: z.int().positive().exactOptional() },
     ...{ windowMs: z.number().positive(), ...ofTaints },
   }),
+  z.object({ kind: z.literal('recreated') }),
 ]);
 
 export const recordSchema: z.ZodType<EvictionRecord> = z.object({
@@ -147,6 +148,7 @@ export const recordSchema: z.ZodType<EvictionRecord> = z.object({
   notBefore: epochMs.exactOptional(),
   turnAt: epochMs.exactOptional(),
   drains: z.literal(true).exactOptional(),
+  recreated: z.literal(true).exactOptional(),
 });
 
 export const endedSchema: z.ZodType<EndedPod> = z.object({

@@ -49,7 +49,7 @@ export async function applyDeltas(
   const decided = await commitUnderLock(
     store,
     ref,
-    only.length < deltas.length ? undefined : only,
+    only.length < deltas.length || deltas.some(isOfStaticPod) ? undefined : only,
     clock,
     (partition) => {
       const result = decideInTurn(partition, deltas, rules, { now: clock.now(), leaseEpoch });
@@ -89,6 +89,9 @@ export function mayJoin(before: readonly Delta[], next: Delta): boolean {
     })
   );
 }
+
+/** The decision about a static pod depends on earlier pods of its name, whose UIDs are unknown. */
+const isOfStaticPod = (delta: Delta): boolean => delta.kind === 'pod' && delta.pod.owner?.kind === 'Node';
 
 interface Decided {
   readonly delta: Delta;

@@ -101,6 +101,7 @@ const busy: EvictionRecord = {
   blocked: { since: NOW - 3_000, nextTryAt: NOW + 5_000, reason: 'the budget web' },
   notBefore: NOW + 6_000,
   turnAt: NOW + 7_000,
+  recreated: true,
 };
 const ended = ending(
   { ...plain, uid: THIRD, name: 'web-2' },

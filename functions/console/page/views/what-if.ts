@@ -199,6 +199,7 @@ const STAYS: Readonly<Record<WorkloadForecast['keep'][number]['cause'], string>>
   hold: STANDING.hold.text,
   excluded: STANDING.excluded.text,
   'node-alive': STANDING['node-alive'].text,
+  recreated: STANDING.recreated.text,
   tolerated: 'tolerate it indefinitely',
   untainted: 'not affected',
   terminating: 'terminating already',

@@ -3,6 +3,8 @@ export interface Job {
   readonly failed: number;
   readonly backoffLimit: number;
   readonly backoffLimitPerIndex?: number;
+  /** Number of indexes that may still fail without failing the Job; absent: any. */
+  readonly indexesLeft?: number;
   /** Action of the first rule in `podFailurePolicy` that applies to evicted pods; absent: none applies. */
   readonly action?: 'Ignore' | 'Count' | 'FailIndex' | 'FailJob';
 }
@@ -20,18 +22,20 @@ export type JobOutcome =
  */
 export function jobOutcome(job: Job | undefined, indexFailures: readonly number[]): JobOutcome {
   if (!job) return { kind: 'unknown' };
-  const { failed, backoffLimit, backoffLimitPerIndex: limit = Number.POSITIVE_INFINITY, action } = job;
+  const { failed, backoffLimit, action } = job;
+  const { backoffLimitPerIndex: limit = Infinity, indexesLeft = Infinity } = job;
   const all = failed + indexFailures.length;
   const counted = `failures: ${all}, backoffLimit: ${backoffLimit}`;
   const byPolicy = `podFailurePolicy: ${action} for evicted pods`;
   if (action === 'Ignore') return { kind: 'not-counted', reason: byPolicy };
   if (action === 'FailJob') return { kind: 'job-fails', reason: byPolicy };
   if (all > backoffLimit) return { kind: 'job-fails', reason: counted };
+  const failing = action === 'FailIndex' ? indexFailures : indexFailures.filter((each) => each >= limit);
+  if (failing.length === 0) return { kind: 'replaced', reason: counted };
+  if (failing.length > indexesLeft) return { kind: 'job-fails', reason: 'maxFailedIndexes exceeded' };
   if (action === 'FailIndex') return { kind: 'index-fails', reason: byPolicy };
-  const most = Math.max(...indexFailures) + 1;
-  if (most > limit)
-    return { kind: 'index-fails', reason: `failures: ${most}, backoffLimitPerIndex: ${limit}` };
-  return { kind: 'replaced', reason: counted };
+  const most = Math.max(...failing) + 1;
+  return { kind: 'index-fails', reason: `failures: ${most}, backoffLimitPerIndex: ${limit}` };
 }
 
 /** Reports whether the outcome fails the Job, immediately or when its other indexes end. */

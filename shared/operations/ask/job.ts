@@ -10,17 +10,28 @@ const ENDED_BY_SIGNAL: readonly unknown[] = [143, 137];
 
 /** Converts a Job's JSON. Absent limits have the API server's defaults. */
 export function projectJob({ spec, status }: Json): Job {
-  const { backoffLimit, backoffLimitPerIndex: perIndex, podFailurePolicy } = fieldsOf(spec);
+  const { backoffLimit, backoffLimitPerIndex: perIndex, maxFailedIndexes, podFailurePolicy } = fieldsOf(spec);
+  const { failed, failedIndexes } = fieldsOf(status);
   const rule = itemsOf(fieldsOf(podFailurePolicy)['rules']).map(fieldsOf).find(matchesEvicted);
   const action = ACTIONS.find((each) => each === rule?.['action']);
   const limited = typeof perIndex === 'number';
   return {
-    failed: numberOf(fieldsOf(status)['failed'], 0),
+    failed: numberOf(failed, 0),
     backoffLimit: numberOf(backoffLimit, limited ? Number.POSITIVE_INFINITY : 6),
     ...(limited ? { backoffLimitPerIndex: perIndex } : {}),
+    ...(typeof maxFailedIndexes === 'number'
+      ? { indexesLeft: maxFailedIndexes - countIn(textOf(failedIndexes)) }
+      : {}),
     ...(action ? { action } : {}),
   };
 }
+
+/** Returns the number of indexes in a list like `0,2-4`. */
+const countIn = (indexes: string): number =>
+  indexes.split(',').reduce((count, range) => {
+    const [from, to = from] = range.split('-').map(Number);
+    return range === '' ? count : count + Number(to) - Number(from) + 1;
+  }, 0);
 
 const numberOf = (value: unknown, absent: number): number => (typeof value === 'number' ? value : absent);
 

@@ -237,6 +237,17 @@ describe('disruptions of a preview', () => {
       const last = ofJob('u2', { indexFailures: 2 });
       assert.deepEqual(outcomesOf(job, ofJob('u1'), last), [['j', 'index-fails']]);
     });
+
+    test('include it as failing at once if more indexes fail than its maxFailedIndexes', () => {
+      const job = { failed: 3, backoffLimit: 99, backoffLimitPerIndex: 2, indexesLeft: 1 };
+      const [one, two, other] = [2, 2, 0].map((indexFailures, at) => ofJob(`u${at}`, { indexFailures }));
+      assert.ok(one && two && other);
+      assert.deepEqual(outcomesOf(job, one, other), [['j', 'index-fails']]);
+      assert.deepEqual(outcomesOf(job, one, two), [['j', 'job-fails']]);
+      const byPolicy = { ...job, action: 'FailIndex' } as const;
+      assert.deepEqual(outcomesOf(byPolicy, other), [['j', 'index-fails']]);
+      assert.deepEqual(outcomesOf(byPolicy, one, other), [['j', 'job-fails']]);
+    });
   });
 
   test('include a budget that allows each eviction alone, but not both together', () => {

@@ -13,6 +13,13 @@ describe('a Job', () => {
     });
   });
 
+  test('tells how many indexes may still fail', () => {
+    const left = (maxFailedIndexes: number, failedIndexes?: string) =>
+      projectJob({ spec: { backoffLimitPerIndex: 1, maxFailedIndexes }, status: { failedIndexes } })
+        .indexesLeft;
+    assert.deepEqual([left(5), left(5, ''), left(5, '7'), left(5, '0,2-4,9')], [5, 5, 4, 0]);
+  });
+
   const cases: readonly (readonly [string, readonly object[], string | undefined])[] = [
     ['the condition', [{ action: 'Ignore', ...DISRUPTED }], 'Ignore'],
     [

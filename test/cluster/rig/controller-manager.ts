@@ -22,10 +22,19 @@ const LONE = ['--leader-elect=false'];
 /** The controllers that create a pod in place of an evicted one, and count the disruptions that budgets allow. */
 const REPLACING = ['deployment-controller', 'replicaset-controller', 'disruption-controller'] as const;
 
+/** The controllers of all kinds of workloads. */
+const OF_WORKLOADS = [
+  'deployment-controller',
+  'replicaset-controller',
+  'statefulset-controller',
+  'daemonset-controller',
+  'job-controller',
+] as const;
+
 type Controller =
   | 'node-lifecycle-controller'
   | 'taint-eviction-controller'
-  | 'daemonset-controller'
+  | (typeof OF_WORKLOADS)[number]
   | (typeof REPLACING)[number];
 
 /**
@@ -59,6 +68,11 @@ export class ControllerManager {
   static replacing(variable: ClusterVariable): Promise<ControllerManager> {
     const flags = ['--kube-api-qps=200', '--kube-api-burst=300', '--concurrent-replicaset-syncs=10'];
     return ControllerManager.#start(REPLACING, ['--leader-elect=true', ...flags], variable);
+  }
+
+  /** Starts the controllers of all workloads. Where the cluster has its own, these stand by. */
+  static ofWorkloads(): Promise<ControllerManager> {
+    return ControllerManager.#start(OF_WORKLOADS, ['--leader-elect=true', '--kube-api-qps=200']);
   }
 
   /**

@@ -44,3 +44,10 @@ test('prints stuck pods as JSON for programs', async (t) => {
     ['prod', 'a', ['example.com/backup'], timeText(NOW)],
   );
 });
+
+test('warns that the list may be outdated while npm start does not run', async (t) => {
+  const { run, state } = commandLine(t);
+  await run('pending', 'prod');
+  assert.match(state.complained, /^This list may be outdated\. No npm start runs on this state directory: /);
+  assert.equal(state.exitCode, 69);
+});

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import {
   type ClusterFacts,
   connectionStatusOf,
+  type FleetFacts,
   issuesOf,
   latenessOf,
 } from '#shared/operations/look/issues.ts';
+import { FAULT_TYPES } from '#shared/state/fault.ts';
 import { DISCONNECTED_AFTER_MS } from '#shared/state/lease.ts';
 import { aNode, aRecord, NOW } from '#test/contracts/partition-builders.ts';
 
@@ -116,4 +119,43 @@ test('names the log event of a cluster that never connected', () => {
       ?.remediation ?? '';
   assert.match(lookAt('never-connected'), /look for cluster\.unreachable or relay\.watch-failed in its log/);
   assert.match(lookAt('disconnected'), /look for relay\.watch-failed in its log/);
+});
+
+/** A cluster with one relay, which is connected unless `facts` say otherwise. */
+const relayed = (facts: Partial<ClusterFacts>): Partial<FleetFacts> => ({
+  clusters: [{ cluster, holder: 'relay-1', renewedAt: NOW, connection: 'connected', ...facts }],
+});
+const aStop = { scope: 'cluster', at: NOW, actor: 'anna', reason: 'an incident' } as const;
+
+test('words each issue and its remediation as recorded', (t) => {
+  const states: readonly Partial<FleetFacts>[] = [
+    { process: 'not-running' },
+    { process: 'not-running', ...relayed({ renewedAt: NOW - 60_000 }) },
+    { process: 'not-responding', ...relayed({ renewedAt: NOW - 60_000 }) },
+    relayed({ error: 'It is away.' }),
+    relayed({ service: { ...VIEW, state: 'access-denied', why: 'It lacks permissions.' } }),
+    relayed({ breakerOpen: true }),
+    relayed({ connection: 'disconnected' }),
+    relayed({ connection: 'never-connected' }),
+    relayed({ connection: 'stale', renewedAt: NOW - 60_000 }),
+    { clusters: [{ cluster, connection: 'disconnected' }] },
+    ...FAULT_TYPES.map((type) => relayed({ faults: [{ type, since: NOW, error: 'It fails', count: 2 }] })),
+    ...[401, 410].map((status) =>
+      relayed({
+        faults: [{ type: 'list-failing', since: NOW, error: 'It fails', resource: 'pods', status }],
+      }),
+    ),
+    relayed({ delayMs: 60_000 }),
+    relayed({ delayMs: 60_000, delayCause: 'a webhook refuses it' }),
+    relayed({ failed: 1 }),
+    relayed({ failed: 2, stuck: 1 }),
+    relayed({ stuck: 2, stop: aStop }),
+    { stop: { ...aStop, scope: 'fleet' }, deadLetters: { one: 1, two: 2 } },
+  ];
+  const sentences = states
+    .flatMap((state) => issuesOf({ at: NOW, clusters: [], ...state }))
+    .map(({ type, message, remediation }) => `${type}: ${message}\n  ${remediation ?? '-'}\n`);
+  t.assert.fileSnapshot(sentences.join(''), join(import.meta.dirname, 'issues.txt'), {
+    serializers: [String],
+  });
 });

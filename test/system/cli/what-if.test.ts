@@ -70,9 +70,11 @@ describe('taintward what-if in the simulated cluster', () => {
   });
 
   test('exits with 0 where nothing breaks', async () => {
-    const { printed, exitCode } = await run('--taint', 'maintenance:NoExecute', '--nodes', 'node-4');
-    assert.match(printed, /of 4 pods, 1 would be evicted immediately, 2 later, and 1 would stay/);
-    assert.match(printed, /Nothing breaks\.\n$/);
+    const { printed, exitCode } = await run(
+      ...['--taint', 'maintenance:NoExecute', '--nodes', 'node-4', '-o', 'json'],
+    );
+    const { pods, now, later, keep, breaks } = JSON.parse(printed);
+    assert.deepEqual([pods, now, later, keep, breaks], [4, 1, 2, 1, []]);
     assert.equal(exitCode, 0);
   });
 
@@ -93,13 +95,10 @@ describe('taintward what-if in the simulated cluster', () => {
     const fleet = owned({ apiVersion: 'v1', kind: 'Node', name: 'node-1' });
     const { printed, exitCode } = await runOn(
       fleet,
-      ...['--taint', 'maintenance:NoExecute', '--nodes', 'node-1'],
+      ...['--taint', 'maintenance:NoExecute', '--nodes', 'node-1', '-o', 'json'],
     );
-    assert.match(
-      printed,
-      /\nStatic pods: 1\. Kubelets continue to run them, and recreate their mirror pods\.\n/,
-    );
-    assert.match(printed, /Nothing breaks\.\n$/);
+    const { mirrors, breaks } = JSON.parse(printed);
+    assert.deepEqual([mirrors, breaks], [1, []]);
     assert.equal(exitCode, 0);
   });
 
@@ -118,10 +117,5 @@ describe('taintward what-if in the simulated cluster', () => {
     assert.match(taint.complaint, /"maintenance" lacks an effect/);
     const nodes = await run('--taint', 'maintenance:NoExecute', '--nodes', 'zone=a,=');
     assert.match(nodes.complaint, /label selector part "="/);
-  });
-
-  test('rejects a taint that evicts nothing', async () => {
-    const asked = run('--taint', 'maintenance:NoSchedule', '--nodes', ALL);
-    await assert.rejects(asked, { message: /^Taint maintenance:NoSchedule evicts no pods\. Specify / });
   });
 });

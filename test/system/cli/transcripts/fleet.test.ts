@@ -6,13 +6,7 @@ import { LATENESS, Transcript } from '#test/transcripts/transcript.ts';
 import { npmStart } from '#test/world/npm-start.ts';
 
 /** The output of what-if once all pods are ready. */
-const ALL_READY = [
-  / of 16 pods, /,
-  /all 6 are evicted together/,
-  /all 4 are evicted together/,
-  /all 2 are evicted together/,
-  /checkout +1 +4/,
-];
+const ALL_READY = [/ of 16 pods, /, /\ball 6\b/, /\ball 4\b/, /\ball 2\b/, /checkout +1 +4/];
 
 const EVERYWHERE = ['--taint', 'maintenance=now:NoExecute', '--nodes', 'node-1,node-2,node-3,node-4'];
 

@@ -5,6 +5,7 @@ import { fileStage } from './rig/file-stage.ts';
 import { evictedOnTime, momentComes } from './rig/on-time.ts';
 import { FOREVER, tolerates } from './rig/tolerations.ts';
 import { until } from './rig/until.ts';
+import { cancellingDeletion, markingDeletion } from './rig/upstream-events.ts';
 
 const stage = fileStage('served through a wiretap');
 
@@ -70,7 +71,7 @@ test("writes one Event per eviction, with the built-in controller's message", as
     involvedObject: { kind: 'Pod', namespace: cluster.namespace, name: pod.name, apiVersion: 'v1' },
     type: 'Normal',
     reason: 'TaintManagerEviction',
-    message: `Marking for deletion Pod ${cluster.namespace}/${pod.name}`,
+    message: markingDeletion(cluster.namespace, pod.name),
     source: { component: 'taint-eviction-controller' },
     reportingComponent: 'taint-eviction-controller',
     count: 1,
@@ -149,6 +150,6 @@ test('writes an Event that cancels the deletion of a pod that somebody else dele
   await evictedOnTime(fence, 3, tainted);
   assert.equal(pod.disruption, undefined);
   const messages = cluster.witness.taintManagerEvents(pod.name).map(({ message }) => message);
-  assert.deepEqual(messages, [`Cancelling deletion of Pod ${cluster.namespace}/${pod.name}`]);
+  assert.deepEqual(messages, [cancellingDeletion(cluster.namespace, pod.name)]);
   assert.deepEqual(service.complaints(), []);
 });

@@ -5,6 +5,7 @@ import { fileStage } from './rig/file-stage.ts';
 import { evictedOnTime, momentComes } from './rig/on-time.ts';
 import { tolerates } from './rig/tolerations.ts';
 import { until } from './rig/until.ts';
+import { cancellingDeletion } from './rig/upstream-events.ts';
 
 const stage = fileStage('bare');
 
@@ -69,7 +70,7 @@ test('evicts no pods for a taint that was removed while the service was down', a
     await until(`an Event on ${pod.name}`, () =>
       cluster.witness
         .taintManagerEvents(pod.name)
-        .some(({ message }) => message === `Cancelling deletion of Pod ${cluster.namespace}/${pod.name}`),
+        .some(({ message }) => message === cancellingDeletion(cluster.namespace, pod.name)),
     );
   }
 });

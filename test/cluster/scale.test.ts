@@ -4,6 +4,7 @@ import pMap from 'p-map';
 import { latencyText } from './rig/figures.ts';
 import { fileStage } from './rig/file-stage.ts';
 import { until } from './rig/until.ts';
+import { markingDeletion } from './rig/upstream-events.ts';
 
 /** Set smaller numbers for smaller clusters. A kubelet runs 110 pods, so no node has more. */
 const NODES = Number(process.env['SCALE_NODES'] ?? 100);
@@ -66,7 +67,7 @@ test(`evicts all pods of ${NODES} nodes of ${PODS_PER_NODE} pods, tainted simult
   const announced = cluster.witness.taintManagerEvents().map(({ message }) => message);
   const evicted = service.said(': evicted (').map(({ text }) => /(\S+): evicted/.exec(text)?.[1] ?? text);
   for (const [found, expected] of [
-    [announced, (name: string) => `Marking for deletion Pod ${cluster.namespace}/${name}`],
+    [announced, (name: string) => markingDeletion(cluster.namespace, name)],
     [evicted, (name: string) => `${cluster.namespace}/${name}`],
   ] as const) {
     const distinct = new Set(found);

@@ -6,6 +6,7 @@ import { latencyText } from '#test/cluster/rig/figures.ts';
 import { evictedOnTime, momentComes } from '#test/cluster/rig/on-time.ts';
 import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
+import { cancellingDeletion, markingDeletion } from '#test/cluster/rig/upstream-events.ts';
 import { deployed } from './rig/deployed-stage.ts';
 
 test('applies a taint only to the tainted one of two clusters with the same nodes and pods', async (t) => {
@@ -51,7 +52,7 @@ test('evicts each pod of a node at its own deadline, with condition and Event, e
     const event = await until(`an Event on ${pod.name}`, () =>
       cluster.witness.taintManagerEvents(pod.name).at(0),
     );
-    assert.equal(event.message, `Marking for deletion Pod ${cluster.namespace}/${pod.name}`);
+    assert.equal(event.message, markingDeletion(cluster.namespace, pod.name));
   }
 });
 
@@ -73,7 +74,7 @@ test('cancels an eviction whose taint is removed in time, with an Event, and no 
   const event = await until('an Event on the pod that was spared', () =>
     cluster.witness.taintManagerEvents(spared.name).at(0),
   );
-  assert.equal(event.message, `Cancelling deletion of Pod ${cluster.namespace}/${spared.name}`);
+  assert.equal(event.message, cancellingDeletion(cluster.namespace, spared.name));
   const ended = await deployed().state.ended('alpha', spared);
   assert.equal(ended?.outcome, 'cancelled');
 });

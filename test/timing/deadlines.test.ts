@@ -4,6 +4,7 @@ import { assertUntouched, evictedAfter } from '#test/cluster/rig/deadline.ts';
 import { fileStage } from '#test/cluster/rig/file-stage.ts';
 import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
+import { cancellingDeletion } from '#test/cluster/rig/upstream-events.ts';
 import type { WatchedToleration } from '#test/cluster/rig/watched.ts';
 
 const stage = fileStage('served');
@@ -121,7 +122,7 @@ test('evicts no pods of a node that is untainted in time, and writes an Event', 
       const events = cluster.witness.taintManagerEvents(pod.name);
       return events.length > 0 && events;
     });
-    assert.equal(event?.message, `Cancelling deletion of Pod ${cluster.namespace}/${pod.name}`);
+    assert.equal(event?.message, cancellingDeletion(cluster.namespace, pod.name));
     assert.equal(event?.type, 'Normal');
   }
   await evictedAfter(fence, 3, tainted);
@@ -152,7 +153,7 @@ test('keeps a pod whose toleration is added or lengthened in time, and evicts on
   await evictedAfter(lengthened, 7, tainted);
   assertUntouched(added);
   const messages = cluster.witness.taintManagerEvents(added.name).map(({ message }) => message);
-  assert.deepEqual(messages, [`Cancelling deletion of Pod ${cluster.namespace}/${added.name}`]);
+  assert.deepEqual(messages, [cancellingDeletion(cluster.namespace, added.name)]);
 });
 
 test('respects the 300 s that admission adds for a failed node', async () => {

@@ -40,8 +40,21 @@ const keptIn = (path: string) => {
 test('rewrites a deleted database for its owner alone', (t) => {
   const { path, files } = openIn(t);
   rmSync(path);
-  assert.throws(() => files.check(), { name: 'StateLostError', message: /was deleted while it was in use/ });
+  assert.throws(() => files.check(), {
+    name: 'StateLostError',
+    message: `the database ${path} was deleted while it was in use; its content is restored: start it again`,
+  });
   assert.deepEqual([modeOf(path), keptIn(path)], ['600', [1]]);
+});
+
+test('writes a deleted log into the database', (t) => {
+  const { path, files } = openIn(t);
+  rmSync(`${path}-wal`);
+  assert.throws(() => files.check(), {
+    name: 'StateLostError',
+    message: `the log of the database ${path} was deleted while it was in use; its content was written to the database: start it again`,
+  });
+  assert.deepEqual(keptIn(path), [1]);
 });
 
 test('saves a replaced database next to the new one, for its owner alone', (t) => {
@@ -49,10 +62,15 @@ test('saves a replaced database next to the new one, for its owner alone', (t) =
   const other = `${path}.other`;
   writeFileSync(other, '');
   renameSync(other, path);
-  assert.throws(() => files.check(), { name: 'StateLostError', message: /is in \S+\.saved: start it again/ });
+  assert.throws(() => files.check(), {
+    name: 'StateLostError',
+    message: `the database ${path} was replaced while it was in use; what this process had in it is in ${path}.saved: start it again`,
+  });
   assert.deepEqual([modeOf(`${path}.saved`), keptIn(`${path}.saved`)], ['600', [1]]);
 });
 
+const CUT_OFF =
+  /^the log of the database \S+ was cut off while it was in use; changes that were only in the log are lost, and the rest is unchanged: start it again$/;
 const none = { schedule: [], end: [], live: true };
 
 /** The state of a service, and a record of its loss. */
@@ -110,7 +128,7 @@ test('protects ends, leases, and rules like records', async (t) => {
   ]) {
     const { path, state } = stateIn(t);
     truncateSync(`${path}-wal`, 0);
-    await assert.rejects(write(state), { name: 'StateLostError', message: /the log of .* was cut off/ });
+    await assert.rejects(write(state), { name: 'StateLostError', message: CUT_OFF });
   }
 });
 

@@ -66,5 +66,5 @@ test('a forecast on a real API server evicts nothing', { skip }, async () => {
   await page.getByRole('textbox', { name: 'Taint' }).fill('gone:NoExecute');
   await page.getByLabel(/^Nodes/).fill(node);
   await page.getByRole('button', { name: 'Preview' }).click();
-  await page.getByText(/no controller recreates it/).waitFor();
+  await page.locator('.needs li', { hasText: `${cluster.namespace}/bare` }).waitFor();
 });

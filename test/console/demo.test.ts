@@ -6,7 +6,7 @@ import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { commitUnderLock } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import type { Page } from './browser/packages.ts';
+import type { Locator, Page } from './browser/packages.ts';
 import { assertAccessible, PHONE, THEMES, testBrowser, Visitor } from './rig/browser.ts';
 import { confirm } from './rig/confirm.ts';
 import { Service } from './rig/service.ts';
@@ -30,10 +30,12 @@ after(async () => {
 const onCard = (node: string, workload: string) =>
   page.locator('.demo > li', { hasText: node }).getByRole('link', { name: new RegExp(`^${workload}-`) });
 
+/** The consequences in a dialog, which arrive after it opens. */
+const preview = (dialog: Locator) => dialog.locator('.says li').first();
+
 const row = (pod: string) => page.locator('[role="table"] [data-key]', { hasText: pod });
 
 test('the first minute: a click taints a node, a pod counts down and is evicted, and another one is held and released', async () => {
-  await page.getByRole('heading', { name: 'Try it: taint a node' }).waitFor();
   for (const node of ['node-1', 'node-2']) {
     await page.getByRole('button', { name: `Taint ${node}` }).click();
     await page.getByRole('button', { name: `Untaint ${node}` }).waitFor();
@@ -92,7 +94,7 @@ test('untainting by click cancels countdowns, and history shows it', async () =>
   await page.getByRole('button', { name: 'Untaint node-3' }).click();
   await page.locator('.soonest li', { hasText: saved }).waitFor({ state: 'detached' });
   await visitor.go(`#/history?pod=${saved}`);
-  await row(saved).getByText('the taint was removed').waitFor();
+  await row(saved).getByText('canceled', { exact: true }).waitFor();
 });
 
 test('all evictions are stopped, with a reason, and resumed by keyboard alone', async () => {
@@ -100,8 +102,8 @@ test('all evictions are stopped, with a reason, and resumed by keyboard alone', 
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
   await tabTo('Stop all');
   await page.keyboard.press('Enter');
-  const dialog = page.getByRole('dialog', { name: 'Stop all evictions in all clusters?' });
-  await dialog.getByText(/^Evictions are stopped in all clusters/).waitFor();
+  const dialog = page.getByRole('dialog');
+  await preview(dialog).waitFor();
   await page.keyboard.type('incident 4711');
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'hidden' });
@@ -109,17 +111,16 @@ test('all evictions are stopped, with a reason, and resumed by keyboard alone', 
   assert.equal(await focusedText(), 'Stop all');
 
   await page.keyboard.press('Enter');
-  await dialog.getByText(/^Evictions are stopped in all clusters/).waitFor();
+  await preview(dialog).waitFor();
   await page.keyboard.type('incident 4711');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
   assert.equal(await focusedText(), 'Stop all');
   await page.keyboard.press('Enter');
-  const banner = page.locator('.banner', { hasText: 'All evictions are stopped' });
-  await banner.getByText('incident 4711').waitFor();
-  await page.locator('.needs').getByText('All clusters are stopped').waitFor();
-  assert.equal(await page.getByText('No action required.').count(), 0);
+  const banner = page.locator('.banner', { hasText: 'incident 4711' });
+  await banner.waitFor();
+  await page.locator('.needs li', { hasText: 'incident 4711' }).waitFor();
   // Nothing behind the dialog has the focus before it closes.
   await dialog.waitFor({ state: 'hidden' });
 
@@ -149,7 +150,7 @@ test('a canceled dialog followed immediately by another one shows the other one'
     document.querySelector('dialog').close();
     stop.click();
     new Promise((resolve) => { setTimeout(resolve, 200); })`);
-  await dialog.getByText(/^Evictions are stopped in all clusters/).waitFor();
+  await preview(dialog).waitFor();
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'hidden' });
 });
@@ -209,9 +210,8 @@ test('the rules of a cluster, and its audit log, are shown', async () => {
     .waitFor();
   await page.getByRole('table', { name: 'Audit log' }).getByText('incident 4711').first().waitFor();
   await confirm(page, page.getByRole('button', { name: 'Pause' }), 'upgrade');
-  await page.getByText('No pods are evicted until you end the pause.').waitFor();
   await confirm(page, page.getByRole('button', { name: 'End pause' }), 'upgraded');
-  await page.getByText('Pods are evicted at their deadlines.').waitFor();
+  await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
 });
 
 test('a failed eviction requires action, and is retried by click, with a reason', async () => {

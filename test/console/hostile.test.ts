@@ -133,7 +133,6 @@ test("a page under a name that was rebound to the console (DNS rebinding) gets o
   for (const path of ['/', pathname, `${pathname}api/status`]) {
     const answer = await hostile.goto(`http://rebound.example:${port}${path}`);
     assert.equal(answer?.status(), 421);
-    assert.match((await answer?.text()) ?? '', /under no other name/);
   }
 });
 

@@ -11,8 +11,6 @@ import { askSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts
 
 /** A cold start on a busy machine takes a few seconds. */
 const STARTED_WITHIN_MS = 60_000;
-/** The line that announces the console. */
-const SERVED = /^(To taint nodes in the console|Console)/;
 
 const stateIn = (dir: string): string => join(dir, 'state');
 
@@ -36,7 +34,7 @@ export class Service {
   static async start(...args: readonly string[]): Promise<Service> {
     const dir = mkdtempSync(join(tmpdir(), 'taintward-console-'));
     const main = join(PROJECT_DIR, 'functions/service/main.ts');
-    const child = spawn(process.execPath, [main, '--state-dir', stateIn(dir), ...args], {
+    const child = spawn(process.execPath, [main, '--state-dir', stateIn(dir), '--log', 'json', ...args], {
       stdio: ['pipe', 'pipe', 'pipe'],
       signal: AbortSignal.timeout(STARTED_WITHIN_MS * 10),
       killSignal: 'SIGKILL',
@@ -48,7 +46,7 @@ export class Service {
     await new Promise<void>((resolve, reject) => {
       lines.on('line', (line) => {
         said.push(line);
-        if (SERVED.test(line)) resolve();
+        if (JSON.parse(line).event === 'console.started') resolve();
       });
       lines.once('close', () => reject(new Error(`npm start told of no console:\n${said.join('\n')}`)));
     });

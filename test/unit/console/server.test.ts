@@ -80,6 +80,7 @@ test('rejects another host name (DNS rebinding), with or without the cookie', as
   ]) {
     const refused = await send('GET', `${path}api/status`, { ...own, host });
     assert.equal(refused.status, 421, host);
+    assert.match(refused.body, /The console is at http:\/\/[\w.:]+ and under no other name\./);
     assert.doesNotMatch(refused.body, /clusters/);
   }
   assert.equal((await send('GET', `${path}api/status`, { ...own, host: `localhost:${port}` })).status, 200);

@@ -37,29 +37,26 @@ async function refusal(options: Partial<ServiceOptions>): Promise<string> {
 describe('a kubeconfig', () => {
   test('is rejected when the file is missing', async () => {
     const kubeconfig = join(stage().newStateDir(), 'absent');
-    assert.match(
-      await refusal({ kubeconfig }),
-      new RegExp(`The kubeconfig ${kubeconfig} cannot be read \\(ENOENT\\)`),
-    );
+    assert.match(await refusal({ kubeconfig }), new RegExp(`${kubeconfig} .*ENOENT`));
   });
 
   test('is rejected when it is not YAML', async () => {
     const kubeconfig = stage().write('broken', 'apiVersion: v1\nclusters: [\n');
-    assert.match(await refusal({ kubeconfig }), /The kubeconfig .*broken is not YAML/);
+    assert.match(await refusal({ kubeconfig }), /broken .*YAML/);
   });
 
   test('is rejected when it is YAML but no kubeconfig', async () => {
     const kubeconfig = stage().write('other', 'clusters: 5\n');
-    assert.match(await refusal({ kubeconfig }), /The kubeconfig .*other is wrong at clusters/);
+    assert.match(await refusal({ kubeconfig }), /other .*\bclusters\b/);
   });
 
   test('is rejected without the selected context', async () => {
-    assert.match(await refusal({ contexts: ['nowhere'] }), /has no context "nowhere": it has alpha/);
+    assert.match(await refusal({ contexts: ['nowhere'] }), /"nowhere".*alpha/);
   });
 
   test('is rejected without one of the selected contexts', async () => {
     const contexts = [CONTEXT, 'nowhere'];
-    assert.match(await refusal({ contexts }), /has no context "nowhere": it has alpha/);
+    assert.match(await refusal({ contexts }), /"nowhere".*alpha/);
   });
 });
 
@@ -67,10 +64,7 @@ describe('a token', () => {
   test('is rejected when it is not a token', async () => {
     const { cluster } = stage();
     const kubeconfig = await stage().writeKubeconfig('bad-token', cluster.connection, 'no-token');
-    assert.match(
-      await refusal({ kubeconfig }),
-      /cluster alpha: .*401 Unauthorized; .*the credentials were rejected/,
-    );
+    assert.match(await refusal({ kubeconfig }), /alpha: .*401 Unauthorized/);
   });
 
   test('is rejected when its account was deleted', async () => {
@@ -79,7 +73,7 @@ describe('a token', () => {
     await account.delete();
     const kubeconfig = await stage().writeKubeconfig('old-token', cluster.connection, account.token);
     const sentence = await refusal({ kubeconfig });
-    assert.match(sentence, /401 Unauthorized; .*the credentials were rejected/);
+    assert.match(sentence, /alpha: .*401 Unauthorized/);
     assert.ok(!sentence.includes(account.token), 'the token is not shown');
   });
 
@@ -91,7 +85,7 @@ describe('a token', () => {
     })).filter(({ verbs }) => verbs.length > 0);
     const account = await Account.create(cluster, 'reader', rules);
     const kubeconfig = await stage().writeKubeconfig('reader', cluster.connection, account.token);
-    assert.match(await refusal({ kubeconfig }), /lack permissions: .*delete pods, patch pods\/status/);
+    assert.match(await refusal({ kubeconfig }), /delete pods, patch pods\/status/);
   });
 });
 
@@ -125,7 +119,7 @@ describe('the failing cluster of two', () => {
 
   test('with a bad token joins the other when its kubeconfig is repaired', async (t) => {
     const service = await startPair(t, 'no-token');
-    await service.untilSaid(`${OTHER}  cluster.access-denied`, 'the credentials were rejected');
+    await service.untilSaid(`${OTHER}  cluster.access-denied`, '401 Unauthorized');
     const [refused, live, why] = (await service.states()) ?? [];
     assert.deepEqual([refused, live], [`${OTHER} access-denied`, `${CONTEXT} live`]);
     assert.match(why ?? '', new RegExp(`^${OTHER} list-failing since `));
@@ -138,7 +132,7 @@ describe('the failing cluster of two', () => {
     const account = await Account.create(other, 'late');
     await account.revoke();
     const service = await startPair(t, account.token);
-    await service.untilSaid(`${OTHER}  cluster.access-denied`, 'lack permissions');
+    await service.untilSaid(`${OTHER}  cluster.access-denied`, 'delete pods');
     await account.grant();
     await service.untilSaid(`${OTHER}  watching`);
   });
@@ -147,22 +141,19 @@ describe('the failing cluster of two', () => {
 describe('a state directory', () => {
   test('is rejected when it is a file', async () => {
     const stateDir = stage().write('a-file', '');
-    assert.match(await refusal({ stateDir }), /cannot use the state directory .*a-file \(EEXIST\)/);
+    assert.match(await refusal({ stateDir }), /a-file .*EEXIST/);
   });
 
   test('is rejected when another process uses it', async () => {
     const stateDir = stage().newStateDir();
     await stage().start({ stateDir });
-    assert.match(await refusal({ stateDir }), /is in use by another Taintward process/);
+    assert.match(await refusal({ stateDir }), new RegExp(`${stateDir} .*--state-dir DIR`));
   });
 
   test('is rejected when its store is damaged', async () => {
     const stateDir = stage().newStateDir();
     writeFileSync(join(stateDir, 'store.sqlite'), 'not a database at all, by any means '.repeat(100));
-    assert.match(
-      await refusal({ stateDir }),
-      /The database .*store\.sqlite cannot be used: it is another kind of file/,
-    );
+    assert.match(await refusal({ stateDir }), /store\.sqlite /);
   });
 });
 
@@ -170,6 +161,6 @@ test('rejects a port that is in use', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  assert.match(await refusal({ port }), new RegExp(`port ${port} of 127.0.0.1 is in use .* --port$`, 'm'));
+  assert.match(await refusal({ port }), new RegExp(` ${port} .* --port$`));
   server.close();
 });

@@ -20,7 +20,7 @@ test('observes a cluster until its policy file enforces, and ignores a policy fi
   await service.untilSaid(pod.name, 'would be evicted');
 
   stage().write('policy.yaml', 'mode: enforced');
-  await service.untilSaid('policy.mode must be observe, enforce or paused.');
+  await service.untilSaid('policy.invalid', 'policy.mode');
   assertUntouched(pod);
 
   const since = Date.now();

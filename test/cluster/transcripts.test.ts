@@ -84,7 +84,7 @@ test('matches the recorded session at a real API server', async (t) => {
 
   await cluster.taint(node, { key: 'y' });
   at.note('Another comes, which the pod does not tolerate.');
-  await at.until(({ out }) => / was evicted from node /.test(out), ['explain', 'pod', pod, ...live]);
+  await at.until(({ out }) => / was evicted /.test(out), ['explain', 'pod', pod, ...live]);
   await at.say('history', '--pod', 'told');
   await at.say('explain', 'node', node, ...live);
   await at.say('dead-letters', 'list');

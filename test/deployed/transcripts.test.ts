@@ -125,7 +125,7 @@ test('matches the recorded session at a deployment', async (t) => {
 
   await cluster.taint(node, { key: 'y' });
   at.note('A second taint comes, which it does not tolerate.');
-  await at.until(({ out }) => / was evicted from node /.test(out), ['explain', 'pod', pod, ...there]);
+  await at.until(({ out }) => / was evicted /.test(out), ['explain', 'pod', pod, ...there]);
   await at.say('history', 'beta', '--pod', 'told');
   await at.say('history', 'nowhere');
 

@@ -72,5 +72,4 @@ test('replicas are updated to the next release, and back, one by one, and every 
   t.diagnostic(`evicted ${late.join(', ')} ms after the deadlines`);
 });
 
-const leads = (some: readonly ServiceProcess[]) =>
-  Promise.any(some.map((each) => each.untilSaid('This replica is the leader')));
+const leads = (some: readonly ServiceProcess[]) => Promise.any(some.map((each) => each.ready()));

@@ -36,28 +36,21 @@ test('the launcher passes arguments on and returns the output', () => {
 });
 
 test('rejects invalid arguments in one sentence with exit code 64', () => {
-  assert.deepEqual(taintward('clusters', 'add', 'prod'), {
-    status: 64,
-    stdout: '',
-    stderr:
-      'taintward: Missing cluster access. Specify --eks NAME --region REGION, --kubeconfig-secret ARN, --context NAME, or --agent ID.\n',
-  });
+  const { status, stdout, stderr } = taintward('clusters', 'add', 'prod');
+  assert.deepEqual([status, stdout], [64, '']);
+  assert.match(stderr, /^taintward: [^\n]* --eks [^\n]*\n$/);
+});
+
+test('rejects commands without access to AWS in one sentence with exit code 1', () => {
   const { status, stderr } = taintward('clusters', 'list');
   assert.equal(status, 1);
   assert.match(stderr, /^taintward: DynamoDB table taintward [^\n]*\n$/);
 });
+
 const LACKS: readonly [string, Readonly<Record<string, string>>, RegExp][] = [
-  ['a region', KEY, /^taintward: No AWS region for DynamoDB table taintward\. Set AWS_REGION, [^\n]*\n$/],
-  [
-    'a usable region',
-    { ...KEY, AWS_REGION: 'us east' },
-    /^taintward: The AWS region for DynamoDB table taintward is invalid\. Correct AWS_REGION, [^\n]*\n$/,
-  ],
-  [
-    'credentials',
-    REGION,
-    /^taintward: No AWS credentials for DynamoDB table taintward \(.*\)\. .*AWS_PROFILE[^\n]*\n$/,
-  ],
+  ['a region', KEY, /^taintward: [^\n]* AWS_REGION,[^\n]* AWS_PROFILE [^\n]*\n$/],
+  ['a usable region', { ...KEY, AWS_REGION: 'us east' }, /^taintward: [^\n]* AWS_REGION, [^\n]*\n$/],
+  ['credentials', REGION, /^taintward: [^\n]*\(AWS_PROFILE\)[^\n]*\n$/],
 ];
 for (const [what, aws, message] of LACKS) {
   test(`names the missing setting in one sentence without ${what}`, () => {

@@ -83,10 +83,8 @@ describe('the simulated cluster', () => {
     assert.throws(() => cluster.taint('node-9', 'a:NoExecute'), {
       message: 'Node "node-9" not found. Specify one of: node-1, node-2, node-3, node-4',
     });
-    assert.throws(() => cluster.taint('node-1', 'a:NoRun'), /effect must be one of/);
-    assert.throws(() => cluster.untaint('node-1', 'a'), {
-      message: 'taint "a" not found: the node has no taint',
-    });
+    assert.throws(() => cluster.taint('node-1', 'a:NoRun'), /\beffect\b.*NoExecute/);
+    assert.throws(() => cluster.untaint('node-1', 'a'), /taint "a"/);
   });
 
   test('keeps its kubeconfig and its state private', () => {

@@ -32,6 +32,7 @@ test('the text log reports nodes and pods, errors as complaints, and nothing els
   log.info('relay.lease-acquired', { cluster, epoch: 3 });
   log.info('eviction.scheduled', eviction);
   log.info('eviction.canceled', { ...eviction, reason: 'taint-removed', eventPosted: true });
+  log.info('eviction.blocked', { ...eviction, by: 'budget', error: new Error('no disruption is allowed') });
   log.info('eviction.held', { ...eviction, by: 'guard' });
   log.info('eviction.held', { ...eviction, by: 'paused' });
   log.debug('relay.listed', { cluster, nodes: 3 });
@@ -41,6 +42,7 @@ test('the text log reports nodes and pods, errors as complaints, and nothing els
     /c1 n1 {2}.*untainted/,
     /c1 n1 {2}shop\/web: eviction at .* \(in 30 s\) for maintenance=now:NoExecute/,
     /c1 n1 {2}.*shop\/web: eviction canceled \(taint removed\)/,
+    /c1 n1 {2}.*shop\/web: eviction blocked by a disruption budget/,
     /shop\/web: eviction held by the guard$/,
     /shop\/web: eviction held \(paused\)$/,
     /c1 {2}.*relay\.watch-failed: resource=nodes no route/,

@@ -276,6 +276,27 @@ describe('a failing DynamoDbStore reports cause and remedy', () => {
     });
   });
 
+  for (const [error, message] of [
+    [
+      'Region is missing',
+      'No AWS region for DynamoDB table taintward. Set AWS_REGION, or set AWS_PROFILE to a profile with a region.',
+    ],
+    [
+      'Region not accepted: region="us east" is not a valid hostname component.',
+      'The AWS region for DynamoDB table taintward is invalid. Correct AWS_REGION, or the region of the profile.',
+    ],
+  ] as const) {
+    test(`without a usable region: ${error}`, async () => {
+      const region = async () => {
+        throw new Error(error);
+      };
+      const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+      const client = new DynamoDBClient({ region, credentials });
+      const store = new DynamoDbStore(new DynamoDbTable({ client, tableName: 'taintward' }));
+      await assert.rejects(store.load(REF, NOW), { name: 'StoreError', message });
+    });
+  }
+
   test('without a home directory, where the SDK looks for its configuration', async () => {
     const credentials = async () => {
       throw new Error('A system error occurred: uv_os_homedir returned ENOENT (no such file or directory)');

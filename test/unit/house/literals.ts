@@ -1,0 +1,84 @@
+/** A string, template, or regular expression in TypeScript. */
+export interface Literal {
+  readonly text: string;
+  readonly line: number;
+  /** The code right before it, which shows its role. */
+  readonly before: string;
+}
+
+const COMMENT = /\/\/.*|\/\*[\s\S]*?\*\//y;
+const STRING = /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/y;
+const REGEX = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y;
+/** Part of a template, up to its end or its next hole. */
+const TEMPLATE = /(?:[^`\\$]|\\[\s\S]|\$(?!\{))*(?:`|\$\{)/y;
+/** The code before a slash that begins a regular expression. A slash after a value divides. */
+const BEFORE_REGEX = /(?:^|[(,=:[!&|?{};>+]|\b(?:return|typeof|case|in|of))\s*$/;
+/** Characters of the code before a literal that are kept. */
+const BEFORE = 40;
+
+/** Returns the literals in TypeScript. A hole of a template is a space in its text; literals in the hole follow. */
+export function literalsIn(source: string): readonly Literal[] {
+  const reader = new Reader(source);
+  reader.code();
+  return reader.literals;
+}
+
+class Reader {
+  readonly literals: Literal[] = [];
+  readonly #source: string;
+  #at = 0;
+
+  constructor(source: string) {
+    this.#source = source;
+  }
+
+  /** Reads code to its end, or beyond the brace that closes a hole. */
+  code(): void {
+    for (let depth = 0; depth >= 0 && this.#at < this.#source.length; ) {
+      const from = this.#at;
+      if (this.#take(COMMENT) !== undefined) continue;
+      const plain = this.#take(STRING) ?? (this.#mayBeRegex() ? this.#take(REGEX) : undefined);
+      const next = this.#source[this.#at];
+      if (plain !== undefined) this.#add(from, plain);
+      else if (next === '`') this.#template();
+      else {
+        if (next === '{') depth += 1;
+        if (next === '}') depth -= 1;
+        this.#at += 1;
+      }
+    }
+  }
+
+  #template(): void {
+    const from = this.#at++;
+    let text = '';
+    for (let part = this.#take(TEMPLATE); part !== undefined; part = this.#take(TEMPLATE)) {
+      if (part.endsWith('`')) {
+        this.#add(from, text + part.slice(0, -1));
+        return;
+      }
+      text += `${part.slice(0, -2)} `;
+      this.code();
+    }
+  }
+
+  #mayBeRegex(): boolean {
+    return BEFORE_REGEX.test(this.#before(this.#at));
+  }
+
+  #before(at: number): string {
+    return this.#source.slice(Math.max(0, at - BEFORE), at);
+  }
+
+  #take(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#source)?.[0];
+    this.#at += found?.length ?? 0;
+    return found;
+  }
+
+  #add(from: number, text: string): void {
+    const line = this.#source.slice(0, from).split('\n').length;
+    this.literals.push({ text, line, before: this.#before(from) });
+  }
+}

@@ -42,8 +42,8 @@ async function opened(link: string) {
 
 test('npm start prints a link to its console, in which taints evict pods and a stop keeps them', async (t) => {
   const { until, type } = started(t);
-  await until(/type "console"/);
-  await until(/watching 4 nodes/);
+  await until(/^To taint nodes in the console, type "console" for a link/);
+  await until(/watching \(nodes: 4/);
   type('console');
   const link = await until(LINK);
   const { ask } = await opened(link);

@@ -57,9 +57,7 @@ async function clusterNames(words: readonly string[], deps: CliDeps): Promise<re
   const none = new Promise<readonly string[]>((resolve) => late.addEventListener('abort', () => resolve([])));
   try {
     const fleet = deps.fleet(choice);
-    const found = await Promise.race([fleet.clusters(), none]);
-    fleet.close();
-    return found;
+    return await Promise.race([fleet.clusters(), none]).finally(() => fleet.close());
   } catch {
     return [];
   }

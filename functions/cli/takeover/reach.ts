@@ -75,7 +75,11 @@ async function reached(name: string | undefined, command: Command, deps: CliDeps
       objects: new ClusterObjects(deps.connect(registered, 'relay')),
       async managing() {
         const fleet = await deps.live({ ...choice, context, ...file });
-        return { fleet, managedAs: await managed(fleet, registered.name) };
+        const managedAs = await managed(fleet, registered.name).catch((error: unknown) => {
+          fleet.close();
+          throw error;
+        });
+        return { fleet, managedAs };
       },
     };
   }

@@ -490,6 +490,7 @@ describe('by the rules of its cluster', () => {
       return found.record.held?.until;
     };
     const act = { who: 'anna', at: at(0), why: 'because' };
+    const BEHIND_BY_10_S = { leastMs: -10_000, mostMs: -10_000 };
     const onNode: Hold = { ...act, id: 'h1', target: { kind: 'node', node: ref.node } };
 
     test('is the end of its hold, and no deadline of another taint, which is held as well', () => {
@@ -501,6 +502,12 @@ describe('by the rules of its cluster', () => {
       const until = (second: number) => byPolicy({ exclude: [{ taints: ['a'], until: at(second) }] });
       assert.equal(untilOf(until(100)), at(100));
       assert.equal(untilOf(until(300)), at(150));
+    });
+
+    test('is the deadline of another taint by our clock, which is ahead of the API server by ten seconds', () => {
+      const sight = { ...look(70, [A, { key: 'b', effect: 'NoExecute' }], both), skews: [BEHIND_BY_10_S] };
+      const found = evaluate(due.node, sight, byPolicy({ exclude: [{ taints: ['a'] }] }))(record, both);
+      assert.equal(found.kind === 'hold' && found.record.held?.until, at(150 + 10));
     });
 
     test('does not exist for a gate of the whole cluster, because all pods would be evicted together', () => {

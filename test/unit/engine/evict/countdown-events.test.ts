@@ -10,7 +10,17 @@ import { countdownOf } from '#shared/engine/news.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { after, at, nodeDelta, pod, recordIn, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
+import {
+  after,
+  at,
+  nodeDelta,
+  pod,
+  recordIn,
+  ref,
+  rules,
+  taint,
+  tolerating,
+} from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import { benchAfter, evictBench } from './evict-bench.ts';
 
@@ -37,6 +47,14 @@ describe('an Event of Taintward', () => {
       message,
       'The pod will be evicted at 2026-01-01T00:00:01Z because it does not tolerate a:NoExecute',
     );
+  });
+
+  test('names each taint that sets the deadline', () => {
+    const taints = [taint('a'), taint('b')];
+    const both = recordIn(after(nodeDelta(1, { taints, pods: [pod('u1', { tolerations: [] })] })));
+    assert.ok(both);
+    const { message } = countingDown({ ...countdownOf(both), moved: false }, false);
+    assert.match(message, / because it does not tolerate a:NoExecute and does not tolerate b:NoExecute$/);
   });
 
   test('reports a moved deadline, and an eviction that would happen in enforce mode', () => {

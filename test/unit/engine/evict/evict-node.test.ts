@@ -489,6 +489,10 @@ describe('an eviction that keeps failing', () => {
       bench.deadLetters.sent.map(({ body }) => parseDueMessage(body)),
       [{ v: 1, kind: 'retry', ...ref, pods: ['u1', 'u2'] }],
     );
+    assert.deepEqual(
+      bench.deadLetters.sent.map(({ attributes }) => attributes),
+      [{ reason: 'the server answered 0' }],
+    );
     assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.failed').length, 2);
     assert.equal(bench.givenUp, 2);
   });

@@ -5,7 +5,7 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
+import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { benchAfter, deletedFrom, type EvictBench, podsNamed, serverError, statesIn } from './evict-bench.ts';
 
 const at2PerSecond: Rules = { ...rules, policy: { ...rules.policy, rate: 2 } };
@@ -98,6 +98,22 @@ describe('in a cluster with a rate', () => {
     await bench.clock.advanceTo(at(61));
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('gives a slot to a pod that no budget blocked before it gives one to a blocked pod', async () => {
+    const method = { kind: 'evict', deadlineMs: 600_000, afterDeadline: 'delete' } as const;
+    const deltas = [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 65)] })] })];
+    const bench = await benchAfter(deltas, [
+      livePod('u1', { labels: { app: 'web' } }),
+      livePod('u2', { tolerations: [tolerating('a', 65)] }),
+    ]);
+    bench.ruling = { ...rules, policy: { ...rules.policy, method, rate: 1 } };
+    bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
+    await evictNode(ref, bench);
+    assert.notEqual((await bench.store.load(ref, at(60))).scheduled.get(pod('u1').uid)?.blocked, undefined);
+    await bench.clock.advanceTo(at(66));
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u2']);
   });
 
   test('limits evictions after slots that passed unused', async () => {

@@ -557,6 +557,31 @@ test('watches stuck pods on an untainted node, and reports them until they are g
   assert.deepEqual(last?.kind === 'node' && last.pods.map(({ uid }) => uid), ['u2']);
 });
 
+test('ends the watch of an untainted node as soon as its last evicted pod is gone', async (context) => {
+  const given = bench(context);
+  const leaving = livePod('u1', {
+    terminating: true,
+    disrupted: true,
+    leaving: { overAt: Date.now() + 30 * SECOND, finalizers: [] },
+  });
+  given.cluster.pods.lists = [{ items: [leaving], resourceVersion: '1' }];
+  given.cluster.pods.watches = [
+    { events: [], end: undefined, afterMs: 10 * SECOND },
+    { events: [{ kind: 'delete', object: { ...leaving, resourceVersion: '2' } }], end: 'hang' },
+  ];
+  given.cluster.nodes.watches = [
+    { events: [], end: undefined, afterMs: 5 * SECOND },
+    { events: [upsert()], end: 'quiet' },
+  ];
+  const { relay } = relayOf(context, given);
+  relay.start();
+  const ofPods = () => given.cluster.pods.watched.at(-1)?.signal.aborted;
+  await given.time.pass(9 * SECOND);
+  assert.deepEqual([relay.counts.tainted, ofPods()], [0, false]);
+  await given.time.pass(3 * SECOND);
+  assert.equal(ofPods(), true);
+});
+
 test('logs once a pod with a binding in the future', async (context) => {
   const given = bench(context);
   const inYear2999 = livePod('u1', { podSince: Date.UTC(2999, 0) });

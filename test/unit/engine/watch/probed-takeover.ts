@@ -95,6 +95,7 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
   const given = {
     rules: { ...rules, policy } as Rules,
     rulesError: undefined as Error | undefined,
+    leaseError: undefined as Error | undefined,
     /** The error with which the API server answers `evict`; absent: it succeeds. */
     refusal: undefined as ApiError | undefined,
     /** The callers whose calls of the table fail. */
@@ -136,7 +137,10 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
     ...{ ...ports, timers, dueQueue, rules: rulesOf('deltas') },
     store: new DynamoDbStore(tableOf('deltas')),
     trace: new DynamoDbProofs(tableOf('deltas')),
-    leaseEpoch: async (cluster) => (counted ? (await leaseOf(cluster))?.epoch : 1),
+    leaseEpoch: async (cluster) => {
+      if (given.leaseError) throw given.leaseError;
+      return counted ? (await leaseOf(cluster))?.epoch : 1;
+    },
   });
   const evict = createEvictHandler({
     ...{ ...ports, timers, rules: rulesOf('evict'), metrics: NO_METRICS },

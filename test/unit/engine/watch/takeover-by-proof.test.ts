@@ -69,6 +69,13 @@ const OBSTACLES: readonly [string, (takeover: ProbedTakeover) => void, RegExp][]
     /the delta function doesn't send probes on$/,
   ],
   [
+    'the delta function cannot read the lease',
+    ({ given }) => {
+      given.leaseError = new StoreError('the lease has an attribute that this release does not know');
+    },
+    /the delta function doesn't send probes on$/,
+  ],
+  [
     'evict cannot write the table',
     ({ given }) => given.refused.add('evict'),
     /the delta function sends probes on, but evict doesn't answer$/,
@@ -137,7 +144,7 @@ describe('the heartbeat of a takeover', () => {
       await time.pass(LAPSE_MS + 25 * SECOND);
       assert.equal(isLetIn(), true, 'the built-in controller evicts');
       assert.match(suspensions().at(-1) ?? '', reason);
-      Object.assign(given, { refusal: undefined, rulesError: undefined });
+      Object.assign(given, { refusal: undefined, rulesError: undefined, leaseError: undefined });
       given.refused.clear();
       cluster.allows = () => true;
       for (const queue of [nodeDeltas, dueQueue]) {

@@ -32,11 +32,13 @@ const anEntry = (fields: Partial<AuditEntry> = {}): AuditEntry => ({
 const aTrip: Trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 10 };
 
 /** A policy that sets every field. */
-const FULL: Policy = {
+const FULL: Required<Policy> = {
   ...DEFAULT_POLICY,
   mode: 'paused',
   pausedUntil: NOW + 1,
   rate: 0.5,
+  maxEvictionsPerWorkload: { count: '10%', windowMs: 600_000 },
+  requireExpiredLease: false,
   exclude: [
     { namespaces: ['kube-system'], taints: ['a/b'], until: NOW },
     {

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type ClusterName, type NodeRef, podUid } from '#shared/eviction/identity.ts';
-import type { EndedPod, EvictionRecord, FinalRecord, Outcome, Partition } from '#shared/eviction/records.ts';
+import type {
+  EndedPod,
+  EvictionRecord,
+  FinalRecord,
+  NodeState,
+  Outcome,
+  Partition,
+} from '#shared/eviction/records.ts';
 import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/state/store.ts';
 import { eventually } from './eventually.ts';
 import {
@@ -58,18 +65,37 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
 
       test('reads back every field of the node, of records, and of ends of every kind', async () => {
         const ref = aRef();
-        const node = aNode({
-          taints: [aTaint(), aTaint({ key: 'team', value: 'blue' }), aTaint({ key: 'empty', value: '' })],
+        const retry = { attempts: 2, nextTryAt: NOW + 1, since: NOW - 1, error: 'no', everything: true };
+        const node: Required<NodeState> = {
+          taints: [
+            aTaint({ timeAdded: NOW - 1_000, virtual: true }),
+            aTaint({ key: 'team', value: 'blue' }),
+            aTaint({ key: 'empty', value: '' }),
+          ],
           version: { epoch: 7, sequence: 123_456_789 },
-          deletedAt: NOW,
-        });
+          ...{ observedAt: NOW, podsVersion: { epoch: 7, sequence: 1 }, deletedAt: NOW },
+          ...{ taintsStamp: 'kubectl', guardRevision: 3 },
+          ...{ retry, outage: { ...retry, triedAt: NOW }, blocked: { attempts: 1, nextTryAt: NOW + 1 } },
+        };
+        const gate = { kind: 'hold', id: 'h1', until: NOW + 2 } as const;
+        const full: Required<EvictionRecord> = {
+          ...aRecord(),
+          owner: { kind: 'StatefulSet', name: 'web' },
+          reasons: [aReason('team', 'blue'), { ...aReason('empty'), known: 'found', policy: 'seconds' }],
+          failure: { since: NOW, error: 'no' },
+          gaveUpAt: NOW,
+          held: { by: gate, since: NOW, until: NOW + 2 },
+          blocked: { since: NOW, nextTryAt: NOW + 1, by: 'admission', reason: 'a webhook' },
+          ...{ notBefore: NOW + 3, turnAt: NOW + 4, drains: true, recreated: true },
+          version: { epoch: 7, sequence: 5 },
+        };
+        const deleted = { at: NOW - 1, by: 'other' } as const;
+        const end: Required<FinalRecord> = {
+          ...anEnding(aRecord(), { outcome: 'cancelled' }),
+          ...{ startedAt: NOW, lateMs: 1, cancelled: 'pod-gone', error: 'no', deleted, by: gate },
+        };
         const records = [
-          aRecord({
-            reasons: [aReason('team', 'blue'), { ...aReason('empty'), known: 'found', policy: 'seconds' }],
-            failure: { since: NOW, error: 'no' },
-            gaveUpAt: NOW,
-            version: { epoch: 7, sequence: 5 },
-          }),
+          full,
           aRecord({ reasons: [], owner: { kind: 'ReplicaSet', name: 'web-5d9c7b7f6b' } }),
         ];
         const ends = [
@@ -80,6 +106,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
           }),
           anEnding(aRecord({ reasons: [] }), { outcome: 'cancelled', cancelled: 'tolerated-forever' }),
           anEnding(aRecord(), { outcome: 'gave-up', error: 'the server answered 500' }),
+          end,
         ];
         await write(ref, { node, schedule: records, end: ends });
         const expected = {

@@ -28,6 +28,8 @@ const SAMPLES = [
       customTaints: { percent: 30, nodes: 5, window: '10m' },
     },
     evictionRate: 2.5,
+    maxEvictionsPerWorkload: { count: '10%', window: '10m' },
+    requireExpiredLease: false,
     releaseRate: 50,
     giveUpAfter: '4d',
   },

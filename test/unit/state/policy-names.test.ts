@@ -10,12 +10,14 @@ import {
 const PRESENT = `# ours
 mode: enforce
 evictionRate: 5
+maxEvictionsPerWorkload: { count: 1, window: 10m }
 releaseRate: 20
 guard: { dryRun: true, customTaints: { percent: 25, nodes: 6, window: 90s } }
 include: [{ namespaces: [web] }]
 method: evict
 evict: { timeout: 4h, onTimeout: fail }
 tolerationSecondsOverrides: { maintenance: 60 }
+requireExpiredLease: false
 treatAsNoExecute: [maintenance]
 `;
 
@@ -45,6 +47,7 @@ test('the stored form of a policy has names of its own', () => {
   assert.deepEqual(parsePolicyDocument(PRESENT), {
     mode: 'enforce',
     rate: 5,
+    maxEvictionsPerWorkload: { count: 1, windowMs: 10 * 60_000 },
     drain: 20,
     guard: {
       shadow: true,
@@ -56,6 +59,7 @@ test('the stored form of a policy has names of its own', () => {
     only: [{ namespaces: ['web'] }],
     method: { kind: 'evict', deadlineMs: 4 * 3_600_000, afterDeadline: 'never' },
     tolerationSeconds: { maintenance: 60 },
+    requireExpiredLease: false,
     virtualKeys: ['maintenance'],
     giveUpAfterMs: 4 * 24 * 3_600_000,
   });

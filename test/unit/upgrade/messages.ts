@@ -57,7 +57,7 @@ const pod = {
 const deleted = { ...pod, uid: THIRD, deleted: { at: NOW - 100, by: 'taint-manager' } } as const;
 
 /** A delta of each kind, with all optional fields. */
-export const DELTAS: { readonly [Kind in Delta['kind']]: Extract<Delta, { kind: Kind }> } = {
+export const DELTAS: { readonly [Kind in Delta['kind']]: Required<Extract<Delta, { kind: Kind }>> } = {
   node: {
     ...facts,
     kind: 'node',

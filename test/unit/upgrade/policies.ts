@@ -25,6 +25,7 @@ guard:
   zone: { percent: 60%, nodes: 5 }
   customTaints: { percent: 25, nodes: 6, window: 90s }
 evictionRate: 0.5
+maxEvictionsPerWorkload: { count: 2, window: 30m }
 releaseRate: 20
 exclude:
   - namespaces: [kube-system, monitoring]
@@ -43,6 +44,7 @@ include:
 method: evict
 evict: { timeout: 4h, onTimeout: fail }
 tolerationSecondsOverrides: { maintenance: 60, node.kubernetes.io/not-ready: 0 }
+requireExpiredLease: false
 treatAsNoExecute: [node.kubernetes.io/unschedulable]
 giveUpAfter: 4d
 `,
@@ -51,6 +53,46 @@ giveUpAfter: 4d
 const enforce: Policy = { ...DEFAULT_POLICY, mode: 'enforce' };
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
+
+const EVERY_SETTING: Required<Policy> = {
+  mode: 'paused',
+  pausedUntil: Date.UTC(2026, 11, 1, 7),
+  guard: {
+    shadow: false,
+    cluster: { percent: 12.5, nodes: 4 },
+    zone: { percent: 60, nodes: 5 },
+    people: { percent: 25, nodes: 6, withinMs: 90_000 },
+  },
+  rate: 0.5,
+  drain: 20,
+  maxEvictionsPerWorkload: { count: 2, windowMs: 30 * MINUTE_MS },
+  exclude: [
+    { namespaces: ['kube-system', 'monitoring'], until: Date.UTC(2026, 11, 24) },
+    {
+      labels: {
+        matchLabels: { app: 'db' },
+        matchExpressions: [
+          { key: 'tier', operator: 'NotIn', values: ['gold', 'silver'] },
+          { key: 'legacy', operator: 'DoesNotExist' },
+        ],
+      },
+    },
+  ],
+  only: [
+    { taints: ['maintenance', 'node.kubernetes.io/unreachable'] },
+    { labels: { matchExpressions: [{ key: 'evictable', operator: 'Exists' }] } },
+    {
+      annotations: { 'example.com/evict': 'yes' },
+      ownerKinds: ['ReplicaSet', 'CloneSet'],
+      priorityClassNames: ['low'],
+    },
+  ],
+  method: { kind: 'evict', deadlineMs: 4 * 60 * MINUTE_MS, afterDeadline: 'never' },
+  tolerationSeconds: { maintenance: 60, 'node.kubernetes.io/not-ready': 0 },
+  requireExpiredLease: false,
+  virtualKeys: ['node.kubernetes.io/unschedulable'],
+  giveUpAfterMs: 4 * DAY_MS,
+};
 
 /** The meaning of each document in every release, by description. */
 export const POLICIES_MEANING: Readonly<Record<string, Policy>> = {
@@ -72,43 +114,7 @@ export const POLICIES_MEANING: Readonly<Record<string, Policy>> = {
     ...enforce,
     method: { kind: 'evict', deadlineMs: 15 * MINUTE_MS, afterDeadline: 'delete' },
   },
-  'every setting': {
-    mode: 'paused',
-    pausedUntil: Date.UTC(2026, 11, 1, 7),
-    guard: {
-      shadow: false,
-      cluster: { percent: 12.5, nodes: 4 },
-      zone: { percent: 60, nodes: 5 },
-      people: { percent: 25, nodes: 6, withinMs: 90_000 },
-    },
-    rate: 0.5,
-    drain: 20,
-    exclude: [
-      { namespaces: ['kube-system', 'monitoring'], until: Date.UTC(2026, 11, 24) },
-      {
-        labels: {
-          matchLabels: { app: 'db' },
-          matchExpressions: [
-            { key: 'tier', operator: 'NotIn', values: ['gold', 'silver'] },
-            { key: 'legacy', operator: 'DoesNotExist' },
-          ],
-        },
-      },
-    ],
-    only: [
-      { taints: ['maintenance', 'node.kubernetes.io/unreachable'] },
-      { labels: { matchExpressions: [{ key: 'evictable', operator: 'Exists' }] } },
-      {
-        annotations: { 'example.com/evict': 'yes' },
-        ownerKinds: ['ReplicaSet', 'CloneSet'],
-        priorityClassNames: ['low'],
-      },
-    ],
-    method: { kind: 'evict', deadlineMs: 4 * 60 * MINUTE_MS, afterDeadline: 'never' },
-    tolerationSeconds: { maintenance: 60, 'node.kubernetes.io/not-ready': 0 },
-    virtualKeys: ['node.kubernetes.io/unschedulable'],
-    giveUpAfterMs: 4 * DAY_MS,
-  },
+  'every setting': EVERY_SETTING,
   'the default, written out': DEFAULT_POLICY,
   'every setting, written out': POLICY,
   'paused at the command line': { ...enforce, mode: 'paused', pausedUntil: NOW, guard: { shadow: false } },

@@ -70,7 +70,8 @@ const NODE: NodeState = {
     ...{ attempts: 3, nextTryAt: NOW + 20_000, since: NOW - 20_000, error: 'silent', everything: true },
     triedAt: NOW - 5_000,
   },
-};
+  blocked: { attempts: 2, nextTryAt: NOW + 5_000 },
+} satisfies Required<NodeState>;
 
 const plain: EvictionRecord = {
   uid: FIRST,
@@ -90,7 +91,7 @@ const by = {
   guardRevision: 3,
   until: NOW + 60_000,
 } as const;
-const busy: EvictionRecord = {
+const busy: Required<EvictionRecord> = {
   ...plain,
   uid: SECOND,
   name: 'web-1',
@@ -102,6 +103,7 @@ const busy: EvictionRecord = {
   notBefore: NOW + 6_000,
   turnAt: NOW + 7_000,
   recreated: true,
+  drains: true,
 };
 const ended = ending(
   { ...plain, uid: THIRD, name: 'web-2' },
@@ -154,11 +156,14 @@ const STUCK: readonly StuckPod[] = [
 const act = { who: 'arn:aws:iam::123456789012:user/anna', at: NOW, why: 'drill' };
 const clusterStop: Stop = { ...act, scope: 'cluster', until: NOW + 3_600_000 };
 const fleetStop: Stop = { ...act, scope: 'fleet' };
-export const POLICY: Policy = {
+export const POLICY: Required<Policy> = {
   ...DEFAULT_POLICY,
   mode: 'paused',
   pausedUntil: NOW + 3_600_000,
   rate: 5,
+  maxEvictionsPerWorkload: { count: '10%', windowMs: 600_000 },
+  requireExpiredLease: false,
+  only: [{ namespaces: ['shop'] }],
   exclude: [
     {
       namespaces: ['kube-system'],

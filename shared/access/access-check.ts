@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { ClusterUids } from '#shared/eviction/identity.ts';
 import { uidsSchema } from '#shared/state/lease.ts';
 import { clusterNameSchema, type RegisteredCluster } from '#shared/state/registry.ts';
+import { schemaOf } from '#shared/text/schema-of.ts';
 
 /**
  * A question to `evict`, in an invocation of its own: can it work in a cluster, registered or not? Only `evict` can
@@ -39,7 +40,9 @@ export type AccessAnswer =
     };
 
 /** The returned answer. */
-export const accessAnswerSchema: z.ZodType<AccessAnswer> = z.discriminatedUnion('reached', [
-  z.object({ reached: z.literal(true), missing: z.array(z.string()), uids: uidsSchema.exactOptional() }),
-  z.object({ reached: z.literal(false), reason: z.string() }),
-]);
+export const accessAnswerSchema = z
+  .discriminatedUnion('reached', [
+    z.object({ reached: z.literal(true), missing: z.array(z.string()), uids: uidsSchema.exactOptional() }),
+    z.object({ reached: z.literal(false), reason: z.string() }),
+  ])
+  .apply(schemaOf<AccessAnswer>());

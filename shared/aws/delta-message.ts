@@ -2,10 +2,14 @@ import { hash, randomUUID } from 'node:crypto';
 import * as z from 'zod';
 import {
   type DeletedPod,
+  type Deletion,
   type Delta,
   type NodeDelta,
+  type NodeFacts,
   onlyPod,
+  type PodDelta,
   type PodFacts,
+  type PodGoneDelta,
   type SeenTaint,
 } from '#shared/eviction/facts.ts';
 import {
@@ -18,6 +22,7 @@ import {
 } from '#shared/eviction/identity.ts';
 import { parseInt64 } from '#shared/taints/int64.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
+import type { KeysOf } from '#shared/text/schema-of.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import { MAX_MESSAGE_BYTES } from './limits.ts';
 import { MalformedMessageError, parseMessage } from './rejected-message.ts';
@@ -27,6 +32,9 @@ import { messageJson } from './sqs-message.ts';
 export const DELTA_MESSAGE_VERSION = 1;
 
 const WHAT = 'delta message';
+
+/** A delta without the node, whose cluster and name a message has as fields. */
+type Own<Of extends NodeFacts> = Omit<Of, 'ref'>;
 
 const text = z.string().min(1);
 /** An int64 as text, because most JSON parsers read a number as a double. */
@@ -42,7 +50,7 @@ const toleration = z.strictObject({
   effect: z.string().exactOptional(),
   tolerationSeconds: int64Text.exactOptional(),
   index: z.int().nonnegative().exactOptional(),
-});
+} satisfies KeysOf<Toleration>);
 
 const seen = {
   key: text,
@@ -50,7 +58,7 @@ const seen = {
   known: z.enum(['appeared', 'found']),
   seenAt: epochMs,
   timeAdded: epochMs.exactOptional(),
-};
+} satisfies KeysOf<Omit<SeenTaint, 'effect' | 'virtual'>>;
 
 const seenTaint = z.discriminatedUnion(
   'effect',
@@ -76,12 +84,15 @@ const pod = z.strictObject({
   podSince: epochMs,
   tolerations: z.int().nonnegative(),
   rank: z.int().nonnegative().exactOptional(),
-});
+} satisfies KeysOf<PodFacts>);
 
 /** A pod as it was before another client deleted it. */
 const deletedPod = pod.extend({
-  deleted: z.strictObject({ at: epochMs, by: z.enum(['taint-manager', 'other']) }),
-});
+  deleted: z.strictObject({
+    at: epochMs,
+    by: z.enum(['taint-manager', 'other']),
+  } satisfies KeysOf<Deletion>),
+} satisfies KeysOf<Omit<DeletedPod, keyof PodFacts>>);
 
 const header = {
   v: z.literal(
@@ -96,7 +107,7 @@ const header = {
   taintsStamp: z.string().exactOptional(),
   deletedAt: epochMs.exactOptional(),
   guardRevision: z.int().nonnegative().exactOptional(),
-};
+} satisfies KeysOf<Own<NodeFacts>>;
 
 const message = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -108,20 +119,20 @@ const message = z.discriminatedUnion('kind', [
     deleted: z.array(deletedPod).exactOptional(),
     wake: z.boolean(),
     answeredAt: epochMs.exactOptional(),
-  }),
+  } satisfies KeysOf<Own<NodeDelta>>),
   z.strictObject({
     ...header,
     kind: z.literal('pod'),
     tolerations: z.tuple([z.array(toleration)]),
     pod,
-  }),
+  } satisfies KeysOf<Own<PodDelta>>),
   z.strictObject({
     ...header,
     kind: z.literal('pod-gone'),
     uid,
     tolerations: z.tuple([z.array(toleration)]).exactOptional(),
     deleted: deletedPod.exactOptional(),
-  }),
+  } satisfies KeysOf<Own<PodGoneDelta>>),
 ]);
 
 /** Encodes a delta as the text of one SQS message. Each distinct toleration list is written once. */
@@ -130,35 +141,29 @@ export function encodeDelta(delta: Delta): string {
   const common = {
     v: DELTA_MESSAGE_VERSION,
     ...ref,
-    version,
-    observedAt,
-    taints: delta.taints.map(plainTaint),
-    taintsStamp,
-    deletedAt,
-    guardRevision,
-  };
+    ...{ version, observedAt, taints: delta.taints.map(plainTaint), taintsStamp, deletedAt, guardRevision },
+  } satisfies KeysOf<Own<NodeFacts>>;
+  const lists = new ToleratedLists();
   switch (delta.kind) {
     case 'node': {
-      const lists = new ToleratedLists();
+      const { kind, others, wake, answeredAt } = delta;
       const pods = delta.pods.map((facts) => encodePod(facts, lists.indexOf(facts.tolerations)));
-      const deleted = delta.deleted && {
-        deleted: delta.deleted.map((each) => encodeDeleted(each, lists.indexOf(each.tolerations))),
-      };
-      const told = { kind: 'node', tolerations: lists.encoded, pods, others: delta.others, ...deleted };
-      return messageJson({ ...common, ...told, wake: delta.wake, answeredAt: delta.answeredAt });
+      const deleted = delta.deleted?.map((each) => encodeDeleted(each, lists.indexOf(each.tolerations)));
+      const tolerations = lists.encoded;
+      const encoded = { ...common, kind, tolerations, pods, others, deleted, wake, answeredAt };
+      return messageJson(encoded satisfies KeysOf<Own<NodeDelta>>);
     }
     case 'pod': {
-      const lists = new ToleratedLists();
-      const encoded = encodePod(delta.pod, lists.indexOf(delta.pod.tolerations));
-      return messageJson({ ...common, kind: 'pod', tolerations: lists.encoded, pod: encoded });
+      const { kind } = delta;
+      const pod = encodePod(delta.pod, lists.indexOf(delta.pod.tolerations));
+      const encoded = { ...common, kind, tolerations: lists.encoded, pod };
+      return messageJson(encoded satisfies KeysOf<Own<PodDelta>>);
     }
     case 'pod-gone': {
-      const { uid, deleted } = delta;
-      if (!deleted) return messageJson({ ...common, kind: 'pod-gone', uid });
-      const lists = new ToleratedLists();
-      const encoded = encodeDeleted(deleted, lists.indexOf(deleted.tolerations));
-      const told = { kind: 'pod-gone', uid, tolerations: lists.encoded, deleted: encoded };
-      return messageJson({ ...common, ...told });
+      const { kind, uid } = delta;
+      const deleted = delta.deleted && encodeDeleted(delta.deleted, lists.indexOf(delta.deleted.tolerations));
+      const encoded = { ...common, kind, uid, tolerations: deleted && lists.encoded, deleted };
+      return messageJson(encoded satisfies KeysOf<Own<PodGoneDelta>>);
     }
     default:
       return delta satisfies never;
@@ -239,25 +244,11 @@ export function parseDelta(body: string): Delta {
   }
 }
 
-type EncodedPod = z.input<typeof pod>;
+const encodePod = ({ uid, namespace, name, owner, podSince, rank }: PodFacts, tolerations: number) =>
+  ({ uid, namespace, name, owner, podSince, tolerations, rank }) satisfies KeysOf<PodFacts>;
 
-function encodePod(facts: PodFacts, tolerations: number): EncodedPod {
-  return {
-    uid: facts.uid,
-    namespace: facts.namespace,
-    name: facts.name,
-    ...(facts.owner ? { owner: facts.owner } : {}),
-    podSince: facts.podSince,
-    tolerations,
-    // Equivalent mutant (ConditionalExpression): JSON omits `undefined`.
-    ...(facts.rank === undefined ? {} : { rank: facts.rank }),
-  };
-}
-
-const encodeDeleted = ({ deleted, ...facts }: DeletedPod, tolerations: number) => ({
-  ...encodePod(facts, tolerations),
-  deleted,
-});
+const encodeDeleted = ({ deleted, ...facts }: DeletedPod, tolerations: number) =>
+  ({ ...encodePod(facts, tolerations), deleted }) satisfies KeysOf<DeletedPod>;
 
 function parsePod<Encoded extends z.output<typeof pod>>(
   encoded: Encoded,
@@ -273,13 +264,9 @@ function parsePod<Encoded extends z.output<typeof pod>>(
   return { ...encoded, tolerations };
 }
 
-/** Returns only the fields of a message: a taint may have more (a stored `since`). */
-function plainTaint({ key, value, effect, virtual, known, seenAt, timeAdded }: SeenTaint): SeenTaint {
-  // Equivalent mutant (ConditionalExpression): JSON omits `undefined`.
-  const added = timeAdded === undefined ? {} : { timeAdded };
-  const mark = virtual ? { virtual } : {};
-  return { key, ...(value ? { value } : {}), effect, ...mark, known, seenAt, ...added };
-}
+/** Returns only the fields of a message: a taint may have more (a stored `since`). JSON omits `undefined`. */
+const plainTaint = ({ key, value, effect, virtual, known, seenAt, timeAdded }: SeenTaint) =>
+  ({ key, value: value || undefined, effect, virtual, known, seenAt, timeAdded }) satisfies KeysOf<SeenTaint>;
 
 function encodeTolerations(list: readonly Toleration[]): readonly unknown[] {
   return list.map(({ tolerationSeconds, ...rest }) => ({

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import * as z from 'zod';
 import type { SetAside } from '#shared/engine/evict/ports.ts';
-import type { CancelledPod, CancelledPods, Countdown } from '#shared/engine/news.ts';
+import type { Because, CancelledPod, CancelledPods, Countdown } from '#shared/engine/news.ts';
 import {
   type ClusterName,
   clusterName,
@@ -11,6 +11,7 @@ import {
   podUid,
 } from '#shared/eviction/identity.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
+import type { KeysOf } from '#shared/text/schema-of.ts';
 import { type EpochMs, epochMs } from '#shared/time/epoch-ms.ts';
 import { MAX_ID_CHARACTERS } from './limits.ts';
 import { parseMessage } from './rejected-message.ts';
@@ -39,13 +40,19 @@ const header = {
   node: text.regex(/^[^#]+$/, 'must not contain #').transform(nodeName),
 };
 
+const cancelledPod = {
+  uid: text.transform(podUid),
+  namespace: text,
+  name: text,
+} satisfies KeysOf<CancelledPod>;
+
 const dueMessage = z.discriminatedUnion('kind', [
   z.strictObject({ ...header, kind: z.literal('due'), at: epochMs }),
   z.strictObject({
     ...header,
     kind: z.literal('cancelled'),
     version: z.strictObject({ epoch: z.int().nonnegative(), sequence: z.int().nonnegative() }),
-    pods: z.array(z.strictObject({ uid: text.transform(podUid), namespace: text, name: text })).min(1),
+    pods: z.array(z.strictObject(cancelledPod)).min(1),
   }),
   z.strictObject({
     ...header,
@@ -53,9 +60,7 @@ const dueMessage = z.discriminatedUnion('kind', [
     pods: z
       .array(
         z.strictObject({
-          uid: text.transform(podUid),
-          namespace: text,
-          name: text,
+          ...cancelledPod,
           fireAt: epochMs,
           moved: z.boolean(),
           because: z.array(
@@ -63,9 +68,9 @@ const dueMessage = z.discriminatedUnion('kind', [
               taint: text,
               toleration: z.int().nonnegative().exactOptional(),
               seconds: z.int().nonnegative(),
-            }),
+            } satisfies KeysOf<Because>),
           ),
-        }),
+        } satisfies KeysOf<Countdown>),
       )
       .min(1),
   }),
@@ -95,7 +100,7 @@ export function encodeCancelled({ cluster, node, version, pods }: CancelledPods)
       cluster,
       node,
       version: { epoch: version.epoch, sequence: version.sequence },
-      pods: some.map(({ uid, namespace, name }) => ({ uid, namespace, name })),
+      pods: some.map(({ uid, namespace, name }) => ({ uid, namespace, name }) satisfies KeysOf<CancelledPod>),
     } satisfies EncodedMessage);
   return inMessages(pods, encode);
 }

@@ -135,7 +135,7 @@ export interface Block {
 
 /** A cause of a pod's deadline: a taint that set it, and how the pod tolerates the taint. */
 export interface DeadlineCause {
-  readonly taint: Taint;
+  readonly taint: Omit<Taint, 'virtual'>;
   /** When the taint's countdown started, and how that is known. */
   readonly since: EpochMs;
   readonly known: Evidence;

@@ -2,12 +2,12 @@ import * as z from 'zod';
 import { type ClusterName, clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import {
   type FreshRelease,
-  type Hold,
   type ReleasedTrip,
   type Stop,
   storedPolicy,
   type Trip,
 } from '#shared/eviction/policy.ts';
+import { schemaOf } from '#shared/text/schema-of.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import type {
   AppliedFile,
@@ -31,13 +31,13 @@ const count = z.int().nonnegative();
 
 const act = { who: text, at: epochMs, why: z.string() };
 
-export const stopSchema: z.ZodType<Stop> = z.strictObject({
+export const stopSchema = z.strictObject({
   ...act,
   scope: z.enum(['cluster', 'fleet']),
   until,
 });
 
-const holdSchema: z.ZodType<Hold> = z.strictObject({
+const holdSchema = z.strictObject({
   ...act,
   id: text,
   until,
@@ -60,15 +60,17 @@ const holdSchema: z.ZodType<Hold> = z.strictObject({
 /** A trip that is active or was released. Only a released trip has a release time, or a maximum number of nodes. */
 type StoredTrip = Trip & Partial<Pick<ReleasedTrip, 'upTo'> & Pick<FreshRelease, 'releasedAt'>>;
 
-const tripSchema: z.ZodType<StoredTrip> = z.strictObject({
-  scope: z.enum(['cluster', 'zone', 'people']),
-  zone: text.exactOptional(),
-  trippedAt: epochMs,
-  nodes: count,
-  outOf: count,
-  upTo: count.exactOptional(),
-  releasedAt: epochMs.exactOptional(),
-});
+const tripSchema = z
+  .strictObject({
+    scope: z.enum(['cluster', 'zone', 'people']),
+    zone: text.exactOptional(),
+    trippedAt: epochMs,
+    nodes: count,
+    outOf: count,
+    upTo: count.exactOptional(),
+    releasedAt: epochMs.exactOptional(),
+  })
+  .apply(schemaOf<StoredTrip>());
 
 export const tripsSchema = z.array(tripSchema);
 
@@ -101,7 +103,7 @@ export const ordersFields = {
 };
 
 /** The policy file that was applied last. Not strict: fields of a newer release forbid no evictions. */
-export const appliedFileSchema: z.ZodType<AppliedFile> = z.object({ hash: text, writtenAt: epochMs });
+export const appliedFileSchema = z.object({ hash: text, writtenAt: epochMs }).apply(schemaOf<AppliedFile>());
 
 /** The kinds that every release can read. */
 const FIRST_KINDS = [
@@ -128,7 +130,7 @@ const SHOWN_AS = 'policy';
  * An audit entry. Not strict: fields of a newer release forbid no evictions. `does`: the kind, if it is none of the
  * first.
  */
-export const auditSchema: z.ZodType<AuditEntry> = z
+export const auditSchema = z
   .object({
     cluster: text.transform(clusterName).exactOptional(),
     who: text,
@@ -140,12 +142,11 @@ export const auditSchema: z.ZodType<AuditEntry> = z
     before: z.string().exactOptional(),
     after: z.string().exactOptional(),
   })
-  .transform(
-    ({ does, ...entry }): AuditEntry => ({
-      ...entry,
-      kind: CLUSTER_ACTS.find((act) => act === does) ?? entry.kind,
-    }),
-  );
+  .transform(({ does, ...entry }) => ({
+    ...entry,
+    kind: CLUSTER_ACTS.find((act) => act === does) ?? entry.kind,
+  }))
+  .apply(schemaOf<AuditEntry>());
 
 /** Returns an audit entry in its stored form, which every release can read. */
 export function storedAudit(entry: AuditEntry): Omit<AuditEntry, 'kind'> & {

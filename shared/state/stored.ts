@@ -4,6 +4,7 @@ import type { Noted } from '#shared/eviction/noted.ts';
 import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { firstFault, readAs } from '#shared/text/read-as.ts';
+import { schemaOf } from '#shared/text/schema-of.ts';
 import { type EpochMs, epochMs } from '#shared/time/epoch-ms.ts';
 import { StoreError } from './store.ts';
 
@@ -79,18 +80,20 @@ const nodeRetry = z.object({
 });
 
 /** The stored state of a node. Unknown fields, of a newer release, are ignored and kept. */
-export const nodeStateSchema: z.ZodType<NodeState> = z.object({
-  taints: z.array(timedTaint),
-  version,
-  observedAt: epochMs,
-  podsVersion: version.exactOptional(),
-  deletedAt: epochMs.exactOptional(),
-  taintsStamp: z.string().exactOptional(),
-  guardRevision: z.int().nonnegative().exactOptional(),
-  retry: nodeRetry.exactOptional(),
-  outage: nodeRetry.extend({ triedAt: epochMs }).exactOptional(),
-  blocked: z.object({ attempts: z.int().positive(), nextTryAt: epochMs }).exactOptional(),
-});
+export const nodeStateSchema = z
+  .object({
+    taints: z.array(timedTaint),
+    version,
+    observedAt: epochMs,
+    podsVersion: version.exactOptional(),
+    deletedAt: epochMs.exactOptional(),
+    taintsStamp: z.string().exactOptional(),
+    guardRevision: z.int().nonnegative().exactOptional(),
+    retry: nodeRetry.exactOptional(),
+    outage: nodeRetry.extend({ triedAt: epochMs }).exactOptional(),
+    blocked: z.object({ attempts: z.int().positive(), nextTryAt: epochMs }).exactOptional(),
+  })
+  .apply(schemaOf<NodeState>());
 
 export const revisionSchema = z.int().positive();
 
@@ -130,46 +133,52 @@ const gate = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('recreated') }),
 ]);
 
-export const recordSchema: z.ZodType<EvictionRecord> = z.object({
-  ...pod,
-  owner: z.object({ kind: text, name: text }).exactOptional(),
-  startedAt: epochMs,
-  failure: z.object({ since: epochMs, error: z.string() }).exactOptional(),
-  gaveUpAt: epochMs.exactOptional(),
-  held: z.object({ by: gate, since: epochMs, until }).exactOptional(),
-  blocked: z
-    .object({
-      since: epochMs,
-      nextTryAt: epochMs,
-      by: z.literal('admission').exactOptional(),
-      reason: z.string(),
-    })
-    .exactOptional(),
-  notBefore: epochMs.exactOptional(),
-  turnAt: epochMs.exactOptional(),
-  drains: z.literal(true).exactOptional(),
-  recreated: z.literal(true).exactOptional(),
-});
+export const recordSchema = z
+  .object({
+    ...pod,
+    owner: z.object({ kind: text, name: text }).exactOptional(),
+    startedAt: epochMs,
+    failure: z.object({ since: epochMs, error: z.string() }).exactOptional(),
+    gaveUpAt: epochMs.exactOptional(),
+    held: z.object({ by: gate, since: epochMs, until }).exactOptional(),
+    blocked: z
+      .object({
+        since: epochMs,
+        nextTryAt: epochMs,
+        by: z.literal('admission').exactOptional(),
+        reason: z.string(),
+      })
+      .exactOptional(),
+    notBefore: epochMs.exactOptional(),
+    turnAt: epochMs.exactOptional(),
+    drains: z.literal(true).exactOptional(),
+    recreated: z.literal(true).exactOptional(),
+  })
+  .apply(schemaOf<EvictionRecord>());
 
-export const endedSchema: z.ZodType<EndedPod> = z.object({
-  ...pod,
-  outcome: z.enum(['done', 'gone', 'cancelled', 'gave-up', 'unregistered', 'would-have']),
-  lateMs: z.int().nonnegative().exactOptional(),
-  cancelled: z.enum(['taint-removed', 'tolerated-forever', 'pod-gone']).exactOptional(),
-  error: z.string().exactOptional(),
-  startedAt: epochMs.exactOptional(),
-  deleted: z.object({ at: epochMs, by: z.enum(['taint-manager', 'other']) }).exactOptional(),
-  by: gate.exactOptional(),
-  endedAt: epochMs,
-});
+export const endedSchema = z
+  .object({
+    ...pod,
+    outcome: z.enum(['done', 'gone', 'cancelled', 'gave-up', 'unregistered', 'would-have']),
+    lateMs: z.int().nonnegative().exactOptional(),
+    cancelled: z.enum(['taint-removed', 'tolerated-forever', 'pod-gone']).exactOptional(),
+    error: z.string().exactOptional(),
+    startedAt: epochMs.exactOptional(),
+    deleted: z.object({ at: epochMs, by: z.enum(['taint-manager', 'other']) }).exactOptional(),
+    by: gate.exactOptional(),
+    endedAt: epochMs,
+  })
+  .apply(schemaOf<EndedPod>());
 
 const noted = { ...who, ...why };
 
-export const notedSchema: z.ZodType<Noted> = z.discriminatedUnion('what', [
-  z.object({ ...noted, what: z.literal('moved'), from: z.object(why) }),
-  z.object({ ...noted, what: z.enum(['held', 'would-have', 'freed']), by: gate }),
-  z.object({ ...noted, what: z.enum(['blocked', 'gave-up']), error: z.string() }),
-]);
+export const notedSchema = z
+  .discriminatedUnion('what', [
+    z.object({ ...noted, what: z.literal('moved'), from: z.object(why) }),
+    z.object({ ...noted, what: z.enum(['held', 'would-have', 'freed']), by: gate }),
+    z.object({ ...noted, what: z.enum(['blocked', 'gave-up']), error: z.string() }),
+  ])
+  .apply(schemaOf<Noted>());
 
 /**
  * Validates stored data against its schema. Throws `StoreError` naming `what` and the first invalid field. No

@@ -4,6 +4,7 @@ import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { stuckSchema, tripProgressSchema } from '#shared/state/lease.ts';
 import { parseStored } from '#shared/state/stored.ts';
 import { readAs } from '#shared/text/read-as.ts';
+import type { KeysOf } from '#shared/text/schema-of.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { faultsSchema } from '../fault.ts';
 import {
@@ -34,7 +35,7 @@ const recordSchema = z.object({
   faults: z.object({ epoch: z.int(), list: faultsSchema }).exactOptional(),
   tripProgress: z.object({ epoch: z.int(), list: tripProgressSchema }).exactOptional(),
   senders: z.object({ epoch: z.int(), ids: z.array(z.string()) }).exactOptional(),
-});
+} satisfies KeysOf<Omit<LeaseRecord, 'cluster'>>);
 
 /**
  * Maximum of remembered senders: relays that held the lease in succession while a message of the first was in flight.

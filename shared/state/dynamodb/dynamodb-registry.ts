@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { firstFault, readAs } from '#shared/text/read-as.ts';
+import { schemaOf } from '#shared/text/schema-of.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import {
   type Access,
@@ -65,17 +66,23 @@ const text = z.string().min(1);
  */
 const byPart = <T>(one: z.ZodType<T>) => z.union([one, z.object({ relay: one, evict: one })]);
 
-const accessSchema: z.ZodType<Access> = z.discriminatedUnion('kind', [
-  z.object({
-    kind: z.literal('eks'),
-    clusterName: text,
-    region: text,
-    role: byPart(z.object({ arn: text, externalId: text.exactOptional() })).exactOptional(),
-  }),
-  z.object({ kind: z.literal('kubeconfig-secret'), secretArn: byPart(text), context: text.exactOptional() }),
-  z.object({ kind: z.literal('local-context'), kubeconfig: text.exactOptional(), context: text }),
-  z.object({ kind: z.literal('agent'), agent: agentIdSchema }),
-]);
+const accessSchema = z
+  .discriminatedUnion('kind', [
+    z.object({
+      kind: z.literal('eks'),
+      clusterName: text,
+      region: text,
+      role: byPart(z.object({ arn: text, externalId: text.exactOptional() })).exactOptional(),
+    }),
+    z.object({
+      kind: z.literal('kubeconfig-secret'),
+      secretArn: byPart(text),
+      context: text.exactOptional(),
+    }),
+    z.object({ kind: z.literal('local-context'), kubeconfig: text.exactOptional(), context: text }),
+    z.object({ kind: z.literal('agent'), agent: agentIdSchema }),
+  ])
+  .apply(schemaOf<Access>());
 
 /** Returns the cluster whose registration an item is, by its key. `undefined`: the item is no registration. */
 function nameIn({ pk, sk }: Item): ClusterName | undefined {

@@ -9,6 +9,7 @@ import {
   parseNodeKey,
 } from '#shared/eviction/identity.ts';
 import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import type { KeysOf } from '#shared/text/schema-of.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { nodeStateSchema, parseStored, recordSchema, revisionSchema, scheduledTtl } from '../stored.ts';
 import type { Item, Key } from './dynamodb-item.ts';
@@ -58,8 +59,10 @@ export function nodeAttributes(ref: NodeRef, node: NodeState): Item {
   const { retry, outage, blocked } = node;
   const isTainted = taints.length > 0;
   return {
-    ...{ taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision },
-    ...{ retry, outage, blocked },
+    ...({
+      ...{ taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision },
+      ...{ retry, outage, blocked },
+    } satisfies KeysOf<NodeState>),
     clusterKey: isTainted ? `${tainted(ref.cluster)}${shardOf(ref)}` : undefined,
     clusterSort: isTainted ? ref.node : undefined,
   };

@@ -22,6 +22,7 @@ import {
   storedTrips,
   tripsSchema,
 } from '#shared/state/stored-rules.ts';
+import { schemaOf } from '#shared/text/schema-of.ts';
 import { clusterKey, STATE_GROUP } from './node-eviction.ts';
 import { pack, unpack } from './packed.ts';
 
@@ -50,7 +51,7 @@ const objectSchema = z.object({
   metadata: z.object({ resourceVersion: z.string().min(1) }),
   status: z.object({
     cluster: z.string().transform(clusterName).exactOptional(),
-    orders: z.strictObject({ revision, ...ordersFields }),
+    orders: z.strictObject({ revision, ...ordersFields }).apply(schemaOf<OperatorControls>()),
     guard: z.strictObject({ revision, trips: tripsSchema }),
     fleet: z.strictObject({ revision, stop: stopSchema.exactOptional() }),
     appliedFile: appliedFileSchema.exactOptional(),

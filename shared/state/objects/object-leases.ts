@@ -24,6 +24,7 @@ import {
   tripProgressSchema,
 } from '#shared/state/lease.ts';
 import { parseStored, parseStoredText } from '#shared/state/stored.ts';
+import type { KeysOf } from '#shared/text/schema-of.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { changeObject, orStoreError } from './change-object.ts';
 import { clusterKey } from './node-eviction.ts';
@@ -57,7 +58,7 @@ const reportSchema = z.object({
   faults: faultsSchema.exactOptional(),
   tripProgress: tripProgressSchema.exactOptional(),
   bid: leaseRequestSchema.exactOptional(),
-});
+} satisfies KeysOf<Omit<LeaseRecord, 'cluster' | 'holder' | 'senders'>>);
 
 export interface FoundLease {
   readonly resourceVersion?: string;

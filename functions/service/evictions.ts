@@ -1,4 +1,5 @@
 import { parseDueMessage } from '#shared/aws/due-message.ts';
+import { WORK_BACKOFF } from '#shared/engine/again.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import type { EvictDeps } from '#shared/engine/evict/ports.ts';
 import type { Timers } from '#shared/engine/timers.ts';
@@ -7,7 +8,6 @@ import { Workers } from '#shared/engine/work-queue/workers.ts';
 import { type NodeRef, nodeKey, type PodUid, parseNodeKey } from '#shared/eviction/identity.ts';
 import type { ServiceState } from '#shared/state/service-state.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { Backoff } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
@@ -22,8 +22,6 @@ export interface EvictionsDeps {
 
 /** Nodes that are handled at a time. Each look mostly waits for API servers. */
 const AT_ONCE = 64;
-/** Delays after a look that failed, because the store could not be read or written. */
-const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 300_000 };
 
 /**
  * Handles nodes in this process when their evictions are due. Its timers are exact to the millisecond and end
@@ -40,7 +38,7 @@ export class Evictions implements Timers {
     this.#deps = deps;
     const { clock, log } = deps;
     const clusterOf = (key: string) => parseNodeKey(key).cluster;
-    this.#queue = new WorkQueue({ clock, backoff: BACKOFF, clusterOf });
+    this.#queue = new WorkQueue({ clock, backoff: WORK_BACKOFF, clusterOf });
     this.#workers = new Workers({
       queue: this.#queue,
       atOnce: AT_ONCE,

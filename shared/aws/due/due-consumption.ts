@@ -1,13 +1,13 @@
 import { type DueMessage, parseDueMessage } from '#shared/aws/due-message.ts';
 import type { Consumption, Delivery } from '#shared/aws/message-processor.ts';
-import type { Again } from '#shared/engine/again.ts';
+import { type Again, WORK_BACKOFF } from '#shared/engine/again.ts';
 import { announce } from '#shared/engine/evict/events.ts';
 import { evictNode, tryAgain } from '#shared/engine/evict/evict-node.ts';
 import type { EvictDeps, SetAside } from '#shared/engine/evict/ports.ts';
 import { whyNotEvicting } from '#shared/engine/evict/proofs.ts';
 import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import { isProbed, probeSentAt } from '#shared/eviction/probe.ts';
-import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { backoffMs } from '#shared/time/backoff.ts';
 import { SingleFlight } from './single-flight.ts';
 
 export interface DueDeps extends EvictDeps {
@@ -24,9 +24,6 @@ export interface DueDeps extends EvictDeps {
 export const EVICT_BATCH_SIZE = 5;
 /** Less than the function's timeout, because all messages of a batch are processed concurrently. */
 export const EVICT_RECORD_DEADLINE_MS = 50_000;
-
-/** Backoff when the table or a queue is unavailable, briefly or for longer. */
-const RETRY: Backoff = { firstMs: 1_000, longestMs: 300_000 };
 
 /**
  * Returns how `evict` and agents handle messages of `evictions-due`. A failed eviction has a timer of its own for the retry, so the message ends
@@ -87,7 +84,7 @@ export function dueConsumption(deps: DueDeps): Consumption<DueMessage> {
     perform,
     order: 'none',
     deadlineMs: EVICT_RECORD_DEADLINE_MS,
-    retrySeconds: (receives) => Math.ceil(backoffMs(receives, RETRY) / 1000),
+    retrySeconds: (receives) => Math.ceil(backoffMs(receives, WORK_BACKOFF) / 1000),
     about: ({ cluster, node }) => ({ cluster, node }),
   };
 }

@@ -14,11 +14,12 @@ import {
   RETENTION_SECONDS,
   visibilitySeconds,
 } from '#shared/aws/queue-set.ts';
+import { WORK_BACKOFF } from '#shared/engine/again.ts';
 import { DELTA_MAX_AGE_MS, RESYNC_MS } from '#shared/eviction/facts.ts';
-import { MAX_RETRY_MS } from '#shared/eviction/retry.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/http/transport.ts';
 import { ENDED_WINDOW_MS } from '#shared/state/store.ts';
 import { MIN_HISTORY_DAYS, SCHEDULED_GRACE_SECONDS } from '#shared/state/stored.ts';
+import { backoffMs } from '#shared/time/backoff.ts';
 
 test('queues have the names that alarms and operators use, with the .fifo suffix that SQS requires', () => {
   assert.deepEqual(
@@ -31,6 +32,9 @@ test('queues have the names that alarms and operators use, with the .fifo suffix
   );
   assert.equal(EXPIRY_DEAD_LETTER_NAME, 'expiry-dlq');
 });
+
+/** Jitter shortens each wait by up to half; hundreds of waits differ little from their average. */
+const AVERAGE_JITTER = 0.5;
 
 describe('limits', () => {
   test('allow any single message in a batch', () => assert.ok(MAX_MESSAGE_BYTES <= MAX_BATCH_BYTES));
@@ -55,7 +59,7 @@ describe('limits', () => {
   test('dead-letter a message before its retention ends, for any kind of failure', () => {
     for (const spec of Object.values(QUEUES)) {
       // The handler crashes, or sets the visibility timeout itself.
-      const waitSeconds = Math.max(visibilitySeconds(spec), MAX_RETRY_MS / 1000);
+      const waitSeconds = Math.max(visibilitySeconds(spec), WORK_BACKOFF.longestMs / 1000);
       const lastsSeconds = MAX_DELAY_SECONDS + spec.maxReceiveCount * waitSeconds;
       assert.ok(lastsSeconds < RETENTION_SECONDS, `${spec.name}: ${lastsSeconds} s`);
     }
@@ -63,7 +67,11 @@ describe('limits', () => {
 
   test('let a message of evict outlive two days without the table', () => {
     const { maxReceiveCount } = QUEUES.evictionsDue;
-    assert.ok((maxReceiveCount * MAX_RETRY_MS) / 1000 > 2 * 86_400);
+    const waits = Array.from({ length: maxReceiveCount }, (_, index) =>
+      backoffMs(index + 1, WORK_BACKOFF, AVERAGE_JITTER),
+    );
+    const lastsMs = waits.reduce((sum, wait) => sum + wait, 0);
+    assert.ok(lastsMs > 2 * 86_400_000, `${lastsMs} ms: raise its maxReceiveCount, or WORK_BACKOFF`);
   });
 
   test('read a tombstone for longer than any delta counts, and keep it for longer than it is read', () => {

@@ -1,4 +1,5 @@
 import { gateText } from '#shared/explain/gate-text.ts';
+import type { PolicyAccount } from '#shared/explain/governing.ts';
 import { failsJob, jobText } from '#shared/explain/job.ts';
 import type { PlacedToleration, TaintAccount } from '#shared/explain/taints.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
@@ -68,11 +69,8 @@ const placeText = ({ index, seconds }: PlacedToleration): string =>
 function governingLines({ policy, gates, budgets = [], builtIn, ...story }: PodStory): readonly string[] {
   const lines: string[] = workloadLines(story);
   if (policy) {
-    const { mode, method, evictionRate } = policy;
-    const by = method.kind === 'delete' ? 'deletes pods' : 'uses the Eviction API';
-    lines.push(
-      `policy: ${mode}, ${by}${evictionRate === undefined ? '' : `, at most ${evictionRate} pods per second`}`,
-    );
+    const parts = Object.values(POLICY_PARTS).flatMap((part) => part?.(policy) ?? []);
+    lines.push(`policy: ${parts.join(', ')}`);
   }
   for (const gate of gates) lines.push(`held by: ${gateText(gate, timeText)}`);
   for (const { name, allowed } of budgets) {
@@ -90,6 +88,21 @@ function governingLines({ policy, gates, budgets = [], builtIn, ...story }: PodS
   }
   return lines;
 }
+
+/** How the policy evicts, in order. `undefined`: the forecast or a gate shows the setting where it applies. */
+const POLICY_PARTS: Readonly<
+  Record<keyof PolicyAccount, ((policy: PolicyAccount) => string | undefined) | undefined>
+> = {
+  mode: ({ mode }) => mode,
+  method: ({ method }) => (method.kind === 'delete' ? 'deletes pods' : 'uses the Eviction API'),
+  evictionRate: ({ evictionRate: rate }) =>
+    rate === undefined ? undefined : `at most ${rate} pods per second`,
+  pausedUntil: undefined,
+  releaseRate: undefined,
+  maxEvictionsPerWorkload: undefined,
+  tolerationSecondsOverrides: undefined,
+  treatAsNoExecute: undefined,
+};
 
 /** A static pod has no workload. */
 function workloadLines({ workload, owner }: Pick<PodStory, 'workload' | 'owner'>): string[] {

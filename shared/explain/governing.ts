@@ -5,23 +5,6 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Forecast } from './forecast.ts';
 
-/**
- * How a cluster's policy evicts, by the names of its settings, without the settings that select pods, and without the
- * guard's.
- */
-export interface PolicyAccount {
-  readonly mode: Policy['mode'];
-  readonly pausedUntil?: EpochMs;
-  readonly method:
-    | { readonly kind: 'delete' }
-    | { readonly kind: 'evict'; readonly timeoutMs: number; readonly onTimeout: 'delete' | 'fail' };
-  readonly evictionRate?: number;
-  readonly releaseRate: number;
-  readonly maxEvictionsPerWorkload?: NonNullable<Policy['maxEvictionsPerWorkload']>;
-  readonly tolerationSecondsOverrides: Policy['tolerationSeconds'];
-  readonly treatAsNoExecute: Policy['virtualKeys'];
-}
-
 /** The outcome for a pod is unknown, for this reason. */
 export interface UnknownForecast {
   readonly kind: 'unknown';
@@ -54,20 +37,28 @@ export const gatesOf = (forecast: Forecast): readonly EvictionGate[] =>
       ? forecast.heldBy
       : [];
 
-/** Returns a policy as it is at `now`. */
-export function policyOf(policy: Policy, now: EpochMs): PolicyAccount {
-  const { pausedUntil, method, rate, drain, maxEvictionsPerWorkload, tolerationSeconds, virtualKeys } =
-    policy;
+export type PolicyAccount = ReturnType<typeof policyOf>;
+
+/**
+ * Returns how a cluster's policy evicts at `now`, by the names of its settings. Forecasts and gates account for the
+ * settings that select or hold pods. A setting that is missing here does not compile.
+ */
+export function policyOf(policy: Policy, now: EpochMs) {
+  const { mode: _mode, guard: _guard, exclude: _exclude, only: _only, ...shown } = policy;
+  const { requireExpiredLease: _lease, giveUpAfterMs: _giveUpAfter, ...evicts } = shown;
+  const { pausedUntil, method, rate, drain, maxEvictionsPerWorkload, ...timed } = evicts;
+  const { tolerationSeconds, virtualKeys, ...others } = timed;
+  others satisfies Readonly<Record<keyof typeof others, never>>;
   return {
     mode: modeOf(policy, now),
     ...(pausedUntil !== undefined && isOn(pausedUntil, now) ? { pausedUntil } : {}),
     method:
       method.kind === 'delete'
-        ? { kind: 'delete' }
+        ? { kind: method.kind }
         : {
-            kind: 'evict',
+            kind: method.kind,
             timeoutMs: method.deadlineMs,
-            onTimeout: method.afterDeadline === 'never' ? 'fail' : 'delete',
+            onTimeout: method.afterDeadline === 'never' ? ('fail' as const) : ('delete' as const),
           },
     ...(rate === undefined ? {} : { evictionRate: rate }),
     releaseRate: drain,

@@ -92,10 +92,13 @@ export class GuardController {
     return progressOf(this.#policy, this.counts, guarded, clock.now(), stopwatchMs(clock));
   }
 
-  /** Reports whether deltas of the cluster may be sent. To be checked immediately before sending. */
+  /**
+   * Reports whether deltas of the cluster may be sent: the current counts are reviewed, and no new trip waits to be
+   * saved. To be checked immediately before sending.
+   */
   get mayTell(): boolean {
-    this.counted();
-    return this.#state !== undefined && (!this.#adding || this.#promised !== undefined);
+    const isReviewed = this.#view.tally.changes === this.#changes || !this.#deps.knows();
+    return isReviewed && this.#state !== undefined && (!this.#adding || this.#promised !== undefined);
   }
 
   /**
@@ -134,12 +137,19 @@ export class GuardController {
     this.look();
   }
 
+  /** To be called after each change of nodes, before its deltas are sent. */
   counted(): void {
-    if (this.#view.tally.changes !== this.#changes) this.look();
+    if (this.#view.tally.changes !== this.#changes) this.#look();
   }
 
   /** Reviews the guard. Also to be called every few seconds: time resets trips. */
   look(): void {
+    const waited = !this.mayTell;
+    this.#look();
+    if (waited && this.mayTell) this.#deps.freed();
+  }
+
+  #look(): void {
     if (!this.#state) return;
     // The rules may show a revision that this relay just wrote before the answer to the write arrives.
     if (this.#state.revision < this.#heardOf) void this.#read(this.#writing ? 'auto' : 'operator');
@@ -168,7 +178,7 @@ export class GuardController {
       this.#deps.log.warn('rules.unreadable', { error });
       return false;
     }
-    this.look();
+    this.#look();
     return true;
   }
 

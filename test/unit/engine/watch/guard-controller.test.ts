@@ -122,6 +122,28 @@ test('allows no deltas from the threshold on until the trip is saved, and then w
   assert.deepEqual(book.noted, ['guard tripped: 3 of 10 nodes down']);
 });
 
+test('writes nothing when it is asked, and allows no deltas of nodes that it has yet to review', async (context) => {
+  const { guard, view, book, time } = await bench(context);
+  for (const index of [1, 2, 3]) view.upsertNode({ ...liveNode(`n${index}`), taints: [down()] }, Date.now());
+  assert.equal(guard.mayTell, false);
+  await time.settle();
+  assert.deepEqual([guard.mayTell, book.tries], [false, 0]);
+  guard.counted();
+  await time.settle();
+  assert.deepEqual([guard.mayTell, book.tries], [true, 1]);
+});
+
+test('reports that deltas may be sent again at the review of what changed while it did not know the cluster', async (context) => {
+  const { guard, fail, state, told } = await bench(context);
+  state.knows = false;
+  fail(1);
+  assert.equal(guard.mayTell, true);
+  state.knows = true;
+  assert.deepEqual([guard.mayTell, told.freed], [false, 0]);
+  guard.look();
+  assert.deepEqual([guard.mayTell, told.freed], [true, 1]);
+});
+
 test('knows how far each trip is from its reset, while it knows the cluster', async (context) => {
   const { guard, fail, heal, time, state } = await bench(context);
   fail(1, 2);

@@ -39,17 +39,26 @@ describe('--dry-run', () => {
 
   test('is an option of every command that changes evictions, with an output format', () => {
     const acting = commands.filter((command) => !READING.includes(nameOf(command)));
-    assert.equal(acting.length, 11);
+    assert.notEqual(acting.length, 0);
     for (const command of acting) {
-      assert.ok(hasOption(command, '--dry-run'), nameOf(command));
-      assert.ok(hasOption(command, '--output'), nameOf(command));
+      const name = nameOf(command);
+      assert.ok(
+        hasOption(command, '--dry-run'),
+        `${name} has no --dry-run: add the option, or, if it changes no evictions, add '${name}' to READING`,
+      );
+      assert.ok(hasOption(command, '--output'), `${name} has --dry-run: add --output for its preview`);
     }
   });
 
   test('is no option of any other command', () => {
     const reading = commands.filter((command) => READING.includes(nameOf(command)));
-    assert.deepEqual(reading.map(nameOf).toSorted(), READING.toSorted());
-    for (const command of reading) assert.ok(!hasOption(command, '--dry-run'), nameOf(command));
+    const unknown = READING.filter((name) => !reading.map(nameOf).includes(name));
+    assert.deepEqual(unknown, [], `there is no command ${unknown.join(', ')}: remove it from READING`);
+    for (const command of reading)
+      assert.ok(
+        !hasOption(command, '--dry-run'),
+        `${nameOf(command)} has --dry-run: remove it from READING, or remove the option`,
+      );
   });
 
   test('is required by an output format, before anything is done', async (t) => {

@@ -11,6 +11,7 @@ import {
   type PodFacts,
   type PodGoneDelta,
   type SeenTaint,
+  type Version,
 } from '#shared/eviction/facts.ts';
 import {
   clusterName,
@@ -101,7 +102,10 @@ const header = {
   ),
   cluster: text.regex(/^[^#]+$/, 'must not contain #').transform(clusterName),
   node: text.regex(/^[^#]+$/, 'must not contain #').transform(nodeName),
-  version: z.strictObject({ epoch: z.int().nonnegative(), sequence: z.int().nonnegative() }),
+  version: z.strictObject({
+    epoch: z.int().nonnegative(),
+    sequence: z.int().nonnegative(),
+  } satisfies KeysOf<Version>),
   observedAt: epochMs,
   taints: z.array(seenTaint),
   taintsStamp: z.string().exactOptional(),

@@ -1,5 +1,4 @@
 import { gateText } from '#shared/explain/gate-text.ts';
-import type { PolicyAccount } from '#shared/explain/governing.ts';
 import { failsJob, jobText } from '#shared/explain/job.ts';
 import type { PlacedToleration, TaintAccount } from '#shared/explain/taints.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
@@ -69,8 +68,12 @@ const placeText = ({ index, seconds }: PlacedToleration): string =>
 function governingLines({ policy, gates, budgets = [], builtIn, ...story }: PodStory): readonly string[] {
   const lines: string[] = workloadLines(story);
   if (policy) {
-    const parts = Object.values(POLICY_PARTS).flatMap((part) => part?.(policy) ?? []);
-    lines.push(`policy: ${parts.join(', ')}`);
+    const { mode, method, evictionRate, ...others } = policy;
+    others satisfies Readonly<Record<Exclude<keyof typeof others, ShownElsewhere>, never>>;
+    const by = method.kind === 'delete' ? 'deletes pods' : 'uses the Eviction API';
+    lines.push(
+      `policy: ${mode}, ${by}${evictionRate === undefined ? '' : `, at most ${evictionRate} pods per second`}`,
+    );
   }
   for (const gate of gates) lines.push(`held by: ${gateText(gate, timeText)}`);
   for (const { name, allowed } of budgets) {
@@ -89,20 +92,9 @@ function governingLines({ policy, gates, budgets = [], builtIn, ...story }: PodS
   return lines;
 }
 
-/** How the policy evicts, in order. `undefined`: the forecast or a gate shows the setting where it applies. */
-const POLICY_PARTS: Readonly<
-  Record<keyof PolicyAccount, ((policy: PolicyAccount) => string | undefined) | undefined>
-> = {
-  mode: ({ mode }) => mode,
-  method: ({ method }) => (method.kind === 'delete' ? 'deletes pods' : 'uses the Eviction API'),
-  evictionRate: ({ evictionRate: rate }) =>
-    rate === undefined ? undefined : `at most ${rate} pods per second`,
-  pausedUntil: undefined,
-  releaseRate: undefined,
-  maxEvictionsPerWorkload: undefined,
-  tolerationSecondsOverrides: undefined,
-  treatAsNoExecute: undefined,
-};
+type OfTiming = 'tolerationSecondsOverrides' | 'treatAsNoExecute' | 'maxEvictionsPerWorkload';
+/** Settings that the forecast or a gate shows where they apply. */
+type ShownElsewhere = OfTiming | 'pausedUntil' | 'releaseRate';
 
 /** A static pod has no workload. */
 function workloadLines({ workload, owner }: Pick<PodStory, 'workload' | 'owner'>): string[] {

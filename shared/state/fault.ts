@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { schemaOf } from '#shared/text/schema-of.ts';
+import type { KeysOf } from '#shared/text/schema-of.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Every kind of fault that the holder of a cluster's lease reports, the most urgent first. */
@@ -52,16 +52,14 @@ export interface Fault {
   readonly count?: number;
 }
 
-export const faultSchema = z
-  .object({
-    type: z.enum(FAULT_TYPES),
-    since: z.int(),
-    error: z.string(),
-    resource: z.enum(['nodes', 'pods']).exactOptional(),
-    status: z.int().exactOptional(),
-    count: z.int().exactOptional(),
-  })
-  .apply(schemaOf<Fault>());
+export const faultSchema: z.ZodType<Fault> = z.object({
+  type: z.enum(FAULT_TYPES),
+  since: z.int(),
+  error: z.string(),
+  resource: z.enum(['nodes', 'pods']).exactOptional(),
+  status: z.int().exactOptional(),
+  count: z.int().exactOptional(),
+} satisfies KeysOf<Fault>);
 
 /** Faults in their stored form. Unknown faults of a newer release are skipped, so that the lease stays readable. */
 export const faultsSchema = z

@@ -8,7 +8,7 @@ import {
   podUid,
 } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
-import { schemaOf } from '#shared/text/schema-of.ts';
+import type { KeysOf } from '#shared/text/schema-of.ts';
 import { cached } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { type EpochMs, epochMs } from '#shared/time/epoch-ms.ts';
@@ -32,12 +32,10 @@ export interface LeaseRequest {
   readonly load: number;
 }
 
-export const leaseRequestSchema = z
-  .object({
-    holder: z.string(),
-    load: z.number().nonnegative(),
-  })
-  .apply(schemaOf<LeaseRequest>());
+export const leaseRequestSchema: z.ZodType<LeaseRequest> = z.object({
+  holder: z.string(),
+  load: z.number().nonnegative(),
+} satisfies KeysOf<LeaseRequest>);
 
 /** A cluster's lease, as it is stored. */
 export interface LeaseRecord {
@@ -101,26 +99,22 @@ export interface LeaseReport
 
 const text = z.string().min(1);
 
-export const uidsSchema = z
-  .object({
-    system: text.exactOptional(),
-    nodes: z.array(text),
-  })
-  .apply(schemaOf<ClusterUids>());
+export const uidsSchema: z.ZodType<ClusterUids> = z.object({
+  system: text.exactOptional(),
+  nodes: z.array(text),
+} satisfies KeysOf<ClusterUids>);
 
-export const stuckSchema = z
-  .array(
-    z.object({
-      node: text.transform(nodeName),
-      uid: text.transform(podUid),
-      namespace: text,
-      name: text,
-      overAt: z.int(),
-      finalizers: z.array(z.string()),
-      nodeState: z.enum(['there', 'unreachable', 'gone']),
-    }),
-  )
-  .apply(schemaOf<readonly StuckPod[]>());
+export const stuckSchema: z.ZodType<readonly StuckPod[]> = z.array(
+  z.object({
+    node: text.transform(nodeName),
+    uid: text.transform(podUid),
+    namespace: text,
+    name: text,
+    overAt: z.int(),
+    finalizers: z.array(z.string()),
+    nodeState: z.enum(['there', 'unreachable', 'gone']),
+  } satisfies KeysOf<StuckPod>),
+);
 
 /** A form of a newer release is read as no progress, so that the lease stays readable. */
 export const tripProgressSchema = z

@@ -7,7 +7,7 @@ import {
   storedPolicy,
   type Trip,
 } from '#shared/eviction/policy.ts';
-import { schemaOf } from '#shared/text/schema-of.ts';
+import { type KeysOf, schemaOf } from '#shared/text/schema-of.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import type {
   AppliedFile,
@@ -60,17 +60,15 @@ const holdSchema = z.strictObject({
 /** A trip that is active or was released. Only a released trip has a release time, or a maximum number of nodes. */
 type StoredTrip = Trip & Partial<Pick<ReleasedTrip, 'upTo'> & Pick<FreshRelease, 'releasedAt'>>;
 
-const tripSchema = z
-  .strictObject({
-    scope: z.enum(['cluster', 'zone', 'people']),
-    zone: text.exactOptional(),
-    trippedAt: epochMs,
-    nodes: count,
-    outOf: count,
-    upTo: count.exactOptional(),
-    releasedAt: epochMs.exactOptional(),
-  })
-  .apply(schemaOf<StoredTrip>());
+const tripSchema: z.ZodType<StoredTrip> = z.strictObject({
+  scope: z.enum(['cluster', 'zone', 'people']),
+  zone: text.exactOptional(),
+  trippedAt: epochMs,
+  nodes: count,
+  outOf: count,
+  upTo: count.exactOptional(),
+  releasedAt: epochMs.exactOptional(),
+} satisfies KeysOf<StoredTrip>);
 
 export const tripsSchema = z.array(tripSchema);
 
@@ -103,7 +101,10 @@ export const ordersFields = {
 };
 
 /** The policy file that was applied last. Not strict: fields of a newer release forbid no evictions. */
-export const appliedFileSchema = z.object({ hash: text, writtenAt: epochMs }).apply(schemaOf<AppliedFile>());
+export const appliedFileSchema: z.ZodType<AppliedFile> = z.object({
+  hash: text,
+  writtenAt: epochMs,
+} satisfies KeysOf<AppliedFile>);
 
 /** The kinds that every release can read. */
 const FIRST_KINDS = [

@@ -79,21 +79,13 @@ function withoutFound(
   return ended.some(isEnded) || settings.some((setting) => looser.has(setting)) ? rest : record;
 }
 
-/** Settings that add, cancel, or move evictions, by their names in documents. `undefined`: the setting does not. */
-const SCHEDULING: Readonly<Record<keyof Policy, string | undefined>> = {
+/** Settings whose effect on pending evictions a preview counts, or states by a sentence of its own. */
+type OfGates = 'mode' | 'pausedUntil' | 'guard' | 'exclude' | 'only' | 'requireExpiredLease';
+type OfPace = 'rate' | 'drain' | 'maxEvictionsPerWorkload' | 'method' | 'giveUpAfterMs';
+/** The other settings add, cancel, or move evictions. By their names in documents. */
+const SCHEDULING: Readonly<Record<Exclude<keyof Policy, OfGates | OfPace>, string>> = {
   virtualKeys: 'treatAsNoExecute',
   tolerationSeconds: 'tolerationSecondsOverrides',
-  mode: undefined,
-  pausedUntil: undefined,
-  guard: undefined,
-  rate: undefined,
-  drain: undefined,
-  maxEvictionsPerWorkload: undefined,
-  exclude: undefined,
-  only: undefined,
-  method: undefined,
-  requireExpiredLease: undefined,
-  giveUpAfterMs: undefined,
 };
 
 interface Found extends Pick<Rehearsed, 'judged'> {
@@ -105,7 +97,7 @@ interface Found extends Pick<Rehearsed, 'judged'> {
 function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged, looser, now }: Found) {
   const changed = changedSettings(before, after);
   const has = (name: string) => changed.some(({ setting }) => setting.split('.')[0] === name);
-  const scheduling = Object.values(SCHEDULING).filter((name) => name !== undefined && has(name));
+  const scheduling = Object.values(SCHEDULING).filter(has);
   const isFreed = judged.some((each) => each.before.length > 0 && each.after.length === 0);
   const hastened = judged.filter(
     ({ look: { record }, ...gates }) =>

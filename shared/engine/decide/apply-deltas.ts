@@ -14,7 +14,7 @@ import { ownMomentOf } from '#shared/eviction/retry.ts';
 import type { LeaseReader } from '#shared/state/lease.ts';
 import type { RulesReader } from '#shared/state/rules-store.ts';
 import { commitUnderLock, type Store } from '#shared/state/store.ts';
-import { inLogContext, type Log } from '#shared/telemetry/log.ts';
+import type { Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -62,10 +62,7 @@ export async function applyDeltas(
     },
   );
   // Log before anything else can fail: a redelivered delta finds nothing new.
-  for (const { delta, planned } of decided) {
-    // The delta's ID is in the relay's log, too.
-    inLogContext({ delta: deltaId(delta.version) }, () => logChanges(delta, planned, rules, log));
-  }
+  for (const { delta, planned } of decided) logChanges(delta, planned, rules, log);
   // The order matters: once the records are stored, a timer that fires twice or late reads the current state from them.
   await timers.arm(ref, [...new Set(decided.flatMap(({ agenda }) => [...agenda.arm]))]);
   const cancelled = decided.flatMap(({ delta: { version }, agenda }) =>
@@ -142,17 +139,17 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
     switch (decision.kind) {
       case 'schedule':
       case 'reschedule':
-      case 'confirm':
+        if (decision.record.fireAt - delta.observedAt > TOLD_COUNTDOWN_MS)
+          countdowns.push({ ...countdownOf(decision.record), moved: decision.kind === 'reschedule' });
         schedule.push(decision.record);
         arm.add(ownMomentOf(decision.record));
-        if (decision.kind !== 'confirm' && decision.record.fireAt - delta.observedAt > TOLD_COUNTDOWN_MS)
-          countdowns.push({ ...countdownOf(decision.record), moved: decision.kind === 'reschedule' });
         break;
-      case 'rearm':
-        arm.add(ownMomentOf(decision.record));
-        break;
+      case 'confirm':
       case 'free':
         schedule.push(decision.record);
+        arm.add(ownMomentOf(decision.record));
+        break;
+      case 'rearm':
         arm.add(ownMomentOf(decision.record));
         break;
       case 'cancel':

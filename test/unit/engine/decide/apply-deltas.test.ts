@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, mock, test } from 'node:test';
 import fc from 'fast-check';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
 import { applyDeltas, mayJoin } from '#shared/engine/decide/apply-deltas.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { QueueError } from '#shared/state/sender.ts';
 import { ContendedPartitionError, StoreError } from '#shared/state/store.ts';
@@ -103,6 +104,39 @@ test('writes nothing for a pod that tolerates everything on a tainted node', asy
   assert.equal(world.store.commits, 1);
 });
 
+test('stores that the node is live until it has neither taints nor scheduled pods', async () => {
+  const world = scriptedWorld();
+  const commit = mock.method(world.store, 'commit');
+  const others = [podDelta(2, { pod: pod('u2') }), podGone(3)] as const;
+  for (const deltas of [[podDelta(1)], others, [untaint]] as const) await applyDeltas(deltas, world);
+  assert.deepEqual(
+    commit.mock.calls.map(({ arguments: [, , { live }] }) => live),
+    [true, true, false],
+  );
+});
+
+test('reads the records of the pods of all deltas, or of the whole node for a delta of the node', async () => {
+  const world = scriptedWorld();
+  const load = mock.method(world.store, 'load');
+  await applyDeltas([podDelta(1), podGone(2, { uid: podUid('u2') })], world);
+  await applyDeltas([nodeDelta(3)], world);
+  assert.deepEqual(
+    load.mock.calls.map(({ arguments: [, , only] }) => only),
+    [['u1', 'u2'], undefined],
+  );
+});
+
+test('asks for no announcement without an Event to post', async () => {
+  const world = scriptedWorld();
+  const announce = mock.method(world, 'announce');
+  const brief = nodeDelta(1, { pods: [pod('u1', { tolerations: [] })] });
+  for (const delta of [brief, podDelta(1, { pod: pod('u2') })]) await applyDeltas([delta], world);
+  assert.deepEqual(
+    announce.mock.calls.map(({ arguments: [, { cancelled, countdowns }] }) => [cancelled, countdowns.length]),
+    [[[], 1]],
+  );
+});
+
 test('announces a countdown once, for any number of changes of its pod', async () => {
   const world = await worldAfter(nodeDelta(1), podDelta(20), podDelta(21));
   const told = world.dueQueue.sent.map(({ body }) => parseDueMessage(body).kind);
@@ -112,6 +146,96 @@ test('announces a countdown once, for any number of changes of its pod', async (
 test('neither logs nor announces a resync', async () => {
   const world = await worldAfter(nodeDelta(1), nodeDelta(20));
   assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled']);
+});
+
+describe('the log', () => {
+  const longer = pod('u1', { tolerations: [tolerating('a', 90)] });
+  const deleted = { ...pod(), deleted: { at: at(5), by: 'taint-manager' } } as const;
+  const fields = { ...ref, namespace: 'default', pod: 'pod-u1', uid: 'u1' };
+  const scheduled = { ...fields, dueAt: at(60), taints: ['a:NoExecute'] };
+  const changed = (delta: string, ...taints: readonly object[]) =>
+    ['node.changed', { ...ref, delta, taints }] as const;
+  const A = { key: 'a', effect: 'NoExecute' };
+  const start = [
+    changed('1-1', A),
+    ['eviction.scheduled', { ...scheduled, delta: '1-1', observed: true }],
+  ] as const;
+  const canceled = { ...scheduled, delta: '1-20', eventPosted: true };
+
+  const CASES: readonly (readonly [string, readonly Delta[], readonly (readonly [string, object])[]])[] = [
+    ['a pod that is not scheduled', [nodeDelta(1, { pods: [] })], [changed('1-1', A)]],
+    [
+      'a deleted node, whose taint has a value',
+      [
+        nodeDelta(1, { taints: [taint('a', 0, 'v')], pods: [] }),
+        nodeDelta(2, { taints: [], deletedAt: at(2), pods: [] }),
+      ],
+      [
+        changed('1-1', { ...A, value: 'v' }),
+        ['node.changed', { ...ref, delta: '1-2', taints: [], deletedAt: at(2) }],
+      ],
+    ],
+    [
+      'a later deadline',
+      [nodeDelta(1), podDelta(2, { pod: longer })],
+      [...start, ['eviction.rescheduled', { ...scheduled, delta: '1-2', dueAt: at(90), observed: true }]],
+    ],
+    [
+      'a removed taint',
+      [nodeDelta(1), untaint],
+      [...start, changed('1-20'), ['eviction.canceled', { ...canceled, reason: 'taint-removed' }]],
+    ],
+    [
+      'a removed pod',
+      [nodeDelta(1), podGone(20)],
+      [...start, ['eviction.canceled', { ...canceled, reason: 'pod-gone' }]],
+    ],
+    [
+      'a pod that the built-in controller evicted',
+      [nodeDelta(1), podGone(20, { deleted })],
+      [...start, ['pod.evicted-externally', { ...scheduled, delta: '1-20', deletedAt: at(5) }]],
+    ],
+    [
+      'a pod that the built-in controller evicted before it was scheduled',
+      [nodeDelta(1, { pods: [] }), podGone(20, { deleted })],
+      [changed('1-1', A), ['pod.evicted-externally', { ...scheduled, delta: '1-20', deletedAt: at(5) }]],
+    ],
+  ];
+  for (const [name, deltas, lines] of CASES)
+    test(`has these lines of ${name}`, async () => {
+      const world = scriptedWorld();
+      const observing = { ...world, rules: async () => ({ ...rules, policy: DEFAULT_POLICY }) };
+      for (const delta of deltas) await applyDeltas([delta], observing);
+      assert.deepEqual(
+        world.log.lines.map((line) => [line.event, line.fields]),
+        lines,
+      );
+    });
+
+  test('has a line of a pod that is released or confirmed, as stored', async () => {
+    const world = await worldAfter(nodeDelta(1));
+    const held = { by: { kind: 'hold', id: 'h1' }, since: at(60) } as const;
+    const schedule = (await recordsIn(world)).map((record) => ({ ...record, held }));
+    await world.store.commit(ref, 1, { schedule, end: [], live: true }, at(60));
+    await applyDeltas([nodeDelta(70, { wake: true })], { ...world, clock: { now: () => at(70) } });
+    await applyDeltas([podDelta(80)], { ...world, clock: { now: () => at(80) } });
+    assert.deepEqual(
+      world.log.lines.slice(start.length).map((line) => [line.event, line.fields]),
+      [
+        ['eviction.released', { ...scheduled, delta: '1-1' }],
+        ['eviction.confirmed', { ...scheduled, delta: '1-80' }],
+      ],
+    );
+    const [{ held: heldBy, version } = {}] = await recordsIn(world);
+    assert.deepEqual([heldBy, version], [undefined, { epoch: 1, sequence: 80 }]);
+  });
+});
+
+test('a pod that the built-in controller evicted is recorded as gone, without a timer', async () => {
+  const deleted = { ...pod(), deleted: { at: at(5), by: 'taint-manager' } } as const;
+  const world = await worldAfter(nodeDelta(1, { pods: [] }), podGone(20, { deleted }));
+  assert.deepEqual(await states(world), ['u1 gone']);
+  assert.deepEqual(world.armed, []);
 });
 
 describe('a countdown', () => {

@@ -100,8 +100,11 @@ export async function openAwsRelay(
   return { relay, stop: () => relay.stop().then(() => rules.stop()) };
 }
 
-/** Clusters of one relay share reads: a large fleet claims its clusters simultaneously. */
-function otherLeases(registry: Pick<ClusterRegistry, 'list'>, leases: LeaseReader) {
+/**
+ * Returns a reader of the leases of the other registered clusters. Clusters of one relay share reads: a large fleet
+ * claims its clusters simultaneously.
+ */
+export function otherLeases(registry: Pick<ClusterRegistry, 'list'>, leases: Pick<LeaseReader, 'lookAtAll'>) {
   const read = async () => leases.lookAtAll((await registry.list()).clusters.map(({ name }) => name));
   const recent = cached(10_000, read, systemClock);
   const fresh = cached(FRESH_MS, read, systemClock);

@@ -44,7 +44,6 @@ export class DeltaSender implements Outbox {
     canSend: () => boolean,
     told: (queue: DeltaQueue, error?: unknown) => void = () => undefined,
   ): void {
-    if (this.#stopping.signal.aborted) return;
     this.#clusters.set(name, { name, pending: new PendingDeltas(view), canSend, told });
   }
 

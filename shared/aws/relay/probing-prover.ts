@@ -134,8 +134,9 @@ function learnPass(probes: Probes, asOf: EpochMs): void {
 
 /** Records an answer to a probe of this process: the latest answer stands for all earlier probes. */
 function learn(probes: Probes, { probe }: StoredProofs): void {
-  const index = probe ? probes.unanswered.indexOf(probe.sentAt) : -1;
-  if (!probe || index < 0) return;
+  if (!probe) return;
+  const index = probes.unanswered.indexOf(probe.sentAt);
+  if (index < 0) return;
   probes.unanswered = probes.unanswered.slice(index + 1);
   probes.failure = probe.failure;
   probes.nextAtMs = -Infinity;

@@ -225,6 +225,20 @@ describe('calls of a queue', () => {
       nodes.calls.slice(calls).map((call) => call.map(({ body }) => parseDelta(body).ref.cluster)),
       [['c1'], ['c2'], ['c3'], ['c4']],
     );
+    holdLease(outbox, 'c5').nodes(...tainted(5000));
+    await time.settle();
+    assert.equal(nodes.calls.length, 16);
+  });
+
+  test('are awaited by a relay that stops', async (context) => {
+    const { outbox, nodes, time } = bench(context);
+    const { answerNext } = unanswered(nodes);
+    holdLease(outbox).taint('n1', 'a');
+    await time.settle();
+    const drained = outbox.drained().then(() => 'drained');
+    assert.equal(await Promise.race([drained, time.settle()]), undefined);
+    answerNext();
+    assert.equal(await drained, 'drained');
   });
 
   test('never carry a node twice at the same time: later changes follow with the latest state', async (context) => {
@@ -750,6 +764,16 @@ describe('a stopped sender', () => {
     await outbox.drained();
     await time.pass(60_000);
     assert.equal(nodes.calls.length, calls);
+  });
+
+  test('drops a delta that waits because the queue rejected it', async (context) => {
+    const { outbox, nodes, time } = bench(context);
+    nodes.onSend = refuseAll(false);
+    holdLease(outbox).taint('n1', 'a');
+    await time.settle();
+    const drained = outbox.drained().then(() => 'drained');
+    outbox.stop();
+    assert.equal(await Promise.race([drained, time.settle()]), 'drained');
   });
 
   test('does not retry after a final failure', async (context) => {

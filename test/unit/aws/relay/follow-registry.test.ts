@@ -33,7 +33,8 @@ function follow(t: TestContext, only?: readonly string[]) {
   const ended = followRegistry({
     registry,
     follows: followedFromOutside(only),
-    connect: ({ access }) => {
+    connect: ({ access }, by) => {
+      assert.equal(by, 'relay');
       const context = access.kind === 'local-context' ? access.context : access.kind;
       connected.push(context);
       if (broken.has(context)) throw new Error('broken');
@@ -123,10 +124,11 @@ describe('following the registry', () => {
     await poll();
     assert.deepEqual(told, ['+b']);
     assert.deepEqual(
-      log.lines
-        .filter(({ level }) => level === 'error')
-        .map(({ event, fields }) => `${event} ${fields['cluster']}`),
-      ['cluster.access-denied a'],
+      log.lines.map(({ event, fields }) => [event, fields]),
+      [
+        ['cluster.access-denied', { cluster: 'a', error: new Error('broken') }],
+        ['cluster.added', { cluster: 'b', access: 'local-context' }],
+      ],
     );
     broken.clear();
     await poll();
@@ -141,10 +143,16 @@ describe('following the registry', () => {
     registry.list = () => Promise.reject(new StoreError('out of reach'));
     await poll();
     assert.deepEqual(told, ['+a']);
-    assert.ok(log.lines.some(({ event }) => event === 'registry.unreadable'));
     registry.list = async () => ({ clusters: [], strays: [] });
     await poll();
     assert.deepEqual(told, ['+a', '-a']);
+    assert.deepEqual(
+      log.lines.slice(1).map(({ event, fields }) => [event, fields]),
+      [
+        ['registry.unreadable', { error: new StoreError('out of reach') }],
+        ['cluster.removed', { cluster: 'a' }],
+      ],
+    );
     await stop();
   });
 });

@@ -35,10 +35,14 @@ describe('the sender of a relay', () => {
     for (const endpoint of [undefined, 'localstack'] as const) {
       const log = recordingLog();
       assert.equal(await ownSender(away, log, endpoint), undefined);
-      assert.deepEqual(
-        log.lines.map(({ event }) => event),
-        ['relay.identity-unknown'],
-      );
+      const error = new Error('STS is away');
+      assert.deepEqual(log.lines, [{ level: 'warn', event: 'relay.identity-unknown', fields: { error } }]);
     }
+  });
+
+  test('is unknown where STS names none', async () => {
+    const log = recordingLog();
+    assert.equal(await ownSender(sts({ Account: '123456789012' }), log), undefined);
+    assert.deepEqual(log.lines[0]?.fields, { error: new Error('STS returned no user ID') });
   });
 });

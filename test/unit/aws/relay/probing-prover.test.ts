@@ -16,20 +16,21 @@ const CLUSTER = clusterName('c1');
 function bench(context: TestContext) {
   const time = driveTimers(context, START);
   const [nodeDeltas, proofs] = [new ScriptedQueue(), new ProofsInMemory()];
+  const stopping = new AbortController();
   const prover = new ProbingProver({ nodeDeltas, proofs, clock: { now: Date.now } });
   const probes = () => nodeDeltas.sent.map(({ body }) => probeOf(parseDelta(body)));
   const answer = (sentAt = probes().at(-1)?.sentAt ?? 0, failure?: string) =>
     proofs.notedProbe(CLUSTER, sentAt, Date.now(), failure);
   /** Returns the result of a proof that is requested now, while `happens` runs after `afterSeconds`. */
   const prove = async (happens: () => unknown = () => undefined, afterSeconds = 1) => {
-    const asked = prover.prove(CLUSTER, new AbortController().signal);
+    const asked = prover.prove(CLUSTER, stopping.signal);
     await time.pass(afterSeconds * SECOND);
     await happens();
     await time.pass(20 * SECOND);
     const proof = await asked;
     return 'asOf' in proof ? (proof.asOf - START) / SECOND : proof.unproven;
   };
-  return { nodeDeltas, proofs, probes, answer, prove };
+  return { nodeDeltas, proofs, probes, answer, prove, stopping };
 }
 
 test('an answered probe proves evictions as of when it was sent', async (context) => {
@@ -37,6 +38,24 @@ test('an answered probe proves evictions as of when it was sent', async (context
   assert.equal(await prove(answer), 0);
   assert.equal(await prove(answer, 5), 21);
 });
+
+for (const [until, reads] of [
+  ['evictions are proven', 2],
+  ['a failure is known', 2],
+  ['the relay stops', 1],
+] as const)
+  test(`answers are read until ${until}`, async (context) => {
+    const { proofs, prove, answer, stopping } = bench(context);
+    const read = context.mock.method(proofs, 'read');
+    const happens = {
+      'evictions are proven': () => answer(),
+      'a failure is known': () => answer(undefined, 'no permission'),
+      'the relay stops': () => stopping.abort(),
+    };
+    await prove(happens[until], 0.4);
+    // A double's answer begins with a read of its own.
+    assert.equal(read.mock.callCount(), reads);
+  });
 
 test('a late answer counts for the next proof, as of when its probe was sent', async (context) => {
   const { answer, prove, probes } = bench(context);
@@ -86,6 +105,9 @@ test('passes prove no evictions while a probe reports that evict cannot evict', 
   assert.equal(await prove(() => answer(undefined, failure)), `evict can't evict pods: ${failure}`);
   assert.equal(await prove(() => proofs.notedPass(CLUSTER)), `evict can't evict pods: ${failure}`);
   assert.equal(await prove(answer), 42);
+  assert.equal(await prove(() => answer(undefined, failure)), `evict can't evict pods: ${failure}`);
+  assert.match(String(await prove()), /evict can't evict/);
+  assert.match(String(await prove()), /isn't answered/);
 });
 
 test('probes are traced only after an unanswered probe', async (context) => {
@@ -107,4 +129,48 @@ test('each probe has its own ID, and all have the message group of their cluster
   const { sent } = nodeDeltas;
   assert.equal(new Set(sent.map(({ deduplicationId }) => deduplicationId)).size, 2);
   assert.equal(new Set(sent.map(({ groupId }) => groupId)).size, 1);
+});
+
+test('a rejected probe proves no evictions, and the reason is reported', async (context) => {
+  const { nodeDeltas, prove } = bench(context);
+  nodeDeltas.refusal = { reason: 'no', permanent: true };
+  assert.equal(await prove(), 'the node-deltas queue rejects probes: no');
+});
+
+test('the stage at which probes are stuck is reported', async (context) => {
+  const { proofs, prove, probes } = bench(context);
+  await prove();
+  const sent = 'a probe of evictions, sent 29 s ago,';
+  await proofs.notedDelta(CLUSTER, START - 1);
+  assert.equal(await prove(), `${sent} isn't answered: the delta function doesn't send probes on`);
+  const traced = probes().at(-1)?.sentAt ?? 0;
+  assert.equal(
+    await prove(() => proofs.notedDelta(CLUSTER, traced)),
+    "a probe of evictions, sent 50 s ago, isn't answered: the delta function sends probes on, but evict doesn't answer",
+  );
+});
+
+test('after a pass, answers to all probes but the last prove nothing more', async (context) => {
+  const { proofs, prove, answer, probes } = bench(context);
+  await prove();
+  await prove();
+  assert.equal(await prove(() => proofs.notedPass(CLUSTER)), 42.5);
+  const second = probes()[1]?.sentAt;
+  assert.equal(typeof (await prove(() => answer(second))), 'string');
+});
+
+test('many unanswered probes are sent less often, and their late answers still count', async (context) => {
+  const { prove, answer, probes } = bench(context);
+  context.mock.method(Math, 'random', () => 1);
+  const sent = [];
+  for (let heartbeats = 0; heartbeats < 8; heartbeats++) {
+    await prove();
+    sent.push(probes().length);
+  }
+  assert.deepEqual(sent, [1, 2, 3, 4, 4, 5, 5, 5]);
+  const last = probes().at(-1)?.sentAt ?? 0;
+  await answer(last);
+  assert.equal(await prove(), (last - START) / SECOND);
+  await prove();
+  assert.equal(probes().length, 6);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import { standingMetrics } from '#shared/engine/evict/eviction-metrics.ts';
+import { prometheusEvictionMetrics, standingMetrics } from '#shared/engine/evict/eviction-metrics.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
@@ -32,4 +32,38 @@ test('counts the evictions of each cluster by state, and keeps 0 for a cluster w
   );
   assert.deepEqual(await evictions(), { pending: 0, held: 0, 'would-evict': 0, failed: 0 });
   store.close();
+});
+
+test('counts evictions and their failures under the names of the built-in controller and of Taintward', async () => {
+  const registry = new Registry();
+  const metrics = prometheusEvictionMetrics(registry);
+  const { cluster } = aRef();
+  for (const seconds of [0.01, 0.3, 200, 300]) metrics.podDeleted(cluster, seconds);
+  metrics.requestRefused(cluster);
+  metrics.gaveUp(cluster, 7);
+  for (let times = 0; times < 2; times++) metrics.outOfReach(cluster);
+  for (let times = 0; times < 3; times++) metrics.retried(cluster);
+  for (let times = 0; times < 4; times++) metrics.rivalSeen(cluster);
+  for (let times = 0; times < 5; times++) metrics.messageFailing();
+  metrics.clockSkewed(cluster, 1.5);
+  const text = await registry.metrics();
+  assert.deepEqual(
+    text.split('\n').filter((line) => line !== '' && !line.startsWith('#')),
+    [
+      'taint_eviction_controller_pod_deletions_total 4',
+      ...[
+        ...['0.005"} 0', '0.025"} 1', '0.1"} 1', '0.5"} 2', '1"} 2', '2.5"} 2', '10"} 2', '30"} 2'],
+        ...['60"} 2', '120"} 2', '180"} 2', '240"} 3', '+Inf"} 4'],
+      ].map((bucket) => `taint_eviction_controller_pod_deletion_duration_seconds_bucket{le="${bucket}`),
+      'taint_eviction_controller_pod_deletion_duration_seconds_sum 500.31',
+      'taint_eviction_controller_pod_deletion_duration_seconds_count 4',
+      'taintward_api_request_errors_total 1',
+      'taintward_api_server_unreachable_total 2',
+      'taintward_eviction_retries_total 3',
+      'taintward_eviction_failures_total 7',
+      'taintward_conflicting_installations_total 4',
+      'taintward_messages_failing_total 5',
+      'taintward_clock_skew_seconds 1.5',
+    ],
+  );
 });

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import type { Mode } from '#shared/eviction/policy.ts';
+import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
+import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
+import { benchAfter, type EvictBench, podsNamed, serverError } from './evict-bench.ts';
+
+const POD = { ...ref, namespace: 'default', pod: 'pod-u1', uid: 'u1', delta: '1-1' };
+const SCHEDULED = { ...POD, dueAt: at(60), taints: ['a:NoExecute'] };
+const UNKNOWN = new UnknownClusterError('cluster c1 is not registered');
+
+const inMode = (mode: Mode) => (bench: EvictBench) => {
+  bench.ruling = { ...rules, policy: { ...rules.policy, mode } };
+};
+
+const CASES: readonly (readonly [string, (bench: EvictBench) => unknown, string, object])[] = [
+  ['a pod', () => undefined, 'info pod.evicted', { ...POD, delayMs: 1_000 }],
+  [
+    'a pod that is gone',
+    ({ cluster }) => cluster.removePod({ namespace: 'default', name: 'pod-u1' }),
+    'info pod.already-gone',
+    POD,
+  ],
+  [
+    'a node without taints',
+    ({ cluster }) => cluster.putNode(liveNode('n1')),
+    'info eviction.canceled',
+    { ...SCHEDULED, reason: 'taint-removed', eventPosted: true },
+  ],
+  [
+    'an API server that rejects requests',
+    ({ cluster }) => {
+      cluster.beforeRequest = (verb) => {
+        if (verb === 'delete') throw serverError(500);
+      };
+    },
+    'warn eviction.retrying',
+    { ...ref, attempts: 1, nextTryAt: at(61.5), error: 'the server answered 500' },
+  ],
+  ['a paused cluster', inMode('paused'), 'info eviction.held', { ...SCHEDULED, by: 'paused' }],
+  ['a cluster in observe mode', inMode('observe'), 'info eviction.would-evict', POD],
+  [
+    'a cluster that is no longer registered',
+    (bench) => Object.assign(bench, { clusters: { api: () => Promise.reject(UNKNOWN) } }),
+    'error eviction.unregistered',
+    { ...SCHEDULED, error: UNKNOWN },
+  ],
+];
+for (const [name, happens, event, fields] of CASES)
+  test(`the log has one line of ${name}, once`, async (context) => {
+    context.mock.method(Math, 'random', () => 0);
+    const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
+    happens(bench);
+    await bench.clock.advanceTo(at(61));
+    for (let passes = 0; passes < 2; passes++) await evictNode(ref, bench);
+    assert.deepEqual(
+      bench.log.lines.map((line) => [`${line.level} ${line.event}`, line.fields]),
+      [[event, fields]],
+    );
+  });

@@ -373,6 +373,18 @@ describe('a pending delta', () => {
     assert.deepEqual([seen?.known, seen?.seenAt], ['appeared', 3000]);
   });
 
+  test('has no wake unless it is marked with one', async (context) => {
+    const { outbox, nodes } = bench(context);
+    const { name, taint } = holdLease(outbox);
+    taint('n1', 'a');
+    outbox.mark(name, [{ node: nodeName('n1') }]);
+    await outbox.drained();
+    assert.deepEqual(
+      nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
+      [false],
+    );
+  });
+
   test('keeps its wake until it is sent, with any later changes', async (context) => {
     const { outbox, nodes, time } = bench(context);
     const cluster = holdLease(outbox);

@@ -30,7 +30,7 @@ function bench(context: TestContext) {
     const proof = await asked;
     return 'asOf' in proof ? (proof.asOf - START) / SECOND : proof.unproven;
   };
-  return { nodeDeltas, proofs, probes, answer, prove, stopping };
+  return { nodeDeltas, proofs, prover, probes, answer, prove, stopping };
 }
 
 test('an answered probe proves evictions as of when it was sent', async (context) => {
@@ -157,6 +157,17 @@ test('after a pass, answers to all probes but the last prove nothing more', asyn
   assert.equal(await prove(() => proofs.notedPass(CLUSTER)), 42.5);
   const second = probes()[1]?.sentAt;
   assert.equal(typeof (await prove(() => answer(second))), 'string');
+});
+
+test('up to four unanswered probes are sent with each heartbeat, however soon', async (context) => {
+  const { prover, probes, stopping } = bench(context);
+  stopping.abort();
+  const sent = [];
+  for (let heartbeats = 0; heartbeats < 6; heartbeats++) {
+    await prover.prove(CLUSTER, stopping.signal);
+    sent.push(probes().length);
+  }
+  assert.deepEqual(sent, [1, 2, 3, 4, 4, 4]);
 });
 
 test('many unanswered probes are sent less often, and their late answers still count', async (context) => {

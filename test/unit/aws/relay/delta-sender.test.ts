@@ -39,14 +39,22 @@ function bench(context: TestContext) {
 }
 
 /** Opens a cluster with the untainted nodes `n1` to `n3`. Lists the pods of a node as soon as it is tainted. */
-function holdLease(outbox: Outbox, cluster = 'c1', { epoch = 1, canSend = (): boolean => true } = {}) {
+function holdLease(
+  outbox: Outbox,
+  cluster = 'c1',
+  {
+    epoch = 1,
+    canSend = (): boolean => true,
+    told = (..._report: readonly unknown[]): void => undefined,
+  } = {},
+) {
   const name = clusterName(cluster);
   const view = new ClusterView(name, epoch);
   view.replaceNodes(
     ['n1', 'n2', 'n3'].map((node) => liveNode(node)),
     Date.now(),
   );
-  outbox.open(name, view, canSend);
+  outbox.open(name, view, canSend, told);
   const live = new Map<PodUid, LivePod>();
   const list = (node: NodeName) =>
     view.replacePods(
@@ -120,6 +128,42 @@ test('counts failed calls of a queue, also for CloudWatch', async (context) => {
     written.map((line) => JSON.parse(line)[UNSENT_DELTAS]),
     [[1], [1]],
   );
+});
+
+test('reports each result of a call to its cluster, in the log, and in metrics', async (context) => {
+  const { outbox, nodes, log, registry, time } = bench(context);
+  const told: unknown[] = [];
+  const cluster = holdLease(outbox, 'c1', { told: (...report) => told.push(report) });
+  const error = new QueueError('the queue is away');
+  const results = [
+    () => Promise.reject(error),
+    () => [{ index: 0, reason: 'no', permanent: false }],
+    () => [{ index: 0, reason: 'never', permanent: true }],
+  ];
+  nodes.onSend = () => (results.shift() ?? takeAll)();
+  cluster.nodes(liveNode('m1', 'a'), liveNode('m2', 'a'));
+  await time.pass(10_000);
+  cluster.taint('n3', 'a');
+  await time.pass(1_000);
+  const queue = 'node-deltas';
+  assert.deepEqual(told, [
+    [queue, error],
+    [queue, error],
+    [queue, 'no'],
+    [queue, 'never'],
+    [queue, undefined],
+  ]);
+  assert.deepEqual(
+    log.lines.flatMap(({ level, fields }) => (level === 'warn' ? [fields] : [])),
+    [{ queue, waiting: 2, error }],
+  );
+  const values = (await registry.metrics()).split('\n');
+  for (const [metric, value] of [
+    ['delta_send_failures', 3],
+    ['deltas_rejected', 1],
+    ['deltas_sent', 2],
+  ] as const)
+    assert.ok(values.includes(`taintward_relay_${metric}_total{queue="${queue}"} ${value}`), metric);
 });
 
 test('logs each delta that a queue accepted with its ID', async (context) => {

@@ -15,8 +15,18 @@ export interface CollectedTest {
 
 type Body = (context: CollectedContext) => unknown;
 
+interface Suite {
+  readonly name: string;
+  readonly before: Body[];
+  readonly after: Body[];
+}
+
+export { mock };
+
 let collected: CollectedTest[] = [];
-let suites: readonly string[] = [];
+let suites: readonly Suite[] = [];
+
+const suite = (name: string): Suite => ({ name, before: [], after: [] });
 
 /** Discards the collected tests, and collects the tests of one file while `load` runs. */
 export async function collectTests(
@@ -24,7 +34,7 @@ export async function collectTests(
   load: () => Promise<unknown>,
 ): Promise<readonly CollectedTest[]> {
   collected = [];
-  suites = [file];
+  suites = [suite(file)];
   await load();
   return collected;
 }
@@ -32,15 +42,31 @@ export async function collectTests(
 /** Replaces `describe` of `node:test`. */
 export function describe(name: string, ...rest: readonly [object, () => void] | readonly [() => void]): void {
   const outer = suites;
-  suites = [...outer, name];
+  suites = [...outer, suite(name)];
   (rest.at(-1) as () => void)();
   suites = outer;
 }
 
 /** Replaces `test` of `node:test`; options, which matter only for concurrent runs, are ignored. */
 export function test(name: string, ...rest: readonly [object, Body] | readonly [Body]): void {
-  collected.push({ name: [...suites, name].join(' > '), body: rest.at(-1) as Body });
+  const around = suites;
+  collected.push({
+    name: [...around.map((each) => each.name), name].join(' > '),
+    body: async (context) => {
+      try {
+        for (const each of around) for (const hook of each.before) await hook(context);
+        await (rest.at(-1) as Body)(context);
+      } finally {
+        for (const each of around.toReversed()) for (const hook of each.after) await hook(context);
+      }
+    },
+  });
 }
+
+/** Replace the hooks of `node:test`; a suite's hooks run around each test, because a mutant's tests run one by one. */
+export const before = (hook: Body): void => void suites.at(-1)?.before.push(hook);
+export const after = (hook: Body): void => void suites.at(-1)?.after.push(hook);
+export { after as afterEach, before as beforeEach };
 
 const Tracker = mock.constructor as new () => MockTracker;
 

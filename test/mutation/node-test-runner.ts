@@ -53,6 +53,8 @@ export class NodeTestRunner implements TestRunner {
   #loads = 0;
   /** The failure outside of a test's promise. */
   #stray: unknown;
+  /** A test that never ends goes on in this process. */
+  #isEndless = false;
 
   constructor(options: object) {
     this.#files = (options as { readonly nodeTest: NodeTestRunnerOptions }).nodeTest.testFiles;
@@ -79,6 +81,8 @@ export class NodeTestRunner implements TestRunner {
       this.#stray ??= error;
     };
     process.on('unhandledRejection', stray).on('uncaughtException', stray);
+    // Here, loading counts toward no mutant's time.
+    this.#tests = await this.#load();
   }
 
   async dryRun(_options: DryRunOptions): Promise<DryRunResult> {
@@ -91,6 +95,8 @@ export class NodeTestRunner implements TestRunner {
 
   async mutantRun(options: MutantRunOptions): Promise<MutantRunResult> {
     const { activeMutant, testFilter, hitLimit, reloadEnvironment } = options;
+    // Stryker then runs the mutant in a new process.
+    if (this.#isEndless) throw new Error('a test of an earlier mutant still runs');
     stryker.hitLimit = hitLimit;
     stryker.hitCount = hitLimit === undefined ? undefined : 0;
     try {
@@ -132,12 +138,11 @@ export class NodeTestRunner implements TestRunner {
     const rank = ({ name }: CollectedTest) => this.#killers.get(name) ?? 0;
     for (const each of tests.toSorted((one, other) => rank(other) - rank(one))) {
       stryker.currentTestId = each.name;
-      this.#stray = undefined;
       const startedAt = performance.now();
-      const failure = await within(ENDLESS_MS, runTest(each)).then(
-        () => this.#stray,
-        (error: unknown) => error ?? 'rejected',
-      );
+      let failure = await this.#failureOf(each);
+      // What an earlier mutant left behind fails a test once.
+      const isFinal = this.#isEndless || stryker.activeMutant === undefined;
+      if (failure !== undefined && !isFinal) failure = await this.#failureOf(each);
       const timeSpentMs = performance.now() - startedAt;
       const result = { id: each.name, name: each.name, timeSpentMs };
       if (failure === undefined) {
@@ -152,18 +157,22 @@ export class NodeTestRunner implements TestRunner {
     stryker.currentTestId = undefined;
     return results;
   }
-}
 
-/** Resolves with a promise, or rejects when it has not settled after `milliseconds`. */
-async function within(milliseconds: number, promise: Promise<void>): Promise<void> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`not over after ${milliseconds} ms`)), milliseconds);
-  // Some tests verify that nothing keeps the process alive.
-  timer.unref();
-  try {
-    await Promise.race([promise, late.promise]);
-  } finally {
-    clearTimeout(timer);
+  /** Resolves with the reason for which a test fails; `undefined`: it passes. */
+  async #failureOf(test: CollectedTest): Promise<unknown> {
+    this.#stray = undefined;
+    const late = Promise.withResolvers<unknown>();
+    const timer = setTimeout(() => {
+      this.#isEndless = true;
+      late.resolve(`not over after ${ENDLESS_MS} ms`);
+    }, ENDLESS_MS);
+    // Some tests verify that nothing keeps the process alive.
+    timer.unref();
+    const running = runTest(test).then(
+      () => this.#stray,
+      (error: unknown) => error ?? 'rejected',
+    );
+    return Promise.race([running, late.promise]).finally(() => clearTimeout(timer));
   }
 }
 

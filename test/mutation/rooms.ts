@@ -2,9 +2,14 @@
 export interface Room {
   readonly mutate: readonly string[];
   readonly testFiles: readonly string[];
+  /**
+   * The percentage of mutants that the tests must detect, where survivors are only listed. Absent: 95, and a comment
+   * explains each survivor.
+   */
+  readonly minScore?: number;
 }
 
-/** The rooms in which decisions are made and messages are forwarded. */
+/** The rooms in which decisions are made, carried out, and forwarded. */
 export const ROOMS: Readonly<Record<string, Room>> = {
   taints: { mutate: ['shared/taints/*.ts'], testFiles: ['test/unit/taints/*.test.ts'] },
   eviction: { mutate: ['shared/eviction/*.ts'], testFiles: ['test/unit/eviction/*.test.ts'] },
@@ -21,5 +26,20 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   'work-queue': {
     mutate: ['shared/engine/work-queue/*.ts'],
     testFiles: ['test/unit/engine/work-queue/*.test.ts'],
+  },
+  decide: {
+    mutate: ['shared/engine/decide/*.ts'],
+    testFiles: ['test/unit/{deltas,engine/decide}/*.test.ts'],
+    minScore: 90,
+  },
+  relay: {
+    mutate: ['shared/aws/relay/*.ts'],
+    testFiles: ['test/unit/aws/relay/*.test.ts'],
+    minScore: 90,
+  },
+  evict: {
+    mutate: ['shared/engine/evict/*.ts'],
+    testFiles: ['test/unit/{evict,engine/evict}/*.test.ts'],
+    minScore: 80,
   },
 };

@@ -1,4 +1,4 @@
-import { relative } from 'node:path';
+import { relative, resolve } from 'node:path';
 import type { TestEvent } from 'node:test/reporters';
 import { stripVTControlCharacters } from 'node:util';
 
@@ -24,7 +24,10 @@ export interface Skipped {
 /** A suite fails with its tests, each of which has an event of its own. */
 const OF_TESTS = 'subtestsFailed';
 
-/** A reporter for Node's test runner: a line of JSON for each test that failed or was skipped. */
+/**
+ * A reporter for Node's test runner: a line of JSON for each test that failed or was skipped. A test that is skipped
+ * without a reason has failed, and so has a file without tests.
+ */
 export default async function* failuresReporter(
   source: AsyncIterable<TestEvent>,
 ): AsyncGenerator<string, void> {
@@ -47,9 +50,14 @@ export default async function* failuresReporter(
       });
     }
     if (event.type === 'test:pass') {
-      const { name, skip = false } = event.data;
-      const reason = typeof skip === 'string' && skip !== '' ? skip : 'without a reason';
-      if (skip !== false) yield `${JSON.stringify({ name, reason } satisfies Skipped)}\n`;
+      const { name, file = '', skip = event.data.todo } = event.data;
+      if (typeof skip === 'string' && skip !== '')
+        yield `${JSON.stringify({ name, reason: skip } satisfies Skipped)}\n`;
+      else if (skip)
+        found.push({ file: relative(process.cwd(), file), name, error: 'skipped without a reason' });
+      // Node reports a file that defines no test as a test that passes.
+      if (resolve(name) === file)
+        yield `${JSON.stringify({ file: name, name, error: 'it has no tests' } satisfies Failure)}\n`;
     }
     if (event.type !== 'test:summary') continue;
     // A test may be defined by a module that several files share; the summary names the file that ran it.

@@ -9,6 +9,7 @@ import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 const STEADY = "import { test } from 'node:test'; test('steady', () => {});";
 const SKIPPED =
   "import { test } from 'node:test'; test('rests', (t) => t.skip('its server has no such thing'));";
+const UNREASONED = "import { test } from 'node:test'; test('rests', { skip: true }, () => {});";
 const BROKEN = "import { test } from 'node:test'; test('broken', () => { throw new Error('as ever'); });";
 
 /** Returns a module, which is no test file, with a test in a suite that fails the first time it is run. */
@@ -60,6 +61,11 @@ for (const isolation of ['process', 'none']) {
           skipped: ['SKIPPED rests: its server has no such thing'],
         },
       );
+    });
+
+    test('fails if a test is skipped without a reason, or a file has no tests', (t) => {
+      for (const second of [UNREASONED, 'export {};'])
+        assert.equal(suite(t, { 'a.test.ts': STEADY, 'b.test.ts': second }, ...own, '--rerun').status, 1);
     });
 
     test('passes, and names the test, if a failed test passes by itself', (t) => {

@@ -49,17 +49,22 @@ const files = [...all]
   .toSorted(([, one], [, other]) => other.length - one.length)
   .map(([room, found]) => entryOf(room, found));
 
-const running = run({ files, concurrency: availableParallelism(), timeout: MAX_MS })
-  .on('test:fail', () => {
-    process.exitCode = 1;
-  })
-  .once('end', () => rmSync(entries, { recursive: true }));
+const running = run({ files, concurrency: availableParallelism(), timeout: MAX_MS }).once('end', () =>
+  rmSync(entries, { recursive: true }),
+);
 running.compose(spec).pipe(process.stdout);
 
 /** As in `test/suite.ts`: a file to which the failures are also added. */
 const { TAINTWARD_FAILURES } = process.env;
-if (TAINTWARD_FAILURES)
-  running.compose(failuresReporter).on('data', (line) => {
+running
+  .on('test:fail', () => {
+    process.exitCode = 1;
+  })
+  .compose(failuresReporter)
+  .on('data', (line) => {
     const failure = JSON.parse(String(line));
-    if ('error' in failure) appendFileSync(TAINTWARD_FAILURES, `${failureText(failure)}\n`);
+    if (!('error' in failure)) return;
+    process.exitCode = 1;
+    process.stdout.write(`${failureText(failure)}\n`);
+    if (TAINTWARD_FAILURES) appendFileSync(TAINTWARD_FAILURES, `${failureText(failure)}\n`);
   });

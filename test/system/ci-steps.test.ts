@@ -57,6 +57,44 @@ test('fails if steps that run beside others end early', (t) => {
   assert.deepEqual([status, lines.includes('FAILED suites: ended early')], [1, true]);
 });
 
+test('lists what steps skipped, and how long each took', (t) => {
+  const { status, lines } = steps(
+    t,
+    `try words echo 'SKIPPED words: there is no Go'
+     skip chart 'there is no helm'`,
+  );
+  const listed = (start: RegExp) => lines.filter((line) => start.test(line));
+  assert.deepEqual(
+    [status, listed(/^SKIPPED \w+: /), listed(/ s: words$/).length],
+    [
+      0,
+      [
+        'SKIPPED words: there is no Go',
+        'SKIPPED words: words: there is no Go',
+        'SKIPPED chart: there is no helm',
+      ],
+      1,
+    ],
+  );
+});
+
+test('runs at most so many lanes at once, and notes one that ends early', (t) => {
+  const { status, lines } = steps(
+    t,
+    `lanes=2
+     running() { ls $work/running | wc -l; }
+     mkdir $work/running
+     waiting() { touch $work/running/$1; sleep 0.2; echo "at once: $(running)"; sleep 0.2; rm $work/running/$1; }
+     for each in 1 2 3 4; do lane $each waiting $each; done
+     lane broken false
+     lanes_joined`,
+  );
+  const most = lines.flatMap((line) => /^at once: *(\d+)$/.exec(line)?.[1] ?? []).toSorted();
+  assert.equal(most.length, 4);
+  assert.ok(Number(most.at(-1)) <= 2, `${most.at(-1)} at once`);
+  assert.deepEqual([status, lines.includes('FAILED broken: ended early')], [1, true]);
+});
+
 test('does not fail by figures', (t) => {
   const { status, lines } = steps(t, 'judge mutants false');
   assert.deepEqual([status, lines.includes('MISSED (fails nothing) mutants')], [0, true]);

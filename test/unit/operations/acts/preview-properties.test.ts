@@ -211,8 +211,11 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
         );
         seen.freed += goes.length;
         const isZoned = clusters.some(({ trips }) => trips.some(({ scope }) => scope === 'zone'));
-        const hasLabels = clusters.some(({ policy }) => policy.includes('matchLabels'));
-        const isUnknown = hasLabels || shown.effects.some((text) => /not known here|not counted/.test(text));
+        const readsTraits = clusters.some(({ policy }) =>
+          /matchLabels|annotations|priorityClassNames/.test(policy),
+        );
+        const isUnknown =
+          readsTraits || shown.effects.some((text) => /not known here|not counted/.test(text));
         if (isZoned || isUnknown || isLive) return;
         seen.exact += 1;
         assert.equal(shown.pods.goes.length, goes.length, 'evicted immediately');

@@ -2,13 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findOwn } from '#shared/files/owner-only.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
-import {
-  addTaint,
-  parseTaint,
-  parseTaintRemoval,
-  removeTaint,
-  TaintArgumentError,
-} from '#shared/taints/taint-argument.ts';
+import { parseTaint, TaintArgumentError } from '#shared/taints/taint-argument.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { type ApiServerLog, SIMULATED_CONTEXT, startApiServer, writeKubeconfig } from './api/server.ts';
 import { Controllers } from './controllers/controllers.ts';
@@ -16,6 +10,7 @@ import type { ControllerLog } from './controllers/reconcile-loop.ts';
 import { seedDemoFleet } from './demo-fleet.ts';
 import { taintsOf } from './objects/admission.ts';
 import type { NodeObject, PodObject } from './objects/kinds.ts';
+import { addTaint, parseTaintRemoval, removeTaint } from './objects/node-taints.ts';
 import { openStateFile, type StateFileLog } from './objects/state-file.ts';
 import { ObjectStore } from './objects/store.ts';
 

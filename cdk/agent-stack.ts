@@ -23,7 +23,6 @@ import { Timers } from './timers.ts';
 
 export interface AgentStackProps extends StackProps {
   readonly config: Config;
-  /** One of the agents of `config`. */
   readonly agent: AgentConfig;
 }
 
@@ -33,7 +32,6 @@ export interface AgentStackProps extends StackProps {
  * other.
  */
 export class AgentStack extends Stack {
-  /** `id`: the agent's ID. */
   constructor(scope: Construct, id: string, { config, agent, ...props }: AgentStackProps) {
     const prefix = agentsPrefix(config.name);
     super(scope, id, {

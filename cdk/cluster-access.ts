@@ -61,7 +61,6 @@ export class ClusterAccess extends Construct {
     });
   }
 
-  /** Returns the ARNs of the secrets and roles. */
   #bind(grantee: Grantee, { secrets, roles }: Ways): readonly string[] {
     const stack = Stack.of(this);
     const secretArns = secrets.map((name) =>

@@ -69,7 +69,6 @@ const kubernetesName = matching(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'taint
 /** An agent, which is relay and evictor of the cluster that it runs in, and its identity. */
 const agent = z
   .strictObject({
-    /** The name under which the cluster is registered. */
     cluster: z.string('must be the name that the cluster is registered by').pipe(agentClusterSchema),
     namespace: kubernetesName.default('taintward'),
     serviceAccount: kubernetesName.default('taintward-agent'),

@@ -9,7 +9,6 @@ const STAGE = 'agents';
 
 export interface Stacks {
   readonly service: TaintwardStack;
-  /** The stacks of the agents, by ID. */
   readonly agents: ReadonlyMap<string, AgentStack>;
 }
 

@@ -26,7 +26,6 @@ export interface StateProps {
   readonly tableName: string;
   /** True if the table outlives the stack, and only the stack's own deployment may delete it. */
   readonly retain: boolean;
-  /** The number of days for which history and audit are kept. */
   readonly historyDays: number;
 }
 

@@ -99,7 +99,6 @@ function summaryText(comparison: Comparison): string {
 
 const secondsText = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
-/** Returns the comparison as JSON for programs. */
 export function comparisonJson(comparison: Comparison): object {
   const found = differences(comparison);
   const isoText = (at: EpochMs | undefined) => (at === undefined ? undefined : new Date(at).toISOString());

@@ -10,7 +10,6 @@ const PARTS = /\s*(?:\d+ [dhms]\b|\d{4}-\d\d-\d\dT|[\d:.]+Z|[^\s/:=,]{6,}?-|[^\s
 
 type Columns = readonly (readonly string[])[];
 
-/** Returns the width of a text on a terminal. */
 export const widthOf = (text: string): number => stripVTControlCharacters(text).length;
 
 /** Layout of a table. */

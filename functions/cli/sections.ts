@@ -21,7 +21,6 @@ export function sectionsText(answer: string, sections: readonly Section[], paint
   return `${linesText([paint('bold', answer)])}${parts.join('')}`;
 }
 
-/** Returns a table as lines of a section. */
 export const tableLines = <Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],

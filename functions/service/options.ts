@@ -3,7 +3,6 @@ import { HISTORY_DAYS, MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/
 import { VERSION } from '#shared/version.ts';
 import { LOG_FORMATS, type LogFormat } from './terminal.ts';
 
-/** Options of `npm start`. */
 export interface StartOptions {
   /** Contexts of the kubeconfig to manage. Empty, and not in a cluster: the simulated cluster. */
   readonly contexts: readonly string[];

@@ -11,5 +11,4 @@ export type Endpoint = z.infer<typeof endpointSchema>;
 export const notForAccount = (account: string): string =>
   `localstack is for account ${LOCALSTACK_ACCOUNT} alone, and this is account ${account}`;
 
-/** Returns the account that an ARN names. */
 export const accountOf = (arn: string): string => arn.split(':')[4] ?? '';

@@ -16,7 +16,6 @@ import type { Seen } from './fleet-view.ts';
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
 
-/** Returns a page of pending evictions. */
 export function pendingPage(seen: Seen, query: PendingQuery): PendingPage {
   const { offset, limit, sort, order } = query;
   const rows = seen.pending.map(({ row }) => row).filter((row) => isAsked(row, query));

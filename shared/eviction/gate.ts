@@ -179,7 +179,6 @@ function holdOn(holds: readonly Hold[], pod: DuePod, now: EpochMs): EvictionGate
   return hold && { kind: 'hold', id: hold.id, ...untilOf(hold) };
 }
 
-/** Reports whether a hold on `target` applies to this pod. */
 export function isTarget(target: HoldTarget, { node, record }: Pick<DuePod, 'node' | 'record'>): boolean {
   switch (target.kind) {
     case 'node':

@@ -3,6 +3,5 @@ export type Known<T> = { readonly value: T } | { readonly unknown: string };
 
 export const known = <T>(value: T): Known<T> => ({ value });
 
-/** Returns the fact, or `otherwise`. */
 export const knownOr = <T, Otherwise>(fact: Known<T>, otherwise: Otherwise): T | Otherwise =>
   'value' in fact ? fact.value : otherwise;

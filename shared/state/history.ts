@@ -86,7 +86,6 @@ export interface ScheduledEviction {
   readonly record: EvictionRecord;
 }
 
-/** The stored history, as it is read. */
 export interface StoredHistory {
   /** Read before `items`, so that evictions that end meanwhile are in one of them. */
   readonly scheduled: Several<ScheduledEviction>;

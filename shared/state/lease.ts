@@ -229,7 +229,6 @@ export const renewal = (
   add: { renewals: claim ? 0 : 1 },
 });
 
-/** Returns a request for a lease. */
 export const request = (lease: Lease, bid: LeaseRequest): LeaseChange => ({
   expected: holding(lease),
   set: { bid },

@@ -357,7 +357,6 @@ function reason(why: string): string {
   throw new OperatorError(`The reason exceeds ${MAX_WHY_CHARACTERS} characters. Shorten it.`);
 }
 
-/** Returns the target of a hold, for people. */
 export function targetText(target: HoldTarget): string {
   switch (target.kind) {
     case 'pod':

@@ -12,7 +12,6 @@ export type Log = {
   readonly [S in Severity]: <Event extends LogEvent>(event: Event, ...told: FieldsOf<Event>) => void;
 };
 
-/** Returns a log that passes each line to `write`. */
 export function logTo(write: (severity: Severity, line: LogLine) => void): Log {
   const at =
     (severity: Severity) =>

@@ -52,7 +52,6 @@ export const Empty = ({ title, children }: EmptyProps): VNode => html`
   </div>
 `;
 
-/** The error of a failed question. */
 export const Failed = ({ error }: { readonly error: string }): VNode =>
   html`<p class="card pad failed" role="alert">${error}</p>`;
 

@@ -17,5 +17,4 @@ effect(() => {
   localStorage.setItem(KEY, theme.value);
 });
 
-/** Returns the next theme of the switch. */
 export const nextTheme = (now: Theme): Theme => THEMES[(THEMES.indexOf(now) + 1) % THEMES.length] ?? 'auto';

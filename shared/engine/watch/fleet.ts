@@ -131,7 +131,6 @@ const WORTHWHILE = 0.1;
 /** Returns the load of a cluster on the relay that follows it: its last known nodes and the base load. */
 export const clusterLoad = ({ nodes = 0 }: Pick<LeaseRecord, 'nodes'>): number => CLUSTER_LOAD + nodes;
 
-/** Returns the load of `holder`, from all lease records. */
 export const loadOf = (records: readonly LeaseRecord[], holder: string): number =>
   records.filter((record) => record.holder === holder).reduce((sum, record) => sum + clusterLoad(record), 0);
 

@@ -31,7 +31,6 @@ export class WorkQueue<Key extends string> {
   readonly #turns = new Map<ClusterName, Turn<Key>>();
   /** Keys that are worked on, each with whether it was added meanwhile. */
   readonly #working = new Map<Key, boolean>();
-  /** Consecutive failures of each key. */
   readonly #failures = new Map<Key, number>();
   /** Keys that are delayed because their work failed. Timeouts don't depend on a clock that may be set. */
   readonly #resting = new Map<Key, NodeJS.Timeout>();

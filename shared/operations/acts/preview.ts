@@ -37,7 +37,6 @@ export interface ChangedObject {
   readonly object: string;
 }
 
-/** The state from which acts are previewed. */
 export interface ActState {
   readonly at: EpochMs;
   readonly pending: readonly PendingLook[];

@@ -27,7 +27,6 @@ import { reach, rulesNow } from './reach.ts';
 import { momentText } from './time-text.ts';
 import { type OwnedPod, ownersOf } from './workload-finder.ts';
 
-/** The pod of a question. */
 export interface PodQuestion {
   readonly cluster: ClusterName;
   readonly namespace: string;

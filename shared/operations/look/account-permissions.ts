@@ -5,7 +5,6 @@ import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 
 const REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 
-/** Returns the user name of a service account. */
 export const userOf = ({ namespace, name }: ServiceAccount): string =>
   `system:serviceaccount:${namespace}:${name}`;
 

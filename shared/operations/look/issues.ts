@@ -85,7 +85,6 @@ export interface FleetFacts {
   /** State of the process of the whole service. Absent: the fleet has none. */
   readonly process?: 'responding' | 'not-responding' | 'not-running';
   readonly stop?: FleetStopOutput;
-  /** Number of dead letters by queue. */
   readonly deadLetters?: Readonly<Record<string, number>>;
 }
 

@@ -41,7 +41,6 @@ export interface AuditOutput {
   readonly after?: string;
 }
 
-/** A pod that is stuck terminating. */
 export interface StuckOutput extends Omit<StuckPod, 'overAt'> {
   readonly gracePeriodEndedAt: EpochMs;
 }

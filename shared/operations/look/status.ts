@@ -118,7 +118,6 @@ export interface ClusterStatus {
   readonly stop?: StopOutput;
 }
 
-/** Returns the status of a fleet from a snapshot. */
 export function statusOf(seen: Snapshot): FleetStatus {
   const { at, kind, where, process, service, functions, deadLetters, backlog, fleetStop } = seen;
   const clusters = seen.clusters.map((each) => clusterStatus(each, seen));

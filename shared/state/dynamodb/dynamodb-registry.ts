@@ -100,7 +100,6 @@ function registrationOf(name: ClusterName, { addedAt, access }: Item): Registere
   return { name, access: parseAccess(access), addedAt: data };
 }
 
-/** Parses a stored access. */
 export function parseAccess(stored: unknown): Access | UnreadableAccess {
   const { data, error } = readAs(accessSchema, stored);
   return data ?? unreadable('access', error);

@@ -49,7 +49,6 @@ export const historySince = (moment: EpochMs): string => padded(Math.max(0, mome
 
 export const isEnded = (item: Item): boolean => String(item['sk']).startsWith(ENDED_PREFIX);
 
-/** The identity of an item of history. */
 export interface HistoryItemOf {
   readonly ref: NodeRef;
   readonly at: EpochMs;

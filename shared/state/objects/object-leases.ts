@@ -168,7 +168,6 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   }
 }
 
-/** Returns the name of a cluster's Lease. */
 export const leaseName = (cluster: ClusterName): string => `taintward-${clusterKey(cluster)}`;
 
 function read(cluster: ClusterName, object: unknown): FoundLease {

@@ -141,7 +141,11 @@ function provisosOf({ policy, gate, guarded, guard, mirrors, unknown }: WhatIfAn
     ...(policy === 'default'
       ? ['The policy of the cluster is unknown. This preview uses the default policy in enforce mode.']
       : []),
-    ...(gate ? [`All evictions are held by ${wordsOf(gate).name(gate)} until it ends.`] : []),
+    ...(gate
+      ? [
+          `All evictions are held by ${wordsOf(gate).name(gate)}${gate.kind === 'observe' ? '' : ' until it ends'}.`,
+        ]
+      : []),
     ...(guarded > 0
       ? [`The guard would hold ${guarded} of these evictions, until it resets or is released.`]
       : []),
@@ -259,7 +263,7 @@ function breakText(broken: Break, guarded: number): string {
         allowed === undefined
           ? 'does not allow it'
           : `allows ${allowed} ${allowed === 1 ? 'disruption' : 'disruptions'}`;
-      const all = `${together} of its ready pods are evicted together`;
+      const all = `${together} of its ready pods ${together === 1 ? 'is evicted' : 'are evicted together'}`;
       const then = heeded
         ? 'they are evicted as the budget allows, or when the policy times out'
         : 'taint evictions ignore the budget';

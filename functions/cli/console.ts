@@ -1,8 +1,8 @@
-import { once } from 'node:events';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { textLog } from '#shared/telemetry/text-log.ts';
 import { pause } from '#shared/time/pause.ts';
+import { onStopSignal } from '#shared/time/stopping.ts';
 import { type Browser, startBrowser } from './browser.ts';
 import { type CliDeps, CliError } from './command.ts';
 import { linesText, withExamples } from './output.ts';
@@ -30,7 +30,7 @@ const READ_MS = 15_000;
 
 const OF_THIS_PROCESS: ConsoleCommandDeps = {
   browser: startBrowser,
-  untilStopped: () => Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]),
+  untilStopped: () => new Promise<void>((stopped) => onStopSignal(stopped)),
   untilRead: () => pause(READ_MS),
 };
 

@@ -169,7 +169,7 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     area: 'policy',
     shows: { climate: 'wide', governed: true },
     file: 'shared/eviction/gate.ts',
-    instead: 'namespaces?.includes(pod.record.namespace) === true ||',
+    instead: 'namespaces?.includes(namespace) === true ||',
     says: '',
   },
   'a mark that waited for its turn is sent, however long ago it was allowed': {

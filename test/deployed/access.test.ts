@@ -19,10 +19,11 @@ test('registers a cluster that the operator does not reach if evict reaches it',
 
 test('registers a cluster that evict does not reach only with --no-check', async () => {
   const { secretArn } = deployed().alpha;
-  const add = ['clusters', 'add', 'nowhere', '--kubeconfig-secret', secretArn, '--context', 'nowhere'];
+  // The recorded session asks for the history of a cluster nowhere, which nobody ever added.
+  const add = ['clusters', 'add', 'unreached', '--kubeconfig-secret', secretArn, '--context', 'nowhere'];
   await assert.rejects(deployed().cli(...add), /\bevict\b.*nowhere.* --no-check/s);
   await deployed().cli(...add, '--no-check');
-  await deployed().cli('clusters', 'remove', 'nowhere');
+  await deployed().cli('clusters', 'remove', 'unreached');
 });
 
 test('rejects a secret that IAM denies to evict, whose name the operator may use', async () => {

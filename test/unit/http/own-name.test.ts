@@ -47,7 +47,9 @@ test('rejects any other name, whatever its prefix or suffix', () => {
   }
 });
 
-test('reserves the last file descriptors of the process', { skip: process.platform !== 'linux' }, () => {
+test('reserves the last file descriptors of the process', {
+  skip: process.platform !== 'linux' && 'only Linux counts descriptors so',
+}, () => {
   const withDescriptor = (fd: number) => ({ _handle: { fd } }) as unknown as Socket;
   assert.equal(isInReserve(withDescriptor(3)), false);
   assert.equal(isInReserve(withDescriptor(2 ** 31 - 1)), true);

@@ -101,7 +101,9 @@ describe('a state directory that other users control is rejected', () => {
     assert.deepEqual(readdirSync(path), []);
   });
 
-  test('because it belongs to another user', { skip: process.getuid?.() !== 0 }, () => {
+  test('because it belongs to another user', {
+    skip: process.getuid?.() !== 0 && 'only root may give a directory away',
+  }, () => {
     const path = join(root, 'theirs');
     mkdirSync(path);
     chownSync(path, 65_534, 65_534);
@@ -175,7 +177,9 @@ describe('an invalid state directory is rejected in one sentence that names --st
     assert.throws(() => takeStateDirectory(join(file, 'below')), refusal(join(file, 'below'), why));
   });
 
-  test("if directories and files can't be created", { skip: !existsSync('/proc/self') }, () => {
+  test("if directories and files can't be created", {
+    skip: !existsSync('/proc/self') && 'there is no /proc, in which nobody creates files',
+  }, () => {
     const why = /\([A-Z_]+\): make it readable and writable/;
     assert.throws(() => takeStateDirectory('/proc/nope'), refusal('/proc/nope', why));
     assert.throws(() => takeStateDirectory('/proc/self'), refusal('/proc/self', why));
@@ -193,7 +197,9 @@ describe('an invalid state directory is rejected in one sentence that names --st
     assert.throws(() => takeStateDirectory(root), { message: /lock is no file: move it away$/ });
   });
 
-  test('if it belongs to another user', { skip: process.getuid?.() === 0 }, () => {
+  test('if it belongs to another user', {
+    skip: process.getuid?.() === 0 && 'root may write into any directory',
+  }, () => {
     const path = join(root, 'closed');
     mkdirSync(path, 0o500);
     assert.throws(() => takeStateDirectory(path), refusal(path, /\(EACCES\): make it readable and writable/));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { dnsLabelFaults } from '#shared/taints/validation.ts';
+import { dnsLabelFaults, dnsSubdomainFaults } from '#shared/taints/validation.ts';
 
 const TOO_LONG = 'must have at most 63 characters: shorten it';
 const NOT_ALLOWED =
@@ -19,4 +19,13 @@ describe('a namespace name', () => {
 
   test('reports both faults of a name', () =>
     assert.deepEqual(dnsLabelFaults('X'.repeat(64)), [TOO_LONG, NOT_ALLOWED]));
+});
+
+test('a DNS subdomain has parts, and at most 253 characters', () => {
+  assert.deepEqual(dnsSubdomainFaults('gold.example.com'), []);
+  assert.match(
+    String(dnsSubdomainFaults('gold..com')),
+    /^has a character that is not allowed: .* of each part$/,
+  );
+  assert.match(String(dnsSubdomainFaults('x'.repeat(254))), /^must have at most 253 characters/);
 });

@@ -239,10 +239,10 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
         for (const close of closing) close();
       }
     }),
-    { numRuns: 600 },
+    { numRuns: 300 },
   );
   assert.ok(
-    seen.exact > 40 && seen.freed > 30,
+    seen.exact > 20 && seen.freed > 15,
     `the worlds had hardly anything to preview: ${JSON.stringify(seen)}`,
   );
 });

@@ -94,7 +94,7 @@ describe('a node whose pods are immediately recreated', () => {
     const loop = new Loop(store);
     const perEviction: number[] = [];
     await loop.turns(10);
-    for (let part = 0; part < 9; part++) {
+    for (let part = 0; part < 7; part++) {
       const [bytes, ended] = [objects.bytes, loop.ended.size];
       await loop.turns(20);
       perEviction.push((objects.bytes - bytes) / (loop.ended.size - ended));

@@ -12,7 +12,7 @@ import { INTERMEDIATE_OWNERS, matchesPattern } from './selectors.ts';
 type Owner = NonNullable<PodFacts['owner']>;
 
 /** A node that was down for this long when the guard tripped did not cause the trip. */
-const DOWN_BEFORE_MS = 15 * 60_000;
+export const DOWN_BEFORE_MS = 15 * 60_000;
 
 export interface DuePod {
   readonly node: NodeName;

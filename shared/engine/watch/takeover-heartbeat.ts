@@ -25,7 +25,7 @@ export const PROVEN_MS = 10 * 60_000;
  * Interval at which one of these dry runs is repeated. Any object of the takeover may be deleted or changed: status
  * reports that within a minute.
  */
-const CHECKED_MS = 2 * HEARTBEAT_MS;
+export const CHECKED_MS = 2 * HEARTBEAT_MS;
 const GONE =
   'takeovers/live is gone, but the policy still has its keys in treatAsNoExecute: apply the takeover again, or remove the keys';
 /** The reason that the cluster shows if the real one lies outside the cluster. */

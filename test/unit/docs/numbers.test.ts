@@ -4,12 +4,17 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { MAX_DELAY_SECONDS } from '#shared/aws/limits.ts';
 import { WORK_BACKOFF } from '#shared/engine/again.ts';
+import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { CHECKED_MS, HEARTBEAT_MS, PROVEN_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
 import { BUDGET_RETRY_MS } from '#shared/eviction/budget.ts';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
+import { DOWN_BEFORE_MS } from '#shared/eviction/gate.ts';
 import { CALM_MS } from '#shared/eviction/guard.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { MAX_ASKED_MS, retryWaitMs } from '#shared/eviction/retry.ts';
 import { MAX_SKEW_MS } from '#shared/eviction/skew.ts';
+import { DEFAULT_LAPSE_SECONDS } from '#shared/kubernetes/takeover.ts';
+import { LEASE_TTL_MS } from '#shared/state/lease.ts';
 import { HISTORY_DAYS, scheduledTtl } from '#shared/state/stored.ts';
 import { aRecord, NOW } from '#test/contracts/partition-builders.ts';
 
@@ -32,6 +37,9 @@ const LEFT_ALONE_MS = scheduledTtl(aRecord({ fireAt: NOW, gaveUpAt: NOW }), NOW)
 
 const GUARD_PAGE = 'docs/concepts/guard.md';
 const { cluster, zone, people } = DEFAULT_POLICY.guard;
+
+const TAKEOVER_PAGE = 'docs/how-to/replace-built-in-controller.md';
+const LAPSE_MS = DEFAULT_LAPSE_SECONDS * 1_000;
 
 const SENTENCES: readonly (readonly [page: string, sentence: string, values: readonly number[]])[] = [
   [
@@ -89,6 +97,19 @@ const SENTENCES: readonly (readonly [page: string, sentence: string, values: rea
     [FIRST_UNANSWERED_MS, waitMs(10), lastEarly({ unanswered: true }), LAST_MS],
   ],
   ['docs/concepts/scalability.md', 'Tainted nodes are sent again every {}.', [RESYNC_MS]],
+  [TAKEOVER_PAGE, 'evicts {} after Taintward', [LAPSE_MS]],
+  [TAKEOVER_PAGE, 'at least {} (the heartbeat timeout', [LAPSE_MS]],
+  [TAKEOVER_PAGE, 'The built-in controller evicts {} after the last proof', [LAPSE_MS]],
+  [TAKEOVER_PAGE, 'renews `takeovers/live` every {},', [HEARTBEAT_MS]],
+  [TAKEOVER_PAGE, 'and retries every {}. Log', [HEARTBEAT_MS]],
+  [TAKEOVER_PAGE, 'and then every {}. It also', [PROVEN_MS]],
+  [TAKEOVER_PAGE, 'Every {}, it repeats the first dry run', [CHECKED_MS]],
+  [TAKEOVER_PAGE, 'renewed it in the last {}.', [LEASE_TTL_MS]],
+  [TAKEOVER_PAGE, 'clock by {} at most.', [MAX_SKEW_MS]],
+  ['docs/concepts/high-availability.md', 'unchanged for {}, by its own', [LEASE_TTL_MS]],
+  ['docs/concepts/high-availability.md', 'The age must be less than {} by', [LEASE_TTL_MS]],
+  ['docs/concepts/high-availability.md', 'a delete at most {} after it read', [LOOK_MAX_AGE_MS]],
+  [GUARD_PAGE, 'were down for {}** before', [DOWN_BEFORE_MS]],
   [GUARD_PAGE, 'of all nodes | {} and {}, or all nodes |', [cluster?.percent ?? 0, cluster?.nodes ?? 0]],
   [GUARD_PAGE, '| {} and {} | the same, on the nodes', [zone?.percent ?? 0, zone?.nodes ?? 0]],
   [GUARD_PAGE, 'any other key within {}, and', [people?.withinMs ?? 0]],
@@ -116,6 +137,7 @@ const SENTENCES: readonly (readonly [page: string, sentence: string, values: rea
 const WORDS = 'one two three four five six seven eight nine ten'.split(' ');
 const ORDINALS = 'first second third fourth fifth sixth seventh eighth ninth tenth'.split(' ');
 const UNITS: Readonly<Record<string, number>> = {
+  ms: 1,
   s: 1_000,
   second: 1_000,
   min: 60_000,
@@ -138,10 +160,10 @@ function numberOf(words: string): number {
       : ORDINALS.includes(number)
         ? ORDINALS.indexOf(number) + 1
         : Number(number);
-  return count * (UNITS[noun.replace(/(?<=..)s$/, '')] ?? 1) * (isHalf ? 0.5 : 1);
+  return count * (UNITS[noun.replace(/(?<=...)s$/, '')] ?? 1) * (isHalf ? 0.5 : 1);
 }
 
-const NUMBER = String.raw`((?:half )?(?:an?|[\d.]+|${[...WORDS, ...ORDINALS].join('|')})(?:\s+(?:s|min|%(?: of nodes)?|nodes|seconds?|minutes?|hours?|days?|tries)(?!\w))?)`;
+const NUMBER = String.raw`((?:half )?(?:an?|[\d.]+|${[...WORDS, ...ORDINALS].join('|')})(?:\s+(?:ms|s|min|%(?: of nodes)?|nodes|seconds?|minutes?|hours?|days?|tries)(?!\w))?)`;
 const patternOf = (sentence: string): RegExp =>
   new RegExp(
     sentence

@@ -4,8 +4,16 @@ import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import type { Method } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
-import { benchAfter, deletedFrom, type EvictBench, statesIn } from './evict-bench.ts';
+import { at, nodeDelta, pod, ref } from '#test/unit/eviction/builders.ts';
+import {
+  benchAfter,
+  deletedFrom,
+  type EvictBench,
+  recordsIn,
+  ruled,
+  statesIn,
+  storedIn,
+} from './evict-bench.ts';
 
 const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
@@ -28,14 +36,10 @@ async function beside(webs: number, vms: number, method: Method = evict): Promis
       ...vm.map((uid) => livePod(uid, { labels: { app: 'vm' } })),
     ],
   );
-  bench.ruling = { ...rules, policy: { ...rules.policy, method } };
+  bench.ruling = ruled({ method });
   bench.cluster.admission.set('vm', MOVES);
   return bench;
 }
-
-const recordsOf = async ({ store, clock }: EvictBench) => [
-  ...(await store.load(ref, clock.now())).scheduled.values(),
-];
 
 describe('beside VMs whose eviction a webhook denies', () => {
   test('80 pods of a node are evicted in one pass without a pause', async () => {
@@ -43,10 +47,10 @@ describe('beside VMs whose eviction a webhook denies', () => {
     await evictNode(ref, bench);
     assert.equal(deletedFrom(bench).length, 80);
     assert.equal(bench.clock.now(), at(60));
-    const { node } = await bench.store.load(ref, at(60));
+    const { node } = await storedIn(bench);
     assert.equal(node?.retry, undefined);
     assert.deepEqual(
-      (await recordsOf(bench)).map(({ blocked, failure }) => [blocked, failure]),
+      (await recordsIn(bench)).map(({ blocked, failure }) => [blocked, failure]),
       Array(3).fill([
         { since: at(60), nextTryAt: at(60), by: 'admission', reason: MOVES.message },
         undefined,
@@ -76,7 +80,7 @@ describe('beside VMs whose eviction a webhook denies', () => {
     const bench = await beside(0, 1);
     bench.cluster.putPod(livePod('vm1', { labels: { app: 'vm' }, moving: true }));
     await evictNode(ref, bench);
-    const [record] = await recordsOf(bench);
+    const [record] = await recordsIn(bench);
     assert.equal(
       record?.blocked?.reason,
       `It is being moved off its node (annotation descheduler.alpha.kubernetes.io/eviction-in-progress). ${MOVES.message}`,
@@ -90,7 +94,7 @@ describe('beside VMs whose eviction a webhook denies', () => {
     bench.cluster.admission.clear();
     await bench.clock.advanceTo(at(65));
     await evictNode(ref, bench);
-    const [record] = await recordsOf(bench);
+    const [record] = await recordsIn(bench);
     assert.deepEqual([record?.blocked?.since, record?.blocked?.by], [at(60), undefined]);
     bench.cluster.budgets.clear();
     await bench.clock.advanceTo(at(75));
@@ -116,9 +120,9 @@ describe('beside VMs whose eviction a webhook denies', () => {
     await bench.clock.advanceTo(at(65) + DEADLINE_MS);
     await evictNode(ref, bench);
     bench.cluster.budgets.clear();
-    const { node } = await bench.store.load(ref, bench.clock.now());
+    const { node } = await storedIn(bench);
     assert.equal(node?.retry?.everything, false);
-    assert.match((await recordsOf(bench)).find(({ uid }) => uid === 'vm1')?.failure?.error ?? '', /denied/);
+    assert.match((await recordsIn(bench)).find(({ uid }) => uid === 'vm1')?.failure?.error ?? '', /denied/);
   });
 });
 
@@ -133,7 +137,7 @@ test('a webhook that denies the mark or the deletion of a pod fails only that po
     };
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['web1', 'web3'], String(status));
-    const [record] = await recordsOf(bench);
+    const [record] = await recordsIn(bench);
     assert.equal(record?.failure?.error, denied.message, String(status));
   }
 });

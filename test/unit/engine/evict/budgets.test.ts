@@ -1,47 +1,43 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
-import type { Method, Rules } from '#shared/eviction/policy.ts';
+import type { Method } from '#shared/eviction/policy.ts';
 import { dueOf } from '#shared/eviction/retry.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules, taint } from '#test/unit/eviction/builders.ts';
-import { benchAfter, deletedFrom, type EvictBench, statesIn } from './evict-bench.ts';
+import {
+  benchAfter,
+  deletedFrom,
+  due,
+  type EvictBench,
+  failing,
+  logged,
+  messagesIn,
+  podsNamed,
+  reasonsIn,
+  recordOf,
+  recordsIn,
+  requestsOf,
+  ruled,
+  STOP,
+  statesIn,
+  storedIn,
+  until,
+} from './evict-bench.ts';
 
 const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
-const by = (method: Method): Rules => ({ ...rules, policy: { ...rules.policy, method } });
+const by = (method: Method) => ruled({ method });
 
 /** Returns a bench with due pods whose budget allows `allowed` disruptions, and with this eviction method. */
 async function budgeted(count: number, allowed: number, method: Method = evict): Promise<EvictBench> {
-  const uids = Array.from({ length: count }, (_, index) => `u${index + 1}`);
-  const pods = uids.map((uid) => livePod(uid, { labels: { app: 'web' } }));
-  const bench = await benchAfter([nodeDelta(1, { pods: uids.map((uid) => pod(uid)) })], pods);
-  bench.ruling = by(method);
+  const pods = podsNamed(count).map((each) => ({ ...each, labels: { app: 'web' } }));
+  const bench = Object.assign(await due(...pods), { ruling: by(method) });
   bench.cluster.budgets.set('web', { app: 'web', allowed });
   return bench;
 }
-
-function requestsOf({ cluster }: EvictBench): string[] {
-  const requests: string[] = [];
-  cluster.beforeRequest = (verb) => {
-    requests.push(verb);
-  };
-  return requests;
-}
-
-/** Evicts at each armed time up to `end`. */
-async function until(bench: EvictBench, end: number): Promise<void> {
-  for (let next = bench.armed.shift(); next !== undefined && next <= end; next = bench.armed.shift()) {
-    await bench.clock.advanceTo(next);
-    await evictNode(ref, bench);
-  }
-  await bench.clock.advanceTo(end);
-}
-
-const recordOf = async ({ store, clock }: EvictBench) =>
-  (await store.load(ref, clock.now())).scheduled.get(pod().uid);
 
 describe('with the Eviction API as method', () => {
   test('a pod is not marked beforehand, and is recorded and reported as evicted', async () => {
@@ -50,24 +46,18 @@ describe('with the Eviction API as method', () => {
     await evictNode(ref, bench);
     assert.deepEqual(requests, ['get', 'list', 'get', 'evict', 'create']);
     assert.deepEqual(await statesIn(bench), { u1: 'done' });
-    assert.deepEqual(
-      bench.cluster.events.map(({ message }) => message),
-      ['Marking for deletion Pod default/pod-u1'],
-    );
+    assert.deepEqual(messagesIn(bench), ['Marking for deletion Pod default/pod-u1']);
   });
 
   test('a budget allows its number of evictions, and the other pods wait without a failure', async () => {
     const bench = await budgeted(3, 1);
     await evictNode(ref, bench);
-    const { node, scheduled } = await bench.store.load(ref, at(60));
+    const { node, scheduled } = await storedIn(bench);
     assert.equal(deletedFrom(bench).length, 1);
     assert.equal(node?.retry, undefined);
     assert.deepEqual(
       [...scheduled.values()].map(({ blocked, failure }) => [blocked?.nextTryAt, failure]),
-      [
-        [at(60), undefined],
-        [at(60), undefined],
-      ],
+      Array(2).fill([at(60), undefined]),
     );
     assert.equal(node?.blocked?.nextTryAt, at(65));
     assert.deepEqual(bench.armed, [at(65)]);
@@ -99,11 +89,8 @@ describe('with the Eviction API as method', () => {
     const bench = await budgeted(1, 0);
     await evictNode(ref, bench);
     await until(bench, at(80));
-    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.blocked').length, 1);
-    assert.deepEqual(
-      bench.cluster.events.map(({ reason }) => reason),
-      ['TaintwardEvictionBlocked'],
-    );
+    assert.equal(logged(bench, 'eviction.blocked').length, 1);
+    assert.deepEqual(reasonsIn(bench), ['TaintwardEvictionBlocked']);
   });
 
   test('a pod that is blocked until the timeout is marked and deleted', async () => {
@@ -122,7 +109,7 @@ describe('with the Eviction API as method', () => {
     const bench = await budgeted(1, 0, { ...evict, afterDeadline: 'never' });
     await evictNode(ref, bench);
     await until(bench, at(60) + 2 * DEADLINE_MS);
-    const { node } = await bench.store.load(ref, bench.clock.now());
+    const { node } = await storedIn(bench);
     assert.ok((node?.retry?.attempts ?? 0) > 1);
     assert.match((await recordOf(bench))?.failure?.error ?? '', /budget/);
     await bench.clock.advanceTo(at(60) + rules.policy.giveUpAfterMs + 3 * DEADLINE_MS);
@@ -139,20 +126,16 @@ describe('with the Eviction API as method', () => {
 
   test('a server with too many requests postpones the whole node', async () => {
     const bench = await budgeted(2, 2);
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'evict') throw new ApiError('too many requests', 429, 'TooManyRequests', 7);
-    };
+    failing(bench, 'evict', new ApiError('too many requests', 429, 'TooManyRequests', 7));
     await evictNode(ref, bench);
-    const partition = await bench.store.load(ref, at(60));
+    const partition = await storedIn(bench);
     assert.equal(partition.node?.retry?.everything, true);
     assert.deepEqual(dueOf(partition, at(66)), []);
   });
 
   test('a pod fails with an error that names the missing permission', async () => {
     const bench = await budgeted(1, 1);
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'evict') throw new ApiError('grant create on pods/eviction', 403, 'Forbidden');
-    };
+    failing(bench, 'evict', new ApiError('grant create on pods/eviction', 403, 'Forbidden'));
     await evictNode(ref, bench);
     assert.match((await recordOf(bench))?.failure?.error ?? '', /grant create on pods\/eviction/);
   });
@@ -199,8 +182,7 @@ describe('with the Eviction API as method', () => {
   test('a stop holds a pod that waits for a budget', async () => {
     const bench = await budgeted(1, 0);
     await evictNode(ref, bench);
-    const stop = { scope: 'fleet', who: 'anna', at: at(61), why: 'an incident' } as const;
-    bench.ruling = { ...by(evict), stops: [stop] };
+    bench.ruling = { ...by(evict), stops: [STOP] };
     bench.cluster.budgets.clear();
     await until(bench, at(70));
     assert.deepEqual(deletedFrom(bench), []);
@@ -252,9 +234,8 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
   test('a stop holds the pod between the refusal and the delete', async () => {
     const bench = await budgeted(1, 0, never);
     bench.cluster.terminatingNamespaces.add('default');
-    const stop = { scope: 'fleet', who: 'anna', at: at(60), why: 'an incident' } as const;
     bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'evict') bench.ruling = { ...bench.ruling, stops: [stop] };
+      if (verb === 'evict') bench.ruling = { ...bench.ruling, stops: [STOP] };
     };
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), []);
@@ -270,19 +251,14 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
     bench.cluster.terminatingNamespaces.add('default');
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['u1']);
-    const { scheduled } = await bench.store.load(ref, at(60));
-    assert.deepEqual(
-      [...scheduled.values()].map(({ uid, blocked }) => [uid, blocked !== undefined]),
-      [['u2', true]],
-    );
+    const waiting = (await recordsIn(bench)).map(({ uid, blocked }) => [uid, blocked !== undefined]);
+    assert.deepEqual(waiting, [['u2', true]]);
   });
 
   test('the words alone do not cause a delete', async () => {
     const bench = await budgeted(1, 1, never);
     const words = 'unable to create new content in namespace default because it is being terminated';
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'evict') throw new ApiError(words, 403, 'Forbidden');
-    };
+    failing(bench, 'evict', new ApiError(words, 403, 'Forbidden'));
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), []);
   });

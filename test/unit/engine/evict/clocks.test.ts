@@ -5,10 +5,16 @@ import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
-import { benchAfter, deletedFrom, type EvictBench, podsNamed, statesIn } from './evict-bench.ts';
-
-/** Returns a bench with a pod that is due at second 60, by the clock of `evict`. */
-const due = (): Promise<EvictBench> => benchAfter([nodeDelta(1)], podsNamed(1));
+import {
+  benchAfter,
+  deletedFrom,
+  duePods,
+  type EvictBench,
+  recordOf,
+  retryOf,
+  STOP,
+  statesIn,
+} from './evict-bench.ts';
 
 /** Evicts at each armed time up to `endAt`. Returns the number of passes. */
 async function play(bench: EvictBench, endAt: number): Promise<number> {
@@ -24,16 +30,9 @@ async function play(bench: EvictBench, endAt: number): Promise<number> {
   }
 }
 
-const recordOf = async ({ store, clock }: EvictBench) => {
-  const { scheduled } = await store.load(ref, clock.now());
-  return [...scheduled.values()][0];
-};
-
-const retryOf = async ({ store, clock }: EvictBench) => (await store.load(ref, clock.now())).node?.retry;
-
 describe('a process that evicts', () => {
   test('waits until the deadline has passed for the API server as well, where its own clock is ahead', async () => {
-    const bench = await due();
+    const bench = await duePods(1);
     bench.cluster.skewMs = -20_000;
     assert.equal(await evictNode(ref, bench), undefined);
     assert.deepEqual(deletedFrom(bench), []);
@@ -45,7 +44,7 @@ describe('a process that evicts', () => {
 
   test('evicts at the deadline where the clocks differ by at most two seconds', async () => {
     for (const skewMs of [-2_000, 0, 2_000]) {
-      const bench = await due();
+      const bench = await duePods(1);
       bench.cluster.skewMs = skewMs;
       await evictNode(ref, bench);
       assert.deepEqual(deletedFrom(bench), ['u1'], `${skewMs} ms`);
@@ -53,7 +52,7 @@ describe('a process that evicts', () => {
   });
 
   test('evicts once the earliest possible time by slow answers is past the deadline', async () => {
-    const bench = await due();
+    const bench = await duePods(1);
     bench.cluster.otherSkews = [{ leastMs: -45_000, mostMs: 0 }];
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), []);
@@ -92,7 +91,7 @@ describe('a process that evicts', () => {
   });
 
   test('measures the countdown of an unreported taint by a single clock', async () => {
-    const bench = await due();
+    const bench = await duePods(1);
     bench.cluster.skewMs = -20_000;
     const tolerations = [tolerating('b', 300)];
     bench.cluster.putNode(liveNode('n1', 'b'));
@@ -105,7 +104,7 @@ describe('a process that evicts', () => {
 describe('clocks that differ by more than 30 s', () => {
   /** Returns a bench with a due pod, where the clock of `evict` is 240 s ahead of the API server. */
   async function apart(): Promise<EvictBench> {
-    const bench = await due();
+    const bench = await duePods(1);
     bench.cluster.skewMs = -240_000;
     return bench;
   }
@@ -115,7 +114,7 @@ describe('clocks that differ by more than 30 s', () => {
       [-240_000, '240 s behind'],
       [240_000, '240 s ahead of'],
     ] as const) {
-      const bench = await due();
+      const bench = await duePods(1);
       bench.cluster.skewMs = skewMs;
       await evictNode(ref, bench);
       assert.deepEqual(deletedFrom(bench), []);
@@ -161,8 +160,7 @@ describe('clocks that differ by more than 30 s', () => {
     await evictNode(ref, bench);
     assert.deepEqual(await statesIn(bench), { u1: 'gone' });
     const stopped = await apart();
-    const stop = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
-    stopped.ruling = { ...stopped.ruling, stops: [stop] };
+    stopped.ruling = { ...stopped.ruling, stops: [STOP] };
     await evictNode(ref, stopped);
     assert.equal((await recordOf(stopped))?.held?.by.kind, 'stopped');
   });

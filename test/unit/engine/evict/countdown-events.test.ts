@@ -22,7 +22,7 @@ import {
   tolerating,
 } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import { benchAfter, evictBench } from './evict-bench.ts';
+import { benchAfter, evictBench, reasonsIn, ruled, STOP } from './evict-bench.ts';
 
 const record = recordIn(after(nodeDelta(1)));
 assert.ok(record);
@@ -114,10 +114,7 @@ test('posts the countdowns that a delta function announces', async () => {
   const bench = evictBench();
   const [body = ''] = encodeCountdowns({ ...ref, pods: [countdown] });
   await createHandler(bench)(sqsEvent(sqsRecord(body), sqsRecord(body)), {} as Context);
-  assert.deepEqual(
-    bench.cluster.events.map(({ reason }) => reason),
-    ['TaintwardEvictionScheduled'],
-  );
+  assert.deepEqual(reasonsIn(bench), ['TaintwardEvictionScheduled']);
 });
 
 test('reports that a pod will be evicted in a paused cluster, and would be evicted in observe mode', async () => {
@@ -127,28 +124,25 @@ test('reports that a pod will be evicted in a paused cluster, and would be evict
     ['observe', 'In enforce mode, the pod would'],
   ] as const) {
     const bench = evictBench();
-    bench.ruling = { ...rules, policy: { ...rules.policy, mode } };
+    bench.ruling = ruled({ mode });
     await createHandler(bench)(sqsEvent(sqsRecord(body)), {} as Context);
     assert.ok(bench.cluster.events[0]?.message.startsWith(`${words} be evicted`));
   }
 });
 
-const reasonsIn = async (ruling: Rules, tolerations = [tolerating('a', 60)]) => {
+const eventsAfter = async (ruling: Rules, tolerations = [tolerating('a', 60)]) => {
   const bench = await benchAfter([nodeDelta(1)], [livePod('u1', { tolerations })]);
   bench.ruling = ruling;
   await evictNode(ref, bench);
   await evictNode(ref, bench, true);
-  return bench.cluster.events.map(({ reason }) => reason);
+  return reasonsIn(bench);
 };
 
 test('posts a single Event for a held, would-be or rescheduled eviction', async () => {
-  const stop = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
-  assert.deepEqual(await reasonsIn({ ...rules, stops: [stop] }), ['TaintwardEvictionHeld']);
-  assert.deepEqual(await reasonsIn({ ...rules, policy: { ...rules.policy, mode: 'observe' } }), [
-    'TaintwardWouldEvict',
-  ]);
-  assert.deepEqual(await reasonsIn(rules, [tolerating('a', 90)]), ['TaintwardEvictionRescheduled']);
-  assert.deepEqual(await reasonsIn(rules), [EVENT_REASON]);
+  assert.deepEqual(await eventsAfter({ ...rules, stops: [STOP] }), ['TaintwardEvictionHeld']);
+  assert.deepEqual(await eventsAfter(ruled({ mode: 'observe' })), ['TaintwardWouldEvict']);
+  assert.deepEqual(await eventsAfter(rules, [tolerating('a', 90)]), ['TaintwardEvictionRescheduled']);
+  assert.deepEqual(await eventsAfter(rules), [EVENT_REASON]);
 });
 
 test('posts an Event for each hold of one pod, and one for a message that is delivered twice', async () => {

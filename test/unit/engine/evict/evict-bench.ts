@@ -1,9 +1,13 @@
+import assert from 'node:assert/strict';
 import type { EvictHandlerDeps } from '#functions/evict/handler.ts';
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
 import { settingAside } from '#shared/aws/due-message.ts';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import type { Rules } from '#shared/eviction/policy.ts';
+import { type NodeRef, podUid } from '#shared/eviction/identity.ts';
+import type { Policy, Rules } from '#shared/eviction/policy.ts';
+import type { Partition } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
@@ -14,7 +18,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { standings } from '#test/contracts/partition-builders.ts';
 import { type RecordingLog, recordingLog } from '#test/contracts/recording-log.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { after, at, ref, rules } from '#test/unit/eviction/builders.ts';
+import { after, at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
@@ -128,12 +132,108 @@ export async function benchAfter(
   store?: ScriptedStore,
 ): Promise<EvictBench> {
   const bench = evictBench(store);
-  const { node, scheduled } = after(...deltas);
-  const change = { ...(node ? { node } : {}), schedule: [...scheduled.values()], end: [], live: true };
-  await bench.store.commit(ref, 0, change, at(0));
+  await storeIn(bench, ref, after(...deltas));
   bench.cluster.putNode(liveNode('n1', 'a'));
   for (const pod of pods) bench.cluster.putPod(pod);
   return bench;
+}
+
+/** Returns a bench where these pods exist and are due. */
+export const due = (...pods: readonly LivePod[]): Promise<EvictBench> =>
+  benchAfter([nodeDelta(1, { pods: pods.map(({ uid, namespace }) => pod(uid, { namespace })) })], pods);
+
+/** Returns a bench with this number of due pods, under these rules. */
+export const duePods = async (count: number, ruling = rules): Promise<EvictBench> =>
+  Object.assign(await due(...podsNamed(count)), { ruling });
+
+/** Returns the rules with these fields of the policy. */
+export const ruled = (policy: Partial<Policy>, more: Partial<Rules> = {}): Rules => ({
+  ...rules,
+  ...more,
+  policy: { ...rules.policy, ...policy },
+});
+
+export const STOP = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
+export const stopped: Rules = { ...rules, stops: [STOP] };
+
+/** Returns the rules with a hold of the node until this second. */
+export const heldUntil = (second: number, governing = rules): Rules => {
+  const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(second) } as const;
+  return { ...governing, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
+};
+
+type Verb = Parameters<FakeCluster['beforeRequest']>[0];
+
+/** Records the requests, in order; those of the kind `failing` fail with `error`. */
+export function requestsOf({ cluster }: EvictBench, failing?: Verb, error?: Error): string[] {
+  const requests: string[] = [];
+  cluster.beforeRequest = (verb) => {
+    requests.push(verb);
+    if (verb === failing && error) throw error;
+  };
+  return requests;
+}
+
+/** Makes the first `times` requests of this kind fail. */
+export function failing({ cluster }: EvictBench, verb: Verb | 'any', error: Error, times = Infinity): void {
+  let left = times;
+  cluster.beforeRequest = (asked) => {
+    if ((verb === 'any' || asked === verb) && left-- > 0) throw error;
+  };
+}
+
+/** Evicts at each armed time up to `end`. */
+export async function until(bench: EvictBench, end: number): Promise<void> {
+  for (let next = bench.armed.shift(); next !== undefined && next <= end; next = bench.armed.shift()) {
+    await bench.clock.advanceTo(next);
+    await evictNode(ref, bench);
+  }
+  await bench.clock.advanceTo(end);
+}
+
+/** Returns the stored state of a node. */
+export const storedIn = ({ store, clock }: EvictBench, of: NodeRef = ref) => store.load(of, clock.now());
+
+export const recordsIn = async (bench: EvictBench, of?: NodeRef) => [
+  ...(await storedIn(bench, of)).scheduled.values(),
+];
+
+export const recordOf = async (bench: EvictBench, uid = 'u1') =>
+  (await storedIn(bench)).scheduled.get(podUid(uid));
+
+/** Returns the kind of gate that holds each pod, by UID; `undefined`: none. */
+export const gatesIn = async (bench: EvictBench) =>
+  Object.fromEntries((await recordsIn(bench)).map(({ uid, held }) => [uid, held?.by.kind]));
+
+/** Returns the next retry of the node. */
+export const retryOf = async (bench: EvictBench) => {
+  const { node } = await storedIn(bench);
+  return node?.outage ?? node?.retry;
+};
+
+/** Advances the time to the next retry, and retries. */
+export async function nextTry(bench: EvictBench): Promise<void> {
+  const retry = await retryOf(bench);
+  assert.ok(retry, 'nothing is to be tried again');
+  await bench.clock.advanceTo(Math.max(retry.nextTryAt, bench.clock.now()));
+  await evictNode(ref, bench);
+}
+
+export const reasonsIn = ({ cluster }: EvictBench) => cluster.events.map(({ reason }) => reason);
+export const messagesIn = ({ cluster }: EvictBench) => cluster.events.map(({ message }) => message);
+
+/** Returns the lines of the log with this event. */
+export const logged = ({ log }: EvictBench, event: string) =>
+  log.lines.filter((line) => line.event === event);
+
+export const isMarked = ({ cluster }: EvictBench): boolean =>
+  [...cluster.livePods.values()].some(({ disrupted }) => disrupted);
+
+/** Stores what the relay reported of a node. */
+export async function storeIn({ store }: EvictBench, of: NodeRef, told: Partition): Promise<void> {
+  const { node, scheduled } = told;
+  const change = { ...(node ? { node } : {}), schedule: [...scheduled.values()], end: [], live: true };
+  await store.commit(of, 0, change, at(0));
 }
 
 export const podsNamed = (count: number): readonly LivePod[] =>

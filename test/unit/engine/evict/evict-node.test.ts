@@ -11,63 +11,33 @@ import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { plan } from '#shared/eviction/plan.ts';
 import { ending } from '#shared/eviction/records.ts';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
-import type { LivePod } from '#shared/kubernetes/api.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, taint, tolerating } from '#test/unit/eviction/builders.ts';
 import { inNoTime } from '#test/world/driven-timers.ts';
+import type { FakeCluster } from '#test/world/fake-cluster.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import {
   benchAfter,
   deletedFrom,
+  due,
   type EvictBench,
   evictBench,
+  failing,
+  logged,
+  messagesIn,
+  nextTry,
   podsNamed,
+  recordsIn,
+  requestsOf,
+  retryOf,
   serverError,
   statesIn,
+  storedIn,
+  storeIn,
 } from './evict-bench.ts';
 
-/** Returns a bench where these pods exist and are due. */
-const due = (...pods: readonly LivePod[]): Promise<EvictBench> =>
-  benchAfter([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
-
 const forever = [tolerating('a')];
-
-/** Returns the next retry of the node. */
-const retryOf = async (bench: EvictBench) => {
-  const { node } = await bench.store.load(ref, bench.clock.now());
-  return node?.outage ?? node?.retry;
-};
-
-/** Advances the time to the next retry, and retries. */
-async function nextTry(bench: EvictBench): Promise<void> {
-  const retry = await retryOf(bench);
-  assert.ok(retry, 'nothing is to be tried again');
-  await bench.clock.advanceTo(Math.max(retry.nextTryAt, bench.clock.now()));
-  await evictNode(ref, bench);
-}
-
-/** Records the requests, in order. */
-function requestsOf({ cluster }: EvictBench): string[] {
-  const requests: string[] = [];
-  cluster.beforeRequest = (verb) => {
-    requests.push(verb);
-  };
-  return requests;
-}
-
-/** Makes the first `times` requests of this kind fail. */
-function failing(
-  { cluster }: EvictBench,
-  verb: string,
-  error: Error,
-  times = Number.POSITIVE_INFINITY,
-): void {
-  let left = times;
-  cluster.beforeRequest = (asked) => {
-    if (asked === verb && left-- > 0) throw error;
-  };
-}
 
 describe('a due pod', () => {
   test('is marked, deleted by its UID, recorded, reported and counted', async () => {
@@ -148,10 +118,7 @@ describe('an eviction that the live state contradicts is not executed:', () => {
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), []);
     assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
-    assert.deepEqual(
-      bench.cluster.events.map(({ message }) => message),
-      ['Cancelling deletion of Pod default/pod-u1'],
-    );
+    assert.deepEqual(messagesIn(bench), ['Cancelling deletion of Pod default/pod-u1']);
     assert.equal(
       bench.log.lines.find(({ event }) => event === 'eviction.canceled')?.fields['reason'],
       'taint-removed',
@@ -328,50 +295,23 @@ describe('a rescheduled pod always has a timer:', () => {
 });
 
 describe('an eviction of a pod that is already gone succeeds:', () => {
-  const goneRows: readonly (readonly [says: string, change: (bench: EvictBench) => void])[] = [
-    ['before the look', ({ cluster }) => cluster.removePod(livePod())],
-    [
-      'replaced under its name before the look',
-      ({ cluster }) => cluster.putPod(livePod('u2', { name: 'pod-u1' })),
-    ],
-    [
-      'between look and patch',
-      ({ cluster }) => {
-        cluster.beforeRequest = (verb) => verb === 'patch' && cluster.removePod(livePod());
-      },
-    ],
-    [
-      'replaced between look and patch',
-      ({ cluster }) => {
-        cluster.beforeRequest = (verb) =>
-          verb === 'patch' && cluster.putPod(livePod('u2', { name: 'pod-u1' }));
-      },
-    ],
-    [
-      'between patch and deletion',
-      ({ cluster }) => {
-        cluster.beforeRequest = (verb) => verb === 'delete' && cluster.removePod(livePod());
-      },
-    ],
-    [
-      'replaced between patch and deletion',
-      ({ cluster }) => {
-        cluster.beforeRequest = (verb) =>
-          verb === 'delete' && cluster.putPod(livePod('u2', { name: 'pod-u1' }));
-      },
-    ],
-  ];
-  for (const [says, change] of goneRows) {
-    test(says, async () => {
-      const bench = await due(livePod());
-      change(bench);
-      await evictNode(ref, bench);
-      assert.deepEqual(await statesIn(bench), { u1: 'gone' });
-      assert.deepEqual(deletedFrom(bench), []);
-      assert.deepEqual(bench.cluster.events, []);
-      assert.deepEqual(bench.lateness, []);
-    });
-  }
+  const WHEN = { 'before the look': undefined, 'before its mark': 'patch', 'before its deletion': 'delete' };
+  const HOW: Readonly<Record<string, (cluster: FakeCluster) => void>> = {
+    removed: (cluster) => cluster.removePod(livePod()),
+    'replaced under its name': (cluster) => cluster.putPod(livePod('u2', { name: 'pod-u1' })),
+  };
+  for (const [when, verb] of Object.entries(WHEN))
+    for (const [how, change] of Object.entries(HOW))
+      test(`${how} ${when}`, async () => {
+        const bench = await due(livePod());
+        if (verb === undefined) change(bench.cluster);
+        bench.cluster.beforeRequest = (asked) => asked === verb && change(bench.cluster);
+        await evictNode(ref, bench);
+        assert.deepEqual(await statesIn(bench), { u1: 'gone' });
+        assert.deepEqual(deletedFrom(bench), []);
+        assert.deepEqual(bench.cluster.events, []);
+        assert.deepEqual(bench.lateness, []);
+      });
 
   test('when the pod terminates after an unrecorded eviction', async () => {
     const bench = await due(livePod('u1', { terminating: true, disrupted: true }));
@@ -405,7 +345,7 @@ describe('a request that fails', () => {
       assert.deepEqual(await statesIn(bench), { u1: 'scheduled', u2: 'scheduled' });
       const retry = await retryOf(bench);
       assert.deepEqual(bench.armed, [retry?.nextTryAt]);
-      const { node } = await bench.store.load(ref, bench.clock.now());
+      const { node } = await storedIn(bench);
       assert.deepEqual([node?.retry?.everything, node?.outage?.attempts], waits);
       await nextTry(bench);
       assert.deepEqual(deletedFrom(bench), ['u1', 'u2']);
@@ -423,22 +363,18 @@ describe('a request that fails', () => {
     const states = Object.values(await statesIn(bench)).sort();
     assert.deepEqual(states, ['done', 'done', 'scheduled', 'scheduled', 'scheduled']);
     const retry = await retryOf(bench);
-    assert.equal((await bench.store.load(ref, bench.clock.now())).node?.outage, undefined);
+    assert.equal((await storedIn(bench)).node?.outage, undefined);
     assert.equal(retry?.nextTryAt, at(60) + 30_000);
     assert.match(retry?.error ?? '', /the server answered 500/);
   });
 
   test('stops the other requests if the server is overloaded', async () => {
     const bench = await due(...podsNamed(200));
-    let deletions = 0;
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb !== 'delete') return;
-      deletions += 1;
-      throw serverError(429, 7);
-    };
+    const requests = requestsOf(bench, 'delete', serverError(429, 7));
     await evictNode(ref, bench);
+    const deletions = requests.filter((verb) => verb === 'delete').length;
     assert.ok(deletions <= 40, `${deletions} deletions tried`);
-    assert.equal((await bench.store.load(ref, bench.clock.now())).node?.retry?.everything, true);
+    assert.equal((await storedIn(bench)).node?.retry?.everything, true);
   });
 
   test('prevents no other evictions, also later ones, even if some pods fail indefinitely', async () => {
@@ -483,8 +419,7 @@ describe('an eviction that keeps failing', () => {
     const tookMs = bench.clock.now() - at(60);
     assert.ok(tookMs >= 4 * DAY_MS && tookMs < 4 * DAY_MS + 300_000, `given up after ${tookMs} ms`);
     assert.ok(tries / (tookMs / 3_600_000) < 20, `${tries} tries`);
-    const partition = await bench.store.load(ref, bench.clock.now());
-    assert.ok([...partition.scheduled.values()].every(({ gaveUpAt }) => gaveUpAt !== undefined));
+    assert.ok((await recordsIn(bench)).every(({ gaveUpAt }) => gaveUpAt !== undefined));
     assert.deepEqual(
       bench.deadLetters.sent.map(({ body }) => parseDueMessage(body)),
       [{ v: 1, kind: 'retry', ...ref, pods: ['u1', 'u2'] }],
@@ -493,7 +428,7 @@ describe('an eviction that keeps failing', () => {
       bench.deadLetters.sent.map(({ attributes }) => attributes),
       [{ reason: 'the server answered 0' }],
     );
-    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.failed').length, 2);
+    assert.equal(logged(bench, 'eviction.failed').length, 2);
     assert.equal(bench.givenUp, 2);
   });
 
@@ -541,8 +476,7 @@ describe('an eviction that keeps failing', () => {
     const bench = await due(livePod());
     failing(bench, 'delete', serverError(403));
     await evictNode(ref, bench);
-    const { scheduled } = await bench.store.load(ref, bench.clock.now());
-    const ends = [...scheduled.values()].map((record) => ending(record, { outcome: 'gone' }));
+    const ends = (await recordsIn(bench)).map((record) => ending(record, { outcome: 'gone' }));
     await bench.store.end(ref, ends, bench.clock.now());
     await nextTry(bench);
     assert.equal(await retryOf(bench), undefined);
@@ -550,9 +484,7 @@ describe('an eviction that keeps failing', () => {
 
   test('keeps its count while its record is missing temporarily', async () => {
     const bench = await due(livePod());
-    bench.cluster.beforeRequest = () => {
-      throw serverError(0);
-    };
+    failing(bench, 'any', serverError(0));
     await evictNode(ref, bench);
     const since = (await retryOf(bench))?.since;
     bench.store.database.exec(
@@ -570,17 +502,11 @@ describe('an eviction that keeps failing', () => {
     await nextTry(bench);
     const [letter] = bench.deadLetters.sent;
     assert.ok(letter);
-    let tries = 0;
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb !== 'delete') return;
-      tries += 1;
-      throw serverError(403);
-    };
+    const requests = requestsOf(bench, 'delete', serverError(403));
     const handler = createHandler(bench);
-    for (const receives of [1, 2, 3]) {
+    for (const receives of [1, 2, 3])
       await handler(sqsEvent(sqsRecord(letter.body, { receives })), {} as Context);
-    }
-    assert.equal(tries, 1);
+    assert.equal(requests.filter((verb) => verb === 'delete').length, 1);
   });
 
   test('is tried immediately on request while it waits for its next try, once for any number of deliveries', async () => {
@@ -592,16 +518,11 @@ describe('an eviction that keeps failing', () => {
       failing(bench, verb, error);
       await evictNode(ref, bench);
       const first = await retryOf(bench);
-      let tries = 0;
-      bench.cluster.beforeRequest = (each) => {
-        if (each !== verb) return;
-        tries += 1;
-        throw error;
-      };
+      const requests = requestsOf(bench, verb, error);
       const handler = createHandler(bench);
       const body = encodeRetry({ ...ref, pods: [podUid('u1')] });
       for (const receives of [1, 2, 3]) await handler(sqsEvent(sqsRecord(body, { receives })), {} as Context);
-      assert.equal(tries, 1);
+      assert.equal(requests.filter((each) => each === verb).length, 1);
       const second = await retryOf(bench);
       assert.deepEqual([second?.attempts, second?.since], [1, first?.since]);
       assert.equal(bench.cluster.answersElsewhere.length, verb === 'get' ? 1 : 0);
@@ -613,9 +534,7 @@ describe('an eviction that keeps failing', () => {
 
   test('is tried again immediately if the server answered while a try got no answer', async () => {
     const bench = await due(livePod());
-    bench.cluster.beforeRequest = () => {
-      throw serverError(0);
-    };
+    failing(bench, 'any', serverError(0));
     await evictNode(ref, bench);
     await nextTry(bench);
     const { nextTryAt = 0 } = (await retryOf(bench)) ?? {};
@@ -651,19 +570,11 @@ describe('an eviction that keeps failing', () => {
       [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 3 * 24 * 3600)] })] })],
       podsNamed(2),
     );
-    bench.cluster.beforeRequest = () => {
-      throw serverError(0);
-    };
+    failing(bench, 'any', serverError(0));
     await evictNode(ref, bench);
     for (let rounds = 0; bench.givenUp === 0 && rounds < 5_000; rounds++) await nextTry(bench);
-    const { scheduled } = await bench.store.load(ref, bench.clock.now());
-    assert.deepEqual(
-      [...scheduled.values()].map(({ uid, gaveUpAt }) => [uid, gaveUpAt !== undefined]),
-      [
-        ['u1', true],
-        ['u2', false],
-      ],
-    );
+    const failed = (await recordsIn(bench)).map(({ uid, gaveUpAt }) => [uid, gaveUpAt !== undefined]);
+    assert.deepEqual(Object.fromEntries(failed), { u1: true, u2: false });
   });
 });
 
@@ -675,11 +586,8 @@ describe('a written change is reported although no timer can be armed:', () => {
     bench.timerOutages = 1;
     await assert.rejects(evictNode(ref, bench), TimerError);
     assert.equal((await statesIn(bench))['u1'], 'cancelled');
-    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.canceled').length, 1);
-    assert.deepEqual(
-      bench.cluster.events.map(({ message }) => message),
-      ['Cancelling deletion of Pod default/pod-u1'],
-    );
+    assert.equal(logged(bench, 'eviction.canceled').length, 1);
+    assert.deepEqual(messagesIn(bench), ['Cancelling deletion of Pod default/pod-u1']);
   });
 
   test('a failed eviction', async () => {
@@ -693,7 +601,7 @@ describe('a written change is reported although no timer can be armed:', () => {
     bench.timerOutages = 1;
     await assert.rejects(evictNode(ref, bench), TimerError);
     assert.equal(bench.givenUp, 1);
-    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.failed').length, 1);
+    assert.equal(logged(bench, 'eviction.failed').length, 1);
   });
 });
 
@@ -701,16 +609,11 @@ test('ends the records of an unregistered cluster, with a copy to redrive', asyn
   const bench = await due(livePod());
   const elsewhere = evictBench();
   const other = { ...ref, cluster: clusterName('c2') };
-  const { node, scheduled } = await bench.store.load(ref, at(0));
-  const change = { ...(node ? { node } : {}), schedule: [...scheduled.values()], end: [], live: true };
-  await elsewhere.store.commit(other, 0, change, at(0));
+  await storeIn(elsewhere, other, await storedIn(bench));
   await evictNode(other, elsewhere);
   const { scheduled: left, ended } = await elsewhere.store.load(other, at(60));
   assert.equal(left.size, 0);
-  assert.deepEqual(
-    [...ended.values()].map(({ outcome }) => outcome),
-    ['unregistered'],
-  );
+  assert.equal(ended.get(podUid('u1'))?.outcome, 'unregistered');
   assert.equal(elsewhere.deadLetters.sent.length, 1);
   assert.equal(elsewhere.givenUp, 1);
 });
@@ -819,7 +722,7 @@ test('rejects for the caller to retry when the table is unreachable', async () =
 
 test('lets the state of a node without taints expire', async () => {
   const bench = await due(...podsNamed(2));
-  const { node, revision } = await bench.store.load(ref, at(60));
+  const { node, revision } = await storedIn(bench);
   assert.ok(node);
   const untainted = { ...node, taints: [] };
   await bench.store.commit(ref, revision, { node: untainted, schedule: [], end: [], live: false }, at(60));
@@ -827,7 +730,7 @@ test('lets the state of a node without taints expire', async () => {
   await evictNode(ref, bench);
   assert.deepEqual(await statesIn(bench), { u1: 'cancelled', u2: 'cancelled' });
   await bench.store.purge(at(60) + 8 * 24 * 3_600_000);
-  assert.equal((await bench.store.load(ref, at(60))).revision, 0);
+  assert.equal((await storedIn(bench)).revision, 0);
 });
 
 test('evicts pods of a deleted node by its last taints', async () => {
@@ -850,7 +753,7 @@ test('logs another installation that evicts there once', async () => {
   bench.cluster.rivals.push('theirs');
   await evictNode(ref, bench);
   await evictNode(ref, bench);
-  const told = bench.log.lines.filter(({ event }) => event === 'cluster.conflicting-installation');
+  const told = logged(bench, 'cluster.conflicting-installation');
   assert.deepEqual(
     told.map(({ level, fields }) => [level, fields['cluster'], fields['otherInstallation']]),
     [['warn', ref.cluster, 'theirs']],

@@ -2,20 +2,23 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
-import type { Rules } from '#shared/eviction/policy.ts';
 import { ending, type Partition } from '#shared/eviction/records.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
-import { benchAfter, deletedFrom, type EvictBench, podsNamed, serverError, statesIn } from './evict-bench.ts';
+import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
+import {
+  benchAfter,
+  deletedFrom,
+  duePods,
+  type EvictBench,
+  recordsIn,
+  ruled,
+  serverError,
+  statesIn,
+  storedIn,
+} from './evict-bench.ts';
 
 const SLOW_MS = 200;
-
-const due = () => benchAfter([nodeDelta(1, { pods: [pod('u1')] })], [livePod('u1')]);
-
-const recordsIn = async ({ store, clock }: EvictBench) => [
-  ...(await store.load(ref, clock.now())).scheduled.values(),
-];
 
 /** Returns the latest time at which a delete may be sent, in ms after the server's answer about the node. */
 async function latestAfterAnswer(bench: EvictBench): Promise<number> {
@@ -39,7 +42,7 @@ async function latestAfterAnswer(bench: EvictBench): Promise<number> {
 
 describe('a delete is sent within the limit after the answer about its node, for any time', () => {
   test('with a slow read of the table after that answer', async () => {
-    const bench = await due();
+    const bench = await duePods(1);
     const { store, clock } = bench;
     const load = store.load.bind(store);
     store.load = async (...args) => {
@@ -51,7 +54,7 @@ describe('a delete is sent within the limit after the answer about its node, for
   });
 
   test('with a slow read of the rules after that answer', async () => {
-    const bench = await due();
+    const bench = await duePods(1);
     const { clock } = bench;
     const slow = Object.assign(bench, {
       rules: async () => {
@@ -64,15 +67,14 @@ describe('a delete is sent within the limit after the answer about its node, for
 });
 
 test('credentials that are rejected during a pass fail the whole node, and no single pod', async () => {
-  const pods = podsNamed(3);
-  const bench = await benchAfter([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
+  const bench = await duePods(3);
   let deletes = 0;
   bench.cluster.beforeRequest = (verb) => {
     if (verb === 'delete' && deletes++ > 0) throw serverError(401);
   };
   await evictNode(ref, bench);
   assert.equal(deletedFrom(bench).length, 1);
-  const { node } = await bench.store.load(ref, bench.clock.now());
+  const { node } = await storedIn(bench);
   assert.equal(node?.retry?.everything, true);
   assert.deepEqual(
     (await recordsIn(bench)).map(({ failure }) => failure),
@@ -81,10 +83,10 @@ test('credentials that are rejected during a pass fail the whole node, and no si
 });
 
 describe('a slot under the rate', () => {
-  const at1PerSecond: Rules = { ...rules, policy: { ...rules.policy, rate: 1 } };
+  const at1PerSecond = ruled({ rate: 1 });
 
   test('is not written on a record whose deadline another pass moved meanwhile', async () => {
-    const bench = await due();
+    const bench = await duePods(1);
     bench.ruling = at1PerSecond;
     await bench.rates.take(ref.cluster, asking(10), { rate: 1, drain: 50 }, at(60));
     const { store } = bench;
@@ -106,7 +108,7 @@ describe('a slot under the rate', () => {
   });
 
   test('ends when a gate holds the pod, which gets another slot afterwards', async () => {
-    const bench = await due();
+    const bench = await duePods(1);
     bench.ruling = at1PerSecond;
     await bench.rates.take(ref.cluster, asking(2), { rate: 1, drain: 50 }, at(60));
     await evictNode(ref, bench);
@@ -119,7 +121,7 @@ describe('a slot under the rate', () => {
   });
 
   test('is not reserved for a due pod while its cluster is paused', async () => {
-    const bench = await due();
+    const bench = await duePods(1);
     bench.ruling = { ...at1PerSecond, policy: { ...at1PerSecond.policy, mode: 'paused' } };
     await evictNode(ref, bench);
     assert.deepEqual(await bench.rates.take(ref.cluster, asking(1), { rate: 1, drain: 50 }, at(60)), [
@@ -143,7 +145,7 @@ describe('a retry of a node', () => {
       if (isDown) throw serverError(503);
     };
     await evictNode(ref, bench);
-    const retryOf = async () => (await bench.store.load(ref, bench.clock.now())).node?.outage;
+    const retryOf = async () => (await storedIn(bench)).node?.outage;
     return {
       bench,
       retryOf,
@@ -174,7 +176,7 @@ describe('a retry of a node', () => {
     ]) {
       const { bench, retryOf } = await failing();
       const { store, clock } = bench;
-      const before = await store.load(ref, clock.now());
+      const before = await storedIn(bench);
       const went = [...before.scheduled.values()].filter(({ uid }) => uid === 'u1');
       const ends = went.map((record) => ending(record, { outcome: 'gone' }, record.version));
       await store.commit(ref, before.revision, { schedule: [], end: ends, live: true }, clock.now());

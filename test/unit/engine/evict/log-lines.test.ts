@@ -4,15 +4,15 @@ import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import type { Mode } from '#shared/eviction/policy.ts';
 import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
-import { benchAfter, type EvictBench, podsNamed, serverError } from './evict-bench.ts';
+import { at, ref } from '#test/unit/eviction/builders.ts';
+import { duePods, type EvictBench, failing, ruled, serverError } from './evict-bench.ts';
 
 const POD = { ...ref, namespace: 'default', pod: 'pod-u1', uid: 'u1', delta: '1-1' };
 const SCHEDULED = { ...POD, dueAt: at(60), taints: ['a:NoExecute'] };
 const UNKNOWN = new UnknownClusterError('cluster c1 is not registered');
 
 const inMode = (mode: Mode) => (bench: EvictBench) => {
-  bench.ruling = { ...rules, policy: { ...rules.policy, mode } };
+  bench.ruling = ruled({ mode });
 };
 
 const CASES: readonly (readonly [string, (bench: EvictBench) => unknown, string, object])[] = [
@@ -31,11 +31,7 @@ const CASES: readonly (readonly [string, (bench: EvictBench) => unknown, string,
   ],
   [
     'an API server that rejects requests',
-    ({ cluster }) => {
-      cluster.beforeRequest = (verb) => {
-        if (verb === 'delete') throw serverError(500);
-      };
-    },
+    (bench) => failing(bench, 'delete', serverError(500)),
     'warn eviction.retrying',
     { ...ref, attempts: 1, nextTryAt: at(61.5), error: 'the server answered 500' },
   ],
@@ -51,7 +47,7 @@ const CASES: readonly (readonly [string, (bench: EvictBench) => unknown, string,
 for (const [name, happens, event, fields] of CASES)
   test(`the log has one line of ${name}, once`, async (context) => {
     context.mock.method(Math, 'random', () => 0);
-    const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
+    const bench = await duePods(1);
     happens(bench);
     await bench.clock.advanceTo(at(61));
     for (let passes = 0; passes < 2; passes++) await evictNode(ref, bench);

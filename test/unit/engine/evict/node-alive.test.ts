@@ -7,7 +7,18 @@ import type { AskingPod } from '#shared/eviction/rate.ts';
 import { NODE_NOT_READY, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
 import { nodeDelta, pod, ref, rules, taint } from '#test/unit/eviction/builders.ts';
-import { benchAfter, deletedFrom, type EvictBench, podsNamed, serverError } from './evict-bench.ts';
+import {
+  benchAfter,
+  deletedFrom,
+  type EvictBench,
+  failing,
+  isMarked,
+  logged,
+  podsNamed,
+  recordsIn,
+  ruled,
+  serverError,
+} from './evict-bench.ts';
 
 const LEASE_MS = 40_000;
 
@@ -48,10 +59,7 @@ const advance = ({ clock }: EvictBench, ms: number) => clock.advanceTo(clock.now
 const leaseReads = ({ asked }: { readonly asked: readonly string[] }) =>
   asked.filter((verb) => verb === 'get-lease').length;
 
-const heldIn = async ({ store, clock }: EvictBench) =>
-  [...(await store.load(ref, clock.now())).scheduled.values()].map(({ held }) => held);
-
-const told = ({ log }: EvictBench, event: string) => log.lines.filter((line) => line.event === event);
+const heldIn = async (bench: EvictBench) => (await recordsIn(bench)).map(({ held }) => held);
 
 describe('pods on an unreachable node', () => {
   test('are held while the node renews its Lease, and evaluated again when it expires', async () => {
@@ -59,7 +67,7 @@ describe('pods on an unreachable node', () => {
     const until = bench.clock.now() + 25_000;
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), []);
-    assert.ok([...bench.cluster.livePods.values()].every(({ disrupted }) => !disrupted));
+    assert.ok(!isMarked(bench));
     const held = await heldIn(bench);
     assert.equal(held.length, 3);
     for (const each of held) {
@@ -68,7 +76,7 @@ describe('pods on an unreachable node', () => {
     assert.deepEqual(bench.armed, [until]);
     assert.equal(leaseReads(bench), 1);
     assert.deepEqual(
-      told(bench, 'eviction.held').map(({ fields }) => fields['by']),
+      logged(bench, 'eviction.held').map(({ fields }) => fields['by']),
       ['node-alive', 'node-alive', 'node-alive'],
     );
   });
@@ -87,7 +95,7 @@ describe('pods on an unreachable node', () => {
       (await heldIn(bench)).map((held) => held?.since),
       [since],
     );
-    assert.equal(told(bench, 'eviction.held').length, 1);
+    assert.equal(logged(bench, 'eviction.held').length, 1);
     assert.equal(leaseReads(bench), 4);
   });
 
@@ -101,7 +109,7 @@ describe('pods on an unreachable node', () => {
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['u1', 'u2']);
     assert.deepEqual(
-      told(bench, 'pod.evicted').map(({ fields }) => fields['lease']),
+      logged(bench, 'pod.evicted').map(({ fields }) => fields['lease']),
       ['expired', 'expired'],
     );
   });
@@ -111,33 +119,28 @@ describe('pods on an unreachable node', () => {
     await evictNode(ref, bench);
     assert.equal(deletedFrom(bench).length, 40);
     assert.equal(leaseReads(bench), 1);
-    const [first] = told(bench, 'pod.evicted');
+    const [first] = logged(bench, 'pod.evicted');
     assert.equal(first?.fields['lease'], 'missing');
   });
 
   test('are evicted where the Lease must not be read', async () => {
     const bench = await unreachable({ renewedMsAgo: 0 });
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'get-lease') throw serverError(403);
-    };
+    failing(bench, 'get-lease', serverError(403));
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['u1']);
-    const [first] = told(bench, 'pod.evicted');
+    const [first] = logged(bench, 'pod.evicted');
     assert.equal(first?.fields['lease'], 'hidden');
-    assert.deepEqual(told(bench, 'eviction.retrying'), []);
+    assert.deepEqual(logged(bench, 'eviction.retrying'), []);
   });
 
   test('wait for the next retry while the Lease cannot be read', async () => {
     for (const status of [0, 401, 429, 500, 503]) {
       const bench = await unreachable({ renewedMsAgo: 60_000 });
-      let outages = 1;
-      bench.cluster.beforeRequest = (verb) => {
-        if (verb === 'get-lease' && outages-- > 0) throw serverError(status);
-      };
+      failing(bench, 'get-lease', serverError(status), 1);
       await evictNode(ref, bench);
       assert.deepEqual(deletedFrom(bench), [], String(status));
       const [retryAt = 0] = bench.armed;
-      assert.equal(told(bench, 'eviction.retrying').length, 1);
+      assert.equal(logged(bench, 'eviction.retrying').length, 1);
       await advance(bench, retryAt - bench.clock.now());
       await evictNode(ref, bench);
       assert.deepEqual(deletedFrom(bench), ['u1'], String(status));
@@ -146,7 +149,7 @@ describe('pods on an unreachable node', () => {
 
   test('are evicted despite a renewed Lease where policy does not require an expired Lease, without a read', async () => {
     const bench = await unreachable({ renewedMsAgo: 0 });
-    bench.ruling = { ...rules, policy: { ...rules.policy, requireExpiredLease: false } };
+    bench.ruling = ruled({ requireExpiredLease: false });
     await evictNode(ref, bench);
     assert.deepEqual([deletedFrom(bench), leaseReads(bench)], [['u1'], 0]);
   });
@@ -176,7 +179,7 @@ describe('pods on an unreachable node', () => {
 
   test('are held when policy begins to require an expired Lease during the pass', async () => {
     const bench = await unreachable({ pods: 40, renewedMsAgo: 0 });
-    const unasked: Rules = { ...rules, policy: { ...rules.policy, requireExpiredLease: false } };
+    const unasked: Rules = ruled({ requireExpiredLease: false });
     bench.ruling = unasked;
     bench.cluster.onDeleted = () => {
       bench.ruling = { ...rules, policyRevision: 2 };
@@ -188,7 +191,7 @@ describe('pods on an unreachable node', () => {
 
   test('reserve no slot of the cluster while they are held', async () => {
     const bench = await unreachable({ pods: 3, renewedMsAgo: 0 });
-    bench.ruling = { ...rules, policy: { ...rules.policy, rate: 1 } };
+    bench.ruling = ruled({ rate: 1 });
     let taken = 0;
     const rates = {
       take: async (_cluster: string, pods: readonly AskingPod[]) => {
@@ -226,7 +229,7 @@ test('hold a pod in observe mode as in enforce mode: by the live node at first, 
     [120_000, 'observe'],
   ] as const) {
     const bench = await unreachable({ renewedMsAgo });
-    bench.ruling = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
+    bench.ruling = ruled({ mode: 'observe' });
     await evictNode(ref, bench);
     assert.equal(leaseReads(bench), 1);
     assert.deepEqual(
@@ -234,4 +237,28 @@ test('hold a pod in observe mode as in enforce mode: by the live node at first, 
       [by],
     );
   }
+});
+
+test('pods with an unreadable Lease reserve no slots until it can be read', async () => {
+  const bench = await unreachable({ pods: 3 });
+  bench.ruling = ruled({ rate: 10 });
+  const taken: number[] = [];
+  const { rates } = bench;
+  Object.assign(bench, {
+    rates: {
+      take: (...asked: Parameters<typeof rates.take>) => {
+        taken.push(asked[1].length);
+        return rates.take(...asked);
+      },
+    },
+  });
+  failing(bench, 'get-lease', serverError(500));
+  await evictNode(ref, bench);
+  assert.deepEqual([taken, deletedFrom(bench)], [[], []]);
+  bench.cluster.beforeRequest = () => undefined;
+  const [retry] = bench.armed;
+  assert.ok(retry);
+  await bench.clock.advanceTo(retry);
+  await evictNode(ref, bench);
+  assert.deepEqual(taken, [3]);
 });

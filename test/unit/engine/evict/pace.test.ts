@@ -24,7 +24,7 @@ import {
 } from '#test/unit/eviction/builders.ts';
 import type { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
-import { deletedFrom, type EvictBench, evictBench, longBegun } from './evict-bench.ts';
+import { deletedFrom, type EvictBench, evictBench, failing, longBegun } from './evict-bench.ts';
 
 const governed = (policy: Partial<Policy>, more: Partial<Rules> = {}): Rules => ({
   ...rules,
@@ -196,9 +196,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
         await release(stage, ref, draining, wake);
         await stage.until(at(72));
         assert.ok(stage.gone > 40, `${stage.gone} of 50 went`);
-        stage.bench.cluster.beforeRequest = () => {
-          throw new ApiError('the server is away', 503);
-        };
+        failing(stage.bench, 'any', new ApiError('the server is away', 503));
         await stage.until(at(102));
         stage.bench.cluster.beforeRequest = () => undefined;
         await stage.until(at(400));

@@ -1,30 +1,30 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
-import type { Rules } from '#shared/eviction/policy.ts';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
-import { benchAfter, deletedFrom, type EvictBench, podsNamed, serverError, statesIn } from './evict-bench.ts';
+import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
+import {
+  benchAfter,
+  deletedFrom,
+  duePods,
+  failing,
+  heldUntil,
+  isMarked,
+  logged,
+  ruled,
+  STOP,
+  serverError,
+  statesIn,
+  storedIn,
+  until,
+} from './evict-bench.ts';
 
-const at2PerSecond: Rules = { ...rules, policy: { ...rules.policy, rate: 2 } };
+const at2PerSecond = ruled({ rate: 2 });
 
 /** Returns a bench with due pods of a cluster with a rate. */
-async function limited(count: number, ruling = at2PerSecond): Promise<EvictBench> {
-  const pods = podsNamed(count);
-  const bench = await benchAfter([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
-  bench.ruling = ruling;
-  return bench;
-}
-
-/** Evicts at each armed time up to `end`. */
-async function until(bench: EvictBench, end: number): Promise<void> {
-  for (let next = bench.armed.shift(); next !== undefined && next <= end; next = bench.armed.shift()) {
-    await bench.clock.advanceTo(next);
-    await evictNode(ref, bench);
-  }
-}
+const limited = (count: number, ruling = at2PerSecond) => duePods(count, ruling);
 
 describe('in a cluster with a rate', () => {
   test('evicts pods at the rate, with one message per second', async () => {
@@ -44,16 +44,10 @@ describe('in a cluster with a rate', () => {
     bench.timerOutages = 1;
     await assert.rejects(evictNode(ref, bench));
     await evictNode(ref, bench, true);
-    const { node, scheduled } = await bench.store.load(ref, at(60));
+    const { node, scheduled } = await storedIn(bench);
     assert.equal(node?.retry, undefined);
-    assert.equal(
-      [...scheduled.values()].some(({ failure }) => failure !== undefined),
-      false,
-    );
-    assert.equal(
-      [...bench.cluster.livePods.values()].some(({ disrupted }) => disrupted),
-      false,
-    );
+    assert.ok([...scheduled.values()].every(({ failure }) => failure === undefined));
+    assert.equal(isMarked(bench), false);
     await until(bench, at(70));
     assert.equal(deletedFrom(bench).length, 3);
   });
@@ -85,12 +79,9 @@ describe('in a cluster with a rate', () => {
 
   test('evicts a pod whose eviction failed before waiting pods', async () => {
     const bench = await limited(1);
-    let outages = 1;
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'delete' && outages-- > 0) throw serverError(500);
-    };
+    failing(bench, 'delete', serverError(500), 1);
     await evictNode(ref, bench);
-    const { node } = await bench.store.load(ref, at(60));
+    const { node } = await storedIn(bench);
     await bench.rates.take(ref.cluster, asking(100), { rate: 2, drain: 50 }, at(60));
     await bench.clock.advanceTo(node?.retry?.nextTryAt ?? 0);
     await evictNode(ref, bench);
@@ -107,10 +98,10 @@ describe('in a cluster with a rate', () => {
       livePod('u1', { labels: { app: 'web' } }),
       livePod('u2', { tolerations: [tolerating('a', 65)] }),
     ]);
-    bench.ruling = { ...rules, policy: { ...rules.policy, method, rate: 1 } };
+    bench.ruling = ruled({ method, rate: 1 });
     bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
     await evictNode(ref, bench);
-    assert.notEqual((await bench.store.load(ref, at(60))).scheduled.get(pod('u1').uid)?.blocked, undefined);
+    assert.notEqual((await storedIn(bench)).scheduled.get(pod('u1').uid)?.blocked, undefined);
     await bench.clock.advanceTo(at(66));
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['u2']);
@@ -129,9 +120,7 @@ describe('in a cluster with a rate', () => {
   });
 
   test('evicts pods at the rate after the common end of their hold', async () => {
-    const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(90) } as const;
-    const held = { ...at2PerSecond, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
-    const bench = await limited(5, held);
+    const bench = await limited(5, heldUntil(90, at2PerSecond));
     await evictNode(ref, bench);
     await until(bench, at(100));
     assert.deepEqual(
@@ -141,8 +130,7 @@ describe('in a cluster with a rate', () => {
   });
 
   test('reserves no slot for a pod that a gate holds', async () => {
-    const stop = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
-    const bench = await limited(2, { ...at2PerSecond, stops: [stop] });
+    const bench = await limited(2, { ...at2PerSecond, stops: [STOP] });
     await evictNode(ref, bench);
     assert.deepEqual(await bench.rates.take(ref.cluster, asking(1), { rate: 2, drain: 50 }, at(60)), [
       undefined,
@@ -152,7 +140,7 @@ describe('in a cluster with a rate', () => {
 
   test('reports pods in observe mode at the rate at which enforce mode would evict them', async () => {
     const bench = await limited(5, { ...at2PerSecond, policy: { ...at2PerSecond.policy, mode: 'observe' } });
-    const reported = () => bench.log.lines.filter(({ event }) => event === 'eviction.would-evict').length;
+    const reported = () => logged(bench, 'eviction.would-evict').length;
     const counts: number[] = [];
     for (let second = 60; second <= 62; second++) {
       await bench.clock.advanceTo(at(second));

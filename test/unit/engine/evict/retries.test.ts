@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
-import { at, nodeDelta, pod, ref } from '#test/unit/eviction/builders.ts';
-import { benchAfter, deletedFrom, podsNamed, serverError } from './evict-bench.ts';
+import { at, ref } from '#test/unit/eviction/builders.ts';
+import { deletedFrom, duePods, failing, serverError } from './evict-bench.ts';
 
 /** The time that SQS and a cold start may add to each try. */
 const DELIVERY_MS = 2_000;
@@ -13,14 +13,8 @@ for (const [level, status] of [
   ['its whole node', 503],
 ] as const)
   test(`evicts a pod within 120 s whose delete fails seven times and puts ${level} off, with the delays of SQS`, async () => {
-    const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
-    let failures = 7;
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'delete' && failures > 0) {
-        failures -= 1;
-        throw serverError(status);
-      }
-    };
+    const bench = await duePods(1);
+    failing(bench, 'delete', serverError(status), 7);
     const delays: number[] = [];
     const timers = new AwsTimers({
       ...{ groupName: '', roleArn: '', dueQueueArn: '', clock: bench.clock },
@@ -39,7 +33,6 @@ for (const [level, status] of [
       await bench.clock.advanceTo(bench.clock.now() + delay + DELIVERY_MS);
       await evictNode(ref, deps);
     }
-    assert.equal(failures, 0);
     assert.deepEqual(deletedFrom(bench), ['u1']);
     assert.ok(bench.clock.now() - at(60) <= 120_000, `${bench.clock.now() - at(60)} ms`);
   });

@@ -3,23 +3,42 @@ import { describe, test } from 'node:test';
 import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import type { Rules, Selection, Stop } from '#shared/eviction/policy.ts';
+import { LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rules-store.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { SteppedClock } from '#test/world/stepped-clock.ts';
-import { benchAfter, deletedFrom, type EvictBench, podsNamed, serverError } from './evict-bench.ts';
+import {
+  benchAfter,
+  deletedFrom,
+  duePods,
+  type EvictBench,
+  failing,
+  gatesIn,
+  heldUntil,
+  isMarked,
+  logged,
+  podsNamed,
+  reasonsIn,
+  recordOf,
+  ruled,
+  serverError,
+  stopped,
+  storedIn,
+} from './evict-bench.ts';
 
-const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
-const stopped: Rules = {
-  ...rules,
-  stops: [{ scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' }],
-};
+const observed: Rules = ruled({ mode: 'observe' });
 
-const withPods = (count: number) =>
-  benchAfter([nodeDelta(1, { pods: podsNamed(count).map(({ uid }) => pod(uid)) })], podsNamed(count));
-
-const heldIn = async ({ store, clock }: EvictBench) =>
-  [...(await store.load(ref, clock.now())).scheduled.values()].map(({ uid, held }) => [uid, held?.by.kind]);
+/** Returns a reader of a store without a trip of the guard. */
+function readerOf(clock: Clock, stored: { readonly stop?: Stop } = {}) {
+  const read = async () => ({
+    orders: { revision: 1, holds: [], policy: { text: '', read: rules.policy, revision: 1 }, ...stored },
+    guard: { revision: 0, trips: [] },
+    fleetRevision: 0,
+  });
+  return rulesReader({ rulesStore: { read }, matching: rules.matching, clock });
+}
 
 describe('the rules of a node', () => {
   test('are at least as new as the guard revision that its relay reported, before any action', async () => {
@@ -28,44 +47,31 @@ describe('the rules of a node', () => {
     const tripped: Rules = { ...rules, trips: [trip], guardRevision: 7 };
     await evictNode(ref, { ...bench, rules: async (_, revision = 0) => (revision < 7 ? rules : tripped) });
     assert.deepEqual(deletedFrom(bench), []);
-    assert.deepEqual(await heldIn(bench), [['u1', 'guard']]);
+    assert.deepEqual(await gatesIn(bench), { u1: 'guard' });
   });
 
   test('block every eviction while the decision of the guard is not stored', async () => {
     const bench = await benchAfter([nodeDelta(1, { guardRevision: 1 })], podsNamed(1));
-    const read = async () => ({
-      orders: { revision: 1, holds: [], policy: { text: '', read: rules.policy, revision: 1 } },
-      guard: { revision: 0, trips: [] },
-      fleetRevision: 0,
-    });
-    const reader = rulesReader({ rulesStore: { read }, matching: rules.matching, clock: bench.clock });
+    const reader = readerOf(bench.clock);
     await assert.rejects(evictNode(ref, { ...bench, rules: reader }), /decided is not stored/);
     assert.deepEqual(deletedFrom(bench), []);
-    assert.deepEqual(await heldIn(bench), [['u1', undefined]]);
+    assert.deepEqual(await gatesIn(bench), { u1: undefined });
   });
 });
 
 describe('a stop after the clock was set back', () => {
   test('holds all pods, for any time until the clock catches up', async () => {
-    const bench = await withPods(2);
+    const bench = await duePods(2);
     const clock = new SteppedClock(at(7_200));
-    let stop: { readonly stop?: Stop } = {};
-    const read = async () => ({
-      orders: { revision: 1, holds: [], policy: { text: '', read: rules.policy, revision: 1 }, ...stop },
-      guard: { revision: 0, trips: [] },
-      fleetRevision: 0,
-    });
-    const reader = rulesReader({ rulesStore: { read }, matching: rules.matching, clock });
+    const stored: { stop?: Stop } = {};
+    const reader = readerOf(clock, stored);
     await reader(ref.cluster);
     clock.set(-3_600_000);
-    stop = { stop: { scope: 'cluster', who: 'anna', at: clock.now(), why: 'an incident' } };
+    stored.stop = { scope: 'cluster', who: 'anna', at: clock.now(), why: 'an incident' };
     clock.pass(RULES_MAX_AGE_MS);
     await evictNode(ref, { ...bench, clock, rules: reader });
     assert.deepEqual(deletedFrom(bench), []);
-    assert.deepEqual(await heldIn(bench), [
-      ['u1', 'stopped'],
-      ['u2', 'stopped'],
-    ]);
+    assert.deepEqual(await gatesIn(bench), { u1: 'stopped', u2: 'stopped' });
   });
 });
 
@@ -80,26 +86,22 @@ describe('a policy that excludes pods by what their records lack', () => {
     { ownerKinds: ['CloneSet'] },
     { priorityClassNames: ['system-node-critical'] },
   ];
-  const excluding = (selection: Selection): Rules => ({
-    ...rules,
-    policy: { ...rules.policy, exclude: [selection] },
-  });
+  const excluding = (selection: Selection) => ruled({ exclude: [selection] });
 
   for (const selection of selections) {
     const [by] = Object.keys(selection);
     test(`holds the pod that has it in the cluster, by ${by}`, async () => {
-      const bench = await withPods(2);
+      const bench = await duePods(2);
       bench.cluster.putPod(livePod('u1', traits));
       bench.ruling = excluding(selection);
       await evictNode(ref, bench);
       assert.deepEqual(deletedFrom(bench), ['u2']);
-      assert.deepEqual(await heldIn(bench), [['u1', 'excluded']]);
+      assert.deepEqual(await gatesIn(bench), { u1: 'excluded' });
     });
   }
 
   test('holds a pod that gets the annotation after its node was read', async () => {
-    const bench = await withPods(1);
-    bench.ruling = excluding({ annotations: { keep: 'true' } });
+    const bench = await duePods(1, excluding({ annotations: { keep: 'true' } }));
     let isLate = true;
     bench.cluster.beforeRequest = (verb) => {
       if (verb !== 'patch' || !isLate) return;
@@ -109,41 +111,36 @@ describe('a policy that excludes pods by what their records lack', () => {
     await evictNode(ref, bench);
     assert.equal(isLate, false);
     assert.deepEqual(deletedFrom(bench), []);
-    assert.deepEqual(await heldIn(bench), [['u1', 'excluded']]);
+    assert.deepEqual(await gatesIn(bench), { u1: 'excluded' });
   });
 });
 
 describe('where the rules block evictions', () => {
   test('no pod is marked or deleted, and each is held once', async () => {
-    const bench = await withPods(2);
-    bench.ruling = observed;
+    const bench = await duePods(2, observed);
     await evictNode(ref, bench);
     await evictNode(ref, bench, true);
     const marked = [...bench.cluster.livePods.values()].filter(({ disrupted }) => disrupted);
     assert.deepEqual([marked.length, deletedFrom(bench).length], [0, 0]);
-    assert.deepEqual(await heldIn(bench), [
-      ['u1', 'observe'],
-      ['u2', 'observe'],
-    ]);
+    assert.deepEqual(await gatesIn(bench), { u1: 'observe', u2: 'observe' });
     assert.deepEqual(bench.armed, []);
-    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.would-evict').length, 2);
+    assert.equal(logged(bench, 'eviction.would-evict').length, 2);
   });
 
   test('a stop during a pass holds the pods that were not deleted yet', async () => {
-    const bench = await withPods(3);
+    const bench = await duePods(3);
     bench.cluster.onDeleted = () => {
       bench.ruling = stopped;
     };
     await evictNode(ref, bench);
     const deleted = deletedFrom(bench);
-    const held = await heldIn(bench);
+    const gates = Object.values(await gatesIn(bench));
     assert.ok(deleted.length < 3, `${deleted}`);
-    assert.equal(held.length, 3 - deleted.length);
-    assert.ok(held.every(([, kind]) => kind === 'stopped'));
+    assert.deepEqual(gates, Array(3 - deleted.length).fill('stopped'));
   });
 
   test('a pod that is released while its hold is recorded is looked at again', async () => {
-    const bench = await withPods(1);
+    const bench = await duePods(1);
     let asked = 0;
     const again = await evictNode(ref, { ...bench, rules: async () => (asked++ === 0 ? observed : rules) });
     assert.deepEqual(again, { againInSeconds: 0.25 });
@@ -154,28 +151,19 @@ describe('where the rules block evictions', () => {
   test('pods of one hold share a timer for its end, for any number of passes', async () => {
     const later = pod('u2', { tolerations: [tolerating('a', 70)] });
     const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1'), later] })], podsNamed(2));
-    const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900) } as const;
-    bench.ruling = { ...rules, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
+    bench.ruling = heldUntil(900);
     await evictNode(ref, bench);
     await bench.clock.advanceTo(at(70));
     await evictNode(ref, bench);
-    assert.deepEqual(await heldIn(bench), [
-      ['u1', 'hold'],
-      ['u2', 'hold'],
-    ]);
+    assert.deepEqual(await gatesIn(bench), { u1: 'hold', u2: 'hold' });
     assert.deepEqual(bench.armed, [at(900)]);
   });
 
   test('a pod is retried soon when its cluster fails at the end of its hold', async () => {
-    const bench = await withPods(1);
-    const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900) } as const;
-    bench.ruling = { ...rules, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
+    const bench = await duePods(1, heldUntil(900));
     await evictNode(ref, bench);
     await bench.clock.advanceTo(at(900));
-    let outages = 1;
-    bench.cluster.beforeRequest = () => {
-      if (outages-- > 0) throw serverError(503);
-    };
+    failing(bench, 'any', serverError(503), 1);
     await evictNode(ref, bench);
     const [, nextTryAt = Infinity] = bench.armed;
     assert.ok(nextTryAt <= at(905), 'no next try is armed');
@@ -185,27 +173,18 @@ describe('where the rules block evictions', () => {
   });
 
   test('an unreachable cluster is no failure, and due pods are held by their records', async () => {
-    const bench = await withPods(2);
-    bench.ruling = stopped;
-    bench.cluster.beforeRequest = () => {
-      throw serverError(503);
-    };
+    const bench = await duePods(2, stopped);
+    failing(bench, 'any', serverError(503));
     await evictNode(ref, bench);
-    assert.deepEqual(await heldIn(bench), [
-      ['u1', 'stopped'],
-      ['u2', 'stopped'],
-    ]);
-    assert.equal((await bench.store.load(ref, bench.clock.now())).node?.retry, undefined);
+    assert.deepEqual(await gatesIn(bench), { u1: 'stopped', u2: 'stopped' });
+    assert.equal((await storedIn(bench)).node?.retry, undefined);
   });
 
   test('a pass without an observation holds no pod whose deadline another pass moved meanwhile', async () => {
     const patient = livePod('u1', { tolerations: [tolerating('a', 90)] });
     const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1')] })], [patient]);
     bench.ruling = stopped;
-    let outages = 1;
-    bench.cluster.beforeRequest = () => {
-      if (outages-- > 0) throw serverError(503);
-    };
+    failing(bench, 'any', serverError(503), 1);
     let others = 1;
     const again = await evictNode(ref, {
       ...bench,
@@ -215,11 +194,8 @@ describe('where the rules block evictions', () => {
       },
     });
     assert.deepEqual(again, { againInSeconds: 0.25 });
-    const { scheduled } = await bench.store.load(ref, bench.clock.now());
-    assert.deepEqual(
-      [...scheduled.values()].map(({ fireAt, held }) => [fireAt, held]),
-      [[at(90), undefined]],
-    );
+    const record = await recordOf(bench);
+    assert.deepEqual([record?.fireAt, record?.held], [at(90), undefined]);
   });
 });
 
@@ -244,10 +220,9 @@ describe('in observe mode', () => {
 
   for (const [kind, ruling] of Object.entries(gates)) {
     test(`a pod is reported as held (${kind}), and once as would-evict when nothing else holds it`, async () => {
-      const bench = await withPods(1);
-      bench.ruling = ruling;
+      const bench = await duePods(1, ruling);
       assert.equal(await evictNode(ref, bench), undefined, 'nothing is left to do');
-      assert.deepEqual(await heldIn(bench), [['u1', kind]]);
+      assert.deepEqual(await gatesIn(bench), { u1: kind });
       assert.deepEqual(eventsOf(bench), [['eviction.held', kind]]);
       bench.ruling = { ...observed, policyRevision: 9, guardRevision: 9 };
       const deltas = { ...bench, announce: async () => undefined, leaseEpoch: async () => undefined };
@@ -257,41 +232,30 @@ describe('in observe mode', () => {
         await evictNode(ref, bench);
       }
       assert.deepEqual(eventsOf(bench).slice(1), [['eviction.would-evict', undefined]]);
-      assert.deepEqual(
-        bench.cluster.events.map(({ reason }) => reason),
-        ['TaintwardEvictionHeld', 'TaintwardWouldEvict'],
-      );
+      assert.deepEqual(reasonsIn(bench), ['TaintwardEvictionHeld', 'TaintwardWouldEvict']);
       assert.deepEqual(deletedFrom(bench), []);
     });
 
     test(`a pod that the built-in controller evicts is recorded with the gate that would have held it (${kind})`, async () => {
-      const bench = await withPods(1);
-      bench.ruling = ruling;
+      const bench = await duePods(1, ruling);
       const deleted = { at: at(60), by: 'taint-manager' } as const;
       bench.cluster.putPod(livePod('u1', { terminating: true, disrupted: true, deleted }));
       await evictNode(ref, bench);
-      const [end] = (await bench.store.load(ref, at(60))).ended.values();
+      const [end] = (await storedIn(bench)).ended.values();
       assert.deepEqual([end?.outcome, end?.by?.kind], ['gone', kind]);
     });
   }
 
   test('a pod of an unreachable cluster is held by what is stored of it', async () => {
-    const bench = await withPods(1);
-    bench.ruling = gates['guard'] ?? rules;
-    bench.cluster.beforeRequest = () => {
-      throw serverError(503);
-    };
+    const bench = await duePods(1, gates['guard'] ?? rules);
+    failing(bench, 'any', serverError(503));
     await evictNode(ref, bench);
-    assert.deepEqual(await heldIn(bench), [['u1', 'guard']]);
+    assert.deepEqual(await gatesIn(bench), { u1: 'guard' });
   });
 
   test('a pod of an unreachable cluster that nothing is known to hold is not reported, and is evaluated again', async () => {
-    const bench = await withPods(1);
-    bench.ruling = by({ exclude: [{ labels: { matchLabels: { app: 'web' } } }] });
-    let outages = 1;
-    bench.cluster.beforeRequest = () => {
-      if (outages-- > 0) throw serverError(503);
-    };
+    const bench = await duePods(1, by({ exclude: [{ labels: { matchLabels: { app: 'web' } } }] }));
+    failing(bench, 'any', serverError(503), 1);
     await evictNode(ref, bench);
     assert.deepEqual(eventsOf(bench), []);
     await bench.clock.advanceTo(bench.armed[0] ?? 0);
@@ -300,23 +264,81 @@ describe('in observe mode', () => {
   });
 
   test('a pass does not hold a pod for another gate after another pass reported it as would-evict', async () => {
-    const bench = await withPods(1);
-    bench.ruling = observed;
+    const bench = await duePods(1, observed);
     let others = 1;
     const rulesOfAnotherPass = async () => {
       if (others-- > 0) await evictNode(ref, bench);
       return gates['hold'] ?? rules;
     };
     await evictNode(ref, { ...bench, rules: rulesOfAnotherPass });
-    assert.deepEqual(await heldIn(bench), [['u1', 'observe']]);
+    assert.deepEqual(await gatesIn(bench), { u1: 'observe' });
     assert.equal(eventsOf(bench).length, 1);
   });
 
   test('the Eviction API is not called, and the Event says that a budget may block the eviction', async () => {
-    const bench = await withPods(1);
-    bench.ruling = by({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } });
+    const bench = await duePods(
+      1,
+      by({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } }),
+    );
     bench.cluster.beforeRequest = (verb) => assert.notEqual(verb, 'evict');
     await evictNode(ref, bench);
     assert.match(bench.cluster.events[0]?.message ?? '', /, unless a disruption budget had blocked it$/);
   });
+});
+
+/** Returns a bench whose first `times` marks wait too long; `meanwhile` runs during each wait. */
+async function lateMarks(times: number, meanwhile: () => void = () => undefined) {
+  const bench = await duePods(1);
+  const mark = bench.cluster.markDisrupted.bind(bench.cluster);
+  let asked = 0;
+  bench.cluster.markDisrupted = async (...[ref, uid, now, allowed]) => {
+    asked += 1;
+    if (asked > times) return mark(ref, uid, now, allowed);
+    meanwhile();
+    assert.equal(await allowed?.(), bench.clock.now() + 250);
+    throw new LateCallError('it could not be sent in time');
+  };
+  return bench;
+}
+
+test('marks and deletes a pod in its slot although its mark was late repeatedly', async () => {
+  const bench = await lateMarks(20);
+  await evictNode(ref, bench);
+  assert.deepEqual(deletedFrom(bench), ['u1']);
+});
+
+test('neither marks nor deletes a pod whose mark was late after a stop', async () => {
+  const bench = await lateMarks(1, () => {
+    bench.ruling = stopped;
+  });
+  await evictNode(ref, bench);
+  assert.deepEqual(deletedFrom(bench), []);
+  assert.ok(!isMarked(bench));
+  assert.deepEqual(await gatesIn(bench), { u1: 'stopped' });
+});
+
+test('marks a pod with one request after a long wait while the rules, read again meanwhile, allow it', async () => {
+  const bench = await duePods(1);
+  const mark = bench.cluster.markDisrupted.bind(bench.cluster);
+  let asked = 0;
+  bench.cluster.markDisrupted = async (...args) => {
+    asked += 1;
+    await bench.clock.advanceTo(at(70));
+    bench.ruling = { ...rules };
+    return mark(...args);
+  };
+  await evictNode(ref, bench);
+  assert.deepEqual([asked, deletedFrom(bench)], [1, ['u1']]);
+});
+
+test('does not send a mark after a stop', async () => {
+  const bench = await duePods(1);
+  const mark = bench.cluster.markDisrupted.bind(bench.cluster);
+  bench.cluster.markDisrupted = async (...args) => {
+    bench.ruling = stopped;
+    return mark(...args);
+  };
+  await evictNode(ref, bench);
+  assert.deepEqual(deletedFrom(bench), []);
+  assert.ok(!isMarked(bench));
 });

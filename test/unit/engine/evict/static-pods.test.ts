@@ -16,7 +16,7 @@ import {
   rules,
   tolerating,
 } from '#test/unit/eviction/builders.ts';
-import { benchAfter, deletedFrom, type EvictBench, evictBench, statesIn } from './evict-bench.ts';
+import { benchAfter, deletedFrom, type EvictBench, evictBench, gatesIn, statesIn } from './evict-bench.ts';
 
 /** A mirror pod: all of one static pod have the same name. */
 const MIRROR = { name: 'proxy-n1', owner: { kind: 'Node', name: 'n1' } };
@@ -50,8 +50,7 @@ async function appears(bench: EvictBench, fields: PodFacts, sequence: number): P
   await apply(bench, podDelta(sequence, { pod: fields }));
 }
 
-const gateOf = async ({ store, clock }: EvictBench, uid = 'u2') =>
-  (await store.load(ref, clock.now())).scheduled.values().find((each) => each.uid === uid)?.held?.by.kind;
+const gateOf = async (bench: EvictBench, uid = 'u2') => (await gatesIn(bench))[uid];
 
 /** Advances to the armed times, as timers do. */
 async function untilIdle(bench: EvictBench): Promise<void> {

@@ -10,9 +10,9 @@ import { refuserOf } from '#shared/kubernetes/http/eviction-refusal.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/http/transport.ts';
 import type { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
+import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
 import { scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
-import { benchAfter, deletedFrom } from './evict-bench.ts';
+import { benchAfter, deletedFrom, ruled, storedIn } from './evict-bench.ts';
 
 const NODE = nodeName('n1');
 const POD = { namespace: 'shop', name: 'vm' };
@@ -78,11 +78,11 @@ describe('calls without an answer in time', () => {
         livePod('late', { tolerations: [tolerating('a', 61)] }),
       ],
     );
-    bench.ruling = { ...rules, policy: { ...rules.policy, method } };
+    bench.ruling = ruled({ method });
     bench.cluster.admission.set('vm', error);
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['web']);
-    const { node, scheduled } = await bench.store.load(ref, bench.clock.now());
+    const { node, scheduled } = await storedIn(bench);
     assert.equal(node?.retry?.everything, false);
     assert.equal(scheduled.get(podUid('vm'))?.failure?.error, error.message);
     await bench.clock.advanceTo(at(61));

@@ -19,7 +19,19 @@ import { after, at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/build
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
-import { deletedFrom, type EvictBench, evictBench, serverError } from './evict-bench.ts';
+import {
+  deletedFrom,
+  type EvictBench,
+  evictBench,
+  failing,
+  logged,
+  nextTry,
+  recordsIn,
+  STOP,
+  serverError,
+  storedIn,
+  storeIn,
+} from './evict-bench.ts';
 
 const other = { ...ref, node: nodeName('n2') };
 const WINDOW_S = 600;
@@ -47,9 +59,7 @@ async function twoNodes(
   for (const place of [ref, other]) {
     bench.cluster.putNode(liveNode(place.node, 'a'));
     const uids = Array.from({ length: each }, (_, index) => `${place.node}-${index + 1}`);
-    const { node, scheduled } = after(nodeDelta(1, { pods: uids.map((uid) => pod(uid)) }));
-    const change = { ...(node ? { node } : {}), schedule: [...scheduled.values()], end: [], live: true };
-    await bench.store.commit(place, 0, change, at(0));
+    await storeIn(bench, place, after(nodeDelta(1, { pods: uids.map((uid) => pod(uid)) })));
     uids.forEach(
       (uid, index) => void bench.cluster.putPod(livePod(uid, { node: place.node, ...fields(index) })),
     );
@@ -109,8 +119,7 @@ describe('where policy limits evictions of each workload', () => {
   test('a pod over the limit waits unmarked and without a failure, and its gate is reported', async () => {
     const bench = await twoNodes(limitedTo(1), 1);
     await look(bench);
-    const held = await Promise.all([ref, other].map((place) => bench.store.load(place, at(60))));
-    const [record] = held.flatMap(({ scheduled }) => [...scheduled.values()]);
+    const [record] = [...(await recordsIn(bench)), ...(await recordsIn(bench, other))];
     const untilAt = at(60 + WINDOW_S + LASTS_S);
     assert.deepEqual(record?.held, {
       by: {
@@ -148,13 +157,10 @@ describe('where policy limits evictions of each workload', () => {
   test('a percentage without the permission to count replicas holds every pod with this reason', async () => {
     const bench = await twoNodes(limitedTo('50%'), 1);
     bench.cluster.replicas.set('default/Deployment/web', 4);
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'get-replicas') throw new ApiError('is forbidden', 403);
-    };
+    failing(bench, 'get-replicas', new ApiError('is forbidden', 403));
     await look(bench);
-    const held = await Promise.all([ref, other].map((place) => bench.store.load(place, at(60))));
-    for (const { scheduled } of held) {
-      const by = [...scheduled.values()][0]?.held?.by;
+    for (const place of [ref, other]) {
+      const by = (await recordsIn(bench, place))[0]?.held?.by;
       assert.ok(by?.kind === 'workload-limit');
       assert.equal(by.count, undefined);
     }
@@ -166,11 +172,9 @@ describe('where policy limits evictions of each workload', () => {
 
   test('an error of the server when it counts replicas postpones the node as any failure does', async () => {
     const bench = await twoNodes(limitedTo('50%'), 1);
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'get-replicas') throw serverError(500);
-    };
+    failing(bench, 'get-replicas', serverError(500));
     await look(bench);
-    const { node } = await bench.store.load(ref, at(60));
+    const { node } = await storedIn(bench);
     assert.equal(node?.outage?.attempts, 1);
     assert.deepEqual(deletedFrom(bench), []);
   });
@@ -217,16 +221,9 @@ describe('where policy limits evictions of each workload', () => {
 
   test('a pod whose eviction failed is retried with its own permit', async () => {
     const bench = await twoNodes(limitedTo(1), 1);
-    let outages = 3;
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'delete' && outages-- > 0) throw serverError(500);
-    };
+    failing(bench, 'delete', serverError(500), 3);
     await evictNode(ref, bench);
-    for (let tries = 0; tries < 3; tries++) {
-      const { node } = await bench.store.load(ref, bench.clock.now());
-      await bench.clock.advanceTo(node?.retry?.nextTryAt ?? 0);
-      await evictNode(ref, bench);
-    }
+    for (let tries = 0; tries < 3; tries++) await nextTry(bench);
     assert.deepEqual(deletedFrom(bench), ['n1-1']);
     await evictNode(other, bench);
     assert.deepEqual(deletedFrom(bench), ['n1-1']);
@@ -295,8 +292,7 @@ describe('where policy limits evictions of each workload', () => {
   });
 
   test('a pod that a gate holds gets no permit', async () => {
-    const stop = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
-    const bench = await twoNodes({ ...limitedTo(1), stops: [stop] }, 2);
+    const bench = await twoNodes({ ...limitedTo(1), stops: [STOP] }, 2);
     bench.permits = { take: () => assert.fail('a permit was asked for') };
     await look(bench);
     assert.deepEqual(deletedFrom(bench), []);
@@ -306,9 +302,6 @@ describe('where policy limits evictions of each workload', () => {
     const bench = await twoNodes(limitedTo(1, { mode: 'observe' }), 2);
     await look(bench);
     assert.deepEqual(deletedFrom(bench), []);
-    const reported = bench.log.lines
-      .map(({ event }) => event)
-      .filter((event) => event === 'eviction.would-evict');
-    assert.equal(reported.length, 1);
+    assert.equal(logged(bench, 'eviction.would-evict').length, 1);
   });
 });

@@ -1,15 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { Registry } from 'prom-client';
-import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
-import { ClusterRelay } from '#shared/engine/watch/cluster-relay.ts';
-import { Fleet } from '#shared/engine/watch/fleet.ts';
-import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
 import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
-import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
-import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
@@ -17,87 +11,40 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { LEASE_TTL_MS } from '#shared/state/lease.ts';
 import { QueueError } from '#shared/state/sender.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
-import { sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
-import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { aNode, anEnding, aRecord } from '#test/contracts/partition-builders.ts';
-import { recordingLog } from '#test/contracts/recording-log.ts';
 import { ref, taint } from '#test/unit/eviction/builders.ts';
-import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
-import { PROVEN } from '#test/world/proven.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
 import { PushedRules } from '#test/world/pushed-rules.ts';
-import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
-import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
+import type { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode, livePod } from './live-objects.ts';
-import { WatchedCluster } from './watched-cluster.ts';
+import { CLUSTER, clusterRelay, inSqlite, SECOND, taintedCluster } from './relay-world.ts';
 
-const SECOND = 1000;
-const CLUSTER = clusterName('c1');
-
-interface Bench {
-  readonly time: DrivenTimers;
-  readonly cluster: WatchedCluster;
-  readonly store: SqliteStore;
-  readonly leases: ReturnType<typeof sqliteLeases>;
-  readonly registry: Registry;
-}
-
-function bench(context: TestContext): Bench {
+function bench(context: TestContext) {
   const time = driveTimers(context, Date.UTC(2026, 0, 1));
-  const store = new SqliteStore({ path: ':memory:' });
-  const cluster = new WatchedCluster(Date.now);
-  cluster.nodes.lists = [{ items: [liveNode('n1', 'a')], resourceVersion: '1' }];
-  cluster.pods.lists = [{ items: [livePod()], resourceVersion: '1' }];
-  return {
-    time,
-    cluster,
-    store,
-    leases: sqliteLeases(store.database),
-    registry: new Registry(),
-  };
+  return { time, cluster: taintedCluster(), ...inSqlite() };
 }
 
-/** Returns a relay in its own process, which is stopped at the end of the test. */
-function relayOf(
-  context: TestContext,
-  { cluster, store, leases }: Bench,
-  holder = 'relay-1',
-  clock: Clock = { now: Date.now },
-) {
-  const log = recordingLog();
-  const metrics = relayMetrics(new Registry());
-  const nodes = new OrderedQueue();
-  const pods = new OrderedQueue();
-  const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+type Bench = ReturnType<typeof bench>;
+
+function relayOf(context: TestContext, { cluster, ...state }: Bench, holder = 'relay-1', clock?: Clock) {
   const rules = new PushedRules();
-  const rulesStore = new ScriptedGuardStore();
-  const relay = new ClusterRelay(CLUSTER, cluster, {
-    prover: PROVEN,
-    rules,
-    rulesStore,
-    leases,
-    store,
-    history: new SqliteHistory({ database: store.database }),
-    outbox,
-    clock,
-    log,
-    metrics,
-    holder,
-    fleet: new Fleet({ holder, budget: Infinity, stopwatch: Date.now }),
-    limits: new PodFollowLimits(),
-  });
-  context.after(async () => {
-    outbox.stop();
-    await relay.stop();
-  });
-  const events = () => log.lines.map(({ event }) => event);
-  return { relay, rules, rulesStore, nodes, pods, outbox, events };
+  const given = { ...state, rules, holder, ...(clock ? { clock } : {}) };
+  return { rules, ...clusterRelay(context, cluster, given) };
+}
+
+/** Starts a relay, and lets this time pass. */
+async function started(context: TestContext, passMs = SECOND, given = bench(context)) {
+  const made = relayOf(context, given);
+  made.relay.start();
+  await given.time.pass(passMs);
+  return { given, ...made };
 }
 
 /** Acquires the lease from any holder. */
-const takeOver = async (leases: ReturnType<typeof sqliteLeases>, holder: string) =>
+const takeOver = async (leases: Bench['leases'], holder: string) =>
   leases.take(CLUSTER, await leases.look(CLUSTER), holder, Date.now());
 
 const upsert = (...keys: readonly string[]): WatchEvent<LiveNode> => ({
@@ -214,19 +161,14 @@ test('starts only once', async (context) => {
 test('reports no node before its pods are listed', async (context) => {
   const given = bench(context);
   given.cluster.pods.lists = ['hang'];
-  const { relay, nodes } = relayOf(context, given);
-  relay.start();
-  await given.time.pass(LEASE_TTL_MS * 3);
+  const { relay, nodes } = await started(context, LEASE_TTL_MS * 3, given);
   assert.deepEqual(nodes.calls, []);
   assert.equal(relay.state.kind, 'syncing');
 });
 
 describe('a resync', () => {
   test('reports every tainted node at each interval, without a wake', async (context) => {
-    const given = bench(context);
-    const { relay, nodes } = relayOf(context, given);
-    relay.start();
-    await given.time.pass(SECOND);
+    const { given, nodes } = await started(context);
     await given.time.pass(RESYNC_MS);
     await given.time.pass(RESYNC_MS);
     assert.deepEqual(nodes.accepted, ['n1@1', 'n1@2', 'n1@3']);
@@ -247,9 +189,7 @@ describe('a resync', () => {
       { events: [], end: gone, afterMs: 5 * SECOND },
       { events: [], end: 'quiet' },
     ];
-    const { relay, nodes } = relayOf(context, given);
-    relay.start();
-    await given.time.pass(SECOND);
+    const { nodes } = await started(context, SECOND, given);
     const list = given.store.taintedNodes.bind(given.store);
     given.store.taintedNodes = async function* (cluster) {
       await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
@@ -265,9 +205,7 @@ describe('a resync', () => {
     const node = { taints: [{ ...taint('a'), since: 0 }], version: { epoch: 0, sequence: 1 }, observedAt: 0 };
     await given.store.commit(ref, 0, { node, schedule: [], end: [], live: true }, Date.now());
     given.cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
-    const { relay, nodes } = relayOf(context, given);
-    relay.start();
-    await given.time.pass(SECOND);
+    const { nodes } = await started(context, SECOND, given);
     assert.deepEqual(nodes.taken[0]?.taints, []);
   });
 
@@ -277,9 +215,7 @@ describe('a resync', () => {
     given.store.taintedNodes = () => {
       throw new StoreError('the table is away');
     };
-    const { relay, nodes, events } = relayOf(context, given);
-    relay.start();
-    await given.time.pass(10 * SECOND);
+    const { relay, nodes, events } = await started(context, 10 * SECOND, given);
     assert.equal(relay.state.kind, 'syncing');
     assert.ok(events().filter((event) => event === 'relay.resync-failed').length < 10);
     given.store.taintedNodes = list;
@@ -321,10 +257,7 @@ describe('a lease', () => {
   });
 
   test('keeps its view while it cannot be renewed, because no other relay can acquire it meanwhile', async (context) => {
-    const given = bench(context);
-    const { relay, nodes } = relayOf(context, given);
-    relay.start();
-    await given.time.pass(SECOND);
+    const { given, relay, nodes } = await started(context);
     const renew = given.leases.renew.bind(given.leases);
     given.leases.renew = async () => {
       throw new StoreError('the table is away');
@@ -379,9 +312,7 @@ describe('a lease', () => {
   test('is acquired from a dead relay with a newer epoch', async (context) => {
     const given = bench(context);
     const dead = await takeOver(given.leases, 'dead');
-    const { relay, nodes } = relayOf(context, given);
-    relay.start();
-    await given.time.pass(LEASE_TTL_MS - SECOND);
+    const { relay, nodes } = await started(context, LEASE_TTL_MS - SECOND, given);
     assert.equal(relay.state.kind, 'standby');
     await given.time.pass(5 * SECOND);
     assert.equal(relay.state.kind, 'live');
@@ -461,9 +392,7 @@ describe('a relay that stops', () => {
   test('stops immediately while it waits for the lease', async (context) => {
     const given = bench(context);
     await takeOver(given.leases, 'other');
-    const { relay } = relayOf(context, given);
-    relay.start();
-    await given.time.pass(SECOND);
+    const { relay } = await started(context, SECOND, given);
     const stopped = relay.stop();
     await given.time.settle();
     await stopped;
@@ -541,9 +470,7 @@ test('watches stuck pods on an untainted node, and reports them until they are g
     { events: [upsert()], end: undefined, afterMs: 120 * SECOND },
     { events: [upsert('a')], end: 'quiet' },
   ];
-  const { relay, nodes, events } = relayOf(context, given);
-  relay.start();
-  await given.time.pass(85 * SECOND);
+  const { relay, nodes, events } = await started(context, 85 * SECOND, given);
   assert.deepEqual([relay.stuck.length, await given.leases.stuck(CLUSTER)], [0, []]);
   await given.time.pass(20 * SECOND);
   assert.equal(relay.counts.tainted, 0);
@@ -590,9 +517,7 @@ test('logs once a pod with a binding in the future', async (context) => {
     { items: [inYear2999, livePod('u2')], resourceVersion: '9' },
   ];
   given.cluster.nodes.watches = [{ events: [upsert('a')], end: 'quiet' }];
-  const { relay, events } = relayOf(context, given);
-  relay.start();
-  await given.time.pass(60 * SECOND);
+  const { events } = await started(context, 60 * SECOND, given);
   assert.equal(events().filter((event) => event === 'pod.scheduled-time-in-future').length, 1);
 });
 
@@ -603,9 +528,7 @@ test('records the removal of an evicted pod in the history', async (context) => 
     { events: [], end: undefined, afterMs: 5 * SECOND },
     { events: [{ kind: 'delete', object: leaving }], end: 'quiet' },
   ];
-  const { relay } = relayOf(context, given);
-  relay.start();
-  await given.time.pass(SECOND);
+  await started(context, SECOND, given);
   await given.store.end(
     { cluster: CLUSTER, node: nodeName('n1') },
     [anEnding(aRecord({ uid: podUid('u1') }))],
@@ -630,9 +553,7 @@ test('reads the stuck pods of the last relay, and checks whether they are gone',
   };
   await given.leases.reportStuck(former, [stuck]);
   await given.leases.release(former);
-  const { relay } = relayOf(context, given);
-  relay.start();
-  await given.time.pass(30 * SECOND);
+  await started(context, 30 * SECOND, given);
   assert.deepEqual(await given.leases.stuck(CLUSTER), []);
   assert.equal(given.cluster.pods.listed.length, 1);
 });
@@ -649,9 +570,7 @@ test('watches pods that were evicted before it started and are still on an untai
   const record = aRecord();
   await given.store.end(ref, [anEnding(record)], Date.now() - 5 * SECOND);
   await given.store.end({ ...ref, node: nodeName('n2') }, [anEnding(record)], Date.now() - 20 * 60 * SECOND);
-  const { relay } = relayOf(context, given);
-  relay.start();
-  await given.time.pass(80 * SECOND);
+  const { relay } = await started(context, 80 * SECOND, given);
   assert.equal(relay.stuck.length, 0);
   await given.time.pass(20 * SECOND);
   assert.deepEqual(
@@ -691,9 +610,7 @@ describe('a server that answers again after an outage', () => {
     const given = await waiting(context);
     const quiet = { events: [], end: 'quiet' } as const;
     given.cluster.nodes.watches = [{ events: [], end: REFUSED, afterMs: 60 * SECOND }, quiet];
-    const { relay, nodes, events } = relayOf(context, given);
-    relay.start();
-    await given.time.pass(50 * SECOND);
+    const { nodes, events } = await started(context, 50 * SECOND, given);
     assert.deepEqual(wokenOf(nodes), ['n1', 'n2']);
     await given.time.pass(15 * SECOND);
     assert.ok(events().includes('cluster.reconnected'));
@@ -727,9 +644,7 @@ describe('a server that answers again after an outage', () => {
 
   test('has them woken, too, if it was frozen, and its watch stayed open', async (context) => {
     const given = await waiting(context);
-    const { relay, nodes } = relayOf(context, given);
-    relay.start();
-    await given.time.pass(15 * SECOND);
+    const { nodes } = await started(context, 15 * SECOND, given);
     given.cluster.allows = () => {
       throw new ApiError('timed out', 0);
     };
@@ -743,9 +658,7 @@ describe('a server that answers again after an outage', () => {
 
   test('has them woken although the store could not be read at first', async (context) => {
     const given = await waiting(context);
-    const { relay, nodes } = relayOf(context, given);
-    relay.start();
-    await given.time.pass(15 * SECOND);
+    const { nodes } = await started(context, 15 * SECOND, given);
     given.cluster.allows = () => {
       throw new ApiError('timed out', 0);
     };
@@ -764,10 +677,7 @@ describe('a server that answers again after an outage', () => {
 
 describe('a change of the rules', () => {
   test('wakes every tainted node immediately, and again after in-flight evictions have settled', async (context) => {
-    const given = bench(context);
-    const { relay, rules, nodes } = relayOf(context, given);
-    relay.start();
-    await given.time.pass(SECOND);
+    const { given, rules, nodes } = await started(context);
     rules.push({ policyRevision: 7 });
     await given.time.pass(SECOND);
     assert.deepEqual(nodes.accepted, ['n1@1', 'n1@2']);
@@ -790,9 +700,7 @@ describe('a change of the rules', () => {
     given.cluster.pods.lists = [
       { items: [second, first, livePod('u3', { tolerations: [] })], resourceVersion: '1' },
     ];
-    const { relay, rules, nodes } = relayOf(context, given);
-    relay.start();
-    await given.time.pass(SECOND);
+    const { rules, nodes } = await started(context, SECOND, given);
     rules.push({ policyRevision: 7 });
     await given.time.pass(SECOND);
     const told = nodes.taken.at(-1);

@@ -1,22 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { Registry } from 'prom-client';
 import { parseDelta } from '#shared/aws/delta-message.ts';
-import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
 import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
-import { ClusterRelay } from '#shared/engine/watch/cluster-relay.ts';
-import { Fleet } from '#shared/engine/watch/fleet.ts';
-import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
-import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
-import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { nodeName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
-import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
-import { sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
-import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import type { Store } from '#shared/state/store.ts';
 import { NODE_NOT_READY } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -24,15 +15,12 @@ import { tolerating } from '#test/unit/eviction/builders.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
-import { PROVEN } from '#test/world/proven.ts';
 import { PushedRules } from '#test/world/pushed-rules.ts';
-import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
 import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode, livePod } from './live-objects.ts';
+import { CLUSTER, clusterRelay, inSqlite, SECOND } from './relay-world.ts';
 import { WatchedCluster } from './watched-cluster.ts';
 
-const SECOND = 1000;
-const CLUSTER = clusterName('c1');
 const LAPSE_MS = 90 * SECOND;
 const DOWN_AFTER_MS = 60 * SECOND;
 const POLICY: Policy = { ...DEFAULT_POLICY, mode: 'enforce', virtualKeys: [NODE_NOT_READY] };
@@ -44,7 +32,7 @@ const POLICY: Policy = { ...DEFAULT_POLICY, mode: 'enforce', virtualKeys: [NODE_
 function bench(context: TestContext, inCluster = false) {
   const time = driveTimers(context, Date.UTC(2026, 0, 1));
   const clock = { now: Date.now };
-  const database = new SqliteStore({ path: ':memory:' });
+  const { store: database, leases, history } = inSqlite();
   const objects = new FakeObjects();
   const kept: Store = inCluster
     ? new KubernetesStore({ objects, own: CLUSTER, unreadable: () => undefined })
@@ -84,8 +72,6 @@ function bench(context: TestContext, inCluster = false) {
   cluster.skewMs = 0;
   cluster.putTakeover([NODE_NOT_READY], LAPSE_MS);
   const log = recordingLog();
-  const metrics = relayMetrics(new Registry());
-  const leases = sqliteLeases(database.database);
   /** `applied`: whether deltas are processed. */
   const deltas = { applied: true };
   const applying = () => {
@@ -107,21 +93,10 @@ function bench(context: TestContext, inCluster = false) {
     return queue;
   };
   const [nodes, pods] = [applying(), applying()];
-  const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
   const rules = new PushedRules();
   rules.push({ policy: POLICY });
-  const rulesStore = new ScriptedGuardStore();
-  const relay = new ClusterRelay(CLUSTER, cluster, {
-    prover: PROVEN,
-    ...{ rules, rulesStore, leases, store, outbox, clock, log, metrics, holder: 'r1' },
-    history: new SqliteHistory({ database: database.database }),
-    fleet: new Fleet({ holder: 'r1', budget: Infinity, stopwatch: Date.now }),
-    limits: new PodFollowLimits(),
-  });
-  context.after(async () => {
-    outbox.stop();
-    await relay.stop();
-  });
+  const given = { store, leases, history, rules, log, nodes, pods };
+  const { relay, rulesStore } = clusterRelay(context, cluster, given);
   const sinceHeartbeat = () => Date.now() - (cluster.takeover?.heartbeat ?? 0);
   const why = () =>
     log.lines

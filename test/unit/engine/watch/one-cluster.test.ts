@@ -1,29 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { Registry } from 'prom-client';
-import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
-import { ClusterRelay } from '#shared/engine/watch/cluster-relay.ts';
-import { Fleet } from '#shared/engine/watch/fleet.ts';
-import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
-import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import { type ClusterName, type ClusterUids, clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
-import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
-import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
-import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
-import { PROVEN } from '#test/world/proven.ts';
-import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
-import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
-import { liveNode, livePod } from './live-objects.ts';
-import { WatchedCluster } from './watched-cluster.ts';
+import { liveNode } from './live-objects.ts';
+import { clusterRelay, inDynamoDb, SECOND, taintedCluster } from './relay-world.ts';
 
-const SECOND = 1000;
 const [A, B] = [clusterName('a'), clusterName('b')];
 /** Longer than any pause between two tries here, and than the interval between two checks of a claim. */
 const A_WHILE = 40 * SECOND;
@@ -33,39 +18,28 @@ const REFUSED = 'b and a are the same cluster, which is managed as a: name only 
 function bench(context: TestContext) {
   const time = driveTimers(context, Date.UTC(2026, 0, 1));
   const clock = { now: Date.now };
-  const fake = new FakeDynamoDb(clock);
-  const table = new DynamoDbTable({ client: fakeClient(async (c) => fake.perform(c)), tableName: 't' });
-  const leases = new DynamoDbLeases(table);
+  const state = inDynamoDb();
+  const { leases } = state;
   const registered = new Set<ClusterName>();
 
   /** Starts the relay of a cluster; `isBlind`: it may read no other lease, as an agent. */
   const follow = (name: ClusterName, identity: ClusterUids, { isBlind = false } = {}) => {
     registered.add(name);
-    const server = new WatchedCluster(Date.now);
+    const server = taintedCluster();
     server.identity = identity;
-    server.nodes.lists = [{ items: [liveNode('n1', 'a')], resourceVersion: '1' }];
-    server.pods.lists = [{ items: [livePod()], resourceVersion: '1' }];
     const log = recordingLog();
-    const metrics = relayMetrics(new Registry());
-    const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];
-    const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
     const readAll = async () => new Map([[name, enforced({ comparisonOperators: false })]]);
     const rules = new RulesWatch({ readAll, clock, log });
     const holder = `relay of ${name}`;
-    const relay = new ClusterRelay(name, server, {
-      ...{ rules, leases, outbox, clock, log, metrics, holder, prover: PROVEN },
-      rulesStore: new ScriptedGuardStore(),
-      store: new DynamoDbStore(table),
-      history: new DynamoDbHistory(table),
-      fleet: new Fleet({ holder, budget: Infinity, stopwatch: Date.now }),
-      limits: new PodFollowLimits(),
+    const made = clusterRelay(context, server, {
+      ...{ ...state, name, rules, log, holder },
       ...(isBlind
         ? {}
         : { otherLeases: async () => leases.lookAtAll([...registered].filter((other) => other !== name)) }),
     });
+    const { relay, nodes } = made;
     const stop = async () => {
-      outbox.stop();
-      await relay.stop();
+      await made.stop();
       await rules.stop();
     };
     context.after(stop);

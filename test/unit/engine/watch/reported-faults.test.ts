@@ -1,38 +1,21 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { Registry } from 'prom-client';
-import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
 import { REPORTED_FOR_MS } from '#shared/engine/watch/built-in-evictions.ts';
-import { ClusterRelay } from '#shared/engine/watch/cluster-relay.ts';
-import { Fleet } from '#shared/engine/watch/fleet.ts';
-import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
 import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
 import { CHECK_PERMISSIONS_MS } from '#shared/engine/watch/permission-watch.ts';
-import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
-import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
-import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { QueueError } from '#shared/state/sender.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { NODE_NOT_READY } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
-import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
-import { PROVEN } from '#test/world/proven.ts';
-import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
-import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode, livePod } from './live-objects.ts';
-import { WatchedCluster } from './watched-cluster.ts';
+import { CLUSTER, clusterRelay, inDynamoDb, SECOND, taintedCluster } from './relay-world.ts';
 
-const SECOND = 1000;
-const CLUSTER = clusterName('c1');
 const START = Date.UTC(2026, 0, 1);
 /** Longer than any pause between two tries here, and than the renewal interval. */
 const A_WHILE = 15 * SECOND;
@@ -43,40 +26,26 @@ const refused = (status: number) => new ApiError(`Cannot list pods: ${status}`, 
 function bench(context: TestContext) {
   const time = driveTimers(context, START);
   const clock = { now: Date.now };
-  const fake = new FakeDynamoDb(clock);
-  const table = new DynamoDbTable({ client: fakeClient(async (c) => fake.perform(c)), tableName: 't' });
-  const leases = new DynamoDbLeases(table);
-  const store = new DynamoDbStore(table);
-  const cluster = new WatchedCluster(Date.now);
-  cluster.nodes.lists = [{ items: [liveNode('n1', 'a')], resourceVersion: '1' }];
-  cluster.pods.lists = [{ items: [livePod()], resourceVersion: '1' }];
+  const state = inDynamoDb();
+  const { leases, store } = state;
+  const cluster = taintedCluster();
   const log = recordingLog();
-  const metrics = relayMetrics(new Registry());
-  const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];
-  const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
   const governing = {
     rules: enforced({ comparisonOperators: false }),
     read: async (): Promise<Rules> => governing.rules,
   };
   const readAll = async () => new Map([[CLUSTER, await governing.read()]]);
   const rules = new RulesWatch({ readAll, clock, log });
-  const rulesStore = new ScriptedGuardStore();
-  const relay = new ClusterRelay(CLUSTER, cluster, {
-    ...{ rules, rulesStore, leases, store, outbox, clock, log, metrics, holder: 'r1' },
-    prover: PROVEN,
-    history: new DynamoDbHistory(table),
-    fleet: new Fleet({ holder: 'r1', budget: Infinity, stopwatch: Date.now }),
-    limits: new PodFollowLimits(),
-  });
-  context.after(async () => {
-    outbox.stop();
-    await relay.stop();
-    await rules.stop();
-  });
+  const { relay, rulesStore, nodes } = clusterRelay(context, cluster, { ...state, rules, log });
+  context.after(() => rules.stop());
   const look = async () => (await leases.look(CLUSTER))?.faults;
-  /** Returns the faults of the lease in short form: type, resource and status. */
-  const told = async () =>
-    (await look())?.map(({ type, resource, status }) => [type, resource, status].filter(Boolean).join(' '));
+  /** Lets this time pass. Returns the faults of the lease in short form: type, resource and status. */
+  const told = async (afterMs = A_WHILE) => {
+    await time.pass(afterMs);
+    return (await look())?.map(({ type, resource, status }) =>
+      [type, resource, status].filter(Boolean).join(' '),
+    );
+  };
   const govern = (policy: Partial<Policy>) => {
     governing.rules = { ...governing.rules, policy: { ...governing.rules.policy, ...policy } };
   };
@@ -88,46 +57,39 @@ describe('the lease of a cluster reports', () => {
   test('an empty list without faults', async (context) => {
     const { time, told } = bench(context);
     await time.pass(SECOND);
-    assert.equal(await told(), undefined, 'it was not renewed yet');
-    await time.pass(LEASE_RENEW_MS);
-    assert.deepEqual(await told(), []);
+    assert.equal(await told(0), undefined, 'it was not renewed yet');
+    assert.deepEqual(await told(LEASE_RENEW_MS), []);
   });
 
   for (const status of [401, 403, 500])
     test(`a failing list of pods (${status}) with its start, until it succeeds`, async (context) => {
-      const { time, cluster, look, told } = bench(context);
+      const { cluster, look, told } = bench(context);
       cluster.pods.lists = [refused(status)];
-      await time.pass(A_WHILE);
       assert.deepEqual(await told(), [`list-failing pods ${status}`]);
       const [fault] = (await look()) ?? [];
       assert.ok(fault && fault.since < START + SECOND, 'however often it failed since');
       assert.equal(fault.error, `Cannot list pods: ${status}`);
       cluster.pods.lists = [{ items: [], resourceVersion: '2' }];
-      await time.pass(A_WHILE);
       assert.deepEqual(await told(), []);
     });
 
   test('a failing list of nodes, also without an answer', async (context) => {
-    const { time, cluster, told } = bench(context);
+    const { cluster, told } = bench(context);
     cluster.nodes.lists = [new ApiError('the connection was refused', 0)];
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['list-failing nodes']);
     cluster.nodes.lists = [{ items: [], resourceVersion: '1' }];
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
   });
 
   for (const resource of ['nodes', 'pods'] as const)
     test(`a failing watch of ${resource}, until a watch opens, even a quiet one`, async (context) => {
-      const { time, cluster, told } = bench(context);
+      const { cluster, told } = bench(context);
       cluster[resource].watches = [
         { events: [], end: undefined, afterMs: 5 * SECOND },
         { events: [], end: refused(403) },
       ];
-      await time.pass(A_WHILE);
       assert.deepEqual(await told(), [`watch-failing ${resource} 403`]);
       cluster[resource].watches = [{ events: [], end: 'hang' }];
-      await time.pass(A_WHILE);
       assert.deepEqual(await told(), []);
     });
 
@@ -144,62 +106,51 @@ describe('the lease of a cluster reports', () => {
       ['is not mended', [{ events: [], end: refused(410) }], [`watch-failing ${resource} 410`]],
     ] as const)
       test(`an expired version of ${resource}, when it ${when} by a new list`, async (context) => {
-        const { time, cluster, told } = bench(context);
+        const { cluster, told } = bench(context);
         cluster[resource].watches = [...watches];
-        await time.pass(A_WHILE);
         assert.deepEqual(await told(), expected);
       });
 
   test('permissions that were lost while every watch is open and no node is tainted', async (context) => {
-    const { time, cluster, told } = bench(context);
+    const { cluster, told } = bench(context);
     cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
     cluster.allows = ({ resource }) => resource === 'nodes';
-    await time.pass(CHECK_PERMISSIONS_MS + LEASE_RENEW_MS + SECOND);
-    assert.deepEqual(await told(), ['list-failing pods 403']);
+    assert.deepEqual(await told(CHECK_PERMISSIONS_MS + LEASE_RENEW_MS + SECOND), ['list-failing pods 403']);
     cluster.allows = () => {
       throw new ApiError('the credentials were rejected', 401);
     };
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['list-failing pods 401', 'watch-failing nodes 401']);
     cluster.allows = () => {
       throw new ApiError('who may not ask does not know', 403);
     };
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
   });
 
   test('a failing queue of deltas', async (context) => {
-    const { time, nodes, told } = bench(context);
+    const { nodes, told } = bench(context);
     nodes.onSend = () => Promise.reject(new QueueError('the queue is away'));
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['queue-failing']);
     nodes.onSend = (messages) =>
       messages.map((_, index) => ({ index, permanent: false, reason: 'throttled' }));
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['queue-failing']);
     nodes.onSend = () => [];
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
   });
 
   test('unreadable rules, and an unreadable store', async (context) => {
-    const { time, governing, store, told } = bench(context);
+    const { governing, store, told } = bench(context);
     const away = async (): Promise<never> => {
       throw new StoreError('the table is away');
     };
     const { read } = governing;
     governing.read = away;
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['store-failing']);
     const list = store.taintedNodes.bind(store);
     Object.assign(store, { taintedNodes: () => ({ [Symbol.asyncIterator]: () => ({ next: away }) }) });
     governing.read = read;
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['store-failing']);
     Object.assign(store, { taintedNodes: list });
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
   });
 
@@ -207,34 +158,28 @@ describe('the lease of a cluster reports', () => {
     const { time, relay, told } = bench(context);
     await time.pass(SECOND);
     relay.stored(new StoreError('the disk is full'));
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['store-failing']);
     relay.stored();
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
   });
 
   test('a guard that cannot be saved', async (context) => {
-    const { time, cluster, rulesStore, told } = bench(context);
+    const { cluster, rulesStore, told } = bench(context);
     cluster.nodes.lists = [
       { items: Array.from({ length: 6 }, (_, i) => liveNode(`n${i}`, NODE_NOT_READY)), resourceVersion: '1' },
     ];
     rulesStore.isReadOnly = true;
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['guard-unsaved']);
     rulesStore.isReadOnly = false;
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
   });
 
   test('clocks that differ by more than 30 s, with the difference; the log reports them once', async (context) => {
     const { time, cluster, log, nodes, look, told } = bench(context);
     cluster.skewMs = 20_000;
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
     cluster.skewMs = -240_000;
-    await time.pass(4 * A_WHILE);
-    assert.deepEqual(await told(), ['clocks-differ']);
+    assert.deepEqual(await told(4 * A_WHILE), ['clocks-differ']);
     const behind = "The API server's clock is at least 240 s behind the clock of relay r1";
     assert.equal((await look())?.[0]?.error, `${behind}: evictions are held.`);
     cluster.otherSkews = [{ leastMs: 0, mostMs: 500 }];
@@ -248,7 +193,6 @@ describe('the lease of a cluster reports', () => {
     cluster.skewMs = 0;
     cluster.otherSkews = [];
     nodes.taken.length = 0;
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
     cluster.skewMs = 31_000;
     await time.pass(A_WHILE);
@@ -256,9 +200,8 @@ describe('the lease of a cluster reports', () => {
   });
 
   test('no clock difference that a slow answer may explain', async (context) => {
-    const { time, cluster, told } = bench(context);
+    const { cluster, told } = bench(context);
     cluster.otherSkews = [{ leastMs: -45_000, mostMs: 500 }];
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
   });
 
@@ -276,7 +219,7 @@ describe('the lease of a cluster reports', () => {
   });
 
   test('a taint with a time in the future, until it is corrected', async (context) => {
-    const { time, cluster, log, look, told } = bench(context);
+    const { cluster, log, look, told } = bench(context);
     const tainted = (timeAdded: number) => ({
       ...liveNode('n1'),
       taints: [{ key: 'a', effect: 'NoExecute', timeAdded }],
@@ -288,47 +231,40 @@ describe('the lease of a cluster reports', () => {
       { events: [upsert(inYear2999)], end: undefined, afterMs: 30 * SECOND },
       { events: [upsert(START)], end: 'quiet' },
     ];
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['taint-time-in-future']);
     assert.equal(
       (await look())?.[0]?.error,
       'The taint a:NoExecute of node n1 says that it was added at 2999-01-01T00:00:00Z, which is in the future. The time is ignored.',
     );
-    await time.pass(2 * A_WHILE);
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await told(2 * A_WHILE), []);
     assert.equal(log.lines.filter(({ event }) => event === 'node.taint-time-in-future').length, 1);
   });
 
   test('a suspended heartbeat of a takeover, with the reason', async (context) => {
-    const { time, cluster, govern, look, told } = bench(context);
+    const { cluster, govern, look, told } = bench(context);
     cluster.skewMs = 0;
     cluster.putTakeover([NODE_NOT_READY], 90 * SECOND);
     govern({ mode: 'observe', virtualKeys: [NODE_NOT_READY] });
-    await time.pass(2 * HEARTBEAT_MS);
-    assert.deepEqual(await told(), ['heartbeat-suspended']);
+    assert.deepEqual(await told(2 * HEARTBEAT_MS), ['heartbeat-suspended']);
     assert.match((await look())?.[0]?.error ?? '', /observe/);
     govern({ mode: 'enforce' });
-    await time.pass(2 * HEARTBEAT_MS);
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await told(2 * HEARTBEAT_MS), []);
   });
 
   test('no suspended heartbeat in a cluster without a takeover, although it cannot be read', async (context) => {
-    const { time, cluster, log, told } = bench(context);
+    const { cluster, log, told } = bench(context);
     cluster.getTakeover = () => Promise.reject(refused(401));
-    await time.pass(2 * HEARTBEAT_MS);
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await told(2 * HEARTBEAT_MS), []);
     assert.ok(!log.lines.some(({ event }) => event === 'takeover.heartbeat-suspended'));
   });
 
   test('a missing eviction controller, with the reason in the log', async (context) => {
-    const { time, govern, log, told } = bench(context);
+    const { govern, log, told } = bench(context);
     govern({ mode: 'observe' });
-    await time.pass(12 * 60 * SECOND);
-    assert.deepEqual(await told(), ['no-eviction-controller']);
+    assert.deepEqual(await told(12 * 60 * SECOND), ['no-eviction-controller']);
     const line = log.lines.find(({ event }) => event === 'cluster.no-eviction-controller');
     assert.match(`${line?.fields['reason']}`, /more than 10 minutes overdue.*built-in.*observe/);
     govern({ mode: 'enforce' });
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
   });
 
@@ -374,25 +310,21 @@ describe('the lease of a cluster reports', () => {
   });
 
   test('another installation that evicts there, for an hour, but no former leader', async (context) => {
-    const { time, cluster, look, told } = bench(context);
+    const { cluster, look, told } = bench(context);
     cluster.lastRival = { installation: 'former', markedAt: START + 5 * SECOND };
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
     cluster.lastRival = { installation: 'theirs', markedAt: START + 25 * SECOND };
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['conflicting-installation']);
     assert.match((await look())?.[0]?.error ?? '', /^Another Taintward, theirs, also evicts/);
-    await time.pass(REPORTED_FOR_MS);
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await told(REPORTED_FOR_MS), []);
   });
 
   test('no faults of a former holder', async (context) => {
     const { time, cluster, relay, leases, told } = bench(context);
     cluster.pods.lists = [refused(403)];
-    await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['list-failing pods 403']);
     await leases.take(CLUSTER, await leases.look(CLUSTER), 'r2', Date.now());
-    assert.equal(await told(), undefined);
+    assert.equal(await told(0), undefined);
     await time.pass(LEASE_RENEW_MS);
     assert.deepEqual(relay.faults, [], 'it holds the lease no longer');
   });
@@ -410,5 +342,5 @@ test('a relay reports a failing renewal itself, and then on the lease', async (c
   );
   leases.renew = renew;
   await time.pass(2 * LEASE_RENEW_MS);
-  assert.deepEqual([relay.faults, await told()], [[], []]);
+  assert.deepEqual([relay.faults, await told(0)], [[], []]);
 });

@@ -35,6 +35,8 @@ const broken = () => new ApiError('the connection was reset', 0);
 const refused = (status: number, retryAfterSeconds?: number) =>
   new ApiError('refused', status, '', retryAfterSeconds);
 
+type NodeWatch = ScriptedResource<LiveNode>['watches'][number];
+
 interface Bench {
   readonly nodes: ScriptedResource<LiveNode>;
   /** The calls of the sink, in short form. */
@@ -45,14 +47,18 @@ interface Bench {
   readonly signs: () => number;
   readonly time: DrivenTimers;
   readonly ended: () => boolean;
-  readonly start: () => void;
+  /** Starts it, and lets this time pass. */
+  readonly start: (passMs?: number) => Promise<void>;
   readonly abort: () => void;
   /** Called with each change before it is recorded. */
   onChange: (change: Change<LiveNode>) => void;
 }
 
 /** Returns a follower that is not started yet, and is aborted at the end of the test. */
-function bench(context: TestContext): Bench {
+function bench(
+  context: TestContext,
+  watches: readonly NodeWatch[] = [{ events: streamed('1'), end: 'quiet' }],
+): Bench {
   const time = driveTimers(context);
   const aborting = new AbortController();
   context.after(() => aborting.abort());
@@ -68,7 +74,7 @@ function bench(context: TestContext): Bench {
     onChange: () => undefined,
     ended: () => ended,
     abort: () => aborting.abort(),
-    start: () => {
+    start: async (passMs = 0) => {
       const sink = {
         replace: (objects: readonly LiveNode[]) => {
           made.heard.push(`all: ${objects.map(({ name }) => name).join(' ')}`);
@@ -87,10 +93,11 @@ function bench(context: TestContext): Bench {
       void followNodes(made.nodes, sink, { clock: drivenClock, signal: aborting.signal }).then(() => {
         ended = true;
       });
+      await time.pass(passMs);
     },
   };
   made.nodes.streams = false;
-  made.nodes.watches = [{ events: streamed('1'), end: 'quiet' }];
+  made.nodes.watches = [...watches];
   return made;
 }
 
@@ -100,46 +107,38 @@ const watchedFrom = ({ nodes }: Bench) =>
 
 describe('a streamed list', () => {
   test('is passed on at its end marker, and continues on the same watch', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [{ events: [...streamed('7', 'a', 'b'), upsert('c', '8')], end: 'hang' }];
-    given.start();
-    await given.time.settle();
+    const given = bench(context, [{ events: [...streamed('7', 'a', 'b'), upsert('c', '8')], end: 'hang' }]);
+    await given.start();
     assert.deepEqual(given.heard, ['all: a b', 'upsert c']);
     assert.deepEqual(watchedFrom(given), ['all']);
     assert.deepEqual(given.nodes.listed, []);
   });
 
   test('is not passed on before its end, for any bookmarks', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [{ events: [upsert('a', '5'), bookmark('6')], end: 'hang' }];
-    given.start();
-    await given.time.pass(SECOND);
+    const given = bench(context, [{ events: [upsert('a', '5'), bookmark('6')], end: 'hang' }]);
+    await given.start(SECOND);
     assert.deepEqual(given.heard, []);
   });
 
   test('is dropped when it ends early, and requested again', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: [upsert('a', '5')], end: undefined },
       { events: streamed('7', 'b'), end: 'hang' },
-    ];
-    given.start();
-    await given.time.pass(SECOND);
+    ]);
+    await given.start(SECOND);
     assert.deepEqual(given.heard, ['all: b']);
     assert.deepEqual(watchedFrom(given), ['all', 'all']);
     assert.match(String(given.failures[0]), /ended early/);
   });
 
   test('is replaced by pages of 50 when it breaks twice, with a watch from there', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: [upsert('a', '5')], end: broken() },
       { events: [upsert('a', '5')], end: undefined },
       { events: [], end: 'hang' },
-    ];
+    ]);
     given.nodes.lists = [{ ...page('7', 'a', 'b'), continue: 'more' }, page('7', 'c')];
-    given.start();
-    await given.time.pass(2 * SECOND);
+    await given.start(2 * SECOND);
     assert.deepEqual(given.heard, ['all: a b c']);
     assert.deepEqual(
       given.nodes.listed.map((options) => [options.limit, options.continue]),
@@ -153,29 +152,25 @@ describe('a streamed list', () => {
   });
 
   test('is streamed each time when it breaks rarely and completes in between', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: [upsert('a', '5')], end: broken() },
       { events: streamed('7', 'a'), end: gone() },
       { events: [upsert('a', '8')], end: broken() },
       { events: streamed('9', 'a', 'b'), end: 'hang' },
-    ];
-    given.start();
-    await given.time.pass(5 * SECOND);
+    ]);
+    await given.start(5 * SECOND);
     assert.deepEqual(given.heard, ['all: a', 'all: a b']);
     assert.deepEqual(given.nodes.listed, []);
   });
 
   for (const status of [400, 422]) {
     test(`is replaced by pages immediately when the server does not support it (${status})`, async (context) => {
-      const given = bench(context);
-      given.nodes.watches = [
+      const given = bench(context, [
         { events: [], end: refused(status) },
         { events: [], end: 'hang' },
-      ];
+      ]);
       given.nodes.lists = [page('7', 'a')];
-      given.start();
-      await given.time.settle();
+      await given.start();
       assert.deepEqual(given.heard, ['all: a']);
       assert.deepEqual(watchedFrom(given), ['all', '7']);
       assert.deepEqual(given.failures, []);
@@ -183,41 +178,35 @@ describe('a streamed list', () => {
   }
 
   test('is streamed again after a list by pages, because the server may have changed', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: [], end: refused(422) },
       { events: [], end: gone() },
       { events: streamed('9', 'b'), end: 'hang' },
-    ];
+    ]);
     given.nodes.lists = [page('7', 'a')];
-    given.start();
-    await given.time.pass(5 * SECOND);
+    await given.start(5 * SECOND);
     assert.deepEqual(given.heard, ['all: a', 'all: b']);
     assert.deepEqual(watchedFrom(given), ['all', '7', 'all']);
   });
 
   test('is requested again after ten minutes for a Retry-After of a day', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: [], end: refused(429, 24 * 3600) },
       { events: streamed('7', 'a'), end: 'hang' },
-    ];
-    given.start();
-    await given.time.pass(10 * MINUTE - SECOND);
+    ]);
+    await given.start(10 * MINUTE - SECOND);
     assert.equal(given.nodes.watched.length, 1);
     await given.time.pass(2 * SECOND);
     assert.deepEqual(given.heard, ['all: a']);
   });
 
   test('is streamed again after Retry-After', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: [], end: refused(429, 30) },
       { events: [], end: refused(503, 20) },
       { events: streamed('7', 'a'), end: 'hang' },
-    ];
-    given.start();
-    await given.time.pass(29 * SECOND);
+    ]);
+    await given.start(29 * SECOND);
     assert.equal(given.nodes.watched.length, 1);
     await given.time.pass(20 * SECOND);
     assert.equal(given.nodes.watched.length, 2);
@@ -230,11 +219,10 @@ describe('a streamed list', () => {
 
 describe('a list by pages', () => {
   const paged = (context: TestContext): Bench => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: [], end: refused(422) },
       { events: [], end: 'hang' },
-    ];
+    ]);
     return given;
   };
   const more = (token: string, ...names: readonly string[]) => ({ ...page('7', ...names), continue: token });
@@ -249,8 +237,7 @@ describe('a list by pages', () => {
         more('3', 'b'),
         page('7', 'c'),
       ];
-      given.start();
-      await given.time.pass(9 * SECOND);
+      await given.start(9 * SECOND);
       assert.deepEqual(given.heard, []);
       await given.time.pass(2 * SECOND);
       assert.deepEqual(given.heard, ['all: a b c']);
@@ -266,8 +253,7 @@ describe('a list by pages', () => {
     const given = paged(context);
     const pages = Array.from({ length: 30 }, (_, index) => more(`${index}`, `n${index}`));
     given.nodes.lists = [...pages.flatMap((each) => [refused(429, 1), each]), page('7', 'last')];
-    given.start();
-    await given.time.pass(MINUTE);
+    await given.start(MINUTE);
     assert.equal(given.heard.length, 1);
     assert.equal(given.nodes.listed.length, 61);
   });
@@ -276,8 +262,7 @@ describe('a list by pages', () => {
     const given = paged(context);
     given.nodes.watches = [{ events: [], end: refused(422) }];
     given.nodes.lists = [more('2', 'a'), gone(), page('9', 'b')];
-    given.start();
-    await given.time.pass(SECOND);
+    await given.start(SECOND);
     assert.deepEqual(given.heard, ['all: b']);
     assert.equal(given.nodes.listed[2]?.continue, undefined);
   });
@@ -287,8 +272,7 @@ describe('a list by pages', () => {
     given.nodes.lists = [
       { items: Array.from({ length: 200_000 }, () => node('a', '1')), resourceVersion: '1' },
     ];
-    given.start();
-    await given.time.settle();
+    await given.start();
     assert.equal(given.heard.length, 1);
   });
 });
@@ -298,8 +282,7 @@ describe('a failing server', () => {
     const given = bench(context);
     given.nodes.lists = [broken()];
     given.nodes.watches = [{ events: [], end: broken() }];
-    given.start();
-    await given.time.pass(2 * MINUTE);
+    await given.start(2 * MINUTE);
     const tries = () => given.nodes.listed.length + given.nodes.watched.length;
     const inTwoMinutes = tries();
     assert.ok(inTwoMinutes >= 40 && inTwoMinutes <= 85, `${inTwoMinutes} tries`);
@@ -312,14 +295,12 @@ describe('a failing server', () => {
   });
 
   test('gets no new list after minutes, because the watch continues where it was', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: [...streamed('1'), upsert('a', '5')], end: broken() },
       ...Array.from({ length: 20 }, () => ({ events: [], end: refused(503) })),
       { events: [upsert('b', '6')], end: 'quiet' },
-    ];
-    given.start();
-    await given.time.pass(5 * MINUTE);
+    ]);
+    await given.start(5 * MINUTE);
     assert.deepEqual(given.heard, ['all: ', 'upsert a', 'upsert b']);
     assert.deepEqual(new Set(watchedFrom(given).slice(1)), new Set(['5']));
     assert.deepEqual(given.nodes.listed, []);
@@ -334,102 +315,85 @@ describe('a watch', () => {
     given.nodes.watches = [
       { events: [...streamed('1'), upsert('a', '2'), bookmark('3'), removed], end: 'hang' },
     ];
-    given.start();
-    await given.time.settle();
+    await given.start();
     assert.deepEqual(given.heard, ['all: ', 'upsert a', 'delete a']);
   });
 
   test('reports each message of the server', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [{ events: [...streamed('1', 'a'), bookmark('3')], end: 'hang' }];
-    given.start();
-    await given.time.settle();
+    const given = bench(context, [{ events: [...streamed('1', 'a'), bookmark('3')], end: 'hang' }]);
+    await given.start();
     assert.equal(given.signs(), 3);
   });
 
   test('resumes after the last version without a pause or a list when the server ends it', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: [...streamed('1'), upsert('a', '5')], end: undefined },
       { events: [bookmark('8')], end: undefined },
       { events: [], end: 'hang' },
-    ];
-    given.start();
-    await given.time.settle();
+    ]);
+    await given.start();
     assert.deepEqual(watchedFrom(given), ['all', '5', '8']);
     assert.deepEqual(given.failures, []);
   });
 
   test('has a random timeout of five to ten minutes', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: streamed('1'), end: undefined },
       { events: [bookmark('2')], end: undefined, afterMs: 100 },
-    ];
-    given.start();
-    await given.time.pass(5 * SECOND);
+    ]);
+    await given.start(5 * SECOND);
     const seconds = given.nodes.watched.map(({ timeoutSeconds }) => timeoutSeconds);
     assert.ok(seconds.every((each) => Number.isInteger(each) && each >= 300 && each <= 600));
     assert.ok(new Set(seconds).size > 10);
   });
 
   test('is always resumed when it breaks rarely with events in between', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: streamed('1'), end: undefined },
       { events: [upsert('a', '5')], end: broken(), afterMs: 200 },
-    ];
-    given.start();
-    await given.time.pass(10 * SECOND);
+    ]);
+    await given.start(10 * SECOND);
     assert.equal(watchedFrom(given).filter((from) => from === 'all').length, 1);
     assert.ok(given.nodes.watched.length > 10);
   });
 
   test('is followed by a new list when its version is too old', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: streamed('1', 'a'), end: undefined },
       { events: [], end: gone() },
       { events: streamed('9', 'b'), end: 'hang' },
-    ];
-    given.start();
-    await given.time.pass(SECOND);
+    ]);
+    await given.start(SECOND);
     assert.deepEqual(given.heard, ['all: a', 'all: b']);
     assert.deepEqual(watchedFrom(given), ['all', '1', 'all']);
     assert.deepEqual(given.failures, []);
   });
 
   test('causes no hot loop of lists when its version is always too old', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [{ events: [], end: gone() }];
-    given.start();
-    await given.time.pass(MINUTE);
+    const given = bench(context, [{ events: [], end: gone() }]);
+    await given.start(MINUTE);
     const asked = given.nodes.listed.length + given.nodes.watched.length;
     assert.ok(asked < 30, `${asked} requests`);
   });
 
   test('causes no hot loop of watches when the server always ends it immediately', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: streamed('1'), end: undefined },
       { events: [], end: undefined },
-    ];
-    given.start();
-    await given.time.pass(MINUTE);
+    ]);
+    await given.start(MINUTE);
     // Four watches while the pauses grow to 3 s, and one for each pause after that, with a jitter of half.
     assert.ok(given.nodes.watched.length < 4 + 40, `${given.nodes.watched.length} watches`);
     assert.match(String(given.failures[0]), /ended the watch at once/);
   });
 
   test('is resumed normally when the server ends it after silence', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: streamed('1'), end: undefined },
       { events: [], end: undefined, afterMs: 2 * SECOND },
       { events: [], end: 'hang' },
-    ];
-    given.start();
-    await given.time.pass(3 * SECOND);
+    ]);
+    await given.start(3 * SECOND);
     assert.deepEqual(given.failures, []);
     assert.deepEqual(watchedFrom(given), ['all', '1', '1']);
   });
@@ -437,25 +401,21 @@ describe('a watch', () => {
 
 describe('a restored etcd', () => {
   test('is detected from an older event, followed by a reported new list', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: [...streamed('100', 'a'), upsert('b', '99')], end: 'hang' },
       { events: streamed('99', 'b'), end: 'hang' },
-    ];
-    given.start();
-    await given.time.pass(SECOND);
+    ]);
+    await given.start(SECOND);
     assert.deepEqual(given.heard, ['all: a', 'rewound', 'all: b']);
     assert.match(String(given.failures[0]), /older version/);
   });
 
   test('is detected from an older bookmark', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: [...streamed('100', 'a'), bookmark('99')], end: 'hang' },
       { events: streamed('99', 'b'), end: 'hang' },
-    ];
-    given.start();
-    await given.time.pass(SECOND);
+    ]);
+    await given.start(SECOND);
     assert.deepEqual(given.heard, ['all: a', 'rewound', 'all: b']);
   });
 
@@ -467,8 +427,7 @@ describe('a restored etcd', () => {
       { events: [], end: 'hang' },
       { events: streamed('101', 'b'), end: 'quiet' },
     ];
-    given.start();
-    await given.time.pass(155 * SECOND);
+    await given.start(155 * SECOND);
     assert.deepEqual(given.heard, ['all: a', 'rewound', 'all: b']);
     assert.deepEqual(watchedFrom(given), ['all', '100', 'all']);
   });
@@ -480,8 +439,7 @@ describe('a restored etcd', () => {
       { events: streamed('100', 'a'), end: 'hang' },
       { events: [], end: 'quiet' },
     ];
-    given.start();
-    await given.time.pass(155 * SECOND);
+    await given.start(155 * SECOND);
     assert.deepEqual(given.heard, ['all: a']);
     assert.deepEqual(watchedFrom(given), ['all', '100']);
   });
@@ -489,13 +447,11 @@ describe('a restored etcd', () => {
 
 describe('a silent server', () => {
   test('is abandoned after 150 s without a bookmark, and requested again', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [
+    const given = bench(context, [
       { events: streamed('1'), end: 'hang' },
       { events: [], end: 'hang' },
-    ];
-    given.start();
-    await given.time.pass(149 * SECOND);
+    ]);
+    await given.start(149 * SECOND);
     assert.equal(given.nodes.watched.length, 1);
     await given.time.pass(2 * SECOND);
     assert.match(String(given.failures[0]), /silent for 150 s/);
@@ -504,8 +460,7 @@ describe('a silent server', () => {
 
   test('does not count as silent while bookmarks arrive', async (context) => {
     const given = bench(context);
-    given.start();
-    await given.time.pass(10 * MINUTE);
+    await given.start(10 * MINUTE);
     assert.deepEqual(given.failures, []);
     assert.equal(given.nodes.watched.length, 1);
   });
@@ -513,11 +468,9 @@ describe('a silent server', () => {
 
 describe('an aborted follower', () => {
   test('ends immediately during a list by pages', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [{ events: [], end: refused(422) }];
+    const given = bench(context, [{ events: [], end: refused(422) }]);
     given.nodes.lists = ['hang'];
-    given.start();
-    await given.time.settle();
+    await given.start();
     given.abort();
     await given.time.settle();
     assert.equal(given.ended(), true);
@@ -525,10 +478,8 @@ describe('an aborted follower', () => {
   });
 
   test('ends immediately during a streamed list', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [{ events: [upsert('a', '1')], end: 'hang' }];
-    given.start();
-    await given.time.settle();
+    const given = bench(context, [{ events: [upsert('a', '1')], end: 'hang' }]);
+    await given.start();
     given.abort();
     await given.time.settle();
     assert.equal(given.ended(), true);
@@ -537,8 +488,7 @@ describe('an aborted follower', () => {
 
   test('ends immediately during a watch', async (context) => {
     const given = bench(context);
-    given.start();
-    await given.time.settle();
+    await given.start();
     given.abort();
     await given.time.settle();
     assert.equal(given.ended(), true);
@@ -546,10 +496,8 @@ describe('an aborted follower', () => {
   });
 
   test('ends immediately during a pause between tries', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [{ events: [], end: refused(503) }];
-    given.start();
-    await given.time.pass(MINUTE);
+    const given = bench(context, [{ events: [], end: refused(503) }]);
+    await given.start(MINUTE);
     given.abort();
     await given.time.settle();
     assert.equal(given.ended(), true);
@@ -557,11 +505,10 @@ describe('an aborted follower', () => {
 });
 
 test('delivers a change again that the sink rejected', async (context) => {
-  const given = bench(context);
-  given.nodes.watches = [
+  const given = bench(context, [
     { events: [...streamed('1'), upsert('a', '5')], end: 'hang' },
     { events: [upsert('a', '5'), upsert('b', '6')], end: 'hang' },
-  ];
+  ]);
   let failing = true;
   given.onChange = () => {
     if (failing) {
@@ -569,24 +516,21 @@ test('delivers a change again that the sink rejected', async (context) => {
       throw new Error('not now');
     }
   };
-  given.start();
-  await given.time.pass(SECOND);
+  await given.start(SECOND);
   assert.deepEqual(watchedFrom(given), ['all', '1']);
   assert.deepEqual(given.heard, ['all: ', 'upsert a', 'upsert b']);
   assert.equal(given.failures.length, 1);
 });
 
 test('retries a change that the sink always rejects after growing pauses, without a hot loop', async (context) => {
-  const given = bench(context);
-  given.nodes.watches = [
+  const given = bench(context, [
     { events: [...streamed('1'), upsert('a', '5')], end: 'hang' },
     { events: [upsert('a', '5')], end: 'hang' },
-  ];
+  ]);
   given.onChange = () => {
     throw new Error('never');
   };
-  given.start();
-  await given.time.pass(MINUTE);
+  await given.start(MINUTE);
   assert.ok(given.failures.length > 2 && given.failures.length < 15, `${given.failures.length} failures`);
 });
 
@@ -603,37 +547,31 @@ describe('nodes beyond any limit of a cluster', () => {
   const TOO_MANY = /^Its nodes take more than 64 MiB/;
 
   test('are rejected in a streamed list, and none is kept', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [{ events: upserts, end: 'hang' }];
-    given.start();
-    await given.time.settle();
+    const given = bench(context, [{ events: upserts, end: 'hang' }]);
+    await given.start();
     assert.deepEqual(given.heard, []);
     assert.match(said(given)[0] ?? '', TOO_MANY);
   });
 
   test('are rejected also under a single name', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [{ events: upserts.map(() => upserts[0] as Change<LiveNode>), end: 'hang' }];
-    given.start();
-    await given.time.settle();
+    const given = bench(context, [
+      { events: upserts.map(() => upserts[0] as Change<LiveNode>), end: 'hang' },
+    ]);
+    await given.start();
     assert.match(said(given)[0] ?? '', TOO_MANY);
   });
 
   test('are rejected in pages', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [{ events: [], end: refused(400) }];
+    const given = bench(context, [{ events: [], end: refused(400) }]);
     given.nodes.lists = [{ items: [large('n', '1')], resourceVersion: '1', continue: 'more' }];
-    given.start();
-    await given.time.settle();
+    await given.start();
     assert.match(said(given)[0] ?? '', TOO_MANY);
     assert.ok(given.nodes.listed.length < 100);
   });
 
   test('are rejected in a watch, and known nodes stay', async (context) => {
-    const given = bench(context);
-    given.nodes.watches = [{ events: [...streamed('1', 'a'), ...upserts], end: 'hang' }];
-    given.start();
-    await given.time.settle();
+    const given = bench(context, [{ events: [...streamed('1', 'a'), ...upserts], end: 'hang' }]);
+    await given.start();
     assert.equal(given.heard[0], 'all: a');
     assert.ok(given.heard.length < 65, `${given.heard.length}`);
     assert.match(said(given)[0] ?? '', TOO_MANY);
@@ -643,8 +581,7 @@ describe('nodes beyond any limit of a cluster', () => {
     const given = bench(context);
     const comings = upserts.flatMap((upserted) => [upserted, { ...upserted, kind: 'delete' as const }]);
     given.nodes.watches = [{ events: [...streamed('1', 'a'), ...comings], end: 'hang' }];
-    given.start();
-    await given.time.settle();
+    await given.start();
     assert.deepEqual([given.heard.length, said(given)], [201, []]);
   });
 
@@ -655,8 +592,7 @@ describe('nodes beyond any limit of a cluster', () => {
       object: { ...object, name: upserts[0]?.object.name ?? object.name },
     }));
     given.nodes.watches = [{ events: [...streamed('1', 'a'), ...changes], end: 'hang' }];
-    given.start();
-    await given.time.settle();
+    await given.start();
     assert.deepEqual(said(given), []);
     assert.equal(given.heard.length, 101);
   });

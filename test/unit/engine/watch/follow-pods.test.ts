@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { getHeapStatistics } from 'node:v8';
 import { PodFollower, PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
-import { type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import { nodeName } from '#shared/eviction/identity.ts';
 import type { Change, ListOptions, LivePod, Page, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { type DrivenTimers, drivenClock, driveTimers } from '#test/world/driven-timers.ts';
@@ -13,6 +13,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const OWN_WATCHES = 100;
 const WATCHES_IN_ALL = 1_000;
+const n1 = nodeName('n1');
 
 const podOn = (node: string, uid: string, version: string): LivePod =>
   livePod(uid, { node: nodeName(node), resourceVersion: version });
@@ -86,14 +87,19 @@ function bench(context: TestContext, limits = new PodFollowLimits(), time = driv
   };
 }
 
-/**
- * Returns a follower without available watches, because other clusters use all of them, so that every node
- * shares a watch.
- */
-function sharing(context: TestContext): Bench {
+/** Returns limits whose watches other clusters use, so that every node shares a watch. */
+function allTaken(): PodFollowLimits {
   const limits = new PodFollowLimits();
   for (let taken = 0; taken < WATCHES_IN_ALL; taken++) limits.takeWatch();
-  return bench(context, limits);
+  return limits;
+}
+
+/** Returns a follower of the node n1. */
+async function following(context: TestContext, limits?: PodFollowLimits): Promise<Bench> {
+  const given = bench(context, limits);
+  given.follower.add(n1);
+  await given.time.settle();
+  return given;
 }
 
 /** Holds back the answers to lists until the test sends them. */
@@ -102,8 +108,6 @@ function hold(pods: PlayedResource<LivePod>) {
   pods.answer = (options) => new Promise((resolve) => held.push({ options, answer: resolve }));
   return held;
 }
-
-const n1: NodeName = nodeName('n1');
 
 describe('a node', () => {
   test('has its pods listed from the cache in one page, and its own watch from there', async (context) => {
@@ -131,9 +135,7 @@ describe('a node', () => {
   });
 
   test('has its requests ended when it is removed, without further changes', async (context) => {
-    const given = bench(context);
-    given.follower.add(n1);
-    await given.time.settle();
+    const given = await following(context);
     const watch = given.watch('n1');
     given.follower.remove(n1);
     watch.tell(upsert('n1', 'u1', '11'));
@@ -161,9 +163,7 @@ describe('a node', () => {
   });
 
   test('resumes an ended or broken watch without a list', async (context) => {
-    const given = bench(context);
-    given.follower.add(n1);
-    await given.time.settle();
+    const given = await following(context);
     given.watch('n1').tell(upsert('n1', 'u1', '11'), bookmark('15'));
     given.watch('n1').end();
     await given.time.settle();
@@ -177,9 +177,7 @@ describe('a node', () => {
   });
 
   test('is listed again when its version is too old, not older than the last event', async (context) => {
-    const given = bench(context);
-    given.follower.add(n1);
-    await given.time.settle();
+    const given = await following(context);
     given.watch('n1').tell(upsert('n1', 'u1', '11'));
     await given.time.settle();
     given.pods.answer = () => page('20', podOn('n1', 'u2', '19'));
@@ -216,9 +214,7 @@ describe('a node', () => {
 });
 
 test('asks a server that is behind (504) three more times from its cache, then for its latest state', async (context) => {
-  const given = bench(context);
-  given.follower.add(n1);
-  await given.time.settle();
+  const given = await following(context);
   given.watch('n1').tell(upsert('n1', 'u1', '11'));
   await given.time.settle();
   given.pods.answer = ({ notOlderThan }) => {
@@ -288,9 +284,7 @@ describe('beyond a hundred nodes', () => {
   });
 
   test('a list is not older than the last event of the shared watch, for any bookmarks', async (context) => {
-    const given = sharing(context);
-    given.follower.add(n1);
-    await given.time.settle();
+    const given = await following(context, allTaken());
     given.watch().tell(upsert('n1', 'u1', '11'), passed('12'), bookmark('99'));
     await given.time.settle();
     given.pods.answer = () => page('100');
@@ -300,9 +294,7 @@ describe('beyond a hundred nodes', () => {
   });
 
   test('an event during a list counts if it is newer', async (context) => {
-    const given = sharing(context);
-    given.follower.add(n1);
-    await given.time.settle();
+    const given = await following(context, allTaken());
     const held = hold(given.pods);
     given.follower.add(nodeName('n2'));
     await given.time.settle();
@@ -314,9 +306,7 @@ describe('beyond a hundred nodes', () => {
   });
 
   test('an expired shared watch starts at the latest version, and its nodes are listed again from there', async (context) => {
-    const given = sharing(context);
-    given.follower.add(n1);
-    await given.time.settle();
+    const given = await following(context, allTaken());
     given.pods.answer = () => page('50');
     given.watch().end(gone());
     await given.time.pass(SECOND);
@@ -327,9 +317,7 @@ describe('beyond a hundred nodes', () => {
   });
 
   test('a silent shared watch starts at the latest version, and its nodes are listed again, in case of a restored etcd', async (context) => {
-    const given = sharing(context);
-    given.follower.add(n1);
-    await given.time.settle();
+    const given = await following(context, allTaken());
     given.pods.answer = () => page('50', podOn('n1', 'u1', '49'));
     await given.time.pass(152 * SECOND);
     assert.equal(given.watch().options.resourceVersion, '50');
@@ -337,9 +325,7 @@ describe('beyond a hundred nodes', () => {
   });
 
   test('the changes of a gap are listed also when the request of the latest version fails at first', async (context) => {
-    const given = sharing(context);
-    given.follower.add(n1);
-    await given.time.settle();
+    const given = await following(context, allTaken());
     const refusals = [1, 2];
     given.pods.answer = () => {
       if (refusals.pop()) throw new ApiError('unavailable', 503);

@@ -75,9 +75,11 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
   context.after(() => stopping.abort());
   await time.settle();
   told.freed = 0;
-  const change = (taints: readonly LiveTaint[], nodes: readonly number[]) => {
+  /** Resolves when the change has settled. */
+  const change = (taints: readonly LiveTaint[], nodes: readonly number[]): Promise<void> => {
     for (const index of nodes) view.upsertNode({ ...liveNode(`n${index}`), taints: [...taints] }, Date.now());
     guard.counted();
+    return time.settle();
   };
   return {
     ...{ time, log, book, view, told, state, guard, governing, stopping },
@@ -97,7 +99,7 @@ const scopes = (trips: readonly Trip[]) => trips.map(({ scope }) => scope);
 
 test('allows deltas immediately below the threshold, without a write', async (context) => {
   const { guard, fail, book, time } = await bench(context);
-  fail(1, 2);
+  void fail(1, 2);
   assert.ok(guard.mayTell);
   await time.settle();
   assert.equal(book.tries, 0);
@@ -107,9 +109,9 @@ test('allows no deltas from the threshold on until the trip is saved, and then w
   const { guard, fail, book, time, told, said, sentRevision } = await bench(context);
   const writing = Promise.withResolvers<void>();
   book.answer = writing.promise;
-  fail(1, 2);
+  void fail(1, 2);
   assert.equal(sentRevision(), undefined);
-  fail(3);
+  void fail(3);
   assert.equal(guard.mayTell, false);
   await time.settle();
   assert.deepEqual([guard.mayTell, told.freed], [false, 0]);
@@ -136,7 +138,7 @@ test('writes nothing when it is asked, and allows no deltas of nodes that it has
 test('reports that deltas may be sent again at the review of what changed while it did not know the cluster', async (context) => {
   const { guard, fail, state, told } = await bench(context);
   state.knows = false;
-  fail(1);
+  void fail(1);
   assert.equal(guard.mayTell, true);
   state.knows = true;
   assert.deepEqual([guard.mayTell, told.freed], [false, 0]);
@@ -146,13 +148,12 @@ test('reports that deltas may be sent again at the review of what changed while 
 
 test('knows how far each trip is from its reset, while it knows the cluster', async (context) => {
   const { guard, fail, heal, time, state } = await bench(context);
-  fail(1, 2);
+  void fail(1, 2);
   assert.deepEqual(guard.progress, [], 'nothing tripped');
-  fail(3);
-  await time.settle();
+  await fail(3);
   const shown = () => guard.progress.map(({ affectedNow, resetsAt }) => [affectedNow, resetsAt]);
   assert.deepEqual(shown(), [[3, undefined]]);
-  heal(1, 2, 3);
+  void heal(1, 2, 3);
   const resetsAt = Date.now() + CALM_MS;
   await time.pass(60_000);
   assert.deepEqual(shown(), [[0, resetsAt]]);
@@ -173,7 +174,7 @@ describe('a trip that cannot be saved', () => {
   test('is retried repeatedly, and holds evictions by a revision that is not stored', async (context) => {
     const { guard, fail, book, time, told, said, sentRevision } = await bench(context);
     book.isReadOnly = true;
-    fail(1, 2, 3);
+    void fail(1, 2, 3);
     assert.equal(guard.mayTell, false);
     await time.pass(30 * SECOND);
     assert.ok(book.tries > 10, `${book.tries} tries`);
@@ -190,17 +191,16 @@ describe('a trip that cannot be saved', () => {
   test('holds no evictions once its nodes recover', async (context) => {
     const { fail, heal, book, time, told, sentRevision } = await bench(context);
     book.isReadOnly = true;
-    fail(1, 2, 3);
+    void fail(1, 2, 3);
     await time.pass(5 * SECOND);
-    heal(1);
-    await time.settle();
+    await heal(1);
     assert.deepEqual([told.again, sentRevision()], [[false, true], undefined]);
   });
 
   test('gets a new revision above a concurrent write', async (context) => {
     const { guard, fail, book, time, sentRevision, governing } = await bench(context);
     book.isReadOnly = true;
-    fail(1, 2, 3);
+    void fail(1, 2, 3);
     await time.pass(5 * SECOND);
     book.set([]);
     guard.ruled(governing());
@@ -247,9 +247,8 @@ describe('the check of writability', () => {
 test('saves no trip that is no longer needed', async (context) => {
   const { guard, fail, heal, book, time, told } = await bench(context);
   book.isAway = true;
-  fail(1, 2, 3);
-  await time.settle();
-  heal(1);
+  await fail(1, 2, 3);
+  void heal(1);
   assert.ok(guard.mayTell);
   book.isAway = false;
   await time.pass(10 * SECOND);
@@ -257,21 +256,18 @@ test('saves no trip that is no longer needed', async (context) => {
 });
 
 test('saves further trips beside the active trips', async (context) => {
-  const { fail, taint, book, time } = await bench(context);
-  fail(1, 2, 3);
-  await time.settle();
+  const { fail, taint, book } = await bench(context);
+  await fail(1, 2, 3);
   const [first] = book.state.trips;
-  taint(4, 5, 6, 7, 8);
-  await time.settle();
+  await taint(4, 5, 6, 7, 8);
   assert.deepEqual(scopes(book.state.trips), ['cluster', 'people']);
   assert.deepEqual(book.state.trips[0], first);
 });
 
 test('judges by the concurrent write of another process', async (context) => {
-  const { fail, book, guard, time } = await bench(context);
+  const { fail, book, guard } = await bench(context);
   book.set([{ ...TRIP, scope: 'zone', zone: 'a' }]);
-  fail(1, 2, 3);
-  await time.settle();
+  await fail(1, 2, 3);
   assert.deepEqual(scopes(book.state.trips), ['zone', 'cluster']);
   assert.deepEqual(guard.trips, book.state.trips);
   assert.ok(guard.mayTell);
@@ -291,7 +287,7 @@ async function passCalm({ guard, book, time }: Awaited<ReturnType<typeof bench>>
 describe('a trip that was stored before', () => {
   test('is kept and passed on, without a log line', async (context) => {
     const { guard, fail, book, time, said, sentRevision } = await bench(context, { stored: [TRIP] });
-    fail(1, 2, 3);
+    void fail(1, 2, 3);
     await time.pass(CALM_MS * 2);
     assert.deepEqual([guard.trips, book.tries, said()], [[TRIP], 0, []]);
     assert.equal(sentRevision(), 1);
@@ -335,10 +331,9 @@ describe('a trip that was stored before', () => {
 
 test('keeps a release for the same nodes, and trips for one more', async (context) => {
   const { guard, governing, fail, book, time, said, release } = await bench(context);
-  fail(1, 2, 3);
-  await time.settle();
+  await fail(1, 2, 3);
   const { trips } = book.state;
-  fail(4);
+  void fail(4);
   release();
   guard.ruled(governing());
   await time.settle();
@@ -347,8 +342,7 @@ test('keeps a release for the same nodes, and trips for one more', async (contex
     book.state.released,
     trips.map((trip) => ({ ...trip, upTo: 4 })),
   );
-  fail(5);
-  await time.settle();
+  await fail(5);
   assert.deepEqual(scopes(book.state.trips), ['cluster']);
   assert.deepEqual(
     said().map(([event]) => event),
@@ -358,8 +352,7 @@ test('keeps a release for the same nodes, and trips for one more', async (contex
 
 test('reads a release again until it succeeds', async (context) => {
   const { guard, governing, fail, book, time, release } = await bench(context);
-  fail(1, 2, 3);
-  await time.settle();
+  await fail(1, 2, 3);
   release();
   book.isAway = true;
   guard.ruled(governing());
@@ -369,20 +362,17 @@ test('reads a release again until it succeeds', async (context) => {
   guard.look();
   await time.settle();
   assert.deepEqual(guard.trips, []);
-  fail(4);
-  await time.settle();
+  await fail(4);
   assert.deepEqual(scopes(guard.trips), ['cluster']);
 });
 
 test('keeps a release under another relay', async (context) => {
   const released: ReleasedTrip = { ...TRIP, upTo: 5 };
-  const { guard, fail, book, time, said } = await bench(context, { stored: [released] });
-  fail(1, 2, 3, 4, 5);
-  await time.settle();
+  const { guard, fail, book, said } = await bench(context, { stored: [released] });
+  await fail(1, 2, 3, 4, 5);
   assert.deepEqual([guard.trips, book.tries, said()], [[], 0, []]);
   assert.ok(guard.mayTell);
-  fail(6);
-  await time.settle();
+  await fail(6);
   assert.deepEqual(scopes(guard.trips), ['cluster']);
 });
 
@@ -391,12 +381,11 @@ describe('a release while no relay held the lease', () => {
   const long = { n1: 90 * SECOND, n2: 600 * SECOND, n3: 61 * SECOND };
 
   test('stays for the nodes that were down then, and trips for one more', async (context) => {
-    const { guard, fail, book, time } = await bench(context, { stored: [RELEASED], downMs: long });
+    const { guard, fail, book } = await bench(context, { stored: [RELEASED], downMs: long });
     assert.deepEqual([guard.trips, book.noted], [[], []]);
     assert.deepEqual(book.state.released, [{ ...TRIP, upTo: 3 }]);
     assert.ok(guard.mayTell);
-    fail(4);
-    await time.settle();
+    await fail(4);
     assert.deepEqual(scopes(book.state.trips), ['cluster']);
     assert.equal(book.state.released, undefined);
   });
@@ -419,7 +408,7 @@ describe('a release while no relay held the lease', () => {
 
 test('allows no deltas before the stored state is read', async (context) => {
   const { book, time, guard, fail, told } = await bench(context, { isAway: true });
-  fail(1);
+  void fail(1);
   await time.pass(10 * SECOND);
   assert.deepEqual([guard.mayTell, told.freed], [false, 0]);
   book.isAway = false;
@@ -428,18 +417,16 @@ test('allows no deltas before the stored state is read', async (context) => {
 });
 
 test('ignores rules that are older than its own write', async (context) => {
-  const { guard, governing, fail, book, time } = await bench(context);
+  const { guard, governing, fail, book } = await bench(context);
   const old = governing();
-  fail(1, 2, 3);
-  await time.settle();
+  await fail(1, 2, 3);
   guard.ruled(old);
   assert.deepEqual(guard.trips, book.state.trips);
 });
 
 test('keeps counting custom taints while it holds evictions', async (context) => {
   const { guard, taint, heal, book, time } = await bench(context);
-  taint(1, 2, 3, 4, 5);
-  await time.settle();
+  await taint(1, 2, 3, 4, 5);
   assert.deepEqual(scopes(book.state.trips), ['people']);
   await time.pass(60 * 60 * SECOND);
   guard.look();
@@ -447,7 +434,7 @@ test('keeps counting custom taints while it holds evictions', async (context) =>
   guard.look();
   await time.settle();
   assert.deepEqual(scopes(book.state.trips), ['people']);
-  heal(1, 2, 3);
+  void heal(1, 2, 3);
   await time.pass(CALM_MS);
   guard.look();
   await time.settle();
@@ -456,11 +443,10 @@ test('keeps counting custom taints while it holds evictions', async (context) =>
 
 test('only logs a trip in dry run, and allows deltas immediately', async (context) => {
   const policy = { ...RULES.policy, guard: { ...RULES.policy.guard, shadow: true } };
-  const { guard, fail, book, time, said } = await bench(context, { rules: { policy } });
-  fail(1, 2, 3);
+  const { guard, fail, book, said } = await bench(context, { rules: { policy } });
+  void fail(1, 2, 3);
   assert.ok(guard.mayTell);
-  fail(4);
-  await time.settle();
+  await fail(4);
   assert.equal(book.tries, 0);
   assert.deepEqual(said(), [['guard.would-trip', 'cluster']]);
 });
@@ -468,8 +454,7 @@ test('only logs a trip in dry run, and allows deltas immediately', async (contex
 test('saves nothing after its relay lost the lease', async (context) => {
   const { fail, book, stopping, time } = await bench(context);
   book.isAway = true;
-  fail(1, 2, 3);
-  await time.settle();
+  await fail(1, 2, 3);
   stopping.abort();
   book.isAway = false;
   await time.pass(10 * SECOND);
@@ -479,7 +464,7 @@ test('saves nothing after its relay lost the lease', async (context) => {
 test('saves nothing from an outdated view, for any earlier failures', async (context) => {
   const { book, fail, state, time, guard } = await bench(context);
   book.isAway = true;
-  fail(1, 2, 3);
+  void fail(1, 2, 3);
   await time.pass(SECOND);
   const { tries } = book;
   assert.ok(tries > 0);

@@ -122,12 +122,22 @@ function bench(context: TestContext) {
   return { time, leases, keeperOf, kill, untilHeld };
 }
 
+/** Returns a relay that has held the lease for this time. */
+async function holding(
+  context: TestContext,
+  passMs = 0,
+  options: Partial<Pick<Fleet, 'acquireDelayMs' | 'gives'>> = {},
+) {
+  const made = bench(context);
+  const one = made.keeperOf('a', options);
+  one.keeper.start();
+  await made.time.pass(passMs);
+  return { ...made, one };
+}
+
 describe('lease acquisition', () => {
   test('is immediate for a free lease', async (context) => {
-    const { time, keeperOf, leases } = bench(context);
-    const one = keeperOf('a');
-    one.keeper.start();
-    await time.settle();
+    const { leases, one } = await holding(context);
     assert.equal(one.keeper.canSend(), true);
     assert.deepEqual(one.said.held, [await leases.look(CLUSTER)]);
     assert.deepEqual(one.events(), ['relay.lease-acquired']);
@@ -288,10 +298,7 @@ test('at most one relay can send for a cluster, for any stalls, sleeps, delays a
 
 describe('a relay that holds a lease', () => {
   test('reports the state of the cluster with each renewal', async (context) => {
-    const { time, keeperOf, leases } = bench(context);
-    const one = keeperOf('a');
-    one.keeper.start();
-    await time.pass(LEASE_RENEW_MS + STEP_MS);
+    const { time, leases, one } = await holding(context, LEASE_RENEW_MS + STEP_MS);
     assert.equal((await leases.look(CLUSTER))?.heardAt, undefined);
     const heardAt = Date.now();
     Object.assign(one.callbacks, { heardAt, nodes: 7 });
@@ -322,10 +329,7 @@ describe('a relay that holds a lease', () => {
   });
 
   test('cannot send after a pause until it has renewed', async (context) => {
-    const { time, keeperOf } = bench(context);
-    const one = keeperOf('a');
-    one.keeper.start();
-    await time.pass(SECOND);
+    const { time, one } = await holding(context, SECOND);
     one.skew.stopwatchMs += 15 * SECOND;
     assert.equal(one.keeper.canSend(), false);
     await time.pass(LEASE_RENEW_MS);
@@ -335,10 +339,7 @@ describe('a relay that holds a lease', () => {
   });
 
   test('cannot send after its host slept, when the stopwatch stopped and the clock continued', async (context) => {
-    const { time, keeperOf } = bench(context);
-    const one = keeperOf('a');
-    one.keeper.start();
-    await time.pass(SECOND);
+    const { time, one } = await holding(context, SECOND);
     one.skew.clockMs += 15 * SECOND;
     assert.equal(one.keeper.canSend(), false);
     await time.pass(LEASE_RENEW_MS);
@@ -346,10 +347,7 @@ describe('a relay that holds a lease', () => {
   });
 
   test('does not rely on a clock that is set back', async (context) => {
-    const { time, keeperOf } = bench(context);
-    const one = keeperOf('a');
-    one.keeper.start();
-    await time.pass(SECOND);
+    const { time, one } = await holding(context, SECOND);
     one.table.renew = away;
     one.skew.clockMs -= HOUR_MS;
     assert.equal(one.keeper.canSend(), true);
@@ -358,10 +356,7 @@ describe('a relay that holds a lease', () => {
   });
 
   test('counts the lease from the request of the renewal, not from the answer', async (context) => {
-    const { time, keeperOf, leases } = bench(context);
-    const one = keeperOf('a');
-    one.keeper.start();
-    await time.settle();
+    const { time, leases, one } = await holding(context);
     one.table.renew = async (...args) => {
       const renewed = await leases.renew(...args);
       one.table.renew = away;
@@ -391,10 +386,7 @@ describe('a relay that holds a lease', () => {
   });
 
   test('ends immediately when another relay has the lease, and waits again', async (context) => {
-    const { time, keeperOf, leases } = bench(context);
-    const one = keeperOf('a');
-    one.keeper.start();
-    await time.pass(SECOND);
+    const { time, leases, one } = await holding(context, SECOND);
     await leases.take(CLUSTER, await leases.look(CLUSTER), 'thief', Date.now());
     await time.pass(LEASE_RENEW_MS);
     assert.deepEqual(one.said.ends, ['lost']);
@@ -406,10 +398,7 @@ describe('a relay that holds a lease', () => {
   });
 
   test('keeps its session while the table is unreachable, and continues in the same epoch', async (context) => {
-    const { time, keeperOf, leases } = bench(context);
-    const one = keeperOf('a');
-    one.keeper.start();
-    await time.pass(SECOND);
+    const { time, leases, one } = await holding(context, SECOND);
     one.table.renew = away;
     await time.pass(5 * 60 * SECOND);
     assert.equal(one.keeper.canSend(), false);
@@ -423,11 +412,8 @@ describe('a relay that holds a lease', () => {
 
 describe('a relay that stops', () => {
   test('keeps the lease until every delta is sent, then releases it for immediate acquisition', async (context) => {
-    const { time, keeperOf, untilHeld } = bench(context);
-    const one = keeperOf('a');
+    const { time, keeperOf, untilHeld, one } = await holding(context);
     const other = keeperOf('b');
-    one.keeper.start();
-    await time.settle();
     other.keeper.start();
     one.callbacks.drainMs = 30 * SECOND;
     const stopped = one.keeper.stop();
@@ -441,10 +427,7 @@ describe('a relay that stops', () => {
   });
 
   test('releases nothing if it lost the lease meanwhile', async (context) => {
-    const { time, keeperOf, leases } = bench(context);
-    const one = keeperOf('a');
-    one.keeper.start();
-    await time.pass(SECOND);
+    const { time, leases, one } = await holding(context, SECOND);
     one.callbacks.drainMs = 10 * SECOND;
     const stopped = one.keeper.stop();
     await leases.take(CLUSTER, await leases.look(CLUSTER), 'thief', Date.now());
@@ -483,11 +466,8 @@ describe('a relay that stops', () => {
 
 describe('a relay that hands off its lease', () => {
   test('sends pending deltas, and leaves the lease to others for a while', async (context) => {
-    const { time, keeperOf, leases } = bench(context);
-    const one = keeperOf('a');
+    const { time, keeperOf, leases, one } = await holding(context);
     const other = keeperOf('b');
-    one.keeper.start();
-    await time.settle();
     other.keeper.start();
     one.callbacks.drainMs = SECOND;
     one.keeper.giveAway();
@@ -503,10 +483,7 @@ describe('a relay that hands off its lease', () => {
   });
 
   test('acquires the lease again when no other relay does', async (context) => {
-    const { time, keeperOf, untilHeld } = bench(context);
-    const one = keeperOf('a');
-    one.keeper.start();
-    await time.settle();
+    const { time, untilHeld, one } = await holding(context);
     one.keeper.giveAway();
     await time.settle();
     assert.equal(one.keeper.canSend(), false);
@@ -514,11 +491,8 @@ describe('a relay that hands off its lease', () => {
   });
 
   test('replaces a dead relay again after it has avoided the cluster for long enough', async (context) => {
-    const { time, keeperOf, kill, untilHeld } = bench(context);
-    const one = keeperOf('a');
+    const { time, keeperOf, kill, untilHeld, one } = await holding(context);
     const other = keeperOf('b');
-    one.keeper.start();
-    await time.settle();
     other.keeper.start();
     one.keeper.giveAway();
     await time.pass(125 * SECOND);
@@ -538,10 +512,7 @@ describe('a relay that hands off its lease', () => {
 
 describe('a lease that another relay requests', () => {
   test('is handed off after pending deltas are sent', async (context) => {
-    const { time, keeperOf, leases } = bench(context);
-    const one = keeperOf('a', { gives: ({ bid }) => bid?.holder === 'b' });
-    one.keeper.start();
-    await time.settle();
+    const { time, leases, one } = await holding(context, 0, { gives: ({ bid }) => bid?.holder === 'b' });
     const [lease] = one.said.held;
     assert.ok(lease);
     await leases.bid(lease, { holder: 'b', load: 0 });

@@ -46,6 +46,13 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
   return { time, api, told, beats, states };
 }
 
+/** Returns a bench whose cluster has a takeover from the start. */
+function takenOver(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {}) {
+  const made = bench(context, given);
+  made.api.putTakeover(['a'], LAPSE_MS);
+  return made;
+}
+
 /** Lets a test break and repair the admission policy of a fake cluster, and counts the dry runs of nodes. */
 function tried(api: FakeCluster) {
   const works = api.keepsOut;
@@ -105,8 +112,7 @@ test('waits for answers that show the API server’s time, and writes no heartbe
 });
 
 test('suspends the heartbeat while the clocks differ by more than 30 s, because deadlines are uncertain', async (context) => {
-  const { time, api, told, beats } = bench(context);
-  api.putTakeover(['a'], LAPSE_MS);
+  const { time, api, told, beats } = takenOver(context);
   api.skewMs = -120_000;
   await time.pass(2 * HEARTBEAT_MS);
   assert.equal(beats(), undefined);
@@ -121,8 +127,7 @@ test('suspends the heartbeat while the clocks differ by more than 30 s, because 
 
 test('suspends the heartbeat during a fault, logs it once, and continues afterwards', async (context) => {
   let connectionState: 'live' | 'disconnected' = 'live';
-  const { time, api, told, beats, states } = bench(context, { connectionState: () => connectionState });
-  api.putTakeover(['a'], LAPSE_MS);
+  const { time, api, told, beats, states } = takenOver(context, { connectionState: () => connectionState });
   await time.pass(HEARTBEAT_MS);
   connectionState = 'disconnected';
   const last = START + HEARTBEAT_MS;
@@ -145,24 +150,22 @@ test('suspends the heartbeat during a fault, logs it once, and continues afterwa
 });
 
 test('suspends the heartbeat when it cannot determine that evictions proceed', async (context) => {
-  const { time, api, told } = bench(context, {
+  const { time, told } = takenOver(context, {
     whyStalled: () => Promise.reject(new Error('the table is away')),
   });
-  api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS);
   assert.deepEqual(told(), ['takeover.heartbeat-suspended Error: the table is away']);
 });
 
 test('does not renew after the lease expired, also during the checks', async (context) => {
   let holdsLease = true;
-  const { time, api, told, beats } = bench(context, {
+  const { time, told, beats } = takenOver(context, {
     holdsLease: () => holdsLease,
     whyStalled: async () => {
       holdsLease = false;
       return undefined;
     },
   });
-  api.putTakeover(['a'], LAPSE_MS);
   await time.pass(2 * HEARTBEAT_MS);
   assert.equal(beats(), undefined);
   assert.deepEqual(told(), [
@@ -172,22 +175,20 @@ test('does not renew after the lease expired, also during the checks', async (co
 
 test('makes no checks for a heartbeat that policy forbids', async (context) => {
   let asked = 0;
-  const { time, api } = bench(context, {
+  const { time } = takenOver(context, {
     policy: () => ({ ...rules.policy, virtualKeys: ['a'], mode: 'observe' }),
     whyStalled: async () => {
       asked += 1;
       return undefined;
     },
   });
-  api.putTakeover(['a'], LAPSE_MS);
   await time.pass(2 * HEARTBEAT_MS);
   assert.equal(asked, 0);
 });
 
 test('retries after a rejected write, and ends with a takeover that policy no longer relies on', async (context) => {
   let virtualKeys = ['a'];
-  const { time, api, told, beats } = bench(context, { policy: () => ({ ...rules.policy, virtualKeys }) });
-  api.putTakeover(['a'], LAPSE_MS);
+  const { time, api, told, beats } = takenOver(context, { policy: () => ({ ...rules.policy, virtualKeys }) });
   api.beforeRequest = (verb) => {
     if (verb === 'patch') throw new ApiError('the object has been modified', 409, 'Conflict');
   };
@@ -221,9 +222,8 @@ test('never renews a takeover that admits a taint in a dry run, and writes the r
 });
 
 test('verifies the takeover when a relay starts and every ten minutes, and meanwhile repeats one dry run', async (context) => {
-  const { time, api } = bench(context);
+  const { time, api } = takenOver(context);
   const { tries } = tried(api);
-  api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS);
   const proof = tries();
   assert.equal(proof, 3);
@@ -236,9 +236,8 @@ test('verifies the takeover when a relay starts and every ten minutes, and meanw
 
 for (const beatsBefore of [1, 2, 3, 10]) {
   test(`suspends the heartbeat within a minute when its admission policy or binding is deleted after ${beatsBefore} heartbeats`, async (context) => {
-    const { time, api, told, beats, states } = bench(context);
+    const { time, api, told, beats, states } = takenOver(context);
     const { breaks, mended } = tried(api);
-    api.putTakeover(['a'], LAPSE_MS);
     await time.pass(beatsBefore * HEARTBEAT_MS + 1);
     assert.equal(states.at(-1), 'renewed');
     breaks();
@@ -255,10 +254,9 @@ for (const beatsBefore of [1, 2, 3, 10]) {
 
 test('suspends the heartbeat when takeovers/live or its kind is deleted, until policy no longer relies on it', async (context) => {
   let virtualKeys = ['a'];
-  const { time, api, told, states } = bench(context, {
+  const { time, api, told, states } = takenOver(context, {
     policy: () => ({ ...rules.policy, virtualKeys }),
   });
-  api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS);
   api.takeover = undefined;
   await time.pass(2 * HEARTBEAT_MS);
@@ -281,11 +279,10 @@ for (const [what, keys, lapseMs] of [
   ['lapse', ['a'], 2 * LAPSE_MS],
 ] as const) {
   test(`verifies the takeover again when its ${what} change`, async (context) => {
-    const { time, api, states } = bench(context, {
+    const { time, api, states } = takenOver(context, {
       policy: () => ({ ...rules.policy, virtualKeys: ['a', 'b'] }),
     });
     const { breaks } = tried(api);
-    api.putTakeover(['a'], LAPSE_MS);
     await time.pass(HEARTBEAT_MS);
     assert.equal(states.at(-1), 'renewed');
     breaks();
@@ -325,11 +322,10 @@ test('suspends the heartbeat without the permission to verify the takeover', asy
 test('logs each new reason, but not each delay of an overdue eviction', async (context) => {
   let overdueMs = 0;
   let connectionState: 'syncing' | 'live' = 'syncing';
-  const { time, api, told } = bench(context, {
+  const { time, api, told } = takenOver(context, {
     connectionState: () => connectionState,
     whyStalled: async () => (overdueMs ? `an eviction is overdue by ${overdueMs / 1000} s` : undefined),
   });
-  api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS);
   connectionState = 'live';
   for (overdueMs = 61_000; overdueMs < 200_000; overdueMs += HEARTBEAT_MS) await time.pass(HEARTBEAT_MS);
@@ -341,8 +337,7 @@ test('logs each new reason, but not each delay of an overdue eviction', async (c
 });
 
 test('writes no reason while another relay renews the takeover', async (context) => {
-  const { time, api } = bench(context, { policy: () => rules.policy });
-  api.putTakeover(['a'], LAPSE_MS);
+  const { time, api } = takenOver(context, { policy: () => rules.policy });
   const renew = async () => {
     if (api.takeover) await api.renewTakeover(api.takeover, Date.now());
     await time.pass(HEARTBEAT_MS);

@@ -21,6 +21,7 @@ import { PushedRules } from '#test/world/pushed-rules.ts';
 import type { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode, livePod } from './live-objects.ts';
 import { CLUSTER, clusterRelay, inSqlite, SECOND, taintedCluster } from './relay-world.ts';
+import { ends, endsAfter } from './scripted-resource.ts';
 
 function bench(context: TestContext) {
   const time = driveTimers(context, Date.UTC(2026, 0, 1));
@@ -64,10 +65,7 @@ test('reports the clock skew only while it holds the lease of the cluster', asyn
 
 test('acquires the lease, lists, reports tainted nodes, and watches', async (context) => {
   const given = bench(context);
-  given.cluster.nodes.watches = [
-    { events: [], end: undefined, afterMs: 5 * SECOND },
-    { events: [upsert('b')], end: 'quiet' },
-  ];
+  given.cluster.nodes.watches = [endsAfter(5 * SECOND), ends('quiet', upsert('b'))];
   const { relay, nodes, pods } = relayOf(context, given);
   assert.equal(relay.state.kind, 'standby');
   relay.start();
@@ -181,14 +179,8 @@ describe('a resync', () => {
   test('is due once after a gap, for any number of lists', async (context) => {
     const given = bench(context);
     const gone = new ApiError('too old', 410);
-    given.cluster.nodes.watches = [
-      { events: [], end: gone, afterMs: 5 * SECOND },
-      { events: [], end: 'quiet' },
-    ];
-    given.cluster.pods.watches = [
-      { events: [], end: gone, afterMs: 5 * SECOND },
-      { events: [], end: 'quiet' },
-    ];
+    given.cluster.nodes.watches = [endsAfter(5 * SECOND, gone), ends('quiet')];
+    given.cluster.pods.watches = [endsAfter(5 * SECOND, gone), ends('quiet')];
     const { nodes } = await started(context, SECOND, given);
     const list = given.store.taintedNodes.bind(given.store);
     given.store.taintedNodes = async function* (cluster) {
@@ -275,10 +267,7 @@ describe('a lease', () => {
     /** A node changes at second 11 of a lease of 10 s. `renewed`: the renewal succeeds at second 12. */
     async function lapse(context: TestContext, renewed: boolean) {
       const given = bench(context);
-      given.cluster.nodes.watches = [
-        { events: [], end: undefined, afterMs: 11 * SECOND },
-        { events: [upsert('b')], end: 'quiet' },
-      ];
+      given.cluster.nodes.watches = [endsAfter(11 * SECOND), ends('quiet', upsert('b'))];
       const relay = relayOf(context, given);
       const renew = given.leases.renew.bind(given.leases);
       const away = async () => {
@@ -466,9 +455,9 @@ test('watches stuck pods on an untainted node, and reports them until they are g
     { items: [leaving, livePod('u2')], resourceVersion: '9' },
   ];
   given.cluster.nodes.watches = [
-    { events: [], end: undefined, afterMs: 5 * SECOND },
+    endsAfter(5 * SECOND),
     { events: [upsert()], end: undefined, afterMs: 120 * SECOND },
-    { events: [upsert('a')], end: 'quiet' },
+    ends('quiet', upsert('a')),
   ];
   const { relay, nodes, events } = await started(context, 85 * SECOND, given);
   assert.deepEqual([relay.stuck.length, await given.leases.stuck(CLUSTER)], [0, []]);
@@ -493,13 +482,10 @@ test('ends the watch of an untainted node as soon as its last evicted pod is gon
   });
   given.cluster.pods.lists = [{ items: [leaving], resourceVersion: '1' }];
   given.cluster.pods.watches = [
-    { events: [], end: undefined, afterMs: 10 * SECOND },
+    endsAfter(10 * SECOND),
     { events: [{ kind: 'delete', object: { ...leaving, resourceVersion: '2' } }], end: 'hang' },
   ];
-  given.cluster.nodes.watches = [
-    { events: [], end: undefined, afterMs: 5 * SECOND },
-    { events: [upsert()], end: 'quiet' },
-  ];
+  given.cluster.nodes.watches = [endsAfter(5 * SECOND), ends('quiet', upsert())];
   const { relay } = relayOf(context, given);
   relay.start();
   const ofPods = () => given.cluster.pods.watched.at(-1)?.signal.aborted;
@@ -516,7 +502,7 @@ test('logs once a pod with a binding in the future', async (context) => {
     { items: [inYear2999, livePod('u2')], resourceVersion: '1' },
     { items: [inYear2999, livePod('u2')], resourceVersion: '9' },
   ];
-  given.cluster.nodes.watches = [{ events: [upsert('a')], end: 'quiet' }];
+  given.cluster.nodes.watches = [ends('quiet', upsert('a'))];
   const { events } = await started(context, 60 * SECOND, given);
   assert.equal(events().filter((event) => event === 'pod.scheduled-time-in-future').length, 1);
 });
@@ -524,10 +510,7 @@ test('logs once a pod with a binding in the future', async (context) => {
 test('records the removal of an evicted pod in the history', async (context) => {
   const given = bench(context);
   const leaving = livePod('u1', { terminating: true, disrupted: true, resourceVersion: '3' });
-  given.cluster.pods.watches = [
-    { events: [], end: undefined, afterMs: 5 * SECOND },
-    { events: [{ kind: 'delete', object: leaving }], end: 'quiet' },
-  ];
+  given.cluster.pods.watches = [endsAfter(5 * SECOND), ends('quiet', { kind: 'delete', object: leaving })];
   await started(context, SECOND, given);
   await given.store.end(
     { cluster: CLUSTER, node: nodeName('n1') },
@@ -608,8 +591,8 @@ describe('a server that answers again after an outage', () => {
 
   test('has the nodes woken that wait for it, at most once in ten seconds, without a list', async (context) => {
     const given = await waiting(context);
-    const quiet = { events: [], end: 'quiet' } as const;
-    given.cluster.nodes.watches = [{ events: [], end: REFUSED, afterMs: 60 * SECOND }, quiet];
+    const quiet = ends('quiet');
+    given.cluster.nodes.watches = [endsAfter(60 * SECOND, REFUSED), quiet];
     const { nodes, events } = await started(context, 50 * SECOND, given);
     assert.deepEqual(wokenOf(nodes), ['n1', 'n2']);
     await given.time.pass(15 * SECOND);
@@ -728,9 +711,9 @@ describe('nodes that go down', () => {
     const names = ['n1', 'n2', 'n3', 'n4', 'n5'];
     given.cluster.nodes.lists = [{ items: names.map((name) => liveNode(name)), resourceVersion: '1' }];
     given.cluster.nodes.watches = [
-      { events: [], end: undefined, afterMs: 5 * SECOND },
+      endsAfter(5 * SECOND),
       { events: [down('n1'), down('n2')], end: undefined, afterMs: 5 * SECOND },
-      { events: [down('n3')], end: 'quiet' },
+      ends('quiet', down('n3')),
     ];
     const empty = { items: [], resourceVersion: '1' };
     given.cluster.pods.lists = [empty, empty, empty];
@@ -776,7 +759,7 @@ describe('nodes that go down', () => {
     }));
     given.cluster.nodes.watches = [
       { events: ['n1', 'n2', 'n3'].map(down), end: undefined, afterMs: 5 * SECOND },
-      { events: up, end: 'quiet' },
+      ends('quiet', ...up),
     ];
     relay.start();
     await given.time.pass(SECOND);

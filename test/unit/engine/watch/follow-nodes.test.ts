@@ -5,7 +5,7 @@ import type { Change, LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { type DrivenTimers, drivenClock, driveTimers } from '#test/world/driven-timers.ts';
 import { liveNode } from './live-objects.ts';
-import { ScriptedResource } from './scripted-resource.ts';
+import { ends, endsAfter, ScriptedResource } from './scripted-resource.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -57,7 +57,7 @@ interface Bench {
 /** Returns a follower that is not started yet, and is aborted at the end of the test. */
 function bench(
   context: TestContext,
-  watches: readonly NodeWatch[] = [{ events: streamed('1'), end: 'quiet' }],
+  watches: readonly NodeWatch[] = [ends('quiet', ...streamed('1'))],
 ): Bench {
   const time = driveTimers(context);
   const aborting = new AbortController();
@@ -107,7 +107,7 @@ const watchedFrom = ({ nodes }: Bench) =>
 
 describe('a streamed list', () => {
   test('is passed on at its end marker, and continues on the same watch', async (context) => {
-    const given = bench(context, [{ events: [...streamed('7', 'a', 'b'), upsert('c', '8')], end: 'hang' }]);
+    const given = bench(context, [ends('hang', ...streamed('7', 'a', 'b'), upsert('c', '8'))]);
     await given.start();
     assert.deepEqual(given.heard, ['all: a b', 'upsert c']);
     assert.deepEqual(watchedFrom(given), ['all']);
@@ -115,16 +115,13 @@ describe('a streamed list', () => {
   });
 
   test('is not passed on before its end, for any bookmarks', async (context) => {
-    const given = bench(context, [{ events: [upsert('a', '5'), bookmark('6')], end: 'hang' }]);
+    const given = bench(context, [ends('hang', upsert('a', '5'), bookmark('6'))]);
     await given.start(SECOND);
     assert.deepEqual(given.heard, []);
   });
 
   test('is dropped when it ends early, and requested again', async (context) => {
-    const given = bench(context, [
-      { events: [upsert('a', '5')], end: undefined },
-      { events: streamed('7', 'b'), end: 'hang' },
-    ]);
+    const given = bench(context, [ends(undefined, upsert('a', '5')), ends('hang', ...streamed('7', 'b'))]);
     await given.start(SECOND);
     assert.deepEqual(given.heard, ['all: b']);
     assert.deepEqual(watchedFrom(given), ['all', 'all']);
@@ -133,9 +130,9 @@ describe('a streamed list', () => {
 
   test('is replaced by pages of 50 when it breaks twice, with a watch from there', async (context) => {
     const given = bench(context, [
-      { events: [upsert('a', '5')], end: broken() },
-      { events: [upsert('a', '5')], end: undefined },
-      { events: [], end: 'hang' },
+      ends(broken(), upsert('a', '5')),
+      ends(undefined, upsert('a', '5')),
+      ends('hang'),
     ]);
     given.nodes.lists = [{ ...page('7', 'a', 'b'), continue: 'more' }, page('7', 'c')];
     await given.start(2 * SECOND);
@@ -153,10 +150,10 @@ describe('a streamed list', () => {
 
   test('is streamed each time when it breaks rarely and completes in between', async (context) => {
     const given = bench(context, [
-      { events: [upsert('a', '5')], end: broken() },
-      { events: streamed('7', 'a'), end: gone() },
-      { events: [upsert('a', '8')], end: broken() },
-      { events: streamed('9', 'a', 'b'), end: 'hang' },
+      ends(broken(), upsert('a', '5')),
+      ends(gone(), ...streamed('7', 'a')),
+      ends(broken(), upsert('a', '8')),
+      ends('hang', ...streamed('9', 'a', 'b')),
     ]);
     await given.start(5 * SECOND);
     assert.deepEqual(given.heard, ['all: a', 'all: a b']);
@@ -165,10 +162,7 @@ describe('a streamed list', () => {
 
   for (const status of [400, 422]) {
     test(`is replaced by pages immediately when the server does not support it (${status})`, async (context) => {
-      const given = bench(context, [
-        { events: [], end: refused(status) },
-        { events: [], end: 'hang' },
-      ]);
+      const given = bench(context, [ends(refused(status)), ends('hang')]);
       given.nodes.lists = [page('7', 'a')];
       await given.start();
       assert.deepEqual(given.heard, ['all: a']);
@@ -178,11 +172,7 @@ describe('a streamed list', () => {
   }
 
   test('is streamed again after a list by pages, because the server may have changed', async (context) => {
-    const given = bench(context, [
-      { events: [], end: refused(422) },
-      { events: [], end: gone() },
-      { events: streamed('9', 'b'), end: 'hang' },
-    ]);
+    const given = bench(context, [ends(refused(422)), ends(gone()), ends('hang', ...streamed('9', 'b'))]);
     given.nodes.lists = [page('7', 'a')];
     await given.start(5 * SECOND);
     assert.deepEqual(given.heard, ['all: a', 'all: b']);
@@ -190,10 +180,7 @@ describe('a streamed list', () => {
   });
 
   test('is requested again after ten minutes for a Retry-After of a day', async (context) => {
-    const given = bench(context, [
-      { events: [], end: refused(429, 24 * 3600) },
-      { events: streamed('7', 'a'), end: 'hang' },
-    ]);
+    const given = bench(context, [ends(refused(429, 24 * 3600)), ends('hang', ...streamed('7', 'a'))]);
     await given.start(10 * MINUTE - SECOND);
     assert.equal(given.nodes.watched.length, 1);
     await given.time.pass(2 * SECOND);
@@ -202,9 +189,9 @@ describe('a streamed list', () => {
 
   test('is streamed again after Retry-After', async (context) => {
     const given = bench(context, [
-      { events: [], end: refused(429, 30) },
-      { events: [], end: refused(503, 20) },
-      { events: streamed('7', 'a'), end: 'hang' },
+      ends(refused(429, 30)),
+      ends(refused(503, 20)),
+      ends('hang', ...streamed('7', 'a')),
     ]);
     await given.start(29 * SECOND);
     assert.equal(given.nodes.watched.length, 1);
@@ -218,13 +205,7 @@ describe('a streamed list', () => {
 });
 
 describe('a list by pages', () => {
-  const paged = (context: TestContext): Bench => {
-    const given = bench(context, [
-      { events: [], end: refused(422) },
-      { events: [], end: 'hang' },
-    ]);
-    return given;
-  };
+  const paged = (context: TestContext) => bench(context, [ends(refused(422)), ends('hang')]);
   const more = (token: string, ...names: readonly string[]) => ({ ...page('7', ...names), continue: token });
 
   for (const status of [429, 500, 503]) {
@@ -260,7 +241,7 @@ describe('a list by pages', () => {
 
   test('starts again when its pages expire', async (context) => {
     const given = paged(context);
-    given.nodes.watches = [{ events: [], end: refused(422) }];
+    given.nodes.watches = [ends(refused(422))];
     given.nodes.lists = [more('2', 'a'), gone(), page('9', 'b')];
     await given.start(SECOND);
     assert.deepEqual(given.heard, ['all: b']);
@@ -281,7 +262,7 @@ describe('a failing server', () => {
   test('is tried again after growing pauses of at most three seconds', async (context) => {
     const given = bench(context);
     given.nodes.lists = [broken()];
-    given.nodes.watches = [{ events: [], end: broken() }];
+    given.nodes.watches = [ends(broken())];
     await given.start(2 * MINUTE);
     const tries = () => given.nodes.listed.length + given.nodes.watched.length;
     const inTwoMinutes = tries();
@@ -296,9 +277,9 @@ describe('a failing server', () => {
 
   test('gets no new list after minutes, because the watch continues where it was', async (context) => {
     const given = bench(context, [
-      { events: [...streamed('1'), upsert('a', '5')], end: broken() },
-      ...Array.from({ length: 20 }, () => ({ events: [], end: refused(503) })),
-      { events: [upsert('b', '6')], end: 'quiet' },
+      ends(broken(), ...streamed('1'), upsert('a', '5')),
+      ...Array.from({ length: 20 }, () => ends(refused(503))),
+      ends('quiet', upsert('b', '6')),
     ]);
     await given.start(5 * MINUTE);
     assert.deepEqual(given.heard, ['all: ', 'upsert a', 'upsert b']);
@@ -312,24 +293,22 @@ describe('a watch', () => {
   test('passes changes on in order, without bookmarks', async (context) => {
     const given = bench(context);
     const removed: Change<LiveNode> = { kind: 'delete', object: node('a', '4') };
-    given.nodes.watches = [
-      { events: [...streamed('1'), upsert('a', '2'), bookmark('3'), removed], end: 'hang' },
-    ];
+    given.nodes.watches = [ends('hang', ...streamed('1'), upsert('a', '2'), bookmark('3'), removed)];
     await given.start();
     assert.deepEqual(given.heard, ['all: ', 'upsert a', 'delete a']);
   });
 
   test('reports each message of the server', async (context) => {
-    const given = bench(context, [{ events: [...streamed('1', 'a'), bookmark('3')], end: 'hang' }]);
+    const given = bench(context, [ends('hang', ...streamed('1', 'a'), bookmark('3'))]);
     await given.start();
     assert.equal(given.signs(), 3);
   });
 
   test('resumes after the last version without a pause or a list when the server ends it', async (context) => {
     const given = bench(context, [
-      { events: [...streamed('1'), upsert('a', '5')], end: undefined },
-      { events: [bookmark('8')], end: undefined },
-      { events: [], end: 'hang' },
+      ends(undefined, ...streamed('1'), upsert('a', '5')),
+      ends(undefined, bookmark('8')),
+      ends('hang'),
     ]);
     await given.start();
     assert.deepEqual(watchedFrom(given), ['all', '5', '8']);
@@ -338,7 +317,7 @@ describe('a watch', () => {
 
   test('has a random timeout of five to ten minutes', async (context) => {
     const given = bench(context, [
-      { events: streamed('1'), end: undefined },
+      ends(undefined, ...streamed('1')),
       { events: [bookmark('2')], end: undefined, afterMs: 100 },
     ]);
     await given.start(5 * SECOND);
@@ -349,7 +328,7 @@ describe('a watch', () => {
 
   test('is always resumed when it breaks rarely with events in between', async (context) => {
     const given = bench(context, [
-      { events: streamed('1'), end: undefined },
+      ends(undefined, ...streamed('1')),
       { events: [upsert('a', '5')], end: broken(), afterMs: 200 },
     ]);
     await given.start(10 * SECOND);
@@ -359,9 +338,9 @@ describe('a watch', () => {
 
   test('is followed by a new list when its version is too old', async (context) => {
     const given = bench(context, [
-      { events: streamed('1', 'a'), end: undefined },
-      { events: [], end: gone() },
-      { events: streamed('9', 'b'), end: 'hang' },
+      ends(undefined, ...streamed('1', 'a')),
+      ends(gone()),
+      ends('hang', ...streamed('9', 'b')),
     ]);
     await given.start(SECOND);
     assert.deepEqual(given.heard, ['all: a', 'all: b']);
@@ -370,17 +349,14 @@ describe('a watch', () => {
   });
 
   test('causes no hot loop of lists when its version is always too old', async (context) => {
-    const given = bench(context, [{ events: [], end: gone() }]);
+    const given = bench(context, [ends(gone())]);
     await given.start(MINUTE);
     const asked = given.nodes.listed.length + given.nodes.watched.length;
     assert.ok(asked < 30, `${asked} requests`);
   });
 
   test('causes no hot loop of watches when the server always ends it immediately', async (context) => {
-    const given = bench(context, [
-      { events: streamed('1'), end: undefined },
-      { events: [], end: undefined },
-    ]);
+    const given = bench(context, [ends(undefined, ...streamed('1')), ends(undefined)]);
     await given.start(MINUTE);
     // Four watches while the pauses grow to 3 s, and one for each pause after that, with a jitter of half.
     assert.ok(given.nodes.watched.length < 4 + 40, `${given.nodes.watched.length} watches`);
@@ -388,11 +364,7 @@ describe('a watch', () => {
   });
 
   test('is resumed normally when the server ends it after silence', async (context) => {
-    const given = bench(context, [
-      { events: streamed('1'), end: undefined },
-      { events: [], end: undefined, afterMs: 2 * SECOND },
-      { events: [], end: 'hang' },
-    ]);
+    const given = bench(context, [ends(undefined, ...streamed('1')), endsAfter(2 * SECOND), ends('hang')]);
     await given.start(3 * SECOND);
     assert.deepEqual(given.failures, []);
     assert.deepEqual(watchedFrom(given), ['all', '1', '1']);
@@ -402,8 +374,8 @@ describe('a watch', () => {
 describe('a restored etcd', () => {
   test('is detected from an older event, followed by a reported new list', async (context) => {
     const given = bench(context, [
-      { events: [...streamed('100', 'a'), upsert('b', '99')], end: 'hang' },
-      { events: streamed('99', 'b'), end: 'hang' },
+      ends('hang', ...streamed('100', 'a'), upsert('b', '99')),
+      ends('hang', ...streamed('99', 'b')),
     ]);
     await given.start(SECOND);
     assert.deepEqual(given.heard, ['all: a', 'rewound', 'all: b']);
@@ -412,8 +384,8 @@ describe('a restored etcd', () => {
 
   test('is detected from an older bookmark', async (context) => {
     const given = bench(context, [
-      { events: [...streamed('100', 'a'), bookmark('99')], end: 'hang' },
-      { events: streamed('99', 'b'), end: 'hang' },
+      ends('hang', ...streamed('100', 'a'), bookmark('99')),
+      ends('hang', ...streamed('99', 'b')),
     ]);
     await given.start(SECOND);
     assert.deepEqual(given.heard, ['all: a', 'rewound', 'all: b']);
@@ -423,9 +395,9 @@ describe('a restored etcd', () => {
     const given = bench(context);
     given.nodes.lists = [page('99')];
     given.nodes.watches = [
-      { events: streamed('100', 'a'), end: broken() },
-      { events: [], end: 'hang' },
-      { events: streamed('101', 'b'), end: 'quiet' },
+      ends(broken(), ...streamed('100', 'a')),
+      ends('hang'),
+      ends('quiet', ...streamed('101', 'b')),
     ];
     await given.start(155 * SECOND);
     assert.deepEqual(given.heard, ['all: a', 'rewound', 'all: b']);
@@ -435,10 +407,7 @@ describe('a restored etcd', () => {
   test('is not assumed where the server is only silent', async (context) => {
     const given = bench(context);
     given.nodes.lists = [page('100')];
-    given.nodes.watches = [
-      { events: streamed('100', 'a'), end: 'hang' },
-      { events: [], end: 'quiet' },
-    ];
+    given.nodes.watches = [ends('hang', ...streamed('100', 'a')), ends('quiet')];
     await given.start(155 * SECOND);
     assert.deepEqual(given.heard, ['all: a']);
     assert.deepEqual(watchedFrom(given), ['all', '100']);
@@ -447,10 +416,7 @@ describe('a restored etcd', () => {
 
 describe('a silent server', () => {
   test('is abandoned after 150 s without a bookmark, and requested again', async (context) => {
-    const given = bench(context, [
-      { events: streamed('1'), end: 'hang' },
-      { events: [], end: 'hang' },
-    ]);
+    const given = bench(context, [ends('hang', ...streamed('1')), ends('hang')]);
     await given.start(149 * SECOND);
     assert.equal(given.nodes.watched.length, 1);
     await given.time.pass(2 * SECOND);
@@ -468,7 +434,7 @@ describe('a silent server', () => {
 
 describe('an aborted follower', () => {
   test('ends immediately during a list by pages', async (context) => {
-    const given = bench(context, [{ events: [], end: refused(422) }]);
+    const given = bench(context, [ends(refused(422))]);
     given.nodes.lists = ['hang'];
     await given.start();
     given.abort();
@@ -478,7 +444,7 @@ describe('an aborted follower', () => {
   });
 
   test('ends immediately during a streamed list', async (context) => {
-    const given = bench(context, [{ events: [upsert('a', '1')], end: 'hang' }]);
+    const given = bench(context, [ends('hang', upsert('a', '1'))]);
     await given.start();
     given.abort();
     await given.time.settle();
@@ -496,7 +462,7 @@ describe('an aborted follower', () => {
   });
 
   test('ends immediately during a pause between tries', async (context) => {
-    const given = bench(context, [{ events: [], end: refused(503) }]);
+    const given = bench(context, [ends(refused(503))]);
     await given.start(MINUTE);
     given.abort();
     await given.time.settle();
@@ -506,8 +472,8 @@ describe('an aborted follower', () => {
 
 test('delivers a change again that the sink rejected', async (context) => {
   const given = bench(context, [
-    { events: [...streamed('1'), upsert('a', '5')], end: 'hang' },
-    { events: [upsert('a', '5'), upsert('b', '6')], end: 'hang' },
+    ends('hang', ...streamed('1'), upsert('a', '5')),
+    ends('hang', upsert('a', '5'), upsert('b', '6')),
   ]);
   let failing = true;
   given.onChange = () => {
@@ -524,8 +490,8 @@ test('delivers a change again that the sink rejected', async (context) => {
 
 test('retries a change that the sink always rejects after growing pauses, without a hot loop', async (context) => {
   const given = bench(context, [
-    { events: [...streamed('1'), upsert('a', '5')], end: 'hang' },
-    { events: [upsert('a', '5')], end: 'hang' },
+    ends('hang', ...streamed('1'), upsert('a', '5')),
+    ends('hang', upsert('a', '5')),
   ]);
   given.onChange = () => {
     throw new Error('never');
@@ -547,22 +513,20 @@ describe('nodes beyond any limit of a cluster', () => {
   const TOO_MANY = /^Its nodes take more than 64 MiB/;
 
   test('are rejected in a streamed list, and none is kept', async (context) => {
-    const given = bench(context, [{ events: upserts, end: 'hang' }]);
+    const given = bench(context, [ends('hang', ...upserts)]);
     await given.start();
     assert.deepEqual(given.heard, []);
     assert.match(said(given)[0] ?? '', TOO_MANY);
   });
 
   test('are rejected also under a single name', async (context) => {
-    const given = bench(context, [
-      { events: upserts.map(() => upserts[0] as Change<LiveNode>), end: 'hang' },
-    ]);
+    const given = bench(context, [ends('hang', ...upserts.map(() => upserts[0] as Change<LiveNode>))]);
     await given.start();
     assert.match(said(given)[0] ?? '', TOO_MANY);
   });
 
   test('are rejected in pages', async (context) => {
-    const given = bench(context, [{ events: [], end: refused(400) }]);
+    const given = bench(context, [ends(refused(400))]);
     given.nodes.lists = [{ items: [large('n', '1')], resourceVersion: '1', continue: 'more' }];
     await given.start();
     assert.match(said(given)[0] ?? '', TOO_MANY);
@@ -570,7 +534,7 @@ describe('nodes beyond any limit of a cluster', () => {
   });
 
   test('are rejected in a watch, and known nodes stay', async (context) => {
-    const given = bench(context, [{ events: [...streamed('1', 'a'), ...upserts], end: 'hang' }]);
+    const given = bench(context, [ends('hang', ...streamed('1', 'a'), ...upserts)]);
     await given.start();
     assert.equal(given.heard[0], 'all: a');
     assert.ok(given.heard.length < 65, `${given.heard.length}`);
@@ -580,7 +544,7 @@ describe('nodes beyond any limit of a cluster', () => {
   test('are accepted where few exist at a time, for any number of changes', async (context) => {
     const given = bench(context);
     const comings = upserts.flatMap((upserted) => [upserted, { ...upserted, kind: 'delete' as const }]);
-    given.nodes.watches = [{ events: [...streamed('1', 'a'), ...comings], end: 'hang' }];
+    given.nodes.watches = [ends('hang', ...streamed('1', 'a'), ...comings)];
     await given.start();
     assert.deepEqual([given.heard.length, said(given)], [201, []]);
   });
@@ -591,7 +555,7 @@ describe('nodes beyond any limit of a cluster', () => {
       kind: 'upsert' as const,
       object: { ...object, name: upserts[0]?.object.name ?? object.name },
     }));
-    given.nodes.watches = [{ events: [...streamed('1', 'a'), ...changes], end: 'hang' }];
+    given.nodes.watches = [ends('hang', ...streamed('1', 'a'), ...changes)];
     await given.start();
     assert.deepEqual(said(given), []);
     assert.equal(given.heard.length, 101);

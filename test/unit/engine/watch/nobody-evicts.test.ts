@@ -19,6 +19,7 @@ import { PushedRules } from '#test/world/pushed-rules.ts';
 import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode, livePod } from './live-objects.ts';
 import { CLUSTER, clusterRelay, inSqlite, SECOND } from './relay-world.ts';
+import { ends, endsAfter } from './scripted-resource.ts';
 import { WatchedCluster } from './watched-cluster.ts';
 
 const LAPSE_MS = 90 * SECOND;
@@ -55,10 +56,7 @@ function bench(context: TestContext, inCluster = false) {
     kind: 'upsert',
     object: { ...liveNode('n1'), resourceVersion: '2', taints: [taint] },
   };
-  cluster.nodes.watches = [
-    { events: [], end: undefined, afterMs: DOWN_AFTER_MS },
-    { events: [down], end: 'quiet' },
-  ];
+  cluster.nodes.watches = [endsAfter(DOWN_AFTER_MS), ends('quiet', down)];
   const node = nodeName('n1');
   cluster.pods.lists = [
     {

@@ -8,6 +8,7 @@ import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { liveNode } from './live-objects.ts';
 import { clusterRelay, inDynamoDb, SECOND, taintedCluster } from './relay-world.ts';
+import { ends, endsAfter } from './scripted-resource.ts';
 
 const [A, B] = [clusterName('a'), clusterName('b')];
 /** Longer than any pause between two tries here, and than the interval between two checks of a claim. */
@@ -128,8 +129,8 @@ describe('a cluster under two names', () => {
     const first = follow(A, ONE);
     const moving = follow(B, OTHER);
     moving.server.nodes.watches = [
-      { events: [], end: new ApiError('the connection broke', 0), afterMs: A_WHILE },
-      { events: [], end: 'quiet' },
+      endsAfter(A_WHILE, new ApiError('the connection broke', 0)),
+      ends('quiet'),
     ];
     await time.pass(A_WHILE - SECOND);
     const [sent, watched] = [moving.sent.length, moving.server.nodes.watched.length];
@@ -159,8 +160,8 @@ test('a cluster that is rebuilt under its name is managed', async (context) => {
   const rebuilt = follow(A, ONE);
   follow(B, { system: 's3', nodes: [] });
   rebuilt.server.nodes.watches = [
-    { events: [], end: new ApiError('the version is too old', 410), afterMs: 20 * SECOND },
-    { events: [], end: 'quiet' },
+    endsAfter(20 * SECOND, new ApiError('the version is too old', 410)),
+    ends('quiet'),
   ];
   await time.pass(10 * SECOND);
   rebuilt.server.identity = OTHER;
@@ -172,7 +173,7 @@ test('a cluster that is rebuilt under its name is managed', async (context) => {
 test('a claim names the current nodes', async (context) => {
   const { time, follow } = bench(context);
   const { server, claim } = follow(A, { nodes: ['n1', 'n2'] });
-  server.nodes.watches = [{ events: [], end: undefined, afterMs: 5 * SECOND }];
+  server.nodes.watches = [endsAfter(5 * SECOND)];
   await time.pass(3 * SECOND);
   server.identity = { nodes: ['n2', 'n3'] };
   await time.pass(A_WHILE);
@@ -194,10 +195,7 @@ test('a cluster without nodes is claimed as soon as the first comes', async (con
   const { server, sent } = follow(A, { nodes: [] });
   server.nodes.lists = [{ items: [], resourceVersion: '1' }];
   const object = { ...liveNode('n1', 'a'), resourceVersion: '2' };
-  server.nodes.watches = [
-    { events: [], end: undefined, afterMs: 3 * SECOND },
-    { events: [{ kind: 'upsert', object }], end: 'quiet' },
-  ];
+  server.nodes.watches = [endsAfter(3 * SECOND), ends('quiet', { kind: 'upsert', object })];
   await time.pass(2 * SECOND);
   assert.equal(sent.length, 0);
   let reads = 0;

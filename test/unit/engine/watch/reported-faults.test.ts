@@ -15,6 +15,7 @@ import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { liveNode, livePod } from './live-objects.ts';
 import { CLUSTER, clusterRelay, inDynamoDb, SECOND, taintedCluster } from './relay-world.ts';
+import { ends, endsAfter } from './scripted-resource.ts';
 
 const START = Date.UTC(2026, 0, 1);
 /** Longer than any pause between two tries here, and than the renewal interval. */
@@ -84,26 +85,16 @@ describe('the lease of a cluster reports', () => {
   for (const resource of ['nodes', 'pods'] as const)
     test(`a failing watch of ${resource}, until a watch opens, even a quiet one`, async (context) => {
       const { cluster, told } = bench(context);
-      cluster[resource].watches = [
-        { events: [], end: undefined, afterMs: 5 * SECOND },
-        { events: [], end: refused(403) },
-      ];
+      cluster[resource].watches = [endsAfter(5 * SECOND), ends<never>(refused(403))];
       assert.deepEqual(await told(), [`watch-failing ${resource} 403`]);
-      cluster[resource].watches = [{ events: [], end: 'hang' }];
+      cluster[resource].watches = [ends<never>('hang')];
       assert.deepEqual(await told(), []);
     });
 
   for (const resource of ['nodes', 'pods'] as const)
     for (const [when, watches, expected] of [
-      [
-        'is mended',
-        [
-          { events: [], end: refused(410) },
-          { events: [], end: 'quiet' },
-        ],
-        [],
-      ],
-      ['is not mended', [{ events: [], end: refused(410) }], [`watch-failing ${resource} 410`]],
+      ['is mended', [ends(refused(410)), ends('quiet')], []],
+      ['is not mended', [ends(refused(410))], [`watch-failing ${resource} 410`]],
     ] as const)
       test(`an expired version of ${resource}, when it ${when} by a new list`, async (context) => {
         const { cluster, told } = bench(context);
@@ -229,7 +220,7 @@ describe('the lease of a cluster reports', () => {
     cluster.nodes.lists = [{ items: [tainted(inYear2999)], resourceVersion: '1' }];
     cluster.nodes.watches = [
       { events: [upsert(inYear2999)], end: undefined, afterMs: 30 * SECOND },
-      { events: [upsert(START)], end: 'quiet' },
+      ends('quiet', upsert(START)),
     ];
     assert.deepEqual(await told(), ['taint-time-in-future']);
     assert.equal(
@@ -281,8 +272,8 @@ describe('the lease of a cluster reports', () => {
       deleted: { at: START + 5 * SECOND, by: 'taint-manager' } as const,
     }));
     cluster.pods.watches = [
-      { events: [], end: undefined, afterMs: 5 * SECOND },
-      { events: evicted.map((object) => ({ kind: 'upsert', object })), end: 'quiet' },
+      endsAfter(5 * SECOND),
+      ends('quiet', ...evicted.map((object) => ({ kind: 'upsert' as const, object }))),
     ];
     await time.pass(A_WHILE);
     const faults = (await look()) ?? [];

@@ -6,7 +6,7 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 
 const BOOKMARK_MS = 60_000;
 
-interface ScriptedWatch<T> {
+export interface ScriptedWatch<T> {
   readonly events: readonly WatchEvent<T>[];
   /**
    * 'quiet': the watch stays open, with a bookmark every minute, until its signal aborts, and then ends without
@@ -16,6 +16,18 @@ interface ScriptedWatch<T> {
   /** The time from the events to the end, in ms. */
   readonly afterMs?: number;
 }
+
+/** Returns a watch that sends these events, and then ends in this way. */
+export const ends = <T = never>(
+  end: ScriptedWatch<T>['end'],
+  ...events: readonly WatchEvent<T>[]
+): ScriptedWatch<T> => ({ events, end });
+
+/** Returns a watch without events that ends after this time. */
+export const endsAfter = (afterMs: number, end?: Error): ScriptedWatch<never> => ({
+  ...ends(end),
+  afterMs,
+});
 
 /**
  * A kind of object whose lists and watches follow a script. The last answer repeats. A watch with initial

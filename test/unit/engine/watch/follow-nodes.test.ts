@@ -372,24 +372,19 @@ describe('a watch', () => {
 });
 
 describe('a restored etcd', () => {
-  test('is detected from an older event, followed by a reported new list', async (context) => {
-    const given = bench(context, [
-      ends('hang', ...streamed('100', 'a'), upsert('b', '99')),
-      ends('hang', ...streamed('99', 'b')),
-    ]);
-    await given.start(SECOND);
-    assert.deepEqual(given.heard, ['all: a', 'rewound', 'all: b']);
-    assert.match(String(given.failures[0]), /older version/);
-  });
-
-  test('is detected from an older bookmark', async (context) => {
-    const given = bench(context, [
-      ends('hang', ...streamed('100', 'a'), bookmark('99')),
-      ends('hang', ...streamed('99', 'b')),
-    ]);
-    await given.start(SECOND);
-    assert.deepEqual(given.heard, ['all: a', 'rewound', 'all: b']);
-  });
+  for (const [what, older] of [
+    ['event', upsert('b', '99')],
+    ['bookmark', bookmark('99')],
+  ] as const)
+    test(`is detected from an older ${what}, followed by a reported new list`, async (context) => {
+      const given = bench(context, [
+        ends('hang', ...streamed('100', 'a'), older),
+        ends('hang', ...streamed('99', 'b')),
+      ]);
+      await given.start(SECOND);
+      assert.deepEqual(given.heard, ['all: a', 'rewound', 'all: b']);
+      assert.match(String(given.failures[0]), /older version/);
+    });
 
   test('is detected from a silent watch and an older resource version', async (context) => {
     const given = bench(context);
@@ -433,41 +428,22 @@ describe('a silent server', () => {
 });
 
 describe('an aborted follower', () => {
-  test('ends immediately during a list by pages', async (context) => {
-    const given = bench(context, [ends(refused(422))]);
-    given.nodes.lists = ['hang'];
-    await given.start();
-    given.abort();
-    await given.time.settle();
-    assert.equal(given.ended(), true);
-    assert.deepEqual(given.failures, []);
-  });
-
-  test('ends immediately during a streamed list', async (context) => {
-    const given = bench(context, [ends('hang', upsert('a', '1'))]);
-    await given.start();
-    given.abort();
-    await given.time.settle();
-    assert.equal(given.ended(), true);
-    assert.deepEqual([given.failures, given.heard], [[], []]);
-  });
-
-  test('ends immediately during a watch', async (context) => {
-    const given = bench(context);
-    await given.start();
-    given.abort();
-    await given.time.settle();
-    assert.equal(given.ended(), true);
-    assert.deepEqual(given.failures, []);
-  });
-
-  test('ends immediately during a pause between tries', async (context) => {
-    const given = bench(context, [ends(refused(503))]);
-    await given.start(MINUTE);
-    given.abort();
-    await given.time.settle();
-    assert.equal(given.ended(), true);
-  });
+  for (const [when, watches, passMs] of [
+    ['a list by pages', [ends(refused(422))], 0],
+    ['a streamed list', [ends('hang', upsert('a', '1'))], 0],
+    ['a watch', [ends('quiet', ...streamed('1'))], 0],
+    ['a pause between tries', [ends(refused(503))], MINUTE],
+  ] as const)
+    test(`ends immediately during ${when}, without a failure`, async (context) => {
+      const given = bench(context, watches);
+      given.nodes.lists = ['hang'];
+      await given.start(passMs);
+      const before = [given.failures.length, given.heard.length];
+      given.abort();
+      await given.time.settle();
+      assert.equal(given.ended(), true);
+      assert.deepEqual([given.failures.length, given.heard.length], before);
+    });
 });
 
 test('delivers a change again that the sink rejected', async (context) => {
@@ -512,26 +488,19 @@ describe('nodes beyond any limit of a cluster', () => {
   const said = ({ failures }: Bench) => failures.map((error) => (error as Error).message);
   const TOO_MANY = /^Its nodes take more than 64 MiB/;
 
-  test('are rejected in a streamed list, and none is kept', async (context) => {
-    const given = bench(context, [ends('hang', ...upserts)]);
-    await given.start();
-    assert.deepEqual(given.heard, []);
-    assert.match(said(given)[0] ?? '', TOO_MANY);
-  });
-
-  test('are rejected also under a single name', async (context) => {
-    const given = bench(context, [ends('hang', ...upserts.map(() => upserts[0] as Change<LiveNode>))]);
-    await given.start();
-    assert.match(said(given)[0] ?? '', TOO_MANY);
-  });
-
-  test('are rejected in pages', async (context) => {
-    const given = bench(context, [ends(refused(400))]);
-    given.nodes.lists = [{ items: [large('n', '1')], resourceVersion: '1', continue: 'more' }];
-    await given.start();
-    assert.match(said(given)[0] ?? '', TOO_MANY);
-    assert.ok(given.nodes.listed.length < 100);
-  });
+  for (const [where, watch] of [
+    ['a streamed list', ends('hang', ...upserts)],
+    ['a streamed list under a single name', ends('hang', ...Array(100).fill(upserts[0]))],
+    ['pages', ends(refused(400))],
+  ] as const)
+    test(`are rejected in ${where}, and none is kept`, async (context) => {
+      const given = bench(context, [watch]);
+      given.nodes.lists = [{ items: [large('n', '1')], resourceVersion: '1', continue: 'more' }];
+      await given.start();
+      assert.deepEqual(given.heard, []);
+      assert.match(said(given)[0] ?? '', TOO_MANY);
+      assert.ok(given.nodes.listed.length < 100);
+    });
 
   test('are rejected in a watch, and known nodes stay', async (context) => {
     const given = bench(context, [ends('hang', ...streamed('1', 'a'), ...upserts)]);

@@ -123,34 +123,12 @@ test('ignores events before a list has answered', () => {
   assert.equal(merge.listed, false);
 });
 
-test('keeps a pod deleted that an older list still has', () => {
-  const merge = new PodMerge(new PassingPods());
-  const asked = merge.ask();
-  merge.hear(removal('u1', 9));
-  assert.deepEqual(merge.answer(asked, [livePod('u1', { resourceVersion: '3' })], '8'), []);
-});
-
-test('keeps a pod that an older list lacks', () => {
-  const merge = new PodMerge(new PassingPods());
-  const asked = merge.ask();
-  merge.hear(upsert('u1', 10));
-  assert.deepEqual(brief(merge.answer(asked, [], '9') ?? []), ['u1@10']);
-});
-
 test('ignores an event that a list covers, for any length of its number', () => {
   const merge = new PodMerge(new PassingPods());
   merge.answer(merge.ask(), [], '10');
   assert.equal(merge.hear(upsert('u1', 9)), false);
   assert.equal(merge.hear(upsert('u1', 10)), false);
   assert.equal(merge.hear(upsert('u1', 11)), true);
-});
-
-test('ignores an answer to an earlier request', () => {
-  const merge = new PodMerge(new PassingPods());
-  const first = merge.ask();
-  const second = merge.ask();
-  assert.equal(merge.answer(first, [livePod('u1')], '5'), undefined);
-  assert.deepEqual(brief(merge.answer(second, [livePod('u2')], '6') ?? []), ['u2@1']);
 });
 
 test('ignores an answer after more events than it keeps, and accepts the next answer', () => {

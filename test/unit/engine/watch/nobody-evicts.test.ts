@@ -19,7 +19,7 @@ import { PushedRules } from '#test/world/pushed-rules.ts';
 import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode, livePod } from './live-objects.ts';
 import { CLUSTER, clusterRelay, inSqlite, SECOND } from './relay-world.ts';
-import { ends, endsAfter } from './scripted-resource.ts';
+import { ends, endsAfter, listOf } from './scripted-resource.ts';
 import { WatchedCluster } from './watched-cluster.ts';
 
 const LAPSE_MS = 90 * SECOND;
@@ -50,7 +50,7 @@ function bench(context: TestContext, inCluster = false) {
   };
   const cluster = new WatchedCluster(Date.now);
   const names = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6'];
-  cluster.nodes.lists = [{ items: names.map((name) => liveNode(name)), resourceVersion: '1' }];
+  cluster.nodes.lists = [listOf(...names.map((name) => liveNode(name)))];
   const taint = { key: NODE_NOT_READY, effect: 'NoSchedule', timeAdded: Date.now() + DOWN_AFTER_MS };
   const down: WatchEvent<LiveNode> = {
     kind: 'upsert',
@@ -119,13 +119,7 @@ const UNSTORED =
 
 describe('the heartbeat stops', () => {
   const ways: readonly (readonly [string, (given: Bench) => void, RegExp])[] = [
-    [
-      'when nobody processes deltas',
-      ({ deltas }) => {
-        deltas.applied = false;
-      },
-      UNSTORED,
-    ],
+    ['when nobody processes deltas', ({ deltas }) => Object.assign(deltas, { applied: false }), UNSTORED],
     [
       'when the pods of a node that is down cannot be listed',
       ({ cluster }) => {
@@ -143,16 +137,12 @@ describe('the heartbeat stops', () => {
     ],
     [
       'when what the guard holds cannot be read',
-      ({ rulesStore }) => {
-        rulesStore.isAway = true;
-      },
+      ({ rulesStore }) => Object.assign(rulesStore, { isAway: true }),
       /^the guard's state can't be read/,
     ],
     [
       'when what the guard decides cannot be written',
-      ({ rulesStore }) => {
-        rulesStore.isReadOnly = true;
-      },
+      ({ rulesStore }) => Object.assign(rulesStore, { isReadOnly: true }),
       /^the guard's state can't be saved/,
     ],
     [

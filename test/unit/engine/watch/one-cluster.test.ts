@@ -8,7 +8,7 @@ import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { liveNode } from './live-objects.ts';
 import { clusterRelay, inDynamoDb, SECOND, taintedCluster } from './relay-world.ts';
-import { ends, endsAfter } from './scripted-resource.ts';
+import { ends, endsAfter, listOf } from './scripted-resource.ts';
 
 const [A, B] = [clusterName('a'), clusterName('b')];
 /** Longer than any pause between two tries here, and than the interval between two checks of a claim. */
@@ -193,7 +193,7 @@ test('nothing is sent from a cluster of which nothing can be told apart, until i
 test('a cluster without nodes is claimed as soon as the first comes', async (context) => {
   const { time, follow } = bench(context);
   const { server, sent } = follow(A, { nodes: [] });
-  server.nodes.lists = [{ items: [], resourceVersion: '1' }];
+  server.nodes.lists = [listOf()];
   const object = { ...liveNode('n1', 'a'), resourceVersion: '2' };
   server.nodes.watches = [endsAfter(3 * SECOND), ends('quiet', { kind: 'upsert', object })];
   await time.pass(2 * SECOND);

@@ -19,6 +19,7 @@ import { PROVEN } from '#test/world/proven.ts';
 import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
 import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode, livePod } from './live-objects.ts';
+import { listOf } from './scripted-resource.ts';
 import { WatchedCluster } from './watched-cluster.ts';
 
 export const SECOND = 1000;
@@ -27,8 +28,8 @@ export const CLUSTER = clusterName('c1');
 /** Returns a cluster with a pod on a tainted node. */
 export function taintedCluster(): WatchedCluster {
   const cluster = new WatchedCluster(Date.now);
-  cluster.nodes.lists = [{ items: [liveNode('n1', 'a')], resourceVersion: '1' }];
-  cluster.pods.lists = [{ items: [livePod()], resourceVersion: '1' }];
+  cluster.nodes.lists = [listOf(liveNode('n1', 'a'))];
+  cluster.pods.lists = [listOf(livePod())];
   return cluster;
 }
 

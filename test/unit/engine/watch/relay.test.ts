@@ -22,6 +22,7 @@ import { PushedRules } from '#test/world/pushed-rules.ts';
 import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
 import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode } from './live-objects.ts';
+import { listOf } from './scripted-resource.ts';
 import { WatchedCluster } from './watched-cluster.ts';
 
 const [C1, C2] = [clusterName('c1'), clusterName('c2')];
@@ -58,7 +59,7 @@ function bench(context: TestContext) {
   const holderOf = async (name: ClusterName) => (await leases.look(name))?.holder;
   const clusterOf = (...keys: readonly string[]) => {
     const made = new WatchedCluster(clock.now);
-    made.nodes.lists = [{ items: [liveNode('n1', ...keys)], resourceVersion: '1' }];
+    made.nodes.lists = [listOf(liveNode('n1', ...keys))];
     return made;
   };
   return { time, leases, relayOf, holderOf, clusterOf };

@@ -15,7 +15,7 @@ import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { liveNode, livePod } from './live-objects.ts';
 import { CLUSTER, clusterRelay, inDynamoDb, SECOND, taintedCluster } from './relay-world.ts';
-import { ends, endsAfter } from './scripted-resource.ts';
+import { ends, endsAfter, listOf } from './scripted-resource.ts';
 
 const START = Date.UTC(2026, 0, 1);
 /** Longer than any pause between two tries here, and than the renewal interval. */
@@ -78,7 +78,7 @@ describe('the lease of a cluster reports', () => {
     const { cluster, told } = bench(context);
     cluster.nodes.lists = [new ApiError('the connection was refused', 0)];
     assert.deepEqual(await told(), ['list-failing nodes']);
-    cluster.nodes.lists = [{ items: [], resourceVersion: '1' }];
+    cluster.nodes.lists = [listOf()];
     assert.deepEqual(await told(), []);
   });
 
@@ -104,7 +104,7 @@ describe('the lease of a cluster reports', () => {
 
   test('permissions that were lost while every watch is open and no node is tainted', async (context) => {
     const { cluster, told } = bench(context);
-    cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
+    cluster.nodes.lists = [listOf(liveNode('n1'))];
     assert.deepEqual(await told(), []);
     cluster.allows = ({ resource }) => resource === 'nodes';
     assert.deepEqual(await told(CHECK_PERMISSIONS_MS + LEASE_RENEW_MS + SECOND), ['list-failing pods 403']);
@@ -156,9 +156,7 @@ describe('the lease of a cluster reports', () => {
 
   test('a guard that cannot be saved', async (context) => {
     const { cluster, rulesStore, told } = bench(context);
-    cluster.nodes.lists = [
-      { items: Array.from({ length: 6 }, (_, i) => liveNode(`n${i}`, NODE_NOT_READY)), resourceVersion: '1' },
-    ];
+    cluster.nodes.lists = [listOf(...Array.from({ length: 6 }, (_, i) => liveNode(`n${i}`, NODE_NOT_READY)))];
     rulesStore.isReadOnly = true;
     assert.deepEqual(await told(), ['guard-unsaved']);
     rulesStore.isReadOnly = false;
@@ -217,7 +215,7 @@ describe('the lease of a cluster reports', () => {
     });
     const upsert = (timeAdded: number) => ({ kind: 'upsert' as const, object: tainted(timeAdded) });
     const inYear2999 = Date.UTC(2999, 0);
-    cluster.nodes.lists = [{ items: [tainted(inYear2999)], resourceVersion: '1' }];
+    cluster.nodes.lists = [listOf(tainted(inYear2999))];
     cluster.nodes.watches = [
       { events: [upsert(inYear2999)], end: undefined, afterMs: 30 * SECOND },
       ends('quiet', upsert(START)),
@@ -266,7 +264,7 @@ describe('the lease of a cluster reports', () => {
     assert.ok(kept && free);
     const target = { kind: 'pod', namespace: 'default', name: kept.name } as const;
     governing.rules = { ...governing.rules, holds: [{ ...act, id: 'h1', target }] };
-    cluster.pods.lists = [{ items: [kept, free], resourceVersion: '1' }];
+    cluster.pods.lists = [listOf(kept, free)];
     const evicted = [kept, free].map((pod) => ({
       ...{ ...pod, resourceVersion: '2', terminating: true, disrupted: true },
       deleted: { at: START + 5 * SECOND, by: 'taint-manager' } as const,

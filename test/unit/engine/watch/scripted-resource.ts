@@ -17,6 +17,9 @@ export interface ScriptedWatch<T> {
   readonly afterMs?: number;
 }
 
+/** Returns a list of these objects, at version 1. */
+export const listOf = <T = never>(...items: readonly T[]): Page<T> => ({ items, resourceVersion: '1' });
+
 /** Returns a watch that sends these events, and then ends in this way. */
 export const ends = <T = never>(
   end: ScriptedWatch<T>['end'],

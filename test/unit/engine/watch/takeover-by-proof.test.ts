@@ -37,30 +37,22 @@ const HELD: readonly [string, Partial<Rules>][] = [
 const OBSTACLES: readonly [string, (takeover: ProbedTakeover) => void, RegExp][] = [
   [
     'the delta function is dead',
-    ({ nodeDeltas }) => {
-      nodeDeltas.isDead = true;
-    },
+    ({ nodeDeltas }) => Object.assign(nodeDeltas, { isDead: true }),
     /the delta function doesn't send probes on$/,
   ],
   [
     'the queue of node deltas throttles',
-    ({ nodeDeltas }) => {
-      nodeDeltas.refuses = true;
-    },
+    ({ nodeDeltas }) => Object.assign(nodeDeltas, { refuses: true }),
     /^the node-deltas queue rejects probes: throttled$/,
   ],
   [
     'evict is dead',
-    ({ dueQueue }) => {
-      dueQueue.isDead = true;
-    },
+    ({ dueQueue }) => Object.assign(dueQueue, { isDead: true }),
     /the delta function sends probes on, but evict doesn't answer$/,
   ],
   [
     'the queue of what is due throttles',
-    ({ dueQueue }) => {
-      dueQueue.refuses = true;
-    },
+    ({ dueQueue }) => Object.assign(dueQueue, { refuses: true }),
     /the delta function doesn't send probes on$/,
   ],
   [
@@ -70,9 +62,10 @@ const OBSTACLES: readonly [string, (takeover: ProbedTakeover) => void, RegExp][]
   ],
   [
     'the delta function cannot read the lease',
-    ({ given }) => {
-      given.leaseError = new StoreError('the lease has an attribute that this release does not know');
-    },
+    ({ given }) =>
+      Object.assign(given, {
+        leaseError: new StoreError('the lease has an attribute that this release does not know'),
+      }),
     /the delta function doesn't send probes on$/,
   ],
   [
@@ -97,16 +90,15 @@ const OBSTACLES: readonly [string, (takeover: ProbedTakeover) => void, RegExp][]
   ],
   [
     'the API server refuses the credentials of evict',
-    ({ given }) => {
-      given.refusal = new ApiError('Unauthorized', 401, 'Unauthorized');
-    },
+    ({ given }) => Object.assign(given, { refusal: new ApiError('Unauthorized', 401, 'Unauthorized') }),
     /^evict can't evict pods: the cluster can't be reached: .*Unauthorized/,
   ],
   [
     'the rules cannot be read',
-    ({ given }) => {
-      given.rulesError = new StoreError('the policy has a setting that this release does not know');
-    },
+    ({ given }) =>
+      Object.assign(given, {
+        rulesError: new StoreError('the policy has a setting that this release does not know'),
+      }),
     /^evict can't evict pods: the cluster's rules can't be read: /,
   ],
   [

@@ -5,15 +5,7 @@ import type { Method } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref } from '#test/unit/eviction/builders.ts';
-import {
-  benchAfter,
-  deletedFrom,
-  type EvictBench,
-  recordsIn,
-  ruled,
-  statesIn,
-  storedIn,
-} from './evict-bench.ts';
+import { benchAfter, type EvictBench, evicts, leaves, recordsIn, ruled, storedIn } from './evict-bench.ts';
 
 const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
@@ -44,8 +36,7 @@ async function beside(webs: number, vms: number, method: Method = evict): Promis
 describe('beside VMs whose eviction a webhook denies', () => {
   test('80 pods of a node are evicted in one pass without a pause', async () => {
     const bench = await beside(80, 3);
-    await evictNode(ref, bench);
-    assert.equal(deletedFrom(bench).length, 80);
+    assert.equal((await evicts(bench)).length, 80);
     assert.equal(bench.clock.now(), at(60));
     const { node } = await storedIn(bench);
     assert.equal(node?.retry, undefined);
@@ -62,8 +53,7 @@ describe('beside VMs whose eviction a webhook denies', () => {
   test('the log and an Event report once that a VM is blocked, and by which webhook', async () => {
     const bench = await beside(0, 1);
     await evictNode(ref, bench);
-    await bench.clock.advanceTo(at(65));
-    await evictNode(ref, bench);
+    await evicts(bench, at(65));
     assert.deepEqual(
       bench.log.lines.flatMap(({ event, fields }) =>
         event === 'eviction.blocked' ? [[fields['by'], fields['error']]] : [],
@@ -92,33 +82,25 @@ describe('beside VMs whose eviction a webhook denies', () => {
     bench.cluster.budgets.set('vm', { app: 'vm', allowed: 0 });
     await evictNode(ref, bench);
     bench.cluster.admission.clear();
-    await bench.clock.advanceTo(at(65));
-    await evictNode(ref, bench);
+    await evicts(bench, at(65));
     const [record] = await recordsIn(bench);
     assert.deepEqual([record?.blocked?.since, record?.blocked?.by], [at(60), undefined]);
     bench.cluster.budgets.clear();
-    await bench.clock.advanceTo(at(75));
-    await evictNode(ref, bench);
-    assert.deepEqual(await statesIn(bench), { vm1: 'done' });
+    assert.deepEqual(await leaves(bench, at(75)), { vm1: 'done' });
   });
 
   test('a VM is deleted at the timeout of the policy', async () => {
     const bench = await beside(0, 1);
     await evictNode(ref, bench);
-    await bench.clock.advanceTo(at(60) + DEADLINE_MS - 1);
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
-    await bench.clock.advanceTo(at(65) + DEADLINE_MS);
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['vm1']);
+    assert.deepEqual(await evicts(bench, at(60) + DEADLINE_MS - 1), []);
+    assert.deepEqual(await evicts(bench, at(65) + DEADLINE_MS), ['vm1']);
   });
 
   test('a VM fails at evict.timeout where onTimeout is fail, without an effect on other pods', async () => {
     const bench = await beside(1, 1, { ...evict, afterDeadline: 'never' });
     bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
     await evictNode(ref, bench);
-    await bench.clock.advanceTo(at(65) + DEADLINE_MS);
-    await evictNode(ref, bench);
+    await evicts(bench, at(65) + DEADLINE_MS);
     bench.cluster.budgets.clear();
     const { node } = await storedIn(bench);
     assert.equal(node?.retry?.everything, false);
@@ -135,8 +117,7 @@ test('a webhook that denies the mark or the deletion of a pod fails only that po
       if (ref.name === 'pod-web2') throw denied;
       return deletePod.call(bench.cluster, ref, ...asked);
     };
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['web1', 'web3'], String(status));
+    assert.deepEqual(await evicts(bench), ['web1', 'web3'], String(status));
     const [record] = await recordsIn(bench);
     assert.equal(record?.failure?.error, denied.message, String(status));
   }

@@ -12,7 +12,9 @@ import {
   deletedFrom,
   due,
   type EvictBench,
+  evicts,
   failing,
+  leaves,
   logged,
   messagesIn,
   podsNamed,
@@ -79,9 +81,7 @@ describe('with the Eviction API as method', () => {
     assert.deepEqual(written, [0, 0, 0, 0]);
     assert.equal(bench.armed.length, 0);
     bench.cluster.budgets.clear();
-    await bench.clock.advanceTo(at(60 + 5 + 10 + 20 + 40 + 60));
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u1', 'u2']);
+    assert.deepEqual(await evicts(bench, at(60 + 5 + 10 + 20 + 40 + 60)), ['u1', 'u2']);
     assert.equal(requests.includes('patch'), false);
   });
 
@@ -99,8 +99,7 @@ describe('with the Eviction API as method', () => {
     await until(bench, at(60) + DEADLINE_MS - 1);
     assert.deepEqual(deletedFrom(bench), []);
     const requests = requestsOf(bench);
-    await bench.clock.advanceTo(at(60) + DEADLINE_MS);
-    await evictNode(ref, bench);
+    await evicts(bench, at(60) + DEADLINE_MS);
     assert.deepEqual(requests.slice(-4), ['patch', 'get', 'delete', 'create']);
     assert.deepEqual(await statesIn(bench), { u1: 'done' });
   });
@@ -112,16 +111,14 @@ describe('with the Eviction API as method', () => {
     const { node } = await storedIn(bench);
     assert.ok((node?.retry?.attempts ?? 0) > 1);
     assert.match((await recordOf(bench))?.failure?.error ?? '', /budget/);
-    await bench.clock.advanceTo(at(60) + rules.policy.giveUpAfterMs + 3 * DEADLINE_MS);
-    await evictNode(ref, bench);
+    await evicts(bench, at(60) + rules.policy.giveUpAfterMs + 3 * DEADLINE_MS);
     assert.deepEqual([bench.givenUp, deletedFrom(bench)], [1, []]);
   });
 
   test('pods on a node that is down are deleted despite their budget', async () => {
     const bench = await budgeted(1, 0);
     bench.cluster.putNode(liveNode('n1', 'a', NODE_UNREACHABLE));
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(await evicts(bench), ['u1']);
   });
 
   test('a server with too many requests postpones the whole node', async () => {
@@ -167,8 +164,7 @@ describe('with the Eviction API as method', () => {
   test('a pod that was evicted before it was recorded counts as evicted', async () => {
     const bench = await budgeted(1, 1);
     bench.cluster.putPod(livePod('u1', { terminating: true, evicted: true }));
-    await evictNode(ref, bench);
-    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+    assert.deepEqual(await leaves(bench), { u1: 'done' });
   });
 
   test('a redelivered message arms the timer that could not be armed', async () => {
@@ -203,8 +199,7 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
       if (allowed === undefined) bench.cluster.budgets.clear();
       bench.cluster.terminatingNamespaces.add('default');
       const requests = requestsOf(bench);
-      await evictNode(ref, bench);
-      assert.deepEqual(deletedFrom(bench), ['u1']);
+      assert.deepEqual(await evicts(bench), ['u1']);
       assert.equal(bench.cluster.deletions[0]?.pod.disrupted, true);
       assert.deepEqual(
         requests.filter((verb) => verb !== 'get'),
@@ -224,8 +219,7 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
 
   test('a pod whose budget blocked it before is deleted at its next try', async () => {
     const bench = await budgeted(1, 0, never);
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
     bench.cluster.terminatingNamespaces.add('default');
     await until(bench, at(65));
     assert.deepEqual(deletedFrom(bench), ['u1']);
@@ -237,8 +231,7 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'evict') bench.ruling = { ...bench.ruling, stops: [STOP] };
     };
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
     assert.equal((await recordOf(bench))?.held?.by.kind, 'stopped');
   });
 
@@ -249,8 +242,7 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
     bench.ruling = by(never);
     bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
     bench.cluster.terminatingNamespaces.add('default');
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(await evicts(bench), ['u1']);
     const waiting = (await recordsIn(bench)).map(({ uid, blocked }) => [uid, blocked !== undefined]);
     assert.deepEqual(waiting, [['u2', true]]);
   });
@@ -259,14 +251,12 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
     const bench = await budgeted(1, 1, never);
     const words = 'unable to create new content in namespace default because it is being terminated';
     failing(bench, 'evict', new ApiError(words, 403, 'Forbidden'));
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
   });
 });
 
 test('a pod that another actor evicts through the Eviction API is gone, where the method is delete', async () => {
   const bench = await benchAfter([nodeDelta(1, { taints: [taint('a')] })], [livePod()]);
   bench.cluster.putPod(livePod('u1', { terminating: true, evicted: true }));
-  await evictNode(ref, bench);
-  assert.deepEqual(await statesIn(bench), { u1: 'gone' });
+  assert.deepEqual(await leaves(bench), { u1: 'gone' });
 });

@@ -10,10 +10,11 @@ import {
   deletedFrom,
   duePods,
   type EvictBench,
+  evicts,
+  leaves,
   recordOf,
   retryOf,
   STOP,
-  statesIn,
 } from './evict-bench.ts';
 
 /** Evicts at each armed time up to `endAt`. Returns the number of passes. */
@@ -37,30 +38,24 @@ describe('a process that evicts', () => {
     assert.equal(await evictNode(ref, bench), undefined);
     assert.deepEqual(deletedFrom(bench), []);
     assert.deepEqual(bench.armed, [at(80)]);
-    await bench.clock.advanceTo(at(80));
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(await evicts(bench, at(80)), ['u1']);
   });
 
   test('evicts at the deadline where the clocks differ by at most two seconds', async () => {
     for (const skewMs of [-2_000, 0, 2_000]) {
       const bench = await duePods(1);
       bench.cluster.skewMs = skewMs;
-      await evictNode(ref, bench);
-      assert.deepEqual(deletedFrom(bench), ['u1'], `${skewMs} ms`);
+      assert.deepEqual(await evicts(bench), ['u1'], `${skewMs} ms`);
     }
   });
 
   test('evicts once the earliest possible time by slow answers is past the deadline', async () => {
     const bench = await duePods(1);
     bench.cluster.otherSkews = [{ leastMs: -45_000, mostMs: 0 }];
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
     assert.deepEqual(bench.armed, [at(105)]);
     assert.equal(await retryOf(bench), undefined);
-    await bench.clock.advanceTo(at(105));
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(await evicts(bench, at(105)), ['u1']);
   });
 
   test('evicts each pod once, in few passes, and never before its deadline by any clock', async () => {
@@ -116,8 +111,7 @@ describe('clocks that differ by more than 30 s', () => {
     ] as const) {
       const bench = await duePods(1);
       bench.cluster.skewMs = skewMs;
-      await evictNode(ref, bench);
-      assert.deepEqual(deletedFrom(bench), []);
+      assert.deepEqual(await evicts(bench), []);
       const retry = await retryOf(bench);
       assert.equal(
         retry?.error,
@@ -157,8 +151,7 @@ describe('clocks that differ by more than 30 s', () => {
   test('still end records of deleted pods, and keep the gates of held pods', async () => {
     const bench = await apart();
     bench.cluster.removePod(livePod('u1'));
-    await evictNode(ref, bench);
-    assert.deepEqual(await statesIn(bench), { u1: 'gone' });
+    assert.deepEqual(await leaves(bench), { u1: 'gone' });
     const stopped = await apart();
     stopped.ruling = { ...stopped.ruling, stops: [STOP] };
     await evictNode(ref, stopped);
@@ -182,9 +175,7 @@ describe('clocks that differ by more than 30 s', () => {
     await evictNode(ref, bench);
     bench.cluster.skewMs = 0;
     const retry = await retryOf(bench);
-    await bench.clock.advanceTo(retry?.nextTryAt ?? 0);
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(await evicts(bench, retry?.nextTryAt ?? 0), ['u1']);
   });
 });
 
@@ -208,9 +199,7 @@ describe('a clock of `evict` that is 240 s ahead', () => {
     });
     bench.cluster.skewMs = -240_000;
     for (let second = 0; second < 300; second += 5) {
-      await bench.clock.advanceTo(at(second + 240));
-      await evictNode(ref, bench);
-      assert.deepEqual(deletedFrom(bench), [], `at second ${second} of the API server`);
+      assert.deepEqual(await evicts(bench, at(second + 240)), [], `at second ${second} of the API server`);
     }
   });
 });

@@ -246,5 +246,18 @@ export const statesIn = async ({ store, clock }: EvictBench): Promise<Readonly<R
 export const deletedFrom = ({ cluster }: EvictBench): readonly string[] =>
   cluster.deletions.map(({ pod }) => pod.uid).sort();
 
+/** Evicts, at this time or now. Returns the UIDs of all pods deleted so far. */
+export async function evicts(bench: EvictBench, now = bench.clock.now()): Promise<readonly string[]> {
+  await bench.clock.advanceTo(now);
+  await evictNode(ref, bench);
+  return deletedFrom(bench);
+}
+
+/** Evicts, at this time or now. Returns the state of each pod. */
+export async function leaves(bench: EvictBench, now?: EpochMs) {
+  await evicts(bench, now);
+  return statesIn(bench);
+}
+
 export const serverError = (status: number, retryAfterSeconds?: number) =>
   new ApiError(`the server answered ${status}`, status, '', retryAfterSeconds);

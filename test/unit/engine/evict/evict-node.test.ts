@@ -23,7 +23,9 @@ import {
   due,
   type EvictBench,
   evictBench,
+  evicts,
   failing,
+  leaves,
   logged,
   messagesIn,
   nextTry,
@@ -80,8 +82,7 @@ describe('a due pod', () => {
   test('is evicted although its Event cannot be posted', async () => {
     const bench = await due(livePod());
     failing(bench, 'create', serverError(500));
-    await evictNode(ref, bench);
-    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+    assert.deepEqual(await leaves(bench), { u1: 'done' });
     assert.ok(bench.log.lines.some(({ event }) => event === 'event.dropped'));
   });
 
@@ -107,16 +108,14 @@ test('keeps a pod that is not due yet', async () => {
     [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 61)] })] })],
     [livePod('u1'), livePod('u2', { tolerations: [tolerating('a', 61)] })],
   );
-  await evictNode(ref, bench);
-  assert.deepEqual(await statesIn(bench), { u1: 'done', u2: 'scheduled' });
+  assert.deepEqual(await leaves(bench), { u1: 'done', u2: 'scheduled' });
 });
 
 describe('an eviction that the live state contradicts is not executed:', () => {
   test('the taint is gone', async () => {
     const bench = await due(livePod());
     bench.cluster.putNode(liveNode());
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
     assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
     assert.deepEqual(messagesIn(bench), ['Cancelling deletion of Pod default/pod-u1']);
     assert.equal(
@@ -127,18 +126,14 @@ describe('an eviction that the live state contradicts is not executed:', () => {
 
   test('the pod tolerates the taint now', async () => {
     const bench = await due(livePod('u1', { tolerations: forever }));
-    await evictNode(ref, bench);
-    assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
+    assert.deepEqual(await leaves(bench), { u1: 'cancelled' });
   });
 
   test('the pod tolerates the taint for longer now', async () => {
     const bench = await due(livePod('u1', { tolerations: [tolerating('a', 90)] }));
-    await evictNode(ref, bench);
-    assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+    assert.deepEqual(await leaves(bench), { u1: 'scheduled' });
     assert.deepEqual(bench.armed, [at(90)]);
-    await bench.clock.advanceTo(at(90));
-    await evictNode(ref, bench);
-    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+    assert.deepEqual(await leaves(bench, at(90)), { u1: 'done' });
   });
 
   test('a newer delta changed the record meanwhile', async () => {
@@ -154,8 +149,7 @@ describe('an eviction that the live state contradicts is not executed:', () => {
       await store.commit(ref, revision, { schedule: newer, end: [], live: true }, at(60));
       return getNode(name);
     };
-    await evictNode(ref, bench);
-    assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+    assert.deepEqual(await leaves(bench), { u1: 'scheduled' });
     assert.deepEqual(bench.cluster.events, []);
   });
 });
@@ -178,15 +172,13 @@ describe('a delta that arrives during a pass applies:', () => {
     const bench = await due(livePod());
     bench.cluster.removeNode(ref.node);
     changeWhileMarking(bench, nodeDelta(2, { taints: [] }));
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
   });
 
   test('the taint was removed and returned', async () => {
     const bench = await due(livePod());
     changeWhileMarking(bench, nodeDelta(2, { taints: [taint('a', 30)] }));
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
   });
 });
 
@@ -197,8 +189,7 @@ describe('the deleted pod is the evaluated pod:', () => {
     cluster.beforeRequest = (verb) => {
       if (verb === 'patch') cluster.putPod(livePod('u1', { tolerations: forever }));
     };
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
     assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
   });
 
@@ -214,8 +205,7 @@ describe('the deleted pod is the evaluated pod:', () => {
         if (verb === 'delete' && changes++ === 0)
           cluster.putPod(livePod('u1', { tolerations, disrupted: true }));
       };
-      await evictNode(ref, bench);
-      assert.deepEqual(await statesIn(bench), { u1: state });
+      assert.deepEqual(await leaves(bench), { u1: state });
     }
   });
 
@@ -224,8 +214,7 @@ describe('the deleted pod is the evaluated pod:', () => {
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'delete') bench.cluster.putPod(livePod('u1', { disrupted: true }));
     };
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
     assert.match((await retryOf(bench))?.error ?? '', /changed 10 times/);
   });
 
@@ -238,8 +227,7 @@ describe('the deleted pod is the evaluated pod:', () => {
       cluster.putNode(liveNode());
       void clock.advanceTo(clock.now() + LOOK_MAX_AGE_MS + 1);
     };
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
     assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
   });
 });
@@ -306,8 +294,7 @@ describe('an eviction of a pod that is already gone succeeds:', () => {
         const bench = await due(livePod());
         if (verb === undefined) change(bench.cluster);
         bench.cluster.beforeRequest = (asked) => asked === verb && change(bench.cluster);
-        await evictNode(ref, bench);
-        assert.deepEqual(await statesIn(bench), { u1: 'gone' });
+        assert.deepEqual(await leaves(bench), { u1: 'gone' });
         assert.deepEqual(deletedFrom(bench), []);
         assert.deepEqual(bench.cluster.events, []);
         assert.deepEqual(bench.lateness, []);
@@ -315,8 +302,7 @@ describe('an eviction of a pod that is already gone succeeds:', () => {
 
   test('when the pod terminates after an unrecorded eviction', async () => {
     const bench = await due(livePod('u1', { terminating: true, disrupted: true }));
-    await evictNode(ref, bench);
-    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+    assert.deepEqual(await leaves(bench), { u1: 'done' });
     assert.deepEqual(deletedFrom(bench), []);
   });
 });
@@ -325,8 +311,7 @@ describe('a request that fails', () => {
   test('is investigated after a 409 with the right UID, and does not count as gone', async () => {
     const bench = await due(livePod());
     failing(bench, 'patch', serverError(409), 1);
-    await evictNode(ref, bench);
-    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+    assert.deepEqual(await leaves(bench), { u1: 'done' });
   });
 
   test('fails the whole node if it is an observation, and all pods are retried together', async () => {
@@ -385,8 +370,7 @@ describe('a request that fails', () => {
       if (Number(preconditions.uid.slice(1)) <= 20) throw serverError(403);
       await deletePod(given, preconditions);
     };
-    await evictNode(ref, bench);
-    assert.equal(deletedFrom(bench).length, 30);
+    assert.equal((await evicts(bench)).length, 30);
     assert.deepEqual(await evictNode(ref, bench, true), undefined);
     const retry = await retryOf(bench);
     assert.deepEqual(bench.armed, [retry?.nextTryAt, retry?.nextTryAt]);
@@ -466,8 +450,7 @@ describe('an eviction that keeps failing', () => {
     const longer = [tolerating('a', 5 * 24 * 3600)];
     bench.cluster.putPod(livePod('u1', { tolerations: longer }));
     await nextTry(bench);
-    await bench.clock.advanceTo(at(0) + 5 * DAY_MS);
-    await evictNode(ref, bench);
+    await evicts(bench, at(0) + 5 * DAY_MS);
     assert.equal(bench.givenUp, 0);
     assert.equal((await retryOf(bench))?.attempts, 1);
   });
@@ -559,9 +542,7 @@ describe('an eviction that keeps failing', () => {
     };
     const again = await evictNode(ref, bench);
     assert.deepEqual(again, { againInSeconds: 0.25 });
-    await bench.clock.advanceTo(nextTryAt + 250);
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(await evicts(bench, nextTryAt + 250), ['u1']);
     assert.equal(await retryOf(bench), undefined);
   });
 
@@ -655,8 +636,7 @@ describe('a long pass', () => {
       if (verb === 'get' && ++gets > 1) throw serverError(0);
       if (verb === 'list') void bench.clock.advanceTo(at(61));
     };
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
     bench.cluster.beforeRequest = () => undefined;
     await nextTry(bench);
     assert.equal(deletedFrom(bench).length, 30);
@@ -671,8 +651,7 @@ describe('when the end of a deletion cannot be recorded', () => {
     await assert.rejects(evictNode(ref, bench), StoreError);
     assert.equal(bench.cluster.events.length, 1);
     bench.store.end = end;
-    await evictNode(ref, bench);
-    assert.deepEqual(await statesIn(bench), { u1: 'gone' });
+    assert.deepEqual(await leaves(bench), { u1: 'gone' });
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
@@ -700,8 +679,7 @@ test('makes one request to an unreachable server, and the others once it answers
   cluster.beforeRequest = (verb) => {
     if (cluster.breakerOpen && verb !== 'get') throw serverError(0);
   };
-  await evictNode(ref, bench);
-  assert.deepEqual(deletedFrom(bench), ['u1']);
+  assert.deepEqual(await evicts(bench), ['u1']);
 });
 
 test('counts an observation after which the server counts as unreachable', async () => {
@@ -727,8 +705,7 @@ test('lets the state of a node without taints expire', async () => {
   const untainted = { ...node, taints: [] };
   await bench.store.commit(ref, revision, { node: untainted, schedule: [], end: [], live: false }, at(60));
   bench.cluster.putNode(liveNode());
-  await evictNode(ref, bench);
-  assert.deepEqual(await statesIn(bench), { u1: 'cancelled', u2: 'cancelled' });
+  assert.deepEqual(await leaves(bench), { u1: 'cancelled', u2: 'cancelled' });
   await bench.store.purge(at(60) + 8 * 24 * 3_600_000);
   assert.equal((await storedIn(bench)).revision, 0);
 });
@@ -736,8 +713,7 @@ test('lets the state of a node without taints expire', async () => {
 test('evicts pods of a deleted node by its last taints', async () => {
   const bench = await due(livePod());
   bench.cluster.removeNode(ref.node);
-  await evictNode(ref, bench);
-  assert.deepEqual(deletedFrom(bench), ['u1']);
+  assert.deepEqual(await evicts(bench), ['u1']);
 });
 
 test('two passes that fail at the same time arm a single retry', async () => {

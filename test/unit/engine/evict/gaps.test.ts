@@ -8,13 +8,13 @@ import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
 import {
   benchAfter,
-  deletedFrom,
   duePods,
   type EvictBench,
+  evicts,
+  leaves,
   recordsIn,
   ruled,
   serverError,
-  statesIn,
   storedIn,
 } from './evict-bench.ts';
 
@@ -35,8 +35,7 @@ async function latestAfterAnswer(bench: EvictBench): Promise<number> {
     latest = notAfter - answeredAt;
     return deletePod(found, preconditions, notAfter);
   };
-  await evictNode(ref, bench);
-  assert.deepEqual(deletedFrom(bench), ['u1']);
+  assert.deepEqual(await evicts(bench), ['u1']);
   return latest;
 }
 
@@ -72,8 +71,7 @@ test('credentials that are rejected during a pass fail the whole node, and no si
   bench.cluster.beforeRequest = (verb) => {
     if (verb === 'delete' && deletes++ > 0) throw serverError(401);
   };
-  await evictNode(ref, bench);
-  assert.equal(deletedFrom(bench).length, 1);
+  assert.equal((await evicts(bench)).length, 1);
   const { node } = await storedIn(bench);
   assert.equal(node?.retry?.everything, true);
   assert.deepEqual(
@@ -202,9 +200,7 @@ describe('a retry of a node', () => {
   test('ends after a try that evicts every due pod', async () => {
     const { bench, retryOf, mend } = await failing();
     mend();
-    await bench.clock.advanceTo((await retryOf())?.nextTryAt ?? 0);
-    await evictNode(ref, bench);
-    assert.deepEqual(await statesIn(bench), { u1: 'done', u2: 'scheduled' });
+    assert.deepEqual(await leaves(bench, (await retryOf())?.nextTryAt ?? 0), { u1: 'done', u2: 'scheduled' });
     assert.equal(await retryOf(), undefined);
   });
 });
@@ -217,8 +213,7 @@ test('evicts pods that are long overdue and failed before after pods that have j
     [nodeDelta(1, { pods })],
     pods.map(({ uid, tolerations }) => livePod(uid, { tolerations })),
   );
-  await bench.clock.advanceTo(at(61));
-  await evictNode(ref, bench);
+  await evicts(bench, at(61));
   const order = bench.cluster.deletions.map(({ pod: { uid } }) => uid);
   assert.deepEqual(order.slice(0, 3).sort(), ['u4', 'u5', 'u6']);
   assert.deepEqual(order.slice(3).sort(), ['u1', 'u2', 'u3']);

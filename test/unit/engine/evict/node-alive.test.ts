@@ -11,6 +11,7 @@ import {
   benchAfter,
   deletedFrom,
   type EvictBench,
+  evicts,
   failing,
   isMarked,
   logged,
@@ -65,8 +66,7 @@ describe('pods on an unreachable node', () => {
   test('are held while the node renews its Lease, and evaluated again when it expires', async () => {
     const bench = await unreachable({ pods: 3, renewedMsAgo: 15_000 });
     const until = bench.clock.now() + 25_000;
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
     assert.ok(!isMarked(bench));
     const held = await heldIn(bench);
     assert.equal(held.length, 3);
@@ -89,8 +89,7 @@ describe('pods on an unreachable node', () => {
       await advance(bench, LEASE_MS);
       renew(bench, 1_000);
     }
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
     assert.deepEqual(
       (await heldIn(bench)).map((held) => held?.since),
       [since],
@@ -103,11 +102,9 @@ describe('pods on an unreachable node', () => {
     const bench = await unreachable({ pods: 2, renewedMsAgo: 0 });
     await evictNode(ref, bench);
     await advance(bench, LEASE_MS - 1);
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
     await advance(bench, 1);
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u1', 'u2']);
+    assert.deepEqual(await evicts(bench), ['u1', 'u2']);
     assert.deepEqual(
       logged(bench, 'pod.evicted').map(({ fields }) => fields['lease']),
       ['expired', 'expired'],
@@ -116,8 +113,7 @@ describe('pods on an unreachable node', () => {
 
   test('are evicted where the node has no Lease, and the log has the reason', async () => {
     const bench = await unreachable({ pods: 40 });
-    await evictNode(ref, bench);
-    assert.equal(deletedFrom(bench).length, 40);
+    assert.equal((await evicts(bench)).length, 40);
     assert.equal(leaseReads(bench), 1);
     const [first] = logged(bench, 'pod.evicted');
     assert.equal(first?.fields['lease'], 'missing');
@@ -126,8 +122,7 @@ describe('pods on an unreachable node', () => {
   test('are evicted where the Lease must not be read', async () => {
     const bench = await unreachable({ renewedMsAgo: 0 });
     failing(bench, 'get-lease', serverError(403));
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(await evicts(bench), ['u1']);
     const [first] = logged(bench, 'pod.evicted');
     assert.equal(first?.fields['lease'], 'hidden');
     assert.deepEqual(logged(bench, 'eviction.retrying'), []);
@@ -137,13 +132,11 @@ describe('pods on an unreachable node', () => {
     for (const status of [0, 401, 429, 500, 503]) {
       const bench = await unreachable({ renewedMsAgo: 60_000 });
       failing(bench, 'get-lease', serverError(status), 1);
-      await evictNode(ref, bench);
-      assert.deepEqual(deletedFrom(bench), [], String(status));
+      assert.deepEqual(await evicts(bench), [], String(status));
       const [retryAt = 0] = bench.armed;
       assert.equal(logged(bench, 'eviction.retrying').length, 1);
       await advance(bench, retryAt - bench.clock.now());
-      await evictNode(ref, bench);
-      assert.deepEqual(deletedFrom(bench), ['u1'], String(status));
+      assert.deepEqual(await evicts(bench), ['u1'], String(status));
     }
   });
 
@@ -172,8 +165,7 @@ describe('pods on an unreachable node', () => {
     const bench = await unreachable({ keys: ['a'], liveKeys: [NODE_UNREACHABLE], renewedMsAgo: 0 });
     await advance(bench, 60_000);
     renew(bench);
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await evicts(bench), []);
     assert.equal(leaseReads(bench), 1);
   });
 
@@ -217,8 +209,7 @@ describe('pods on a node with other taints', () => {
   test('are evicted by these taints although the node is unreachable as well and renews its Lease', async () => {
     for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE]) {
       const bench = await unreachable({ keys: [NODE_UNREACHABLE, key], renewedMsAgo: 0 });
-      await evictNode(ref, bench);
-      assert.deepEqual(deletedFrom(bench), ['u1'], key);
+      assert.deepEqual(await evicts(bench), ['u1'], key);
     }
   });
 });
@@ -258,7 +249,6 @@ test('pods with an unreadable Lease reserve no slots until it can be read', asyn
   bench.cluster.beforeRequest = () => undefined;
   const [retry] = bench.armed;
   assert.ok(retry);
-  await bench.clock.advanceTo(retry);
-  await evictNode(ref, bench);
+  await evicts(bench, retry);
   assert.deepEqual(taken, [3]);
 });

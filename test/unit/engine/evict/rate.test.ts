@@ -9,6 +9,7 @@ import {
   benchAfter,
   deletedFrom,
   duePods,
+  evicts,
   failing,
   heldUntil,
   isMarked,
@@ -29,8 +30,7 @@ const limited = (count: number, ruling = at2PerSecond) => duePods(count, ruling)
 describe('in a cluster with a rate', () => {
   test('evicts pods at the rate, with one message per second', async () => {
     const bench = await limited(5);
-    await evictNode(ref, bench);
-    assert.equal(deletedFrom(bench).length, 2);
+    assert.equal((await evicts(bench)).length, 2);
     assert.deepEqual(bench.armed, [at(61), at(62)]);
     await until(bench, at(62));
     assert.deepEqual(
@@ -65,16 +65,14 @@ describe('in a cluster with a rate', () => {
     await bench.rates.take(ref.cluster, asking(120), { rate: 2, drain: 50 }, at(60));
     await evictNode(ref, bench);
     assert.deepEqual(bench.armed, [at(120)]);
-    await bench.clock.advanceTo(at(120));
-    await evictNode(ref, bench);
+    await evicts(bench, at(120));
     assert.deepEqual(bench.armed.slice(1), [at(121)]);
   });
 
   test('evicts pods on a node out of service immediately', async () => {
     const bench = await limited(5);
     bench.cluster.putNode(liveNode('n1', 'a', NODE_OUT_OF_SERVICE));
-    await evictNode(ref, bench);
-    assert.equal(deletedFrom(bench).length, 5);
+    assert.equal((await evicts(bench)).length, 5);
   });
 
   test('evicts a pod whose eviction failed before waiting pods', async () => {
@@ -83,12 +81,9 @@ describe('in a cluster with a rate', () => {
     await evictNode(ref, bench);
     const { node } = await storedIn(bench);
     await bench.rates.take(ref.cluster, asking(100), { rate: 2, drain: 50 }, at(60));
-    await bench.clock.advanceTo(node?.retry?.nextTryAt ?? 0);
-    await evictNode(ref, bench);
+    await evicts(bench, node?.retry?.nextTryAt ?? 0);
     // The failed delete and another permit are those of the first second.
-    await bench.clock.advanceTo(at(61));
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(await evicts(bench, at(61)), ['u1']);
   });
 
   test('gives a slot to a pod that no budget blocked before it gives one to a blocked pod', async () => {
@@ -102,16 +97,13 @@ describe('in a cluster with a rate', () => {
     bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
     await evictNode(ref, bench);
     assert.notEqual((await storedIn(bench)).scheduled.get(pod('u1').uid)?.blocked, undefined);
-    await bench.clock.advanceTo(at(66));
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u2']);
+    assert.deepEqual(await evicts(bench, at(66)), ['u2']);
   });
 
   test('limits evictions after slots that passed unused', async () => {
     const bench = await limited(5);
     await evictNode(ref, bench);
-    await bench.clock.advanceTo(at(180));
-    await evictNode(ref, bench);
+    await evicts(bench, at(180));
     await until(bench, at(190));
     assert.deepEqual(
       bench.cluster.deletions.map((deletion) => (deletion.at - at(60)) / 1000),
@@ -143,8 +135,7 @@ describe('in a cluster with a rate', () => {
     const reported = () => logged(bench, 'eviction.would-evict').length;
     const counts: number[] = [];
     for (let second = 60; second <= 62; second++) {
-      await bench.clock.advanceTo(at(second));
-      await evictNode(ref, bench);
+      await evicts(bench, at(second));
       counts.push(reported());
     }
     assert.deepEqual(counts, [2, 4, 5]);
@@ -172,8 +163,7 @@ test('evicts a pod with a slot by its own timer', async () => {
   await bench.rates.take(ref.cluster, asking(10), { rate: 2, drain: 50 }, at(60));
   await evictNode(ref, bench);
   bench.cluster.putPod(livePod('u1'));
-  await evictNode(ref, bench);
-  assert.deepEqual(deletedFrom(bench), []);
+  assert.deepEqual(await evicts(bench), []);
   await until(bench, at(65));
   assert.deepEqual(deletedFrom(bench), ['u1']);
 });

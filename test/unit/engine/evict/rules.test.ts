@@ -14,6 +14,7 @@ import {
   deletedFrom,
   duePods,
   type EvictBench,
+  evicts,
   failing,
   gatesIn,
   heldUntil,
@@ -94,8 +95,7 @@ describe('a policy that excludes pods by what their records lack', () => {
       const bench = await duePods(2);
       bench.cluster.putPod(livePod('u1', traits));
       bench.ruling = excluding(selection);
-      await evictNode(ref, bench);
-      assert.deepEqual(deletedFrom(bench), ['u2']);
+      assert.deepEqual(await evicts(bench), ['u2']);
       assert.deepEqual(await gatesIn(bench), { u1: 'excluded' });
     });
   }
@@ -144,8 +144,7 @@ describe('where the rules block evictions', () => {
     let asked = 0;
     const again = await evictNode(ref, { ...bench, rules: async () => (asked++ === 0 ? observed : rules) });
     assert.deepEqual(again, { againInSeconds: 0.25 });
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(await evicts(bench), ['u1']);
   });
 
   test('pods of one hold share a timer for its end, for any number of passes', async () => {
@@ -153,8 +152,7 @@ describe('where the rules block evictions', () => {
     const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1'), later] })], podsNamed(2));
     bench.ruling = heldUntil(900);
     await evictNode(ref, bench);
-    await bench.clock.advanceTo(at(70));
-    await evictNode(ref, bench);
+    await evicts(bench, at(70));
     assert.deepEqual(await gatesIn(bench), { u1: 'hold', u2: 'hold' });
     assert.deepEqual(bench.armed, [at(900)]);
   });
@@ -167,9 +165,7 @@ describe('where the rules block evictions', () => {
     await evictNode(ref, bench);
     const [, nextTryAt = Infinity] = bench.armed;
     assert.ok(nextTryAt <= at(905), 'no next try is armed');
-    await bench.clock.advanceTo(nextTryAt);
-    await evictNode(ref, bench);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(await evicts(bench, nextTryAt), ['u1']);
   });
 
   test('an unreachable cluster is no failure, and due pods are held by their records', async () => {
@@ -228,8 +224,7 @@ describe('in observe mode', () => {
       const deltas = { ...bench, announce: async () => undefined, leaseEpoch: async () => undefined };
       for (const sequence of [2, 3]) {
         await applyDeltas([nodeDelta(sequence)], deltas);
-        await bench.clock.advanceTo(at(60 + sequence));
-        await evictNode(ref, bench);
+        await evicts(bench, at(60 + sequence));
       }
       assert.deepEqual(eventsOf(bench).slice(1), [['eviction.would-evict', undefined]]);
       assert.deepEqual(reasonsIn(bench), ['TaintwardEvictionHeld', 'TaintwardWouldEvict']);
@@ -258,8 +253,7 @@ describe('in observe mode', () => {
     failing(bench, 'any', serverError(503), 1);
     await evictNode(ref, bench);
     assert.deepEqual(eventsOf(bench), []);
-    await bench.clock.advanceTo(bench.armed[0] ?? 0);
-    await evictNode(ref, bench);
+    await evicts(bench, bench.armed[0] ?? 0);
     assert.deepEqual(eventsOf(bench), [['eviction.would-evict', undefined]]);
   });
 
@@ -303,16 +297,14 @@ async function lateMarks(times: number, meanwhile: () => void = () => undefined)
 
 test('marks and deletes a pod in its slot although its mark was late repeatedly', async () => {
   const bench = await lateMarks(20);
-  await evictNode(ref, bench);
-  assert.deepEqual(deletedFrom(bench), ['u1']);
+  assert.deepEqual(await evicts(bench), ['u1']);
 });
 
 test('neither marks nor deletes a pod whose mark was late after a stop', async () => {
   const bench = await lateMarks(1, () => {
     bench.ruling = stopped;
   });
-  await evictNode(ref, bench);
-  assert.deepEqual(deletedFrom(bench), []);
+  assert.deepEqual(await evicts(bench), []);
   assert.ok(!isMarked(bench));
   assert.deepEqual(await gatesIn(bench), { u1: 'stopped' });
 });
@@ -338,7 +330,6 @@ test('does not send a mark after a stop', async () => {
     bench.ruling = stopped;
     return mark(...args);
   };
-  await evictNode(ref, bench);
-  assert.deepEqual(deletedFrom(bench), []);
+  assert.deepEqual(await evicts(bench), []);
   assert.ok(!isMarked(bench));
 });

@@ -1,22 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
-import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { ENDED_WINDOW_MS } from '#shared/state/store.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { at, nodeDelta, pod, podDelta, podGone, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import {
-  at,
-  nodeDelta,
-  pod,
-  podDelta,
-  podGone,
-  ref,
-  rules,
-  tolerating,
-} from '#test/unit/eviction/builders.ts';
-import { benchAfter, deletedFrom, type EvictBench, evictBench, gatesIn, statesIn } from './evict-bench.ts';
+  benchAfter,
+  deletedFrom,
+  type EvictBench,
+  evictBench,
+  evicts,
+  gatesIn,
+  statesIn,
+} from './evict-bench.ts';
 
 /** A mirror pod: all of one static pod have the same name. */
 const MIRROR = { name: 'proxy-n1', owner: { kind: 'Node', name: 'n1' } };
@@ -35,8 +33,7 @@ async function evictedOnce(): Promise<EvictBench> {
     [nodeDelta(1, { pods: [mirror('u1')] })],
     [livePod('u1', { ...MIRROR, tolerations: [] })],
   );
-  await evictNode(ref, bench);
-  assert.deepEqual(deletedFrom(bench), ['u1']);
+  assert.deepEqual(await evicts(bench), ['u1']);
   return bench;
 }
 
@@ -57,8 +54,7 @@ async function untilIdle(bench: EvictBench): Promise<void> {
   for (;;) {
     const next = bench.armed.sort((a, b) => a - b).shift();
     if (next === undefined) return;
-    await bench.clock.advanceTo(Math.max(next, bench.clock.now()));
-    await evictNode(ref, bench);
+    await evicts(bench, Math.max(next, bench.clock.now()));
   }
 }
 

@@ -94,18 +94,6 @@ describe('WorkQueue', () => {
     assert.ok(rests > 100 && again > 100, 'the histories had failures, and keys that were added meanwhile');
   });
 
-  test('queues a key once, and once more when it was added during its work', () => {
-    const queue = newQueue();
-    for (let times = 0; times < 3; times++) queue.add('1a');
-    assert.deepEqual(takeAll(queue), ['1a']);
-    for (let times = 0; times < 3; times++) queue.add('1a');
-    assert.deepEqual(takeAll(queue), []);
-    queue.done('1a');
-    assert.deepEqual(takeAll(queue), ['1a']);
-    queue.done('1a');
-    assert.equal(queue.size, 0);
-  });
-
   test('requeues a failed key after growing pauses, which start over after a success', () => {
     const queue = newQueue();
     queue.add('1a');
@@ -187,19 +175,6 @@ describe('WorkQueue', () => {
     assert.deepEqual(takeAll(queue), ['1a']);
   });
 
-  test('alternates between clusters, so that a busy cluster delays no other', () => {
-    const queue = newQueue();
-    for (let index = 0; index < 100; index++) queue.add(`1${index}`);
-    queue.add('2a');
-    queue.add('3a');
-    queue.add('3b');
-    const first = [queue.take(), queue.take(), queue.take(), queue.take(), queue.take()];
-    assert.deepEqual(first, ['10', '2a', '3a', '11', '3b']);
-    queue.add('2b');
-    queue.done('2a');
-    assert.equal(queue.take(), '2b');
-  });
-
   test('keeps keys of a cluster that is not permitted', () => {
     const queue = newQueue();
     for (const key of ['1a', '2a', '1b']) queue.add(key);
@@ -208,14 +183,6 @@ describe('WorkQueue', () => {
     assert.equal(queue.take(isSecond), undefined);
     assert.equal(queue.sizeOf(clusterName('1')), 2);
     assert.equal(queue.take(), '1a');
-  });
-
-  test('makes a key that was returned the next of its cluster', () => {
-    const queue = newQueue();
-    for (const key of ['1a', '1b', '2a']) queue.add(key);
-    assert.equal(queue.take(), '1a');
-    queue.untake('1a');
-    assert.deepEqual(takeAll(queue), ['2a', '1a', '1b']);
   });
 
   test('hands out and requeues nothing once stopped', () => {

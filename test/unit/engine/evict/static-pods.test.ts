@@ -58,11 +58,16 @@ async function untilIdle(bench: EvictBench): Promise<void> {
   }
 }
 
+/** A mirror pod appears, and every armed time passes. */
+async function settles(bench: EvictBench, fields: PodFacts, sequence: number): Promise<void> {
+  await appears(bench, fields, sequence);
+  await untilIdle(bench);
+}
+
 describe('the mirror pod that a kubelet recreates after an eviction', () => {
   test('is held unmarked, with an Event, and counts no further eviction', async () => {
     const bench = await evictedOnce();
-    await appears(bench, mirror('u2'), 61);
-    await untilIdle(bench);
+    await settles(bench, mirror('u2'), 61);
     assert.deepEqual([deletedFrom(bench), bench.lateness.length, bench.givenUp], [['u1'], 1, 0]);
     assert.equal(await gateOf(bench), 'recreated');
     assert.equal((await bench.cluster.getPod({ namespace: 'default', name: 'proxy-n1' }))?.disrupted, false);
@@ -74,8 +79,7 @@ describe('the mirror pod that a kubelet recreates after an eviction', () => {
 
   test('stays held when the end of the earlier pod is long forgotten, also after deltas that change its deadline', async () => {
     const bench = await evictedOnce();
-    await appears(bench, mirror('u2'), 61);
-    await untilIdle(bench);
+    await settles(bench, mirror('u2'), 61);
     await bench.clock.advanceTo(at(61) + 3 * ENDED_WINDOW_MS);
     const seconds = (bench.clock.now() - at(0)) / 1000;
     await apply(bench, nodeDelta(seconds, { pods: [mirror('u2')], wake: true }));
@@ -92,35 +96,30 @@ describe('the mirror pod that a kubelet recreates after an eviction', () => {
   test('is held at its deadline, however long it tolerates the taint', async () => {
     const bench = await evictedOnce();
     const seconds = (3 * ENDED_WINDOW_MS) / 1000;
-    await appears(bench, mirror('u2', { podSince: at(61), tolerations: [tolerating('a', seconds)] }), 61);
-    await untilIdle(bench);
+    await settles(bench, mirror('u2', { podSince: at(61), tolerations: [tolerating('a', seconds)] }), 61);
     assert.deepEqual([deletedFrom(bench), await gateOf(bench)], [['u1'], 'recreated']);
   });
 
   test('is recognized before the end of the earlier pod is stored', async () => {
     const bench = await benchAfter([nodeDelta(1, { pods: [mirror('u1')] })], []);
-    await appears(bench, mirror('u2'), 60);
-    await untilIdle(bench);
+    await settles(bench, mirror('u2'), 60);
     assert.deepEqual([deletedFrom(bench), await gateOf(bench)], [[], 'recreated']);
   });
 
   test('is held again when another actor deletes it', async () => {
     const bench = await evictedOnce();
-    await appears(bench, mirror('u2'), 61);
-    await untilIdle(bench);
+    await settles(bench, mirror('u2'), 61);
     await bench.clock.advanceTo(at(61) + 3 * ENDED_WINDOW_MS);
     const seconds = (bench.clock.now() - at(0)) / 1000;
     const deleted = { ...mirror('u2'), deleted: { at: at(seconds), by: 'other' as const } };
     await apply(bench, podGone(seconds, { uid: mirror('u2').uid, deleted }));
-    await appears(bench, mirror('u3'), seconds + 1);
-    await untilIdle(bench);
+    await settles(bench, mirror('u3'), seconds + 1);
     assert.deepEqual([deletedFrom(bench), await gateOf(bench, 'u3')], [['u1'], 'recreated']);
   });
 
   test('stays once its node is not tainted', async () => {
     const bench = await evictedOnce();
-    await appears(bench, mirror('u2'), 61);
-    await untilIdle(bench);
+    await settles(bench, mirror('u2'), 61);
     await apply(bench, nodeDelta(80, { taints: [], pods: [] }));
     assert.equal((await statesIn(bench))['u2'], 'cancelled');
   });
@@ -132,15 +131,13 @@ describe('a mirror pod is evicted', () => {
     await bench.clock.advanceTo(at(61));
     bench.ruling = excluding;
     bench.cluster.putNode(liveNode('n1', 'a'));
-    await appears(bench, mirror('u1'), 1);
-    await untilIdle(bench);
+    await settles(bench, mirror('u1'), 1);
     assert.equal(await gateOf(bench, 'u1'), 'excluded');
     bench.cluster.removePod(mirror('u1'));
     const deleted = { ...mirror('u1'), deleted: { at: at(62), by: 'other' as const } };
     await apply(bench, podGone(62, { uid: mirror('u1').uid, deleted }));
     bench.ruling = { ...rules, policyRevision: 3 };
-    await appears(bench, mirror('u2'), 63);
-    await untilIdle(bench);
+    await settles(bench, mirror('u2'), 63);
     assert.deepEqual(deletedFrom(bench), ['u2']);
   });
 
@@ -149,31 +146,27 @@ describe('a mirror pod is evicted', () => {
     const bench = await benchAfter([nodeDelta(1, { pods: [earlier] })], []);
     await apply(bench, podGone(60, { uid: earlier.uid }));
     assert.equal((await statesIn(bench))['u1'], 'gone');
-    await appears(bench, mirror('u2'), 61);
-    await untilIdle(bench);
+    await settles(bench, mirror('u2'), 61);
     assert.deepEqual(deletedFrom(bench), ['u2']);
   });
 
   test('if the earlier pod of its name is only seen to be gone later, and was not due', async () => {
     const earlier = mirror('u1', { tolerations: [tolerating('a', 600)] });
     const bench = await benchAfter([nodeDelta(1, { pods: [earlier] })], []);
-    await appears(bench, mirror('u2'), 61);
-    await untilIdle(bench);
+    await settles(bench, mirror('u2'), 61);
     assert.deepEqual(deletedFrom(bench), ['u2']);
   });
 
   test('if the earlier pod of its name was spared when its node was untainted', async () => {
     const bench = await benchAfter([nodeDelta(1, { pods: [mirror('u1')] })], []);
     await apply(bench, nodeDelta(60, { taints: [], pods: [] }));
-    await appears(bench, mirror('u2'), 61);
-    await untilIdle(bench);
+    await settles(bench, mirror('u2'), 61);
     assert.deepEqual(deletedFrom(bench), ['u2']);
   });
 
   test('if its relay reports it again when it is due', async () => {
     const bench = await benchAfter([nodeDelta(1, { pods: [mirror('u1')] })], []);
-    await appears(bench, mirror('u1'), 61);
-    await untilIdle(bench);
+    await settles(bench, mirror('u1'), 61);
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 

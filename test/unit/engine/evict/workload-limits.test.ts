@@ -68,9 +68,11 @@ async function twoNodes(
   return bench;
 }
 
-/** Evicts on both nodes concurrently, each in a new process. */
-const look = (bench: EvictBench, open: () => Permits = () => bench.permits) =>
-  Promise.all([ref, other].map((place) => evictNode(place, { ...bench, permits: open() })));
+/** Evicts on both nodes concurrently, each in a new process. Returns the UIDs of all deleted pods. */
+async function look(bench: EvictBench, open: () => Permits = () => bench.permits) {
+  await Promise.all([ref, other].map((place) => evictNode(place, { ...bench, permits: open() })));
+  return deletedFrom(bench);
+}
 
 /** Repeats this at each armed time up to `end`. */
 async function until(bench: EvictBench, end: number, open?: () => Permits): Promise<void> {
@@ -105,11 +107,9 @@ for (const [backend, connect] of Object.entries(BACKENDS)) {
   test(`limits a Deployment on two nodes across two evictors that restart for each pass, with ${backend}`, async () => {
     const open = connect();
     const bench = await twoNodes(limitedTo(3), 4);
-    await look(bench, open);
-    assert.equal(deletedFrom(bench).length, 3);
+    assert.equal((await look(bench, open)).length, 3);
     await bench.clock.advanceTo(at(90));
-    await look(bench, open);
-    assert.equal(deletedFrom(bench).length, 3);
+    assert.equal((await look(bench, open)).length, 3);
     await until(bench, at(4000), open);
     const next = WINDOW_S + LASTS_S;
     assert.deepEqual(secondsOf(bench), [0, 0, 0, next, next, next, 2 * next, 2 * next]);
@@ -144,15 +144,13 @@ describe('where policy limits evictions of each workload', () => {
     test(`${count} of ${replicas} replicas allows ${gone}`, async () => {
       const bench = await twoNodes(limitedTo(count), 3);
       bench.cluster.replicas.set('default/Deployment/web', replicas);
-      await look(bench);
-      assert.equal(deletedFrom(bench).length, gone);
+      assert.equal((await look(bench)).length, gone);
     });
   }
 
   test('a percentage of an unknown number allows one eviction', async () => {
     const bench = await twoNodes(limitedTo('50%'), 2, () => ({ owner: { kind: 'Rollout', name: 'web' } }));
-    await look(bench);
-    assert.equal(deletedFrom(bench).length, 1);
+    assert.equal((await look(bench)).length, 1);
   });
 
   test('a percentage without the permission to count replicas holds every pod with this reason', async () => {
@@ -188,8 +186,7 @@ describe('where policy limits evictions of each workload', () => {
       {},
     ];
     const bench = await twoNodes(limitedTo(2), kinds.length, (index) => kinds[index] ?? {});
-    await look(bench);
-    assert.equal(deletedFrom(bench).length, 2 * kinds.length);
+    assert.equal((await look(bench)).length, 2 * kinds.length);
   });
 
   test('the ReplicaSets of one Deployment share its limit', async () => {
@@ -197,8 +194,7 @@ describe('where policy limits evictions of each workload', () => {
       owner: { kind: 'ReplicaSet', name: `web-${index}` },
       labels: { 'pod-template-hash': `${index}` },
     }));
-    await look(bench);
-    assert.equal(deletedFrom(bench).length, 1);
+    assert.equal((await look(bench)).length, 1);
   });
 
   test('pods on a node out of service are evicted immediately without a permit', async () => {
@@ -249,8 +245,7 @@ describe('where policy limits evictions of each workload', () => {
       if (verb === 'patch') bench.ruling = { ...limitedTo(1), policyRevision: 2 };
     };
     await look(bench);
-    await look(bench);
-    assert.equal(deletedFrom(bench).length, 1);
+    assert.equal((await look(bench)).length, 1);
   });
 
   test('waiting pods are evicted when a new policy has no limit', async () => {
@@ -269,8 +264,7 @@ describe('where policy limits evictions of each workload', () => {
       { ...(node ? { node } : {}), schedule: woken, end: [], live: true },
       bench.clock.now(),
     );
-    await look(bench);
-    assert.equal(deletedFrom(bench).length, 2);
+    assert.equal((await look(bench)).length, 2);
   });
 
   test('waiting pods reserve no slot of the cluster', async () => {
@@ -286,21 +280,18 @@ describe('where policy limits evictions of each workload', () => {
     const bench = await twoNodes(rules, 2);
     bench.permits = { take: () => assert.fail('a permit was asked for') };
     bench.cluster.beforeRequest = (verb) => assert.notEqual(verb, 'get-replicas');
-    await look(bench);
-    assert.equal(deletedFrom(bench).length, 4);
+    assert.equal((await look(bench)).length, 4);
   });
 
   test('a pod that a gate holds gets no permit', async () => {
     const bench = await twoNodes({ ...limitedTo(1), stops: [STOP] }, 2);
     bench.permits = { take: () => assert.fail('a permit was asked for') };
-    await look(bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await look(bench), []);
   });
 
   test('observe mode reports only the pods that the limit lets go', async () => {
     const bench = await twoNodes(limitedTo(1, { mode: 'observe' }), 2);
-    await look(bench);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await look(bench), []);
     assert.equal(logged(bench, 'eviction.would-evict').length, 1);
   });
 });

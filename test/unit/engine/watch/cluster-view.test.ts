@@ -41,7 +41,11 @@ function silent() {
   return {
     view,
     hear: (subjects: readonly Subject[]) => outbox.mark(subjects),
-    said: () => told([...outbox.send(now)]),
+    /** Returns all deltas that were not sent yet, also those of these subjects. */
+    said: (subjects: readonly Subject[] = []) => {
+      outbox.mark(subjects);
+      return told([...outbox.send(now)]);
+    },
   };
 }
 
@@ -161,8 +165,7 @@ describe('a node', () => {
   test('is sent immediately when it is untainted, also before its pods are listed, and a late list is ignored', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
-    hear(view.upsertNode(liveNode('n1'), at(1)));
-    assert.deepEqual(said(), ['n1 untainted: no pods']);
+    assert.deepEqual(said(view.upsertNode(liveNode('n1'), at(1))), ['n1 untainted: no pods']);
     hear(view.replacePods(N1, [livePod()], at(2)));
     assert.deepEqual([said(), view.counts.pods], [[], 0]);
   });
@@ -171,12 +174,9 @@ describe('a node', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
     hear(view.replacePods(N1, [livePod('u1')], at(0)));
-    hear(view.upsertNode(liveNode('n1'), at(1)));
-    said();
-    hear(view.upsertNode(liveNode('n1', 'a'), at(2)));
-    assert.deepEqual(said(), []);
-    hear(view.replacePods(N1, [livePod('u2')], at(3)));
-    assert.deepEqual(said(), ['n1 a: u2']);
+    said(view.upsertNode(liveNode('n1'), at(1)));
+    assert.deepEqual(said(view.upsertNode(liveNode('n1', 'a'), at(2))), []);
+    assert.deepEqual(said(view.replacePods(N1, [livePod('u2')], at(3))), ['n1 a: u2']);
   });
 
   test('keeps the first time of its taint, for other values and another order', () => {
@@ -284,14 +284,10 @@ describe('a pod on a tainted node', () => {
   test('exists beside another pod of its name until its own end arrives', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
-    hear(view.replacePods(N1, [livePod()], at(0)));
-    said();
-    hear(view.upsertPod(livePod('u2', { name: 'pod-u1' }), at(1)));
-    assert.deepEqual(said(), ['n1 a: has u2']);
-    hear(view.resync([], at(2)));
-    assert.deepEqual(said(), ['n1 a: u1 u2']);
-    hear(view.deletePod(livePod()));
-    assert.deepEqual(said(), ['n1 a: lost u1']);
+    said(view.replacePods(N1, [livePod()], at(0)));
+    assert.deepEqual(said(view.upsertPod(livePod('u2', { name: 'pod-u1' }), at(1))), ['n1 a: has u2']);
+    assert.deepEqual(said(view.resync([], at(2))), ['n1 a: u1 u2']);
+    assert.deepEqual(said(view.deletePod(livePod())), ['n1 a: lost u1']);
   });
 
   test('differs from a pod of the same name in another namespace', () => {
@@ -538,18 +534,17 @@ describe('a deleted node', () => {
   test('is sent with its pods once they are listed', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
-    hear(view.deleteNode(N1, at(1)));
-    assert.deepEqual(said(), []);
-    hear(view.replacePods(N1, [livePod()], at(2)));
-    assert.deepEqual(said(), ['n1 deleted a: u1']);
+    assert.deepEqual(said(view.deleteNode(N1, at(1))), []);
+    assert.deepEqual(said(view.replacePods(N1, [livePod()], at(2))), ['n1 deleted a: u1']);
   });
 
   test('is sent and removed when the first list has no pods', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
     hear(view.deleteNode(N1, at(1)));
-    hear(view.replacePods(N1, [livePod('u1', { terminating: true })], at(2)));
-    assert.deepEqual(said(), ['n1 deleted untainted: no pods']);
+    assert.deepEqual(said(view.replacePods(N1, [livePod('u1', { terminating: true })], at(2))), [
+      'n1 deleted untainted: no pods',
+    ]);
     assert.deepEqual(view.counts, NOTHING);
   });
 
@@ -601,8 +596,7 @@ describe('a new list', () => {
     const list = [livePod('u1', { terminating: true }), livePod('u2', { node: nodeName('n2') })];
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
-    hear(view.replacePods(N1, list, at(1)));
-    assert.deepEqual(said(), ['n1 a: no pods']);
+    assert.deepEqual(said(view.replacePods(N1, list, at(1))), ['n1 a: no pods']);
   });
 
   test('keeps the times of bindings', () => {
@@ -799,8 +793,7 @@ describe('pods beyond any limit of a cluster', () => {
   test('are sent with their nodes when they come and go while the queue is unreachable', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a'), liveNode('n2', 'a')], at(0)));
-    for (const name of ['n1', 'n2']) hear(view.replacePods(nodeName(name), [], at(0)));
-    said();
+    for (const name of ['n1', 'n2']) said(view.replacePods(nodeName(name), [], at(0)));
     for (let index = 0; index <= 50_000; index++) {
       hear(view.upsertPod(livePod(`u${index}`), at(1)));
       if (index > 0) hear(view.deletePod(livePod(`u${index}`)));

@@ -47,8 +47,8 @@ interface Bench {
   readonly signs: () => number;
   readonly time: DrivenTimers;
   readonly ended: () => boolean;
-  /** Starts it, and lets this time pass. */
-  readonly start: (passMs?: number) => Promise<void>;
+  /** Starts it, and lets this time pass. Resolves with the calls of the sink. */
+  readonly start: (passMs?: number) => Promise<readonly string[]>;
   readonly abort: () => void;
   /** Called with each change before it is recorded. */
   onChange: (change: Change<LiveNode>) => void;
@@ -94,6 +94,7 @@ function bench(
         ended = true;
       });
       await time.pass(passMs);
+      return made.heard;
     },
   };
   made.nodes.streams = false;
@@ -108,22 +109,19 @@ const watchedFrom = ({ nodes }: Bench) =>
 describe('a streamed list', () => {
   test('is passed on at its end marker, and continues on the same watch', async (context) => {
     const given = bench(context, [ends('hang', ...streamed('7', 'a', 'b'), upsert('c', '8'))]);
-    await given.start();
-    assert.deepEqual(given.heard, ['all: a b', 'upsert c']);
+    assert.deepEqual(await given.start(), ['all: a b', 'upsert c']);
     assert.deepEqual(watchedFrom(given), ['all']);
     assert.deepEqual(given.nodes.listed, []);
   });
 
   test('is not passed on before its end, for any bookmarks', async (context) => {
     const given = bench(context, [ends('hang', upsert('a', '5'), bookmark('6'))]);
-    await given.start(SECOND);
-    assert.deepEqual(given.heard, []);
+    assert.deepEqual(await given.start(SECOND), []);
   });
 
   test('is dropped when it ends early, and requested again', async (context) => {
     const given = bench(context, [ends(undefined, upsert('a', '5')), ends('hang', ...streamed('7', 'b'))]);
-    await given.start(SECOND);
-    assert.deepEqual(given.heard, ['all: b']);
+    assert.deepEqual(await given.start(SECOND), ['all: b']);
     assert.deepEqual(watchedFrom(given), ['all', 'all']);
     assert.match(String(given.failures[0]), /ended early/);
   });
@@ -135,8 +133,7 @@ describe('a streamed list', () => {
       ends('hang'),
     ]);
     given.nodes.lists = [{ ...page('7', 'a', 'b'), continue: 'more' }, page('7', 'c')];
-    await given.start(2 * SECOND);
-    assert.deepEqual(given.heard, ['all: a b c']);
+    assert.deepEqual(await given.start(2 * SECOND), ['all: a b c']);
     assert.deepEqual(
       given.nodes.listed.map((options) => [options.limit, options.continue]),
       [
@@ -155,8 +152,7 @@ describe('a streamed list', () => {
       ends(broken(), upsert('a', '8')),
       ends('hang', ...streamed('9', 'a', 'b')),
     ]);
-    await given.start(5 * SECOND);
-    assert.deepEqual(given.heard, ['all: a', 'all: a b']);
+    assert.deepEqual(await given.start(5 * SECOND), ['all: a', 'all: a b']);
     assert.deepEqual(given.nodes.listed, []);
   });
 
@@ -164,8 +160,7 @@ describe('a streamed list', () => {
     test(`is replaced by pages immediately when the server does not support it (${status})`, async (context) => {
       const given = bench(context, [ends(refused(status)), ends('hang')]);
       given.nodes.lists = [page('7', 'a')];
-      await given.start();
-      assert.deepEqual(given.heard, ['all: a']);
+      assert.deepEqual(await given.start(), ['all: a']);
       assert.deepEqual(watchedFrom(given), ['all', '7']);
       assert.deepEqual(given.failures, []);
     });
@@ -174,8 +169,7 @@ describe('a streamed list', () => {
   test('is streamed again after a list by pages, because the server may have changed', async (context) => {
     const given = bench(context, [ends(refused(422)), ends(gone()), ends('hang', ...streamed('9', 'b'))]);
     given.nodes.lists = [page('7', 'a')];
-    await given.start(5 * SECOND);
-    assert.deepEqual(given.heard, ['all: a', 'all: b']);
+    assert.deepEqual(await given.start(5 * SECOND), ['all: a', 'all: b']);
     assert.deepEqual(watchedFrom(given), ['all', '7', 'all']);
   });
 
@@ -218,8 +212,7 @@ describe('a list by pages', () => {
         more('3', 'b'),
         page('7', 'c'),
       ];
-      await given.start(9 * SECOND);
-      assert.deepEqual(given.heard, []);
+      assert.deepEqual(await given.start(9 * SECOND), []);
       await given.time.pass(2 * SECOND);
       assert.deepEqual(given.heard, ['all: a b c']);
       assert.deepEqual(
@@ -243,8 +236,7 @@ describe('a list by pages', () => {
     const given = paged(context);
     given.nodes.watches = [ends(refused(422))];
     given.nodes.lists = [more('2', 'a'), gone(), page('9', 'b')];
-    await given.start(SECOND);
-    assert.deepEqual(given.heard, ['all: b']);
+    assert.deepEqual(await given.start(SECOND), ['all: b']);
     assert.equal(given.nodes.listed[2]?.continue, undefined);
   });
 
@@ -281,8 +273,7 @@ describe('a failing server', () => {
       ...Array.from({ length: 20 }, () => ends(refused(503))),
       ends('quiet', upsert('b', '6')),
     ]);
-    await given.start(5 * MINUTE);
-    assert.deepEqual(given.heard, ['all: ', 'upsert a', 'upsert b']);
+    assert.deepEqual(await given.start(5 * MINUTE), ['all: ', 'upsert a', 'upsert b']);
     assert.deepEqual(new Set(watchedFrom(given).slice(1)), new Set(['5']));
     assert.deepEqual(given.nodes.listed, []);
     assert.equal(given.failures.length, 21);
@@ -294,8 +285,7 @@ describe('a watch', () => {
     const given = bench(context);
     const removed: Change<LiveNode> = { kind: 'delete', object: node('a', '4') };
     given.nodes.watches = [ends('hang', ...streamed('1'), upsert('a', '2'), bookmark('3'), removed)];
-    await given.start();
-    assert.deepEqual(given.heard, ['all: ', 'upsert a', 'delete a']);
+    assert.deepEqual(await given.start(), ['all: ', 'upsert a', 'delete a']);
   });
 
   test('reports each message of the server', async (context) => {
@@ -342,8 +332,7 @@ describe('a watch', () => {
       ends(gone()),
       ends('hang', ...streamed('9', 'b')),
     ]);
-    await given.start(SECOND);
-    assert.deepEqual(given.heard, ['all: a', 'all: b']);
+    assert.deepEqual(await given.start(SECOND), ['all: a', 'all: b']);
     assert.deepEqual(watchedFrom(given), ['all', '1', 'all']);
     assert.deepEqual(given.failures, []);
   });
@@ -381,8 +370,7 @@ describe('a restored etcd', () => {
         ends('hang', ...streamed('100', 'a'), older),
         ends('hang', ...streamed('99', 'b')),
       ]);
-      await given.start(SECOND);
-      assert.deepEqual(given.heard, ['all: a', 'rewound', 'all: b']);
+      assert.deepEqual(await given.start(SECOND), ['all: a', 'rewound', 'all: b']);
       assert.match(String(given.failures[0]), /older version/);
     });
 
@@ -394,8 +382,7 @@ describe('a restored etcd', () => {
       ends('hang'),
       ends('quiet', ...streamed('101', 'b')),
     ];
-    await given.start(155 * SECOND);
-    assert.deepEqual(given.heard, ['all: a', 'rewound', 'all: b']);
+    assert.deepEqual(await given.start(155 * SECOND), ['all: a', 'rewound', 'all: b']);
     assert.deepEqual(watchedFrom(given), ['all', '100', 'all']);
   });
 
@@ -403,8 +390,7 @@ describe('a restored etcd', () => {
     const given = bench(context);
     given.nodes.lists = [page('100')];
     given.nodes.watches = [ends('hang', ...streamed('100', 'a')), ends('quiet')];
-    await given.start(155 * SECOND);
-    assert.deepEqual(given.heard, ['all: a']);
+    assert.deepEqual(await given.start(155 * SECOND), ['all: a']);
     assert.deepEqual(watchedFrom(given), ['all', '100']);
   });
 });
@@ -496,8 +482,7 @@ describe('nodes beyond any limit of a cluster', () => {
     test(`are rejected in ${where}, and none is kept`, async (context) => {
       const given = bench(context, [watch]);
       given.nodes.lists = [{ items: [large('n', '1')], resourceVersion: '1', continue: 'more' }];
-      await given.start();
-      assert.deepEqual(given.heard, []);
+      assert.deepEqual(await given.start(), []);
       assert.match(said(given)[0] ?? '', TOO_MANY);
       assert.ok(given.nodes.listed.length < 100);
     });

@@ -107,7 +107,11 @@ function bench(context: TestContext) {
     );
     context.after(() => keeper.stop());
     const events = () => log.lines.map(({ event }) => event);
-    return { keeper, table, connected, stall, lag, skew, said, callbacks, events, holder };
+    const canSendAfter = async (ms: number) => {
+      await time.pass(ms);
+      return keeper.canSend();
+    };
+    return { keeper, canSendAfter, table, connected, stall, lag, skew, said, callbacks, events, holder };
   };
   /** Kills a relay: its manager writes nothing more, and releases nothing. */
   const kill = ({ table }: ReturnType<typeof keeperOf>) =>
@@ -211,7 +215,7 @@ describe('lease acquisition', () => {
   });
 
   test('is repeated immediately by a holder whose answer was lost', async (context) => {
-    const { time, keeperOf, leases } = bench(context);
+    const { keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     one.table.take = async (...args) => {
       await leases.take(...args);
@@ -219,8 +223,7 @@ describe('lease acquisition', () => {
       return away();
     };
     one.keeper.start();
-    await time.pass(LEASE_LOOK_MS + STEP_MS);
-    assert.equal(one.keeper.canSend(), true);
+    assert.equal(await one.canSendAfter(LEASE_LOOK_MS + STEP_MS), true);
   });
 
   test('waits with eventually consistent reads at half the cost, and never takes a changed lease', async (context) => {
@@ -247,8 +250,7 @@ describe('lease acquisition', () => {
     await time.pass(30 * SECOND);
     assert.ok(one.events().length >= 10 && one.events().every((event) => event === 'relay.lease-failed'));
     one.table.look = (cluster) => leases.look(cluster);
-    await time.pass(LEASE_LOOK_MS);
-    assert.equal(one.keeper.canSend(), true);
+    assert.equal(await one.canSendAfter(LEASE_LOOK_MS), true);
   });
 });
 
@@ -329,48 +331,43 @@ describe('a relay that holds a lease', () => {
   });
 
   test('cannot send after a pause until it has renewed', async (context) => {
-    const { time, one } = await holding(context, SECOND);
+    const { one } = await holding(context, SECOND);
     one.skew.stopwatchMs += 15 * SECOND;
     assert.equal(one.keeper.canSend(), false);
-    await time.pass(LEASE_RENEW_MS);
-    assert.equal(one.keeper.canSend(), true);
+    assert.equal(await one.canSendAfter(LEASE_RENEW_MS), true);
     assert.equal(one.said.regained, 1);
     assert.deepEqual(one.said.ends, []);
   });
 
   test('cannot send after its host slept, when the stopwatch stopped and the clock continued', async (context) => {
-    const { time, one } = await holding(context, SECOND);
+    const { one } = await holding(context, SECOND);
     one.skew.clockMs += 15 * SECOND;
     assert.equal(one.keeper.canSend(), false);
-    await time.pass(LEASE_RENEW_MS);
-    assert.equal(one.keeper.canSend(), true);
+    assert.equal(await one.canSendAfter(LEASE_RENEW_MS), true);
   });
 
   test('does not rely on a clock that is set back', async (context) => {
-    const { time, one } = await holding(context, SECOND);
+    const { one } = await holding(context, SECOND);
     one.table.renew = away;
     one.skew.clockMs -= HOUR_MS;
     assert.equal(one.keeper.canSend(), true);
-    await time.pass(LEASE_TTL_MS);
-    assert.equal(one.keeper.canSend(), false);
+    assert.equal(await one.canSendAfter(LEASE_TTL_MS), false);
   });
 
   test('counts the lease from the request of the renewal, not from the answer', async (context) => {
-    const { time, leases, one } = await holding(context);
+    const { leases, one } = await holding(context);
     one.table.renew = async (...args) => {
       const renewed = await leases.renew(...args);
       one.table.renew = away;
       await new Promise((resolve) => setTimeout(resolve, 5 * SECOND));
       return renewed;
     };
-    await time.pass(LEASE_RENEW_MS + LEASE_TTL_MS - STEP_MS);
-    assert.equal(one.keeper.canSend(), true);
-    await time.pass(2 * STEP_MS);
-    assert.equal(one.keeper.canSend(), false);
+    assert.equal(await one.canSendAfter(LEASE_RENEW_MS + LEASE_TTL_MS - STEP_MS), true);
+    assert.equal(await one.canSendAfter(2 * STEP_MS), false);
   });
 
   test('counts the lease from the request of the acquisition, not from the answer', async (context) => {
-    const { time, keeperOf, leases } = bench(context);
+    const { keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     one.table.renew = away;
     one.table.take = async (...args) => {
@@ -379,10 +376,8 @@ describe('a relay that holds a lease', () => {
       return taken;
     };
     one.keeper.start();
-    await time.pass(LEASE_TTL_MS - STEP_MS);
-    assert.equal(one.keeper.canSend(), true);
-    await time.pass(2 * STEP_MS);
-    assert.equal(one.keeper.canSend(), false);
+    assert.equal(await one.canSendAfter(LEASE_TTL_MS - STEP_MS), true);
+    assert.equal(await one.canSendAfter(2 * STEP_MS), false);
   });
 
   test('ends immediately when another relay has the lease, and waits again', async (context) => {
@@ -398,14 +393,12 @@ describe('a relay that holds a lease', () => {
   });
 
   test('keeps its session while the table is unreachable, and continues in the same epoch', async (context) => {
-    const { time, leases, one } = await holding(context, SECOND);
+    const { leases, one } = await holding(context, SECOND);
     one.table.renew = away;
-    await time.pass(5 * 60 * SECOND);
-    assert.equal(one.keeper.canSend(), false);
+    assert.equal(await one.canSendAfter(5 * 60 * SECOND), false);
     assert.deepEqual(one.said.ends, []);
     one.table.renew = (...args) => leases.renew(...args);
-    await time.pass(LEASE_RENEW_MS);
-    assert.equal(one.keeper.canSend(), true);
+    assert.equal(await one.canSendAfter(LEASE_RENEW_MS), true);
     assert.deepEqual([one.said.held.length, one.said.regained], [1, 1]);
   });
 });
@@ -431,8 +424,7 @@ describe('a relay that stops', () => {
     one.callbacks.drainMs = 10 * SECOND;
     const stopped = one.keeper.stop();
     await leases.take(CLUSTER, await leases.look(CLUSTER), 'thief', Date.now());
-    await time.pass(LEASE_RENEW_MS);
-    assert.equal(one.keeper.canSend(), false);
+    assert.equal(await one.canSendAfter(LEASE_RENEW_MS), false);
     await time.pass(one.callbacks.drainMs);
     await stopped;
     assert.equal((await leases.look(CLUSTER))?.holder, 'thief');
@@ -473,8 +465,7 @@ describe('a relay that hands off its lease', () => {
     one.keeper.giveAway();
     await time.pass(SECOND - STEP_MS);
     assert.deepEqual([one.said.ends, one.keeper.canSend()], [['given-away'], true]);
-    await time.pass(LEASE_LOOK_MS + MAX_HANDICAP_MS + 2 * STEP_MS);
-    assert.equal(other.keeper.canSend(), true);
+    assert.equal(await other.canSendAfter(LEASE_LOOK_MS + MAX_HANDICAP_MS + 2 * STEP_MS), true);
     assert.ok(one.events().includes('relay.lease-handed-off'));
     // The other relay is disconnected as well.
     other.keeper.giveAway();
@@ -483,10 +474,9 @@ describe('a relay that hands off its lease', () => {
   });
 
   test('acquires the lease again when no other relay does', async (context) => {
-    const { time, untilHeld, one } = await holding(context);
+    const { untilHeld, one } = await holding(context);
     one.keeper.giveAway();
-    await time.settle();
-    assert.equal(one.keeper.canSend(), false);
+    assert.equal(await one.canSendAfter(0), false);
     assert.ok((await untilHeld(one, 15 * SECOND)) >= LEASE_TTL_MS);
   });
 
@@ -501,12 +491,11 @@ describe('a relay that hands off its lease', () => {
   });
 
   test('does so only while it holds a lease', async (context) => {
-    const { time, keeperOf } = bench(context);
+    const { keeperOf } = bench(context);
     const one = keeperOf('a');
     one.keeper.giveAway();
     one.keeper.start();
-    await time.settle();
-    assert.equal(one.keeper.canSend(), true);
+    assert.equal(await one.canSendAfter(0), true);
   });
 });
 

@@ -43,7 +43,11 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
   });
   const told = () => log.lines.map(({ event, fields }) => `${event} ${fields['reason'] ?? ''}`.trim());
   const beats = () => api.takeover?.heartbeat;
-  return { time, api, told, beats, states };
+  const stateAfter = async (ms: number) => {
+    await time.pass(ms);
+    return states.at(-1);
+  };
+  return { time, api, told, beats, states, stateAfter };
 }
 
 /** Returns a bench whose cluster has a takeover from the start. */
@@ -236,41 +240,35 @@ test('verifies the takeover when a relay starts and every ten minutes, and meanw
 
 for (const beatsBefore of [1, 2, 3, 10]) {
   test(`suspends the heartbeat within a minute when its admission policy or binding is deleted after ${beatsBefore} heartbeats`, async (context) => {
-    const { time, api, told, beats, states } = takenOver(context);
+    const { api, told, beats, stateAfter } = takenOver(context);
     const { breaks, mended } = tried(api);
-    await time.pass(beatsBefore * HEARTBEAT_MS + 1);
-    assert.equal(states.at(-1), 'renewed');
+    assert.equal(await stateAfter(beatsBefore * HEARTBEAT_MS + 1), 'renewed');
     breaks();
     const last = beats() ?? 0;
-    await time.pass(60_000);
-    assert.equal(states.at(-1), 'withheld');
+    assert.equal(await stateAfter(60_000), 'withheld');
     assert.match(told().at(-1) ?? '', /kept a:NoExecute/);
     assert.ok((beats() ?? 0) < last + 2 * HEARTBEAT_MS);
     mended();
-    await time.pass(2 * HEARTBEAT_MS);
-    assert.equal(states.at(-1), 'renewed');
+    assert.equal(await stateAfter(2 * HEARTBEAT_MS), 'renewed');
   });
 }
 
 test('suspends the heartbeat when takeovers/live or its kind is deleted, until policy no longer relies on it', async (context) => {
   let virtualKeys = ['a'];
-  const { time, api, told, states } = takenOver(context, {
+  const { time, api, told, stateAfter } = takenOver(context, {
     policy: () => ({ ...rules.policy, virtualKeys }),
   });
   await time.pass(HEARTBEAT_MS);
   api.takeover = undefined;
-  await time.pass(2 * HEARTBEAT_MS);
-  assert.equal(states.at(-1), 'withheld');
+  assert.equal(await stateAfter(2 * HEARTBEAT_MS), 'withheld');
   assert.match(told().at(-1) ?? '', /^takeover\.heartbeat-suspended takeovers\/live is gone/);
   api.putTakeover(['a'], LAPSE_MS);
-  await time.pass(2 * HEARTBEAT_MS);
-  assert.equal(states.at(-1), 'renewed');
+  assert.equal(await stateAfter(2 * HEARTBEAT_MS), 'renewed');
   api.takeover = undefined;
   await time.pass(HEARTBEAT_MS);
   // Other keys do not rely on the takeover.
   virtualKeys = ['b'];
-  await time.pass(HEARTBEAT_MS);
-  assert.equal(states.at(-1), 'none');
+  assert.equal(await stateAfter(HEARTBEAT_MS), 'none');
   assert.equal(told().at(-1), 'takeover.ended');
 });
 
@@ -279,16 +277,14 @@ for (const [what, keys, lapseMs] of [
   ['lapse', ['a'], 2 * LAPSE_MS],
 ] as const) {
   test(`verifies the takeover again when its ${what} change`, async (context) => {
-    const { time, api, states } = takenOver(context, {
+    const { api, stateAfter } = takenOver(context, {
       policy: () => ({ ...rules.policy, virtualKeys: ['a', 'b'] }),
     });
     const { breaks } = tried(api);
-    await time.pass(HEARTBEAT_MS);
-    assert.equal(states.at(-1), 'renewed');
+    assert.equal(await stateAfter(HEARTBEAT_MS), 'renewed');
     breaks();
     api.putTakeover([...keys], lapseMs);
-    await time.pass(2 * HEARTBEAT_MS);
-    assert.equal(states.at(-1), 'withheld');
+    assert.equal(await stateAfter(2 * HEARTBEAT_MS), 'withheld');
   });
 }
 

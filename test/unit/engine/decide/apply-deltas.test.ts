@@ -10,6 +10,7 @@ import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { QueueError } from '#shared/state/sender.ts';
 import { ContendedPartitionError, StoreError } from '#shared/state/store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { standings } from '#test/contracts/partition-builders.ts';
 import {
   at,
@@ -48,6 +49,15 @@ async function worldAfter(...deltas: readonly Delta[]): Promise<ScriptedWorld> {
   return world;
 }
 
+/** Returns a world in which the hold h1 holds the pod u1. */
+async function heldWorld(end: { readonly until?: EpochMs } = {}): Promise<ScriptedWorld> {
+  const world = await worldAfter(nodeDelta(1));
+  const held = { by: { kind: 'hold', id: 'h1', ...end }, since: at(60), ...end } as const;
+  const schedule = (await recordsIn(world)).map((record) => ({ ...record, held }));
+  await world.store.commit(ref, 1, { schedule, end: [], live: true }, at(60));
+  return world;
+}
+
 test('writes records and arms timers for a delta', async () => {
   const world = await worldAfter(nodeDelta(1, { pods: [pod('u1'), pod('u2', { podSince: at(10) })] }));
   assert.deepEqual(await states(world), ['u1 scheduled', 'u2 scheduled']);
@@ -71,10 +81,7 @@ test('writes nothing for a delta that changes nothing', async () => {
 });
 
 test('rearms the end of a hold after a gap', async () => {
-  const world = await worldAfter(nodeDelta(1));
-  const held = { by: { kind: 'hold', id: 'h1', until: at(900) }, since: at(60), until: at(900) } as const;
-  const schedule = (await recordsIn(world)).map((record) => ({ ...record, held }));
-  await world.store.commit(ref, 1, { schedule, end: [], live: true }, at(60));
+  const world = await heldWorld({ until: at(900) });
   const holds = [{ id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900), ...BY_ANNA } as const];
   const holding = { ...world, rules: async () => ({ ...rules, holds }) };
   await applyDeltas([nodeDelta(100, { wake: true })], holding);
@@ -82,10 +89,7 @@ test('rearms the end of a hold after a gap', async () => {
 });
 
 test('arms the slot of a released pod', async () => {
-  const world = await worldAfter(nodeDelta(1));
-  const held = { by: { kind: 'hold', id: 'h1' }, since: at(60) } as const;
-  const schedule = (await recordsIn(world)).map((record) => ({ ...record, held }));
-  await world.store.commit(ref, 1, { schedule, end: [], live: true }, at(60));
+  const world = await heldWorld();
   const policy = { ...rules.policy, drain: 10 };
   const ranked = nodeDelta(120, { pods: [pod('u1', { rank: 100 })], wake: true });
   await applyDeltas([ranked], {
@@ -213,10 +217,7 @@ describe('the log', () => {
     });
 
   test('has a line of a pod that is released or confirmed, as stored', async () => {
-    const world = await worldAfter(nodeDelta(1));
-    const held = { by: { kind: 'hold', id: 'h1' }, since: at(60) } as const;
-    const schedule = (await recordsIn(world)).map((record) => ({ ...record, held }));
-    await world.store.commit(ref, 1, { schedule, end: [], live: true }, at(60));
+    const world = await heldWorld();
     await applyDeltas([nodeDelta(70, { wake: true })], { ...world, clock: { now: () => at(70) } });
     await applyDeltas([podDelta(80)], { ...world, clock: { now: () => at(80) } });
     assert.deepEqual(

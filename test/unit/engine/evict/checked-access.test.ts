@@ -7,15 +7,12 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
-import { rules } from '#test/unit/eviction/builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
+import { ruled } from './evict-bench.ts';
 
 const MINUTE = 60_000;
-const EVICT: Rules = {
-  ...rules,
-  policy: { ...rules.policy, method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } },
-};
+const EVICT = ruled({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } });
 
 function checked() {
   const clock = new DrivenClock(0);
@@ -76,8 +73,7 @@ test('logs a missing permission again after a while, and for each policy', async
 
 test('logs once that replicas cannot be counted, where policy limits evictions by a percentage', async () => {
   const { state, reach, complaints } = checked();
-  const limit = { count: '10%', windowMs: MINUTE };
-  state.rules = async () => ({ ...rules, policy: { ...rules.policy, maxEvictionsPerWorkload: limit } });
+  state.rules = async () => ruled({ maxEvictionsPerWorkload: { count: '10%', windowMs: MINUTE } });
   await reach();
   assert.match(
     JSON.stringify(complaints()),
@@ -85,18 +81,12 @@ test('logs once that replicas cannot be counted, where policy limits evictions b
   );
 });
 
-test('checks no permission where policy limits evictions by a count', async () => {
+test('checks no permission where policy limits evictions by a count, or where pods are deleted', async () => {
   const { state, reach } = checked();
-  const limit = { count: 3, windowMs: MINUTE };
-  state.rules = async () => ({ ...rules, policy: { ...rules.policy, maxEvictionsPerWorkload: limit } });
-  await reach();
-  assert.deepEqual(state.asked, []);
-});
-
-test('checks no permission where pods are deleted', async () => {
-  const { state, reach } = checked();
-  state.rules = async () => rules;
-  await reach();
+  for (const maxEvictionsPerWorkload of [{ count: 3, windowMs: MINUTE }, undefined]) {
+    state.rules = async () => ruled(maxEvictionsPerWorkload ? { maxEvictionsPerWorkload } : {});
+    await reach();
+  }
   assert.deepEqual(state.asked, []);
 });
 

@@ -10,9 +10,6 @@ import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { Fault } from '#shared/state/fault.ts';
-import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
-import { sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
-import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { GUARD_TRIPS, OVER_BUDGET, TAKEOVERS_WITHHELD } from '#shared/telemetry/metrics.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -22,16 +19,15 @@ import { PushedRules } from '#test/world/pushed-rules.ts';
 import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
 import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode } from './live-objects.ts';
+import { inSqlite, SECOND, taintedCluster } from './relay-world.ts';
 import { listOf } from './scripted-resource.ts';
-import { WatchedCluster } from './watched-cluster.ts';
 
 const [C1, C2] = [clusterName('c1'), clusterName('c2')];
-const SECOND = 1000;
 
 function bench(context: TestContext) {
   const time = driveTimers(context, Date.UTC(2026, 0, 1));
-  const store = new SqliteStore({ path: ':memory:' });
-  const leases = sqliteLeases(store.database);
+  const state = inSqlite();
+  const { leases } = state;
   const clock = { now: Date.now };
   const relayOf = (holder: string, nodeBudget = Infinity) => {
     const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];
@@ -42,23 +38,17 @@ function bench(context: TestContext) {
     const metrics = relayMetrics(registry, emf);
     const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
     const rules = new PushedRules();
-    const history = new SqliteHistory({ database: store.database });
-    const common = { leases, store, history, outbox, clock, stopwatch: Date.now, log, metrics };
-    const deps = {
-      ...common,
-      prover: PROVEN,
-      rules,
+    const relay = new Relay({
+      ...{ ...state, rules, outbox, clock, log, metrics, holder, nodeBudget, prover: PROVEN },
       rulesStore: new ScriptedGuardStore(),
-      holder,
-      nodeBudget,
-    };
-    const relay = new Relay(deps);
+    });
     context.after(() => relay.stop());
     return { relay, rules, nodes, log, registry, written };
   };
   const holderOf = async (name: ClusterName) => (await leases.look(name))?.holder;
   const clusterOf = (...keys: readonly string[]) => {
-    const made = new WatchedCluster(clock.now);
+    const made = taintedCluster();
+    made.pods.lists = [listOf()];
     made.nodes.lists = [listOf(liveNode('n1', ...keys))];
     return made;
   };

@@ -12,9 +12,6 @@ import { Relay } from '#shared/engine/watch/relay.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Access, RegisteredCluster } from '#shared/state/registry.ts';
-import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
-import { sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
-import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { systemClock as clock } from '#shared/time/clock.ts';
 import { startSimulatedCluster } from '#simulator/cluster.ts';
 import { eventually } from '#test/contracts/eventually.ts';
@@ -24,6 +21,7 @@ import { PushedRules } from '#test/world/pushed-rules.ts';
 import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
 import { scriptedAws } from '../../access/scripted-aws.ts';
 import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
+import { inSqlite } from './relay-world.ts';
 
 const SECRET_ARN = 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:taintward/later-AbCdEf';
 const NOT_FOUND = { error: 'ResourceNotFoundException', message: 'no such thing' } as const;
@@ -47,21 +45,11 @@ test('a missing secret or EKS cluster affects no other cluster, and the relay co
     GetSecretValue: () => (secret === undefined ? NOT_FOUND : { result: { SecretString: secret } }),
   });
 
-  const store = new SqliteStore({ path: ':memory:' });
-  const leases = sqliteLeases(store.database);
   const [log, metrics] = [recordingLog(), relayMetrics(new Registry())];
   const queues = { nodeDeltas: new OrderedQueue(), podDeltas: new OrderedQueue() };
   const outbox = new DeltaSender({ ...queues, clock, log, metrics });
   const relay = new Relay({
-    prover: PROVEN,
-    leases,
-    history: new SqliteHistory({ database: store.database }),
-    store,
-    outbox,
-    clock,
-    log,
-    metrics,
-    holder: 'r1',
+    ...{ ...inSqlite(), outbox, clock, log, metrics, holder: 'r1', prover: PROVEN },
     rules: new PushedRules(),
     rulesStore: new ScriptedGuardStore(),
     nodeBudget: 1000,

@@ -106,9 +106,7 @@ test('checks again a minute later when a cluster does not answer, and reaches it
 
 test('reaches a cluster although its rules cannot be read', async () => {
   const { state, reach, complaints } = checked();
-  state.rules = async () => {
-    throw new StoreError('the table is away');
-  };
+  state.rules = () => Promise.reject(new StoreError('the table is away'));
   await reach();
   assert.deepEqual(complaints(), []);
 });

@@ -102,12 +102,6 @@ describe('an Event of Taintward', () => {
     ];
     assert.equal(new Set(gates.map((gate) => heldBack(record, gate).key)).size, gates.length);
   });
-
-  test('has one key for a pod and a deadline, for any number of reports', () => {
-    const moved = { ...countdown, fireAt: at(90), moved: true };
-    const keys = [countdown, countdown, moved].map((each) => countingDown(each, false).key);
-    assert.equal(new Set(keys).size, 2);
-  });
 });
 
 test('posts the countdowns that a delta function announces', async () => {

@@ -117,19 +117,6 @@ describe('a slot under the rate', () => {
     const [record] = await recordsIn(bench);
     assert.deepEqual([record?.held?.by.kind, record?.turnAt], ['paused', undefined]);
   });
-
-  test('is not reserved for a due pod while its cluster is paused', async () => {
-    const bench = await duePods(1);
-    bench.ruling = { ...at1PerSecond, policy: { ...at1PerSecond.policy, mode: 'paused' } };
-    await evictNode(ref, bench);
-    assert.deepEqual(await bench.rates.take(ref.cluster, asking(1), { rate: 1, drain: 50 }, at(60)), [
-      undefined,
-    ]);
-    assert.deepEqual(
-      (await recordsIn(bench)).map(({ held }) => held?.by.kind),
-      ['paused'],
-    );
-  });
 });
 
 describe('a retry of a node', () => {

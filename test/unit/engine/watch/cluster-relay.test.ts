@@ -20,7 +20,7 @@ import { driveTimers } from '#test/world/driven-timers.ts';
 import { PushedRules } from '#test/world/pushed-rules.ts';
 import type { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode, livePod } from './live-objects.ts';
-import { CLUSTER, clusterRelay, inSqlite, SECOND, taintedCluster } from './relay-world.ts';
+import { CLUSTER, clusterRelay, inSqlite, SECOND, taintedCluster, throwing } from './relay-world.ts';
 import { ends, endsAfter, listOf } from './scripted-resource.ts';
 
 function bench(context: TestContext) {
@@ -198,9 +198,7 @@ describe('a resync', () => {
   test('is retried soon after a failure of the store, and the relay is syncing until then', async (context) => {
     const given = bench(context);
     const list = given.store.taintedNodes.bind(given.store);
-    given.store.taintedNodes = () => {
-      throw new StoreError('the table is away');
-    };
+    given.store.taintedNodes = throwing(new StoreError('the table is away'));
     const { relay, nodes, events } = await started(context, 10 * SECOND, given);
     assert.equal(relay.state.kind, 'syncing');
     assert.ok(events().filter((event) => event === 'relay.resync-failed').length < 10);
@@ -228,9 +226,7 @@ describe('a lease', () => {
   test('stops the watches when it is lost, and drops unsent deltas', async (context) => {
     const given = bench(context);
     const { relay, nodes, events } = relayOf(context, given);
-    nodes.onSend = () => {
-      throw new QueueError('away');
-    };
+    nodes.onSend = throwing(new QueueError('away'));
     relay.start();
     await given.time.pass(SECOND);
     assert.ok(await takeOver(given.leases, 'relay-2'));
@@ -245,9 +241,7 @@ describe('a lease', () => {
   test('keeps its view while it cannot be renewed, because no other relay can acquire it meanwhile', async (context) => {
     const { given, relay, nodes } = await started(context);
     const renew = given.leases.renew.bind(given.leases);
-    given.leases.renew = async () => {
-      throw new StoreError('the table is away');
-    };
+    given.leases.renew = () => Promise.reject(new StoreError('the table is away'));
     await given.time.pass(3 * LEASE_TTL_MS);
     assert.equal(relay.state.kind, 'live');
     given.leases.renew = renew;
@@ -264,9 +258,7 @@ describe('a lease', () => {
       given.cluster.nodes.watches = [endsAfter(11 * SECOND), ends('quiet', upsert('b'))];
       const relay = relayOf(context, given);
       const renew = given.leases.renew.bind(given.leases);
-      const away = async () => {
-        throw new StoreError('the table is away');
-      };
+      const away = () => Promise.reject(new StoreError('the table is away'));
       given.leases.renew = (lease, report) => (report.claim ? renew(lease, report) : away());
       relay.relay.start();
       await given.time.pass(11.5 * SECOND);
@@ -355,9 +347,7 @@ describe('a relay that stops', () => {
   test('does not wait for an unreachable queue', async (context) => {
     const given = bench(context);
     const { relay, nodes } = relayOf(context, given);
-    nodes.onSend = () => {
-      throw new QueueError('away');
-    };
+    nodes.onSend = throwing(new QueueError('away'));
     relay.start();
     await given.time.pass(SECOND);
     let released = false;
@@ -610,9 +600,7 @@ describe('a server that answers again after an outage', () => {
   test('has them woken, too, if it was frozen, and its watch stayed open', async (context) => {
     const given = await waiting(context);
     const { nodes } = await started(context, 15 * SECOND, given);
-    given.cluster.allows = () => {
-      throw new ApiError('timed out', 0);
-    };
+    given.cluster.allows = throwing(new ApiError('timed out', 0));
     await given.time.pass(60 * SECOND);
     assert.deepEqual(wokenOf(nodes), ['n1', 'n2']);
     given.cluster.allows = () => true;
@@ -624,14 +612,10 @@ describe('a server that answers again after an outage', () => {
   test('has them woken although the store could not be read at first', async (context) => {
     const given = await waiting(context);
     const { nodes } = await started(context, 15 * SECOND, given);
-    given.cluster.allows = () => {
-      throw new ApiError('timed out', 0);
-    };
+    given.cluster.allows = throwing(new ApiError('timed out', 0));
     await given.time.pass(15 * SECOND);
     const list = given.store.taintedNodes.bind(given.store);
-    given.store.taintedNodes = () => {
-      throw new StoreError('unavailable');
-    };
+    given.store.taintedNodes = throwing(new StoreError('unavailable'));
     given.cluster.allows = () => true;
     await given.time.pass(5 * SECOND);
     given.store.taintedNodes = list;

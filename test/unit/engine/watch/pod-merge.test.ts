@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
 import { getHeapStatistics } from 'node:v8';
 import fc from 'fast-check';
 import { PassingPods } from '#shared/engine/watch/memory-limits.ts';
@@ -73,46 +73,44 @@ const turns: fc.Arbitrary<Turn[]> = fc.array(
   { maxLength: 80, size: 'max' },
 );
 
-describe('lists and events of a node in any order', () => {
-  test('leave neither a phantom nor a gap after all events', () => {
-    fc.assert(
-      fc.property(histories, turns, fc.nat(30), (changes, order, missed) => {
-        const merge = new PodMerge(new PassingPods());
-        const sink = new Sink();
-        // A watch that begins in the middle: earlier changes are only in lists.
-        let heard = Math.min(missed, changes.length);
-        let asks: { readonly id: number; readonly floor: number }[] = [];
-        const ask = () => asks.push({ id: merge.ask(), floor: heard });
-        const answer = (asOf: number) => {
-          const [asked, ...later] = asks;
-          if (!asked) return;
-          asks = later;
-          // Not older than the last event at the request, and perhaps ahead of the events.
-          const count = asked.floor + Math.round(asOf * (changes.length - asked.floor));
-          const version = changes[count - 1]?.object.resourceVersion ?? '7';
-          const pods = merge.answer(asked.id, stateAt(changes, count), version);
-          assert.equal(pods === undefined, later.length > 0, 'only the answer to the last ask counts');
-          if (pods) sink.replace(pods);
-        };
-        const hear = () => {
-          const change = changes[heard];
-          if (!change) return;
-          heard += 1;
-          if (merge.hear(change)) sink.change(change);
-        };
-        for (const turn of order) {
-          if (turn === 'hear') hear();
-          else if (turn === 'ask') ask();
-          else answer(turn.asOf);
-        }
-        if (!merge.listed) ask();
-        while (asks.length > 0) answer(0);
-        while (heard < changes.length) hear();
-        assert.deepEqual(brief(sink.pods.values()), brief(stateAt(changes, changes.length)));
-      }),
-      { numRuns: 2_000 },
-    );
-  });
+test('lists and events in any order leave neither a phantom nor a gap after all events', () => {
+  fc.assert(
+    fc.property(histories, turns, fc.nat(30), (changes, order, missed) => {
+      const merge = new PodMerge(new PassingPods());
+      const sink = new Sink();
+      // A watch that begins in the middle: earlier changes are only in lists.
+      let heard = Math.min(missed, changes.length);
+      let asks: { readonly id: number; readonly floor: number }[] = [];
+      const ask = () => asks.push({ id: merge.ask(), floor: heard });
+      const answer = (asOf: number) => {
+        const [asked, ...later] = asks;
+        if (!asked) return;
+        asks = later;
+        // Not older than the last event at the request, and perhaps ahead of the events.
+        const count = asked.floor + Math.round(asOf * (changes.length - asked.floor));
+        const version = changes[count - 1]?.object.resourceVersion ?? '7';
+        const pods = merge.answer(asked.id, stateAt(changes, count), version);
+        assert.equal(pods === undefined, later.length > 0, 'only the answer to the last ask counts');
+        if (pods) sink.replace(pods);
+      };
+      const hear = () => {
+        const change = changes[heard];
+        if (!change) return;
+        heard += 1;
+        if (merge.hear(change)) sink.change(change);
+      };
+      for (const turn of order) {
+        if (turn === 'hear') hear();
+        else if (turn === 'ask') ask();
+        else answer(turn.asOf);
+      }
+      if (!merge.listed) ask();
+      while (asks.length > 0) answer(0);
+      while (heard < changes.length) hear();
+      assert.deepEqual(brief(sink.pods.values()), brief(stateAt(changes, changes.length)));
+    }),
+    { numRuns: 2_000 },
+  );
 });
 
 test('ignores events before a list has answered', () => {

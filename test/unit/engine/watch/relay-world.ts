@@ -25,6 +25,10 @@ import { WatchedCluster } from './watched-cluster.ts';
 export const SECOND = 1000;
 export const CLUSTER = clusterName('c1');
 
+export const throwing = (error: Error) => (): never => {
+  throw error;
+};
+
 /** Returns a cluster with a pod on a tainted node. */
 export function taintedCluster(): WatchedCluster {
   const cluster = new WatchedCluster(Date.now);

@@ -14,7 +14,7 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { liveNode, livePod } from './live-objects.ts';
-import { CLUSTER, clusterRelay, inDynamoDb, SECOND, taintedCluster } from './relay-world.ts';
+import { CLUSTER, clusterRelay, inDynamoDb, SECOND, taintedCluster, throwing } from './relay-world.ts';
 import { ends, endsAfter, listOf } from './scripted-resource.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -108,13 +108,9 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await told(), []);
     cluster.allows = ({ resource }) => resource === 'nodes';
     assert.deepEqual(await told(CHECK_PERMISSIONS_MS + LEASE_RENEW_MS + SECOND), ['list-failing pods 403']);
-    cluster.allows = () => {
-      throw new ApiError('the credentials were rejected', 401);
-    };
+    cluster.allows = throwing(new ApiError('the credentials were rejected', 401));
     assert.deepEqual(await told(), ['list-failing pods 401', 'watch-failing nodes 401']);
-    cluster.allows = () => {
-      throw new ApiError('who may not ask does not know', 403);
-    };
+    cluster.allows = throwing(new ApiError('who may not ask does not know', 403));
     assert.deepEqual(await told(), []);
   });
 

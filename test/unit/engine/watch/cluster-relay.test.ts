@@ -20,7 +20,7 @@ import { driveTimers } from '#test/world/driven-timers.ts';
 import { PushedRules } from '#test/world/pushed-rules.ts';
 import type { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode, livePod } from './live-objects.ts';
-import { CLUSTER, clusterRelay, inSqlite, SECOND, taintedCluster, throwing } from './relay-world.ts';
+import { CLUSTER, clusterRelay, inSqlite, SECOND, taintedCluster, throwing, wakesOf } from './relay-world.ts';
 import { ends, endsAfter, listOf } from './scripted-resource.ts';
 
 function bench(context: TestContext) {
@@ -164,10 +164,7 @@ describe('a resync', () => {
     await given.time.pass(RESYNC_MS);
     await given.time.pass(RESYNC_MS);
     assert.deepEqual(nodes.accepted, ['n1@1', 'n1@2', 'n1@3']);
-    assert.deepEqual(
-      nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
-      [true, false, false],
-    );
+    assert.deepEqual(wakesOf(nodes), [true, false, false]);
   });
 
   test('is due once after a gap, for any number of lists', async (context) => {
@@ -418,13 +415,16 @@ describe('an unreachable cluster', () => {
   });
 });
 
+/** Returns a pod that was evicted with a grace period of 30 s. */
+const leavingPod = (...finalizers: readonly string[]) =>
+  livePod('u1', {
+    ...{ terminating: true, disrupted: true },
+    leaving: { overAt: Date.now() + 30 * SECOND, finalizers },
+  });
+
 test('watches stuck pods on an untainted node, and reports them until they are gone', async (context) => {
   const given = bench(context);
-  const leaving = livePod('u1', {
-    terminating: true,
-    disrupted: true,
-    leaving: { overAt: Date.now() + 30 * SECOND, finalizers: ['example.com/backup'] },
-  });
+  const leaving = leavingPod('example.com/backup');
   given.cluster.pods.lists = [listOf(leaving), { items: [leaving, livePod('u2')], resourceVersion: '9' }];
   given.cluster.nodes.watches = [
     endsAfter(5 * SECOND),
@@ -447,11 +447,7 @@ test('watches stuck pods on an untainted node, and reports them until they are g
 
 test('ends the watch of an untainted node as soon as its last evicted pod is gone', async (context) => {
   const given = bench(context);
-  const leaving = livePod('u1', {
-    terminating: true,
-    disrupted: true,
-    leaving: { overAt: Date.now() + 30 * SECOND, finalizers: [] },
-  });
+  const leaving = leavingPod();
   given.cluster.pods.lists = [listOf(leaving)];
   given.cluster.pods.watches = [
     endsAfter(10 * SECOND),
@@ -516,11 +512,7 @@ test('reads the stuck pods of the last relay, and checks whether they are gone',
 test('watches pods that were evicted before it started and are still on an untainted node', async (context) => {
   const given = bench(context);
   given.cluster.nodes.lists = [listOf(liveNode('n1'))];
-  const leaving = livePod('u1', {
-    terminating: true,
-    disrupted: true,
-    leaving: { overAt: Date.now() + 30 * SECOND, finalizers: [] },
-  });
+  const leaving = leavingPod();
   given.cluster.pods.lists = [listOf(leaving)];
   const record = aRecord();
   await given.store.end(ref, [anEnding(record)], Date.now() - 5 * SECOND);
@@ -633,10 +625,7 @@ describe('a change of the rules', () => {
     await given.time.pass(5 * SECOND);
     assert.deepEqual(nodes.accepted, ['n1@1', 'n1@2', 'n1@3']);
     await given.time.pass(RESYNC_MS / 2);
-    assert.deepEqual(
-      nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
-      [true, true, true],
-    );
+    assert.deepEqual(wakesOf(nodes), [true, true, true]);
   });
 
   test('reports due pods with their place in the release order', async (context) => {

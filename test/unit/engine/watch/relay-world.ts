@@ -25,6 +25,9 @@ import { WatchedCluster } from './watched-cluster.ts';
 export const SECOND = 1000;
 export const CLUSTER = clusterName('c1');
 
+/** Returns whether each sent delta wakes its node. */
+export const wakesOf = ({ taken }: OrderedQueue) => taken.map((delta) => delta.kind === 'node' && delta.wake);
+
 export const throwing = (error: Error) => (): never => {
   throw error;
 };

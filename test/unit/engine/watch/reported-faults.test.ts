@@ -14,7 +14,15 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { liveNode, livePod } from './live-objects.ts';
-import { CLUSTER, clusterRelay, inDynamoDb, SECOND, taintedCluster, throwing } from './relay-world.ts';
+import {
+  CLUSTER,
+  clusterRelay,
+  inDynamoDb,
+  SECOND,
+  taintedCluster,
+  throwing,
+  wakesOf,
+} from './relay-world.ts';
 import { ends, endsAfter, listOf } from './scripted-resource.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -197,10 +205,7 @@ describe('the lease of a cluster reports', () => {
     nodes.taken.length = 0;
     cluster.skewMs = 0;
     await time.pass(A_WHILE);
-    assert.deepEqual(
-      nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
-      [true],
-    );
+    assert.deepEqual(wakesOf(nodes), [true]);
   });
 
   test('a taint with a time in the future, until it is corrected', async (context) => {

@@ -6,7 +6,7 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 
 const BOOKMARK_MS = 60_000;
 
-export interface ScriptedWatch<T> {
+interface ScriptedWatch<T> {
   readonly events: readonly WatchEvent<T>[];
   /**
    * 'quiet': the watch stays open, with a bookmark every minute, until its signal aborts, and then ends without

@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { podUid } from '#shared/eviction/identity.ts';
 import { LateCallError } from '#shared/kubernetes/http/api-error.ts';
+import { NOW, POD, UID } from './builders.ts';
 import { json, scriptedServer } from './scripted-server.ts';
-
-const POD = { namespace: 'shop', name: 'web-0' };
-const UID = podUid('u1');
-const NOW = Date.UTC(2026, 0, 1);
 
 const marked = json({
   metadata: { ...POD, uid: UID, resourceVersion: '7', creationTimestamp: new Date(NOW).toISOString() },

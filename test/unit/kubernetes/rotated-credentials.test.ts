@@ -1,57 +1,25 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import type { RequestListener } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
-import { generate } from 'selfsigned';
-import { nodeName } from '#shared/eviction/identity.ts';
-import type { RequestAccess } from '#shared/kubernetes/http/connection.ts';
-import { RestApi } from '#shared/kubernetes/rest-api.ts';
-
-const certificateOf = (name: string) => generate([{ name: 'commonName', value: name }], { keySize: 2048 });
-
-/** A server with this answer and a `RestApi` whose credentials are requested for each call. Both close at the end of the test. */
-async function serverFor(
-  t: TestContext,
-  answer: RequestListener,
-  credentials: () => Partial<RequestAccess>,
-): Promise<RestApi> {
-  const { private: key, cert } = await certificateOf('localhost');
-  const listener = createServer({ key, cert, requestCert: true, rejectUnauthorized: false }, answer);
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const host = `127.0.0.1:${(listener.address() as AddressInfo).port}`;
-  const server = new URL(`https://${host}`);
-  const api = new RestApi({
-    host,
-    requestOptions: async () => ({ server, headers: {}, rejectUnauthorized: false, ...credentials() }),
-  });
-  t.after(() => {
-    api.close();
-    listener.close();
-    listener.closeAllConnections();
-  });
-  return api;
-}
-
-const NODE = nodeName('n1');
+import { NODE, node, rejection } from './builders.ts';
+import { certificateOf, clientOf, listening, scriptedServer, serverKeys, status } from './scripted-server.ts';
 
 test('uses a new connection for a renewed client certificate', async (t) => {
   const [old, renewed] = await Promise.all(['old', 'renewed'].map(certificateOf));
   assert.ok(old && renewed);
   const shown: unknown[] = [];
+  const options = { ...(await serverKeys()), requestCert: true, rejectUnauthorized: false };
+  const server = createServer(options, ({ socket }, response) => {
+    shown.push((socket as TLSSocket).getPeerCertificate().subject.CN);
+    node(response, undefined as never);
+  });
+  const { host } = await listening(t, server);
   let client = old;
-  const api = await serverFor(
-    t,
-    ({ socket }, response) => {
-      shown.push((socket as TLSSocket).getPeerCertificate().subject.CN);
-      response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ metadata: { name: 'n1' } }));
-    },
-    () => ({ cert: client.cert, key: client.private }),
-  );
+  const api = clientOf(t, () => ({
+    ...{ server: new URL(`https://${host}`), headers: {}, rejectUnauthorized: false },
+    ...{ cert: client.cert, key: client.private },
+  }));
   await api.getNode(NODE);
   await api.getNode(NODE);
   client = renewed;
@@ -60,19 +28,14 @@ test('uses a new connection for a renewed client certificate', async (t) => {
 });
 
 test('redacts both the current and the previous token in error messages', async (t) => {
-  const tokens = ['first-token', 'second-token'];
-  let calls = 0;
-  const api = await serverFor(
-    t,
-    (_request, response) => {
-      response.writeHead(500, { 'content-type': 'application/json' });
-      const message = 'you sent first-token, or second-token';
-      response.end(
-        JSON.stringify({ kind: 'Status', status: 'Failure', code: 500, reason: 'InternalError', message }),
-      );
-    },
-    () => ({ headers: { Authorization: `Bearer ${tokens[Math.min(calls++, 1)]}` } }),
-  );
-  await assert.rejects(api.getNode(NODE), /you sent …, or second-token/);
-  await assert.rejects(api.getNode(NODE), /you sent …, or …/);
+  const answer = status(500, 'InternalError', 'you sent first-token, or second-token');
+  const { host } = await scriptedServer(t, answer, { protocol: 'h2' });
+  let token = 'first-token';
+  const api = clientOf(t, () => ({
+    ...{ server: new URL(`https://${host}`), rejectUnauthorized: false },
+    headers: { Authorization: `Bearer ${token}` },
+  }));
+  assert.match((await rejection(api.getNode(NODE))).message, /you sent …, or second-token/);
+  token = 'second-token';
+  assert.match((await rejection(api.getNode(NODE))).message, /you sent …, or …/);
 });

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as tick } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import { nodeName } from '#shared/eviction/identity.ts';
 import { wholeBody } from '#shared/kubernetes/http/answer-body.ts';
 import {
   ANSWER_BYTES,
@@ -13,14 +13,10 @@ import {
   UNDER_WAY_BYTES,
   UnderWay,
 } from '#shared/kubernetes/http/answer-limits.ts';
-import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { NODE, node, POD, signal, UID, unanswered } from '../builders.ts';
 import { type Answer, json, scriptedServer } from '../scripted-server.ts';
 
-const NODE = nodeName('n1');
-const POD = { namespace: 'shop', name: 'web-0' };
-const UID = podUid('7d1f');
-const { signal } = new AbortController();
 const EVENT = { pod: POD, key: 'k', type: 'Normal', reason: 'TaintManagerEviction', message: 'm' } as never;
 const FEW = [1, 2, 3, 4].map((n) => ({ namespace: 'shop', name: `web-${n}` }));
 
@@ -47,16 +43,6 @@ const CALLS: Readonly<
   },
 };
 
-async function failureOf(call: unknown): Promise<string> {
-  const error = await Promise.resolve(call).then(
-    () => assert.fail('should have rejected'),
-    (reason: unknown) => reason,
-  );
-  assert.ok(error instanceof ApiError, String(error));
-  assert.equal(error.status, 0);
-  return error.message;
-}
-
 const podsOnNode = (api: RestApi) => api.podsOnNode(NODE, FEW);
 
 const VERSION = json({ major: '1', minor: '36' });
@@ -72,7 +58,7 @@ describe('an answer that exceeds the size limit of its kind', () => {
       test(`fails the call in a sentence that names it: ${what}`, async (t) => {
         const { api, host } = await scriptedServer(t, json(`{"a":"${'x'.repeat(limit)}"}`));
         const text = limit < 1024 * 1024 ? `${limit / 1024} KiB` : `${limit / 1024 / 1024} MiB`;
-        const message = await failureOf(ask(api));
+        const message = await unanswered(ask(api));
         assert.match(message, /^Cannot (get|list|watch|create|patch|delete) \S/);
         assert.ok(message.includes(` at ${host}: it`), message);
         assert.ok(message.includes(` more than ${text}`), message);
@@ -82,25 +68,26 @@ describe('an answer that exceeds the size limit of its kind', () => {
 
   test('fails a call with an error status', async (t) => {
     const { api } = await scriptedServer(t, json(`{"a":"${'x'.repeat(ANSWER_BYTES.refusal)}"}`, 403));
-    assert.match(await failureOf(api.getNode(NODE)), /its answer has more than 256 KiB\.$/);
+    assert.match(await unanswered(api.getNode(NODE)), /its answer has more than 256 KiB\.$/);
   });
 
-  test('fails the call by the size in its gzip trailer, before decompression', async (t) => {
-    const zipped = gzipSync('{"metadata":{"name":"n1"}}');
-    zipped.writeUInt32LE(ANSWER_BYTES.object + 1, zipped.length - 4);
+  const gzipped = async (t: TestContext, object: object, statedBytes: number) => {
+    const zipped = gzipSync(JSON.stringify(object));
+    zipped.writeUInt32LE(statedBytes, zipped.length - 4);
     const { api } = await scriptedServer(t, (response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped);
     });
-    assert.match(await failureOf(api.getNode(NODE)), /its answer has more than 10 MiB\.$/);
+    return unanswered(api.getNode(NODE));
+  };
+
+  test('fails the call by the size in its gzip trailer, before decompression', async (t) => {
+    const message = await gzipped(t, { metadata: { name: 'n1' } }, ANSWER_BYTES.object + 1);
+    assert.match(message, /its answer has more than 10 MiB\.$/);
   });
 
   test('fails the call if it exceeds the size in its gzip trailer', async (t) => {
-    const zipped = gzipSync(JSON.stringify({ metadata: { name: 'n1', x: ' '.repeat(10_000) } }));
-    zipped.writeUInt32LE(100, zipped.length - 4);
-    const { api } = await scriptedServer(t, (response) => {
-      response.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped);
-    });
-    assert.match(await failureOf(api.getNode(NODE)), /decompressed, is larger than its gzip trailer says\.$/);
+    const message = await gzipped(t, { metadata: { name: 'n1', x: ' '.repeat(10_000) } }, 100);
+    assert.match(message, /decompressed, is larger than its gzip trailer says\.$/);
   });
 });
 
@@ -130,9 +117,9 @@ describe('an answer of few bytes and many values', () => {
   for (const [what, held] of Object.entries(HELD)) {
     test(`fails the call before parsing: ${what}`, async (t) => {
       const reason = what === 'objects in one another' ? /: its answer nests / : why;
-      const [node, list] = [CALLS.object['a node'], CALLS.list['a list of nodes']];
+      const [get, list] = [CALLS.object['a node'], CALLS.list['a list of nodes']];
       for (const [text, ask] of [
-        [`{"metadata":{"name":"n1"},"x":${held}}`, node],
+        [`{"metadata":{"name":"n1"},"x":${held}}`, get],
         [`{"metadata":{"resourceVersion":"1"},"x":${held},"items":[]}`, list],
         [`{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"n1"},"x":${held}}]}`, list],
         [`{"metadata":{"resourceVersion":"1"}, "items" : [{"x":${held}}]}`, podsOnNode],
@@ -141,7 +128,7 @@ describe('an answer of few bytes and many values', () => {
         const { api } = await answering(t, json(text));
         // Different keys also need so many bytes that they exceed the size limit in one object.
         assert.match(
-          await failureOf(ask?.(api)),
+          await unanswered(ask?.(api)),
           text.length > ANSWER_BYTES.object ? /more than 10 MiB/ : reason,
         );
       }
@@ -165,7 +152,7 @@ describe('an answer of few bytes and many values', () => {
       const { api } = await answering(t, json(list(4)));
       const kept =
         /: the items of its list have more than 1000000 tolerations, labels, annotations, finalizers and taints\.$/;
-      assert.match(await failureOf(api.pods.list({ signal })), kept);
+      assert.match(await unanswered(api.pods.list({ signal })), kept);
     });
   }
 
@@ -173,7 +160,7 @@ describe('an answer of few bytes and many values', () => {
     for (const item of ['{"metadata":{"name":"n1"}}', '{"kind":"Node","metadata":{"name":"n1"}}']) {
       const items = Array.from({ length: ANSWER_STRUCTURE.items + 1 }, () => item);
       const { api } = await answering(t, json(`{"metadata":{},"items":[${items}]}`));
-      assert.match(await failureOf(api.nodes.list({ signal })), /: its list has more than 50000 items\.$/);
+      assert.match(await unanswered(api.nodes.list({ signal })), /: its list has more than 50000 items\.$/);
     }
   });
 });
@@ -188,7 +175,7 @@ describe('a deeply nested answer', () => {
     assert.equal((await fine.api.getNode(NODE))?.name, 'n1');
     const { api } = await scriptedServer(t, json(body(ANSWER_STRUCTURE.depth)));
     assert.match(
-      await failureOf(api.getNode(NODE)),
+      await unanswered(api.getNode(NODE)),
       /: its answer nests objects and arrays more than 10000 deep\.$/,
     );
   });
@@ -196,7 +183,7 @@ describe('a deeply nested answer', () => {
   test('rejects a deep list item with a long integer as invalid JSON', async (t) => {
     const item = `{"metadata":{"name":"n1"},"n":9223372036854775807,"x":${deep(100_000)}}`;
     const { api } = await answering(t, json(`{"metadata":{},"items":[${item}]}`));
-    assert.match(await failureOf(api.nodes.list({ signal })), /: its answer is not JSON/);
+    assert.match(await unanswered(api.nodes.list({ signal })), /: its answer is not JSON/);
   });
 });
 
@@ -240,7 +227,7 @@ describe('the answers in progress from one API server', () => {
     };
     const watches = Array.from({ length: 10 }, watch);
     assert.match(
-      await failureOf(Promise.race(watches)),
+      await unanswered(Promise.race(watches)),
       /: its answers under way have more than 64 MiB together\.$/,
     );
     stop.abort();
@@ -250,12 +237,12 @@ describe('the answers in progress from one API server', () => {
   test('fail large answers beyond the limit, not small ones or those of another cluster', async (t) => {
     const begun: ServerResponse[] = [];
     const large = Buffer.alloc(ANSWER_BYTES.object - 1, ' ');
-    const { api } = await scriptedServer(t, (response, { url }) => {
-      if (url.endsWith('/n1')) response.end('{"metadata":{"name":"n1"}}');
-      else begun.push(response.writeHead(200));
-      if (!url.endsWith('/n1')) response.write(large);
+    const { api } = await scriptedServer(t, (response, request) => {
+      if (request.url.endsWith('/n1')) return node(response, request);
+      begun.push(response.writeHead(200));
+      response.write(large);
     });
-    const healthy = await scriptedServer(t, json({ metadata: { name: 'n1' } }));
+    const healthy = await scriptedServer(t, node);
     const failed: string[] = [];
     const calls = Array.from({ length: 10 }, () =>
       api.getNode(nodeName('n2')).catch((error: Error) => failed.push(error.message)),
@@ -269,6 +256,6 @@ describe('the answers in progress from one API server', () => {
     assert.equal((await healthy.api.getNode(NODE))?.name, 'n1');
     for (const response of begun) response.end();
     await Promise.all(calls);
-    assert.match((await api.getNode(nodeName('n1')))?.name ?? '', /n1/);
+    assert.equal((await api.getNode(NODE))?.name, 'n1');
   });
 });

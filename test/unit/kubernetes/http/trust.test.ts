@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import http2 from 'node:http2';
 import https from 'node:https';
-import { type AddressInfo, connect } from 'node:net';
+import type { Server } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { before, describe, type TestContext, test } from 'node:test';
 import tls from 'node:tls';
 import { type GenerateResult, generate } from 'selfsigned';
-import { nodeName } from '#shared/eviction/identity.ts';
 import type { RequestAccess } from '#shared/kubernetes/http/connection.ts';
-import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { NODE, node } from '../builders.ts';
+import { clientOf, listening, tunnel } from '../scripted-server.ts';
 
-const NODE = nodeName('n1');
 const AUTHORITY = [
   { name: 'basicConstraints', cA: true, critical: true },
   { name: 'keyUsage', keyCertSign: true, critical: true },
@@ -38,73 +36,60 @@ const leaf = (issuer: GenerateResult, options: Parameters<typeof generate>[1] = 
     ...options,
   } as Parameters<typeof generate>[1]);
 
-/** Calls a TLS server with these certificates, and returns the name of the node that it sends, or the error's message. */
-async function answerOf(
-  t: TestContext,
-  { cert, key }: { readonly cert: string; readonly key: string },
-  access: Partial<RequestAccess>,
-): Promise<string | undefined> {
-  const body = JSON.stringify({ metadata: { name: 'n1' } });
-  const server = https.createServer({ cert, key }, (_, response) => response.end(body));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const api = new RestApi({
-    host: 'api',
-    requestOptions: async () => ({ server: address, headers: {}, ...access }),
-  });
-  t.after(() => {
-    api.close();
-    server.close();
-  });
+interface Keys {
+  readonly cert: string;
+  readonly key: string;
+}
+
+const keysOf = ({ cert, private: key }: GenerateResult): Keys => ({ cert, key });
+
+/** Calls a server, and returns the name of the node that it sends, or the error's message. */
+async function answerFrom(t: TestContext, server: Server, access: Partial<RequestAccess>): Promise<string> {
+  const { host } = await listening(t, server);
+  const address = new URL(`https://${host}`);
+  const api = clientOf(t, () => ({ server: address, headers: {}, ...access }), { host: 'api' });
   return api.getNode(NODE).then(
-    (node) => node?.name,
+    (found) => found?.name ?? '',
     (error: Error) => error.message,
   );
 }
 
+/** Calls a TLS server with these certificates. */
+const answerOf = (t: TestContext, keys: Keys, access: Partial<RequestAccess>): Promise<string> =>
+  answerFrom(
+    t,
+    https.createServer(keys, (_, response) => node(response, undefined as never)),
+    access,
+  );
+
 /** An https proxy with these certificates, which tunnels every call. */
-async function proxyWith(
-  t: TestContext,
-  keys: { readonly cert: string; readonly key: string },
-): Promise<URL> {
-  const open = new Set<Duplex>();
+async function proxyWith(t: TestContext, keys: Keys): Promise<URL> {
   const proxy = https.createServer(keys).on('connect', ({ url = '' }, outer: Duplex) => {
-    const inner = connect(Number(url.split(':')[1]), '127.0.0.1');
-    for (const socket of [outer, inner]) open.add(socket.on('error', () => undefined));
     outer.write('HTTP/1.1 200 Connected\r\n\r\n');
-    outer.pipe(inner).pipe(outer);
+    tunnel(outer, Number(url.split(':')[1]));
   });
-  proxy.listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
-  t.after(() => {
-    for (const socket of open) socket.destroy();
-    proxy.close();
-  });
-  return new URL(`https://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+  return new URL(`https://${(await listening(t, proxy)).host}`);
 }
 
 describe('a server certificate', () => {
   let root: GenerateResult;
   let intermediate: GenerateResult;
-  let served: GenerateResult;
-  let keys: { readonly cert: string; readonly key: string };
+  let keys: Keys;
   before(async () => {
     root = await authority('root');
     intermediate = await authority('cluster-ca', root);
-    served = await leaf(intermediate);
-    keys = { cert: served.cert, key: served.private };
+    keys = keysOf(await leaf(intermediate));
   });
 
   test('is trusted if the CA data holds its issuer, which is no self-signed root', async (t) => {
     assert.equal(await answerOf(t, keys, { ca: intermediate.cert }), 'n1');
-    const chain = { ...keys, cert: `${served.cert}\n${intermediate.cert}` };
+    const chain = { ...keys, cert: `${keys.cert}\n${intermediate.cert}` };
     assert.equal(await answerOf(t, chain, { ca: Buffer.from(intermediate.cert) }), 'n1');
     assert.equal(await answerOf(t, chain, { ca: root.cert }), 'n1');
   });
 
   test('is trusted if the CA data holds it itself', async (t) => {
-    assert.equal(await answerOf(t, keys, { ca: served.cert }), 'n1');
+    assert.equal(await answerOf(t, keys, { ca: keys.cert }), 'n1');
   });
 
   test("counts for an https proxy as for the server: by the cluster's CA data, and not if that is not to be verified", async (t) => {
@@ -112,14 +97,12 @@ describe('a server certificate', () => {
     assert.equal(await answerOf(t, keys, { proxy, ca: intermediate.cert }), 'n1');
     assert.equal(await answerOf(t, keys, { proxy, rejectUnauthorized: false }), 'n1');
     const [old, current] = [await authority('kubernetes'), await authority('kubernetes')];
-    const { cert, private: key } = await leaf(current);
-    const rotated = await proxyWith(t, { cert, key });
-    assert.equal(
-      await answerOf(t, { cert, key }, { proxy: rotated, ca: `${old.cert}\n${current.cert}` }),
-      'n1',
-    );
+    const renewed = keysOf(await leaf(current));
+    const rotated = await proxyWith(t, renewed);
+    const ca = `${old.cert}\n${current.cert}`;
+    assert.equal(await answerOf(t, renewed, { proxy: rotated, ca }), 'n1');
     assert.match(
-      String(await answerOf(t, keys, { proxy: rotated, ca: intermediate.cert })),
+      await answerOf(t, keys, { proxy: rotated, ca: intermediate.cert }),
       /at api: the proxy 127\.0\.0\.1:\d+ cannot be reached: its TLS certificate is not from the expected authority; /,
     );
   });
@@ -127,20 +110,18 @@ describe('a server certificate', () => {
   test('is not trusted if the CA data holds another authority', async (t) => {
     const { cert: ca } = await authority('other');
     assert.match(
-      String(await answerOf(t, keys, { ca })),
+      await answerOf(t, keys, { ca }),
       /at api: its TLS certificate is not from the expected authority; give its CA certificate \(UNABLE_TO_/,
     );
   });
 
   test('is trusted if the CA data holds two authorities of one name, in any order', async (t) => {
     const [old, current] = [await authority('kubernetes'), await authority('kubernetes')];
-    for (const issuer of [old, current]) {
-      const { cert, private: key } = await leaf(issuer);
-      assert.equal(await answerOf(t, { cert, key }, { ca: `${old.cert}\n${current.cert}` }), 'n1');
-    }
-    const { cert, private: key } = await leaf(await authority('kubernetes'));
+    const ca = `${old.cert}\n${current.cert}`;
+    const signedBy = async (issuer: GenerateResult) => answerOf(t, keysOf(await leaf(issuer)), { ca });
+    for (const issuer of [old, current]) assert.equal(await signedBy(issuer), 'n1');
     assert.match(
-      String(await answerOf(t, { cert, key }, { ca: `${old.cert}\n${current.cert}` })),
+      await signedBy(await authority('kubernetes')),
       /not from the expected authority; .* \(CERT_SIGNATURE_FAILURE\)\.$/,
     );
   });
@@ -163,8 +144,7 @@ describe('a server certificate', () => {
         'its TLS certificate is not valid yet; check the clocks of this machine and its issuer (CERT_NOT_YET_VALID).',
       ],
     ] as const) {
-      const { cert, private: key } = await leaf(intermediate, options);
-      const message = await answerOf(t, { cert, key }, { ca: intermediate.cert });
+      const message = await answerOf(t, keysOf(await leaf(intermediate, options)), { ca: intermediate.cert });
       assert.equal(message, `Cannot get nodes n1 at api: ${reason}`);
     }
   });
@@ -187,27 +167,10 @@ describe('a server certificate', () => {
 
 test('a server that requires a client certificate is quoted, also over HTTP/2', async (t) => {
   const issuer = await authority('cluster-ca');
-  const { cert, private: key } = await leaf(issuer);
-  const server = http2.createSecureServer({
-    cert,
-    key,
-    ca: issuer.cert,
-    requestCert: true,
-    rejectUnauthorized: true,
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const api = new RestApi({
-    host: 'api',
-    requestOptions: async () => ({ server: address, headers: {}, ca: issuer.cert }),
-  });
-  t.after(() => {
-    api.close();
-    server.close();
-  });
-  await assert.rejects(api.getNode(NODE), {
-    message:
-      'Cannot get nodes n1 at api: it rejected the client certificate; give a current one that its CA signed (ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED).',
-  });
+  const keys = keysOf(await leaf(issuer));
+  const options = { ...keys, ca: issuer.cert, requestCert: true, rejectUnauthorized: true };
+  assert.equal(
+    await answerFrom(t, http2.createSecureServer(options), { ca: issuer.cert }),
+    'Cannot get nodes n1 at api: it rejected the client certificate; give a current one that its CA signed (ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED).',
+  );
 });

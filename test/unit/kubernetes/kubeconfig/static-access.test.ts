@@ -35,45 +35,44 @@ function refused(message: RegExp, user: object, cluster: object = {}): void {
   );
 }
 
-test('uses a token as bearer token and CA data as the only CA', () => {
-  const access = accessOf({ token: 'sesame\n' }, { 'certificate-authority-data': base64(CERTIFICATE) });
-  assert.deepEqual(access, {
-    server: new URL('https://c.example:6443'),
-    headers: { Authorization: 'Bearer sesame' },
-    ca: CERTIFICATE,
+const TOKEN = { token: 't' };
+
+for (const [what, user, cluster, access] of [
+  [
+    'a token as bearer token and CA data as the only CA',
+    { token: 'sesame\n' },
+    { 'certificate-authority-data': base64(CERTIFICATE) },
+    { headers: { Authorization: 'Bearer sesame' }, ca: CERTIFICATE },
+  ],
+  [
+    'a client certificate with its key',
+    { 'client-certificate-data': base64(CERTIFICATE), 'client-key-data': base64(KEY) },
+    {},
+    { headers: {}, cert: CERTIFICATE, key: KEY },
+  ],
+  [
+    'the TLS server name, disabled verification, and the proxy',
+    TOKEN,
+    {
+      ...{ 'tls-server-name': 'api.internal', 'insecure-skip-tls-verify': true },
+      'proxy-url': 'http://proxy.example:3128',
+    },
+    {
+      headers: { Authorization: 'Bearer t' },
+      ...{ servername: 'api.internal', rejectUnauthorized: false },
+      proxy: new URL('http://proxy.example:3128'),
+    },
+  ],
+  [
+    'verification by default',
+    TOKEN,
+    { 'insecure-skip-tls-verify': false },
+    { headers: { Authorization: 'Bearer t' } },
+  ],
+] as const)
+  test(`uses ${what}`, () => {
+    assert.deepEqual(accessOf(user, cluster), { server: new URL('https://c.example:6443'), ...access });
   });
-});
-
-test('uses a client certificate with its key', () => {
-  const user = { 'client-certificate-data': base64(CERTIFICATE), 'client-key-data': base64(KEY) };
-  const { headers, cert, key } = accessOf(user);
-  assert.deepEqual({ headers, cert, key }, { headers: {}, cert: CERTIFICATE, key: KEY });
-});
-
-test('reads the TLS server name and disabled verification from the kubeconfig', () => {
-  const { servername, rejectUnauthorized } = accessOf(
-    { token: 't' },
-    { 'tls-server-name': 'api.internal', 'insecure-skip-tls-verify': true },
-  );
-  assert.deepEqual(
-    { servername, rejectUnauthorized },
-    { servername: 'api.internal', rejectUnauthorized: false },
-  );
-  assert.equal(
-    'rejectUnauthorized' in accessOf({ token: 't' }, { 'insecure-skip-tls-verify': false }),
-    false,
-  );
-});
-
-test('uses the proxy of the cluster', () => {
-  const { proxy } = accessOf({ token: 't' }, { 'proxy-url': 'http://proxy.example:3128' });
-  assert.equal(proxy?.href, 'http://proxy.example:3128/');
-  refused(
-    /^The proxy-url of context "prod" is not an http/,
-    { token: 't' },
-    { 'proxy-url': 'socks5://sesame' },
-  );
-});
 
 test('rejects a credentials plugin by name', () => {
   refused(/the plugin aws, which cannot run here/, { exec: { command: 'aws', args: ['sesame'] } });
@@ -81,29 +80,26 @@ test('rejects a credentials plugin by name', () => {
 
 test('rejects access that needs a file or another method', () => {
   for (const field of ['client-certificate', 'client-key', 'tokenFile', 'username', 'auth-provider']) {
-    refused(new RegExp(`uses ${field},`), { token: 't', [field]: 'sesame' });
+    refused(new RegExp(`uses ${field},`), { ...TOKEN, [field]: 'sesame' });
   }
   for (const field of ['certificate-authority', 'tls-versions']) {
-    refused(new RegExp(`uses ${field},`), { token: 't' }, { [field]: 'sesame' });
+    refused(new RegExp(`uses ${field},`), TOKEN, { [field]: 'sesame' });
   }
 });
 
 test('rejects missing or incomplete credentials', () => {
+  const certificate = { 'client-certificate-data': base64(CERTIFICATE) };
   refused(/holds no credentials/, {});
-  refused(/holds no credentials/, { 'client-certificate-data': base64(CERTIFICATE) });
+  refused(/holds no credentials/, certificate);
   refused(/client-key-data of context "prod" is not a PEM text in base64/, {
-    'client-certificate-data': base64(CERTIFICATE),
+    ...certificate,
     'client-key-data': 'sesame',
   });
-  refused(
-    /certificate-authority-data of context "prod" is not a PEM/,
-    { token: 't' },
-    {
-      'certificate-authority-data': 'sesame',
-    },
-  );
+  const ca = { 'certificate-authority-data': 'sesame' };
+  refused(/certificate-authority-data of context "prod" is not a PEM/, TOKEN, ca);
 });
 
-test('rejects a server that is not a URL', () => {
-  refused(/is not an http or https URL/, { token: 't' }, { server: 'sesame' });
+test('rejects a server and a proxy that are not URLs', () => {
+  refused(/is not an http or https URL/, TOKEN, { server: 'sesame' });
+  refused(/^The proxy-url of context "prod" is not an http/, TOKEN, { 'proxy-url': 'socks5://sesame' });
 });

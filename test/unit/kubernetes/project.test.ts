@@ -13,6 +13,15 @@ const META = {
   creationTimestamp: '2026-11-21T11:00:00Z',
 };
 
+/** A pod with this metadata besides the necessary, and these other parts. */
+const aPod = (metadata: object = {}, rest: object = {}) =>
+  projectPod({ metadata: { ...META, ...metadata }, ...rest });
+const tolerating = (tolerations: unknown) => aPod({}, { spec: { tolerations } }).tolerations;
+const withCondition = (condition: object) => ({ status: { conditions: [condition] } });
+const tainted = (...taints: readonly object[]) =>
+  projectNode({ metadata: { name: 'n1', resourceVersion: '7' }, spec: { taints } });
+const TAINT = { key: 'a', effect: 'NoExecute' };
+
 test('reads the fields of a bound pod that decisions need', () => {
   const pod = projectPod({
     metadata: META,
@@ -39,37 +48,25 @@ test('reads the fields of a bound pod that decisions need', () => {
 });
 
 test('reads no node of an unbound pod and uses its creation time', () => {
-  const pod = projectPod({
-    metadata: META,
-    spec: { nodeName: '' },
-    status: {
-      conditions: [{ type: 'PodScheduled', status: 'False', lastTransitionTime: '2026-11-21T11:05:00Z' }],
-    },
-  });
-  assert.equal(pod.node, undefined);
-  assert.equal(pod.podSince, Date.UTC(2026, 10, 21, 11));
+  const unscheduled = { type: 'PodScheduled', status: 'False', lastTransitionTime: '2026-11-21T11:05:00Z' };
+  const pod = aPod({}, { spec: { nodeName: '' }, ...withCondition(unscheduled) });
+  assert.deepEqual([pod.node, pod.podSince], [undefined, Date.UTC(2026, 10, 21, 11)]);
 });
 
 test('reads a pod with a deletion time as terminating', () => {
-  assert.equal(
-    projectPod({ metadata: { ...META, deletionTimestamp: '2026-11-21T12:00:00Z' } }).terminating,
-    true,
-  );
+  assert.equal(aPod({ deletionTimestamp: '2026-11-21T12:00:00Z' }).terminating, true);
 });
 
-test("reads only a true DisruptionTarget with the taint manager's reason as disrupted", () => {
-  const disrupted = (status: string, reason: string) =>
-    projectPod({ metadata: META, status: { conditions: [{ type: 'DisruptionTarget', status, reason }] } })
-      .disrupted;
-  assert.equal(disrupted('True', 'DeletionByTaintManager'), true);
-  assert.equal(disrupted('False', 'DeletionByTaintManager'), false);
-  assert.equal(disrupted('True', 'PreemptionByScheduler'), false);
-});
-
-test('distinguishes pods that the Eviction API evicted', () => {
-  const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' }];
-  const { disrupted, evicted } = projectPod({ metadata: META, status: { conditions } });
-  assert.deepEqual([disrupted, evicted], [false, true]);
+test("reads only a true DisruptionTarget with the taint manager's reason as disrupted, apart from evicted pods", () => {
+  for (const [status, reason, expected] of [
+    ['True', 'DeletionByTaintManager', [true, undefined]],
+    ['False', 'DeletionByTaintManager', [false, undefined]],
+    ['True', 'PreemptionByScheduler', [false, undefined]],
+    ['True', 'EvictionByEvictionAPI', [false, true]],
+  ] as const) {
+    const { disrupted, evicted } = aPod({}, withCondition({ type: 'DisruptionTarget', status, reason }));
+    assert.deepEqual([disrupted, evicted], expected, `${status} ${reason}`);
+  }
 });
 
 describe('the deleter of a terminating pod', () => {
@@ -80,30 +77,22 @@ describe('the deleter of a terminating pod', () => {
     fieldsV1: { 'f:status': { 'f:conditions': { [field]: { 'f:reason': {} } } } },
   });
   const terminating = (managedFields: unknown, reason = 'DeletionByTaintManager') =>
-    projectPod({
-      metadata: {
-        ...META,
-        deletionTimestamp: '2026-11-21T12:00:30Z',
-        deletionGracePeriodSeconds: 30,
-        managedFields,
-      },
-      status: { conditions: [{ type: 'DisruptionTarget', status: 'True', reason }] },
-    }).deleted;
+    aPod(
+      { deletionTimestamp: '2026-11-21T12:00:30Z', deletionGracePeriodSeconds: 30, managedFields },
+      withCondition({ type: 'DisruptionTarget', status: 'True', reason }),
+    ).deleted;
   const at = Date.UTC(2026, 10, 21, 12);
 
+  const kubelet = { manager: 'kubelet', fieldsV1: { 'f:status': { 'f:phase': {} } } };
+  const [ours, builtIn] = [announced('taintward'), announced('kube-controller-manager')];
+
   test('is another taint manager if another one announced the disruption', () => {
-    const kubelet = { manager: 'kubelet', fieldsV1: { 'f:status': { 'f:phase': {} } } };
-    assert.deepEqual(terminating([kubelet, announced('kube-controller-manager')]), {
-      at,
-      by: 'taint-manager',
-    });
+    assert.deepEqual(terminating([kubelet, builtIn]), { at, by: 'taint-manager' });
   });
 
   test('is absent if Taintward announced the disruption, or no manager is recorded', () => {
-    assert.equal(terminating([announced('taintward')]), undefined);
-    assert.equal(terminating([announced('taintward-prod')]), undefined);
-    assert.equal(terminating([announced('kube-controller-manager'), announced('taintward')]), undefined);
-    assert.equal(terminating(undefined), undefined);
+    for (const managers of [[ours], [announced('taintward-prod')], [builtIn, ours], undefined])
+      assert.equal(terminating(managers), undefined);
   });
 
   test('is another client without an announcement of a taint manager, and absent behind the Eviction API', () => {
@@ -112,55 +101,34 @@ describe('the deleter of a terminating pod', () => {
   });
 
   test('is absent if the pod does not terminate', () => {
-    assert.equal(projectPod({ metadata: META }).deleted, undefined);
+    assert.equal(aPod().deleted, undefined);
   });
 });
 
 test('shares one frozen object between equal toleration lists only', () => {
-  const tolerations = (list: unknown) =>
-    projectPod({ metadata: META, spec: { tolerations: list } }).tolerations;
-  const one = tolerations([{ key: 'a', value: '', operator: 'Exists' }]);
-  assert.equal(tolerations([{ key: 'a', operator: 'Exists' }]), one);
+  const one = tolerating([{ key: 'a', value: '', operator: 'Exists' }]);
+  assert.equal(tolerating([{ key: 'a', operator: 'Exists' }]), one);
   assert.ok(Object.isFrozen(one) && Object.isFrozen(one[0]));
-  assert.notEqual(tolerations([{ key: 'a', operator: 'Exists', tolerationSeconds: 0 }]), one);
-  assert.notEqual(tolerations([{ key: 'aExists' }]), one);
-  assert.equal(tolerations(undefined), tolerations([]));
+  assert.notEqual(tolerating([{ key: 'a', operator: 'Exists', tolerationSeconds: 0 }]), one);
+  assert.notEqual(tolerating([{ key: 'aExists' }]), one);
+  assert.equal(tolerating(undefined), tolerating([]));
 });
 
 test('reads toleration seconds exactly over the whole of int64', () => {
   for (const seconds of ['9223372036854775807', '-9223372036854775808', '9007199254740993', '0', '-1']) {
-    const pod = projectPod(
-      parseInt64Json(
-        JSON.stringify({ metadata: META, spec: { tolerations: [{ tolerationSeconds: 0 }] } }).replace(
-          '"tolerationSeconds":0',
-          `"tolerationSeconds":${seconds}`,
-        ),
-      ),
-    );
-    assert.deepEqual(pod.tolerations, [{ tolerationSeconds: BigInt(seconds) }]);
+    const json = parseInt64Json(`[{"tolerationSeconds":${seconds}}]`);
+    assert.deepEqual(tolerating(json), [{ tolerationSeconds: BigInt(seconds) }]);
   }
 });
 
-test('reads the taints of all effects of a node, in order', () => {
-  assert.deepEqual(
-    projectNode({
-      metadata: { name: 'n1', resourceVersion: '7' },
-      spec: {
-        taints: [
-          { key: 'b', value: 'x', effect: 'NoSchedule', timeAdded: '2026-11-21T11:00:00Z' },
-          { key: 'a', effect: 'NoExecute' },
-        ],
-      },
-    }),
-    {
-      name: 'n1',
-      resourceVersion: '7',
-      taints: [
-        { key: 'b', value: 'x', effect: 'NoSchedule', timeAdded: Date.UTC(2026, 10, 21, 11) },
-        { key: 'a', effect: 'NoExecute' },
-      ],
-    },
-  );
+test('reads the taints of all effects of a node, in order, and none without a key', () => {
+  const other = { key: 'b', value: 'x', effect: 'NoSchedule' };
+  const timeAdded = '2026-11-21T11:00:00Z';
+  assert.deepEqual(tainted({ ...other, timeAdded }, { effect: 'NoExecute' }, TAINT), {
+    name: 'n1',
+    resourceVersion: '7',
+    taints: [{ ...other, timeAdded: Date.UTC(2026, 10, 21, 11) }, TAINT],
+  });
 });
 
 describe('the stamp of taints', () => {
@@ -174,30 +142,30 @@ describe('the stamp of taints', () => {
     ...more,
   });
 
+  const taints = { 'f:taints': {} };
+  const kubelet = entry('kubelet', { 'f:podCIDR': {} });
+
   test('names their last writer and time', () => {
-    assert.equal(
-      stamp(entry('kubelet', { 'f:podCIDR': {} }), entry('kubectl-taint', { 'f:taints': {} })),
-      'kubectl-taint@2026-11-21T11:00:00Z',
-    );
+    const stamped = stamp(kubelet, entry('kubectl-taint', taints));
+    assert.equal(stamped, 'kubectl-taint@2026-11-21T11:00:00Z');
   });
 
   test('names all owners in a stable order', () => {
-    const [one, two] = [entry('one', { 'f:taints': {} }), entry('two', { 'f:taints': { '.': {} } })];
+    const [one, two] = [entry('one', taints), entry('two', { 'f:taints': { '.': {} } })];
     assert.equal(stamp(two, one), 'one@2026-11-21T11:00:00Z,two@2026-11-21T11:00:00Z');
     assert.equal(stamp(one, two), stamp(two, one));
   });
 
   test('is absent without owners, or with owners of the status only', () => {
     assert.equal(stamp(), undefined);
-    assert.equal(stamp(entry('kubelet', { 'f:podCIDR': {} })), undefined);
-    assert.equal(stamp(entry('kubelet', { 'f:taints': {} }, { subresource: 'status' })), undefined);
+    assert.equal(stamp(kubelet), undefined);
+    assert.equal(stamp(entry('kubelet', taints, { subresource: 'status' })), undefined);
     assert.equal(stamp(null, 'x', { fieldsV1: 'x' }, { fieldsV1: { 'f:spec': null } }), undefined);
   });
 });
 
 test('reads the controller of a pod as its owner', () => {
-  const owner = (...ownerReferences: readonly unknown[]) =>
-    projectPod({ metadata: { ...META, ownerReferences } }).owner;
+  const owner = (...ownerReferences: readonly unknown[]) => aPod({ ownerReferences }).owner;
   const set = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-6d4', uid: 'x' };
   assert.deepEqual(owner({ ...set, name: 'other' }, { ...set, controller: true }), {
     kind: 'ReplicaSet',
@@ -214,9 +182,8 @@ test('reads the controller of a pod as its owner', () => {
 test('requires the fields of every stored object', () => {
   for (const field of ['name', 'namespace', 'uid', 'creationTimestamp']) {
     assert.throws(
-      () => projectPod({ metadata: { ...META, [field]: undefined } }),
-      (error) =>
-        error instanceof ApiError && error.status === 0 && error.message.includes(`metadata.${field}`),
+      () => aPod({ [field]: undefined }),
+      (error) => error instanceof ApiError && error.status === 0 && error.message.includes(field),
     );
   }
   for (const nothing of [undefined, null, 'x', 1, [], {}]) {
@@ -230,10 +197,8 @@ test('rejects names and UIDs that no API server issues, because keys, paths, and
   for (const name of odd) {
     assert.throws(() => projectNode({ metadata: { name } }), /without a metadata.name that is one/);
     for (const field of ['name', 'namespace', 'uid']) {
-      assert.throws(
-        () => projectPod({ metadata: { ...META, [field]: name } }),
-        new RegExp(`without a metadata.${field} that is one`),
-      );
+      const message = new RegExp(`without a metadata.${field} that is one`);
+      assert.throws(() => aPod({ [field]: name }), message);
     }
   }
 });
@@ -245,49 +210,34 @@ test('derives nothing but a migration from annotations', () => {
     'scheduler.alpha.kubernetes.io/tolerations': '[{"operator":"Exists"}]',
     'scheduler.alpha.kubernetes.io/taints': '[{"key":"a","effect":"NoExecute"}]',
   };
-  assert.deepEqual(projectPod({ metadata: { ...META, annotations } }), {
-    ...projectPod({ metadata: META }),
-    annotations,
-  });
+  assert.deepEqual(aPod({ annotations }), { ...aPod(), annotations });
   assert.deepEqual(projectNode({ metadata: { ...META, annotations } }), projectNode({ metadata: META }));
   // This annotation is used only in messages.
   const moved = { 'descheduler.alpha.kubernetes.io/eviction-in-progress': 'kubevirt' };
-  assert.deepEqual(projectPod({ metadata: { ...META, annotations: moved } }), {
-    ...projectPod({ metadata: META }),
-    annotations: moved,
-    moving: true,
-  });
+  assert.deepEqual(aPod({ annotations: moved }), { ...aPod(), annotations: moved, moving: true });
 });
 
 test('keeps annotations with values by which policy can select pods, and no longer ones', () => {
-  const annotations = {
-    'example.com/longest': 'x'.repeat(63),
-    'example.com/empty': '',
-    'example.com/longer': 'x'.repeat(64),
-    'kubectl.kubernetes.io/last-applied-configuration': JSON.stringify({
-      spec: { password: 'x'.repeat(99) },
-    }),
-  };
-  const kept = Object.entries(annotations).slice(0, 2);
-  assert.deepEqual(projectPod({ metadata: { ...META, annotations } }).annotations, Object.fromEntries(kept));
-  assert.equal(
-    Object.hasOwn(projectPod({ metadata: { ...META, annotations: { a: 'x'.repeat(64) } } }), 'annotations'),
-    false,
-  );
+  const kept = { 'example.com/longest': 'x'.repeat(63), 'example.com/empty': '' };
+  const longer = { 'example.com/longer': 'x'.repeat(64) };
+  assert.deepEqual(aPod({ annotations: { ...kept, ...longer } }).annotations, kept);
+  assert.equal(Object.hasOwn(aPod({ annotations: longer }), 'annotations'), false);
 });
 
 test('reads the priority class', () => {
   const spec = { priorityClassName: 'system-node-critical' };
-  assert.equal(projectPod({ metadata: META, spec }).priorityClassName, spec.priorityClassName);
-  assert.equal(Object.hasOwn(projectPod({ metadata: META, spec: {} }), 'priorityClassName'), false);
+  assert.equal(aPod({}, { spec }).priorityClassName, spec.priorityClassName);
+  assert.equal(Object.hasOwn(aPod({}, { spec: {} }), 'priorityClassName'), false);
 });
 
 test('reads fields of unexpected types as absent', () => {
-  const pod = projectPod({
-    metadata: { ...META, generation: '2', resourceVersion: 3 },
-    spec: { nodeName: 5, tolerations: { key: 'a' } },
-    status: { conditions: [null, 'x', { type: 'PodScheduled', status: true }] },
-  });
+  const pod = aPod(
+    { generation: '2', resourceVersion: 3 },
+    {
+      spec: { nodeName: 5, tolerations: { key: 'a' } },
+      status: { conditions: [null, 'x', { type: 'PodScheduled', status: true }] },
+    },
+  );
   assert.deepEqual([pod.generation, pod.resourceVersion, pod.node, pod.tolerations], [0, '', undefined, []]);
 });
 
@@ -295,14 +245,9 @@ describe('an interner', () => {
   test('returns the same object for the same key', () => {
     const interner = new Interner<object>(10);
     const first = interner.get('a', () => ({}));
-    assert.equal(
-      interner.get('a', () => assert.fail('made twice')),
-      first,
-    );
-    assert.notEqual(
-      interner.get('b', () => ({})),
-      first,
-    );
+    const again = interner.get('a', () => assert.fail('made twice'));
+    const other = interner.get('b', () => ({}));
+    assert.deepEqual([again === first, other === first], [true, false]);
   });
 
   test('never exceeds its limit', () => {
@@ -330,19 +275,9 @@ describe('an interner', () => {
 });
 
 test('clamps times before 1970 in taints and conditions to the epoch', () => {
-  const timeAdded = '1923-01-01T00:00:00Z';
-  const { taints } = projectNode({
-    metadata: { name: 'n1' },
-    spec: { taints: [{ key: 'a', effect: 'NoExecute', timeAdded }] },
-  });
-  assert.deepEqual(taints, [{ key: 'a', effect: 'NoExecute', timeAdded: 0 }]);
-  const conditions = [{ type: 'PodScheduled', status: 'True', lastTransitionTime: timeAdded }];
-  assert.equal(projectPod({ metadata: META, status: { conditions } }).podSince, 0);
-  assert.equal(projectPod({ metadata: { ...META, creationTimestamp: timeAdded } }).podSince, 0);
-});
-
-test('ignores a taint without a key', () => {
-  const taints = [{ effect: 'NoExecute' }, { key: 'a', effect: 'NoExecute' }];
-  const node = projectNode({ metadata: { name: 'n1' }, spec: { taints } });
-  assert.deepEqual(node.taints, [{ key: 'a', effect: 'NoExecute' }]);
+  const time = '1923-01-01T00:00:00Z';
+  assert.deepEqual(tainted({ ...TAINT, timeAdded: time }).taints, [{ ...TAINT, timeAdded: 0 }]);
+  const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: time };
+  assert.equal(aPod({}, withCondition(scheduled)).podSince, 0);
+  assert.equal(aPod({ creationTimestamp: time }).podSince, 0);
 });

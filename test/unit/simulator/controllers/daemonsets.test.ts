@@ -1,30 +1,18 @@
 import assert from 'node:assert/strict';
-import { afterEach, beforeEach, describe, test } from 'node:test';
-import { inDefault, podsOf, unscoped } from '../builders.ts';
-import { RunningCluster, SECOND_MS } from './running-cluster.ts';
+import { describe, test } from 'node:test';
+import { aNode, inDefault, podsOf } from '../builders.ts';
+import { runningCluster, templateOf } from './running-cluster.ts';
 
-let cluster: RunningCluster;
-beforeEach(() => {
-  cluster = new RunningCluster();
-});
-afterEach(() => cluster.stop());
+const cluster = runningCluster();
 
-const create = (spec: object = {}) =>
-  cluster.store.create('daemonsets', 'default', {
-    metadata: { name: 'logs' },
-    spec: { ...podsOf('logs'), ...spec },
-  });
+const create = (podSpec: object = {}) => cluster.run('daemonsets', 'logs', podsOf('logs', podSpec));
 const status = () => cluster.store.get('daemonsets', inDefault('logs')).status;
-const nodes = () =>
-  cluster
-    .pods('logs')
-    .map(({ spec }) => spec.nodeName)
-    .sort();
+const nodes = () => cluster.nodesOf('logs');
 
 describe('a DaemonSet', () => {
   test('reports the number of its nodes', () => {
     create();
-    cluster.pass(5 * SECOND_MS);
+    cluster.pass(5);
     assert.deepEqual(status(), {
       currentNumberScheduled: 3,
       numberMisscheduled: 0,
@@ -36,41 +24,52 @@ describe('a DaemonSet', () => {
     });
   });
 
+  test('runs one pod on each node, new ones included', () => {
+    create();
+    cluster.pass(1);
+    assert.deepEqual(nodes(), ['node-1', 'node-2', 'node-3']);
+    cluster.store.create('nodes', '', aNode('node-4'));
+    cluster.pass(1);
+    assert.deepEqual(nodes(), ['node-1', 'node-2', 'node-3', 'node-4']);
+  });
+
   test('runs only on the nodes that its template selects', () => {
-    cluster.store.update('nodes', unscoped('node-2'), 'main', (node) => ({
-      ...node,
-      metadata: { ...node.metadata, labels: { disk: 'ssd' } },
-    }));
-    create({ ...podsOf('logs', { nodeSelector: { disk: 'ssd' } }) });
-    cluster.pass(5 * SECOND_MS);
+    cluster.label('node-2', { disk: 'ssd' });
+    create({ nodeSelector: { disk: 'ssd' } });
+    cluster.pass(5);
     assert.deepEqual(nodes(), ['node-2']);
   });
 
   test('replaces its pods one by one when its template changes', () => {
     create();
-    cluster.pass(5 * SECOND_MS);
-    const { template } = podsOf('logs', { containers: [{ name: 'main', image: 'x:2' }] });
-    cluster.store.update('daemonsets', inDefault('logs'), 'main', (current) => ({
-      ...current,
-      spec: { ...current.spec, template },
-    }));
+    cluster.pass(5);
+    cluster.change('daemonsets', 'logs', { template: templateOf('logs', 'x:2') });
     for (let second = 0; second < 30; second += 1) {
-      cluster.pass(SECOND_MS);
+      cluster.pass(1);
       assert.ok((Number(status()['numberReady']) || 0) >= 2);
     }
     assert.deepEqual(nodes(), ['node-1', 'node-2', 'node-3']);
-    const images = cluster.pods('logs').map(({ spec }) => spec.containers[0]?.image);
-    assert.deepEqual(new Set(images), new Set(['x:2']));
+    assert.deepEqual(new Set(cluster.images('logs')), new Set(['x:2']));
   });
 
-  test('keeps a pod on a node with an untolerated NoExecute taint, as upstream', () => {
+  test('restores its pod on a node, but not on a node with an untolerated NoExecute taint, as upstream', () => {
     create();
-    cluster.pass(5 * SECOND_MS);
-    cluster.store.update('nodes', unscoped('node-1'), 'main', (node) => ({
-      ...node,
-      spec: { taints: [{ key: 'a', effect: 'NoExecute' }] },
-    }));
-    cluster.pass(5 * SECOND_MS);
+    cluster.pass(5);
+    cluster.taint('node-1', { key: 'a', effect: 'NoExecute' });
+    cluster.pass(5);
     assert.deepEqual(nodes(), ['node-2', 'node-3']);
+    const [pod] = cluster.names('logs');
+    cluster.store.delete('pods', inDefault(pod ?? ''));
+    cluster.pass(6);
+    assert.deepEqual(nodes(), ['node-2', 'node-3']);
+  });
+
+  test('runs on every node indefinitely if it tolerates everything, even on an unreachable node', () => {
+    cluster.taint('node-1', { key: 'a', effect: 'NoExecute' }, { key: 'gpu', effect: 'NoSchedule' });
+    create({ tolerations: [{ operator: 'Exists' }] });
+    cluster.pass(1);
+    assert.deepEqual(nodes(), ['node-1', 'node-2', 'node-3']);
+    const tolerations = cluster.pods('logs').flatMap(({ spec }) => spec.tolerations ?? []);
+    assert.ok(tolerations.every(({ tolerationSeconds }) => tolerationSeconds === undefined));
   });
 });

@@ -1,36 +1,23 @@
 import assert from 'node:assert/strict';
-import { afterEach, beforeEach, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { disown } from '#simulator/objects/ownership.ts';
 import { inDefault, podsOf } from '../builders.ts';
-import { RunningCluster, SECOND_MS } from './running-cluster.ts';
+import { runningCluster, templateOf } from './running-cluster.ts';
 
-let cluster: RunningCluster;
-beforeEach(() => {
-  cluster = new RunningCluster();
-});
-afterEach(() => cluster.stop());
+const cluster = runningCluster();
 
-const create = (spec: object = {}) =>
-  cluster.store.create('deployments', 'default', {
-    metadata: { name: 'web' },
-    spec: { replicas: 4, ...podsOf('web'), ...spec },
-  });
-
+const create = (spec: object = {}) => cluster.run('deployments', 'web', { replicas: 4, ...spec });
 const deployment = () => cluster.store.get('deployments', inDefault('web'));
-const change = (spec: object) =>
-  cluster.store.update('deployments', inDefault('web'), 'main', (current) => ({
-    ...current,
-    spec: { ...current.spec, ...spec },
-  }));
-const anotherImage = (image: string) =>
-  change({ template: podsOf('web', { containers: [{ name: 'main', image }] }).template });
+const change = (spec: object) => cluster.change('deployments', 'web', spec);
+const anotherImage = (image: string) => change({ template: templateOf('web', image) });
 const sets = () => cluster.store.all('replicasets');
-const images = () => cluster.pods('web').map(({ spec }) => spec.containers[0]?.image);
+const images = () => cluster.images('web');
+const uids = () => cluster.pods('web').map(({ metadata }) => metadata.uid);
 
 describe('a Deployment', () => {
   test('owns a ReplicaSet, which owns the pods', () => {
     const { metadata } = create();
-    cluster.pass(3 * SECOND_MS);
+    cluster.pass(3);
     const [set] = sets();
     assert.equal(set?.metadata.ownerReferences?.[0]?.uid, metadata.uid);
     assert.match(set?.metadata.name ?? '', /^web-[a-z0-9]{10}$/);
@@ -42,9 +29,9 @@ describe('a Deployment', () => {
 
   test('reports how many of its pods exist, are ready, and are up to date', () => {
     create();
-    cluster.pass(SECOND_MS);
+    cluster.pass(1);
     assert.equal(deployment().status['unavailableReplicas'], 4);
-    cluster.pass(4 * SECOND_MS);
+    cluster.pass(4);
     const { conditions, ...status } = deployment().status;
     assert.deepEqual(status, {
       observedGeneration: 1,
@@ -64,22 +51,22 @@ describe('a Deployment', () => {
 
   test('scales up and down', () => {
     create();
-    cluster.pass(5 * SECOND_MS);
+    cluster.pass(5);
     change({ replicas: 6 });
-    cluster.pass(SECOND_MS);
+    cluster.pass(1);
     assert.equal(cluster.pods('web').length, 6);
     change({ replicas: 1 });
-    cluster.pass(6 * SECOND_MS);
+    cluster.pass(6);
     assert.equal(cluster.pods('web').length, 1);
     assert.equal(sets().length, 1);
   });
 
   test('changes its template with at least 75 % of pods available and at most 125 % of pods', () => {
     create();
-    cluster.pass(5 * SECOND_MS);
+    cluster.pass(5);
     anotherImage('example.com/main:2');
     for (let second = 0; second < 30; second += 1) {
-      cluster.pass(SECOND_MS);
+      cluster.pass(1);
       const staying = cluster.pods('web').filter(({ metadata }) => metadata.deletionTimestamp === undefined);
       assert.ok(staying.length <= 5, `${staying.length} pods`);
       assert.ok((deployment().status.availableReplicas ?? 0) >= 3);
@@ -94,11 +81,11 @@ describe('a Deployment', () => {
 
   test('returns to an earlier template as a new revision with the same ReplicaSet', () => {
     create();
-    cluster.pass(5 * SECOND_MS);
+    cluster.pass(5);
     anotherImage('example.com/main:2');
-    cluster.pass(20 * SECOND_MS);
+    cluster.pass(20);
     anotherImage('example.com/main:1');
-    cluster.pass(20 * SECOND_MS);
+    cluster.pass(20);
     assert.equal(sets().length, 2);
     assert.equal(deployment().metadata.annotations?.['deployment.kubernetes.io/revision'], '3');
     assert.deepEqual(new Set(images()), new Set(['example.com/main:1']));
@@ -106,10 +93,10 @@ describe('a Deployment', () => {
 
   test('starts new pods after the old ones are removed with strategy Recreate', () => {
     create({ strategy: { type: 'Recreate' } });
-    cluster.pass(5 * SECOND_MS);
+    cluster.pass(5);
     anotherImage('example.com/main:2');
     for (let second = 0; second < 15; second += 1) {
-      cluster.pass(SECOND_MS);
+      cluster.pass(1);
       assert.ok(new Set(images()).size <= 1, images().join());
     }
     assert.deepEqual(images(), Array(4).fill('example.com/main:2'));
@@ -117,45 +104,42 @@ describe('a Deployment', () => {
 
   test('keeps its pods while it is paused', () => {
     create();
-    cluster.pass(5 * SECOND_MS);
+    cluster.pass(5);
     change({ paused: true });
     anotherImage('example.com/main:2');
-    cluster.pass(10 * SECOND_MS);
+    cluster.pass(10);
     assert.deepEqual(images(), Array(4).fill('example.com/main:1'));
   });
 
   test('reports a lack of progress after ten minutes', () => {
     create({ ...podsOf('web', { nodeSelector: { disk: 'ssd' } }) });
-    cluster.pass(5 * SECOND_MS);
+    cluster.pass(5);
     assert.equal(deployment().status.conditions?.[1]?.status, 'True');
-    cluster.pass(601 * SECOND_MS);
+    cluster.pass(601);
     assert.equal(deployment().status.conditions?.[1]?.reason, 'ProgressDeadlineExceeded');
   });
 
   test('reports rejected pods once', () => {
     create({ ...podsOf('web', { tolerations: [{ key: 'a', operator: 'Exists', value: 'x' }] }) });
-    cluster.pass(10 * SECOND_MS);
+    cluster.pass(10);
     const [set] = sets();
     assert.match(set?.status.conditions?.[0]?.message ?? '', /spec\.tolerations\[0\]/);
-    assert.equal(cluster.reasons().filter((reason) => reason === 'FailedCreate').length, 1);
+    assert.equal(cluster.told('FailedCreate'), 1);
   });
 
   test('deletes its dependents, or keeps them when orphaned', () => {
     create();
-    cluster.pass(5 * SECOND_MS);
+    cluster.pass(5);
     const { object } = cluster.store.delete('deployments', inDefault('web'));
     disown(cluster.store, object);
-    cluster.pass(5 * SECOND_MS);
+    cluster.pass(5);
     assert.equal(cluster.pods('web').length, 4);
-    const uids = cluster.pods('web').map(({ metadata }) => metadata.uid);
+    const orphans = uids();
     create();
-    cluster.pass(5 * SECOND_MS);
-    assert.deepEqual(
-      cluster.pods('web').map(({ metadata }) => metadata.uid),
-      uids,
-    );
+    cluster.pass(5);
+    assert.deepEqual(uids(), orphans);
     cluster.store.delete('deployments', inDefault('web'));
-    cluster.pass(10 * SECOND_MS);
+    cluster.pass(10);
     assert.deepEqual([sets().length, cluster.pods('web').length], [0, 0]);
   });
 });

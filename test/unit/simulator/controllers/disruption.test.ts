@@ -1,26 +1,24 @@
 import assert from 'node:assert/strict';
-import { afterEach, beforeEach, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { evict } from '#simulator/objects/eviction.ts';
 import { StatusError } from '#simulator/objects/status.ts';
-import { aPod, inDefault, podsOf } from '../builders.ts';
-import { RunningCluster, SECOND_MS } from './running-cluster.ts';
+import type { DeleteRequest } from '#simulator/objects/store.ts';
+import { aPod, inDefault } from '../builders.ts';
+import { runningCluster } from './running-cluster.ts';
 
-let cluster: RunningCluster;
-beforeEach(() => {
-  cluster = new RunningCluster();
-});
-afterEach(() => cluster.stop());
+const cluster = runningCluster();
 
-const deploy = (replicas: number) =>
-  cluster.store.create('deployments', 'default', {
-    metadata: { name: 'web' },
-    spec: { replicas, ...podsOf('web') },
-  });
-const budget = (spec: object, name = 'web') =>
+const budget = (spec: object) =>
   cluster.store.create('poddisruptionbudgets', 'default', {
-    metadata: { name },
+    metadata: { name: 'web' },
     spec: { selector: { matchLabels: { app: 'web' } }, ...spec },
   });
+/** Runs a Deployment, with a budget or without. */
+function deploy(replicas: number, ofBudget?: object): void {
+  cluster.run('deployments', 'web', { replicas });
+  if (ofBudget) budget(ofBudget);
+  cluster.pass(5);
+}
 const status = () => cluster.store.get('poddisruptionbudgets', inDefault('web')).status;
 const numbers = () => [
   status().currentHealthy,
@@ -32,6 +30,7 @@ const aPodOfWeb = () => {
   const pod = cluster.pods('web').find(({ metadata }) => metadata.deletionTimestamp === undefined);
   return inDefault(pod?.metadata.name ?? '');
 };
+const evictOne = (request: DeleteRequest = {}) => evict(cluster.store, aPodOfWeb(), request);
 const refusal = (work: () => void): object => {
   try {
     work();
@@ -54,9 +53,7 @@ describe('a disruption budget', () => {
     [{}, [4, 0, 0, 0]],
   ] as const) {
     test(`${JSON.stringify(spec)} counts four pods as upstream`, () => {
-      deploy(4);
-      budget(spec);
-      cluster.pass(5 * SECOND_MS);
+      deploy(4, spec);
       assert.deepEqual(numbers(), expected);
       assert.equal(status().observedGeneration, 1);
       const [condition] = status().conditions ?? [];
@@ -73,7 +70,7 @@ describe('a disruption budget', () => {
     };
     cluster.store.create('pods', 'default', aPod('web-1', {}, { labels: { app: 'web' }, ...stray }));
     budget({ maxUnavailable: 1 });
-    cluster.pass(5 * SECOND_MS);
+    cluster.pass(5);
     assert.deepEqual(
       [status().disruptionsAllowed, status().conditions?.[0]?.reason, status().conditions?.[0]?.message],
       [0, 'SyncFailed', 'found no controllers for pod "web-1"'],
@@ -84,7 +81,6 @@ describe('a disruption budget', () => {
 describe('an eviction', () => {
   test('marks the pod and deletes it', () => {
     deploy(2);
-    cluster.pass(5 * SECOND_MS);
     const pod = aPodOfWeb();
     const owners = cluster.store.get('pods', pod).metadata.managedFields;
     evict(cluster.store, pod, { gracePeriodSeconds: 7 });
@@ -101,43 +97,27 @@ describe('an eviction', () => {
   });
 
   test('is rejected while the budget forbids it, and succeeds when a new pod is ready', () => {
-    deploy(3);
-    budget({ minAvailable: 2 });
-    cluster.pass(5 * SECOND_MS);
-    evict(cluster.store, aPodOfWeb(), {});
+    deploy(3, { minAvailable: 2 });
+    evictOne();
     assert.deepEqual(status().disruptionsAllowed, 0);
-    const body = refusal(() => evict(cluster.store, aPodOfWeb(), {}));
+    const body = refusal(evictOne);
+    const message = 'The disruption budget web does not allow evicting pods currently';
     assert.deepEqual(body, {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Failure',
+      ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', code: 429 },
       message: "Cannot evict pod as it would violate the pod's disruption budget.",
       reason: 'TooManyRequests',
-      details: {
-        causes: [
-          {
-            reason: 'DisruptionBudget',
-            message: 'The disruption budget web does not allow evicting pods currently',
-          },
-        ],
-      },
-      code: 429,
+      details: { causes: [{ reason: 'DisruptionBudget', message }] },
     });
-    cluster.pass(SECOND_MS);
-    assert.match(
-      JSON.stringify(refusal(() => evict(cluster.store, aPodOfWeb(), {}))),
-      /needs 2 healthy pods and has 2/,
-    );
-    cluster.pass(5 * SECOND_MS);
-    evict(cluster.store, aPodOfWeb(), {});
+    cluster.pass(1);
+    assert.match(JSON.stringify(refusal(evictOne)), /needs 2 healthy pods and has 2/);
+    cluster.pass(5);
+    evictOne();
   });
 
   test('is rejected until the budget was processed', () => {
     deploy(3);
-    cluster.pass(5 * SECOND_MS);
     budget({ minAvailable: 0 });
-    const body = JSON.stringify(refusal(() => evict(cluster.store, aPodOfWeb(), {})));
+    const body = JSON.stringify(refusal(evictOne));
     assert.match(body, /"retryAfterSeconds":10/);
     assert.match(body, /still being processed by the server/);
   });
@@ -152,28 +132,21 @@ describe('an eviction', () => {
   };
 
   test('succeeds for an unready pod without using the budget while the other pods suffice', () => {
-    deploy(3);
-    budget({ minAvailable: 2 });
-    cluster.pass(5 * SECOND_MS);
+    deploy(3, { minAvailable: 2 });
     const pod = anUnreadyPod();
-    cluster.pass(SECOND_MS);
+    cluster.pass(1);
     assert.deepEqual(numbers(), [2, 2, 3, 0]);
     evict(cluster.store, pod, {});
     assert.equal(status().disruptedPods, undefined);
   });
 
   test("is rejected for an unready pod while the other pods don't suffice, unless AlwaysAllow", () => {
-    deploy(3);
-    budget({ minAvailable: 3 });
-    cluster.pass(5 * SECOND_MS);
+    deploy(3, { minAvailable: 3 });
     const pod = anUnreadyPod();
-    cluster.pass(SECOND_MS);
+    cluster.pass(1);
     refusal(() => evict(cluster.store, pod, {}));
-    cluster.store.update('poddisruptionbudgets', inDefault('web'), 'main', (current) => ({
-      ...current,
-      spec: { ...current.spec, unhealthyPodEvictionPolicy: 'AlwaysAllow' },
-    }));
-    cluster.pass(SECOND_MS);
+    cluster.change('poddisruptionbudgets', 'web', { unhealthyPodEvictionPolicy: 'AlwaysAllow' });
+    cluster.pass(1);
     evict(cluster.store, pod, {});
   });
 
@@ -181,11 +154,8 @@ describe('an eviction', () => {
     budget({ minAvailable: 9 });
     for (const phase of ['Pending', 'Failed', 'Succeeded']) {
       const pod = inDefault(`web-${phase.toLowerCase()}`);
-      cluster.store.create(
-        'pods',
-        'default',
-        aPod(pod.name, { schedulerName: 'none' }, { labels: { app: 'web' } }),
-      );
+      const body = aPod(pod.name, { schedulerName: 'none' }, { labels: { app: 'web' } });
+      cluster.store.create('pods', 'default', body);
       cluster.store.update('pods', pod, 'status', (current) => ({ ...current, status: { phase } }));
       evict(cluster.store, pod, {});
       assert.equal(cluster.store.find('pods', pod), undefined);
@@ -193,29 +163,25 @@ describe('an eviction', () => {
   });
 
   test('changes nothing in a dry run', () => {
-    deploy(3);
-    budget({ minAvailable: 2 });
-    cluster.pass(5 * SECOND_MS);
+    deploy(3, { minAvailable: 2 });
     const { version } = cluster.store;
-    evict(cluster.store, aPodOfWeb(), { dryRun: true });
-    evict(cluster.store, aPodOfWeb(), { dryRun: true });
+    evictOne({ dryRun: true });
+    evictOne({ dryRun: true });
     assert.equal(cluster.store.version, version);
-    evict(cluster.store, aPodOfWeb(), {});
-    refusal(() => evict(cluster.store, aPodOfWeb(), { dryRun: true }));
+    evictOne();
+    refusal(() => evictOne({ dryRun: true }));
   });
 
   test('counts again after two minutes if it had no effect', () => {
-    deploy(2);
-    budget({ minAvailable: 1 });
-    cluster.pass(5 * SECOND_MS);
+    deploy(2, { minAvailable: 1 });
     const pod = aPodOfWeb();
     cluster.store.update('poddisruptionbudgets', inDefault('web'), 'status', (current) => ({
       ...current,
       status: { ...current.status, disruptedPods: { [pod.name]: '2026-11-21T12:00:05Z' } },
     }));
-    cluster.pass(SECOND_MS);
+    cluster.pass(1);
     assert.equal(status().disruptionsAllowed, 0);
-    cluster.pass(120 * SECOND_MS);
+    cluster.pass(120);
     assert.equal(status().disruptionsAllowed, 1);
     assert.equal(status().disruptedPods, undefined);
   });

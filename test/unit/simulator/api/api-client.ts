@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import type { SimulatedApiServer } from '#simulator/api/server.ts';
+import { afterEach, beforeEach } from 'node:test';
+import { type SimulatedApiServer, startApiServer } from '#simulator/api/server.ts';
+import { aStore } from '../builders.ts';
 
 export interface Answer {
   readonly code: number;
@@ -85,3 +87,21 @@ export class ApiClient {
     return response;
   }
 }
+
+/** Serves a new cluster during each test of a file. */
+export function servedCluster() {
+  const start = async () => {
+    const store = aStore({ historyLimit: 10 });
+    const server = await startApiServer(store);
+    return { store, server, client: new ApiClient(server) };
+  };
+  const served = {} as Awaited<ReturnType<typeof start>>;
+  beforeEach(async () => {
+    Object.assign(served, await start());
+  });
+  afterEach(() => served.server.close());
+  return served;
+}
+
+/** Headers of a request for a table, as kubectl sends them. */
+export const AS_TABLE = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json' };

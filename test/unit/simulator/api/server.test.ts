@@ -1,30 +1,21 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { get } from 'node:https';
-import { afterEach, beforeEach, describe, test } from 'node:test';
-import { type SimulatedApiServer, startApiServer } from '#simulator/api/server.ts';
-import type { ObjectStore } from '#simulator/objects/store.ts';
+import { describe, test } from 'node:test';
+import { startApiServer } from '#simulator/api/server.ts';
+import { parseJson, stringifyJson } from '#simulator/objects/json.ts';
 import { aNode, aPod, aStore, inDefault, unscoped } from '../builders.ts';
-import { ApiClient, at, each } from './api-client.ts';
+import { ApiClient, AS_TABLE, at, each, servedCluster } from './api-client.ts';
 
 const NODES = '/api/v1/nodes';
 const PODS = '/api/v1/namespaces/default/pods';
 
-let store: ObjectStore;
-let server: SimulatedApiServer;
-let client: ApiClient;
-
-beforeEach(async () => {
-  store = aStore({ historyLimit: 10 });
-  server = await startApiServer(store);
-  client = new ApiClient(server);
-});
-afterEach(() => server.close());
+const cluster = servedCluster();
 
 describe('the API server', () => {
   test('rejects callers without the token like the real server', async () => {
-    for (const authorization of ['', 'Bearer wrong', `Basic ${server.token}`, server.token]) {
-      const { code, body } = await client.get(NODES, { authorization });
+    for (const authorization of ['', 'Bearer wrong', `Basic ${cluster.server.token}`, cluster.server.token]) {
+      const { code, body } = await cluster.client.get(NODES, { authorization });
       assert.equal(code, 401);
       assert.equal(at(body, 'reason'), 'Unauthorized');
     }
@@ -32,22 +23,21 @@ describe('the API server', () => {
 
   test('answers health checks without the token', async () => {
     for (const path of ['/readyz', '/livez', '/healthz']) {
-      const { code, text } = await client.get(path, { authorization: '' });
+      const { code, text } = await cluster.client.get(path, { authorization: '' });
       assert.deepEqual([code, text], [200, 'ok']);
     }
   });
 
   test('listens on the loopback interface over TLS with its own certificate only', async () => {
-    assert.match(server.url, /^https:\/\/127\.0\.0\.1:[0-9]+$/);
-    const [error] = await once(get(`${server.url}/readyz`), 'error');
+    assert.match(cluster.server.url, /^https:\/\/127\.0\.0\.1:[0-9]+$/);
+    const [error] = await once(get(`${cluster.server.url}/readyz`), 'error');
     assert.match(String(error), /self-signed/);
   });
 
   test('allows everything to holders of the token in access reviews', async () => {
     const spec = { resourceAttributes: { verb: 'delete', resource: 'pods' } };
-    const { code, body } = await client.post('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
-      spec,
-    });
+    const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+    const { code, body } = await cluster.client.post(path, { spec });
     assert.equal(code, 201);
     assert.equal(at(body, 'status', 'allowed'), true);
   });
@@ -55,53 +45,31 @@ describe('the API server', () => {
 
 describe('discovery', () => {
   test('lists every resource and subresource', async () => {
-    const { body } = await client.get('/api/v1');
-    const names = each(at(body, 'resources'), 'name');
-    assert.deepEqual(names, [
-      'nodes',
-      'nodes/status',
-      'pods',
-      'pods/attach',
-      'pods/binding',
-      'pods/eviction',
-      'pods/exec',
-      'pods/log',
-      'pods/portforward',
-      'pods/status',
-      'events',
-      'namespaces',
+    const { body } = await cluster.client.get('/api/v1');
+    const ofPods = ['attach', 'binding', 'eviction', 'exec', 'log', 'portforward', 'status'];
+    assert.deepEqual(each(at(body, 'resources'), 'name'), [
+      ...['nodes', 'nodes/status', 'pods', ...ofPods.map((name) => `pods/${name}`)],
+      ...['events', 'namespaces'],
     ]);
   });
 
   test('returns its version as the real server does', async () => {
-    const { code, body } = await client.get('/version');
+    const { code, body } = await cluster.client.get('/version');
     assert.equal(code, 200);
     assert.deepEqual([at(body, 'major'), at(body, 'minor'), at(body, 'gitVersion')], ['1', '36', 'v1.36.3']);
   });
 
-  for (const path of [
-    '/api',
-    '/apis',
-    '/apis/authorization.k8s.io/v1',
-    '/openapi/v3',
-    '/openapi/v3/api/v1',
-  ]) {
-    test(`answers ${path}`, async () => assert.equal((await client.get(path)).code, 200));
+  const described = ['/api', '/apis', '/apis/authorization.k8s.io/v1', '/openapi/v3', '/openapi/v3/api/v1'];
+  for (const path of described) {
+    test(`answers ${path}`, async () => assert.equal((await cluster.client.get(path)).code, 200));
   }
 
   for (const path of [
-    '/openapi/v2',
-    '/apis/batch/v1',
-    '/api/v1/deployments',
-    '/apis/apps/v1/pods',
-    '/api/v1/secrets',
-    `${NODES}/a/b`,
-    '/api/v1/pods/a',
-    '/api/v1/nodes/',
-    '/%',
+    ...['/openapi/v2', '/apis/batch/v1', '/api/v1/deployments', '/apis/apps/v1/pods', '/api/v1/secrets'],
+    ...[`${NODES}/a/b`, '/api/v1/pods/a', '/api/v1/nodes/', '/%'],
   ]) {
     test(`does not find ${path}`, async () => {
-      const { code, body } = await client.get(path);
+      const { code, body } = await cluster.client.get(path);
       assert.deepEqual([code, at(body, 'reason')], [404, 'NotFound']);
     });
   }
@@ -109,72 +77,71 @@ describe('discovery', () => {
 
 describe('objects', () => {
   test('are created, read, replaced, and deleted', async () => {
-    const made = await client.post(NODES, aNode('node-1'));
+    const made = await cluster.client.post(NODES, aNode('node-1'));
     assert.equal(made.code, 201);
-    const replaced = await client.call('PUT', `${NODES}/node-1`, {
+    const replaced = await cluster.client.call('PUT', `${NODES}/node-1`, {
       body: { ...Object(made.body), spec: { taints: [{ key: 'a', effect: 'NoExecute' }] } },
     });
     assert.equal(replaced.code, 200);
-    const { body } = await client.get(`${NODES}/node-1`);
+    const { body } = await cluster.client.get(`${NODES}/node-1`);
     assert.deepEqual(body, replaced.body);
-    const deleted = await client.delete(`${NODES}/node-1`);
+    const deleted = await cluster.client.delete(`${NODES}/node-1`);
     assert.deepEqual(
       [deleted.code, at(deleted.body, 'status'), at(deleted.body, 'details', 'name')],
       [200, 'Success', 'node-1'],
     );
-    assert.equal((await client.get(`${NODES}/node-1`)).code, 404);
+    assert.equal((await cluster.client.get(`${NODES}/node-1`)).code, 404);
   });
 
   test('do not replace an object of the same name with another UID, with a conflict', async () => {
-    const { body } = await client.post(NODES, aNode('node-1'));
-    store.delete('nodes', unscoped('node-1'));
-    store.create('nodes', '', aNode('node-1'));
+    const { body } = await cluster.client.post(NODES, aNode('node-1'));
+    cluster.store.delete('nodes', unscoped('node-1'));
+    cluster.store.create('nodes', '', aNode('node-1'));
     const metadata = { name: 'node-1', uid: at(body, 'metadata', 'uid') };
-    const replaced = await client.call('PUT', `${NODES}/node-1`, { body: { metadata } });
+    const replaced = await cluster.client.call('PUT', `${NODES}/node-1`, { body: { metadata } });
     assert.deepEqual([replaced.code, at(replaced.body, 'reason')], [409, 'Conflict']);
   });
 
   test('are selected by field and label, in one namespace or all', async () => {
-    store.create('namespaces', '', { metadata: { name: 'other' } });
-    store.create('pods', 'default', aPod('a', { nodeName: 'node-1' }, { labels: { app: 'x' } }));
-    store.create('pods', 'default', aPod('b', { nodeName: 'node-2' }, { labels: { app: 'x' } }));
-    store.create('pods', 'other', aPod('c', { nodeName: 'node-1' }));
+    cluster.store.create('namespaces', '', { metadata: { name: 'other' } });
+    cluster.store.create('pods', 'default', aPod('a', { nodeName: 'node-1' }, { labels: { app: 'x' } }));
+    cluster.store.create('pods', 'default', aPod('b', { nodeName: 'node-2' }, { labels: { app: 'x' } }));
+    cluster.store.create('pods', 'other', aPod('c', { nodeName: 'node-1' }));
     const names = async (path: string) =>
-      each(at((await client.get(path)).body, 'items'), 'metadata', 'name');
+      each(at((await cluster.client.get(path)).body, 'items'), 'metadata', 'name');
     assert.deepEqual(await names('/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-1'), ['a', 'c']);
     assert.deepEqual(await names(`${PODS}?fieldSelector=spec.nodeName%3Dnode-1`), ['a']);
     assert.deepEqual(await names('/api/v1/pods?labelSelector=app%3Dx'), ['a', 'b']);
   });
 
   test('keep 64-bit integers exact in both directions', async () => {
-    const pod = JSON.stringify(
-      aPod('web', { tolerations: [{ operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 0 }] }),
-    );
-    const { text } = await client.post(
-      PODS,
-      pod.replace('"tolerationSeconds":0', '"tolerationSeconds":9223372036854775807'),
-    );
+    const tolerations = [
+      { operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 9223372036854775807n },
+    ];
+    const { text } = await cluster.client.post(PODS, stringifyJson(aPod('web', { tolerations })));
     assert.match(text, /"tolerationSeconds":9223372036854775807[,}]/);
   });
 });
 
 describe('a patch', () => {
   test('changes a node in each of the three formats', async () => {
-    store.create('nodes', '', aNode('node-1'));
+    cluster.store.create('nodes', '', aNode('node-1'));
     const taints = [{ key: 'a', effect: 'NoExecute' }];
     const node = `${NODES}/node-1`;
-    const added = await client.patch(node, 'strategic-merge', { spec: { taints } });
+    const added = await cluster.client.patch(node, 'strategic-merge', { spec: { taints } });
     assert.deepEqual(at(added.body, 'spec'), { taints });
-    const removed = await client.patch(node, 'merge', { spec: { taints: null } });
+    const removed = await cluster.client.patch(node, 'merge', { spec: { taints: null } });
     assert.deepEqual(at(removed.body, 'spec'), {});
-    const again = await client.patch(node, 'json', [{ op: 'add', path: '/spec/taints', value: taints }]);
+    const again = await cluster.client.patch(node, 'json', [
+      { op: 'add', path: '/spec/taints', value: taints },
+    ]);
     assert.deepEqual(at(again.body, 'spec'), { taints });
   });
 
   test('makes the sender of taints their owner, by fieldManager or else by user agent', async () => {
-    store.create('nodes', '', aNode('node-1'));
+    cluster.store.create('nodes', '', aNode('node-1'));
     const ownerAfter = async (method: string, query: string, agent: string | undefined, effect: string) => {
-      const { body } = await client.call(method, `${NODES}/node-1${query}`, {
+      const { body } = await cluster.client.call(method, `${NODES}/node-1${query}`, {
         body: { metadata: { name: 'node-1' }, spec: { taints: [{ key: 'a', effect }] } },
         type: method === 'PUT' ? 'application/json' : 'application/merge-patch+json',
         headers: agent === undefined ? {} : { 'user-agent': agent },
@@ -182,10 +149,8 @@ describe('a patch', () => {
       assert.equal(at(body, 'metadata', 'managedFields', 0, 'time'), '2026-11-21T12:00:00Z');
       return at(body, 'metadata', 'managedFields', 0, 'manager');
     };
-    assert.equal(
-      await ownerAfter('PATCH', '?fieldManager=kubectl-taint', 'kubectl/v1', 'NoExecute'),
-      'kubectl-taint',
-    );
+    const named = await ownerAfter('PATCH', '?fieldManager=kubectl-taint', 'kubectl/v1', 'NoExecute');
+    assert.equal(named, 'kubectl-taint');
     assert.equal(await ownerAfter('PUT', '', 'node-tool/v1.2 (linux)', 'NoSchedule'), 'node-tool');
     assert.equal(await ownerAfter('PATCH', '', 'a'.repeat(200), 'NoExecute'), 'a'.repeat(128));
     assert.equal(await ownerAfter('PUT', '', undefined, 'NoSchedule'), 'unknown');
@@ -194,12 +159,12 @@ describe('a patch', () => {
 
 describe('a delete', () => {
   test('answers with the pod, terminating or removed', async () => {
-    store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
-    const marked = await client.delete(`${PODS}/web`, { kind: 'DeleteOptions', apiVersion: 'v1' });
+    cluster.store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
+    const marked = await cluster.client.delete(`${PODS}/web`, { kind: 'DeleteOptions', apiVersion: 'v1' });
     assert.equal(at(marked.body, 'metadata', 'deletionGracePeriodSeconds'), 30);
-    const gone = await client.delete(`${PODS}/web?gracePeriodSeconds=0`);
+    const gone = await cluster.client.delete(`${PODS}/web?gracePeriodSeconds=0`);
     assert.deepEqual([gone.code, at(gone.body, 'kind')], [200, 'Pod']);
-    assert.equal((await client.delete(`${PODS}/web`)).code, 404);
+    assert.equal((await cluster.client.delete(`${PODS}/web`)).code, 404);
   });
 });
 
@@ -210,7 +175,7 @@ describe('an answer', () => {
     ['that refuses', `${NODES}/nowhere`],
   ] as const) {
     test(`${name} has a Date header`, async () => {
-      const { headers } = await client.open(path);
+      const { headers } = await cluster.client.open(path);
       const date = Date.parse(headers.date ?? '');
       assert.ok(Math.abs(Date.now() - date) < 60_000, String(headers.date));
     });
@@ -219,7 +184,7 @@ describe('an answer', () => {
 
 describe('an invalid request', () => {
   test('is rejected with the status of the real server', async () => {
-    store.create('nodes', '', aNode('node-1'));
+    cluster.store.create('nodes', '', aNode('node-1'));
     const wrong: [string, string, object | string | undefined, string | undefined, number][] = [
       ['POST', NODES, '{"kind":', undefined, 400],
       ['POST', NODES, undefined, undefined, 400],
@@ -242,7 +207,7 @@ describe('an invalid request', () => {
       ['DELETE', `${NODES}/node-1`, { dryRun: ['Some'] }, undefined, 422],
     ];
     for (const [method, path, body, type, code] of wrong) {
-      const answer = await client.call(method, path, {
+      const answer = await cluster.client.call(method, path, {
         ...(body === undefined ? {} : { body }),
         ...(type === undefined ? {} : { type }),
       });
@@ -250,7 +215,7 @@ describe('an invalid request', () => {
       assert.equal(at(answer.body, 'kind'), 'Status');
       assert.equal(at(answer.body, 'code'), code);
     }
-    assert.equal((await client.get(NODES, { accept: 'text/html' })).code, 406);
+    assert.equal((await cluster.client.get(NODES, { accept: 'text/html' })).code, 406);
   });
 
   test('is answered without details of an internal error, and the server continues', async () => {
@@ -271,14 +236,13 @@ describe('an invalid request', () => {
 });
 
 describe('a table', () => {
-  const asTable = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json' };
   const cells = (body: unknown) => each(at(body, 'rows'), 'cells');
 
   test('shows pods as kubectl prints them', async () => {
-    store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
-    store.create('pods', 'default', aPod('db', { nodeName: 'node-1' }));
-    store.delete('pods', inDefault('db'));
-    const { body } = await client.get(PODS, asTable);
+    cluster.store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
+    cluster.store.create('pods', 'default', aPod('db', { nodeName: 'node-1' }));
+    cluster.store.delete('pods', inDefault('db'));
+    const { body } = await cluster.client.get(PODS, AS_TABLE);
     assert.equal(at(body, 'kind'), 'Table');
     assert.deepEqual(cells(body), [
       ['db', '0/1', 'Terminating', '0', '0s', '<none>', 'node-1', '<none>', '<none>'],
@@ -288,30 +252,21 @@ describe('a table', () => {
   });
 
   test('shows nodes, Events and namespaces', async () => {
-    const status = {
-      conditions: [{ type: 'Ready', status: 'True' }],
-      nodeInfo: { kubeletVersion: 'v1.36.3' },
-    };
-    store.create('nodes', '', { ...aNode('node-1', { unschedulable: true }), status });
-    store.create('events', 'default', {
+    const conditions = [{ type: 'Ready', status: 'True' }];
+    const status = { conditions, nodeInfo: { kubeletVersion: 'v1.36.3' } };
+    cluster.store.create('nodes', '', { ...aNode('node-1', { unschedulable: true }), status });
+    cluster.store.create('events', 'default', {
       metadata: { name: 'e' },
       involvedObject: { kind: 'Pod', namespace: 'default', name: 'web' },
-      type: 'Normal',
-      reason: 'TaintManagerEviction',
-      message: 'Marking for deletion Pod default/web',
+      ...{ type: 'Normal', reason: 'TaintManagerEviction', message: 'Marking for deletion Pod default/web' },
       lastTimestamp: '2026-11-21T11:55:30Z',
     });
-    const nodes = cells((await client.get(NODES, asTable)).body);
-    assert.deepEqual(each(nodes[0]).slice(0, 5), [
-      'node-1',
-      'Ready,SchedulingDisabled',
-      '<none>',
-      '0s',
-      'v1.36.3',
-    ]);
-    const events = cells((await client.get('/api/v1/events', asTable)).body);
-    assert.deepEqual(each(events[0]).slice(0, 4), ['4m30s', 'Normal', 'TaintManagerEviction', 'pod/web']);
-    const namespaces = cells((await client.get('/api/v1/namespaces', asTable)).body);
+    const [node] = cells((await cluster.client.get(NODES, AS_TABLE)).body);
+    const shown = ['node-1', 'Ready,SchedulingDisabled', '<none>', '0s', 'v1.36.3'];
+    assert.deepEqual(each(node).slice(0, 5), shown);
+    const [event] = cells((await cluster.client.get('/api/v1/events', AS_TABLE)).body);
+    assert.deepEqual(each(event).slice(0, 4), ['4m30s', 'Normal', 'TaintManagerEviction', 'pod/web']);
+    const namespaces = cells((await cluster.client.get('/api/v1/namespaces', AS_TABLE)).body);
     assert.deepEqual(namespaces, [['default', 'Active', '0s']]);
   });
 });
@@ -325,40 +280,35 @@ describe('a watch', () => {
   test('sends nothing at its end without bookmarks', async () => {
     const lines: string[] = [];
     const path = `${NODES}?watch=true&resourceVersion=1&timeoutSeconds=1`;
-    for await (const event of client.watch(path)) lines.push(line(event));
+    for await (const event of cluster.client.watch(path)) lines.push(line(event));
     assert.deepEqual(lines, []);
   });
 
   test('starts with the existing objects if it has no version', async () => {
-    store.create('nodes', '', aNode('node-1'));
+    cluster.store.create('nodes', '', aNode('node-1'));
     for (const version of ['', '&resourceVersion=0']) {
-      const { value } = await client.watch(`${NODES}?watch=1${version}`).next();
+      const { value } = await cluster.client.watch(`${NODES}?watch=1${version}`).next();
       assert.equal(line(value), 'ADDED node-1 2');
     }
   });
 
   test('sends rows to kubectl, with the columns in the first row only', async () => {
-    store.create('nodes', '', aNode('node-1'));
-    store.create('nodes', '', aNode('node-2'));
-    const { text } = await client.get(`${NODES}?watch=1&timeoutSeconds=1`, {
-      accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json',
-    });
-    const [first, second] = text
-      .trim()
-      .split('\n')
-      .map((json): unknown => JSON.parse(json));
+    cluster.store.create('nodes', '', aNode('node-1'));
+    cluster.store.create('nodes', '', aNode('node-2'));
+    const { text } = await cluster.client.get(`${NODES}?watch=1&timeoutSeconds=1`, AS_TABLE);
+    const [first, second] = text.trim().split('\n').map(parseJson);
     assert.equal(each(at(first, 'object', 'columnDefinitions')).length, 10);
     assert.equal(at(second, 'object', 'columnDefinitions'), null);
     assert.equal(at(second, 'object', 'rows', 0, 'cells', 0), 'node-2');
   });
 
   test('is closed if its client does not read, instead of unlimited buffering', async () => {
-    const unread = await client.open(`${NODES}?watch=1`);
+    const unread = await cluster.client.open(`${NODES}?watch=1`);
     const cut = once(unread, 'error');
-    store.create('nodes', '', aNode('node-1'));
+    cluster.store.create('nodes', '', aNode('node-1'));
     for (let n = 0; n < 100; n += 1) {
       const annotations = { big: `${n}`.padEnd(1024 * 1024) };
-      store.update('nodes', unscoped('node-1'), 'main', (node) => ({
+      cluster.store.update('nodes', unscoped('node-1'), 'main', (node) => ({
         ...node,
         metadata: { ...node.metadata, annotations },
       }));
@@ -366,16 +316,16 @@ describe('a watch', () => {
     unread.resume();
     const [error] = await cut;
     assert.match(String(error), /aborted/);
-    const { code } = await client.get(NODES);
+    const { code } = await cluster.client.get(NODES);
     assert.equal(code, 200);
   });
 
   test('ends when the server closes', async () => {
-    store.create('nodes', '', aNode('node-1'));
-    const watch = client.watch(`${NODES}?watch=1`);
+    cluster.store.create('nodes', '', aNode('node-1'));
+    const watch = cluster.client.watch(`${NODES}?watch=1`);
     await watch.next();
-    await server.close();
+    await cluster.server.close();
     await assert.rejects(watch.next(), /aborted|ECONNRESET/);
-    server = await startApiServer(store);
+    cluster.server = await startApiServer(cluster.store);
   });
 });

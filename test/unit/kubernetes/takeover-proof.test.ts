@@ -44,11 +44,9 @@ describe('a takeover is verified', () => {
 });
 
 describe('a takeover is not verified', () => {
-  const rows: readonly (readonly [
-    when: string,
-    keepsOut: (works: (taint: LiveTaint) => boolean) => (taint: LiveTaint) => boolean,
-    says: RegExp,
-  ])[] = [
+  type Rule = (taint: LiveTaint) => boolean;
+  const notCurrent = /lost a:NoExecute although the heartbeat isn't current$/;
+  const rows: readonly (readonly [when: string, keepsOut: (works: Rule) => Rule, says: RegExp])[] = [
     [
       'when it keeps nothing out',
       () => () => false,
@@ -56,28 +54,28 @@ describe('a takeover is not verified', () => {
     ],
     [
       'when it keeps one of its keys in',
-      (works) => (taint) => taint.key !== 'b' && works(taint),
+      (works) => (one) => one.key !== 'b' && works(one),
       /kept b:NoExecute/,
     ],
     [
       'when it keeps out a twin',
-      (works) => (taint) => taint.effect === 'NoSchedule' || works(taint),
+      (works) => (one) => one.effect === 'NoSchedule' || works(one),
       /lost a:NoSchedule, which the takeover must not remove$/,
     ],
     [
       'when it keeps out the taint of somebody else',
-      (works) => (taint) => taint.value === 'bystander' || works(taint),
+      (works) => (one) => one.value === 'bystander' || works(one),
       /lost taintward.dev\/takeover-proof=bystander:NoExecute/,
     ],
     [
       'when it goes on after the lapse',
-      (works) => (taint) => works(taint) || (taint.timeAdded ?? 0) > NOW,
-      /lost a:NoExecute although the heartbeat isn't current$/,
+      (works) => (one) => works(one) || (one.timeAdded ?? 0) > NOW,
+      notCurrent,
     ],
     [
       'when it goes by a heartbeat of the future',
-      (works) => (taint) => works(taint) || (taint.timeAdded ?? NOW) < NOW - LAPSE_MS,
-      /lost a:NoExecute although the heartbeat isn't current$/,
+      (works) => (one) => works(one) || (one.timeAdded ?? NOW) < NOW - LAPSE_MS,
+      notCurrent,
     ],
   ];
   for (const [when, keepsOut, says] of rows) {
@@ -103,12 +101,24 @@ describe('a takeover is active', () => {
     assert.equal(isInForce({ ...takeover, withheld: 'x' }, NOW), false);
   });
 
+  const renewed = (more: object) => renewalPatch({ ...takeover, ...more }, NOW);
+  const at = new Date(NOW).toISOString();
+
   test('again after a renewal, whose merge patch removes the suspension', () => {
-    const at = new Date(NOW).toISOString();
-    assert.deepEqual(renewalPatch({ ...takeover, withheld: 'x' }, NOW), {
+    assert.deepEqual(renewed({ withheld: 'x' }), {
       metadata: { resourceVersion: '1' },
       spec: { heartbeat: at, aliveSince: at, withheld: null },
     });
+  });
+
+  test('since the first renewal that was not late', () => {
+    for (const [lateMs, aliveSince] of [
+      [-1, new Date(NOW - 3_600_000).toISOString()],
+      [0, at],
+    ] as const) {
+      const before = { heartbeat: NOW - LAPSE_MS - lateMs, aliveSince: NOW - 3_600_000 };
+      assert.partialDeepStrictEqual(renewed(before), { spec: { aliveSince } });
+    }
   });
 });
 

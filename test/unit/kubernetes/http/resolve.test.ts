@@ -8,6 +8,12 @@ import { listedAddresses, lookup, searchNames } from '#shared/kubernetes/http/re
 
 const refusal = (code: string) => Promise.reject(Object.assign(new Error(code), { code }));
 
+const refused = (code: string) => () => refusal(code);
+const FOUR = { address: '192.0.2.1', family: 4 };
+const SIX = { address: '2001:db8::1', family: 6 };
+const four = async () => [FOUR.address];
+const six = async () => [SIX.address];
+
 function dns(t: TestContext, four: () => Promise<string[]>, six: () => Promise<string[]>) {
   t.mock.method(Resolver.prototype, 'resolve6', six);
   return t.mock.method(Resolver.prototype, 'resolve4', four);
@@ -20,55 +26,32 @@ const found = (name: string) =>
 
 describe('a host name', () => {
   test('resolves to all DNS addresses with one query for concurrent callers', async (t) => {
-    const asked = dns(
-      t,
-      async () => ['192.0.2.1'],
-      async () => ['2001:db8::1'],
-    );
+    const asked = dns(t, four, six);
     const [both] = await Promise.all([found('api.example'), found('api.example')]);
-    assert.deepEqual(both, [
-      { address: '192.0.2.1', family: 4 },
-      { address: '2001:db8::1', family: 6 },
-    ]);
+    assert.deepEqual(both, [FOUR, SIX]);
     assert.equal(asked.mock.callCount(), 1);
     await found('api.example');
     assert.equal(asked.mock.callCount(), 2);
   });
 
   test('resolves to one family if the query of the other fails', async (t) => {
-    dns(
-      t,
-      async () => ['192.0.2.1'],
-      () => refusal('ETIMEOUT'),
-    );
-    assert.deepEqual(await found('api.example'), [{ address: '192.0.2.1', family: 4 }]);
+    dns(t, four, refused('ETIMEOUT'));
+    assert.deepEqual(await found('api.example'), [FOUR]);
   });
 
   test('is not passed to the system resolver, whose threads would block, when DNS has no answer', async (t) => {
-    dns(
-      t,
-      () => refusal('ENODATA'),
-      () => refusal('ETIMEOUT'),
-    );
+    dns(t, refused('ENODATA'), refused('ETIMEOUT'));
     await assert.rejects(found('api.example'), { code: 'ETIMEOUT' });
   });
 
   test('is not looked up in DNS if the hosts file lists it', async (t) => {
-    const asked = dns(
-      t,
-      () => refusal('ETIMEOUT'),
-      () => refusal('ETIMEOUT'),
-    );
+    const asked = dns(t, refused('ETIMEOUT'), refused('ETIMEOUT'));
     assert.ok((await found('localhost')).length > 0);
     assert.equal(asked.mock.callCount(), 0);
   });
 
   test('resolves to one address of the requested family for callers of a single address', async (t) => {
-    dns(
-      t,
-      async () => ['192.0.2.1'],
-      async () => ['2001:db8::1'],
-    );
+    dns(t, four, six);
     for (const [family, address] of [
       [0, '192.0.2.1'],
       [4, '192.0.2.1'],
@@ -87,14 +70,10 @@ describe('a host name with a silent DNS server', () => {
   test('resolves to the addresses of one family without those of the other', {
     timeout: 1_000,
   }, async (t) => {
-    dns(t, async () => ['192.0.2.1'], silence);
-    assert.deepEqual(await found('api.example'), [{ address: '192.0.2.1', family: 4 }]);
-    dns(
-      t,
-      () => refusal('ENODATA'),
-      async () => ['2001:db8::1'],
-    );
-    assert.deepEqual(await found('api.example'), [{ address: '2001:db8::1', family: 6 }]);
+    dns(t, four, silence);
+    assert.deepEqual(await found('api.example'), [FOUR]);
+    dns(t, refused('ENODATA'), six);
+    assert.deepEqual(await found('api.example'), [SIX]);
   });
 
   test('fails before a connection times out, by the code of silence', { timeout: 3_000 }, async (t) => {
@@ -104,7 +83,7 @@ describe('a host name with a silent DNS server', () => {
       new Promise<string[]>((_, reject) => {
         cancelled = () => reject(Object.assign(new Error('cancelled'), { code: 'ECANCELLED' }));
       });
-    dns(t, () => refusal('ECONNREFUSED'), pending);
+    dns(t, refused('ECONNREFUSED'), pending);
     await assert.rejects(found('api.example'), { code: 'ETIMEOUT' });
   });
 });
@@ -122,7 +101,7 @@ describe('a host name without a dot', () => {
       t.mock.restoreAll();
       syncBuiltinESMExports();
     });
-    t.mock.method(Resolver.prototype, 'resolve6', () => refusal('ENODATA'));
+    t.mock.method(Resolver.prototype, 'resolve6', refused('ENODATA'));
     return t.mock.method(Resolver.prototype, 'resolve4', answer);
   }
 
@@ -132,17 +111,17 @@ describe('a host name without a dot', () => {
         ? ['192.0.2.1']
         : refusal(name === 'k8s-api' ? 'ESERVFAIL' : 'ENOTFOUND'),
     );
-    assert.deepEqual(await found('k8s-api'), [{ address: '192.0.2.1', family: 4 }]);
+    assert.deepEqual(await found('k8s-api'), [FOUR]);
   });
 
   test('prefers the search domain to the name itself', async (t) => {
     searching(t, async (name) => [name === 'k8s-api' ? '192.0.2.9' : '192.0.2.1']);
-    assert.deepEqual(await found('k8s-api'), [{ address: '192.0.2.1', family: 4 }]);
+    assert.deepEqual(await found('k8s-api'), [FOUR]);
   });
 
   for (const code of ['ESERVFAIL', 'EREFUSED'])
     test(`is passed to the system resolver when DNS answers ${code}`, async (t) => {
-      searching(t, () => refusal(code));
+      searching(t, refused(code));
       await assert.rejects(found('no-such-name-here'), { syscall: 'getaddrinfo' });
       await assert.rejects(found('api.example'), { code });
     });
@@ -160,10 +139,7 @@ test('search domains apply to names with few dots, as resolv.conf(5) describes',
 
 test('parses a hosts file as hosts(5) describes', () => {
   const hosts = '# 192.0.2.9 api\n192.0.2.1\tAPI.example  api # main\n\n2001:db8::1 api\n192.0.2.2 api2';
-  assert.deepEqual(listedAddresses(hosts, 'Api'), [
-    { address: '192.0.2.1', family: 4 },
-    { address: '2001:db8::1', family: 6 },
-  ]);
+  assert.deepEqual(listedAddresses(hosts, 'Api'), [FOUR, SIX]);
   assert.deepEqual(listedAddresses(hosts, 'api.example.').length, 1);
   assert.deepEqual(listedAddresses(hosts, 'main'), []);
 });

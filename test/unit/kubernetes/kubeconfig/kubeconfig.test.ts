@@ -3,28 +3,26 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { syncBuiltinESMExports } from 'node:module';
 import os, { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { mock, type TestContext, test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
 import { isDefaultKubeconfig, KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
+import { until } from '#test/world/turns.ts';
 
 /** Creates a temporary directory that is HOME during the test and unsets KUBECONFIG and the in-cluster variables. */
 function folder(t: TestContext): string {
   const root = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
-  const before = ['HOME', 'KUBECONFIG', 'KUBERNETES_SERVICE_HOST', 'KUBERNETES_SERVICE_PORT'].map(
-    (name) => [name, process.env[name]] as const,
-  );
-  t.after(() => {
-    for (const [name, value] of before) setVariable(name, value);
-    rmSync(root, { recursive: true });
-  });
-  for (const [name] of before) setVariable(name, name === 'HOME' ? root : undefined);
+  for (const name of ['HOME', 'KUBECONFIG', 'KUBERNETES_SERVICE_HOST', 'KUBERNETES_SERVICE_PORT']) {
+    const before = process.env[name];
+    t.after(() => {
+      if (before === undefined) delete process.env[name];
+      else process.env[name] = before;
+    });
+    delete process.env[name];
+  }
+  t.after(() => rmSync(root, { recursive: true }));
+  process.env['HOME'] = root;
   return root;
-}
-
-function setVariable(name: string, value: string | undefined): void {
-  if (value === undefined) delete process.env[name];
-  else process.env[name] = value;
 }
 
 function write(path: string, content: string | Buffer | object): string {
@@ -218,11 +216,10 @@ test('rereads a token file as it rotates', async (t) => {
   const root = folder(t);
   write(join(root, 'token'), 'one\n');
   const connection = connected(root, { token: 'fallback', tokenFile: 'token' });
-  mock.timers.enable({ apis: ['Date'], now: Date.now() });
-  t.after(() => mock.timers.reset());
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
   assert.equal((await connection.requestOptions()).headers['Authorization'], 'Bearer one');
   write(join(root, 'token'), 'two\n');
-  mock.timers.tick(61_000);
+  t.mock.timers.tick(61_000);
   assert.equal((await connection.requestOptions()).headers['Authorization'], 'Bearer two');
 });
 
@@ -328,8 +325,7 @@ test("uses a plugin's token, or certificate and key, until they expire", async (
   const root = folder(t);
   const log = join(root, 'runs');
   const now = Date.now();
-  mock.timers.enable({ apis: ['Date'], now });
-  t.after(() => mock.timers.reset());
+  t.mock.timers.enable({ apis: ['Date'], now });
   const status = {
     token: 'sesame',
     clientCertificateData: 'cert in PEM',
@@ -342,10 +338,10 @@ test("uses a plugin's token, or certificate and key, until they expire", async (
   const connection = connected(root, plugin(script));
   const { headers: given, cert, key } = await connection.requestOptions();
   assert.deepEqual([given, cert, key], [{ Authorization: 'Bearer sesame' }, 'cert in PEM', 'key in PEM']);
-  mock.timers.tick(59_000);
+  t.mock.timers.tick(59_000);
   await connection.requestOptions();
   assert.equal(runs(log), 1);
-  mock.timers.tick(1_000);
+  t.mock.timers.tick(1_000);
   await connection.requestOptions();
   assert.equal(runs(log), 2);
 });
@@ -361,27 +357,22 @@ test('kills a hanging plugin with its children and starts a new one at the next 
   const shell = `if [ ! -e ${first} ]; then touch ${first}; sleep 100 & echo $! >${pid}; wait; fi; echo '${answer}'`;
   const user = { exec: { command: '/bin/sh', args: ['-c', shell] } };
   const connection = connected(root, user);
-  mock.timers.enable({ apis: ['setTimeout'] });
-  t.after(() => mock.timers.reset());
+  t.mock.timers.enable({ apis: ['setTimeout'] });
   const hung = connection.requestOptions();
   const text = () => readFileSync(pid, { encoding: 'utf8', flag: 'a+' });
-  while (!text().endsWith('\n')) await new Promise(setImmediate);
+  await until(() => text().endsWith('\n'));
   const isRunning = () => {
-    const [, state] = /^State:\s+(\S)/m.exec(readFileSync(`/proc/${text().trim()}/status`, 'utf8')) ?? [];
-    return state !== 'Z';
+    try {
+      return !/^State:\s+Z/m.test(readFileSync(`/proc/${text().trim()}/status`, 'utf8'));
+    } catch {
+      return false;
+    }
   };
   assert.ok(isRunning());
-  mock.timers.tick(30_000);
+  t.mock.timers.tick(30_000);
   await assert.rejects(hung, refusal(/no credentials came within 30 s/));
   assert.equal((await connection.requestOptions()).headers['Authorization'], 'Bearer sesame');
-  for (;;) {
-    try {
-      if (!isRunning()) break;
-    } catch {
-      break;
-    }
-    await new Promise(setImmediate);
-  }
+  await until(() => !isRunning());
 });
 
 test("uses the pod's service account inside a cluster", async (t) => {

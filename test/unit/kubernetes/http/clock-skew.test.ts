@@ -40,6 +40,9 @@ function talk(
   return now;
 }
 
+/** Answers at different parts of a second. */
+const SPREAD = Array.from({ length: 20 }, () => ({ afterMs: 137, thereMs: 2, backMs: 2 }));
+
 /**
  * A clock that was set by at least this much contradicts the estimate within eight answers 141 ms apart. Twelve answers
  * then remain for a new estimate. A clock that was set by less may contradict the estimate only with the last answer.
@@ -74,13 +77,12 @@ describe('the skew of a clock', () => {
   });
 
   test('is estimated after a clock was set as after a start', () => {
-    const spread = Array.from({ length: 20 }, () => ({ afterMs: 137, thereMs: 2, backMs: 2 }));
     fc.assert(
       fc.property(skew, fc.oneof(skew, fc.integer({ min: -2000, max: 2000 })), (before, setBy) => {
         const after = before + setBy;
         const estimator = new ClockSkew();
-        const setAt = talk(estimator, before, 0, spread);
-        const told = estimator.at(talk(estimator, after, 0, spread, setAt));
+        const setAt = talk(estimator, before, 0, SPREAD);
+        const told = estimator.at(talk(estimator, after, 0, SPREAD, setAt));
         if (Math.abs(setBy) >= SOON_CONTRADICTED_MS)
           assert.ok(told !== undefined && Math.abs(told - after) <= 150, `${told} of ${after}`);
         else assert.ok(told === undefined || Math.abs(told - after) <= 501, `${told} of ${after}`);
@@ -97,8 +99,7 @@ describe('the skew of a clock', () => {
 
   test('expires after minutes without an answer', () => {
     const estimator = new ClockSkew();
-    const spread = Array.from({ length: 20 }, () => ({ afterMs: 137, thereMs: 2, backMs: 2 }));
-    const now = talk(estimator, 5_000, 0, spread);
+    const now = talk(estimator, 5_000, 0, SPREAD);
     assert.notEqual(estimator.at(now + 5 * 60_000), undefined);
     assert.equal(estimator.at(now + 10 * 60_000), undefined);
   });

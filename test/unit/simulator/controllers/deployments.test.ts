@@ -7,7 +7,13 @@ import { runningCluster, templateOf } from './running-cluster.ts';
 const cluster = runningCluster();
 
 const create = (spec: object = {}) => cluster.run('deployments', 'web', { replicas: 4, ...spec });
+/** Creates the Deployment, and waits until its pods run. */
+function running(spec: object = {}): void {
+  create(spec);
+  cluster.pass(5);
+}
 const deployment = () => cluster.store.get('deployments', inDefault('web'));
+const revision = () => deployment().metadata.annotations?.['deployment.kubernetes.io/revision'];
 const change = (spec: object) => cluster.change('deployments', 'web', spec);
 const anotherImage = (image: string) => change({ template: templateOf('web', image) });
 const sets = () => cluster.store.all('replicasets');
@@ -50,8 +56,7 @@ describe('a Deployment', () => {
   });
 
   test('scales up and down', () => {
-    create();
-    cluster.pass(5);
+    running();
     change({ replicas: 6 });
     cluster.pass(1);
     assert.equal(cluster.pods('web').length, 6);
@@ -62,8 +67,7 @@ describe('a Deployment', () => {
   });
 
   test('changes its template with at least 75 % of pods available and at most 125 % of pods', () => {
-    create();
-    cluster.pass(5);
+    running();
     anotherImage('example.com/main:2');
     for (let second = 0; second < 30; second += 1) {
       cluster.pass(1);
@@ -76,24 +80,22 @@ describe('a Deployment', () => {
       sets().map(({ spec }) => spec.replicas),
       [0, 4],
     );
-    assert.equal(deployment().metadata.annotations?.['deployment.kubernetes.io/revision'], '2');
+    assert.equal(revision(), '2');
   });
 
   test('returns to an earlier template as a new revision with the same ReplicaSet', () => {
-    create();
-    cluster.pass(5);
+    running();
     anotherImage('example.com/main:2');
     cluster.pass(20);
     anotherImage('example.com/main:1');
     cluster.pass(20);
     assert.equal(sets().length, 2);
-    assert.equal(deployment().metadata.annotations?.['deployment.kubernetes.io/revision'], '3');
+    assert.equal(revision(), '3');
     assert.deepEqual(new Set(images()), new Set(['example.com/main:1']));
   });
 
   test('starts new pods after the old ones are removed with strategy Recreate', () => {
-    create({ strategy: { type: 'Recreate' } });
-    cluster.pass(5);
+    running({ strategy: { type: 'Recreate' } });
     anotherImage('example.com/main:2');
     for (let second = 0; second < 15; second += 1) {
       cluster.pass(1);
@@ -103,8 +105,7 @@ describe('a Deployment', () => {
   });
 
   test('keeps its pods while it is paused', () => {
-    create();
-    cluster.pass(5);
+    running();
     change({ paused: true });
     anotherImage('example.com/main:2');
     cluster.pass(10);
@@ -112,15 +113,14 @@ describe('a Deployment', () => {
   });
 
   test('reports a lack of progress after ten minutes', () => {
-    create({ ...podsOf('web', { nodeSelector: { disk: 'ssd' } }) });
-    cluster.pass(5);
+    running(podsOf('web', { nodeSelector: { disk: 'ssd' } }));
     assert.equal(deployment().status.conditions?.[1]?.status, 'True');
     cluster.pass(601);
     assert.equal(deployment().status.conditions?.[1]?.reason, 'ProgressDeadlineExceeded');
   });
 
   test('reports rejected pods once', () => {
-    create({ ...podsOf('web', { tolerations: [{ key: 'a', operator: 'Exists', value: 'x' }] }) });
+    create(podsOf('web', { tolerations: [{ key: 'a', operator: 'Exists', value: 'x' }] }));
     cluster.pass(10);
     const [set] = sets();
     assert.match(set?.status.conditions?.[0]?.message ?? '', /spec\.tolerations\[0\]/);
@@ -128,15 +128,13 @@ describe('a Deployment', () => {
   });
 
   test('deletes its dependents, or keeps them when orphaned', () => {
-    create();
-    cluster.pass(5);
+    running();
     const { object } = cluster.store.delete('deployments', inDefault('web'));
     disown(cluster.store, object);
     cluster.pass(5);
     assert.equal(cluster.pods('web').length, 4);
     const orphans = uids();
-    create();
-    cluster.pass(5);
+    running();
     assert.deepEqual(uids(), orphans);
     cluster.store.delete('deployments', inDefault('web'));
     cluster.pass(10);

@@ -38,6 +38,11 @@ test('is closed by an answer of another process, unless a later call failed', ()
   assert.equal(breaker.open, false);
 });
 
+test('does not lengthen the pause when the clock is set back', () => {
+  const breaker = failing(new Breaker(), 5);
+  assert.equal(breaker.refusesUntil(NOW - 3_600_000), undefined);
+});
+
 test('never blocks for longer than one pause', () => {
   const step = fc.record({
     kind: fc.constantFrom('begin', 'fail', 'answer'),

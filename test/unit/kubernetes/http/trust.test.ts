@@ -19,22 +19,15 @@ const FOR_SERVERS = [
   { name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] },
 ];
 
-const authority = (name: string, issuer?: GenerateResult) =>
+const made = (name: string, extensions: readonly object[], issuer?: GenerateResult, more: object = {}) =>
   generate([{ name: 'commonName', value: name }], {
-    keySize: 2048,
-    algorithm: 'sha256',
-    extensions: AUTHORITY,
+    ...{ keySize: 2048, algorithm: 'sha256', extensions },
     ...(issuer ? { ca: { key: issuer.private, cert: issuer.cert } } : {}),
+    ...more,
   } as Parameters<typeof generate>[1]);
 
-const leaf = (issuer: GenerateResult, options: Parameters<typeof generate>[1] = {}) =>
-  generate([{ name: 'commonName', value: 'api' }], {
-    keySize: 2048,
-    algorithm: 'sha256',
-    extensions: FOR_SERVERS,
-    ca: { key: issuer.private, cert: issuer.cert },
-    ...options,
-  } as Parameters<typeof generate>[1]);
+const authority = (name: string, issuer?: GenerateResult) => made(name, AUTHORITY, issuer);
+const leaf = (issuer: GenerateResult, more: object = {}) => made('api', FOR_SERVERS, issuer, more);
 
 interface Keys {
   readonly cert: string;

@@ -37,13 +37,10 @@ test('ignores tolerationSeconds', () => {
   assert.equal(verdict.firstUntolerated, undefined);
 });
 
-test('divides scores in integers, as upstream', () => {
+test('divides scores in integers, as upstream, and scores all nodes 100 without an untolerated preference', () => {
   assert.deepEqual(normaliseScores([0, 1, 2, 3]), [100, 67, 34, 0]);
-  assert.deepEqual(normaliseScores([]), []);
-});
-
-test('scores all nodes 100 if none has an untolerated preference', () => {
   assert.deepEqual(normaliseScores([0, 0, 0]), [100, 100, 100]);
+  assert.deepEqual(normaliseScores([]), []);
 });
 
 test('scores the worst node 0, and never scores fewer untolerated taints lower', () => {

@@ -234,12 +234,6 @@ describe("the owner of a node's taints", () => {
     assert.deepEqual(taint('other', changed, { ...A, key: 'b' }), [entry('other', '2026-11-21T12:00:04Z')]);
   });
 
-  test('is absent without taints', () => {
-    taint('first', A);
-    assert.equal(taint('second'), undefined);
-    assert.deepEqual(taint('third', A), [entry('third', '2026-11-21T12:00:04Z')]);
-  });
-
   test('is the creator of the node, or "unknown" without a manager', () => {
     const { metadata } = store.create('nodes', '', aNode('node-2', { taints: [A] }), { manager: 'kubelet' });
     assert.deepEqual(metadata.managedFields, [entry('kubelet', '2026-11-21T12:00:00Z')]);

@@ -1,5 +1,7 @@
+import assert from 'node:assert/strict';
 import type { Clock } from '#shared/time/clock.ts';
 import { everything } from '#simulator/api/request.ts';
+import { StatusError } from '#simulator/objects/status.ts';
 import { ObjectStore, type ObjectStoreOptions } from '#simulator/objects/store.ts';
 
 /** A whole second, because Kubernetes truncates times to seconds. */
@@ -42,3 +44,14 @@ export const podsOf = (app: string, spec: object = {}) => ({
 export const inDefault = (name: string) => ({ namespace: 'default', name });
 export const unscoped = (name: string) => ({ namespace: '', name });
 export const allOf = { namespace: '', selects: everything };
+
+/** Returns the error with which the cluster refuses a request. */
+export function refusalOf(request: () => unknown): StatusError {
+  try {
+    request();
+  } catch (error) {
+    assert.ok(error instanceof StatusError, String(error));
+    return error;
+  }
+  return assert.fail('was not refused');
+}

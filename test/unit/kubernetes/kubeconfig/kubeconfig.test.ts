@@ -88,7 +88,13 @@ const plugin = (script: string) => ({
   },
 });
 
-const runs = (log: string) => readFileSync(log, 'utf8').length;
+/** A user whose plugin notes its request in a file, in a line each, and prints this JavaScript value. */
+const logging = (log: string, answer: string) =>
+  plugin(`const info = process.env.KUBERNETES_EXEC_INFO;
+    require('node:fs').appendFileSync(${JSON.stringify(log)}, info + '\\n');
+    const { apiVersion, spec } = JSON.parse(info);
+    console.log(JSON.stringify(${answer}));`);
+const runs = (log: string) => readFileSync(log, 'utf8').trim().split('\n').length;
 
 test('loads contexts in the order of their names, each with its own server and credentials', async (t) => {
   const kubeconfig = write(join(folder(t), 'config'), {
@@ -226,11 +232,8 @@ test('rereads a token file as it rotates', async (t) => {
 test('runs a credentials plugin once for concurrent callers, and again after its token was rejected', async (t) => {
   const root = folder(t);
   const log = join(root, 'runs');
-  const script = `
-    require('node:fs').appendFileSync(${JSON.stringify(log)}, '.');
-    const { apiVersion, spec } = JSON.parse(process.env.KUBERNETES_EXEC_INFO);
-    console.log(JSON.stringify({ kind: 'ExecCredential', apiVersion, status: { token: 'asked:' + spec.interactive } }));`;
-  const connection = connected(root, plugin(script));
+  const answer = "{ apiVersion, status: { token: 'asked:' + spec.interactive } }";
+  const connection = connected(root, logging(log, answer));
   const access = await Promise.all([1, 2, 3].map(() => connection.requestOptions()));
   assert.equal(access[2]?.headers['Authorization'], 'Bearer asked:false');
   await connection.requestOptions();
@@ -260,9 +263,7 @@ test('tells a plugin of its cluster if it wants that, and takes nulls in its ans
   const answer = {
     status: { token: 'x', clientCertificateData: null, clientKeyData: null, expirationTimestamp: null },
   };
-  const { exec } = plugin(`
-    require('node:fs').writeFileSync(${JSON.stringify(seen)}, process.env.KUBERNETES_EXEC_INFO);
-    console.log(${JSON.stringify(JSON.stringify(answer))});`);
+  const { exec } = logging(seen, JSON.stringify(answer));
   write(join(root, 'ca'), 'PEM');
   const cluster = {
     'certificate-authority': 'ca',
@@ -332,10 +333,7 @@ test("uses a plugin's token, or certificate and key, until they expire", async (
     clientKeyData: 'key in PEM',
     expirationTimestamp: new Date(now + 60_000).toISOString(),
   };
-  const script = `
-    require('node:fs').appendFileSync(${JSON.stringify(log)}, '.');
-    console.log(${JSON.stringify(JSON.stringify({ status }))});`;
-  const connection = connected(root, plugin(script));
+  const connection = connected(root, logging(log, JSON.stringify({ status })));
   const { headers: given, cert, key } = await connection.requestOptions();
   assert.deepEqual([given, cert, key], [{ Authorization: 'Bearer sesame' }, 'cert in PEM', 'key in PEM']);
   t.mock.timers.tick(59_000);

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { evict } from '#simulator/objects/eviction.ts';
-import { StatusError } from '#simulator/objects/status.ts';
 import type { DeleteRequest } from '#simulator/objects/store.ts';
-import { aPod, inDefault } from '../builders.ts';
+import { aPod, inDefault, refusalOf } from '../builders.ts';
 import { runningCluster } from './running-cluster.ts';
 
 const cluster = runningCluster();
@@ -31,15 +30,7 @@ const aPodOfWeb = () => {
   return inDefault(pod?.metadata.name ?? '');
 };
 const evictOne = (request: DeleteRequest = {}) => evict(cluster.store, aPodOfWeb(), request);
-const refusal = (work: () => void): object => {
-  try {
-    work();
-  } catch (error) {
-    assert.ok(error instanceof StatusError, String(error));
-    return error.body();
-  }
-  return assert.fail('was not refused');
-};
+const refusal = (work: () => void) => refusalOf(work).body();
 
 describe('a disruption budget', () => {
   for (const [spec, expected] of [

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { openStateFile } from '#simulator/objects/state-file.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
 import { aNode, aPod, aStore, inDefault, unscoped } from '../builders.ts';
 
 let directory: string;
@@ -83,18 +84,12 @@ describe('the state file', () => {
       const database = new DatabaseSync(path);
       database.exec(damage);
       database.close();
-      const warnings: string[] = [];
-      const ignore = () => {};
-      const log = {
-        debug: ignore,
-        info: ignore,
-        error: ignore,
-        warn: (event: string) => warnings.push(event),
-      };
+      const log = recordingLog();
       const { state, close } = openStateFile(path, log);
       close();
       assert.equal(state, undefined, damage);
-      assert.deepEqual(warnings, ['simulated-cluster.state-damaged']);
+      const warned = log.lines.map(({ level, event }) => `${level} ${event}`);
+      assert.deepEqual(warned, ['warn simulated-cluster.state-damaged']);
       assert.ok(existsSync(`${path}.damaged`));
       rmSync(path);
     }

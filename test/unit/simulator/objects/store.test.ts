@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
 import { fieldSelector } from '#simulator/api/request.ts';
 import type { PodObject } from '#simulator/objects/kinds.ts';
-import { StatusError } from '#simulator/objects/status.ts';
 import type { DeleteRequest, ObjectStore, WatchedChange } from '#simulator/objects/store.ts';
+import { at, each } from '../api/api-client.ts';
 import {
   allOf,
   aNode,
@@ -11,19 +11,11 @@ import {
   aStore,
   inDefault,
   NOW,
+  refusalOf,
   type SettableClock,
   settableClock,
   unscoped,
 } from '../builders.ts';
-
-const refused =
-  (code: number, reason: string, message = /./) =>
-  (error: unknown) => {
-    assert.ok(error instanceof StatusError, String(error));
-    assert.deepEqual([error.code, error.reason], [code, reason]);
-    assert.match(error.message, message);
-    return true;
-  };
 
 let store: ObjectStore;
 beforeEach(() => {
@@ -42,8 +34,11 @@ const deletePod = (request: DeleteRequest = {}) => store.delete('pods', inDefaul
 const EXISTS_60 = { key: 'maintenance', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 60 };
 
 const TAINT = { key: 'a', effect: 'NoExecute' };
-const failsWith = (call: () => unknown, ...[code, reason, message]: Parameters<typeof refused>) =>
-  assert.throws(call, refused(code, reason, message));
+function failsWith(request: () => unknown, code: number, reason: string, message = /./): void {
+  const error = refusalOf(request);
+  assert.deepEqual([error.code, error.reason], [code, reason]);
+  assert.match(error.message, message);
+}
 
 describe('a new object', () => {
   test('gets server-set fields, whatever the client sends', () => {
@@ -105,22 +100,11 @@ describe('admission', () => {
 
   test('rejects taints that the real server rejects, with one cause each', () => {
     const taints = [{ key: 'a b', effect: 'NoExecute' }, { key: 'x', effect: 'No' }, { key: 'z' }];
-    assert.throws(
-      () => createNode('node-1', { taints }),
-      (error: unknown) => {
-        assert.ok(error instanceof StatusError);
-        const body = error.body() as { details: { causes: { field: string; reason: string }[] } };
-        assert.deepEqual(
-          body.details.causes.map(({ field, reason }) => `${field} ${reason}`),
-          [
-            'metadata.taints[0].key FieldValueInvalid',
-            'metadata.taints[1].effect FieldValueNotSupported',
-            'metadata.taints[2].effect FieldValueRequired',
-          ],
-        );
-        return true;
-      },
-    );
+    const causes = at(refusalOf(() => createNode('node-1', { taints })).body(), 'details', 'causes');
+    const fields = ['metadata.taints[0].key', 'metadata.taints[1].effect', 'metadata.taints[2].effect'];
+    assert.deepEqual(each(causes, 'field'), fields);
+    const reasons = ['FieldValueInvalid', 'FieldValueNotSupported', 'FieldValueRequired'];
+    assert.deepEqual(each(causes, 'reason'), reasons);
   });
 
   test('rejects a pod without containers or with invalid tolerations', () => {

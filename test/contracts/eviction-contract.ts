@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import { nodeName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
-import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
-import type { ClusterUnderContract } from './kubernetes-contract.ts';
+import { LateCallError } from '#shared/kubernetes/http/api-error.ts';
+import { type ClusterUnderContract, refusal, STRANGER } from './kubernetes-contract.ts';
 
 /** A cluster under contract that serves the Eviction API. */
 export interface BudgetedCluster extends ClusterUnderContract {
@@ -12,10 +12,6 @@ export interface BudgetedCluster extends ClusterUnderContract {
   /** Sets a disruption budget for the only pod with this label: `minAvailable` 1 blocks its eviction. */
   setBudget(name: string, app: string, minAvailable: 0 | 1): Promise<void>;
 }
-
-const STRANGER = podUid('00000000-0000-4000-8000-000000000000');
-
-const refusal = (status: number) => (error: unknown) => error instanceof ApiError && error.status === status;
 
 /** Registers the tests that every implementation of `KubernetesApi.evictPod`, over any cluster, has to pass. */
 export function evictionContract(name: string, open: () => Promise<BudgetedCluster>): void {

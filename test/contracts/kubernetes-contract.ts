@@ -47,14 +47,15 @@ export interface NewPod {
   readonly owner?: PodOwner;
 }
 
-const STRANGER = podUid('00000000-0000-4000-8000-000000000000');
+/** The UID of no pod. */
+export const STRANGER = podUid('00000000-0000-4000-8000-000000000000');
 const taint = (key: string, more: Partial<LiveTaint> = {}): LiveTaint => ({
   key,
   effect: 'NoExecute',
   ...more,
 });
 
-const refusal = (status: number) => (error: unknown) => {
+export const refusal = (status: number) => (error: unknown) => {
   assert.ok(error instanceof ApiError, String(error));
   assert.equal(error.status, status, error.message);
   return true;

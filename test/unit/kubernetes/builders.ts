@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { json } from './scripted-server.ts';
+import { type Ending, json, type ScriptedOptions, scriptedServer } from './scripted-server.ts';
 
 export const NODE = nodeName('n1');
 export const POD = { namespace: 'shop', name: 'web-0' };
@@ -12,6 +13,17 @@ export const { signal } = new AbortController();
 
 /** An API server's answer with the node `n1`. */
 export const node = json({ metadata: { name: 'n1' } });
+
+/** An API server that holds its answers until the test sends the node `n1`. */
+export async function holdingServer(t: Ending, options: ScriptedOptions = {}) {
+  const held: ServerResponse[] = [];
+  const server = await scriptedServer(t, (response) => held.push(response), options);
+  const answerOne = () => node(held.shift() as ServerResponse, undefined as never);
+  const answerHeld = () => {
+    while (held.length > 0) answerOne();
+  };
+  return { ...server, held, answerOne, answerHeld };
+}
 
 /** Returns the error with which a call is rejected. */
 export async function rejection(call: unknown): Promise<ApiError> {

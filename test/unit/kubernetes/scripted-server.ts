@@ -86,7 +86,7 @@ export async function serverKeys() {
   return { key, cert };
 }
 
-interface ScriptedOptions {
+export interface ScriptedOptions {
   readonly path?: string;
   readonly clock?: Clock;
   readonly protocol?: 'http/1.1' | 'http/1.1 over TLS' | 'h2';

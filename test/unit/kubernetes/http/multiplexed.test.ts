@@ -1,34 +1,23 @@
 import assert from 'node:assert/strict';
-import type { ServerResponse } from 'node:http';
 import type { ServerHttp2Session } from 'node:http2';
 import { createServer, type Socket } from 'node:net';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { until } from '#test/world/turns.ts';
-import { line, NODE, NOW, node, POD, signal, UID, unanswered } from '../builders.ts';
+import { holdingServer, line, NODE, NOW, node, POD, signal, UID, unanswered } from '../builders.ts';
 import { clientOf, listening, scriptedServer, tunnel } from '../scripted-server.ts';
 
 const ADDED = line('ADDED', { metadata: { name: 'n1', resourceVersion: '6' } });
 const WATCH = { resourceVersion: '5', timeoutSeconds: 300, signal };
 const TLS = { protocol: 'h2' } as const;
 
-/** A server that holds its answers until the test releases them. */
-async function holding(t: TestContext, options: { readonly streams?: number } = {}) {
-  const held: ServerResponse[] = [];
-  const server = await scriptedServer(t, (response) => held.push(response), { ...TLS, ...options });
-  const answerAll = () => {
-    for (const response of held.splice(0)) node(response, undefined as never);
-  };
-  return { ...server, answerAll };
-}
-
 describe('an HTTP/2 connection', () => {
   test('carries many concurrent calls from the start', async (t) => {
-    const { api, requests, connections, answerAll } = await holding(t);
+    const { api, requests, connections, answerHeld } = await holdingServer(t, TLS);
     const calls = Array.from({ length: 50 }, () => api.getNode(NODE));
     await until(() => requests.length === 50);
-    answerAll();
+    answerHeld();
     await Promise.all(calls);
     assert.equal(connections().ever, 1);
     assert.ok(requests.every(({ httpVersion }) => httpVersion === '2.0'));
@@ -36,11 +25,11 @@ describe('an HTTP/2 connection', () => {
   });
 
   test('carries at most as many concurrent calls as the server accepts', async (t) => {
-    const { api, requests, connections, answerAll } = await holding(t, { streams: 2 });
+    const { api, requests, connections, answerHeld } = await holdingServer(t, { ...TLS, streams: 2 });
     const calls = Array.from({ length: 5 }, () => api.getNode(NODE));
     await until(() => requests.length === 5);
     assert.equal(connections().ever, 3);
-    answerAll();
+    answerHeld();
     await Promise.all(calls);
   });
 
@@ -87,7 +76,7 @@ describe('an HTTP/2 connection', () => {
   });
 
   test('takes no new calls after GOAWAY and finishes its current calls', async (t) => {
-    const { api, server, requests, connections, answerAll } = await holding(t);
+    const { api, server, requests, connections, answerHeld } = await holdingServer(t, TLS);
     const sessions: ServerHttp2Session[] = [];
     server.on('session', (session: ServerHttp2Session) => sessions.push(session));
     const first = api.getNode(NODE);
@@ -95,7 +84,7 @@ describe('an HTTP/2 connection', () => {
     sessions[0]?.goaway(0, 1);
     const second = api.getNode(NODE);
     await until(() => requests.length === 2);
-    answerAll();
+    answerHeld();
     await Promise.all([first, second]);
     assert.ok(connections().ever <= 2);
   });

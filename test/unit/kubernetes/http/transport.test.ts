@@ -13,7 +13,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { SteppedClock } from '#test/world/stepped-clock.ts';
 import { until } from '#test/world/turns.ts';
-import { NODE, NOW, node, POD, rejection, signal, UID, unanswered } from '../builders.ts';
+import { holdingServer, NODE, NOW, node, POD, rejection, signal, UID, unanswered } from '../builders.ts';
 import {
   type Answer,
   clientOf,
@@ -27,15 +27,12 @@ import {
 /** Maximum number of concurrent calls of a transport. */
 const MAX_CONCURRENT_CALLS = 60;
 
-/** A server that holds its answers until the test releases them. */
-async function holdingServer(t: TestContext, clock = new DrivenClock(NOW)) {
-  const held: ServerResponse[] = [];
-  const server = await scriptedServer(t, (response) => held.push(response), { clock });
-  const answerOne = () => node(held.shift() as ServerResponse, undefined as never);
+/** A server that holds its answers, the slots of whose client a test can fill. */
+async function fillableServer(t: TestContext, clock = new DrivenClock(NOW)) {
+  const { answerHeld, ...server } = await holdingServer(t, { clock });
   return {
     ...server,
     clock,
-    answerOne,
     /** Answers all received requests and all later ones. */
     async answerAll(calls: readonly Promise<unknown>[]): Promise<void> {
       let over = false;
@@ -43,7 +40,7 @@ async function holdingServer(t: TestContext, clock = new DrivenClock(NOW)) {
         over = true;
       });
       while (!over) {
-        while (held.length > 0) answerOne();
+        answerHeld();
         await tick();
       }
       await ended;
@@ -105,7 +102,7 @@ describe('connections', () => {
   });
 
   test('are all closed by close, which rejects running and waiting calls once', async (t) => {
-    const { api, fill, requests, connections } = await holdingServer(t);
+    const { api, fill, requests, connections } = await fillableServer(t);
     const calls = (await fill(MAX_CONCURRENT_CALLS + 5)).map(unanswered);
     api.close();
     await Promise.all(calls);
@@ -172,7 +169,7 @@ describe('a throttled call returns its retry delay', () => {
 
 describe('call slots', () => {
   test('are fewer than sockets, and every call gets one', async (t) => {
-    const { fill, requests, answerAll, connections } = await holdingServer(t);
+    const { fill, requests, answerAll, connections } = await fillableServer(t);
     const calls = await fill(200);
     for (let i = 0; i < 10; i++) await tick();
     assert.equal(requests.length, MAX_CONCURRENT_CALLS);
@@ -182,7 +179,7 @@ describe('call slots', () => {
   });
 
   test('are not needed for lists and watches', async (t) => {
-    const { api, fill, requests, answerAll } = await holdingServer(t);
+    const { api, fill, requests, answerAll } = await fillableServer(t);
     const calls = await fill();
     const list = api.nodes.list({ limit: 1, signal });
     await until(() => requests.length === MAX_CONCURRENT_CALLS + 1);
@@ -199,7 +196,7 @@ describe('a delete with a send deadline', () => {
   });
 
   test('is not sent if its slot is free too late', async (t) => {
-    const { api, clock, fill, requests, answerAll } = await holdingServer(t);
+    const { api, clock, fill, requests, answerAll } = await fillableServer(t);
     const calls = await fill();
     const late = assert.rejects(api.deletePod(POD, { uid: UID }, at(250)), (error) => {
       assert.ok(error instanceof LateCallError, String(error));
@@ -213,7 +210,7 @@ describe('a delete with a send deadline', () => {
   });
 
   test('overtakes earlier calls without a deadline', async (t) => {
-    const { api, fill, requests, answerOne, answerAll } = await holdingServer(t);
+    const { api, fill, requests, answerOne, answerAll } = await fillableServer(t);
     const calls = await fill(MAX_CONCURRENT_CALLS + 20);
     const deletion = api.deletePod(POD, { uid: UID }, at(250));
     answerOne();

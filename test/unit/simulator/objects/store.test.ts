@@ -150,16 +150,6 @@ describe('an update', () => {
     assert.deepEqual([metadata.uid, metadata.resourceVersion], [node.metadata.uid, '3']);
   });
 
-  test('is rejected if it names another UID, with 422 and metadata.uid as the real server', () => {
-    createPod();
-    for (const part of ['main', 'status'] as const) {
-      const replace = () =>
-        changePod((pod) => ({ ...pod, metadata: { ...pod.metadata, uid: 'other' } }), part);
-      const message = /metadata\.uid: Invalid value: "other": field is immutable/;
-      failsWith(replace, 422, 'Invalid', message);
-    }
-  });
-
   test('to the status keeps the rest, and the reverse', () => {
     createNode();
     const spec = { taints: [TAINT] };

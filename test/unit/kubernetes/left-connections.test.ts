@@ -1,18 +1,24 @@
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import type { ServerHttp2Session } from 'node:http2';
-import type { Socket } from 'node:net';
+import { once } from 'node:events';
+import http2 from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
+import { generate } from 'selfsigned';
+import { nodeName } from '#shared/eviction/identity.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { until } from '#test/world/turns.ts';
-import { NODE, node } from './builders.ts';
-import { scriptedServer } from './scripted-server.ts';
 
+const pem = await generate([{ name: 'commonName', value: 'localhost' }], { keySize: 2048 });
+const NODE = nodeName('n1');
 const CALLS = 10;
 
 /** A server that sends GOAWAY on each connection with its first request, closes no connection, and counts its calls. */
 async function leavingServer(t: TestContext) {
-  const { api, server } = await scriptedServer(t, node, { protocol: 'h2' });
-  server.on('session', (session: ServerHttp2Session) => {
+  const server = http2.createSecureServer({ key: pem.private, cert: pem.cert }, (_request, response) => {
+    response.end('{"metadata":{"name":"n1"}}');
+  });
+  server.on('session', (session) => {
     session.on('stream', () => session.goaway());
     session.on('error', () => undefined);
   });
@@ -20,8 +26,16 @@ async function leavingServer(t: TestContext) {
   const sockets: Socket[] = [];
   const note = (message: unknown) => sockets.push((message as { readonly socket: Socket }).socket);
   subscribe('net.client.socket', note);
-  t.after(() => unsubscribe('net.client.socket', note));
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const access = { server: new URL(`https://${host}`), headers: {}, rejectUnauthorized: false };
+  const api = new RestApi({ host, requestOptions: async () => access });
+  t.after(() => {
+    unsubscribe('net.client.socket', note);
+    api.close();
+    server.close();
+  });
   for (let call = 0; call < CALLS; call++) await api.getNode(NODE);
   assert.equal(sockets.length, CALLS);
   return { api, open: () => sockets.filter(({ closed }) => !closed).length };
@@ -29,6 +43,7 @@ async function leavingServer(t: TestContext) {
 
 describe('a server that leaves each connection open after GOAWAY', () => {
   test('costs no connection for longer than a second', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
     const { open } = await leavingServer(t);
     await until(() => {
       t.mock.timers.tick(1_000);
@@ -37,6 +52,7 @@ describe('a server that leaves each connection open after GOAWAY', () => {
   });
 
   test('keeps no connection of a client that closes its own', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
     const { api, open } = await leavingServer(t);
     api.close();
     await until(() => open() === 0);

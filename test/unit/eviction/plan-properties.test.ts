@@ -91,8 +91,8 @@ test('changes nothing for a repeated delta, arms the same timers and repeats the
         const again = planned(partition, delta);
         assert.equal(changesNothing(again), true);
         const told = first.cancel.filter((each) => isAnnounced(each, delta.observedAt));
-        const repeated = new Set(again.cancelledBefore.map(({ uid }) => uid));
-        for (const { uid } of told) assert.ok(repeated.has(uid));
+        const repeated = new Map(again.cancelledBefore.map(({ endedAt: _, ...end }) => [end.uid, end]));
+        for (const end of told) assert.deepEqual(repeated.get(end.uid), end);
         assert.deepEqual(again.arm, first.arm);
       }
     }),

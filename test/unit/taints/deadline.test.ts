@@ -24,6 +24,12 @@ const exists = (key: string, tolerationSeconds?: bigint): Toleration => ({
   ...(tolerationSeconds === undefined ? {} : { tolerationSeconds }),
 });
 const after = (seconds: bigint): bigint => BigInt(START) + seconds * 1000n;
+const atMs = (
+  tolerations: readonly Toleration[],
+  onNode: ReturnType<typeof taint>,
+  podSince = START,
+  policy?: Readonly<Record<string, number>>,
+) => deadline(tolerations, [onNode], podSince, options, policy)?.atMs;
 
 describe('the deadline of a pod', () => {
   test('does not exist without NoExecute taints', () => {
@@ -31,20 +37,16 @@ describe('the deadline of a pod', () => {
     assert.equal(deadline([], taints, START, options), undefined);
   });
 
-  test('is immediate for an untolerated taint, once both the taint and the pod exist', () => {
-    assert.equal(deadline([], [taint('a')], START + 5000, options)?.atMs, after(5n));
-    assert.equal(deadline([], [taint('a', START + 7000)], START, options)?.atMs, after(7n));
-  });
-
   test('counts from the later of the taint and the pod', () => {
-    const tolerations = [exists('a', 60n)];
-    assert.equal(deadline(tolerations, [taint('a')], START + 5000, options)?.atMs, after(65n));
-    assert.equal(deadline(tolerations, [taint('a', START + 7000)], START, options)?.atMs, after(67n));
+    assert.equal(atMs([], taint('a'), START + 5000), after(5n));
+    assert.equal(atMs([], taint('a', START + 7000)), after(7n));
+    assert.equal(atMs([exists('a', 60n)], taint('a'), START + 5000), after(65n));
+    assert.equal(atMs([exists('a', 60n)], taint('a', START + 7000)), after(67n));
   });
 
   test('follows the first toleration that matches the taint', () => {
-    assert.equal(deadline([exists('a', 60n), exists('a')], [taint('a')], START, options)?.atMs, after(60n));
-    assert.equal(deadline([exists('a'), exists('a', 60n)], [taint('a')], START, options), undefined);
+    assert.equal(atMs([exists('a', 60n), exists('a')], taint('a')), after(60n));
+    assert.equal(atMs([exists('a'), exists('a', 60n)], taint('a')), undefined);
   });
 
   for (const seconds of [0n, -1n, -(2n ** 63n)]) {
@@ -57,16 +59,10 @@ describe('the deadline of a pod', () => {
     });
   }
 
-  test('does not exist for exactly the largest int64, and is exact for a second less', () => {
-    assert.equal(deadline([exists('a', INT64_MAX)], [taint('a')], START, options), undefined);
-    const longest = deadline([exists('a', INT64_MAX - 1n)], [taint('a')], START, options);
-    assert.equal(longest?.atMs, BigInt(START) + (INT64_MAX - 1n) * 1000n);
-  });
-
-  test('does not overflow beyond 292 years, unlike in the built-in controller', () => {
-    for (const seconds of [9_223_372_037n, 18_446_744_074n]) {
-      assert.equal(deadline([exists('a', seconds)], [taint('a')], START, options)?.atMs, after(seconds));
-    }
+  test('does not exist for exactly the largest int64, and is exact for less, unlike in the built-in controller', () => {
+    assert.equal(atMs([exists('a', INT64_MAX)], taint('a')), undefined);
+    for (const seconds of [INT64_MAX - 1n, 9_223_372_037n, 18_446_744_074n])
+      assert.equal(atMs([exists('a', seconds)], taint('a')), after(seconds));
   });
 
   test('lists exactly the taints that set it as causes', () => {
@@ -89,18 +85,12 @@ describe('the deadline of a pod', () => {
     const cut = [{ ...exists('a', 5n), index: 7 }];
     assert.equal(deadline(cut, [taint('a')], START, options)?.because[0]?.toleration, 7);
   });
-
-  test('ends with the taint that set it', () => {
-    const tolerations = [exists('a', 10n), exists('b', 100n)];
-    assert.equal(deadline(tolerations, [taint('a'), taint('b')], START, options)?.atMs, after(10n));
-    assert.equal(deadline(tolerations, [taint('b')], START, options)?.atMs, after(100n));
-  });
 });
 
 describe('the deadline of any pod', () => {
   const { tolerations, standingTaints, moment } = arbitrary;
 
-  test('is the earliest deadline of its taints alone', () => {
+  test('is the earliest deadline of its taints alone, and never before the pod exists', () => {
     fc.assert(
       fc.property(tolerations, standingTaints, moment, arbitrary.options, (list, taints, podSince, gates) => {
         const alone = taints.map((each) => ({ each, at: deadline(list, [each], podSince, gates)?.atMs }));
@@ -110,32 +100,10 @@ describe('the deadline of any pod', () => {
         );
         const found = deadline(list, taints, podSince, gates);
         assert.equal(found?.atMs, least);
+        assert.ok(found === undefined || found.atMs >= BigInt(podSince));
         const reasons = alone.filter(({ at }) => at !== undefined && at === least).map(({ each }) => each);
         assert.deepEqual(found?.because.map((cause) => cause.taint) ?? [], reasons);
       }),
-    );
-  });
-
-  test('does not depend on the order of the taints', () => {
-    const shuffled = standingTaints.chain((taints) =>
-      fc.tuple(fc.constant(taints), fc.shuffledSubarray(taints, { minLength: taints.length })),
-    );
-    fc.assert(
-      fc.property(
-        tolerations,
-        shuffled,
-        moment,
-        arbitrary.options,
-        (list, [taints, other], podSince, gates) => {
-          const found = deadline(list, taints, podSince, gates);
-          const again = deadline(list, other, podSince, gates);
-          assert.equal(found?.atMs, again?.atMs);
-          assert.deepEqual(
-            new Set(found?.because.map((cause) => cause.taint)),
-            new Set(again?.because.map((cause) => cause.taint)),
-          );
-        },
-      ),
     );
   });
 
@@ -153,32 +121,6 @@ describe('the deadline of any pod', () => {
           assert.ok(then === undefined || (before !== undefined && then.atMs >= before.atMs));
         },
       ),
-    );
-  });
-
-  test('never moves back when a taint is added', () => {
-    fc.assert(
-      fc.property(
-        tolerations,
-        standingTaints,
-        arbitrary.standingTaint,
-        moment,
-        arbitrary.options,
-        (list, taints, added, podSince, gates) => {
-          const before = deadline(list, taints, podSince, gates);
-          const then = deadline(list, [...taints, added], podSince, gates);
-          assert.ok(before === undefined || (then !== undefined && then.atMs <= before.atMs));
-        },
-      ),
-    );
-  });
-
-  test('is never before the pod exists', () => {
-    fc.assert(
-      fc.property(tolerations, standingTaints, moment, arbitrary.options, (list, taints, podSince, gates) => {
-        const found = deadline(list, taints, podSince, gates);
-        assert.ok(found === undefined || found.atMs >= BigInt(podSince));
-      }),
     );
   });
 
@@ -237,69 +179,52 @@ describe('tolerationSeconds that policy sets for a taint key', () => {
   const policy = { a: 30 };
 
   test('replace the seconds of a bounded toleration, and apply to a pod without a toleration', () => {
-    assert.equal(deadline([exists('a', 300n)], [taint('a')], START, options, policy)?.atMs, after(30n));
-    assert.equal(deadline([exists('a', 5n)], [taint('a')], START, options, policy)?.atMs, after(30n));
+    for (const tolerations of [[exists('a', 300n)], [exists('a', 5n)]])
+      assert.equal(atMs(tolerations, taint('a'), START, policy), after(30n));
     const [cause] = deadline([], [taint('a')], START, options, policy)?.because ?? [];
     assert.deepEqual(cause, { taint: taint('a'), seconds: 30n, policy: 'tolerationSeconds' });
   });
 
-  test('do not affect pods that tolerate the taint indefinitely, or other taints', () => {
-    assert.equal(deadline([exists('a')], [taint('a')], START, options, policy), undefined);
-    assert.equal(deadline([exists('a', INT64_MAX)], [taint('a')], START, options, policy), undefined);
-    assert.equal(deadline([exists('b', 60n)], [taint('b')], START, options, policy)?.atMs, after(60n));
+  test('do not affect pods that tolerate the taint indefinitely, other taints, or inherited properties', () => {
+    for (const toleration of [exists('a'), exists('a', INT64_MAX)])
+      assert.equal(atMs([toleration], taint('a'), START, policy), undefined);
+    for (const key of ['b', 'constructor'])
+      assert.equal(atMs([exists(key, 60n)], taint(key), START, policy), after(60n));
   });
 
   test('are no cause where the pod has the same seconds', () => {
     const [cause] = deadline([exists('a', 30n)], [taint('a')], START, options, policy)?.because ?? [];
     assert.equal(cause?.policy, undefined);
   });
-
-  test('ignore inherited properties of objects', () => {
-    const inherited = 'constructor';
-    const found = deadline([exists(inherited, 60n)], [taint(inherited)], START, options, policy);
-    assert.equal(found?.atMs, after(60n));
-  });
 });
 
+const [NOT_READY, UNREACHABLE] = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
+const virtualOf = (key: string) => ({ ...taint(key, START, 'NoSchedule'), virtual: true as const });
+
 describe('the identity of a countdown', () => {
-  test('is written as key and effect', () => {
-    assert.equal(countdownIdentity({ ...taint('a'), value: '1' }), 'a:NoExecute');
+  test('is key and effect, so that a new value keeps the countdown', () => {
+    for (const value of ['1', '2']) assert.equal(countdownIdentity({ ...taint('a'), value }), 'a:NoExecute');
+    assert.equal(countdownIdentity(taint('b')), 'b:NoExecute');
     assert.equal(countdownIdentity(taint('a', START, 'NoSchedule')), 'a:NoSchedule');
   });
 
-  test('is key and effect, so that a new value keeps the countdown', () => {
-    assert.equal(
-      countdownIdentity({ ...taint('a'), value: '1' }),
-      countdownIdentity({ ...taint('a'), value: '2' }),
-    );
-    assert.notEqual(countdownIdentity(taint('a')), countdownIdentity(taint('b')));
-    assert.notEqual(countdownIdentity(taint('a')), countdownIdentity(taint('a', START, 'NoSchedule')));
-  });
-
   test('is the identity of the NoExecute taint for a virtual taint', () => {
-    const virtual = { ...taint('a', START, 'NoSchedule'), virtual: true as const };
-    assert.equal(countdownIdentity(virtual), countdownIdentity(taint('a')));
-    const [notReady, unreachable] = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
-    assert.equal(countdownIdentity({ ...virtual, key: unreachable }), countdownIdentity(taint(notReady)));
+    assert.equal(countdownIdentity(virtualOf('a')), countdownIdentity(taint('a')));
+    assert.equal(countdownIdentity(virtualOf(UNREACHABLE)), countdownIdentity(taint(NOT_READY)));
   });
 
   test('is shared by not-ready and unreachable where they evict', () => {
-    const [notReady, unreachable] = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
-    assert.equal(countdownIdentity(taint(notReady)), countdownIdentity(taint(unreachable)));
-    assert.notEqual(
-      countdownIdentity(taint(notReady, START, 'NoSchedule')),
-      countdownIdentity(taint(unreachable, START, 'NoSchedule')),
+    assert.equal(countdownIdentity(taint(NOT_READY)), countdownIdentity(taint(UNREACHABLE)));
+    const [one, other] = [NOT_READY, UNREACHABLE].map((key) =>
+      countdownIdentity(taint(key, START, 'NoSchedule')),
     );
-    assert.notEqual(countdownIdentity(taint(notReady)), countdownIdentity(taint('not-ready')));
+    assert.notEqual(one, other);
+    assert.notEqual(countdownIdentity(taint(NOT_READY)), countdownIdentity(taint('not-ready')));
   });
 });
 
 describe('a countdown continues', () => {
-  const [notReady, unreachable] = [
-    taint('node.kubernetes.io/not-ready'),
-    taint('node.kubernetes.io/unreachable'),
-  ];
-  const virtual = { ...taint(notReady.key, START, 'NoSchedule'), virtual: true as const };
+  const [notReady, unreachable, virtual] = [taint(NOT_READY), taint(UNREACHABLE), virtualOf(NOT_READY)];
 
   test('from the same taint if the node had it, whatever other taints the node had', () => {
     for (const before of [
@@ -327,37 +252,35 @@ describe('a taint was set again', () => {
     ...(timeAdded === undefined ? {} : { timeAdded }),
     ...more,
   });
-  const [notReady, unreachable] = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
+  const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
+  /** Returns when the last of the taints of now was set again, after these taints. */
+  const again = (before: readonly LiveTaint[], ...now: readonly [...LiveTaint[], LiveTaint]) =>
+    setAgainSince(before, now)(now.at(-1) as LiveTaint);
 
   test('when it has another time than before', () => {
-    assert.equal(setAgainSince([taint('a', 1)], [taint('a', 2)])(taint('a', 2)), 2);
-    assert.equal(setAgainSince([taint('a')], [taint('a', 2)])(taint('a', 2)), 2);
-    assert.equal(setAgainSince([taint('a', 2)], [taint('a', 2)])(taint('a', 2)), undefined);
-    assert.equal(setAgainSince([taint('a', 2)], [taint('a')])(taint('a')), undefined);
-    assert.equal(setAgainSince([taint('a', 1), taint('a', 2)], [taint('a', 1)])(taint('a', 1)), undefined);
+    assert.equal(again([taint('a', 1)], taint('a', 2)), 2);
+    assert.equal(again([taint('a')], taint('a', 2)), 2);
+    assert.equal(again([taint('a', 2)], taint('a', 2)), undefined);
+    assert.equal(again([taint('a', 2)], taint('a')), undefined);
+    assert.equal(again([taint('a', 1), taint('a', 2)], taint('a', 1)), undefined);
   });
 
   test('not when it is new, or when it replaces or follows another taint', () => {
-    assert.equal(setAgainSince([], [taint('a', 2)])(taint('a', 2)), undefined);
-    assert.equal(setAgainSince([taint(unreachable, 1)], [taint(notReady, 2)])(taint(notReady, 2)), undefined);
-    const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
-    assert.equal(setAgainSince([virtual], [taint('a', 1)])(taint('a', 1)), undefined);
-    assert.equal(setAgainSince([virtual], [virtual])(virtual), undefined);
+    assert.equal(again([], taint('a', 2)), undefined);
+    assert.equal(again([taint(UNREACHABLE, 1)], taint(NOT_READY, 2)), undefined);
+    assert.equal(again([virtual], taint('a', 1)), undefined);
+    assert.equal(again([virtual], virtual), undefined);
   });
 
   test('when it follows its NoSchedule twin with another time', () => {
-    const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
-    assert.equal(setAgainSince([virtual], [taint('a', 7)])(taint('a', 7)), 7);
-    assert.equal(setAgainSince([virtual], [taint('a')])(taint('a')), undefined);
+    assert.equal(again([virtual], taint('a', 7)), 7);
+    assert.equal(again([virtual], taint('a')), undefined);
   });
 
   test('not while its not-ready or unreachable counterpart stays; a virtual twin does not count', () => {
-    const before = [taint(notReady, 1), taint(unreachable, 1)];
-    const after = [taint(unreachable, 1), taint(notReady, 2)];
-    assert.equal(setAgainSince(before, after)(taint(notReady, 2)), undefined);
-    assert.equal(setAgainSince(before, [taint(notReady, 2)])(taint(notReady, 2)), 2);
-    const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
-    const twins = setAgainSince([virtual, taint('a', 1)], [virtual, taint('a', 2)]);
-    assert.equal(twins(taint('a', 2)), 2);
+    const before = [taint(NOT_READY, 1), taint(UNREACHABLE, 1)];
+    assert.equal(again(before, taint(UNREACHABLE, 1), taint(NOT_READY, 2)), undefined);
+    assert.equal(again(before, taint(NOT_READY, 2)), 2);
+    assert.equal(again([virtual, taint('a', 1)], virtual, taint('a', 2)), 2);
   });
 });

@@ -65,10 +65,6 @@ const FORECASTS: Readonly<Record<string, readonly [readonly Delta[], forecast: s
   ],
   'a late delta does not restore a removed taint': [[nodeDelta(1), untaint(20), podDelta(10)], 'cancelled'],
   'a late delta does not remove a taint': [[nodeDelta(20), untaint(10)], 'due at 60'],
-  'a late delta does not decide a pod with taints that it lacks, because it omits tolerations of them': [
-    [absent(1), podDelta(20, { taints: [taint('a'), taint('b', 15)], pod: pod('u2') }), podDelta(10)],
-    'none',
-  ],
   'a late delta does not undo a confirmation of a newer node delta': [
     [nodeDelta(1), nodeDelta(20), podDelta(10, { pod: patient() })],
     'due at 60',

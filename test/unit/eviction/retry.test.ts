@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { NodeState, Partition } from '#shared/eviction/records.ts';
+import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
 import {
   afterFailures,
   dueOf,
@@ -17,7 +17,7 @@ import { after, at, nodeDelta, planned, pod, podDelta, rules, tolerating } from 
 const { giveUpAfterMs } = rules.policy;
 
 /** Returns a node with pods that are all due at second 60. */
-const withPods = (count: number): Partition & { readonly node: NodeState } => {
+const withPods = (count: number): Stored => {
   const pods = Array.from({ length: count }, (_, index) => pod(`u${index + 1}`));
   const partition = after(nodeDelta(1, { pods }));
   assert.ok(partition.node);
@@ -29,13 +29,17 @@ const failed = (...uids: readonly string[]): Failures => ({
   pods: new Map(uids.map((uid) => [pod(uid).uid, 'refused'])),
 });
 
+type Stored = Partition & { readonly node: NodeState };
+
+/** Returns the partition with these fields of its record `uid`. */
+function withRecord(partition: Stored, fields: Partial<EvictionRecord>, uid = 'u1'): Stored {
+  const record = partition.scheduled.get(pod(uid).uid);
+  assert.ok(record);
+  return { ...partition, scheduled: new Map(partition.scheduled).set(record.uid, { ...record, ...fields }) };
+}
+
 /** Returns the partition after a try with these failures at `now`. */
-function tried(
-  partition: Partition & { readonly node: NodeState },
-  failures: Failures,
-  now: EpochMs,
-  random = 1,
-) {
+function tried(partition: Stored, failures: Failures, now: EpochMs, random = 1) {
   const { node, changed, gaveUp } = afterFailures(partition.node, partition.scheduled, failures, {
     now,
     random,
@@ -67,11 +71,7 @@ describe('a node on which every action fails', () => {
   });
 
   test('fails its pods after four days with the error of the cluster, each counted from its deadline', () => {
-    const partition = withPods(2);
-    const later = partition.scheduled.get(pod('u2').uid);
-    assert.ok(later);
-    const fellDueLater = new Map(partition.scheduled).set(later.uid, { ...later, fireAt: at(90) });
-    const first = tried({ ...partition, scheduled: fellDueLater }, SILENT, at(60));
+    const first = tried(withRecord(withPods(2), { fireAt: at(90) }, 'u2'), SILENT, at(60));
     const { gaveUp, node, scheduled } = tried(first, SILENT, at(60) + giveUpAfterMs);
     assert.deepEqual(uidsOf(gaveUp), ['u1']);
     assert.deepEqual(gaveUp[0]?.failure, { since: at(60), error: 'no answer' });
@@ -93,10 +93,7 @@ describe('a node on which every action fails', () => {
     for (const turn of ['notBefore', 'turnAt'] as const) {
       const partition = tried(withPods(2), SILENT, at(60));
       const freedAt = at(60) + giveUpAfterMs;
-      const record = partition.scheduled.get(pod('u2').uid);
-      assert.ok(record);
-      const scheduled = new Map(partition.scheduled).set(record.uid, { ...record, [turn]: freedAt });
-      const after = tried({ ...partition, scheduled }, SILENT, freedAt);
+      const after = tried(withRecord(partition, { [turn]: freedAt }, 'u2'), SILENT, freedAt);
       assert.deepEqual(uidsOf(after.gaveUp), ['u1']);
       assert.deepEqual(tried(after, SILENT, freedAt + giveUpAfterMs - 1).gaveUp, []);
       assert.deepEqual(uidsOf(tried(after, SILENT, freedAt + giveUpAfterMs).gaveUp), ['u2']);
@@ -104,39 +101,28 @@ describe('a node on which every action fails', () => {
   });
 
   test('is not retried for pods that are not due, are held, or failed', () => {
-    const partition = withPods(1);
-    const [record] = partition.scheduled.values();
-    assert.ok(record);
     const held = { by: { kind: 'observe' }, since: at(60) } as const;
     const failure = { since: at(60), error: 'refused' };
     const later = at(60) + giveUpAfterMs;
-    for (const each of [
-      { ...record, fireAt: later + 1, failure },
-      { ...record, held, failure },
-      { ...record, gaveUpAt: at(70), failure },
-    ]) {
-      const left = { ...partition, scheduled: new Map([[each.uid, each]]) };
+    for (const fields of [{ fireAt: later + 1 }, { held }, { gaveUpAt: at(70) }]) {
       for (const now of [at(61), later]) {
-        const { node, gaveUp } = tried(left, SILENT, now);
+        const { node, gaveUp } = tried(withRecord(withPods(1), { ...fields, failure }), SILENT, now);
         assert.deepEqual([node.retry, gaveUp], [undefined, []]);
       }
     }
-    assert.ok(tried({ ...partition, scheduled: new Map([[record.uid, record]]) }, SILENT, at(60)).node.retry);
+    assert.ok(tried(withPods(1), SILENT, at(60)).node.retry);
   });
 
   test('is retried for pods that were held until then, and counts their failures from there', () => {
-    const [record] = withPods(1).scheduled.values();
-    assert.ok(record);
     const held = { by: { kind: 'hold', id: 'h1' }, since: at(60), until: at(900) } as const;
-    const partition = { ...withPods(1), scheduled: new Map([[record.uid, { ...record, held }]]) };
+    const partition = withRecord(withPods(1), { held });
     assert.equal(tried(partition, SILENT, at(899)).node.retry, undefined);
     const first = tried(partition, SILENT, at(900));
     assert.deepEqual(dueOf(first, at(901) - 1), []);
     assert.deepEqual(uidsOf(dueOf(first, at(901))), ['u1']);
     assert.deepEqual(tried(first, SILENT, at(60) + giveUpAfterMs).gaveUp, []);
     assert.deepEqual(uidsOf(tried(first, SILENT, at(900) + giveUpAfterMs).gaveUp), ['u1']);
-    const failing = { ...record, held, failure: { since: at(60), error: 'refused' } };
-    const failedBefore = { ...partition, scheduled: new Map([[record.uid, failing]]) };
+    const failedBefore = withRecord(partition, { failure: { since: at(60), error: 'refused' } });
     assert.deepEqual(tried(failedBefore, failed('u1'), at(60) + giveUpAfterMs).gaveUp, []);
     const refused = tried(partition, failed('u1'), at(900));
     assert.deepEqual(dueOf(refused, at(901) - 1), []);
@@ -164,13 +150,9 @@ describe('a node on which every action fails', () => {
   });
 
   test('writes no records until it fails them', () => {
-    const partition = withPods(3);
-    const { changed } = afterFailures(partition.node, partition.scheduled, SILENT, {
-      now: at(60),
-      random: 0,
-      giveUpAfterMs,
-    });
-    assert.deepEqual(changed, []);
+    const { node, scheduled } = withPods(3);
+    const moment = { now: at(60), random: 0, giveUpAfterMs };
+    assert.deepEqual(afterFailures(node, scheduled, SILENT, moment).changed, []);
   });
 });
 
@@ -216,13 +198,7 @@ describe('pods that fail alone', () => {
   test('need no retry once they are gone', () => {
     const partition = tried(withPods(2), failed('u2'), at(60));
     const left = new Map([...partition.scheduled].filter(([uid]) => uid !== 'u2'));
-    const { node } = afterFailures(
-      partition.node,
-      left,
-      { pods: new Map() },
-      { now: at(65), random: 0, giveUpAfterMs },
-    );
-    assert.equal(node.retry, undefined);
+    assert.equal(tried({ ...partition, scheduled: left }, { pods: new Map() }, at(65)).node.retry, undefined);
   });
 });
 
@@ -284,9 +260,7 @@ describe('an eviction that fails for too long', () => {
       assert.deepEqual(planned(given, delta).decisions, []);
     const changed = podDelta(later + 2, { pod: pod('u1', { tolerations: [tolerating('a', 90)] }) });
     const [record] = planned(given, changed).reschedule;
-    assert.equal(record?.fireAt, at(90));
-    assert.equal(record?.gaveUpAt, undefined);
-    assert.equal(record?.failure, undefined);
+    assert.deepEqual([record?.fireAt, record?.gaveUpAt, record?.failure], [at(90), undefined, undefined]);
   });
 });
 
@@ -298,16 +272,10 @@ describe('a node whose cluster does not answer', () => {
     const partition = tried(withPods(2), { ...UNANSWERED, retryAfterSeconds: 3600 }, at(60));
     assert.deepEqual(dueOf(partition, at(3_659)), []);
     const decided = planned(partition, nodeDelta(70, { pods, wake: true, answeredAt: at(69) }));
-    assert.deepEqual(decided.node?.outage, {
-      ...partition.node.outage,
-      attempts: 0,
-      nextTryAt: at(70),
-    });
-    assert.deepEqual(decided.arm, [at(60)]);
-    assert.equal(
-      planned(partition, nodeDelta(70, { pods, wake: true, answeredAt: at(60) })).node?.outage?.attempts,
-      1,
-    );
+    const hurried = { ...partition.node.outage, attempts: 0, nextTryAt: at(70) };
+    assert.deepEqual([decided.node?.outage, decided.arm], [hurried, [at(60)]]);
+    const before = planned(partition, nodeDelta(70, { pods, wake: true, answeredAt: at(60) }));
+    assert.equal(before.node?.outage?.attempts, 1);
     assert.deepEqual(planned(partition, nodeDelta(70, { pods })).arm, []);
   });
 
@@ -337,10 +305,8 @@ describe('a node whose cluster does not answer', () => {
 
   test('keeps an earlier failure of a pod in the same pass', () => {
     const { node } = tried(withPods(2), { ...UNANSWERED, ...failed('u1') }, at(60));
-    assert.deepEqual(
-      [node.retry?.everything, node.retry?.error, node.outage?.error],
-      [false, 'refused', 'no answer'],
-    );
+    const { retry, outage } = node;
+    assert.deepEqual([retry?.everything, retry?.error, outage?.error], [false, 'refused', 'no answer']);
   });
 
   test('fails its pods four days after its first try, whatever answers came in between', () => {
@@ -365,11 +331,10 @@ describe('a node whose cluster does not answer', () => {
   });
 });
 
+const random = fc.double({ min: 0, max: 1, noNaN: true });
+
 describe('the waits between tries', () => {
-  const wait = fc.record({
-    attempts: fc.integer({ min: 1, max: 5_000 }),
-    random: fc.double({ min: 0, max: 1, noNaN: true }),
-  });
+  const wait = fc.record({ attempts: fc.integer({ min: 1, max: 5_000 }), random });
   const unanswered = (attempts: number, random: number) =>
     retryWaitMs(attempts, random, { unanswered: true });
   const outOfReach = (attempts: number, random: number) =>
@@ -398,7 +363,7 @@ describe('the waits between tries', () => {
   });
 
   test('allow seven failures within 120 s, with timers exact to the second and two seconds for each try', () => {
-    const randoms = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 7, maxLength: 7 });
+    const randoms = fc.array(random, { minLength: 7, maxLength: 7 });
     fc.assert(
       fc.property(randoms, (seven) => {
         const waits = seven.map(
@@ -418,17 +383,9 @@ describe('the waits between tries', () => {
 test('keeps the next retry of a node between half the least wait and the longest or requested wait', () => {
   fc.assert(
     fc.property(
-      fc.array(
-        fc.record({
-          everything: fc.boolean(),
-          asked: fc.nat({ max: 7200 }),
-          random: fc.double({ min: 0, max: 1, noNaN: true }),
-        }),
-        {
-          minLength: 1,
-          maxLength: 40,
-        },
-      ),
+      fc.array(fc.record({ everything: fc.boolean(), asked: fc.nat({ max: 7200 }), random }), {
+        ...{ minLength: 1, maxLength: 40 },
+      }),
       (tries) => {
         let partition = withPods(2);
         let now = at(60);

@@ -139,12 +139,9 @@ describe('workloads of a preview', () => {
     assert.deepEqual(workloads[0]?.later, { pods: 1, firstAt: at(90), lastAt: at(90) });
   });
 
-  test('keep pods that policy excludes', () => {
-    const { workloads } = answered({ rules: byPolicy({ exclude: [{ namespaces: ['default'] }] }) });
-    assert.deepEqual(workloads[0]?.keep, [{ cause: 'excluded', pods: 1 }]);
-  });
-
-  test('use the tolerationSeconds of the policy instead of the seconds of pods', () => {
+  test('follow the exclusions and the tolerationSeconds of the policy', () => {
+    const excluded = answered({ rules: byPolicy({ exclude: [{ namespaces: ['default'] }] }) });
+    assert.deepEqual(excluded.workloads[0]?.keep, [{ cause: 'excluded', pods: 1 }]);
     const pods = [podOf('u1', { tolerations: [tolerating('a', 300)] })];
     const { workloads } = answered({ pods, rules: byPolicy({ tolerationSeconds: { a: 5 } }) });
     assert.equal(workloads[0]?.later.firstAt, at(5));
@@ -164,34 +161,21 @@ describe('workloads of a preview', () => {
 });
 
 describe('disruptions of a preview', () => {
-  test('include a workload whose ready pods are all evicted together', () => {
-    const pods = [podOf('u1'), podOf('u2', { tolerations: [tolerating('a', 30)] })];
-    assert.deepEqual(
-      answered({ pods }, { ready: 2 }).breaks.map(({ kind }) => kind),
-      ['emptied'],
-    );
-    assert.deepEqual(answered({ pods }, { ready: 3 }).breaks, []);
+  test('include a workload whose ready pods are all evicted before replacements are ready', () => {
+    const kinds = (ready: number, ...pods: readonly PodThere[]) =>
+      answered({ pods }, { ready }).breaks.map(({ kind }) => kind);
+    const tolerant = (seconds: number) => podOf('u2', { tolerations: [tolerating('a', seconds)] });
+    assert.deepEqual(kinds(2, podOf('u1'), tolerant(30)), ['emptied']);
+    assert.deepEqual(kinds(3, podOf('u1'), tolerant(30)), []);
+    assert.deepEqual(kinds(2, podOf('u1'), tolerant(300)), []);
+    assert.deepEqual(kinds(1, podOf('u1', { ready: false })), []);
   });
 
-  test('exclude a workload whose pods are evicted minutes apart, because replacements are ready by then', () => {
-    const pods = [podOf('u1'), podOf('u2', { tolerations: [tolerating('a', 300)] })];
-    assert.deepEqual(answered({ pods }, { ready: 2 }).breaks, []);
-  });
-
-  test('exclude a workload that loses only pods that are not ready', () => {
-    assert.deepEqual(answered({ pods: [podOf('u1', { ready: false })] }, { ready: 1 }).breaks, []);
-  });
-
-  test('include a bare pod, which no controller replaces', () => {
+  test('include a bare pod, which no controller replaces, unless it has finished', () => {
     const { owner: _owner, ...bare } = podOf('bare');
-    assert.deepEqual(answered({ pods: [bare] }).breaks, [
-      { kind: 'bare-pod', namespace: 'default', name: 'bare', at: NOW },
-    ]);
-  });
-
-  test('exclude a bare pod that has finished', () => {
-    const { owner: _owner, ...bare } = podOf('bare', { ready: false, finished: true });
-    const answer = answered({ pods: [bare] });
+    const lost = { kind: 'bare-pod', namespace: 'default', name: 'bare', at: NOW };
+    assert.deepEqual(answered({ pods: [bare] }).breaks, [lost]);
+    const answer = answered({ pods: [{ ...bare, ready: false, finished: true }] });
     assert.deepEqual([answer.now, answer.breaks], [1, []]);
   });
 
@@ -299,31 +283,21 @@ describe('disruptions of a preview', () => {
     assert.deepEqual(asked(new Map()), ['u1', 'other']);
   });
 
-  test('include a tripped guard, which would hold the evictions', () => {
+  test('include a tripped guard, which would hold the evictions, and exclude a guard in dry run', () => {
     const people = { nodes: 5, outOf: 9 };
     const counts = { cluster: { nodes: 0, outOf: 9 }, zones: new Map(), people };
+    const trip = { scope: 'people', trippedAt: NOW, nodes: 5, total: 9 };
     const { breaks, guarded, now } = answered({ counts });
-    assert.deepEqual(breaks, [
-      { kind: 'guard', trip: { scope: 'people', trippedAt: NOW, nodes: 5, total: 9 } },
-    ]);
-    assert.deepEqual([guarded, now], [1, 1]);
-  });
-
-  test('exclude a guard in dry run, which only reports its trips', () => {
-    const people = { nodes: 5, outOf: 9 };
-    const counts = { cluster: { nodes: 0, outOf: 9 }, zones: new Map(), people };
+    assert.deepEqual([breaks, guarded, now], [[{ kind: 'guard', trip }], 1, 1]);
     const guard = { ...rules.policy.guard, shadow: true };
-    const answer = answered({ counts, rules: byPolicy({ guard }) });
-    assert.deepEqual(answer.breaks, []);
-    assert.equal(answer.guard.trips.length, 1);
-    assert.equal(answer.guarded, 0);
+    const shadow = answered({ counts, rules: byPolicy({ guard }) });
+    assert.deepEqual([shadow.breaks, shadow.guard.trips.length, shadow.guarded], [[], 1, 0]);
   });
 });
 
 test('reports the gate that blocks every eviction, and the evictions behind the gate', () => {
   const { gate, now } = answered({ rules: byPolicy({ mode: 'observe' }) });
-  assert.deepEqual(gate, { kind: 'observe' });
-  assert.equal(now, 1);
+  assert.deepEqual([gate, now], [{ kind: 'observe' }, 1]);
 });
 
 test('spreads evictions by the rate of the cluster', () => {

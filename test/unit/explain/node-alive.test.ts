@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { NodeLife } from '#shared/eviction/node-life.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { NodeCase } from '#shared/explain/forecast.ts';
 import { known } from '#shared/explain/known.ts';
@@ -10,7 +9,7 @@ import { after, at, nodeDelta, pod, recordIn, taint, tolerating } from '#test/un
 import { aCase, aPod, line, ruled, service, since, stored } from './builders.ts';
 
 const UNREACHABLE = since(20, NODE_UNREACHABLE);
-const ALIVE: NodeLife = { kind: 'alive', renewedAt: at(95), until: at(135) };
+const ALIVE = { kind: 'alive', renewedAt: at(95), until: at(135) } as const;
 const unreachable = aPod({ tolerations: [tolerating(NODE_UNREACHABLE, 60), tolerating('a', 200)] });
 
 const asking = (
@@ -26,6 +25,14 @@ const asking = (
   node: known({ taints: taints.map(({ key, effect }) => ({ key, effect })), ...live }),
 });
 
+/** The pod of an alive node in a cluster under this policy. */
+const underPolicy = (policy: Parameters<typeof ruled>[0]) =>
+  asking(
+    { life: ALIVE },
+    { service: service({ rules: known(ruled(policy)), partition: known(stored([UNREACHABLE])) }) },
+  );
+const NOW_EVICTED = /^shop\/web-0 is being evicted now:/;
+
 const KEPT =
   'shop/web-0 has been due since 100s because it tolerates node.kubernetes.io/unreachable:NoExecute for 60 s, but is held by its node, which is alive: its Lease was renewed at 95s, and is read again when it expires.';
 
@@ -33,13 +40,7 @@ const held: EvictionRecord = (() => {
   const pods = [pod('u1', { tolerations: [tolerating(NODE_UNREACHABLE, 60)] })];
   const record = recordIn(after(nodeDelta(20, { taints: [taint(NODE_UNREACHABLE, 20)], pods })));
   assert.ok(record);
-  const by = {
-    kind: 'node-alive',
-    renewedAt: at(95),
-    until: at(135),
-    revision: 1,
-    guardRevision: 0,
-  } as const;
+  const by = { ...ALIVE, kind: 'node-alive', revision: 1, guardRevision: 0 } as const;
   return { ...record, held: { by, since: at(82), until: at(135) } };
 })();
 
@@ -54,19 +55,9 @@ describe('a pod on an unreachable node', () => {
     assert.deepEqual(release, ['taintward policy apply -f policy.yaml c1']);
   });
 
-  test('is evicted when the Lease has expired', () => {
-    assert.match(
-      line(asking({ life: { kind: 'lapsed', because: 'expired' } })),
-      /^shop\/web-0 is being evicted now:/,
-    );
-  });
-
-  test('is evicted where policy does not require an expired Lease', () => {
-    const rules = known(ruled({ requireExpiredLease: false }));
-    assert.match(
-      line(asking({ life: ALIVE }, { service: service({ rules, partition: known(stored([UNREACHABLE])) }) })),
-      /^shop\/web-0 is being evicted now:/,
-    );
+  test('is evicted when the Lease has expired, or where policy does not require an expired Lease', () => {
+    assert.match(line(asking({ life: { kind: 'lapsed', because: 'expired' } })), NOW_EVICTED);
+    assert.match(line(underPolicy({ requireExpiredLease: false })), NOW_EVICTED);
   });
 
   test('is held by its record where the Lease cannot be read, and the answer lists the Lease as unknown', () => {
@@ -91,13 +82,8 @@ describe('a pod on an unreachable node', () => {
   });
 
   test('is held by its node after a pause ends', () => {
-    const rules = known(ruled({ mode: 'paused', pausedUntil: at(200) }));
-    const asked = asking(
-      { life: ALIVE },
-      { service: service({ rules, partition: known(stored([UNREACHABLE])) }) },
-    );
     assert.match(
-      line(asked),
+      line(underPolicy({ mode: 'paused', pausedUntil: at(200) })),
       /but is held by the policy \(paused\) until 200s, and by its node, which is alive/,
     );
   });

@@ -43,6 +43,14 @@ const refused = (
     }),
   };
 };
+const noDisruption = { budgets: known([{ name: 'web', selector: {}, allowed: 0 }]) };
+const evicting = (afterDeadline: 'delete' | 'never') =>
+  governed({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline } });
+const [A, B] = [
+  { key: 'a', effect: 'NoExecute' },
+  { key: 'b', effect: 'NoExecute' },
+];
+const X = { key: 'x', effect: 'NoSchedule' };
 const on = { builtIn: known({ state: 'on', evidence: 'its flags' } as const) };
 
 test('reports the policy without a pause that ended', () => {
@@ -118,12 +126,12 @@ const HEADLINES: Readonly<Record<string, PodCase>> = {
   }),
   'a rate': aCase([since(80)], governed({ rate: 5 })),
   'a disruption budget': aCase([since(80)], {
-    ...governed({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } }),
-    budgets: known([{ name: 'web', selector: {}, allowed: 0 }]),
+    ...evicting('delete'),
+    ...noDisruption,
   }),
   'a disruption budget that policy never goes against': aCase([since(80)], {
-    ...governed({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'never' } }),
-    budgets: known([{ name: 'web', selector: {}, allowed: 0 }]),
+    ...evicting('never'),
+    ...noDisruption,
   }),
   'a webhook that refused the pod': aCase([since(20)], refused('delete')),
   'a webhook that refused the pod, where policy never goes against that': aCase(
@@ -132,7 +140,7 @@ const HEADLINES: Readonly<Record<string, PodCase>> = {
   ),
   'a webhook that refused the pod, and a disruption budget': aCase([since(20)], {
     ...refused('delete'),
-    budgets: known([{ name: 'web', selector: {}, allowed: 0 }]),
+    ...noDisruption,
   }),
   'a pod that a webhook refused before its node went down': aCase(
     [since(20), since(20, 'node.kubernetes.io/unreachable')],
@@ -212,27 +220,21 @@ test('lists each taint with the deciding toleration and the tolerations that it 
   const taints = [since(80), since(90, 'b')];
   const { taints: accounts } = explainPod({
     ...aCase(taints, { pod: known(aPod({ tolerations })) }),
-    node: known({
-      taints: [
-        { key: 'a', effect: 'NoExecute' },
-        { key: 'b', effect: 'NoExecute' },
-        { key: 'c', effect: 'NoSchedule' },
-      ],
-    }),
+    node: known({ taints: [A, B, X] }),
   });
   assert.deepEqual(accounts, [
     {
-      taint: { key: 'a', effect: 'NoExecute' },
+      taint: A,
       ...{ evicts: 'yes', since: at(80), known: 'added', seconds: 60, deadlineAt: at(140), decides: true },
       ...{ toleration: { index: 0, seconds: 60 }, shadowed: [{ index: 1 }, { index: 2 }], schedules: true },
     },
     {
-      taint: { key: 'b', effect: 'NoExecute' },
+      taint: B,
       ...{ evicts: 'yes', since: at(90), known: 'added', decides: false },
       ...{ toleration: { index: 1 }, shadowed: [], schedules: true },
     },
     {
-      taint: { key: 'c', effect: 'NoSchedule' },
+      taint: X,
       ...{ evicts: 'no', decides: false, toleration: { index: 1 }, shadowed: [], schedules: true },
     },
   ]);
@@ -241,12 +243,7 @@ test('lists each taint with the deciding toleration and the tolerations that it 
 test('marks a NoSchedule taint of treatAsNoExecute as virtual, and keeps pods that tolerate it', () => {
   const taints = [since(80, 'm', { effect: 'NoSchedule' })];
   const virtual = (tolerations: ReturnType<typeof aPod>['tolerations']) =>
-    explainPod(
-      aCase(taints, {
-        ...governed({ virtualKeys: ['m'] }),
-        pod: known(aPod({ tolerations })),
-      }),
-    );
+    explainPod(aCase(taints, { ...governed({ virtualKeys: ['m'] }), pod: known(aPod({ tolerations })) }));
   const goes = virtual([]);
   assert.equal(goes.outcome.kind, 'evict');
   assert.deepEqual(
@@ -262,36 +259,24 @@ test('predicts a loop where only tolerationSeconds keep the replacement pod off 
   assert.deepEqual(of({}), { replacedBy: 'controller', keptOffBy: [], loops: true });
   const { owner: _owner, ...bare } = aPod();
   assert.deepEqual(of({ pod: known(bare) }), { replacedBy: 'nobody', keptOffBy: [], loops: false });
-  const more = [
-    { key: 'a', effect: 'NoExecute' },
-    { key: 'x', effect: 'NoSchedule' },
-  ];
-  assert.deepEqual(of({ node: known({ taints: more }) }), {
-    ...{ replacedBy: 'controller', loops: false },
-    keptOffBy: [{ key: 'x', effect: 'NoSchedule' }],
-  });
+  const keptOff = { replacedBy: 'controller', loops: false, keptOffBy: [X] };
+  assert.deepEqual(of({ node: known({ taints: [A, X] }) }), keptOff);
 });
 
 test('expects no replacement from a Job that fails, or for a pod that has finished', () => {
   const job = { kind: 'job-fails', reason: 'failures: 1, backoffLimit: 0' } as const;
   const of = (fields: Partial<PodCase>) => explainPod(aCase([since(80)], fields)).scheduling;
   assert.deepEqual(of({ end: { job } }), { job, replacedBy: 'nobody', keptOffBy: [], loops: false });
-  assert.deepEqual(of({ end: { finished: true } }), {
-    ...{ finished: true, replacedBy: 'nobody', keptOffBy: [], loops: false },
-  });
+  const finished = { finished: true, replacedBy: 'nobody', keptOffBy: [], loops: false };
+  assert.deepEqual(of({ end: { finished: true } }), finished);
   const counted = { kind: 'replaced', reason: 'failures: 1, backoffLimit: 6' } as const;
   assert.equal(of({ end: { job: counted } })?.loops, true);
 });
 
 test('keeps no mirror pod off its node, because no scheduler places it', () => {
-  const taints = [
-    { key: 'a', effect: 'NoExecute' },
-    { key: 'x', effect: 'NoSchedule' },
-  ];
   const pod = known(aPod({ owner: { kind: 'Node', name: 'n1' } }));
-  assert.deepEqual(explainPod(aCase([since(80)], { pod, node: known({ taints }) })).scheduling, {
-    ...{ replacedBy: 'kubelet', keptOffBy: [], loops: false },
-  });
+  const { scheduling } = explainPod(aCase([since(80)], { pod, node: known({ taints: [A, X] }) }));
+  assert.deepEqual(scheduling, { replacedBy: 'kubelet', keptOffBy: [], loops: false });
 });
 
 test('lists the commands that keep the pod', () => {
@@ -312,7 +297,7 @@ test('lists the commands that keep the pod', () => {
     },
     {
       kind: 'untaint',
-      taint: { key: 'b', effect: 'NoExecute' },
+      taint: B,
       command: 'kubectl taint nodes n1 b:NoExecute-',
     },
     { kind: 'fix-node', taints: [{ key: NOT_READY, effect: 'NoExecute' }] },
@@ -323,13 +308,8 @@ test('lists the commands that keep the pod', () => {
 test('lists the command that releases a held pod', () => {
   const held = explainPod(aCase([since(20)], governed({}, { holds: [hold()] })));
   assert.deepEqual(held.release, ["taintward release h1 --reason 'REASON'"]);
-  assert.deepEqual(held.gates, [
-    {
-      by: { kind: 'hold', id: 'h1' },
-      act: { actor: 'anna', at: at(90), reason: 'is being debugged' },
-      target: hold().target,
-    },
-  ]);
+  const who = { actor: 'anna', at: at(90), reason: 'is being debugged' };
+  assert.deepEqual(held.gates, [{ by: { kind: 'hold', id: 'h1' }, act: who, target: hold().target }]);
 });
 
 test('lists every gate of a pod, with its actor and the command that ends it', () => {

@@ -17,6 +17,12 @@ const tolerating = (key: string, seconds: number): Toleration => ({
   tolerationSeconds: BigInt(seconds),
 });
 
+/** Returns the indexes of the deciding tolerations of a list. */
+const indexes = (taints: Parameters<typeof decidingTolerations>[0], ...list: readonly Toleration[]) =>
+  decidingTolerations(taints)(list).map(({ index }) => index);
+const virtual = (key: string) => ({ ...taint(key), effect: 'NoSchedule', virtual: true as const });
+const asItIs = (key: string): Toleration => ({ key, operator: 'Exists', effect: 'NoSchedule' });
+
 describe('the deciding tolerations', () => {
   test('have the same first match for every NoExecute taint as the whole list, with either option', () => {
     fc.assert(
@@ -24,31 +30,21 @@ describe('the deciding tolerations', () => {
         const cut = decidingTolerations(taints)(given);
         for (const each of taints.filter(({ effect }) => effect === 'NoExecute')) {
           const index = given.findIndex((toleration) => firstMatch([toleration], each, options));
-          assert.deepEqual(
-            firstMatch(cut, each, options),
-            index < 0 ? undefined : { ...given[index], index },
-          );
+          const expected = index < 0 ? undefined : { ...given[index], index };
+          assert.deepEqual(firstMatch(cut, each, options), expected);
         }
       }),
     );
   });
 
   test('set the same deadline as the whole list, with either option', () => {
-    const { evictingTaint, moment, options } = arbitrary;
+    const { moment, options } = arbitrary;
+    const taints = fc.array(arbitrary.evictingTaint, { maxLength: 5 });
     fc.assert(
-      fc.property(
-        tolerations,
-        fc.array(evictingTaint, { maxLength: 5 }),
-        moment,
-        options,
-        (given, taints, podSince, option) => {
-          const cut = decidingTolerations(taints)(given);
-          assert.deepEqual(
-            deadline(cut, taints, podSince, option),
-            deadline(given, taints, podSince, option),
-          );
-        },
-      ),
+      fc.property(tolerations, taints, moment, options, (given, all, podSince, option) => {
+        const cut = decidingTolerations(all)(given);
+        assert.deepEqual(deadline(cut, all, podSince, option), deadline(given, all, podSince, option));
+      }),
     );
   });
 
@@ -78,51 +74,31 @@ describe('the deciding tolerations', () => {
   test('include a match for servers with and for servers without comparison operators', () => {
     const greater: Toleration = { key: 'a', operator: 'Gt', value: '5' };
     const list = [greater, { ...greater, value: '6' }, tolerating('a', 3), tolerating('a', 4)];
-    assert.deepEqual(
-      decidingTolerations([taint('a', '9')])(list).map(({ index }) => index),
-      [0, 2],
-    );
+    assert.deepEqual(indexes([taint('a', '9')], ...list), [0, 2]);
   });
 
   test('include the first NoSchedule match of a virtual taint only where no toleration matches it as NoExecute', () => {
-    const virtual = { ...taint('a'), effect: 'NoSchedule', virtual: true as const };
-    const asItIs: Toleration = { key: 'a', operator: 'Exists', effect: 'NoSchedule' };
-    const indexes = (...list: Toleration[]) => decidingTolerations([virtual])(list).map(({ index }) => index);
-    assert.deepEqual(indexes(tolerating('b', 1), asItIs, asItIs), [1]);
-    assert.deepEqual(indexes(asItIs, tolerating('a', 1)), [1]);
-    assert.deepEqual(indexes(asItIs, { key: 'a', operator: 'Gt', value: '5', effect: 'NoExecute' }), [0]);
+    const greater = { key: 'a', operator: 'Gt', value: '5', effect: 'NoExecute' };
+    assert.deepEqual(indexes([virtual('a')], tolerating('b', 1), asItIs('a'), asItIs('a')), [1]);
+    assert.deepEqual(indexes([virtual('a')], asItIs('a'), tolerating('a', 1)), [1]);
+    assert.deepEqual(indexes([virtual('a')], asItIs('a'), greater), [0]);
   });
 
   test('do not depend on the tolerations of another virtual taint', () => {
-    const virtual = (key: string) => ({ ...taint(key), effect: 'NoSchedule', virtual: true as const });
-    const asItIs = (key: string): Toleration => ({ key, operator: 'Exists', effect: 'NoSchedule' });
     const list = [asItIs('a'), { ...tolerating('a', 1), effect: 'NoExecute' }, asItIs('b')];
-    assert.deepEqual(
-      decidingTolerations([virtual('a'), virtual('b')])(list).map(({ index }) => index),
-      [1, 2],
-    );
+    assert.deepEqual(indexes([virtual('a'), virtual('b')], ...list), [1, 2]);
   });
 
   test('include a match for each of several taints with the same key', () => {
-    const given = [
-      { ...taint('a'), value: 'v' },
-      { ...taint('a'), value: 'w' },
-    ];
-    const list: Toleration[] = [
+    const list = [
       { key: 'a', value: 'v' },
       { key: 'a', value: 'w' },
     ];
-    assert.deepEqual(
-      decidingTolerations(given)(list).map(({ index }) => index),
-      [0, 1],
-    );
+    assert.deepEqual(indexes([taint('a', 'v'), taint('a', 'w')], ...list), [0, 1]);
   });
 
   test('are empty where no taint evicts', () => {
-    assert.deepEqual(
-      decidingTolerations([{ ...taint('a'), effect: 'NoSchedule' }])([{ operator: 'Exists' }]),
-      [],
-    );
+    assert.deepEqual(indexes([{ ...taint('a'), effect: 'NoSchedule' }], { operator: 'Exists' }), []);
   });
 
   test('are computed once for all pods that share a list', () => {

@@ -79,17 +79,11 @@ describe('a due pod', () => {
   );
   decides({
     'is evicted when the live state agrees': [live([A]), 'evict'],
-    'is evicted for a taint with another value, because key and effect identify a taint': [
-      live([{ ...A, value: 'new' }]),
-      'evict',
-    ],
+    'is evicted for its taint with another value': [live([{ ...A, value: 'new' }]), 'evict'],
     'is evicted early for an unreported taint that it does not tolerate': [look(10, [B], seen()), 'evict'],
     'is canceled when the taint was removed': [live([]), 'cancel: taint-removed'],
     'does not wait for a report to be canceled': [live([]), 'cancel: taint-removed', told],
-    'is canceled when only other effects remain': [
-      live([{ ...A, effect: 'NoSchedule' }]),
-      'cancel: taint-removed',
-    ],
+    'is canceled with other effects only': [live([{ ...A, effect: 'NoSchedule' }]), 'cancel: taint-removed'],
     'is canceled when it tolerates the taint': [live([A], tolerating('a')), 'cancel: tolerated-forever'],
     'is canceled when it tolerates the new taint': [live([B], tolerating('b')), 'cancel: taint-removed'],
     'is canceled when it tolerates the rest': [live([A], tolerating('a')), 'cancel: tolerated-forever', both],

@@ -35,6 +35,7 @@ const set = (second: number, key = 'a', foundSecond = 0): SeenTaint => ({
 });
 const valued = (second: number, value: string) => nodeDelta(second, { taints: [taint('a', 0, value)] });
 const successor = by(2, 45, found('a', 45));
+const lacking = (second: number) => podGone(second, { taints: [] });
 const deleted = { deletedAt: at(20) };
 const notReady = (second: number) => set(second, NODE_NOT_READY, second);
 const unreachable = (second: number) => set(second, NODE_UNREACHABLE, second);
@@ -53,20 +54,14 @@ const STARTS: Readonly<Record<string, readonly [deltas: readonly Delta[], ...sec
     [nodeDelta(1), successor, by(1, 30), by(1, 40, taint('a', 40))],
     45,
   ],
-  'restarts when a late delta of a pod lacks the taint': [
-    [nodeDelta(1), successor, podGone(30, { taints: [] })],
-    45,
-  ],
+  'restarts when a late pod delta lacks the taint': [[nodeDelta(1), successor, lacking(30)], 45],
   'continues when a delta lacked the taint before it appeared': [[nodeDelta(1), successor, by(1, 0)], 0],
   'restarts after a delta without the taint, although a later delta claims an earlier find': [
     [nodeDelta(1), by(1, 50), by(2, 51, found('a', 45))],
     50,
   ],
   'never starts earlier than before': [[nodeDelta(1), by(2, 30, taint('a', -5))], 0],
-  'continues for a deleted node whose taints the relay never saw': [
-    [nodeDelta(1), nodeDelta(20, { ...deleted, taints: [] })],
-    0,
-  ],
+  'continues for a deleted, unseen node': [[nodeDelta(1), nodeDelta(20, { ...deleted, taints: [] })], 0],
   'continues when unreachable replaces not-ready': [
     [
       by(1, 1, { ...taint(NODE_NOT_READY), timeAdded: at(0) }),
@@ -77,7 +72,8 @@ const STARTS: Readonly<Record<string, readonly [deltas: readonly Delta[], ...sec
   'is shared by not-ready and unreachable': [bothDown, 0, 0],
   'continues while unreachable stays, although not-ready is set again': [
     [...bothDown, by(1, 20, unreachable(10), notReady(20))],
-    ...[0, 0],
+    0,
+    0,
   ],
   'continues when unreachable is removed after not-ready was set again': [
     [...bothDown, by(1, 20, unreachable(10), notReady(20)), by(1, 30, notReady(20))],
@@ -100,18 +96,12 @@ const STARTS: Readonly<Record<string, readonly [deltas: readonly Delta[], ...sec
     ],
     30,
   ],
-  'continues where the stored observation itself found the taint': [
-    [by(1, 9, found('a', 9)), by(2, 30, found('a', 30))],
-    9,
-  ],
+  'continues from the earlier of two finds': [[by(1, 9, found('a', 9)), by(2, 30, found('a', 30))], 9],
   'starts with the find of the taint on a returning node, also before its deletion was seen': [
     [nodeDelta(20, { ...deleted, taints: [], pods: [] }), by(1, 40, found('a', 15))],
     15,
   ],
-  'is separate for each other key': [
-    [nodeDelta(1), nodeDelta(30, { taints: [taint('a'), taint('b', 30)] })],
-    ...[0, 30],
-  ],
+  'is separate for each other key': [[nodeDelta(1), by(1, 30, taint('a'), taint('b', 30))], 0, 30],
 };
 
 describe('a countdown', () => {

@@ -41,10 +41,7 @@ const withRecord = (fields: Partial<EvictionRecord>) => ({
 
 /** Deltas in the order of their delivery, and the deadline or the end of a pod, `u1` unless named. */
 const FORECASTS: Readonly<Record<string, readonly [readonly Delta[], forecast: string, uid?: string]>> = {
-  'a pod that is newer than the taint counts from its binding': [
-    [podDelta(41, { pod: bound(40) })],
-    'due at 100',
-  ],
+  'a pod newer than the taint counts from its binding': [[podDelta(41, { pod: bound(40) })], 'due at 100'],
   'a pod keeps its stored binding time when a later relay reports another': [
     [nodeDelta(1), podDelta(20, { version: { epoch: 2, sequence: 1 }, pod: bound(1) })],
     'due at 60',
@@ -55,29 +52,23 @@ const FORECASTS: Readonly<Record<string, readonly [readonly Delta[], forecast: s
     'u2',
   ],
   'a deleted pod leaves a tombstone when it was scheduled': [[nodeDelta(1), podGone(20)], 'gone'],
-  'a deleted pod ends for any later deltas, because UIDs are never reused': [
-    [podDelta(5), podGone(3)],
-    'gone',
-  ],
+  'a deleted pod ends for any delta, because UIDs are never reused': [[podDelta(5), podGone(3)], 'gone'],
   'a taint that returns to a node whose deltas list no pods schedules them again': [
     [nodeDelta(1), untaint(20, { pods: [] }), nodeDelta(30)],
     'due at 80',
   ],
   'a late delta does not restore a removed taint': [[nodeDelta(1), untaint(20), podDelta(10)], 'cancelled'],
   'a late delta does not remove a taint': [[nodeDelta(20), untaint(10)], 'due at 60'],
-  'a late delta does not undo a confirmation of a newer node delta': [
+  'a late pod delta does not undo the confirmation of a newer node delta': [
     [nodeDelta(1), nodeDelta(20), podDelta(10, { pod: patient() })],
     'due at 60',
   ],
-  'a late delta does not undo a confirmation of a newer pod delta': [
+  'a late node delta does not undo the confirmation of a newer pod delta': [
     [nodeDelta(1), podDelta(20), nodeDelta(10, { pods: [patient()] })],
     'due at 60',
   ],
-  'a late delta does not schedule a pod that a newer delta did not list': [
-    [absent(20), podDelta(10)],
-    'none',
-  ],
-  'a late delta still decides pods that newer deltas did not cover, by the newer facts of the node': [
+  'a late delta does not schedule a pod that a newer one did not list': [[absent(20), podDelta(10)], 'none'],
+  'a late delta still decides other pods, by the newer facts of the node': [
     [podDelta(20, { taints: [taint('a', 15)], pod: pod('u2') }), podDelta(10)],
     'due at 75',
   ],
@@ -86,15 +77,12 @@ const FORECASTS: Readonly<Record<string, readonly [readonly Delta[], forecast: s
     [nodeDelta(2, { version: { epoch: 2, sequence: 1 } }), untaint(99)],
     'due at 60',
   ],
-  'a deadline that has passed is set to the time of the observation': [[nodeDelta(100)], 'due at 100'],
-  'a deadline that has passed is not moved by later deltas, however long the eviction takes': [
+  'a passed deadline is set to the time of the observation': [[nodeDelta(100)], 'due at 100'],
+  'a passed deadline is not moved by later deltas': [
     [nodeDelta(100), nodeDelta(200), podDelta(300)],
     'due at 100',
   ],
-  'a deadline that has passed replaces a later deadline immediately': [
-    [nodeDelta(1), podDelta(50, { pod: patient(10) })],
-    'due at 50',
-  ],
+  'a passed deadline replaces a later one': [[nodeDelta(1), podDelta(50, { pod: patient(10) })], 'due at 50'],
   'a deadline is never earlier than the rule, even when it replaces an earlier deadline': [
     [nodeDelta(1), podDelta(100, { pod: patient(90) })],
     'due at 90',
@@ -109,19 +97,10 @@ const FORECASTS: Readonly<Record<string, readonly [readonly Delta[], forecast: s
     'none',
     'u2',
   ],
-  'a deleted node keeps the stored taints when the relay never saw any': [
-    [nodeDelta(1), deleted(21, { taints: [] })],
-    'due at 60',
-  ],
-  'a deleted node keeps no taints that are older than its observation': [
-    [deleted(20, { taints: [] }), nodeDelta(19)],
-    'none',
-  ],
-  'a deleted node continues its countdowns when it returns with its taint': [
-    [nodeDelta(1), deleted(20), nodeDelta(40)],
-    'due at 60',
-  ],
-  'a deleted node cancels when it returns untainted': [[nodeDelta(1), deleted(20), untaint(40)], 'cancelled'],
+  'a deleted node keeps stored, unseen taints': [[nodeDelta(1), deleted(21, { taints: [] })], 'due at 60'],
+  'a deleted node keeps no taints of older deltas': [[deleted(20, { taints: [] }), nodeDelta(19)], 'none'],
+  'a returning node continues its countdowns': [[nodeDelta(1), deleted(20), nodeDelta(40)], 'due at 60'],
+  'a returning node cancels when it is untainted': [[nodeDelta(1), deleted(20), untaint(40)], 'cancelled'],
 };
 for (const [name, [deltas, expected, uid]] of Object.entries(FORECASTS))
   test(name, () => assert.equal(forecast(after(...deltas), uid), expected));

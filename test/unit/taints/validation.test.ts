@@ -103,19 +103,10 @@ const k = (fields: Toleration): Toleration => ({ key: 'k', ...fields });
 const ROWS: Readonly<Record<string, readonly [Toleration, on: readonly string[], off?: readonly string[]]>> =
   {
     'every key with Exists is fine': [{ operator: 'Exists' }, []],
-    'a negative tolerationSeconds is fine': [
-      k({ operator: 'Exists', effect: 'NoExecute', tolerationSeconds: -2n }),
-      [],
-    ],
+    'negative seconds are fine': [k({ operator: 'Exists', effect: 'NoExecute', tolerationSeconds: -2n }), []],
     'every key needs Exists, also when no operator is given': [{ value: 'v' }, INVALID],
-    'an unknown operator is not supported, for any value': [
-      k({ operator: 'In', value: 'a/b' }),
-      NOT_SUPPORTED,
-    ],
-    'an unknown operator without key is two problems of one field': [
-      { operator: 'exists' },
-      [...INVALID, ...NOT_SUPPORTED],
-    ],
+    'no other operator is supported, for any value': [k({ operator: 'In', value: 'a/b' }), NOT_SUPPORTED],
+    'another operator without key is two problems': [{ operator: 'exists' }, [...INVALID, ...NOT_SUPPORTED]],
     'an unknown effect is not supported': [
       { operator: 'Exists', effect: 'noexecute' },
       ['tolerations[0].effect FieldValueNotSupported'],

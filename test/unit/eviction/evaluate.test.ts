@@ -371,29 +371,16 @@ describe('by the rules of its cluster', () => {
     assert.equal(found.kind === 'hold' && found.record.held?.since, at(30));
   });
 
-  test('does not hold a pod whose taints no longer evict it', () => {
+  test('does not hold a pod whose taints no longer evict it, or that is deleted', () => {
     assert.equal(judged(observed, record, 60, []).kind, 'cancel');
     assert.equal(judged(observed, record, 59).kind, 'reschedule');
-  });
-
-  test('ends a deleted due pod as would-have where the cluster is in observe mode', () => {
     const found = evaluate(due.node, look(60, [A]), observed)(record, undefined);
     assert.deepEqual(found, { kind: 'end', outcome: 'would-have' });
   });
 
-  test('looks at a pod that is excluded for one taint again at the deadline of another', () => {
-    const excluding = byPolicy({ exclude: [{ taints: ['a'] }] });
-    const both = seen({ tolerations: [tolerating('a', 60), tolerating('b', 90)] });
-    const sight = look(60, [A, B], both);
-    const found = evaluate(due.node, sight, excluding)(record, both);
-    // The observation sees the taint b for the first time, so the countdown of b starts with the observation.
-    assert.equal(found.kind === 'hold' && found.record.held?.until, at(60 + 90));
-  });
-
   describe('the next observation of a held pod', () => {
     const both = seen({ tolerations: [tolerating('a', 60), tolerating('b', 90)] });
-    const untilOf = (given: Rules) => {
-      const sight = look(60, [A, B], both);
+    const untilOf = (given: Rules, sight = look(60, [A, B], both)) => {
       const found = evaluate(due.node, sight, given)(record, both);
       assert.ok(found.kind === 'hold');
       return found.record.held?.until;
@@ -410,13 +397,14 @@ describe('by the rules of its cluster', () => {
     test('is the end of its exclusion, or an earlier deadline of another taint', () => {
       const until = (second: number) => byPolicy({ exclude: [{ taints: ['a'], until: at(second) }] });
       assert.equal(untilOf(until(100)), at(100));
-      assert.equal(untilOf(until(300)), at(150));
+      // The observation sees the taint b for the first time, so the countdown of b starts with the observation.
+      assert.equal(untilOf(until(300)), at(60 + 90));
+      assert.equal(untilOf(byPolicy({ exclude: [{ taints: ['a'] }] })), at(60 + 90));
     });
 
     test('is the deadline of another taint by our clock, which is ahead of the API server by ten seconds', () => {
       const sight = { ...look(70, [A, B], both), skews: [BEHIND_BY_10_S] };
-      const found = evaluate(due.node, sight, byPolicy({ exclude: [{ taints: ['a'] }] }))(record, both);
-      assert.equal(found.kind === 'hold' && found.record.held?.until, at(150 + 10));
+      assert.equal(untilOf(byPolicy({ exclude: [{ taints: ['a'] }] }), sight), at(150 + 10));
     });
 
     test('does not exist for a gate of the whole cluster, because all pods would be evicted together', () => {

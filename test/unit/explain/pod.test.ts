@@ -7,6 +7,7 @@ import type { Hold } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { heldText } from '#shared/eviction/skew.ts';
 import { causesOf } from '#shared/explain/cause.ts';
+import type { AskedPod } from '#shared/explain/forecast.ts';
 import { known } from '#shared/explain/known.ts';
 import type { PastEntry } from '#shared/explain/past.ts';
 import { explainPod, type PodCase } from '#shared/explain/pod.ts';
@@ -32,16 +33,11 @@ const refused = (
   afterDeadline: 'delete' | 'never',
   reason = '429; admission webhook "x" denied the request: not now.',
 ): Partial<PodCase> => {
-  const record = recordIn(after(nodeDelta(20, { taints: [taint('a', 20)] })));
-  if (!record) throw new Error('the pod is scheduled');
+  const record = recordIn(after(nodeDelta(20, { taints: [taint('a', 20)] }))) as EvictionRecord;
   const blocked = { since: at(85), nextTryAt: at(103), by: 'admission', reason } as const;
   const method = { kind: 'evict', deadlineMs: 60_000, afterDeadline } as const;
-  return {
-    service: service({
-      rules: known(ruled({ method })),
-      partition: known(stored([since(20)], { ...record, blocked })),
-    }),
-  };
+  const partition = known(stored([since(20)], { ...record, blocked }));
+  return { service: service({ rules: known(ruled({ method })), partition }) };
 };
 const noDisruption = { budgets: known([{ name: 'web', selector: {}, allowed: 0 }]) };
 const evicting = (afterDeadline: 'delete' | 'never') =>
@@ -63,9 +59,7 @@ test('reports the policy without a pause that ended', () => {
 const { service: _service, ...bare } = aCase([since(80)], { foundAt: at(90) });
 const entry = (second: number, what: PastEntry['what'], fields: Partial<PastEntry> = {}): PastEntry => ({
   ...{ at: at(second), ref, uid: podUid('u0'), what, fireAt: at(60) },
-  reasons: [
-    { taint: { key: 'a', effect: 'NoExecute' }, since: at(0), known: 'appeared', toleration: 0, seconds: 60 },
-  ],
+  reasons: [{ taint: A, since: at(0), known: 'appeared', toleration: 0, seconds: 60 }],
   ...fields,
 });
 const gone = (...history: readonly PastEntry[]): PodCase =>
@@ -87,61 +81,45 @@ const outage = { ...retry, everything: true, error: 'refused', triedAt: at(100) 
 const apart = { ...retry, everything: true, error: heldText([{ leastMs: -240_900, mostMs: -239_900 }]) };
 const overHold = { by: { kind: 'paused', until: at(80) }, since: at(60), until: at(80) } as const;
 
+const governedCase = (...given: Parameters<typeof governed>) => aCase([since(80)], governed(...given));
+const tolerant = (...tolerations: AskedPod['tolerations']) => ({ pod: known(aPod({ tolerations })) });
+
 /** The cases of the first lines in `pod-headlines.txt`. */
 const HEADLINES: Readonly<Record<string, PodCase>> = {
   'a countdown': aCase([since(80)]),
   'one that is over': aCase([since(20)]),
   'a taint that nothing tolerates': aCase([since(80, 'b', { value: 'v' })]),
-  'two taints, of which one comes first': aCase([since(80), since(90, 'b')], {
-    pod: known(aPod({ tolerations: [tolerating('a', 60), tolerating('b', 20)] })),
-  }),
+  'two taints, of which one comes first': aCase(
+    [since(80), since(90, 'b')],
+    tolerant(tolerating('a', 60), tolerating('b', 20)),
+  ),
   'no taint': aCase([]),
-  'a pod that tolerates all': aCase([since(80)], {
-    pod: known(aPod({ tolerations: [{ operator: 'Exists' }] })),
-  }),
+  'a pod that tolerates all': aCase([since(80)], tolerant({ operator: 'Exists' })),
   'a pod that no node has': aCase([], { pod: known(aPod({ node: undefined })) }),
-  'a cluster that is observed': aCase([since(80)], governed({ mode: 'observe' })),
-  'a cluster that is observed where the built-in controller evicts': aCase([since(80)], {
-    ...governed({ mode: 'observe' }),
-    ...on,
-  }),
-  'a hold': aCase([since(80)], governed({}, { holds: [hold()] })),
+  'a cluster that is observed': governedCase({ mode: 'observe' }),
+  'observe mode where the built-in controller evicts': { ...governedCase({ mode: 'observe' }), ...on },
+  'a hold': governedCase({}, { holds: [hold()] }),
   'a hold that ends': aCase([since(80)], governed({}, { holds: [hold({ until: at(200) })] })),
-  'a stop that ends, and a hold that does not': aCase(
-    [since(80)],
-    governed({}, { stops: [{ ...act, scope: 'cluster', until: at(300) }], holds: [hold()] }),
+  'a stop that ends, and a hold that does not': governedCase(
+    {},
+    { stops: [{ ...act, scope: 'cluster', until: at(300) }], holds: [hold()] },
   ),
-  'a hold that ends before the pod is due': aCase(
-    [since(80)],
-    governed({}, { holds: [hold({ until: at(120) })] }),
+  'a hold that ends before the pod is due': governedCase({}, { holds: [hold({ until: at(120) })] }),
+  'a guard that tripped': governedCase(
+    {},
+    { trips: [{ scope: 'people', trippedAt: at(90), nodes: 5, outOf: 9 }] },
   ),
-  'a guard that tripped': aCase(
-    [since(80)],
-    governed({}, { trips: [{ scope: 'people', trippedAt: at(90), nodes: 5, outOf: 9 }] }),
-  ),
-  'seconds that policy gives': aCase([since(80)], governed({ tolerationSeconds: { a: 30 } })),
-  'a longer time than the built-in controller knows of': aCase([since(80)], {
-    ...governed({ tolerationSeconds: { a: 90 } }),
+  'seconds that policy gives': governedCase({ tolerationSeconds: { a: 30 } }),
+  'a longer time than the built-in controller knows of': {
+    ...governedCase({ tolerationSeconds: { a: 90 } }),
     ...on,
-  }),
-  'a rate': aCase([since(80)], governed({ rate: 5 })),
-  'a disruption budget': aCase([since(80)], {
-    ...evicting('delete'),
-    ...noDisruption,
-  }),
-  'a disruption budget that policy never goes against': aCase([since(80)], {
-    ...evicting('never'),
-    ...noDisruption,
-  }),
+  },
+  'a rate': governedCase({ rate: 5 }),
+  'a disruption budget': aCase([since(80)], { ...evicting('delete'), ...noDisruption }),
+  'a disruption budget that policy heeds': aCase([since(80)], { ...evicting('never'), ...noDisruption }),
   'a webhook that refused the pod': aCase([since(20)], refused('delete')),
-  'a webhook that refused the pod, where policy never goes against that': aCase(
-    [since(20)],
-    refused('never'),
-  ),
-  'a webhook that refused the pod, and a disruption budget': aCase([since(20)], {
-    ...refused('delete'),
-    ...noDisruption,
-  }),
+  'a webhook that refused the pod, and that policy heeds': aCase([since(20)], refused('never')),
+  'a webhook and a disruption budget': aCase([since(20)], { ...refused('delete'), ...noDisruption }),
   'a pod that a webhook refused before its node went down': aCase(
     [since(20), since(20, 'node.kubernetes.io/unreachable')],
     refused('never'),

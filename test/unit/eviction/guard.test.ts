@@ -52,6 +52,11 @@ class Kept implements Guarded {
     return { ...review, ended };
   }
 
+  /** Reviews these numbers of nodes that are down, one after the other, each at its second. */
+  reviews(...given: readonly (readonly [nodes: number, second: number])[]): void {
+    for (const [nodes, second] of given) this.review(ofCluster(nodes), second);
+  }
+
   /** Releases all trips, as an operator does. */
   release(): void {
     this.trips = [];
@@ -99,11 +104,8 @@ describe('the progress of a trip', () => {
     kept.review(ofZones({ a: down(11, 20), b: down(12, 20), c: down(1, 20) }), 0);
     const found = progress(kept, ofZones({ a: down(11, 20) }), 60);
     assert.deepEqual(
-      found.map(({ zone, affectedNow }) => [zone, affectedNow]),
-      [
-        ['a', 11],
-        ['b', 0],
-      ],
+      found.map(({ zone, affectedNow }) => `${zone} ${affectedNow}`),
+      ['a 11', 'b 0'],
     );
     const { zone: _zone, ...unwatched } = kept.policy;
     assert.deepEqual(progressOf(unwatched, ofZones({}), kept, at(60)), []);
@@ -206,27 +208,22 @@ describe('a trip', () => {
     const { trips } = guarded;
     for (const nodes of [13, 60, 7, 12]) {
       const review = guarded.review(ofCluster(nodes), nodes);
-      assert.deepEqual(review.trips, trips);
-      assert.deepEqual(review.added, []);
+      assert.deepEqual([review.trips, review.added], [trips, []]);
     }
   });
 
   test('ends after exactly five minutes below half of its threshold', () => {
     const guarded = tripped();
     // Six is half of the threshold of twelve.
-    guarded.review(ofCluster(6), 10);
-    guarded.review(ofCluster(5), 20);
+    guarded.reviews([6, 10], [5, 20]);
     assert.deepEqual(guarded.review(ofCluster(5), 20 + 5 * MINUTES - 1).ended, []);
     assert.deepEqual(guarded.review(ofCluster(5), 20 + 5 * MINUTES).ended, ['cluster']);
-    assert.deepEqual(guarded.trips, []);
-    assert.deepEqual(guarded.episodes, []);
+    assert.deepEqual([guarded.trips, guarded.episodes], [[], []]);
   });
 
   test('continues when the counts reach half again meanwhile', () => {
     const guarded = tripped();
-    guarded.review(ofCluster(5), 10);
-    guarded.review(ofCluster(6), 200);
-    guarded.review(ofCluster(5), 210);
+    guarded.reviews([5, 10], [6, 200], [5, 210]);
     assert.deepEqual(guarded.review(ofCluster(5), 10 + 5 * MINUTES).ended, []);
     assert.deepEqual(guarded.review(ofCluster(5), 210 + 5 * MINUTES).ended, ['cluster']);
   });
@@ -296,8 +293,7 @@ describe('a released trip', () => {
 
   test('is removed after five minutes of recovery, and trips again at the usual threshold', () => {
     const guarded = released(20);
-    guarded.review(ofCluster(5), 10);
-    guarded.review(ofCluster(5), 10 + 5 * MINUTES);
+    guarded.reviews([5, 10], [5, 10 + 5 * MINUTES]);
     assert.deepEqual([guarded.released, guarded.episodes], [[], []]);
     assert.deepEqual(scopes(guarded.review(ofCluster(12), 20 + 5 * MINUTES).added), ['cluster']);
   });
@@ -309,8 +305,7 @@ describe('the guard in dry run', () => {
     guarded.policy = SHADOW;
     assert.deepEqual(scopes(guarded.review(ofCluster(12), 0).wouldTrip), ['cluster']);
     assert.deepEqual(guarded.review(ofCluster(40), 1).wouldTrip, []);
-    guarded.review(ofCluster(0), 2);
-    guarded.review(ofCluster(0), 2 + 5 * MINUTES);
+    guarded.reviews([0, 2], [0, 2 + 5 * MINUTES]);
     assert.deepEqual(scopes(guarded.review(ofCluster(12), 3 + 5 * MINUTES).wouldTrip), ['cluster']);
   });
 

@@ -180,8 +180,10 @@ describe('disruptions of a preview', () => {
   });
 
   test('exclude static pods, and count their mirror pods', () => {
-    const answer = answered({ pods: [podOf('etcd', { owner: { kind: 'Node', name: ref.node } })] });
-    assert.deepEqual([answer.now, answer.mirrors, answer.breaks], [1, 1, []]);
+    const { now, mirrors, breaks } = answered({
+      pods: [podOf('etcd', { owner: { kind: 'Node', name: 'n1' } })],
+    });
+    assert.deepEqual([now, mirrors, breaks], [1, 1, []]);
   });
 
   describe('of a Job', () => {
@@ -194,7 +196,7 @@ describe('disruptions of a preview', () => {
 
     test('include it if the failures exceed its backoffLimit', () => {
       const once = { failed: 0, backoffLimit: 1 };
-      assert.deepEqual(outcomesOf({ failed: 0, backoffLimit: 0 }, ofJob('u1')), [['j', 'job-fails']]);
+      assert.deepEqual(outcomesOf({ ...once, backoffLimit: 0 }, ofJob('u1')), [['j', 'job-fails']]);
       assert.deepEqual(outcomesOf(once, ofJob('u1')), []);
       assert.deepEqual(outcomesOf({ ...once, failed: 1 }, ofJob('u1')), [['j', 'job-fails']]);
       assert.deepEqual(outcomesOf(once, ofJob('u1'), ofJob('u2')), [['j', 'job-fails']]);
@@ -236,10 +238,8 @@ describe('disruptions of a preview', () => {
 
   test('include a budget that allows each eviction alone, but not both together', () => {
     const answers = { u1: { kind: 'allowed' }, u2: { kind: 'allowed' } } as const;
-    const { budgets, breaks } = answered(
-      { pods: [podOf('u1'), podOf('u2')] },
-      { budgets: [ofWeb(1)], answers },
-    );
+    const both = { pods: [podOf('u1'), podOf('u2')] };
+    const { budgets, breaks } = answered(both, { budgets: [ofWeb(1)], answers });
     assert.deepEqual(budgets, [
       {
         ...{ namespace: 'default', name: 'web', allowed: 1, evicted: 2, together: 2, blocked: 0 },
@@ -344,21 +344,11 @@ test('predicts the plan that follows when the taint is set', () => {
         effect === 'NoSchedule' &&
         virtualKeys.includes(key) &&
         ![...others, taint].some((other) => other.key === key && other.effect === 'NoExecute');
+      const standing = [...others, taint].filter((each) => each.effect === 'NoExecute' || isVirtual(each));
+      const seen = { known: 'appeared', seenAt: NOW } as const;
       const delta: NodeDelta = {
-        kind: 'node',
-        ref,
-        version: { epoch: 1, sequence: 1 },
-        observedAt: NOW,
-        taints: [...others, taint]
-          .filter((each) => each.effect === 'NoExecute' || isVirtual(each))
-          .map((each) => ({
-            ...each,
-            ...(isVirtual(each) ? { virtual: true } : {}),
-            known: 'appeared',
-            seenAt: NOW,
-          })),
-        pods,
-        wake: false,
+        ...{ kind: 'node', ref, version: { epoch: 1, sequence: 1 }, observedAt: NOW, pods, wake: false },
+        taints: standing.map((each) => ({ ...each, ...(isVirtual(each) ? { virtual: true } : {}), ...seen })),
       };
       const { schedule } = planned(emptyPartition, delta, {}, ruled);
       assert.deepEqual(

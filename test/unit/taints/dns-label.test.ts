@@ -17,6 +17,10 @@ describe('a namespace name', () => {
 
   test('has at most 63 characters', () => assert.deepEqual(dnsLabelFaults('x'.repeat(64)), [TOO_LONG]));
 
+  test('may be parts with dots between them in a subdomain', () => {
+    assert.deepEqual([dnsSubdomainFaults('a.b'), dnsSubdomainFaults('a..b').length], [[], 1]);
+  });
+
   test('reports both faults of a name', () =>
     assert.deepEqual(dnsLabelFaults('X'.repeat(64)), [TOO_LONG, NOT_ALLOWED]));
 });

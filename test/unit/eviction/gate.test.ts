@@ -57,6 +57,8 @@ const trip = (fields: Partial<Trip> = {}): Trip => ({
   ...fields,
 });
 
+const GOLD = { priorityClassNames: ['gold'] };
+const ANNOTATED = { annotations: { 'example.com/keep': 'true' } };
 const ON_NODE: HoldTarget = { kind: 'node', node: nodeName('n1') };
 
 describe('a due pod', () => {
@@ -138,31 +140,12 @@ describe('a due pod', () => {
     const revisions = { revision: 1, guardRevision: 0 };
     const cases = (end: { readonly until?: number }): readonly (readonly [Rules, EvictionGate])[] => [
       [saying({ mode: 'paused', ...(end.until && { pausedUntil: end.until }) }), { kind: 'paused', ...end }],
-      [
-        { ...rules, stops: [stop(end)] },
-        { kind: 'stopped', scope: 'cluster', ...end },
-      ],
-      [
-        { ...rules, holds: [hold(ON_NODE, end)] },
-        { kind: 'hold', id: 'h1', ...end },
-      ],
-      [
-        saying({ exclude: [{ taints: ['maintenance'], ...end }] }),
-        { kind: 'excluded', ...revisions, ...end },
-      ],
+      [saying({}, { stops: [stop(end)] }), { kind: 'stopped', scope: 'cluster', ...end }],
+      [saying({}, { holds: [hold(ON_NODE, end)] }), { kind: 'hold', id: 'h1', ...end }],
+      [saying({ exclude: [end] }), { kind: 'excluded', ...revisions, ...end }],
     ];
     for (const [given, gate] of [...cases({}), ...cases({ until: NOW + 1 })])
       assert.deepEqual(findGate(given, due(), NOW), gate);
-  });
-
-  test('is held until the earliest end among the exclusions of its taints', () => {
-    const both = due({ dueBy: ['maintenance', 'other'] });
-    const exclude = [
-      { taints: ['maintenance'], until: NOW + 2 },
-      { taints: ['other'], until: NOW + 1 },
-    ];
-    const gate = findGate(saying({ exclude }), both, NOW);
-    assert.equal(gate?.kind === 'excluded' && gate.until, NOW + 1);
   });
 
   test('belongs to the Deployment or CronJob whose name is the name of its owner without the last part', () => {
@@ -210,11 +193,7 @@ describe('a due pod', () => {
 
   test('without an owner, a priority class, and annotations is selected by none of them', () => {
     const bare = due({ traits: {} });
-    for (const entry of [
-      { ownerKinds: ['ReplicaSet'] },
-      { priorityClassNames: ['gold'] },
-      { annotations: { 'example.com/keep': 'true' } },
-    ]) {
+    for (const entry of [{ ownerKinds: ['ReplicaSet'] }, GOLD, ANNOTATED]) {
       assert.equal(kindOf(saying({ exclude: [entry] }), bare), undefined, JSON.stringify(entry));
       assert.equal(kindOf(saying({ only: [entry] }), bare), 'excluded', JSON.stringify(entry));
     }
@@ -226,18 +205,11 @@ describe('a due pod', () => {
       storedGate(saying(policy), { node: due().node, ...(traits ? { traits } : {}) }, record, NOW)?.kind;
     assert.equal(kindOfUnread({ exclude: [{ ownerKinds: ['ReplicaSet'] }] }), 'excluded');
     assert.equal(kindOfUnread({ only: [{ ownerKinds: ['Job'] }] }), 'excluded');
-    for (const entry of [
-      { labels: { matchLabels: { app: 'web' } } },
-      { annotations: { 'example.com/keep': 'true' } },
-      { priorityClassNames: ['gold'] },
-    ]) {
+    for (const entry of [{ labels: { matchLabels: { app: 'web' } } }, ANNOTATED, GOLD]) {
       assert.equal(kindOfUnread({ exclude: [entry] }, due().traits), 'excluded', JSON.stringify(entry));
       assert.equal(kindOfUnread({ exclude: [entry] }), undefined, JSON.stringify(entry));
-      assert.equal(
-        kindOfUnread({ only: [{ ...entry, ownerKinds: ['Job'] }] }),
-        undefined,
-        JSON.stringify(entry),
-      );
+      const only = [{ ...entry, ownerKinds: ['Job'] }];
+      assert.equal(kindOfUnread({ only }), undefined, JSON.stringify(entry));
     }
   });
 
@@ -245,6 +217,12 @@ describe('a due pod', () => {
     const both = due({ dueBy: ['maintenance', 'other'] });
     assert.equal(kindOf(saying({ exclude: [{ taints: ['maintenance'] }] }), both), undefined);
     assert.equal(kindOf(saying({ exclude: [{ taints: ['maintenance', 'other'] }] }), both), 'excluded');
+    const ends = [
+      { taints: ['maintenance'], until: NOW + 2 },
+      { taints: ['other'], until: NOW + 1 },
+    ];
+    const gate = findGate(saying({ exclude: ends }), both, NOW);
+    assert.equal(gate?.kind === 'excluded' && gate.until, NOW + 1, 'the earliest end');
   });
 
   test('is evicted only if an include entry selects it, and an expired entry selects nothing', () => {

@@ -260,18 +260,11 @@ describe('a countdown', () => {
 });
 
 describe('the state of a node', () => {
-  test('ignores older facts, but records that all pods were listed', () => {
+  test('ignores older facts, but keeps the latest time at which all pods were listed', () => {
+    const version = (sequence: number) => ({ epoch: 1, sequence });
     const state = merged(podDelta(20), nodeDelta(10, { taints: [] }));
-    assert.deepEqual(since(state), [at(20)]);
-    assert.deepEqual(state.version, { epoch: 1, sequence: 20 });
-    assert.deepEqual(state.podsVersion, { epoch: 1, sequence: 10 });
-  });
-
-  test('keeps the latest time at which all pods were listed', () => {
-    assert.deepEqual(merged(nodeDelta(20), nodeDelta(10), podDelta(30)).podsVersion, {
-      epoch: 1,
-      sequence: 20,
-    });
+    assert.deepEqual([since(state), state.version, state.podsVersion], [[at(20)], version(20), version(10)]);
+    assert.deepEqual(merged(nodeDelta(20), nodeDelta(10), podDelta(30)).podsVersion, version(20));
   });
 
   test('follows the newest delta, also for the deletion of the node', () => {
@@ -288,11 +281,8 @@ describe('the stored state of a node', () => {
     const version = { epoch: 1, sequence: 1 };
     const state = { taints: [timed], version, observedAt: at(1), podsVersion: version };
     assert.deepEqual(merged(nodeDelta(1)), state);
-    assert.deepEqual(merged(nodeDelta(1, { guardRevision: 3, taintsStamp: 'kubectl@1' })), {
-      ...state,
-      guardRevision: 3,
-      taintsStamp: 'kubectl@1',
-    });
+    const more = { guardRevision: 3, taintsStamp: 'kubectl@1' };
+    assert.deepEqual(merged(nodeDelta(1, more)), { ...state, ...more });
   });
 
   test('has no taint where the node was deleted before any relay saw a taint', () => {

@@ -276,52 +276,27 @@ describe('a repeated delta', () => {
   });
 });
 
-describe('a late delta', () => {
-  test('still ends the wait of its node for an answer', () => {
-    const partition = after(nodeDelta(20));
-    const retry = { attempts: 1, nextTryAt: at(100), since: at(60), error: 'no', everything: true };
-    const outage = { ...retry, triedAt: at(59) };
-    assert.ok(partition.node);
-    const failing = { ...partition, node: { ...partition.node, outage } };
-    const decided = planned(failing, nodeDelta(10, { wake: true, answeredAt: at(65) }), { now: at(70) });
-    assert.equal(decided.node?.outage?.nextTryAt, at(70));
-  });
+test('a late delta still ends the wait of its node for an answer', () => {
+  const partition = after(nodeDelta(20));
+  const retry = { attempts: 1, nextTryAt: at(100), since: at(60), error: 'no', everything: true };
+  assert.ok(partition.node);
+  const failing = { ...partition, node: { ...partition.node, outage: { ...retry, triedAt: at(59) } } };
+  const decided = planned(failing, nodeDelta(10, { wake: true, answeredAt: at(65) }), { now: at(70) });
+  assert.equal(decided.node?.outage?.nextTryAt, at(70));
 });
 
-describe('a tombstone', () => {
-  for (const outcome of ['done', 'gone'] as const) {
-    test(`for outcome ${outcome} is not revived or armed by newer deltas`, () => {
-      const tomb = happened(scheduled, 'u1', outcome);
-      for (const delta of [nodeDelta(20), podDelta(20), untaint(20), podGone(20)]) {
-        const decided = planned(tomb, delta);
-        assert.equal(forecast(committed(tomb, decided)), outcome);
-        assert.deepEqual(decided.arm, []);
-      }
-    });
-  }
-
-  test('does not exist for a canceled eviction, so that a returning taint schedules the pod again', () => {
-    const back = nodeDelta(40, { taints: [taint('a', 40)] });
-    const partition = after(nodeDelta(1), untaint(20), back);
-    assert.equal(forecast(partition), 'due at 100');
-    assert.equal(recordIn(partition)?.startedAt, at(40));
-  });
+test('a canceled eviction leaves no tombstone, so that a returning taint schedules the pod again', () => {
+  const partition = after(nodeDelta(1), untaint(20), nodeDelta(40, { taints: [taint('a', 40)] }));
+  assert.equal(forecast(partition), 'due at 100');
+  assert.equal(recordIn(partition)?.startedAt, at(40));
 });
 
-describe('an overdue pod', () => {
+test('an overdue pod gets a new timer from every resync after a minute, and immediately after a gap', () => {
   const armedAt = (seconds: number, wake: boolean) =>
     planned(scheduled, nodeDelta(60 + seconds, { wake })).arm;
-
-  test('gets a new timer from every resync after a minute, because its timer was lost', () => {
-    assert.deepEqual(armedAt(60, false), []);
-    assert.deepEqual(armedAt(61, false), [at(60)]);
-    assert.deepEqual(armedAt(86_400, false), [at(60)]);
-  });
-
-  test('gets a new timer immediately from a resync after a gap', () => {
-    assert.deepEqual(armedAt(0, true), [at(60)]);
-    assert.deepEqual(armedAt(86_400, true), [at(60)]);
-  });
+  assert.deepEqual(armedAt(60, false), []);
+  for (const seconds of [61, 86_400]) assert.deepEqual(armedAt(seconds, false), [at(60)]);
+  for (const seconds of [0, 86_400]) assert.deepEqual(armedAt(seconds, true), [at(60)]);
 });
 
 describe('a deleted node', () => {
@@ -358,13 +333,10 @@ describe('a held pod', () => {
     assert.deepEqual(decided.arm, [at(130)]);
   });
 
-  test('is released by a delta of its node, and not by its own delta', () => {
+  test('is released immediately when it has no rank, by a delta of its node, and not by its own delta', () => {
+    assert.deepEqual(heard(nodeDelta(120), rules).arm, [at(120)]);
     const { free, confirm } = heard(podDelta(121), rules);
     assert.deepEqual([free, confirm.map((each) => each.held)], [[], [held]]);
-  });
-
-  test('is released immediately when it has no rank', () => {
-    assert.deepEqual(heard(nodeDelta(120), rules).arm, [at(120)]);
   });
 
   test('stays a released pod until its record ends, also with another deadline', () => {
@@ -388,23 +360,18 @@ describe('a held pod', () => {
     assert.equal(freed?.failure?.since, at(30 + (120 - 60)));
   });
 
-  describe('with a gate for its taint', () => {
+  test('with a gate for its taint is evaluated again when its node has another taint or its tolerations change', () => {
     const by = { kind: 'excluded', revision: 1, guardRevision: 0 } as const;
     const excluding = withRecord({ held: { by, since: at(60), until: at(500) } });
-    const untilIn = (delta: Delta) => recordIn(committed(excluding, planned(excluding, delta)))?.held?.until;
-
-    test('is evaluated again immediately when its node has another taint or its tolerations change', () => {
-      const another = nodeDelta(120, { taints: [taint('a'), taint('b', 120)] });
-      for (const delta of [another, podDelta(120)]) {
-        assert.equal(untilIn(delta), at(120));
-        assert.deepEqual(planned(excluding, delta).arm, [at(120)]);
-      }
-    });
-
-    test('stays held as long as nothing changes', () => {
-      assert.equal(untilIn(nodeDelta(120)), at(500));
-      assert.deepEqual(planned(excluding, nodeDelta(120)).arm, []);
-    });
+    const another = nodeDelta(120, { taints: [taint('a'), taint('b', 120)] });
+    for (const [delta, until, armed] of [
+      [another, at(120), [at(120)]],
+      [podDelta(120), at(120), [at(120)]],
+      [nodeDelta(120), at(500), []],
+    ] as const) {
+      const decided = planned(excluding, delta);
+      assert.deepEqual([recordIn(committed(excluding, decided))?.held?.until, decided.arm], [until, armed]);
+    }
   });
 
   test('with a hold is evaluated again when the pod changes, because the hold may be on its owner', () => {

@@ -49,7 +49,8 @@ const held = (
   kind: 'hold',
   record: { ...recordNamed(uid), held: { by: paused, since: NOW, ...more } },
 });
-const failed: PodOutcome = { kind: 'failed', error: 'refused', retryAfterSeconds: 0 };
+const failed = { kind: 'failed', error: 'refused', retryAfterSeconds: 0 } as const;
+const failedFor20s: PodOutcome = { ...failed, retryAfterSeconds: 20 };
 const refused: PodOutcome = { kind: 'refused', error: 'no answer', retryAfterSeconds: 0 };
 const blocked: PodOutcome = { kind: 'blocked', block: { reason: 'its budget' } };
 const deleted: PodOutcome = { kind: 'deleted', lateMs: 5 };
@@ -234,25 +235,20 @@ describe('a failure is retried', () => {
     assert.deepEqual(schedule, ['u2']);
     assert.deepEqual(change?.schedule[0]?.failure, { since: NOW, error: 'refused' });
     assert.deepEqual(change?.node?.retry, result.retries[0]);
-    assert.deepEqual(
-      [result.retries[0]?.attempts, change?.node?.retry?.everything, result.unnoted],
-      [1, false, undefined],
-    );
+    const [retry] = result.retries;
+    assert.deepEqual([retry?.attempts, retry?.everything, result.unnoted], [1, false, undefined]);
   });
 
   test('for all pods, where the cluster allows nothing, with the first error and the longest requested wait', () => {
     const patient = { kind: 'refused', error: 'too many requests', retryAfterSeconds: 100 } as const;
-    const { schedule, change, result } = written(
-      passOf(refused, patient, { ...failed, retryAfterSeconds: 20 } as PodOutcome),
-    );
+    const { schedule, change, result } = written(passOf(refused, patient, failedFor20s));
     assert.deepEqual(schedule, ['u3']);
     assert.deepEqual([result.retries[0]?.error, change?.node?.retry?.everything], ['no answer', true]);
     assert.equal(result.retries[0]?.nextTryAt, NOW + 100_000);
   });
 
   test('not before the wait that a single pod requested', () => {
-    const { result } = written(passOf({ ...failed, retryAfterSeconds: 20 } as PodOutcome));
-    assert.equal(result.retries[0]?.nextTryAt, NOW + 20_000);
+    assert.equal(written(passOf(failedFor20s)).result.retries[0]?.nextTryAt, NOW + 20_000);
   });
 
   test('more rarely, where the cluster is unreachable', () => {

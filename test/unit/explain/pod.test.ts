@@ -232,62 +232,42 @@ test('marks a NoSchedule taint of treatAsNoExecute as virtual, and keeps pods th
   assert.equal(virtual([{ key: 'm', operator: 'Exists', effect: 'NoSchedule' }]).outcome.kind, 'keep');
 });
 
+const schedulingOf = (fields: Partial<PodCase>) => explainPod(aCase([since(80)], fields)).scheduling;
+
 test('predicts a loop where only tolerationSeconds keep the replacement pod off the node', () => {
-  const of = (fields: Partial<PodCase>) => explainPod(aCase([since(80)], fields)).scheduling;
-  assert.deepEqual(of({}), { replacedBy: 'controller', keptOffBy: [], loops: true });
+  assert.deepEqual(schedulingOf({}), { replacedBy: 'controller', keptOffBy: [], loops: true });
+  const node = known({ taints: [A, X] });
+  assert.deepEqual(schedulingOf({ node }), { replacedBy: 'controller', loops: false, keptOffBy: [X] });
+  // No scheduler places a mirror pod.
+  const mirror = known(aPod({ owner: { kind: 'Node', name: 'n1' } }));
+  const recreated = { replacedBy: 'kubelet', keptOffBy: [], loops: false };
+  assert.deepEqual(schedulingOf({ pod: mirror, node }), recreated);
+});
+
+test('expects no replacement for a bare pod or a finished pod, or from a Job that fails', () => {
   const { owner: _owner, ...bare } = aPod();
-  assert.deepEqual(of({ pod: known(bare) }), { replacedBy: 'nobody', keptOffBy: [], loops: false });
-  const keptOff = { replacedBy: 'controller', loops: false, keptOffBy: [X] };
-  assert.deepEqual(of({ node: known({ taints: [A, X] }) }), keptOff);
-});
-
-test('expects no replacement from a Job that fails, or for a pod that has finished', () => {
+  const nobody = { replacedBy: 'nobody', keptOffBy: [], loops: false };
   const job = { kind: 'job-fails', reason: 'failures: 1, backoffLimit: 0' } as const;
-  const of = (fields: Partial<PodCase>) => explainPod(aCase([since(80)], fields)).scheduling;
-  assert.deepEqual(of({ end: { job } }), { job, replacedBy: 'nobody', keptOffBy: [], loops: false });
-  const finished = { finished: true, replacedBy: 'nobody', keptOffBy: [], loops: false };
-  assert.deepEqual(of({ end: { finished: true } }), finished);
+  assert.deepEqual(schedulingOf({ pod: known(bare) }), nobody);
+  assert.deepEqual(schedulingOf({ end: { job } }), { job, ...nobody });
+  assert.deepEqual(schedulingOf({ end: { finished: true } }), { finished: true, ...nobody });
   const counted = { kind: 'replaced', reason: 'failures: 1, backoffLimit: 6' } as const;
-  assert.equal(of({ end: { job: counted } })?.loops, true);
-});
-
-test('keeps no mirror pod off its node, because no scheduler places it', () => {
-  const pod = known(aPod({ owner: { kind: 'Node', name: 'n1' } }));
-  const { scheduling } = explainPod(aCase([since(80)], { pod, node: known({ taints: [A, X] }) }));
-  assert.deepEqual(scheduling, { replacedBy: 'kubelet', keptOffBy: [], loops: false });
+  assert.equal(schedulingOf({ end: { job: counted } })?.loops, true);
 });
 
 test('lists the commands that keep the pod', () => {
-  const { remediations } = explainPod(
-    aCase([since(80), since(90, 'b'), since(90, NOT_READY)], {
-      pod: known(aPod({ tolerations: [tolerating('a', 60), tolerating(NOT_READY, 300)] })),
-    }),
-  );
+  const fields = tolerant(tolerating('a', 60), tolerating(NOT_READY, 300));
+  const { remediations } = explainPod(aCase([since(80), since(90, 'b'), since(90, NOT_READY)], fields));
   assert.deepEqual(remediations, [
     {
       kind: 'tolerate',
       command: `kubectl patch pod web-0 --namespace shop --type json --patch '[{"op":"remove","path":"/spec/tolerations/0/tolerationSeconds"},{"op":"remove","path":"/spec/tolerations/1/tolerationSeconds"},{"op":"add","path":"/spec/tolerations/-","value":{"key":"b","operator":"Exists","effect":"NoExecute"}}]'`,
     },
-    {
-      kind: 'untaint',
-      taint: { key: 'a', effect: 'NoExecute' },
-      command: 'kubectl taint nodes n1 a:NoExecute-',
-    },
-    {
-      kind: 'untaint',
-      taint: B,
-      command: 'kubectl taint nodes n1 b:NoExecute-',
-    },
+    { kind: 'untaint', taint: A, command: 'kubectl taint nodes n1 a:NoExecute-' },
+    { kind: 'untaint', taint: B, command: 'kubectl taint nodes n1 b:NoExecute-' },
     { kind: 'fix-node', taints: [{ key: NOT_READY, effect: 'NoExecute' }] },
     { kind: 'hold', command: "taintward hold pod shop/web-0 --cluster c1 --reason 'REASON'" },
   ]);
-});
-
-test('lists the command that releases a held pod', () => {
-  const held = explainPod(aCase([since(20)], governed({}, { holds: [hold()] })));
-  assert.deepEqual(held.release, ["taintward release h1 --reason 'REASON'"]);
-  const who = { actor: 'anna', at: at(90), reason: 'is being debugged' };
-  assert.deepEqual(held.gates, [{ by: { kind: 'hold', id: 'h1' }, act: who, target: hold().target }]);
 });
 
 test('lists every gate of a pod, with its actor and the command that ends it', () => {
@@ -301,6 +281,8 @@ test('lists every gate of a pod, with its actor and the command that ends it', (
     gates.map(({ by }) => by.kind),
     ['stopped', 'hold', 'excluded'],
   );
+  const who = { actor: 'anna', at: at(90), reason: 'is being debugged' };
+  assert.deepEqual(gates[1], { by: { kind: 'hold', id: 'h1' }, act: who, target: hold().target });
   assert.deepEqual(release, [
     "taintward resume --all --reason 'REASON'",
     "taintward release h1 --reason 'REASON'",

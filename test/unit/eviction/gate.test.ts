@@ -6,8 +6,10 @@ import {
   findGate,
   isOfPod,
   isOfTaints,
+  isOn,
   matchesLabels,
   mayStillHold,
+  modeOf,
   nextExpiry,
   storedGate,
 } from '#shared/eviction/gate.ts';
@@ -364,4 +366,16 @@ test('matches labels as the API server does', () => {
   );
   assert.ok(matches('Exists', 'app') && !matches('Exists', 'none') && !matches('Exists', 'constructor'));
   assert.ok(matches('DoesNotExist', 'none') && !matches('DoesNotExist', 'app'));
+});
+
+test('keeps a rule in force until its end, and indefinitely without an end', () => {
+  assert.deepEqual([isOn(10, 9), isOn(10, 10), isOn(undefined, 10)], [true, false, true]);
+});
+
+test('treats an expired pause as enforce, and lets no other mode expire', () => {
+  const paused = { mode: 'paused', pausedUntil: 10 } as const;
+  assert.deepEqual([modeOf(paused, 9), modeOf(paused, 10)], ['paused', 'enforce']);
+  assert.equal(modeOf({ mode: 'paused' }, 10), 'paused');
+  assert.equal(modeOf({ mode: 'observe' }, 10), 'observe');
+  assert.equal(modeOf({ mode: 'observe', pausedUntil: 10 }, 10), 'observe');
 });

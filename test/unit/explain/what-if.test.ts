@@ -44,6 +44,9 @@ const podOf = (uid: string, fields: Partial<PodThere> = {}): PodThere => ({
   ...fields,
 });
 
+/** A pod that tolerates the taint for these seconds, or indefinitely. */
+const tolerant = (uid: string, seconds?: number) => podOf(uid, { tolerations: [tolerating('a', seconds)] });
+
 const situationOf = (fields: Partial<Situation> = {}): Situation => ({
   now: NOW,
   taint: TAINT,
@@ -93,22 +96,13 @@ function answered(
 const byPolicy = (policy: Partial<Policy>): Rules => ({ ...rules, policy: { ...rules.policy, ...policy } });
 
 const ofWeb = (allowed: number): Budget => ({
-  name: 'web',
-  selector: { matchLabels: { app: 'web' } },
-  allowed,
+  ...{ name: 'web', selector: { matchLabels: { app: 'web' } }, allowed },
 });
 
 describe('workloads of a preview', () => {
   test('split pods into now, later and kept by their tolerations', () => {
-    const answer = answered({
-      pods: [
-        podOf('now'),
-        podOf('soon', { tolerations: [tolerating('a', 30)] }),
-        podOf('late', { tolerations: [tolerating('a', 300)] }),
-        podOf('never', { tolerations: [tolerating('a')] }),
-        podOf('leaving', { terminating: true }),
-      ],
-    });
+    const some = [podOf('now'), tolerant('soon', 30), tolerant('late', 300)];
+    const answer = answered({ pods: [...some, tolerant('never'), podOf('leaving', { terminating: true })] });
     assert.deepEqual(answer.workloads, [
       {
         ...DEPLOYMENT,
@@ -142,8 +136,8 @@ describe('workloads of a preview', () => {
   test('follow the exclusions and the tolerationSeconds of the policy', () => {
     const excluded = answered({ rules: byPolicy({ exclude: [{ namespaces: ['default'] }] }) });
     assert.deepEqual(excluded.workloads[0]?.keep, [{ cause: 'excluded', pods: 1 }]);
-    const pods = [podOf('u1', { tolerations: [tolerating('a', 300)] })];
-    const { workloads } = answered({ pods, rules: byPolicy({ tolerationSeconds: { a: 5 } }) });
+    const sooner = byPolicy({ tolerationSeconds: { a: 5 } });
+    const { workloads } = answered({ pods: [tolerant('u1', 300)], rules: sooner });
     assert.equal(workloads[0]?.later.firstAt, at(5));
   });
 
@@ -164,10 +158,9 @@ describe('disruptions of a preview', () => {
   test('include a workload whose ready pods are all evicted before replacements are ready', () => {
     const kinds = (ready: number, ...pods: readonly PodThere[]) =>
       answered({ pods }, { ready }).breaks.map(({ kind }) => kind);
-    const tolerant = (seconds: number) => podOf('u2', { tolerations: [tolerating('a', seconds)] });
-    assert.deepEqual(kinds(2, podOf('u1'), tolerant(30)), ['emptied']);
-    assert.deepEqual(kinds(3, podOf('u1'), tolerant(30)), []);
-    assert.deepEqual(kinds(2, podOf('u1'), tolerant(300)), []);
+    assert.deepEqual(kinds(2, podOf('u1'), tolerant('u2', 30)), ['emptied']);
+    assert.deepEqual(kinds(3, podOf('u1'), tolerant('u2', 30)), []);
+    assert.deepEqual(kinds(2, podOf('u1'), tolerant('u2', 300)), []);
     assert.deepEqual(kinds(1, podOf('u1', { ready: false })), []);
   });
 
@@ -271,11 +264,7 @@ describe('disruptions of a preview', () => {
   });
 
   test('need a dry run only for pods that would be evicted and have a budget', () => {
-    const pods = [
-      podOf('u1'),
-      podOf('other', { labels: { app: 'other' } }),
-      podOf('keep', { tolerations: [tolerating('a')] }),
-    ];
+    const pods = [podOf('u1'), podOf('other', { labels: { app: 'other' } }), tolerant('keep')];
     const situation = situationOf({ pods });
     const asked = (budgets: Findings['budgets']) =>
       podsToAsk(situation, forecastsOf(situation), budgets).map(({ uid }) => uid);

@@ -53,7 +53,7 @@ function tried(partition: Stored, failures: Failures, now: EpochMs, random = 1) 
   return { ...partition, node, scheduled, gaveUp };
 }
 
-/** Returns the retries of a node after tries one after the other, each at the next retry, and the last partition. */
+/** Returns the waits between tries that each begin when the previous wait ends, and the last partition. */
 function triedTimes(count: number, from: Stored, failuresOf: (tries: number) => Failures) {
   let partition = from;
   let now = at(60);

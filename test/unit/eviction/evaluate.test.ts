@@ -397,7 +397,7 @@ describe('by the rules of its cluster', () => {
     test('is the end of its exclusion, or an earlier deadline of another taint', () => {
       const until = (second: number) => byPolicy({ exclude: [{ taints: ['a'], until: at(second) }] });
       assert.equal(untilOf(until(100)), at(100));
-      // The observation sees the taint b for the first time, so the countdown of b starts with the observation.
+      // The observation sees the taint b for the first time, so the countdown of b starts with it.
       assert.equal(untilOf(until(300)), at(60 + 90));
       assert.equal(untilOf(byPolicy({ exclude: [{ taints: ['a'] }] })), at(60 + 90));
     });

@@ -22,15 +22,20 @@ describe('the eviction method of a due pod', () => {
     ...(blockedAt === undefined ? {} : { blocked: blockedSince(blockedAt) }),
   });
 
-  test('is the method of the policy, and delete where the node is down or the namespace is being deleted', () => {
+  test('is the method of the policy', () => {
     assert.equal(meansOf({ kind: 'delete' }, leaving(), at(60)), 'delete');
     assert.equal(meansOf(evict, leaving(), at(60)), 'evict');
-    for (const each of [
-      ...[NODE_NOT_READY, NODE_UNREACHABLE, NODE_OUT_OF_SERVICE].map((key) => leaving(['a', key])),
-      { ...leaving(), nodeGone: true },
-      { ...leaving(), namespaceTerminating: true },
-    ])
-      assert.equal(meansOf(never, each, at(60)), 'delete');
+  });
+
+  test('is always delete on a node that is down, deleted or out of service', () => {
+    for (const key of [NODE_NOT_READY, NODE_UNREACHABLE, NODE_OUT_OF_SERVICE]) {
+      assert.equal(meansOf(never, leaving(['a', key]), at(60)), 'delete');
+    }
+    assert.equal(meansOf(never, { ...leaving(), nodeGone: true }, at(60)), 'delete');
+  });
+
+  test('is delete in a namespace that is being deleted', () => {
+    assert.equal(meansOf(never, { ...leaving(), namespaceTerminating: true }, at(60)), 'delete');
   });
 
   test('becomes delete when its budget blocked it until evict.timeout, unless onTimeout is fail', () => {
@@ -74,17 +79,20 @@ describe('pods that their budgets block', () => {
 
   test('join the pending retry of their node without another timer', () => {
     const first = blocked(partition, ['u1'], at(60));
-    for (const second of [at(60), at(62)]) {
-      const { armAt, node } = blocked(first, ['u2'], second);
-      assert.deepEqual([armAt, node.blocked?.nextTryAt], [undefined, at(65)]);
-    }
+    const second = blocked(first, ['u2'], at(62));
+    assert.equal(second.armAt, undefined);
+    assert.equal(second.node.blocked?.nextTryAt, at(65));
+  });
+
+  test('join a retry that is due at exactly the same time', () => {
+    const first = blocked(partition, ['u1'], at(60));
+    assert.equal(blocked(first, ['u2'], at(60)).armAt, undefined);
   });
 
   test('are retried after twice the time when they are blocked again, without a write of their records', () => {
     const first = blocked(partition, ['u1', 'u2'], at(60));
     const second = blocked(first, ['u1', 'u2'], at(65));
     assert.deepEqual([second.armAt, second.changed], [at(75), []]);
-    assert.equal(second.scheduled.get(pod().uid)?.blocked?.since, at(60));
     assert.equal(dueOf(second, at(75) - 1).length, 1);
     assert.equal(dueOf(second, at(75)).length, 3);
   });
@@ -95,10 +103,19 @@ describe('pods that their budgets block', () => {
   });
 
   test('do not count as failed', () => {
-    const record = recordIn(partition) as EvictionRecord;
-    const scheduled = new Map([[record.uid, { ...record, failure: { since: at(50), error: 'no' } }]]);
-    const { changed } = blocked({ ...partition, scheduled }, ['u1'], at(60));
-    assert.deepEqual([changed.length, changed[0]?.failure], [1, undefined]);
+    const record = recordIn(partition);
+    assert.ok(record);
+    const failing = new Map([[record.uid, { ...record, failure: { since: at(50), error: 'no' } }]]);
+    assert.equal(
+      blocked({ ...partition, scheduled: failing }, ['u1'], at(60)).scheduled.get(record.uid)?.failure,
+      undefined,
+    );
+  });
+
+  test('count from the time at which they were first blocked', () => {
+    const first = blocked(partition, ['u1'], at(60));
+    const second = blocked(first, ['u1'], at(65));
+    assert.equal(second.scheduled.get(pod().uid)?.blocked?.since, at(60));
   });
 
   test('fail from evict.timeout on, where onTimeout is fail', () => {
@@ -111,11 +128,13 @@ describe('pods that their budgets block', () => {
 
   test('do not count where their deadline moved or their record ended', () => {
     assert.equal(blocked(partition, ['u1'], at(59)).armAt, undefined);
-    const [nothing, given] = [
-      { node: undefined, scheduled: new Map() },
-      { now: at(60), progressed: false },
-    ];
-    assert.deepEqual(afterBlocks(nothing, blocks('u1'), evict, given), { changed: [], failed: new Map() });
+    assert.deepEqual(
+      afterBlocks({ node: undefined, scheduled: new Map() }, blocks('u1'), evict, {
+        now: at(60),
+        progressed: false,
+      }),
+      { changed: [], failed: new Map() },
+    );
   });
 
   test('keep waiting when a delta confirms them, and do not when their deadline changes', () => {
@@ -146,26 +165,29 @@ describe('pods that their budgets block', () => {
         let state = { ...partition };
         let now = at(60);
         const timers: EpochMs[] = [];
-        const block = (uids: readonly string[], moment: EpochMs) => {
-          const next = blocked(state, uids, moment);
-          if (next.armAt !== undefined) timers.push(next.armAt);
-          state = next;
-        };
         for (const { waitMs, uid } of newlyDue) {
           now += waitMs;
           while (timers[0] !== undefined && timers[0] <= now) {
             const moment = timers.shift() as EpochMs;
             const asked = dueOf(state, moment).filter((each) => each.blocked);
-            block(
-              Array.from(asked, (each) => each.uid),
+            const next = blocked(
+              state,
+              asked.map((each) => each.uid),
               moment,
             );
+            if (next.armAt !== undefined) timers.push(next.armAt);
+            state = next;
           }
           if (state.scheduled.get(pod(uid).uid)?.blocked) continue;
-          block([uid], now);
+          const next = blocked(state, [uid], now);
+          if (next.armAt !== undefined) timers.push(next.armAt);
+          state = next;
           assert.equal(timers.length, 1);
-          const waiting = new Map([...state.scheduled].filter(([, each]) => each.blocked));
-          assert.equal(nextMomentOf({ ...state, scheduled: waiting }, now), timers[0]);
+          const waiting = {
+            ...state,
+            scheduled: new Map([...state.scheduled].filter(([, each]) => each.blocked)),
+          };
+          assert.equal(nextMomentOf(waiting, now), timers[0]);
         }
       }),
     );

@@ -10,10 +10,21 @@ import {
 import type { Hold, Policy, Rules, Trip } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import { type LiveTaint, NODE_NOT_READY, type Taint, type Toleration } from '#shared/taints/taint.ts';
-import { after, at, found, nodeDelta, pod, recordIn, ref, rules, taint, tolerating } from './builders.ts';
+import {
+  after,
+  at,
+  found,
+  nodeDelta,
+  pod,
+  podDelta,
+  recordIn,
+  ref,
+  rules,
+  taint,
+  tolerating,
+} from './builders.ts';
 
 const A: Taint = { key: 'a', effect: 'NoExecute' };
-const B: Taint = { key: 'b', effect: 'NoExecute' };
 
 const seen = (fields: Partial<SeenPod> = {}): SeenPod => ({
   uid: pod().uid,
@@ -49,152 +60,181 @@ function verdict(partition: Partition, given: Sight, record = recordIn(partition
 const byPolicy = (policy: Partial<Policy>): Rules => ({ ...rules, policy: { ...rules.policy, ...policy } });
 
 const due = after(nodeDelta(1));
-const record = recordIn(due) as EvictionRecord;
 const tolerationsOf = (...tolerations: readonly Toleration[]) => seen({ tolerations });
-/** An observation of pod `u1` at second 60, with these tolerations if any are given. */
-const live = (taints: readonly LiveTaint[] | undefined, ...tolerations: readonly Toleration[]) =>
-  look(60, taints, tolerations.length > 0 ? tolerationsOf(...tolerations) : seen());
-
-/** Returns a decision as its kind, with the reason, the outcome, or the second of the new deadline. */
-function textOf(decided: EvictionDecision): string {
-  if (decided.kind === 'cancel') return `cancel: ${decided.because}`;
-  if (decided.kind === 'end') return `end: ${decided.outcome}`;
-  if (decided.kind === 'reschedule') return `reschedule: ${(decided.record.fireAt - at(0)) / 1000}`;
-  return decided.kind;
-}
-
-type Cases = Readonly<Record<string, readonly [Sight, decision: string, partition?: Partition]>>;
-
-function decides(cases: Cases): void {
-  for (const [name, [sight, decision, partition = due]] of Object.entries(cases))
-    test(name, () => assert.equal(textOf(verdict(partition, sight)), decision));
-}
-
-const told = after(nodeDelta(1, { taintsStamp: 'kubectl@1' }));
-const withoutNode = { ...due, node: undefined };
 
 describe('a due pod', () => {
-  const both = after(
-    nodeDelta(1, { taints: [taint('a'), taint('b')], pods: [pod('u1', { tolerations: [] })] }),
-  );
-  decides({
-    'is evicted when the live state agrees': [live([A]), 'evict'],
-    'is evicted for its taint with another value': [live([{ ...A, value: 'new' }]), 'evict'],
-    'is evicted early for an unreported taint that it does not tolerate': [look(10, [B], seen()), 'evict'],
-    'is canceled when the taint was removed': [live([]), 'cancel: taint-removed'],
-    'does not wait for a report to be canceled': [live([]), 'cancel: taint-removed', told],
-    'is canceled with other effects only': [live([{ ...A, effect: 'NoSchedule' }]), 'cancel: taint-removed'],
-    'is canceled when it tolerates the taint': [live([A], tolerating('a')), 'cancel: tolerated-forever'],
-    'is canceled when it tolerates the new taint': [live([B], tolerating('b')), 'cancel: taint-removed'],
-    'is canceled when it tolerates the rest': [live([A], tolerating('a')), 'cancel: tolerated-forever', both],
-    'is rescheduled when it tolerates the taint longer': [live([A], tolerating('a', 90)), 'reschedule: 90'],
-    'is rescheduled when another taint replaced it': [live([B], tolerating('b', 10)), 'reschedule: 70'],
-    'is rescheduled by live state where no node is stored': [live([A]), 'reschedule: 120', withoutNode],
-    'is not evicted a millisecond early': [{ ...live([A]), at: at(60) - 1 }, 'reschedule: 60'],
-    'is gone when it is missing': [look(60, [A]), 'end: gone'],
-    'is gone when another pod has its name': [look(60, [A], seen({ uid: pod('u2').uid })), 'end: gone'],
+  test('is evicted when the live state agrees', () => {
+    assert.equal(verdict(due, look(60, [A], seen())).kind, 'evict');
+  });
+
+  test('is evicted although the live taint has another value, because key and effect identify a taint', () => {
+    assert.equal(verdict(due, look(60, [{ ...A, value: 'new' }], seen())).kind, 'evict');
+  });
+
+  test('is canceled when the taint was removed', () => {
+    const found = verdict(due, look(60, [], seen()));
+    assert.equal(found.kind === 'cancel' && found.because, 'taint-removed');
+  });
+
+  test('is canceled when it now tolerates the taint indefinitely', () => {
+    const found = verdict(due, look(60, [A], tolerationsOf(tolerating('a'))));
+    assert.equal(found.kind === 'cancel' && found.because, 'tolerated-forever');
+  });
+
+  test('is rescheduled when it now tolerates the taint for longer', () => {
+    const found = verdict(due, look(60, [A], tolerationsOf(tolerating('a', 90))));
+    assert.ok(found.kind === 'reschedule');
+    assert.equal(found.record.fireAt, at(90));
+    assert.deepEqual(found.record.version, recordIn(due)?.version);
+  });
+
+  test('is rescheduled when another taint replaced the known taint', () => {
+    const found = verdict(
+      due,
+      look(60, [{ key: 'b', effect: 'NoExecute' }], tolerationsOf(tolerating('b', 10))),
+    );
+    assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(70));
+  });
+
+  test('is looked at once a minute for an unreported taint, because each observation restarts the countdown', () => {
+    const put = (second: number, record = recordIn(due), seconds = 10, known = due) => {
+      const moved = verdict(
+        known,
+        look(second, [{ key: 'b', effect: 'NoExecute' }], tolerationsOf(tolerating('b', seconds))),
+        record,
+      );
+      return moved.kind === 'reschedule' ? moved.record : assert.fail(moved.kind);
+    };
+    const first = put(60);
+    assert.equal(put(70, first).fireAt, at(130));
+    assert.equal(put(130, put(70, first)).fireAt, at(190));
+    assert.equal(put(70, first, 90).fireAt, at(160), 'no look is needed before it may be due');
+    const [reason] = first.reasons;
+    assert.ok(reason);
+    const [elsewhere] = recordIn(due)?.reasons ?? [];
+    assert.ok(elsewhere);
+    assert.equal(
+      put(70, { ...first, reasons: [elsewhere, reason] }).fireAt,
+      at(130),
+      'whatever else it waited for',
+    );
+    const virtual = { ...reason, taint: { key: 'b', effect: 'NoSchedule' } };
+    assert.equal(put(70, { ...first, reasons: [virtual] }).fireAt, at(80), 'not yet by this one');
+    const both = tolerationsOf(tolerating('a', 80), tolerating('b', 10));
+    const sight = look(70, [A, { key: 'b', effect: 'NoExecute' }], both);
+    const beside = verdict(due, sight, { ...first, reasons: [elsewhere, reason] });
+    assert.equal(
+      beside.kind === 'reschedule' && beside.record.fireAt,
+      at(80),
+      'it goes by one that was told of, too',
+    );
+    const told = after(nodeDelta(1), nodeDelta(65, { taints: [found('b', 65)], observedAt: at(65) }));
+    assert.equal(put(70, first, 10, told).fireAt, at(75), 'as soon as somebody tells');
+  });
+
+  test('is evicted immediately for an unreported taint that it does not tolerate', () => {
+    const partition = after(podDelta(1));
+    assert.equal(verdict(partition, look(10, [{ key: 'b', effect: 'NoExecute' }], seen())).kind, 'evict');
+  });
+
+  test('is canceled when only taints with other effects remain', () => {
+    const found = verdict(due, look(60, [{ key: 'a', effect: 'NoSchedule' }], seen()));
+    assert.equal(found.kind, 'cancel');
+  });
+
+  test('is evaluated by live state where nothing is stored for its node', () => {
+    const record = recordIn(due) as EvictionRecord;
+    const found = evaluate(undefined, look(60, [A], seen()), rules)(record, seen());
+    assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(120));
+  });
+
+  test('is canceled when its taint was replaced by a taint that it tolerates indefinitely', () => {
+    const found = verdict(due, look(60, [{ ...A, key: 'b' }], tolerationsOf(tolerating('b'))));
+    assert.equal(found.kind === 'cancel' && found.because, 'taint-removed');
+  });
+
+  test('is canceled by its tolerations when only a tolerated taint of its causes remains', () => {
+    const both = after(
+      nodeDelta(1, { taints: [taint('a'), taint('b')], pods: [pod('u1', { tolerations: [] })] }),
+    );
+    const found = verdict(both, look(60, [A], tolerationsOf(tolerating('a'))));
+    assert.equal(found.kind === 'cancel' && found.because, 'tolerated-forever');
+  });
+
+  test('is not evicted a millisecond early', () => {
+    const early = { ...look(60, [A], seen()), at: at(60) - 1 };
+    assert.equal(verdict(due, early).kind, 'reschedule');
   });
 });
 
-describe('a due pod of a missing node', () => {
-  const deleted = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
-  const boundLater = { ...deleted, scheduled: new Map([[record.uid, { ...record, podSince: at(21) }]]) };
-  assert.ok(due.node);
-  const [known] = due.node.taints;
-  assert.ok(known);
-  const removed = { ...due.node, taints: [{ ...known, known: 'found', since: at(30) } as const] };
-  decides({
-    'is evicted by the last known taints': [live(undefined), 'evict'],
-    'does not wait for reports': [live(undefined), 'evict', told],
-    'is evicted if it was bound before the deletion': [live(undefined), 'evict', deleted],
-    'is canceled if it was bound later': [live(undefined), 'cancel: tolerated-forever', boundLater],
-    'is canceled when nothing is stored': [live(undefined), 'cancel: taint-removed', withoutNode],
-    'is canceled when the last report had the taint removed': [
-      look(99, undefined, seen()),
-      'cancel: taint-removed',
-      { ...due, node: removed },
-    ],
-    'is rescheduled when it tolerates longer': [live(undefined, tolerating('a', 600)), 'reschedule: 600'],
+describe('a missing pod', () => {
+  test('is gone', () => {
+    const found = verdict(due, look(60, [A]));
+    assert.equal(found.kind === 'end' && found.outcome, 'gone');
   });
-});
 
-test('a pod is looked at once a minute for an unreported taint, because each observation restarts the countdown', () => {
-  const put = (second: number, from = record, seconds = 10, known = due) => {
-    const moved = verdict(known, look(second, [B], tolerationsOf(tolerating('b', seconds))), from);
-    return moved.kind === 'reschedule' ? moved.record : assert.fail(moved.kind);
-  };
-  const first = put(60);
-  assert.equal(put(70, first).fireAt, at(130));
-  assert.equal(put(130, put(70, first)).fireAt, at(190));
-  assert.equal(put(70, first, 90).fireAt, at(160), 'no look is needed before it may be due');
-  const [[reason], [elsewhere]] = [first.reasons, record.reasons];
-  assert.ok(reason && elsewhere);
-  assert.equal(
-    put(70, { ...first, reasons: [elsewhere, reason] }).fireAt,
-    at(130),
-    'whatever else it waited for',
-  );
-  const virtual = { ...reason, taint: { key: 'b', effect: 'NoSchedule' } };
-  assert.equal(put(70, { ...first, reasons: [virtual] }).fireAt, at(80), 'not yet by this one');
-  const both = tolerationsOf(tolerating('a', 80), tolerating('b', 10));
-  const sight = look(70, [A, B], both);
-  const beside = verdict(due, sight, { ...first, reasons: [elsewhere, reason] });
-  assert.equal(
-    beside.kind === 'reschedule' && beside.record.fireAt,
-    at(80),
-    'it goes by one that was told of, too',
-  );
-  const told = after(nodeDelta(1), nodeDelta(65, { taints: [found('b', 65)], observedAt: at(65) }));
-  assert.equal(put(70, first, 10, told).fireAt, at(75), 'as soon as somebody tells');
-});
-
-for (const [disrupted, outcome] of [
-  [true, 'done'],
-  [false, 'gone'],
-] as const) {
-  test(`a pod is ${outcome} when it terminates ${disrupted ? 'after' : 'without'} an eviction, with any taints`, () => {
-    for (const taints of [[A], [], undefined]) {
-      const leaving = look(60, taints, seen({ terminating: true, disrupted }));
-      assert.equal(textOf(verdict(due, leaving)), `end: ${outcome}`);
-    }
+  test('is gone when another pod has its name', () => {
+    const other = seen({ uid: pod('u2').uid });
+    assert.equal(verdict(due, look(60, [A], other)).kind, 'end');
   });
-}
+
+  for (const [disrupted, outcome] of [
+    [true, 'done'],
+    [false, 'gone'],
+  ] as const) {
+    test(`is ${outcome} when it terminates ${disrupted ? 'after' : 'without'} an eviction, with any taints`, () => {
+      for (const taints of [[A], [], undefined]) {
+        const found = verdict(due, look(60, taints, seen({ terminating: true, disrupted })));
+        assert.equal(found.kind === 'end' && found.outcome, outcome);
+      }
+    });
+  }
+});
 
 describe('with the Eviction API as method', () => {
   const method = { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } as const;
-  const judged = (sight: Sight, policy: Partial<Policy> = { method }, fields: Partial<EvictionRecord> = {}) =>
-    evaluate(due.node, sight, byPolicy(policy))({ ...record, ...fields }, sight.pods.get(record.uid));
-  const means = (sight: Sight, fields?: Partial<EvictionRecord>) => {
-    const found = judged(sight, { method }, fields);
+  const judged = (
+    sight: Sight,
+    record = recordIn(due) as EvictionRecord,
+    policy: Partial<Policy> = { method },
+  ) => evaluate(due.node, sight, byPolicy(policy))(record, sight.pods.get(record.uid));
+  const means = (sight: Sight, record?: EvictionRecord) => {
+    const found = judged(sight, record);
     return found.kind === 'evict' && found.by;
   };
 
   test('a due pod is evicted through the API, and deleted if its node is down or deleted', () => {
-    assert.equal(means(live([A])), 'evict');
-    assert.equal(means(live(undefined)), 'delete');
+    assert.equal(means(look(60, [A], seen())), 'evict');
+    assert.equal(means(look(60, undefined, seen())), 'delete');
     const notReady = { key: NODE_NOT_READY, effect: 'NoExecute' };
     assert.equal(means(look(60, [A, notReady], seen())), 'delete');
   });
 
   test('a pod is deleted when its budget blocked it until the timeout', () => {
     const blocked = { since: at(60), nextTryAt: at(65), reason: 'needed' };
-    assert.equal(means(look(119, [A], seen()), { blocked }), 'evict');
-    assert.equal(means(look(120, [A], seen()), { blocked }), 'delete');
+    const record = { ...(recordIn(due) as EvictionRecord), blocked };
+    assert.equal(means(look(119, [A], seen()), record), 'evict');
+    assert.equal(means(look(120, [A], seen()), record), 'delete');
   });
 
   test('a pod that terminates through the Eviction API counts as evicted only where policy uses this API', () => {
     const leaving = look(60, [A], seen({ terminating: true, evicted: true }));
-    assert.equal(textOf(judged(leaving)), 'end: done');
-    assert.equal(textOf(judged(leaving, { method: { kind: 'delete' } })), 'end: gone');
-    assert.equal(textOf(judged(leaving, { method, mode: 'observe' })), 'end: would-have');
-    assert.equal(textOf(judged(look(60, [A], seen({ terminating: true })))), 'end: gone');
+    const outcome = (policy?: Partial<Policy>) => {
+      const found = judged(leaving, undefined, policy);
+      return found.kind === 'end' && found.outcome;
+    };
+    assert.equal(outcome(), 'done');
+    assert.equal(outcome({ method: { kind: 'delete' } }), 'gone');
+    assert.equal(outcome({ method, mode: 'observe' }), 'would-have');
+    const byHand = judged(look(60, [A], seen({ terminating: true })));
+    assert.equal(byHand.kind === 'end' && byHand.outcome, 'gone');
   });
 });
 
 describe('while the guard holds evictions of nodes that are down', () => {
   const TRIPPED = at(2000);
   const trip: Trip = { scope: 'cluster', trippedAt: TRIPPED, nodes: 3, outOf: 10 };
-  const down = after(
+  const told = after(
     nodeDelta(1, { taints: [taint(NODE_NOT_READY)], pods: [pod('u1', { tolerations: [] })] }),
   );
   const judged = (
@@ -202,8 +242,8 @@ describe('while the guard holds evictions of nodes that are down', () => {
     more: Partial<Rules> = {},
     fields: Partial<SeenPod> = {},
   ) =>
-    evaluate(down.node, look(2000, taints, seen(fields)), { ...rules, trips: [trip], ...more })(
-      recordIn(down) as EvictionRecord,
+    evaluate(told.node, look(2000, taints, seen(fields)), { ...rules, trips: [trip], ...more })(
+      recordIn(told) as EvictionRecord,
       seen({ tolerations: [], ...fields }),
     );
   const downSince = (second?: number): LiveTaint => ({
@@ -228,8 +268,9 @@ describe('while the guard holds evictions of nodes that are down', () => {
   });
 
   test('looks at a pod again when an exclusion of another taint that evicts it ends', () => {
+    const other = { key: 'b', effect: 'NoExecute' };
     const exclude = [{ taints: ['b'], until: at(2100) }];
-    const found = judged([downSince(), B], { policy: { ...rules.policy, exclude } });
+    const found = judged([downSince(), other], { policy: { ...rules.policy, exclude } });
     assert.ok(found.kind === 'hold');
     assert.deepEqual([found.record.held?.by.kind, found.record.held?.until], ['guard', at(2100)]);
   });
@@ -245,42 +286,81 @@ describe('while the guard holds evictions of nodes that are down', () => {
 describe('where policy treats a NoSchedule taint as NoExecute', () => {
   const twin = { key: 'a', effect: 'NoSchedule' };
   const virtual = { ...taint('a'), ...twin, virtual: true as const };
-  const { node, scheduled } = after(nodeDelta(1, { taints: [virtual] }));
-  const [record] = scheduled.values();
+  const told = after(nodeDelta(1, { taints: [virtual] }));
+  const record = recordIn(told);
   assert.ok(record);
   const judged = (virtualKeys: readonly string[], sight: Sight) =>
-    textOf(evaluate(node, sight, byPolicy({ virtualKeys }))(record, sight.pods.get(record.uid)));
+    evaluate(told.node, sight, byPolicy({ virtualKeys }))(record, sight.pods.get(record.uid));
 
   test('evicts a due pod while the taint is present', () => {
-    assert.equal(judged(['a'], live([twin])), 'evict');
+    assert.equal(judged(['a'], look(60, [twin], seen())).kind, 'evict');
   });
 
   test('cancels when the taint is removed, or when policy no longer lists its key, also on a deleted node', () => {
-    const spared = [judged(['a'], live([])), judged([], live([twin])), judged([], live(undefined))];
-    for (const each of spared) assert.equal(each, 'cancel: taint-removed');
-    assert.equal(judged(['a'], live(undefined)), 'evict');
+    const spared = [
+      judged(['a'], look(60, [], seen())),
+      judged([], look(60, [twin], seen())),
+      judged([], look(60, undefined, seen())),
+    ];
+    for (const each of spared) assert.equal(each.kind === 'cancel' && each.because, 'taint-removed');
+    assert.equal(judged(['a'], look(60, undefined, seen())).kind, 'evict');
   });
 
   test('keeps the countdown of the taint when the NoExecute taint appears', () => {
-    assert.equal(judged(['a'], live([twin, A])), 'evict');
-    assert.equal(judged(['a'], look(59, [twin, A], seen())), 'reschedule: 60');
+    assert.equal(judged(['a'], look(60, [twin, A], seen())).kind, 'evict');
+    assert.equal(judged(['a'], look(59, [twin, A], seen())).kind, 'reschedule');
     const anew = { ...twin, timeAdded: at(50) };
-    assert.match(judged(['a'], live([anew, A])), /^reschedule: /);
+    assert.equal(judged(['a'], look(60, [anew, A], seen())).kind, 'reschedule');
   });
 });
 
 test('reschedules a due pod by the tolerationSeconds of policy, and names the policy as cause', () => {
+  const given = look(60, [A], seen());
   const policy = byPolicy({ tolerationSeconds: { a: 90 } });
-  const found = evaluate(due.node, live([A]), policy)(record, seen());
+  const found = evaluate(due.node, given, policy)(recordIn(due) as EvictionRecord, seen());
   assert.ok(found.kind === 'reschedule');
-  const { fireAt, reasons, version } = found.record;
-  assert.deepEqual([fireAt, reasons[0]?.policy, version], [at(90), 'tolerationSeconds', record.version]);
+  assert.deepEqual([found.record.fireAt, found.record.reasons[0]?.policy], [at(90), 'tolerationSeconds']);
 });
 
 test('records the actor of a pod that another taint manager evicted as gone', () => {
   const deleted = { at: at(59), by: 'taint-manager' } as const;
   const found = verdict(due, look(60, [A], seen({ terminating: true, disrupted: true, deleted })));
   assert.deepEqual(found, { kind: 'end', outcome: 'gone', deleted });
+});
+
+describe('on a missing node', () => {
+  test('evicts by the last known taints', () => {
+    assert.equal(verdict(due, look(60, undefined, seen())).kind, 'evict');
+  });
+
+  test('evicts a pod that was bound before the deletion of the node', () => {
+    const partition = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
+    assert.equal(verdict(partition, look(60, undefined, seen())).kind, 'evict');
+  });
+
+  test('cancels a pod that was bound after the deletion', () => {
+    const partition = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
+    const record: EvictionRecord = { ...(recordIn(partition) as EvictionRecord), podSince: at(21) };
+    assert.equal(verdict(partition, look(99, undefined, seen()), record).kind, 'cancel');
+  });
+
+  test('cancels a pod when nothing is stored for the node', () => {
+    const record = recordIn(due) as EvictionRecord;
+    assert.equal(verdict({ ...due, node: undefined }, look(60, undefined, seen()), record).kind, 'cancel');
+  });
+
+  test('cancels a pod when the last report had the taint removed', () => {
+    const { node } = due;
+    assert.ok(node);
+    const taints = node.taints.map((each) => ({ ...each, known: 'found', since: at(30) }) as const);
+    const doubted: Partition = { ...due, node: { ...node, taints } };
+    assert.equal(verdict(doubted, look(99, undefined, seen())).kind, 'cancel');
+  });
+
+  test('reschedules a pod that now tolerates the taint for longer', () => {
+    const found = verdict(due, look(60, undefined, tolerationsOf(tolerating('a', 600))));
+    assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(600));
+  });
 });
 
 test('decides on each due pod separately', () => {
@@ -293,6 +373,7 @@ test('decides on each due pod separately', () => {
 });
 
 describe('when the taints were written after the last report of the relay', () => {
+  const told = after(nodeDelta(1, { taintsStamp: 'kubectl@1' }));
   const seenBy = (second: number, taintsStamp?: string) =>
     verdict(told, { ...look(second, [A], seen()), taintsStamp });
 
@@ -349,6 +430,14 @@ describe('when the taints were written after the last report of the relay', () =
       assert.equal(judged(sure, { exclude }), 'delete');
     });
   });
+
+  test('cancels immediately when the live state cancels', () => {
+    assert.equal(verdict(told, { ...look(60, [], seen()), taintsStamp: 'kubectl@40' }).kind, 'cancel');
+  });
+
+  test('does not wait for reports on a missing node', () => {
+    assert.equal(verdict(told, look(60, undefined, seen())).kind, 'evict');
+  });
 });
 
 describe('by the rules of its cluster', () => {
@@ -356,7 +445,9 @@ describe('by the rules of its cluster', () => {
     const sight = look(second, taints, seen());
     return evaluate(due.node, sight, given)(record, sight.pods.get(record.uid));
   };
-  const observed = byPolicy({ mode: 'observe' });
+  const record = recordIn(due);
+  assert.ok(record);
+  const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
 
   test('holds a due pod, and keeps its deadline', () => {
     const found = judged(observed, record);
@@ -371,16 +462,29 @@ describe('by the rules of its cluster', () => {
     assert.equal(found.kind === 'hold' && found.record.held?.since, at(30));
   });
 
-  test('does not hold a pod whose taints no longer evict it, or that is deleted', () => {
+  test('does not hold a pod whose taints no longer evict it', () => {
     assert.equal(judged(observed, record, 60, []).kind, 'cancel');
     assert.equal(judged(observed, record, 59).kind, 'reschedule');
+  });
+
+  test('ends a deleted due pod as would-have where the cluster is in observe mode', () => {
     const found = evaluate(due.node, look(60, [A]), observed)(record, undefined);
     assert.deepEqual(found, { kind: 'end', outcome: 'would-have' });
   });
 
+  test('looks at a pod that is excluded for one taint again at the deadline of another', () => {
+    const excluding: Rules = { ...rules, policy: { ...rules.policy, exclude: [{ taints: ['a'] }] } };
+    const both = seen({ tolerations: [tolerating('a', 60), tolerating('b', 90)] });
+    const sight = look(60, [A, { key: 'b', effect: 'NoExecute' }], both);
+    const found = evaluate(due.node, sight, excluding)(record, both);
+    // The observation sees the taint b for the first time, so the countdown of b starts with the observation.
+    assert.equal(found.kind === 'hold' && found.record.held?.until, at(60 + 90));
+  });
+
   describe('the next observation of a held pod', () => {
     const both = seen({ tolerations: [tolerating('a', 60), tolerating('b', 90)] });
-    const untilOf = (given: Rules, sight = look(60, [A, B], both)) => {
+    const untilOf = (given: Rules) => {
+      const sight = look(60, [A, { key: 'b', effect: 'NoExecute' }], both);
       const found = evaluate(due.node, sight, given)(record, both);
       assert.ok(found.kind === 'hold');
       return found.record.held?.until;
@@ -397,14 +501,13 @@ describe('by the rules of its cluster', () => {
     test('is the end of its exclusion, or an earlier deadline of another taint', () => {
       const until = (second: number) => byPolicy({ exclude: [{ taints: ['a'], until: at(second) }] });
       assert.equal(untilOf(until(100)), at(100));
-      // The observation sees the taint b for the first time, so the countdown of b starts with it.
-      assert.equal(untilOf(until(300)), at(60 + 90));
-      assert.equal(untilOf(byPolicy({ exclude: [{ taints: ['a'] }] })), at(60 + 90));
+      assert.equal(untilOf(until(300)), at(150));
     });
 
     test('is the deadline of another taint by our clock, which is ahead of the API server by ten seconds', () => {
-      const sight = { ...look(70, [A, B], both), skews: [BEHIND_BY_10_S] };
-      assert.equal(untilOf(byPolicy({ exclude: [{ taints: ['a'] }] }), sight), at(150 + 10));
+      const sight = { ...look(70, [A, { key: 'b', effect: 'NoExecute' }], both), skews: [BEHIND_BY_10_S] };
+      const found = evaluate(due.node, sight, byPolicy({ exclude: [{ taints: ['a'] }] }))(record, both);
+      assert.equal(found.kind === 'hold' && found.record.held?.until, at(150 + 10));
     });
 
     test('does not exist for a gate of the whole cluster, because all pods would be evicted together', () => {

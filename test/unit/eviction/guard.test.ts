@@ -52,23 +52,10 @@ class Kept implements Guarded {
     return { ...review, ended };
   }
 
-  /** Reviews these numbers of nodes that are down, one after the other, each at its second. */
-  reviews(...given: readonly (readonly [nodes: number, second: number])[]): void {
-    for (const [nodes, second] of given) this.review(ofCluster(nodes), second);
-  }
-
   /** Releases all trips, as an operator does. */
   release(): void {
     this.trips = [];
   }
-}
-
-/** A guard under this policy, which tripped for 12 of 60 nodes at second 0. */
-function tripped(policy = POLICY): Kept {
-  const kept = new Kept();
-  kept.policy = policy;
-  kept.review(ofCluster(12), 0);
-  return kept;
 }
 
 const scopes = (trips: readonly Trip[]) => trips.map(({ scope, zone }) => zone ?? scope);
@@ -87,7 +74,8 @@ describe('the progress of a trip', () => {
     progressOf(kept.policy, given, kept, at(second));
 
   test('counts the affected nodes of now, and has no time of reset until they are fewer than half', () => {
-    const kept = tripped();
+    const kept = new Kept();
+    kept.review(ofCluster(13), 0);
     const about = { scope: 'cluster', trippedAt: at(0), resetsBelow: 6 };
     assert.deepEqual(progress(kept, ofCluster(9), 60), [{ ...about, affectedNow: 9 }]);
     kept.review(ofCluster(6), 60);
@@ -104,8 +92,11 @@ describe('the progress of a trip', () => {
     kept.review(ofZones({ a: down(11, 20), b: down(12, 20), c: down(1, 20) }), 0);
     const found = progress(kept, ofZones({ a: down(11, 20) }), 60);
     assert.deepEqual(
-      found.map(({ zone, affectedNow }) => `${zone} ${affectedNow}`),
-      ['a 11', 'b 0'],
+      found.map(({ zone, affectedNow }) => [zone, affectedNow]),
+      [
+        ['a', 11],
+        ['b', 0],
+      ],
     );
     const { zone: _zone, ...unwatched } = kept.policy;
     assert.deepEqual(progressOf(unwatched, ofZones({}), kept, at(60)), []);
@@ -142,6 +133,13 @@ describe('an episode', () => {
     for (const second of [240, 300]) assert.deepEqual(kinds(kept.review(ofCluster(12), second)), ['told']);
   });
 
+  test('is reported once in dry run, for as long as it lasts', () => {
+    const kept = new Kept();
+    kept.policy = SHADOW;
+    const told = [0, 60, 120, 180].map((second) => kept.review(ofCluster(12), second).wouldTrip.length);
+    assert.deepEqual(told, [1, 0, 0, 0]);
+  });
+
   test('belongs to a zone, so that another zone trips independently', () => {
     const kept = new Kept();
     kept.review(ofZones({ a: down(11, 20) }), 0);
@@ -160,40 +158,43 @@ describe('an episode', () => {
 });
 
 describe('the guard trips', () => {
-  const ALL = counts({
-    cluster: down(60, 60),
-    zones: new Map([['a', down(20, 20)]]),
-    people: down(60, 60),
+  test('at exactly the percentage and the number of nodes', () => {
+    assert.deepEqual(trippedBy(ofCluster(11)), []);
+    assert.deepEqual(trippedBy(ofCluster(12)), ['cluster']);
+    assert.deepEqual(trippedBy(ofCluster(199, 1000)), []);
+    assert.deepEqual(trippedBy(ofCluster(200, 1000)), ['cluster']);
+    assert.deepEqual(trippedBy(ofCluster(2, 4)), []);
+    assert.deepEqual(trippedBy(ofCluster(3, 4)), ['cluster']);
   });
-  const cases: Readonly<Record<string, readonly (readonly [GuardCounts, ...scopes: string[]])[]>> = {
-    'at exactly the percentage and the number of nodes': [
-      [ofCluster(11)],
-      [ofCluster(12), 'cluster'],
-      [ofCluster(199, 1000)],
-      [ofCluster(200, 1000), 'cluster'],
-      [ofCluster(2, 4)],
-      [ofCluster(3, 4), 'cluster'],
-    ],
-    'when all nodes of the cluster are down, however few, and not for a cluster without nodes': [
-      [ofCluster(1, 1), 'cluster'],
-      [ofCluster(2, 2), 'cluster'],
-      [ofCluster(1, 2)],
-      [ofCluster(0, 0)],
-    ],
-    'for each zone by the nodes of the zone, also when all of fewer nodes than the threshold are down': [
-      [ofZones({ a: down(10, 20), b: down(11, 20), c: down(3, 3) }), 'b', 'c'],
-      [ofZones({ a: down(1, 1), b: down(2, 2) })],
-    ],
-    'when users taint that many nodes': [[ofPeople(17)], [ofPeople(18), 'people'], [ofPeople(4, 4)]],
-  };
-  for (const [name, rows] of Object.entries(cases))
-    test(name, () => {
-      for (const [given, ...expected] of rows) assert.deepEqual(trippedBy(given), expected);
-    });
+
+  test('when all nodes of the cluster are down, however few, and not for a cluster without nodes', () => {
+    assert.deepEqual(trippedBy(ofCluster(1, 1)), ['cluster']);
+    assert.deepEqual(trippedBy(ofCluster(2, 2)), ['cluster']);
+    assert.deepEqual(trippedBy(ofCluster(1, 2)), []);
+    assert.deepEqual(trippedBy(ofCluster(0, 0)), []);
+  });
+
+  test('for each zone by the nodes of the zone', () => {
+    assert.deepEqual(trippedBy(ofZones({ a: down(10, 20), b: down(11, 20), c: down(3, 3) })), ['b', 'c']);
+  });
+
+  test('for no zone with fewer nodes than the threshold, also when all of them are down', () => {
+    assert.deepEqual(trippedBy(ofZones({ a: down(1, 1), b: down(2, 2) })), []);
+  });
+
+  test('when users taint that many nodes', () => {
+    assert.deepEqual(trippedBy(ofPeople(17)), []);
+    assert.deepEqual(trippedBy(ofPeople(18)), ['people']);
+    assert.deepEqual(trippedBy(ofPeople(4, 4)), []);
+  });
 
   test('for no scope that policy does not watch', () => {
-    assert.deepEqual(trippedBy(ALL), ['cluster', 'a', 'people']);
-    assert.deepEqual(trippedBy(ALL, { shadow: false }), []);
+    const given = counts({
+      cluster: down(60, 60),
+      zones: new Map([['a', down(20, 20)]]),
+      people: down(60, 60),
+    });
+    assert.deepEqual(trippedBy(given, { shadow: false }), []);
   });
 
   test('with the time and the counts of affected and all nodes', () => {
@@ -204,32 +205,40 @@ describe('the guard trips', () => {
 
 describe('a trip', () => {
   test('stays the same while it is active, for any counts', () => {
-    const guarded = tripped();
-    const { trips } = guarded;
+    const guarded = new Kept();
+    const { trips } = guarded.review(ofCluster(12), 0);
     for (const nodes of [13, 60, 7, 12]) {
       const review = guarded.review(ofCluster(nodes), nodes);
-      assert.deepEqual([review.trips, review.added], [trips, []]);
+      assert.deepEqual(review.trips, trips);
+      assert.deepEqual(review.added, []);
     }
   });
 
   test('ends after exactly five minutes below half of its threshold', () => {
-    const guarded = tripped();
+    const guarded = new Kept();
+    guarded.review(ofCluster(12), 0);
     // Six is half of the threshold of twelve.
-    guarded.reviews([6, 10], [5, 20]);
+    guarded.review(ofCluster(6), 10);
+    guarded.review(ofCluster(5), 20);
     assert.deepEqual(guarded.review(ofCluster(5), 20 + 5 * MINUTES - 1).ended, []);
     assert.deepEqual(guarded.review(ofCluster(5), 20 + 5 * MINUTES).ended, ['cluster']);
-    assert.deepEqual([guarded.trips, guarded.episodes], [[], []]);
+    assert.deepEqual(guarded.trips, []);
+    assert.deepEqual(guarded.episodes, []);
   });
 
   test('continues when the counts reach half again meanwhile', () => {
-    const guarded = tripped();
-    guarded.reviews([5, 10], [6, 200], [5, 210]);
+    const guarded = new Kept();
+    guarded.review(ofCluster(12), 0);
+    guarded.review(ofCluster(5), 10);
+    guarded.review(ofCluster(6), 200);
+    guarded.review(ofCluster(5), 210);
     assert.deepEqual(guarded.review(ofCluster(5), 10 + 5 * MINUTES).ended, []);
     assert.deepEqual(guarded.review(ofCluster(5), 210 + 5 * MINUTES).ended, ['cluster']);
   });
 
   test('continues when the cluster was disconnected meanwhile', () => {
-    const guarded = tripped();
+    const guarded = new Kept();
+    guarded.review(ofCluster(12), 0);
     guarded.review(ofCluster(5), 10);
     guarded.episodes = unreported(guarded.episodes);
     assert.deepEqual(guarded.review(ofCluster(5), 1000).ended, []);
@@ -261,7 +270,8 @@ describe('a trip', () => {
 
 describe('a released trip', () => {
   const released = (nodes: number) => {
-    const guarded = tripped();
+    const guarded = new Kept();
+    guarded.review(ofCluster(12), 0);
     guarded.review(ofCluster(nodes), 1);
     guarded.release();
     assert.deepEqual(guarded.review(ofCluster(nodes), 2).added, []);
@@ -274,14 +284,22 @@ describe('a released trip', () => {
       assert.deepEqual(guarded.review(ofCluster(nodes), 3 + index).added, []);
   });
 
-  test('trips again for one more node, also in a process that has only the stored state', () => {
+  test('trips again for one more node', () => {
     const guarded = released(20);
-    assert.equal(guarded.released[0]?.upTo, 20);
+    assert.deepEqual(scopes(guarded.review(ofCluster(21), 3).added), ['cluster']);
+    assert.deepEqual(guarded.trips, [{ scope: 'cluster', trippedAt: at(3), nodes: 21, outOf: 60 }]);
+  });
+
+  test('stays released in a process that has only the stored state', () => {
+    const guarded = released(20);
+    assert.deepEqual(
+      guarded.released.map(({ upTo }) => upTo),
+      [20],
+    );
     guarded.episodes = [];
     assert.deepEqual(guarded.review(ofCluster(20), 3).added, []);
-    const { added } = guarded.review(ofCluster(21), 4);
-    assert.deepEqual(added, [{ scope: 'cluster', trippedAt: at(4), nodes: 21, outOf: 60 }]);
-    assert.deepEqual([guarded.trips, guarded.released], [added, []]);
+    assert.deepEqual(scopes(guarded.review(ofCluster(21), 4).added), ['cluster']);
+    assert.deepEqual(guarded.released, []);
   });
 
   test('stays released when it is released again', () => {
@@ -291,10 +309,17 @@ describe('a released trip', () => {
     assert.equal(guarded.released.length, 1);
   });
 
-  test('is removed after five minutes of recovery, and trips again at the usual threshold', () => {
+  test('is removed, with its mark, after five minutes of recovery', () => {
     const guarded = released(20);
-    guarded.reviews([5, 10], [5, 10 + 5 * MINUTES]);
+    guarded.review(ofCluster(5), 10);
+    guarded.review(ofCluster(5), 10 + 5 * MINUTES);
     assert.deepEqual([guarded.released, guarded.episodes], [[], []]);
+  });
+
+  test('trips again at the usual threshold after five minutes of recovery', () => {
+    const guarded = released(20);
+    guarded.review(ofCluster(5), 10);
+    guarded.review(ofCluster(5), 10 + 5 * MINUTES);
     assert.deepEqual(scopes(guarded.review(ofCluster(12), 20 + 5 * MINUTES).added), ['cluster']);
   });
 });
@@ -305,17 +330,26 @@ describe('the guard in dry run', () => {
     guarded.policy = SHADOW;
     assert.deepEqual(scopes(guarded.review(ofCluster(12), 0).wouldTrip), ['cluster']);
     assert.deepEqual(guarded.review(ofCluster(40), 1).wouldTrip, []);
-    guarded.reviews([0, 2], [0, 2 + 5 * MINUTES]);
+    guarded.review(ofCluster(0), 2);
+    guarded.review(ofCluster(0), 2 + 5 * MINUTES);
     assert.deepEqual(scopes(guarded.review(ofCluster(12), 3 + 5 * MINUTES).wouldTrip), ['cluster']);
   });
 
-  test('releases the trips of enforcement, and trips again as soon as it ends', () => {
-    const guarded = tripped();
+  test('releases the trips of enforcement', () => {
+    const guarded = new Kept();
+    guarded.review(ofCluster(12), 0);
     guarded.policy = SHADOW;
     const review = guarded.review(ofCluster(12), 1);
-    assert.deepEqual([review.ended, scopes(review.wouldTrip)], [['cluster'], ['cluster']]);
+    assert.deepEqual(review.ended, ['cluster']);
+    assert.deepEqual(scopes(review.wouldTrip), ['cluster']);
+  });
+
+  test('trips as soon as dry run ends', () => {
+    const guarded = new Kept();
+    guarded.policy = SHADOW;
+    guarded.review(ofCluster(12), 0);
     guarded.policy = POLICY;
-    assert.deepEqual(scopes(guarded.review(ofCluster(12), 2).added), ['cluster']);
+    assert.deepEqual(scopes(guarded.review(ofCluster(12), 1).added), ['cluster']);
   });
 });
 

@@ -40,23 +40,29 @@ test('reports a contradiction exactly for selectors that match no labels', () =>
 });
 
 describe('a contradiction names the conditions on the label:', () => {
-  const condition = (key: string, operator: LabelExpression['operator'], ...values: readonly string[]) =>
-    ({ key, operator, ...(values.length > 0 && { values }) }) as LabelExpression;
   const cases: readonly (readonly [LabelSelector, readonly string[]])[] = [
     [
-      { matchLabels: { app: '1', tier: 'web' }, matchExpressions: [condition('app', 'In', '2', '3')] },
+      {
+        matchLabels: { app: '1', tier: 'web' },
+        matchExpressions: [{ key: 'app', operator: 'In', values: ['2', '3'] }],
+      },
       ['app=1', 'app in (2, 3)'],
     ],
     [
-      { matchExpressions: [condition('app', 'In', '1'), condition('app', 'NotIn', '1')] },
+      {
+        matchExpressions: [
+          { key: 'app', operator: 'In', values: ['1'] },
+          { key: 'app', operator: 'NotIn', values: ['1'] },
+        ],
+      },
       ['app in (1)', 'app notin (1)'],
     ],
     [
       {
         matchExpressions: [
-          condition('tier', 'Exists'),
-          condition('app', 'Exists'),
-          condition('app', 'DoesNotExist'),
+          { key: 'tier', operator: 'Exists' },
+          { key: 'app', operator: 'Exists' },
+          { key: 'app', operator: 'DoesNotExist' },
         ],
       },
       ['app', '!app'],

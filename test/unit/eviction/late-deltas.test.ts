@@ -110,15 +110,31 @@ describe('a delta of a relay that lost its lease', () => {
 
   test('schedules nothing', () => {
     for (const delta of [nodeDelta(1), podDelta(1)]) {
-      const { node, decisions } = planned(emptyPartition, delta, fenced);
-      assert.deepEqual([node, decisions], [undefined, []]);
+      const decided = planned(emptyPartition, delta, fenced);
+      assert.equal(forecast(committed(emptyPartition, decided)), 'none');
+      assert.equal(decided.node, undefined);
+    }
+  });
+
+  test('cancels nothing and moves no deadline', () => {
+    const before = after(nodeDelta(1));
+    for (const delta of [
+      nodeDelta(20, { pods: [] }),
+      podDelta(20, { pod: { ...podDelta(20).pod, tolerations: [tolerating('a')] } }),
+    ]) {
+      assert.equal(forecast(committed(before, planned(before, delta, fenced))), 'due at 60');
     }
   });
 
   test('still raises the start of a countdown, and rearms the timers', () => {
-    const again = nodeDelta(30, { taints: [taint('a', 30)] });
-    const { node, arm, live } = planned(after(nodeDelta(1)), again, fenced);
-    assert.deepEqual([node?.taints[0]?.since, arm, live], [at(30), [at(60)], true]);
+    const before = after(nodeDelta(1));
+    const decided = planned(before, nodeDelta(30, { taints: [taint('a', 30)] }), fenced);
+    assert.deepEqual(
+      decided.node?.taints.map(({ since }) => since),
+      [at(30)],
+    );
+    assert.deepEqual(decided.arm, [at(60)]);
+    assert.equal(decided.live, true);
   });
 
   test('still ends a deleted pod', () => {
@@ -127,10 +143,13 @@ describe('a delta of a relay that lost its lease', () => {
   });
 });
 
-test('a delta that is older than two resyncs decides nothing, even if its relay still holds the lease', () => {
-  const decidedAfter = (seconds: number) =>
-    planned(emptyPartition, nodeDelta(1), { now: at(1 + seconds) }).decisions.length;
-  assert.deepEqual([decidedAfter(1200), decidedAfter(1201)], [1, 0]);
+describe('a delta that is older than two resyncs', () => {
+  test('decides nothing, even if its relay still holds the lease', () => {
+    const young = planned(emptyPartition, nodeDelta(1), { now: at(1 + 1200) });
+    const old = planned(emptyPartition, nodeDelta(1), { now: at(1 + 1201) });
+    assert.equal(forecast(committed(emptyPartition, young)), 'due at 60');
+    assert.equal(forecast(committed(emptyPartition, old)), 'none');
+  });
 });
 
 describe('a delta that lacks a later taint of the node', () => {
@@ -138,13 +157,19 @@ describe('a delta that lacks a later taint of the node', () => {
 
   test('decides no pod, because it carries no toleration of that taint', () => {
     assert.equal(forecast(after(both, podDelta(10))), 'none');
-    assert.equal(forecast(after(both, podDelta(30))), 'due at 60', 'it is newer');
     const earlier = podDelta(10, { pod: { ...podDelta(10).pod, tolerations: [] } });
     assert.equal(forecast(after(nodeDelta(1), podDelta(20, { taints: both.taints }), earlier)), 'due at 20');
   });
 
+  test('is applied when it is newer', () => {
+    assert.equal(forecast(after(both, podDelta(30))), 'due at 60');
+  });
+
   test('lacks the taint also when it has another value', () => {
-    const valued = nodeDelta(20, { taints: [found('a', 0, 'v')], pods: [] });
+    const valued = nodeDelta(20, {
+      taints: [found('a', 0)].map((each) => ({ ...each, value: 'v' })),
+      pods: [],
+    });
     assert.equal(forecast(after(valued, podDelta(10))), 'none');
   });
 });

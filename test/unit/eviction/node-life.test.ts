@@ -4,7 +4,7 @@ import { evaluate, type NodeObservation } from '#shared/eviction/evaluate.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { type DuePod, findGate, leaseNoteOn, mayStillHold } from '#shared/eviction/gate.ts';
 import { podUid } from '#shared/eviction/identity.ts';
-import { type Lapse, type NodeLease, type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
+import { type NodeLease, type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { NODE_NOT_READY, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { after, at, nodeDelta, pod, recordIn, ref, rules, taint } from './builders.ts';
@@ -23,38 +23,50 @@ const ruled = (policy: Partial<Rules['policy']>): Rules => ({
   policy: { ...rules.policy, ...policy },
 });
 
-const lapsed = (because: Lapse): NodeLife => ({ kind: 'lapsed', because });
-
 describe('a node', () => {
-  test('is alive until its Lease expires by the API server’s clock, for any offset of our clock', () => {
-    for (const offsetMs of [500, -3 * 3_600_000]) {
-      const life = nodeLife(renewed(15), NOW + offsetMs);
-      assert.deepEqual(life, { kind: 'alive', renewedAt: NOW - 15_000, until: NOW + 25_000 + offsetMs });
-    }
-    assert.equal(nodeLife(renewed(39.999), NOW).kind, 'alive');
-    assert.deepEqual(nodeLife(renewed(40), NOW), lapsed('expired'));
+  test('is alive until its Lease expires, by our clock', () => {
+    const life = nodeLife(renewed(15), NOW + 500);
+    assert.deepEqual(life, { kind: 'alive', renewedAt: NOW - 15_000, until: NOW + 25_500 });
   });
 
-  test('is not alive without a Lease, or with an incomplete Lease', () => {
-    assert.deepEqual(nodeLife(undefined, NOW), lapsed('missing'));
+  test('is alive by the API server’s clock, for any offset of our clock', () => {
+    const life = nodeLife(renewed(15), NOW - 3 * 3_600_000);
+    assert.deepEqual(life, { kind: 'alive', renewedAt: NOW - 15_000, until: NOW - 3 * 3_600_000 + 25_000 });
+  });
+
+  test('is not alive after its Lease expired', () => {
+    assert.equal(nodeLife(renewed(39.999), NOW).kind, 'alive');
+    assert.deepEqual(nodeLife(renewed(40), NOW), { kind: 'lapsed', because: 'expired' });
+  });
+
+  test('is not alive without a Lease', () => {
+    assert.deepEqual(nodeLife(undefined, NOW), { kind: 'lapsed', because: 'missing' });
+  });
+
+  test('is not alive with an incomplete Lease', () => {
     const { renewedAt: _renewedAt, ...never } = renewed(1);
     const { durationMs: _durationMs, ...endless } = renewed(1);
-    for (const lease of [never, endless]) assert.deepEqual(nodeLife(lease, NOW), lapsed('malformed'));
+    for (const lease of [never, endless])
+      assert.deepEqual(nodeLife(lease, NOW), { kind: 'lapsed', because: 'malformed' });
   });
 
   test('is alive for at most twice the duration when its clock is ahead', () => {
-    const ahead = { kind: 'alive', renewedAt: NOW + 40_000, until: NOW + 80_000 };
-    assert.deepEqual(nodeLife(renewed(-40), NOW), ahead);
-    for (const seconds of [-40.001, -1e9])
-      assert.deepEqual(nodeLife(renewed(seconds), NOW), lapsed('future'));
+    assert.deepEqual(nodeLife(renewed(-40), NOW), {
+      ...{ kind: 'alive', renewedAt: NOW + 40_000 },
+      until: NOW + 80_000,
+    });
+    assert.deepEqual(nodeLife(renewed(-40.001), NOW), { kind: 'lapsed', because: 'future' });
+    assert.deepEqual(nodeLife(renewed(-1e9), NOW), { kind: 'lapsed', because: 'future' });
   });
 
   test('is alive for at most ten minutes, for any duration in its Lease', () => {
     const endless = { durationMs: (2 ** 31 - 1) * 1000 };
-    const alive = { kind: 'alive', renewedAt: NOW, until: NOW + 10 * MINUTE };
-    assert.deepEqual(nodeLife(renewed(0, endless), NOW), alive);
-    assert.deepEqual(nodeLife(renewed(600, endless), NOW), lapsed('expired'));
-    assert.deepEqual(nodeLife(renewed(-601, endless), NOW), lapsed('future'));
+    assert.deepEqual(nodeLife(renewed(0, endless), NOW), {
+      ...{ kind: 'alive', renewedAt: NOW },
+      until: NOW + 10 * MINUTE,
+    });
+    assert.deepEqual(nodeLife(renewed(600, endless), NOW), { kind: 'lapsed', because: 'expired' });
+    assert.deepEqual(nodeLife(renewed(-601, endless), NOW), { kind: 'lapsed', because: 'future' });
   });
 });
 
@@ -104,19 +116,21 @@ describe('a pod on an unreachable node', () => {
     assert.equal(leaseNoteOn(rules, due({ life: 'unread' }), NOW), 'unread');
     assert.equal(leaseNoteOn(rules, due(), ALIVE.until), 'unread');
     for (const because of ['expired', 'missing', 'malformed', 'future', 'hidden'] as const) {
-      const pod = due({ life: lapsed(because) });
-      assert.equal(findGate(rules, pod, NOW), undefined);
-      assert.equal(leaseNoteOn(rules, pod, NOW), because);
+      const life: NodeLife = { kind: 'lapsed', because };
+      assert.equal(findGate(rules, due({ life }), NOW), undefined);
+      assert.equal(leaseNoteOn(rules, due({ life }), NOW), because);
     }
   });
 });
 
-test('requires no Lease of a node with any other taint', () => {
-  for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE])
-    for (const life of [ALIVE, 'unread'] as const) {
-      const pod = due({ dueBy: [key], life });
-      assert.deepEqual([findGate(rules, pod, NOW), leaseNoteOn(rules, pod, NOW)], [undefined, undefined]);
-    }
+describe('a pod on a node with any other taint', () => {
+  test('needs no Lease', () => {
+    for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE])
+      for (const life of [ALIVE, 'unread'] as const) {
+        assert.equal(findGate(rules, due({ dueBy: [key], life }), NOW), undefined);
+        assert.equal(leaseNoteOn(rules, due({ dueBy: [key], life }), NOW), undefined);
+      }
+  });
 });
 
 test('ends the gate of a node’s Lease with the Lease, and with another policy', () => {
@@ -132,18 +146,19 @@ describe('evaluate', () => {
   const record = recordIn(partition);
   assert.ok(record);
   const shown = { uid: record.uid, tolerations: [], terminating: false, disrupted: false };
-  const live = { key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(10) };
   const look = (fields: Partial<NodeObservation> = {}): NodeObservation => ({
-    ...{ node: ref.node, at: NOW, taints: [live] },
+    ...{
+      node: ref.node,
+      at: NOW,
+      taints: [{ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(10) }],
+    },
     ...fields,
   });
   const verdict = (seen: NodeObservation) => evaluate(partition.node, seen, rules)(record, shown);
   const evicted = { kind: 'evict', by: 'delete', unlimited: false };
 
-  test('evicts only after a read of the Lease, reports why it lapsed, and requires none of a deleted node', () => {
+  test('requires a read of the Lease before an eviction', () => {
     assert.deepEqual(verdict(look()), { ...evicted, lease: 'unread' });
-    assert.deepEqual(verdict(look({ life: lapsed('missing') })), { ...evicted, lease: 'missing' });
-    assert.deepEqual(verdict(look({ taints: undefined })), evicted);
   });
 
   test('holds the pod until the Lease expires', () => {
@@ -152,13 +167,27 @@ describe('evaluate', () => {
     assert.deepEqual(found.record.held, { by: KEPT, since: NOW, until: ALIVE.until });
   });
 
+  test('reports why the Lease does not hold the pod', () => {
+    assert.deepEqual(verdict(look({ life: { kind: 'lapsed', because: 'missing' } })), {
+      ...evicted,
+      lease: 'missing',
+    });
+  });
+
   test('looks at the pod again when another taint is due first', () => {
-    const taints = [live, { ...live, key: 'a' }];
+    const taints = [...(look().taints ?? []), { key: 'a', effect: 'NoExecute', timeAdded: at(10) }];
     const both = after(nodeDelta(10, { taints: [UNREACHABLE, taint('a', 10)], pods: [untolerating] }));
     const tolerations = [{ key: 'a', operator: 'Exists', tolerationSeconds: 1000n }];
-    const verdictOn = evaluate(both.node, look({ taints, life: ALIVE }), rules);
-    const found = verdictOn(record, { ...shown, tolerations });
+    const found = evaluate(
+      both.node,
+      look({ taints, life: ALIVE }),
+      rules,
+    )(record, { ...shown, tolerations });
     assert.ok(found.kind === 'hold');
     assert.equal(found.record.held?.until, at(1011) - 1);
+  });
+
+  test('requires no Lease of a deleted node', () => {
+    assert.deepEqual(verdict(look({ taints: undefined })), evicted);
   });
 });

@@ -9,17 +9,18 @@ import {
   type PodOutcome,
   recordOf,
 } from '#shared/eviction/outcome.ts';
-import type { Policy, Rules } from '#shared/eviction/policy.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
 import { after, at, nodeDelta, pod, rules } from './builders.ts';
 
 const NOW = at(60);
 const moment = { now: NOW, random: 1 };
 const paused: EvictionGate = { kind: 'paused' };
-const byPolicy = (policy: Partial<Policy>): Rules => ({ ...rules, policy: { ...rules.policy, ...policy } });
-const whilePaused = byPolicy({ mode: 'paused' });
-const method = { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'never' } as const;
-const byEvictionApi = byPolicy({ method });
+const whilePaused: Rules = { ...rules, policy: { ...rules.policy, mode: 'paused' } };
+const byEvictionApi: Rules = {
+  ...rules,
+  policy: { ...rules.policy, method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'never' } },
+};
 
 /** Three pods that are due at second 60. */
 const before: Partition = after(nodeDelta(1, { pods: [pod('u1'), pod('u2'), pod('u3')] }));
@@ -42,15 +43,14 @@ const rescheduled = (uid = 'u1'): PodOutcome => ({
   kind: 'reschedule',
   record: { ...recordNamed(uid), fireAt: at(90) },
 });
-const held = (
-  uid = 'u1',
-  more: { readonly until?: number; readonly by?: EvictionGate } = {},
-): PodOutcome => ({
+const held = (uid = 'u1', until?: number): PodOutcome => ({
   kind: 'hold',
-  record: { ...recordNamed(uid), held: { by: paused, since: NOW, ...more } },
+  record: {
+    ...recordNamed(uid),
+    held: { by: paused, since: NOW, ...(until === undefined ? {} : { until }) },
+  },
 });
-const failed = { kind: 'failed', error: 'refused', retryAfterSeconds: 0 } as const;
-const failedFor20s: PodOutcome = { ...failed, retryAfterSeconds: 20 };
+const failed: PodOutcome = { kind: 'failed', error: 'refused', retryAfterSeconds: 0 };
 const refused: PodOutcome = { kind: 'refused', error: 'no answer', retryAfterSeconds: 0 };
 const blocked: PodOutcome = { kind: 'blocked', block: { reason: 'its budget' } };
 const deleted: PodOutcome = { kind: 'deleted', lateMs: 5 };
@@ -58,12 +58,6 @@ const gone: PodOutcome = { kind: 'end', outcome: 'gone' };
 const cancelled: PodOutcome = { kind: 'cancel', because: 'taint-removed' };
 const waiting: PodOutcome = { kind: 'waiting', turn: { turnAt: at(70) } };
 
-/** The partition with these fields of the record `u1`, alone or beside the other records. */
-const withRecord = (fields: Partial<EvictionRecord>, others = before.scheduled): Partition => {
-  const record = { ...recordNamed('u1'), ...fields };
-  return { ...before, scheduled: new Map(others).set(record.uid, record) };
-};
-const alone = (fields: Partial<EvictionRecord>) => withRecord(fields, new Map());
 const withNode = (more: Partial<NodeState>, partition: Partition = before): Partition => {
   assert.ok(partition.node);
   return { ...partition, node: { ...partition.node, ...more } };
@@ -93,9 +87,13 @@ describe('ends of records', () => {
   });
 
   test('need no lock where nothing else is written', () => {
-    const fault = { kind: 'fault', error: new Error('ours') } as const;
-    for (const outcome of [deleted, gone, { kind: 'behind' } as const, fault])
-      assert.equal(needsCommit(passOf(outcome), NOW), false);
+    const unlocked = [
+      deleted,
+      gone,
+      { kind: 'behind' },
+      { kind: 'fault', error: new Error('ours') },
+    ] as const;
+    for (const outcome of unlocked) assert.equal(needsCommit(passOf(outcome), NOW), false);
     for (const outcome of [cancelled, rescheduled(), held(), waiting, blocked, failed, refused])
       assert.equal(needsCommit(passOf(deleted, outcome), NOW), true);
   });
@@ -114,19 +112,19 @@ describe('ends of records', () => {
 
 describe('times to arm', () => {
   test('include each new deadline, slot and end of a hold once', () => {
-    const pass = passOf(rescheduled('u1'), waiting, held('u3', { until: at(95) }));
+    const pass = passOf(rescheduled('u1'), waiting, held('u3', at(95)));
     assert.deepEqual(momentsOf(pass), [at(90), at(70), at(95)]);
-    assert.deepEqual(momentsOf(passOf(rescheduled('u1'), held('u2', { until: at(90) }))), [at(90)]);
+    assert.deepEqual(momentsOf(passOf(rescheduled('u1'), held('u2', at(90)))), [at(90)]);
     assert.deepEqual(momentsOf(passOf(held(), deleted, failed)), []);
   });
 
   test('exclude an end at which another pod is held already', () => {
     const other = { ...recordNamed('u2'), held: { by: paused, since: at(0), until: at(90) } };
     const scheduled = new Map(before.scheduled).set(other.uid, other);
-    const pass = { ...passOf(held('u1', { until: at(90) })), before: { ...before, scheduled } };
+    const pass = { ...passOf(held('u1', at(90))), before: { ...before, scheduled } };
     assert.deepEqual(momentsOf(pass), []);
-    const only = { ...before, scheduled: new Map([[other.uid, other]]) };
-    assert.deepEqual(momentsOf({ ...passOf(deleted, held()), before: only }), []);
+    const alone = { ...before, scheduled: new Map([[other.uid, other]]) };
+    assert.deepEqual(momentsOf({ ...passOf(deleted, held()), before: alone }), []);
   });
 });
 
@@ -170,24 +168,28 @@ describe('an outcome is written and reported', () => {
   });
 
   test('for a waiting pod only without a turn that a concurrent pass gave it', () => {
-    assert.equal(written(passOf(waiting), alone({ turnAt: NOW + 1 })).change, undefined);
-    assert.deepEqual(written(passOf(waiting), alone({ turnAt: NOW })).schedule, ['u1']);
-  });
-
-  test('but without a slot on a record that ended, or whose deadline moved', () => {
-    assert.equal(written(passOf(waiting), alone({ fireAt: NOW + 1 })).change, undefined);
-    assert.equal(written(passOf(waiting), { ...before, scheduled: new Map() }).change, undefined);
+    const found = (turnAt: number) => {
+      const record = { ...recordNamed('u1'), turnAt };
+      return { ...before, scheduled: new Map([[record.uid, record]]) };
+    };
+    assert.equal(written(passOf(waiting), found(NOW + 1)).change, undefined);
+    assert.deepEqual(written(passOf(waiting), found(NOW)).schedule, ['u1']);
   });
 
   test('for a pod with an unchanged gate, which is not reported again', () => {
-    const found = withRecord({ held: { by: paused, since: at(0) } });
+    const record = { ...recordNamed('u1'), held: { by: paused, since: at(0) } };
+    const found = { ...before, scheduled: new Map(before.scheduled).set(record.uid, record) };
     const { schedule, told } = written(passOf(held()), found, whilePaused);
     assert.deepEqual([schedule, told], [['u1'], []]);
   });
 
   test('for a pod that is held in observe mode', () => {
-    const outcome = held('u1', { by: { kind: 'observe' } });
-    const { told, result } = written(passOf(outcome), before, byPolicy({ mode: 'observe' }));
+    const record: PodOutcome = {
+      kind: 'hold',
+      record: { ...recordNamed('u1'), held: { by: { kind: 'observe' }, since: NOW } },
+    };
+    const observing: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
+    const { told, result } = written(passOf(record), before, observing);
     assert.deepEqual([told, result.policy.mode], [[['u1', 'would-have']], 'observe']);
   });
 
@@ -198,13 +200,17 @@ describe('an outcome is written and reported', () => {
 });
 
 describe('an outcome is discarded, and the node is evaluated again, when', () => {
-  const changed: readonly (readonly [string, Partition])[] = [
+  const record = recordNamed('u1');
+  const changed: readonly [string, Partition, Rules?][] = [
     ['its record ended', { ...before, scheduled: new Map() }],
     [
       'something newer was told of it',
       after(nodeDelta(1, { pods: [pod('u1')] }), nodeDelta(2, { pods: [pod('u1', { tolerations: [] })] })),
     ],
-    ['another pass moved its deadline', alone({ fireAt: at(80) })],
+    [
+      'another pass moved its deadline',
+      { ...before, scheduled: new Map([[record.uid, { ...record, fireAt: at(80) }]]) },
+    ],
     ['something newer was told of its node', withNode({ version: { epoch: 1, sequence: 9 } })],
     ['its node was told of for the first time', { ...before, node: undefined }],
     ['all pods of its node were told of anew', withNode({ podsVersion: { epoch: 1, sequence: 9 } })],
@@ -224,7 +230,8 @@ describe('an outcome is discarded, and the node is evaluated again, when', () =>
   });
 
   test('but not when another pass set the same deadline', () => {
-    const { schedule, told, result } = written(passOf(rescheduled()), alone({ fireAt: at(90) }));
+    const found = { ...before, scheduled: new Map([[record.uid, { ...record, fireAt: at(90) }]]) };
+    const { schedule, told, result } = written(passOf(rescheduled()), found);
     assert.deepEqual([schedule, told, result.moved], [['u1'], [], false]);
   });
 });
@@ -235,20 +242,25 @@ describe('a failure is retried', () => {
     assert.deepEqual(schedule, ['u2']);
     assert.deepEqual(change?.schedule[0]?.failure, { since: NOW, error: 'refused' });
     assert.deepEqual(change?.node?.retry, result.retries[0]);
-    const [retry] = result.retries;
-    assert.deepEqual([retry?.attempts, retry?.everything, result.unnoted], [1, false, undefined]);
+    assert.deepEqual(
+      [result.retries[0]?.attempts, change?.node?.retry?.everything, result.unnoted],
+      [1, false, undefined],
+    );
   });
 
   test('for all pods, where the cluster allows nothing, with the first error and the longest requested wait', () => {
     const patient = { kind: 'refused', error: 'too many requests', retryAfterSeconds: 100 } as const;
-    const { schedule, change, result } = written(passOf(refused, patient, failedFor20s));
+    const { schedule, change, result } = written(
+      passOf(refused, patient, { ...failed, retryAfterSeconds: 20 } as PodOutcome),
+    );
     assert.deepEqual(schedule, ['u3']);
     assert.deepEqual([result.retries[0]?.error, change?.node?.retry?.everything], ['no answer', true]);
     assert.equal(result.retries[0]?.nextTryAt, NOW + 100_000);
   });
 
   test('not before the wait that a single pod requested', () => {
-    assert.equal(written(passOf(failedFor20s)).result.retries[0]?.nextTryAt, NOW + 20_000);
+    const { result } = written(passOf({ ...failed, retryAfterSeconds: 20 } as PodOutcome));
+    assert.equal(result.retries[0]?.nextTryAt, NOW + 20_000);
   });
 
   test('more rarely, where the cluster is unreachable', () => {
@@ -280,7 +292,14 @@ describe('a failure is retried', () => {
   });
 
   test('again immediately, where the cluster answered while the pass got no answer', () => {
-    const outage = { since: at(10), error: 'no answer', everything: true, triedAt: at(10) };
+    const outage = {
+      attempts: 4,
+      nextTryAt: NOW - 1,
+      since: at(10),
+      error: 'no answer',
+      everything: true,
+      triedAt: at(10),
+    };
     const woken = { ...outage, attempts: 0, nextTryAt: NOW };
     const silent = passOf({ ...refused, unanswered: true });
     const { change, result } = written(silent, withNode({ outage: woken }));
@@ -299,35 +318,48 @@ describe('a failure is retried', () => {
     assert.equal(written(passOf(failed), { ...found, scheduled: new Map() }).result.unnoted, undefined);
   });
 
-  describe('until the limit of policy', () => {
+  test('until the limit of policy; then the pod fails, counted from its slot', () => {
     const late = { now: at(60) + rules.policy.giveUpAfterMs, random: 1 };
     const retry = { attempts: 9, nextTryAt: late.now, since: at(60), error: 'no answer', everything: true };
     const found = withNode({ retry });
-    const failedUids = (pass: DonePass, at: Partition = found, by: Rules = rules) =>
-      recordOf(pass, at, by, late).result.gaveUp.map(({ uid }) => uid);
+    const given = recordOf(passOf(refused), found, rules, late);
+    assert.deepEqual(
+      given.result.gaveUp.map(({ uid }) => uid),
+      ['u1', 'u2', 'u3'],
+    );
+    assert.deepEqual(
+      given.result.told.map(({ note }) => note.what),
+      ['gave-up', 'gave-up', 'gave-up'],
+    );
+    // A reserved slot counts as progress.
+    const inTurn = { ...recordNamed('u1'), turnAt: late.now };
+    const others = { ...found, scheduled: new Map(found.scheduled).set(inTurn.uid, inTurn) };
+    assert.deepEqual(
+      recordOf(passOf(refused), others, rules, late).result.gaveUp.map(({ uid }) => uid),
+      ['u2', 'u3'],
+    );
+  });
 
-    test('and then the pod fails, counted from its slot', () => {
-      const { told } = recordOf(passOf(refused), found, rules, late).result;
-      assert.deepEqual(
-        told.map(({ note }) => note.what),
-        ['gave-up', 'gave-up', 'gave-up'],
-      );
-      assert.deepEqual(failedUids(passOf(refused)), ['u1', 'u2', 'u3']);
-      // A reserved slot counts as progress.
-      const { scheduled } = withRecord({ turnAt: late.now });
-      assert.deepEqual(failedUids(passOf(refused), { ...found, scheduled }), ['u2', 'u3']);
-    });
+  test('and fails only for its own pod, for any outcomes of other pods', () => {
+    const late = { now: at(60) + rules.policy.giveUpAfterMs, random: 1 };
+    const retry = { attempts: 9, nextTryAt: late.now, since: at(60), error: 'no answer', everything: true };
+    const found = withNode({ retry });
+    const governing: Rules = { ...byEvictionApi, policy: { ...byEvictionApi.policy, mode: 'paused' } };
+    const gaveUpBeside = (outcome: PodOutcome, at: Partition = found) =>
+      recordOf(passOf(outcome, refused), at, governing, late).result.gaveUp.map(({ uid }) => uid);
+    for (const outcome of [deleted, gone, cancelled, rescheduled(), held(), waiting, blocked])
+      assert.deepEqual(gaveUpBeside(outcome), ['u2', 'u3']);
+    // A record that was scheduled again since the pass is not the pod that ended.
+    const anew = { ...recordNamed('u1'), version: { epoch: 1, sequence: 9 } };
+    const scheduled = new Map(found.scheduled).set(anew.uid, anew);
+    assert.deepEqual(gaveUpBeside(gone, { ...found, scheduled }), ['u1', 'u2', 'u3']);
+  });
 
-    test('and then only its own pod fails, for any outcomes of other pods', () => {
-      const governing = byPolicy({ method, mode: 'paused' });
-      const failedBeside = (outcome: PodOutcome, at?: Partition) =>
-        failedUids(passOf(outcome, refused), at, governing);
-      for (const outcome of [deleted, gone, cancelled, rescheduled(), held(), waiting, blocked])
-        assert.deepEqual(failedBeside(outcome), ['u2', 'u3']);
-      // A record that was scheduled again since the pass is not the pod that ended.
-      const { scheduled } = withRecord({ version: { epoch: 1, sequence: 9 } });
-      assert.deepEqual(failedBeside(gone, { ...found, scheduled }), ['u1', 'u2', 'u3']);
-    });
+  test('without a slot on a record whose deadline moved', () => {
+    const record = { ...recordNamed('u1'), fireAt: NOW + 1 };
+    const found = { ...before, scheduled: new Map([[record.uid, record]]) };
+    assert.equal(written(passOf(waiting), found).change, undefined);
+    assert.equal(written(passOf(waiting), { ...found, scheduled: new Map() }).change, undefined);
   });
 });
 
@@ -351,7 +383,11 @@ describe('an eviction that the API denies', () => {
   });
 
   test('fails after the timeout of policy', () => {
-    const found = withRecord({ blocked: { since: at(0), nextTryAt: at(60), reason: 'its budget' } });
+    const record = {
+      ...recordNamed('u1'),
+      blocked: { since: at(0), nextTryAt: at(60), reason: 'its budget' },
+    };
+    const found = { ...before, scheduled: new Map(before.scheduled).set(record.uid, record) };
     const { change, result } = written(passOf(blocked), found, byEvictionApi);
     assert.equal(change?.schedule[0]?.failure?.error, 'its budget');
     assert.deepEqual([result.askAgainAt, result.retries[0]?.error], [undefined, 'its budget']);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Delta, NodeDelta, PodFacts } from '#shared/eviction/facts.ts';
+import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { type EvictionRecord, ending, isAnnounced } from '#shared/eviction/records.ts';
 import {
@@ -24,86 +24,6 @@ import {
 } from './builders.ts';
 
 const reasons = (decided: ReturnType<typeof planned>) => decided.cancel.map(({ cancelled }) => cancelled);
-const untaint = (sequence: number, fields: Partial<NodeDelta> = {}) =>
-  nodeDelta(sequence, { taints: [], ...fields });
-const absent = (sequence: number) => nodeDelta(sequence, { pods: [] });
-const deleted = (sequence: number, fields: Partial<NodeDelta> = {}) =>
-  nodeDelta(sequence, { deletedAt: at(20), ...fields });
-/** Pod `u1`, which tolerates the taint `a` for these seconds, or indefinitely. */
-const patient = (seconds?: number) => pod('u1', { tolerations: [tolerating('a', seconds)] });
-const bound = (second: number, uid?: string) => pod(uid, { podSince: at(second) });
-const scheduled = after(nodeDelta(1));
-const record = recordIn(scheduled) as EvictionRecord;
-const withRecord = (fields: Partial<EvictionRecord>) => ({
-  ...scheduled,
-  scheduled: new Map([[record.uid, { ...record, ...fields }]]),
-});
-
-/** Deltas in the order of their delivery, and the deadline or the end of a pod, `u1` unless named. */
-const FORECASTS: Readonly<Record<string, readonly [readonly Delta[], forecast: string, uid?: string]>> = {
-  'a pod newer than the taint counts from its binding': [[podDelta(41, { pod: bound(40) })], 'due at 100'],
-  'a pod keeps its stored binding time when a later relay reports another': [
-    [nodeDelta(1), podDelta(20, { version: { epoch: 2, sequence: 1 }, pod: bound(1) })],
-    'due at 60',
-  ],
-  'a deleted pod does not affect other pods of its node': [
-    [nodeDelta(1, { pods: [pod('u1'), pod('u2')] }), podGone(2)],
-    'due at 60',
-    'u2',
-  ],
-  'a deleted pod leaves a tombstone when it was scheduled': [[nodeDelta(1), podGone(20)], 'gone'],
-  'a deleted pod ends for any delta, because UIDs are never reused': [[podDelta(5), podGone(3)], 'gone'],
-  'a taint that returns to a node whose deltas list no pods schedules them again': [
-    [nodeDelta(1), untaint(20, { pods: [] }), nodeDelta(30)],
-    'due at 80',
-  ],
-  'a late delta does not restore a removed taint': [[nodeDelta(1), untaint(20), podDelta(10)], 'cancelled'],
-  'a late delta does not remove a taint': [[nodeDelta(20), untaint(10)], 'due at 60'],
-  'a late pod delta does not undo the confirmation of a newer node delta': [
-    [nodeDelta(1), nodeDelta(20), podDelta(10, { pod: patient() })],
-    'due at 60',
-  ],
-  'a late node delta does not undo the confirmation of a newer pod delta': [
-    [nodeDelta(1), podDelta(20), nodeDelta(10, { pods: [patient()] })],
-    'due at 60',
-  ],
-  'a late delta does not schedule a pod that a newer one did not list': [[absent(20), podDelta(10)], 'none'],
-  'a late delta still decides other pods, by the newer facts of the node': [
-    [podDelta(20, { taints: [taint('a', 15)], pod: pod('u2') }), podDelta(10)],
-    'due at 75',
-  ],
-  'a late delta does not end a pod that appeared later': [[podDelta(20), absent(10)], 'due at 60'],
-  'a delta of a relay that lost its lease is older than all deltas of the next relay': [
-    [nodeDelta(2, { version: { epoch: 2, sequence: 1 } }), untaint(99)],
-    'due at 60',
-  ],
-  'a passed deadline is set to the time of the observation': [[nodeDelta(100)], 'due at 100'],
-  'a passed deadline is not moved by later deltas': [
-    [nodeDelta(100), nodeDelta(200), podDelta(300)],
-    'due at 100',
-  ],
-  'a passed deadline replaces a later one': [[nodeDelta(1), podDelta(50, { pod: patient(10) })], 'due at 50'],
-  'a deadline is never earlier than the rule, even when it replaces an earlier deadline': [
-    [nodeDelta(1), podDelta(100, { pod: patient(90) })],
-    'due at 90',
-  ],
-  'a deleted node still affects a pod that was bound before the deletion and reported later': [
-    [nodeDelta(1), deleted(20), podDelta(30, { deletedAt: at(20), pod: bound(10, 'u2') })],
-    'due at 70',
-    'u2',
-  ],
-  'a deleted node does not affect pods that were bound after the deletion': [
-    [nodeDelta(1), deleted(20), podDelta(30, { deletedAt: at(20), pod: bound(25, 'u2') })],
-    'none',
-    'u2',
-  ],
-  'a deleted node keeps stored, unseen taints': [[nodeDelta(1), deleted(21, { taints: [] })], 'due at 60'],
-  'a deleted node keeps no taints of older deltas': [[deleted(20, { taints: [] }), nodeDelta(19)], 'none'],
-  'a returning node continues its countdowns': [[nodeDelta(1), deleted(20), nodeDelta(40)], 'due at 60'],
-  'a returning node cancels when it is untainted': [[nodeDelta(1), deleted(20), untaint(40)], 'cancelled'],
-};
-for (const [name, [deltas, expected, uid]] of Object.entries(FORECASTS))
-  test(name, () => assert.equal(forecast(after(...deltas), uid), expected));
 
 describe('a node delta', () => {
   test('schedules the pods that do not tolerate its taints indefinitely, at their deadlines', () => {
@@ -137,39 +57,70 @@ describe('a node delta', () => {
         ['u2', at(5), at(5)],
       ],
     );
-    const stored = withRecord({ podSince: inYear2999, fireAt: inYear2999 + 60_000 });
-    const { reschedule } = planned(stored, nodeDelta(20));
+    const partition = after(nodeDelta(1));
+    const record = recordIn(partition) as EvictionRecord;
+    const stored = { ...record, podSince: inYear2999, fireAt: inYear2999 + 60_000 };
+    const scheduled = new Map([[record.uid, stored]]);
+    const { reschedule } = planned({ ...partition, scheduled }, nodeDelta(20));
     assert.deepEqual(
       reschedule.map(({ fireAt, podSince }) => [fireAt, podSince]),
       [[at(80), at(20)]],
     );
   });
 
-  test('cancels the evictions of an untainted node, also without its pods, which is live no longer', () => {
-    for (const delta of [untaint(20), untaint(20, { pods: [] })]) {
-      const decided = planned(scheduled, delta);
-      assert.deepEqual([reasons(decided), decided.live, decided.arm], [['taint-removed'], false, []]);
-    }
+  test('arms one timer for all pods with the same deadline', () => {
+    const pods = Array.from({ length: 110 }, (_, index) => pod(`u${index}`));
+    assert.deepEqual(planned(emptyPartition, nodeDelta(1, { pods })).arm, [at(60)]);
   });
 
-  test('cancels for a deleted pod where it does not list the pod, or the deleted node has no taints', () => {
-    for (const delta of [absent(20), deleted(20, { taints: [], pods: [] })])
-      assert.deepEqual(reasons(planned(scheduled, delta)), ['pod-gone']);
+  test('cancels the evictions of an untainted node, which is live no longer', () => {
+    const decided = planned(after(nodeDelta(1)), nodeDelta(20, { taints: [] }));
+    assert.deepEqual(reasons(decided), ['taint-removed']);
+    assert.equal(decided.live, false);
+    assert.deepEqual(decided.arm, []);
+  });
+
+  test('cancels for a removed taint, although a delta of an untainted node lists no pods', () => {
+    const untaint = nodeDelta(20, { taints: [], pods: [] });
+    assert.deepEqual(reasons(planned(after(nodeDelta(1)), untaint)), ['taint-removed']);
+    const again = planned(after(nodeDelta(1), untaint), untaint);
+    assert.deepEqual(
+      again.cancelledBefore.map(({ cancelled }) => cancelled),
+      ['taint-removed'],
+    );
+    assert.equal(forecast(after(nodeDelta(1), untaint, nodeDelta(30))), 'due at 80');
+  });
+
+  test('cancels for a deleted pod when a deleted node has no taints', () => {
+    const deserted = nodeDelta(20, { taints: [], pods: [], deletedAt: at(20) });
+    assert.deepEqual(reasons(planned(after(nodeDelta(1)), deserted)), ['pod-gone']);
+  });
+
+  test('cancels the evictions of pods that it does not list', () => {
+    const decided = planned(after(nodeDelta(1)), nodeDelta(20, { pods: [] }));
+    assert.deepEqual(reasons(decided), ['pod-gone']);
   });
 
   test('does not end a pod that another relay reported after the listing', () => {
-    const byOldRelay = podDelta(50, { pod: bound(50) });
+    const byOldRelay = podDelta(50, { pod: pod('u1', { podSince: at(50) }) });
     const listedBefore = nodeDelta(49, { version: { epoch: 2, sequence: 1 }, pods: [] });
-    const byNewRelay = podDelta(51, { version: { epoch: 2, sequence: 2 }, pod: bound(50) });
+    const byNewRelay = podDelta(51, {
+      version: { epoch: 2, sequence: 2 },
+      pod: pod('u1', { podSince: at(50) }),
+    });
     assert.equal(forecast(after(byOldRelay, listedBefore)), 'cancelled');
     assert.equal(forecast(after(byOldRelay, listedBefore, byNewRelay)), 'due at 110');
   });
 
   test('without news is stored on the node only, so that older deltas are recognized', () => {
-    const decided = planned(scheduled, nodeDelta(20));
+    const decided = planned(after(nodeDelta(1)), nodeDelta(20));
     assert.equal(decided.nodeChanged, false);
     assert.deepEqual(decided.node?.podsVersion, { epoch: 1, sequence: 20 });
-    assert.deepEqual([decided.decisions, decided.arm], [[], []]);
+    assert.deepEqual(
+      [decided.schedule, decided.reschedule, decided.confirm, decided.cancel],
+      [[], [], [], []],
+    );
+    assert.deepEqual(decided.arm, []);
   });
 });
 
@@ -186,7 +137,10 @@ describe('a delta of a relay that lost its lease', () => {
       ['rearm', 'u2'],
     ]);
     assert.deepEqual(decided(podDelta(20, { pod: pod('u3') })), []);
-    assert.equal(planned(emptyPartition, nodeDelta(1), moment).nodeChanged, false);
+  });
+
+  test('changes nothing for an unknown node', () => {
+    assert.deepEqual(planned(emptyPartition, nodeDelta(1), moment).nodeChanged, false);
   });
 });
 
@@ -196,59 +150,112 @@ describe('a pod delta', () => {
     assert.deepEqual(recordIn(after(podDelta(1, { pod: pod('u1', { owner }) })))?.owner, owner);
   });
 
-  test('confirms the record, and keeps the progress of a due pod', () => {
+  test('keeps the progress of a due pod', () => {
+    const partition = after(nodeDelta(1));
     const trials = { failure: { since: at(60), error: 'refused' }, turnAt: at(65), notBefore: at(62) };
-    for (const fields of [{}, trials]) {
-      const confirmed = { ...record, ...fields, version: { epoch: 1, sequence: 70 } };
-      assert.deepEqual(planned(withRecord(fields), podDelta(70)).confirm, [confirmed]);
-    }
+    const record = { ...(recordIn(partition) as EvictionRecord), ...trials };
+    const [confirmed] = planned(
+      { ...partition, scheduled: new Map([[record.uid, record]]) },
+      podDelta(70),
+    ).confirm;
+    assert.deepEqual(confirmed, { ...record, version: { epoch: 1, sequence: 70 } });
+  });
+
+  test('schedules its pod', () => {
+    assert.equal(forecast(after(podDelta(1))), 'due at 60');
+  });
+
+  test('counts from the binding when the pod is newer than the taint', () => {
+    assert.equal(forecast(after(podDelta(41, { pod: pod('u1', { podSince: at(40) }) }))), 'due at 100');
+  });
+
+  test('keeps the stored binding time when a later relay reports another', () => {
+    const other = podDelta(20, { version: { epoch: 2, sequence: 1 }, pod: pod('u1', { podSince: at(1) }) });
+    assert.equal(forecast(after(nodeDelta(1), other)), 'due at 60');
   });
 
   test('moves the deadline in both directions, and keeps the start of the eviction', () => {
-    for (const seconds of [90, 30]) {
-      const { reschedule } = planned(scheduled, podDelta(20, { pod: patient(seconds) }));
+    const scheduled = after(nodeDelta(1));
+    for (const [seconds, due] of [
+      [90, 90],
+      [30, 30],
+    ] as const) {
+      const decided = planned(
+        scheduled,
+        podDelta(20, { pod: pod('u1', { tolerations: [tolerating('a', seconds)] }) }),
+      );
       assert.deepEqual(
-        reschedule.map(({ fireAt, startedAt }) => [fireAt, startedAt]),
-        [[at(seconds), at(1)]],
+        decided.reschedule.map(({ fireAt, startedAt }) => [fireAt, startedAt]),
+        [[at(due), at(1)]],
       );
     }
   });
 
   test('cancels when the pod tolerates the taint indefinitely', () => {
-    assert.deepEqual(reasons(planned(scheduled, podDelta(20, { pod: patient() }))), ['tolerated-forever']);
+    const forever = podDelta(20, { pod: pod('u1', { tolerations: [tolerating('a')] }) });
+    assert.deepEqual(reasons(planned(after(nodeDelta(1)), forever)), ['tolerated-forever']);
+  });
+
+  test('confirms the record when nothing changes for its pod', () => {
+    const decided = planned(after(nodeDelta(1)), podDelta(20));
+    assert.deepEqual(decided.confirm, [
+      { ...recordIn(after(nodeDelta(1))), version: { epoch: 1, sequence: 20 } },
+    ]);
+  });
+
+  test('does not affect other pods of the node', () => {
+    const two = after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }));
+    assert.equal(
+      forecast(after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }), podGone(2)), 'u2'),
+      'due at 60',
+    );
+    assert.equal(forecast(two, 'u2'), 'due at 60');
   });
 });
 
 describe('a deleted pod', () => {
+  test('leaves a tombstone when it was scheduled', () => {
+    const decided = planned(after(nodeDelta(1)), podGone(20));
+    assert.deepEqual(reasons(decided), ['pod-gone']);
+    assert.equal(forecast(committed(after(nodeDelta(1)), decided)), 'gone');
+  });
+
+  test('ends for any later deltas, because UIDs are never reused', () => {
+    assert.equal(forecast(after(podDelta(5), podGone(3))), 'gone');
+  });
+
   test('changes nothing on a node that never scheduled it', () => {
-    assert.equal(changesNothing(planned(after(absent(1)), podGone(2))), true);
+    assert.equal(changesNothing(planned(after(nodeDelta(1, { pods: [] })), podGone(2))), true);
   });
 
   test('is announced only before its deadline, because a later deletion looks like an eviction', () => {
-    const announcedAt = (second: number) =>
-      planned(scheduled, podGone(second)).cancel.map((end) => isAnnounced(end, at(second)));
-    assert.deepEqual([announcedAt(20), announcedAt(60)], [[true], [false]]);
+    const [early] = planned(after(nodeDelta(1)), podGone(20)).cancel;
+    const [late] = planned(after(nodeDelta(1)), podGone(60)).cancel;
+    assert.ok(early && late);
+    assert.equal(isAnnounced(early, at(20)), true);
+    assert.equal(isAnnounced(late, at(60)), false);
   });
 });
 
 describe('an end that is delivered again', () => {
   const before = (delta: Delta, ...deltas: readonly Delta[]) =>
     planned(after(nodeDelta(1), ...deltas), delta).cancelledBefore.map(({ cancelled }) => cancelled);
-  const podless = (sequence: number) => untaint(sequence, { pods: [] });
+  const absent = (sequence: number) => nodeDelta(sequence, { pods: [] });
+  const untaint = (sequence: number) => nodeDelta(sequence, { taints: [], pods: [] });
 
   test('is announced again by its own delta, and by no other', () => {
-    for (const delta of [absent, podless, podGone]) {
+    for (const delta of [absent, untaint, podGone]) {
       assert.equal(before(delta(20), delta(20)).length, 1);
       assert.deepEqual(before(delta(30), delta(20)), []);
     }
-    assert.deepEqual(before(podless(30), absent(20)), []);
+    assert.deepEqual(before(untaint(30), absent(20)), []);
   });
 
   test('is announced for an overdue pod whose taint was removed, and not for a missing pod', () => {
-    assert.deepEqual(before(podless(100), podless(100)), ['taint-removed']);
+    assert.deepEqual(before(untaint(100), untaint(100)), ['taint-removed']);
     assert.deepEqual(before(absent(100), absent(100)), []);
     assert.deepEqual(before(podGone(100), podGone(100)), []);
-    const [end] = planned(scheduled, podless(100)).cancel;
+    const [end] = planned(after(nodeDelta(1)), untaint(100)).cancel;
     assert.ok(end && isAnnounced(end, at(100)));
   });
 });
@@ -256,10 +263,37 @@ describe('an end that is delivered again', () => {
 describe('a repeated delta', () => {
   test('does not schedule a pod again whose eviction ended as would-have', () => {
     const partition = after(nodeDelta(1), nodeDelta(20));
+    const record = recordIn(partition) as EvictionRecord;
     const would = { ...ending(record, { outcome: 'would-have' }), endedAt: at(60) };
     const observed = { ...partition, scheduled: new Map(), ended: new Map([[record.uid, would]]) };
     assert.deepEqual(planned(observed, nodeDelta(20)).decisions, []);
   });
+
+  const untaint = nodeDelta(20, { taints: [] });
+  const cases = [
+    { says: 'that scheduled', before: emptyPartition, delta: nodeDelta(1) },
+    {
+      says: 'that rescheduled',
+      before: after(nodeDelta(1)),
+      delta: podDelta(20, { taints: [taint('a', 5)] }),
+    },
+    { says: 'that confirmed', before: after(nodeDelta(1)), delta: podDelta(20) },
+    { says: 'that cancelled', before: after(nodeDelta(1)), delta: untaint },
+    { says: 'that ended a pod', before: after(nodeDelta(1)), delta: podGone(20) },
+    { says: 'that no longer listed a pod', before: after(nodeDelta(1)), delta: nodeDelta(20, { pods: [] }) },
+  ];
+  for (const { says, before, delta } of cases) {
+    test(`${says} changes nothing, arms the same timers and announces the same cancellations`, () => {
+      const first = planned(before, delta);
+      const again = planned(committed(before, first), delta);
+      assert.equal(changesNothing(again), true);
+      assert.deepEqual(again.arm, first.arm);
+      assert.deepEqual(
+        again.cancelledBefore.map(({ endedAt: _endedAt, ...ending }) => ending),
+        first.cancel,
+      );
+    });
+  }
 
   test('completes an interrupted commit, which writes the node last', () => {
     const pods = [pod('u1'), pod('u2')];
@@ -276,48 +310,175 @@ describe('a repeated delta', () => {
   });
 });
 
-test('a late delta still ends the wait of its node for an answer', () => {
-  const partition = after(nodeDelta(20));
-  const retry = { attempts: 1, nextTryAt: at(100), since: at(60), error: 'no', everything: true };
-  assert.ok(partition.node);
-  const failing = { ...partition, node: { ...partition.node, outage: { ...retry, triedAt: at(59) } } };
-  const decided = planned(failing, nodeDelta(10, { wake: true, answeredAt: at(65) }), { now: at(70) });
-  assert.equal(decided.node?.outage?.nextTryAt, at(70));
+describe('a late delta', () => {
+  const forever = pod('u1', { tolerations: [tolerating('a')] });
+
+  test('does not restore a removed taint', () => {
+    assert.equal(forecast(after(nodeDelta(1), nodeDelta(20, { taints: [] }), podDelta(10))), 'cancelled');
+  });
+
+  test('does not remove a taint', () => {
+    assert.equal(forecast(after(nodeDelta(20), nodeDelta(10, { taints: [] }))), 'due at 60');
+  });
+
+  test('does not decide a pod with taints that it lacks, because it omits tolerations of these taints', () => {
+    const another = podDelta(20, { taints: [taint('a'), taint('b', 15)], pod: pod('u2') });
+    assert.equal(forecast(after(nodeDelta(1, { pods: [] }), another, podDelta(10))), 'none');
+  });
+
+  test('still ends the wait of its node for an answer', () => {
+    const partition = after(nodeDelta(20));
+    const outage = {
+      attempts: 1,
+      nextTryAt: at(100),
+      since: at(60),
+      error: 'no',
+      everything: true,
+      triedAt: at(59),
+    };
+    assert.ok(partition.node);
+    const failing = { ...partition, node: { ...partition.node, outage } };
+    const decided = planned(failing, nodeDelta(10, { wake: true, answeredAt: at(65) }), { now: at(70) });
+    assert.equal(decided.node?.outage?.nextTryAt, at(70));
+  });
+
+  test('does not undo a confirmation of a newer node delta', () => {
+    assert.equal(forecast(after(nodeDelta(1), nodeDelta(20), podDelta(10, { pod: forever }))), 'due at 60');
+  });
+
+  test('does not undo a confirmation of a newer pod delta', () => {
+    assert.equal(
+      forecast(after(nodeDelta(1), podDelta(20), nodeDelta(10, { pods: [forever] }))),
+      'due at 60',
+    );
+  });
+
+  test('does not schedule a pod that a newer delta did not list', () => {
+    assert.equal(forecast(after(nodeDelta(20, { pods: [] }), podDelta(10))), 'none');
+  });
+
+  test('still decides pods that newer deltas did not cover, by the newer facts of the node', () => {
+    const newer = podDelta(20, { taints: [taint('a', 15)], pod: pod('u2') });
+    assert.equal(forecast(after(newer, podDelta(10))), 'due at 75');
+  });
+
+  test('does not end a pod that appeared later', () => {
+    assert.equal(forecast(after(podDelta(20), nodeDelta(10, { pods: [] }))), 'due at 60');
+  });
+
+  test('is older than all deltas of the next relay if its relay lost the lease', () => {
+    const successor = nodeDelta(2, { version: { epoch: 2, sequence: 1 } });
+    const stale = nodeDelta(99, { version: { epoch: 1, sequence: 99 }, taints: [] });
+    assert.equal(forecast(after(successor, stale)), 'due at 60');
+  });
 });
 
-test('a canceled eviction leaves no tombstone, so that a returning taint schedules the pod again', () => {
-  const partition = after(nodeDelta(1), untaint(20), nodeDelta(40, { taints: [taint('a', 40)] }));
-  assert.equal(forecast(partition), 'due at 100');
-  assert.equal(recordIn(partition)?.startedAt, at(40));
+describe('a tombstone', () => {
+  for (const outcome of ['done', 'gone'] as const) {
+    test(`for outcome ${outcome} is not revived or armed by newer deltas`, () => {
+      const tomb = happened(after(nodeDelta(1)), 'u1', outcome);
+      for (const delta of [nodeDelta(20), podDelta(20), nodeDelta(20, { taints: [] }), podGone(20)]) {
+        const decided = planned(tomb, delta);
+        assert.equal(forecast(committed(tomb, decided)), outcome);
+        assert.deepEqual(decided.arm, []);
+      }
+    });
+  }
+
+  test('does not exist for a canceled eviction, so that a returning taint schedules the pod again', () => {
+    const back = nodeDelta(40, { taints: [taint('a', 40)] });
+    const partition = after(nodeDelta(1), nodeDelta(20, { taints: [] }), back);
+    assert.equal(forecast(partition), 'due at 100');
+    assert.equal(recordIn(partition)?.startedAt, at(40));
+  });
 });
 
-test('an overdue pod gets a new timer from every resync after a minute, and immediately after a gap', () => {
-  const armedAt = (seconds: number, wake: boolean) =>
-    planned(scheduled, nodeDelta(60 + seconds, { wake })).arm;
-  assert.deepEqual(armedAt(60, false), []);
-  for (const seconds of [61, 86_400]) assert.deepEqual(armedAt(seconds, false), [at(60)]);
-  for (const seconds of [0, 86_400]) assert.deepEqual(armedAt(seconds, true), [at(60)]);
+describe('a deadline that has passed when it is processed', () => {
+  const late = nodeDelta(100, { observedAt: at(100) });
+
+  test('is set to the time of the observation', () => {
+    assert.equal(forecast(after(late)), 'due at 100');
+  });
+
+  test('is not moved by later deltas, however long the eviction takes', () => {
+    assert.equal(forecast(after(late, nodeDelta(200), podDelta(300))), 'due at 100');
+  });
+
+  test('replaces a later deadline immediately', () => {
+    const shortened = podDelta(50, { pod: pod('u1', { tolerations: [tolerating('a', 10)] }) });
+    assert.equal(forecast(after(nodeDelta(1), shortened)), 'due at 50');
+  });
+
+  test('is never earlier than the rule, even when it replaces an earlier deadline', () => {
+    const lengthened = podDelta(100, { pod: pod('u1', { tolerations: [tolerating('a', 90)] }) });
+    assert.equal(forecast(after(nodeDelta(1), lengthened)), 'due at 90');
+  });
+});
+
+describe('an overdue pod', () => {
+  const overdue = after(nodeDelta(1));
+  const armedAt = (seconds: number, wake: boolean) => planned(overdue, nodeDelta(60 + seconds, { wake })).arm;
+
+  test('gets a new timer from every resync after a minute, because its timer was lost', () => {
+    assert.deepEqual(armedAt(60, false), []);
+    assert.deepEqual(armedAt(61, false), [at(60)]);
+    assert.deepEqual(armedAt(86_400, false), [at(60)]);
+  });
+
+  test('gets a new timer immediately from a resync after a gap', () => {
+    assert.deepEqual(armedAt(0, true), [at(60)]);
+    assert.deepEqual(armedAt(86_400, true), [at(60)]);
+  });
 });
 
 describe('a deleted node', () => {
-  test('keeps its taints and the deadlines of its pods, also when the relay never saw a taint', () => {
-    for (const delta of [deleted(20), deleted(21, { taints: [] })]) {
-      const decided = planned(scheduled, delta);
-      assert.deepEqual([decided.decisions, decided.live], [[], true]);
-    }
+  const deleted = nodeDelta(20, { deletedAt: at(20) });
+
+  test('keeps its taints and the deadlines of its pods', () => {
+    assert.equal(forecast(after(nodeDelta(1), deleted)), 'due at 60');
+    assert.equal(planned(after(nodeDelta(1)), deleted).live, true);
+  });
+
+  test('still affects a pod that was bound before the deletion and reported later', () => {
+    const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { podSince: at(10) }) });
+    assert.equal(forecast(after(nodeDelta(1), deleted, heard), 'u2'), 'due at 70');
+  });
+
+  test('does not affect pods that were bound after the deletion', () => {
+    const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { podSince: at(25) }) });
+    assert.equal(forecast(after(nodeDelta(1), deleted, heard), 'u2'), 'none');
+  });
+
+  test('keeps the stored taints when the relay never saw any, also taints stored after its observation', () => {
+    const unseen = (sequence: number) => nodeDelta(sequence, { deletedAt: at(20), taints: [] });
+    assert.equal(forecast(after(nodeDelta(1), unseen(21))), 'due at 60');
+    assert.deepEqual(reasons(planned(after(nodeDelta(1)), unseen(21))), []);
+    assert.equal(forecast(after(unseen(20), nodeDelta(19))), 'none');
   });
 
   test('loses its taints with its last pod', () => {
-    const partition = after(nodeDelta(1), deleted(20), podGone(30, { deletedAt: at(20) }));
-    const decided = planned(partition, deleted(31, { pods: [] }));
-    assert.deepEqual([decided.node?.taints, decided.live], [[], false]);
+    const partition = after(nodeDelta(1), deleted, podGone(30, { deletedAt: at(20) }));
+    const decided = planned(partition, nodeDelta(31, { deletedAt: at(20), pods: [] }));
+    assert.deepEqual(decided.node?.taints, []);
+    assert.equal(decided.live, false);
+  });
+
+  test('continues its countdowns when it returns with its taint', () => {
+    assert.equal(forecast(after(nodeDelta(1), deleted, nodeDelta(40))), 'due at 60');
+  });
+
+  test('cancels when it returns untainted', () => {
+    assert.equal(forecast(after(nodeDelta(1), deleted, nodeDelta(40, { taints: [] }))), 'cancelled');
   });
 });
 
 describe('a held pod', () => {
   const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
-  const held = { by: { kind: 'observe' }, since: at(60) } as const;
-  const partition = withRecord({ held });
+  const scheduled = after(nodeDelta(1));
+  const record = recordIn(scheduled);
+  assert.ok(record);
+  const held: EvictionRecord = { ...record, held: { by: { kind: 'observe' }, since: at(60) } };
+  const partition = { ...scheduled, scheduled: new Map([[record.uid, held]]) };
   const heard = (delta: Delta, governing: Rules) => planned(partition, delta, {}, governing);
   const ranked = nodeDelta(120, { pods: [pod('u1', { rank: 100 })], wake: true });
 
@@ -333,15 +494,21 @@ describe('a held pod', () => {
     assert.deepEqual(decided.arm, [at(130)]);
   });
 
-  test('is released immediately when it has no rank, by a delta of its node, and not by its own delta', () => {
-    assert.deepEqual(heard(nodeDelta(120), rules).arm, [at(120)]);
+  test('is released by a delta of its node, and not by its own delta', () => {
     const { free, confirm } = heard(podDelta(121), rules);
-    assert.deepEqual([free, confirm.map((each) => each.held)], [[], [held]]);
+    assert.deepEqual([free, confirm.map((each) => each.held)], [[], [held.held]]);
+  });
+
+  test('is released immediately when it has no rank', () => {
+    assert.deepEqual(heard(nodeDelta(120), rules).arm, [at(120)]);
   });
 
   test('stays a released pod until its record ends, also with another deadline', () => {
     const freed = committed(partition, heard(ranked, rules));
-    const moved = committed(freed, planned(freed, podDelta(121, { pod: patient(300) })));
+    const moved = committed(
+      freed,
+      planned(freed, podDelta(121, { pod: pod('u1', { tolerations: [tolerating('a', 300)] }) })),
+    );
     const found = recordIn(moved);
     assert.deepEqual([found?.drains, found?.notBefore], [true, undefined]);
     assert.notEqual(found?.fireAt, record.fireAt);
@@ -355,27 +522,36 @@ describe('a held pod', () => {
   });
 
   test('does not fail for the time in which it was not tried', () => {
-    const failure = { since: at(30), error: 'refused' };
-    const [freed] = planned(withRecord({ held, failure }), ranked).free;
+    const failing = { ...held, failure: { since: at(30), error: 'refused' } };
+    const given = { ...scheduled, scheduled: new Map([[record.uid, failing]]) };
+    const [freed] = planned(given, ranked).free;
     assert.equal(freed?.failure?.since, at(30 + (120 - 60)));
   });
 
-  test('with a gate for its taint is evaluated again when its node has another taint or its tolerations change', () => {
+  describe('with a gate for its taint', () => {
     const by = { kind: 'excluded', revision: 1, guardRevision: 0 } as const;
-    const excluding = withRecord({ held: { by, since: at(60), until: at(500) } });
-    const another = nodeDelta(120, { taints: [taint('a'), taint('b', 120)] });
-    for (const [delta, until, armed] of [
-      [another, at(120), [at(120)]],
-      [podDelta(120), at(120), [at(120)]],
-      [nodeDelta(120), at(500), []],
-    ] as const) {
-      const decided = planned(excluding, delta);
-      assert.deepEqual([recordIn(committed(excluding, decided))?.held?.until, decided.arm], [until, armed]);
-    }
+    const excluded: EvictionRecord = { ...record, held: { by, since: at(60), until: at(500) } };
+    const excluding = { ...scheduled, scheduled: new Map([[record.uid, excluded]]) };
+    const untilIn = (delta: Delta) => recordIn(committed(excluding, planned(excluding, delta)))?.held?.until;
+
+    test('is evaluated again immediately when its node has another taint or its tolerations change', () => {
+      const another = nodeDelta(120, { taints: [taint('a'), taint('b', 120)] });
+      for (const delta of [another, podDelta(120)]) {
+        assert.equal(untilIn(delta), at(120));
+        assert.deepEqual(planned(excluding, delta).arm, [at(120)]);
+      }
+    });
+
+    test('stays held as long as nothing changes', () => {
+      assert.equal(untilIn(nodeDelta(120)), at(500));
+      assert.deepEqual(planned(excluding, nodeDelta(120)).arm, []);
+    });
   });
 
   test('with a hold is evaluated again when the pod changes, because the hold may be on its owner', () => {
-    const keeping = withRecord({ held: { by: { kind: 'hold', id: 'h1' }, since: at(60) } });
+    const by = { kind: 'hold', id: 'h1' } as const;
+    const kept: EvictionRecord = { ...record, held: { by, since: at(60) } };
+    const keeping = { ...scheduled, scheduled: new Map([[record.uid, kept]]) };
     const holding: Rules = {
       ...rules,
       holds: [{ id: 'h1', who: 'anna', at: 0, why: 'x', target: { kind: 'node', node: ref.node } }],
@@ -387,24 +563,30 @@ describe('a held pod', () => {
   });
 
   test('gets another deadline as any pod does, and is held no longer', () => {
-    const [moved] = heard(nodeDelta(120, { pods: [patient(600)] }), observed).reschedule;
+    const later = nodeDelta(120, { pods: [pod('u1', { tolerations: [tolerating('a', 600)] })] });
+    const [moved] = heard(later, observed).reschedule;
     assert.deepEqual([moved?.fireAt, moved?.held], [at(600), undefined]);
   });
 });
 
 describe('a pod that another actor deleted', () => {
-  type Actor = 'taint-manager' | 'other';
-  const gone = (uid: string, second: number, by: Actor, fields?: Partial<PodFacts>) => ({
-    ...{ ...pod(uid, fields), deleted: { at: at(second), by } },
+  const gone = (
+    uid: string,
+    second: number,
+    by: 'taint-manager' | 'other',
+    fields: Partial<PodFacts> = {},
+  ) => ({
+    ...pod(uid, fields),
+    deleted: { at: at(second), by },
   });
-  const podGoneBy = (sequence: number, by: Actor, fields?: Partial<PodFacts>) =>
+  const podGoneBy = (sequence: number, by: 'taint-manager' | 'other', fields: Partial<PodFacts> = {}) =>
     podGone(sequence, { deleted: gone('u1', sequence, by, fields) });
 
   for (const by of ['taint-manager', 'other'] as const) {
     test(`ends as gone, with actor and time: ${by}`, () => {
       const told = [podGoneBy(40, by), nodeDelta(40, { pods: [], deleted: [gone('u1', 40, by)] })];
       for (const delta of told) {
-        const [end] = planned(scheduled, delta).cancel;
+        const [end] = planned(after(nodeDelta(1)), delta).cancel;
         assert.deepEqual([end?.outcome, end?.deleted], ['gone', { at: at(40), by }]);
         assert.deepEqual([end?.fireAt, end?.startedAt], [at(60), at(1)]);
       }
@@ -412,13 +594,13 @@ describe('a pod that another actor deleted', () => {
   }
 
   test('is no canceled eviction to announce when another taint manager evicted it', () => {
-    const announced = (by: Actor) =>
-      planned(scheduled, podGoneBy(40, by)).cancel.map((end) => isAnnounced(end, at(40)));
+    const announced = (by: 'taint-manager' | 'other') =>
+      planned(after(nodeDelta(1)), podGoneBy(40, by)).cancel.map((end) => isAnnounced(end, at(40)));
     assert.deepEqual([announced('taint-manager'), announced('other')], [[false], [true]]);
   });
 
   test('is recorded also for a relay that lost its lease', () => {
-    const [end] = planned(scheduled, podGoneBy(40, 'other'), { leaseEpoch: 2 }).cancel;
+    const [end] = planned(after(nodeDelta(1)), podGoneBy(40, 'other'), { leaseEpoch: 2 }).cancel;
     assert.equal(end?.deleted?.by, 'other');
   });
 
@@ -428,10 +610,14 @@ describe('a pod that another actor deleted', () => {
       nodeDelta(3, { pods: [], deleted: [gone('u1', 2, 'taint-manager', { tolerations: [] })] }),
     ];
     for (const delta of told) {
-      const { elsewhere, decisions } = planned(emptyPartition, delta);
-      const ends = elsewhere.map(({ outcome, fireAt, startedAt }) => [outcome, fireAt, startedAt]);
-      assert.deepEqual([ends, decisions.length], [[['gone', at(0), undefined]], 1]);
-      assert.equal(elsewhere[0]?.reasons.map(({ taint }) => taint.key).join(), 'a');
+      const { elsewhere, cancel, schedule } = planned(emptyPartition, delta);
+      assert.deepEqual([cancel, schedule, elsewhere.length], [[], [], 1]);
+      const [end] = elsewhere;
+      assert.deepEqual([end?.outcome, end?.fireAt, end?.startedAt], ['gone', at(0), undefined]);
+      assert.deepEqual(
+        end?.reasons.map(({ taint: { key } }) => key),
+        ['a'],
+      );
     }
   });
 
@@ -448,17 +634,22 @@ describe('a pod that another actor deleted', () => {
   });
 
   test('stays evicted by us after our eviction', () => {
-    const done = happened(scheduled, 'u1', 'done');
+    const done = happened(after(nodeDelta(1)), 'u1', 'done');
     assert.deepEqual(planned(done, podGoneBy(61, 'taint-manager')).decisions, []);
   });
 
   test('is recorded once, for repeated and late deltas', () => {
     const delta = nodeDelta(3, { pods: [], deleted: [gone('u1', 2, 'taint-manager')] });
     const partition = after(delta);
-    const later = { ...delta, version: { epoch: 1, sequence: 9 } };
-    for (const again of [delta, podGoneBy(4, 'taint-manager'), later]) {
-      const { elsewhere, cancelledBefore } = planned(partition, again);
-      assert.deepEqual([elsewhere, cancelledBefore], [[], []]);
+    for (const again of [
+      delta,
+      podGoneBy(4, 'taint-manager'),
+      { ...delta, version: { epoch: 1, sequence: 9 } },
+    ]) {
+      assert.deepEqual(
+        [planned(partition, again).elsewhere, planned(partition, again).cancelledBefore],
+        [[], []],
+      );
     }
     assert.equal(forecast(committed(partition, planned(partition, nodeDelta(2)))), 'gone');
   });
@@ -470,19 +661,28 @@ describe('a pod that another actor deleted', () => {
       policy: { ...rules.policy, mode },
       trips: [trip],
     });
-    const delta = podGoneBy(2, 'taint-manager');
-    const unscheduled = { ...scheduled, scheduled: new Map() };
+    const partition = after(nodeDelta(1));
+    const delta = podGoneBy(2, 'taint-manager', {});
     for (const mode of ['enforce', 'observe'] as const) {
-      assert.equal(planned(scheduled, delta, {}, guarded(mode)).cancel[0]?.by?.kind, 'guard');
-      assert.equal(planned(unscheduled, delta, {}, guarded(mode)).elsewhere[0]?.by?.kind, 'guard');
+      assert.equal(planned(partition, delta, {}, guarded(mode)).cancel[0]?.by?.kind, 'guard');
+      const [unscheduled] = planned(
+        { ...partition, scheduled: new Map() },
+        delta,
+        {},
+        guarded(mode),
+      ).elsewhere;
+      assert.equal(unscheduled?.by?.kind, 'guard');
     }
     const observing = { ...guarded('observe'), trips: [] };
-    assert.equal(planned(scheduled, delta, {}, observing).cancel[0]?.by, undefined);
+    assert.equal(planned(partition, delta, {}, observing).cancel[0]?.by, undefined);
   });
 
   test('keeps the deadline and causes of an eviction that ended as would-have', () => {
+    const partition = after(nodeDelta(1));
+    const record = recordIn(partition);
+    assert.ok(record);
     const would = { ...ending(record, { outcome: 'would-have' }), endedAt: at(60) };
-    const observed = { ...scheduled, scheduled: new Map(), ended: new Map([[record.uid, would]]) };
+    const observed = { ...partition, scheduled: new Map(), ended: new Map([[record.uid, would]]) };
     const [end] = planned(observed, podGoneBy(61, 'taint-manager', { tolerations: [] })).elsewhere;
     assert.deepEqual([end?.fireAt, end?.deleted?.at], [at(60), at(61)]);
   });

@@ -48,11 +48,20 @@ describe('permits', () => {
 });
 
 describe('slots', () => {
-  test('are full seconds, with several slots in a second, or rare at a rate below one a second', () => {
-    const slots = (count: number, rate: number, now: number) =>
-      givePermits({ rate: NONE }, pods(count), { rate, drain: 50 }, now).turns.map((turn) => turn?.turnAt);
-    assert.deepEqual(slots(4, 2, at(60) + 300), [at(61), at(61), at(62), at(62)]);
-    assert.deepEqual(slots(3, 0.1, at(60)), [at(70), at(80), at(90)]);
+  test('are full seconds, with several slots in a second', () => {
+    const { turns } = givePermits({ rate: NONE }, pods(4), { rate: 2, drain: 50 }, at(60) + 300);
+    assert.deepEqual(
+      turns.map((turn) => turn?.turnAt),
+      [at(61), at(61), at(62), at(62)],
+    );
+  });
+
+  test('are rare at a rate below one a second', () => {
+    const { turns } = givePermits({ rate: NONE }, pods(3), { rate: 0.1, drain: 50 }, at(60));
+    assert.deepEqual(
+      turns.map((turn) => turn?.turnAt),
+      [at(70), at(80), at(90)],
+    );
   });
 
   test('are requested again at a full second, after the slots that are reserved', () => {

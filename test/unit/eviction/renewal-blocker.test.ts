@@ -21,26 +21,50 @@ test('watches nodes that are down by cluster or by zone, and not in dry run', ()
 });
 
 describe('the takeover heartbeat is renewed', () => {
-  test('in enforce mode, and while policy pauses: nobody else is to evict either', () => {
-    for (const given of [{}, { mode: 'paused' } as const])
-      assert.equal(renewalBlocker({ ...WELL, ...given }), undefined);
-  });
+  const rows: readonly (readonly [when: string, given: Partial<RenewalInputs>])[] = [
+    ['when all is as it ought to be', {}],
+    ['while policy pauses: nobody else is to evict either', { mode: 'paused' }],
+  ];
+  for (const [when, given] of rows)
+    test(when, () => assert.equal(renewalBlocker({ ...WELL, ...given }), undefined));
 });
 
-describe('the takeover heartbeat is suspended because', () => {
-  const reasons: Readonly<Record<string, Partial<RenewalInputs>>> = {
-    'the policy is in observe mode: set mode to enforce': { mode: 'observe' },
-    'policy does not name a in treatAsNoExecute': { virtualKeys: ['b'] },
-    'policy does not name a and b in treatAsNoExecute': { virtualKeys: [] },
-    'policy has no guard over nodes that are down: set guard.cluster or guard.zone, without dryRun': {
-      guarded: false,
-    },
-    "the relay hasn't listed the whole cluster yet": { connectionState: 'syncing' },
-    'the relay is disconnected from the cluster': { connectionState: 'disconnected' },
-    "the relay couldn't renew the cluster's lease in time": { holdsLease: false },
-    "the API server's clock is not known yet": { skewMs: undefined },
-    'the clock is 60 s behind': { clocksApart: 'the clock is 60 s behind' },
-  };
-  for (const [reason, given] of Object.entries(reasons))
-    test(reason, () => assert.equal(renewalBlocker({ ...WELL, ...given }), reason));
+describe('the takeover heartbeat is suspended, with a reason,', () => {
+  const rows: readonly (readonly [when: string, given: Partial<RenewalInputs>, why: string])[] = [
+    ['while policy only observes', { mode: 'observe' }, 'the policy is in observe mode: set mode to enforce'],
+    [
+      'when policy does not read the taints as NoExecute',
+      { virtualKeys: ['b'] },
+      'policy does not name a in treatAsNoExecute',
+    ],
+    [
+      'without a guard',
+      { guarded: false },
+      'policy has no guard over nodes that are down: set guard.cluster or guard.zone, without dryRun',
+    ],
+    [
+      'when policy reads none of them so',
+      { virtualKeys: [] },
+      'policy does not name a and b in treatAsNoExecute',
+    ],
+    [
+      'before it knows the cluster',
+      { connectionState: 'syncing' },
+      "the relay hasn't listed the whole cluster yet",
+    ],
+    [
+      'when it does not hear the cluster',
+      { connectionState: 'disconnected' },
+      'the relay is disconnected from the cluster',
+    ],
+    [
+      'when its lease was not renewed in time',
+      { holdsLease: false },
+      "the relay couldn't renew the cluster's lease in time",
+    ],
+    ['by a clock that may be wrong', { skewMs: undefined }, "the API server's clock is not known yet"],
+    ['by clocks that differ', { clocksApart: 'the clock is 60 s behind' }, 'the clock is 60 s behind'],
+  ];
+  for (const [when, given, why] of rows)
+    test(when, () => assert.equal(renewalBlocker({ ...WELL, ...given }), why));
 });

@@ -1,27 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PodFacts } from '#shared/eviction/facts.ts';
-import type { EndedPod, EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
 import { type DownNode, MAX_OVERDUE_MS, stallOf, stallText } from '#shared/eviction/stalled.ts';
 import { after, at, nodeDelta, pod, recordIn, ref, rules, taint, tolerating } from './builders.ts';
 
 const DELTA = nodeDelta(1);
 const STORED = after(DELTA);
 const NOTHING = after();
-const RECORD = recordIn(STORED) as EvictionRecord;
-/** The stored partition, with these fields of the record and of the node. */
-const storedWith = (record: Partial<EvictionRecord>, node: Partial<NodeState> = {}): Partition => ({
-  ...STORED,
-  ...(STORED.node && { node: { ...STORED.node, ...node } }),
-  scheduled: new Map([[RECORD.uid, { ...RECORD, ...record }]]),
-});
-const endedAs = (outcome: EndedPod['outcome'], uid = RECORD.uid): Partition => ({
-  ...{
-    ...STORED,
-    scheduled: new Map(),
-    ended: new Map([[uid, { ...RECORD, uid, outcome, endedAt: at(61) }]]),
-  },
-});
 
 const down = (fields: Partial<DownNode> = {}): DownNode => ({
   node: ref.node,
@@ -47,20 +32,34 @@ const UNSCHEDULED = 'node n1 is down, and its pod default/pod-u2 has no stored d
 
 describe('evictions proceed from a node that is down', () => {
   const forGood: PodFacts = pod('u2', { tolerations: [tolerating('a')] });
-  const deleted = down({ deletedAt: at(30), taints: [taint('a'), taint('b')] });
   for (const [what, node, partition, second] of [
     ['when each pod that does not tolerate its taints has a deadline', down()],
     ['when all of its pods tolerate its taints', down({ pods: [forGood] })],
     ['when it has no pods', down({ pods: [] })],
     ['when it has been down for a minute, but no more', down(), NOTHING, 60],
     ['when a deadline passed a minute ago, but no more', down(), STORED, 120],
-    ['when another taint came less than a minute ago', down({ taints: [taint('a'), taint('b', 30)] })],
-    ['when it is deleted, and the store has fewer of its last taints', deleted],
-    ['when the eviction of a pod is done', down(), endedAs('done')],
-    ['when the eviction of a pod ended as gone', down(), endedAs('gone')],
-    ['when the eviction of a pod failed', down(), endedAs('gave-up')],
+    [
+      'when another taint came less than a minute ago',
+      down({ taints: [taint('a'), taint('b', 30)] }),
+      STORED,
+      61,
+    ],
   ] as const) {
     test(what, () => assert.equal(stall(node, partition, second), undefined));
+  }
+
+  test('when it is deleted, and the store has fewer of its last taints', () => {
+    assert.equal(stall(down({ deletedAt: at(30), taints: [taint('a'), taint('b')] })), undefined);
+  });
+
+  for (const outcome of ['done', 'gone', 'gave-up'] as const) {
+    test(`when the eviction of a pod ended as ${outcome}`, () => {
+      const record = recordIn(STORED);
+      assert.ok(record);
+      const end = { ...record, outcome, endedAt: at(61) };
+      const ended = { ...STORED, scheduled: new Map(), ended: new Map([[record.uid, end]]) };
+      assert.equal(stall(down(), ended), undefined);
+    });
   }
 
   for (const [what, fields] of [
@@ -70,7 +69,10 @@ describe('evictions proceed from a node that is down', () => {
     ['waits its turn', { turnAt: at(900) }],
   ] as const) {
     test(`when an eviction is long due, and ${what}`, () => {
-      assert.equal(stall(down(), storedWith(fields), 900), undefined);
+      const record = recordIn(STORED);
+      assert.ok(record);
+      const scheduled = new Map([[record.uid, { ...record, ...fields }]]);
+      assert.equal(stall(down(), { ...STORED, scheduled }, 900), undefined);
     });
   }
 });
@@ -96,20 +98,40 @@ describe('evictions do not proceed from a node that is down', () => {
   });
 
   test('while the deadline of an existing pod is canceled', () => {
-    const canceled = endedAs('cancelled', pod('u2').uid);
-    assert.equal(stall(down({ pods: [pod('u2')] }), canceled), UNSCHEDULED);
+    const record = recordIn(STORED);
+    assert.ok(record);
+    const uid = pod('u2').uid;
+    const end = { ...record, uid, outcome: 'cancelled', endedAt: at(50) } as const;
+    assert.equal(
+      stall(down({ pods: [pod('u2')] }), { ...STORED, scheduled: new Map(), ended: new Map([[uid, end]]) }),
+      UNSCHEDULED,
+    );
   });
 
   test('while a pod that a budget blocks is not retried, a minute after the retry of its node', () => {
+    const record = recordIn(STORED);
+    const { node } = STORED;
+    assert.ok(record && node);
     const blocked = { since: at(60), nextTryAt: at(60), reason: 'x' };
-    const waiting = storedWith({ blocked }, { blocked: { attempts: 5, nextTryAt: at(300) } });
+    const waiting = {
+      ...STORED,
+      node: { ...node, blocked: { attempts: 5, nextTryAt: at(300) } },
+      scheduled: new Map([[record.uid, { ...record, blocked }]]),
+    };
     assert.equal(stall(down(), waiting, 360), undefined);
     assert.equal(stall(down(), waiting, 361), 'an eviction is overdue by 61 s');
   });
 
   test('while a failed eviction is overdue, for any next retry of its node', () => {
+    const record = recordIn(STORED);
+    const { node } = STORED;
+    assert.ok(record && node);
     const retry = { attempts: 9, since: at(60), nextTryAt: at(900), error: 'no', everything: true };
-    const failing = storedWith({ failure: { since: at(60), error: 'no' } }, { retry });
+    const failing = {
+      ...STORED,
+      node: { ...node, retry },
+      scheduled: new Map([[record.uid, { ...record, failure: { since: at(60), error: 'no' } }]]),
+    };
     assert.equal(stall(down(), failing, 125), 'an eviction is overdue by 65 s');
   });
 

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
 import { AwsOverHttp } from '#test/world/aws-over-http.ts';
+import { functionEnvironment } from '#test/world/function-environment.ts';
 
 /** A simulated cluster and an AWS account for the entries of programs; removed after the test. */
 export interface Installation {
@@ -35,21 +36,9 @@ export async function startInstallation(context: TestContext): Promise<Installat
     cluster,
     environment: {
       ...told,
-      TABLE_NAME: 'taintward',
-      HISTORY_DAYS: '7',
+      ...functionEnvironment(queueUrl),
       NODE_DELTAS_URL: queueUrl('node-deltas.fifo'),
       POD_DELTAS_URL: queueUrl('pod-deltas.fifo'),
-      EVICTIONS_DUE_URL: queueUrl('evictions-due'),
-      EVICTIONS_DUE_ARN: 'arn:aws:sqs:us-east-1:000000000000:evictions-due',
-      DEAD_LETTER_QUEUE_URL: queueUrl('dead-letters'),
-      SCHEDULE_GROUP_NAME: 'taintward',
-      SCHEDULE_ROLE_ARN: 'arn:aws:iam::000000000000:role/schedules',
-      AGENT_PREFIX: 'taintward-agent-',
-      INSTALLATION_NAME: 'taintward',
-      COMPARISON_OPERATORS: 'false',
-      METRIC_NAMESPACE: 'Taintward',
-      METRICS_BY_CLUSTER: 'false',
-      CLUSTER_GRANTS: '{"both":[],"relay":[],"evict":[]}',
       PROBE_HOST: '127.0.0.1',
       PROBE_PORT: '0',
     },

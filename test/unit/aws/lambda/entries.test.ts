@@ -15,6 +15,7 @@ import { systemClock } from '#shared/time/clock.ts';
 import { LambdaClock } from '#shared/time/lambda-clock.ts';
 import { at, nodeDelta, pod, taint } from '#test/unit/eviction/builders.ts';
 import { AwsOverHttp } from '#test/world/aws-over-http.ts';
+import { functionEnvironment } from '#test/world/function-environment.ts';
 
 type Handler = (event: SQSEvent, context: Context) => Promise<unknown>;
 
@@ -29,20 +30,8 @@ async function account(t: TestContext) {
   const endpoint = aws.environment('test', 'us-east-1');
   const queueUrl = (name: string) => `${endpoint['AWS_ENDPOINT_URL']}/000000000000/${name}`;
   Object.assign(process.env, endpoint, {
-    TABLE_NAME: 'taintward',
-    HISTORY_DAYS: '7',
-    EVICTIONS_DUE_URL: queueUrl('evictions-due'),
-    EVICTIONS_DUE_ARN: 'arn:aws:sqs:us-east-1:000000000000:evictions-due',
-    DEAD_LETTER_QUEUE_URL: queueUrl('dead-letters'),
+    ...functionEnvironment(queueUrl),
     SOURCE_QUEUE_URL: queueUrl('source'),
-    SCHEDULE_GROUP_NAME: 'taintward',
-    SCHEDULE_ROLE_ARN: 'arn:aws:iam::000000000000:role/schedules',
-    AGENT_PREFIX: 'taintward-agent-',
-    INSTALLATION_NAME: 'taintward',
-    COMPARISON_OPERATORS: 'false',
-    METRIC_NAMESPACE: 'Taintward',
-    METRICS_BY_CLUSTER: 'false',
-    CLUSTER_GRANTS: '{"both":[],"relay":[],"evict":[]}',
     EVENT_BUS: 'bus',
   });
   t.after(async () => {

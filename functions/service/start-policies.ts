@@ -33,11 +33,12 @@ export function neededPermissions(
   { enforce, file }: ChosenPolicies,
   rulesStore: Pick<FileApplierDeps['rulesStore'], 'read'>,
 ): (cluster: ClusterName) => Promise<readonly Need[]> {
-  const chosen = file === undefined ? [] : [parsePolicyDocument(policyFile(file).text)];
+  const text = file === undefined ? undefined : policyFile(file).text;
+  const chosen = text === undefined ? [] : [parsePolicyDocument(text)];
   const otherwise: Policy = enforce ? { ...DEFAULT_POLICY, mode: 'enforce' } : DEFAULT_POLICY;
   return async (cluster) => {
     const { policy } = (await rulesStore.read(cluster)).orders;
-    const applied = policy && policy.text !== ENFORCED ? [...chosen, policy.read] : chosen;
+    const applied = policy && ![ENFORCED, text].includes(policy.text) ? [...chosen, policy.read] : chosen;
     return (applied.length > 0 ? applied : [otherwise]).flatMap(requiredUnder);
   };
 }

@@ -130,10 +130,12 @@ async function findingsOf(
   observes = false,
 ): Promise<PermissionFindings> {
   const ofPolicy = permissionsNeededBy(policy).flatMap(({ permissions }) => permissions);
-  const required = neededUnder(policy, needs.filter(isRequired));
-  const missing = await missingPermissions(review, [...required, ...ofPolicy]);
-  const optional = needs.filter((right) => !isRequired(right));
-  const noEvents = await missingPermissions(review, neededUnder(policy, optional));
+  const needed = neededUnder(policy, needs);
+  const optional = needed.filter((right) => !isRequired(right));
+  const [missing, noEvents] = await Promise.all([
+    missingPermissions(review, [...needed.filter(isRequired), ...ofPolicy]),
+    missingPermissions(review, optional),
+  ]);
   const hint = asksLease({ policy }) ? await nodeLeaseHint(review) : undefined;
   const [has, lacks] = whose === 'The credentials' ? ['have', 'lack'] : ['has', 'lacks'];
   const what = 'permissions that the service needs';

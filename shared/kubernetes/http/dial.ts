@@ -66,13 +66,8 @@ async function attempt(access: RequestAccess, options: DialOptions, over: AbortS
   // Create the context first, so that invalid certificates are reported as such.
   const context = overTls ? secureContext(access) : undefined;
   const first = proxy ?? server;
-  const tcp = net.connect({
-    host: hostOf(first),
-    port: portOf(first),
-    lookup,
-    noDelay: true,
-    keepAlive: true,
-  });
+  const [host, port] = [hostOf(first), portOf(first)];
+  const tcp = net.connect({ host, port, lookup, noDelay: true, keepAlive: true });
   const reached: Promise<Socket> = ready(tcp, 'connect', over).then((): Socket | Promise<Socket> =>
     // As in Go, the cluster's CA, certificate, and tls-server-name apply to its proxy, too.
     context && proxy?.protocol === 'https:'

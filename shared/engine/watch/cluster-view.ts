@@ -247,7 +247,7 @@ export class ClusterView {
       known !== undefined || this.#recalled,
       this.latest(now),
     );
-    this.tally.saw(node, taints, before.taints, { listed, now });
+    this.tally.saw(node, taints, before, { listed, now });
     if (taints.length === 0) {
       this.#nodes.set(name, UNTAINTED);
       this.#pods.delete(name);

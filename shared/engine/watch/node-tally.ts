@@ -8,7 +8,7 @@ import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** The state of a node; `joining`: it joined the cluster as down, as nodes do, and was not up yet. */
+/** The state of a node; `joining`: it joined as down, as nodes do, and was not up yet. */
 type Standing = 'up' | 'down' | 'joining';
 
 /**
@@ -55,18 +55,20 @@ export class NodeTally {
   }
 
   /**
-   * Counts a node in its current state. `taints`: its NoExecute taints; `before`: its last known ones. `listed`: the
-   * node is in a list of all nodes, so it may have joined earlier.
+   * Counts a node in its current state. `taints`: its NoExecute taints; `before`: its last known ones, and their stamp.
+   * `listed`: the node is in a list of all nodes, so it may have joined earlier, and one that joined as down may have
+   * been up unseen if its taints were written since.
    */
   saw(
     node: LiveNode,
     taints: readonly SeenTaint[],
-    before: readonly SeenTaint[],
+    before: { readonly taints: readonly SeenTaint[]; readonly taintsStamp?: string },
     { listed, now }: { readonly listed: boolean; readonly now: EpochMs },
   ): void {
     const last = this.#nodes.get(node.name);
     const isDown = this.#seeDown(node, now);
-    const joins = last ? last.standing === 'joining' : !listed;
+    const wasSeen = !listed || node.taintsStamp === before.taintsStamp;
+    const joins = last ? last.standing === 'joining' && wasSeen : !listed;
     this.#put(node.name, last, node.zone, isDown ? (joins ? 'joining' : 'down') : 'up');
     const set = taints.filter(isByPeople);
     if (set.length === 0) {
@@ -74,7 +76,7 @@ export class NodeTally {
       return;
     }
     const gained = (taint: SeenTaint) =>
-      !before.some((each) => countdownIdentity(each) === countdownIdentity(taint));
+      !before.taints.some((each) => countdownIdentity(each) === countdownIdentity(taint));
     if (last && set.some(gained)) this.#gotTaint(node.name, now, now);
     else if (!last && listed) this.#gotTaint(node.name, Math.min(now, lastWritten(node) ?? 0), now);
   }

@@ -255,7 +255,7 @@ function guardWith(
     evictingTaints(taints, policy.virtualKeys).map(
       (each): SeenTaint => ({ ...each, known: 'found', seenAt: now }),
     );
-  for (const { node } of all) tally.saw(node, seen(node), [], { listed: true, now });
+  for (const { node } of all) tally.saw(node, seen(node), { taints: [] }, { listed: true, now });
   tally.listed();
   // If no relay has counted a released trip yet, the operator released it with the nodes that are affected
   // now.
@@ -266,7 +266,7 @@ function guardWith(
   });
   for (const node of chosen) {
     const tainted = { ...node, taints: withTaint(node.taints, taint) };
-    tally.saw(tainted, seen(tainted), seen(node), { listed: false, now });
+    tally.saw(tainted, seen(tainted), { taints: seen(node) }, { listed: false, now });
   }
   const { withinMs = 0 } = policy.guard.people ?? {};
   const { trippedAt = now } = trips.find(({ scope }) => scope === 'people') ?? {};

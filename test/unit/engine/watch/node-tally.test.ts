@@ -80,6 +80,17 @@ describe('a node counts as down', () => {
     assert.equal(downOf(view), '2 of 3');
   });
 
+  test('when it joined down, and a list shows taints that were written since: it may have been up unseen', () => {
+    const joined = (stamp: string) => node('n2', [{ ...DOWN, effect: 'NoExecute' }], { taintsStamp: stamp });
+    const view = listed(node('n1'));
+    view.upsertNode(joined('a'), at(1));
+    view.replaceNodes([node('n1'), joined('a')], at(2));
+    view.upsertNode(joined('b'), at(3));
+    assert.equal(downOf(view), '0 of 1');
+    view.replaceNodes([node('n1'), joined('c')], at(4));
+    assert.equal(downOf(view), '1 of 2');
+  });
+
   test('in its zone, and in another zone after a move', () => {
     const view = listed(inZone('a', 'n1', [DOWN]), inZone('a', 'n2'), inZone('b', 'n3'), node('n4', [DOWN]));
     const zones = () => Object.fromEntries(view.tally.counts(0).zones);

@@ -149,3 +149,37 @@ test('a service that stops does not wait indefinitely for an unresponsive API se
   await later.post(one, 50, held().post);
   await later.stop(1);
 });
+
+test('Events of a cluster whose Events were posted before are held back, too, until a service stops', async () => {
+  const later = new LaterEvents();
+  await later.post(one, 1, async () => undefined);
+  await nextTurn();
+  const { post, begun, release } = held();
+  const eviction = evicting(later);
+  await later.post(one, 1, post);
+  await nextTurn();
+  assert.equal(begun(), 0);
+  const stopped = later.stop();
+  release();
+  await stopped;
+  assert.equal(begun(), 1);
+  await eviction.end();
+});
+
+test('posted Events no longer count as waiting', async () => {
+  const later = new LaterEvents();
+  for (let pass = 0; pass < 5; pass++) {
+    await later.post(one, 9_000, async () => undefined);
+    await nextTurn();
+  }
+  const { post } = held();
+  // It would wait for its own Events.
+  await later.post(one, 9_000, post);
+});
+
+test('a pass without Events posts nothing', async () => {
+  const { post, begun } = held();
+  await new LaterEvents().post(one, 0, post);
+  await nextTurn();
+  assert.equal(begun(), 0);
+});

@@ -35,38 +35,38 @@ interface Lasting {
 /** Fires immediately, because a single occurrence is a failure. */
 const ONCE: Lasting = { points: 1, outOf: 1 };
 /** For states that must not last: longer than a lease hand-over between relays, or one missed count. */
-const SOME_MINUTES: Lasting = { points: 3, outOf: 3 };
+export const SOME_MINUTES: Lasting = { points: 3, outOf: 3 };
 /** For values that are measured continuously and may recover without action. */
-const LASTING: Lasting = { points: 10, outOf: 10 };
+export const LASTING: Lasting = { points: 10, outOf: 10 };
 /** For failures of single attempts: SQS redelivers a message that crashed its function after minutes. */
-const NOW_AND_THEN: Lasting = { points: 3, outOf: 30 };
+export const NOW_AND_THEN: Lasting = { points: 3, outOf: 30 };
 /**
  * For failures of attempts that are retried at least every five minutes: at least one in each 10-minute period while the failure
  * lasts.
  */
-const AT_EACH_TRY: Lasting = { points: 2, outOf: 2, period: Duration.minutes(10) };
+export const AT_EACH_TRY: Lasting = { points: 2, outOf: 2, period: Duration.minutes(10) };
 
 /** For values that a busy minute may exceed: five minutes in a row are a failure. */
-const MINUTES_ON_END: Lasting = { points: 5, outOf: 5 };
+export const MINUTES_ON_END: Lasting = { points: 5, outOf: 5 };
 /** For values that alternate, as while a task starts and fails repeatedly. A replaced task is back in two minutes. */
-const HALF_THE_TIME: Lasting = { points: 5, outOf: 10 };
+export const HALF_THE_TIME: Lasting = { points: 5, outOf: 10 };
 
 /** The normal delay is below one second; a delay of a minute means retries or throttling. */
-const LATE_SECONDS = 60;
+export const LATE_SECONDS = 60;
 /** The maximum clock skew: synchronized clocks differ by milliseconds. */
-const MAX_SKEW_SECONDS = 1;
+export const MAX_SKEW_SECONDS = 1;
 /** An API server sends a bookmark every minute; within this time, another relay has tried to connect as well. */
-const DISCONNECTED_SECONDS = 300;
+export const DISCONNECTED_SECONDS = 300;
 /** A delta is handled immediately; a delta that waits this long delays its node. */
-const OLDEST_DELTA_SECONDS = 300;
+export const OLDEST_DELTA_SECONDS = 300;
 /** A waiting message may reach the maximum delay of the queue, plus some minutes. */
-const OLDEST_DUE_SECONDS = MAX_DELAY_SECONDS + 600;
+export const OLDEST_DUE_SECONDS = MAX_DELAY_SECONDS + 600;
 /** Lambda reads the stream immediately. The records in the stream are already a day late. */
-const OLDEST_RECORD_MS = 15 * 60_000;
+export const OLDEST_RECORD_MS = 15 * 60_000;
 /**
  * An agent polls its queue continuously. It finds no message for this long only if more evictions are due than it can carry out.
  */
-const SILENT_MINUTES = 15;
+export const SILENT_MINUTES = 15;
 
 export interface AlarmSpec {
   readonly id: string;

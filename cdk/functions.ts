@@ -34,7 +34,7 @@ import type { Timers } from './timers.ts';
 /** The timeout of `expiry`, which writes to the table and sends to a queue for at most a hundred records. */
 const EXPIRY_TIMEOUT_SECONDS = 60;
 /** The stream keeps a record for a day; a record that `expiry` has not put back by then is a dead letter. */
-const EXPIRY_MAX_RECORD_AGE = Duration.hours(23);
+export const EXPIRY_MAX_RECORD_AGE = Duration.hours(23);
 const HEARTBEAT_TIMEOUT_SECONDS = 30;
 const HEARTBEAT_PERIOD = Duration.minutes(1);
 

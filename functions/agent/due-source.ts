@@ -32,7 +32,7 @@ export const WAIT_SECONDS = 10;
 /** Batches that are handled at a time. `evict` mostly waits for API servers, for many nodes in parallel. */
 export const MAX_CONCURRENT_BATCHES = 16;
 /** Delays between receive calls while the queue doesn't answer. */
-const RETRY: Backoff = { firstMs: 500, longestMs: 10_000 };
+export const RETRY: Backoff = { firstMs: 500, longestMs: 10_000 };
 /** Time without an answer after which the queue counts as unreachable. Shorter outages are ignored. */
 export const UNREACHED_MS = 30_000;
 /** Interval at which an ongoing outage is logged again. */

@@ -92,7 +92,7 @@ async function checkSender(
  * After the last attempt, returns 0: only then does the queue dead-letter the message and continue with its
  * node.
  */
-const deltaRetrySeconds = (receives: number): number =>
+export const deltaRetrySeconds = (receives: number): number =>
   receives < DELTA_MAX_RECEIVES ? 6 ** (receives - 1) : 0;
 
 /** Announces decisions by messages on `evictions-due`. */

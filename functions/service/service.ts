@@ -45,7 +45,7 @@ import { startUpkeep, type Task, type Upkeep } from './upkeep.ts';
  * Interval of two tasks: the store removes expired data, as TTL does on AWS, and all timers are armed again
  * from the store. The second is a safety net: timers also survive without it.
  */
-const UPKEEP_MS = 3_600_000;
+export const UPKEEP_MS = 3_600_000;
 /** Interval at which the policy file is read. A change must take effect within 5 s. */
 const POLICY_FILE_MS = 1_000;
 /** Interval at which the credentials are checked for the permissions that the policy needs. */
@@ -53,7 +53,7 @@ const PERMISSIONS_MS = 2_000;
 /** Delays after which a new leader reads the store again. */
 const TAKE_OVER_RETRY: Backoff = { firstMs: 250, longestMs: 5_000 };
 /** Interval at which operators' requests are read. */
-const ASKED_MS = 5_000;
+export const ASKED_MS = 5_000;
 
 export interface LocalServiceOptions {
   readonly clusters: Pick<ManagedClusters, 'apis' | 'states' | 'troubles' | 'faults' | 'admit'>;

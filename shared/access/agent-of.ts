@@ -7,7 +7,7 @@ import type { Clock } from '#shared/time/clock.ts';
  * Maximum age of a registration. Messages that go to the wrong queue meanwhile are forwarded. Together with the 20 s
  * for which `RegisteredClusters` uses it, a change takes effect within 30 s.
  */
-const REGISTRATION_MAX_AGE_MS = 8_000;
+export const REGISTRATION_MAX_AGE_MS = 8_000;
 
 /**
  * Returns the ID of the agent that carries out a cluster's due evictions; `undefined`: `evict` does. Rejects with

@@ -11,7 +11,7 @@ import type { AwsClients, EksWay } from './aws-clients.ts';
 const TOKEN_LIFE_MS = 14 * 60_000;
 const TOKEN_REFRESH_MS = 10 * 60_000;
 /** A cluster that was deleted and created again under its name has another address. */
-const DESCRIPTION_REFRESH_MS = 10 * 60_000;
+export const DESCRIPTION_REFRESH_MS = 10 * 60_000;
 
 interface Description {
   readonly server: URL;

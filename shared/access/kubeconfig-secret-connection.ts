@@ -17,7 +17,7 @@ import type { AwsClients } from './aws-clients.ts';
 export type SecretWay = Omit<KubeconfigSecretAccess, 'secretArn'> & { readonly secretArn: string };
 
 /** Interval at which a rotated secret is noticed while its former content still works; 10,000 reads cost $0.05. */
-const REFRESH_MS = 5 * 60_000;
+export const REFRESH_MS = 5 * 60_000;
 
 /** Returns a connection to a cluster by a kubeconfig in AWS Secrets Manager; reads the secret again as it rotates. */
 export function kubeconfigSecretConnection(access: SecretWay, aws: AwsClients, clock: Clock): Connection {

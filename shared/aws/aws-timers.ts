@@ -47,7 +47,7 @@ export const SCHEDULE_LEAD_SECONDS = 2 * SCHEDULE_PRECISION_SECONDS;
  * A schedule tries for an hour to reach `evictions-due`; the default is a day. A resync arms overdue evictions much
  * sooner. Dropped invocations are counted (`InvocationDroppedCount`), so that an alarm fires within the same hour.
  */
-const RETRY_POLICY = { MaximumEventAgeInSeconds: 3600, MaximumRetryAttempts: 185 };
+export const RETRY_POLICY = { MaximumEventAgeInSeconds: 3600, MaximumRetryAttempts: 185 };
 
 /**
  * Timers on SQS and EventBridge Scheduler. A deadline at most 900 s ahead is a delayed message. A later one is a

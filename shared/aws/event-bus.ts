@@ -13,7 +13,7 @@ export const NOTICE_TYPE = 'Taintward Eviction';
 const BATCH = 10;
 const PARALLEL_BATCHES = 4;
 /** Time limit for all notices of an invocation: consumers of notices must not delay decisions. */
-const FLUSH_MS = 2_000;
+export const FLUSH_MS = 2_000;
 
 export interface EventBusOptions {
   readonly client: Pick<EventBridgeClient, 'send'>;

@@ -120,7 +120,7 @@ export interface MessageDeps {
  * From this many receives on, a message no longer counts in the age of a standard queue's oldest message (Amazon SQS
  * Developer Guide, `ApproximateAgeOfOldestMessage`). Failures of such a message are therefore counted here.
  */
-const OUT_OF_SIGHT_RECEIVES = 3;
+export const OUT_OF_SIGHT_RECEIVES = 3;
 
 /** The error of a message that takes too long and returns to its queue. */
 export class MessageDeadlineError extends Error {

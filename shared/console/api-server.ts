@@ -18,7 +18,7 @@ import { FAILED, type Failure } from './api.ts';
 import type { Live } from './live.ts';
 
 /** Maximum size of a request. Actual requests are a few lines. */
-const MAX_BODY_BYTES = 64 * 1024;
+export const MAX_BODY_BYTES = 64 * 1024;
 
 /** Errors whose messages are for the caller, and their HTTP status. */
 const STATUS: readonly (readonly [number, readonly (new (...args: never[]) => Error)[]])[] = [

@@ -15,7 +15,7 @@ import { FleetView } from './fleet-view.ts';
 import { Live } from './live.ts';
 
 /** Maximum age of cached data in milliseconds. Reads of a table cost money, and reads of a file don't. */
-const MAX_AGE_MS = { local: 1_000, deployed: 5_000, 'in-cluster': 2_000 };
+export const MAX_AGE_MS = { local: 1_000, deployed: 5_000, 'in-cluster': 2_000 };
 
 export interface FleetApiOptions {
   readonly fleet: Fleet;

@@ -11,7 +11,7 @@ const LOOK_MS = 1_000;
 const HEARTBEAT_MS = 15_000;
 /** Backlog at which a slow listener is disconnected. It must connect again. */
 const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
-const MAX_LISTENERS = 32;
+export const MAX_LISTENERS = 32;
 
 export interface LiveDeps {
   readonly view: FleetView;

@@ -43,9 +43,9 @@ export interface Console {
 const LOOPBACK = ['127.0.0.1', '::1'];
 const COOKIE = 'taintward';
 /** Reserved, so that other users of this machine can't lock an operator out. */
-const CONNECTIONS_OF_SESSIONS = 16;
+export const CONNECTIONS_OF_SESSIONS = 16;
 /** Browsers send the cookies of all servers of this machine to each of them. */
-const MAX_HEADER_BYTES = 64 * 1024;
+export const MAX_HEADER_BYTES = 64 * 1024;
 const TEXT = 'text/plain; charset=utf-8';
 
 /** Headers of every response. */

@@ -5,7 +5,7 @@ import type { Clock } from '#shared/time/clock.ts';
 /** Maximum age of a session, even if it is in use. */
 const SESSION_MS = 12 * 3_600_000;
 /** Age after which an unopened link becomes invalid. Other users may have found it by then. */
-const LINK_MS = 3_600_000;
+export const LINK_MS = 3_600_000;
 /** Maximum number of sessions. A user who opens more has forgotten the first. */
 const MAX_SESSIONS = 16;
 /** Maximum number of unopened links. The oldest becomes invalid. */

@@ -34,7 +34,7 @@ export const latestOf = (named: EpochMs, seenAt: EpochMs): EpochMs =>
   Math.max(named, Math.min(seenAt, named + TRUNCATED_MS));
 
 /** How far the clock of an API server, or of another process, may be ahead. */
-const MAX_AHEAD_MS = 30_000;
+export const MAX_AHEAD_MS = 30_000;
 
 /**
  * Reports whether a time is too late for an event that was seen by `seenAt`. An object may name any time: a kubelet

@@ -29,7 +29,7 @@ export type NodeLife =
   | { readonly kind: 'lapsed'; readonly because: Lapse };
 
 /** Longest duration of a Lease that counts. With a longer one, any writer could hold the pods of a dead node for years. */
-const MAX_LEASE_MS = 10 * 60_000;
+export const MAX_LEASE_MS = 10 * 60_000;
 
 /**
  * Decides by a node's Lease whether the node is alive; `lease`: `undefined` if the node has none. `answeredAt`: when

@@ -7,7 +7,7 @@ export interface SkewRange {
 }
 
 /** Clocks usually differ by up to this, and responses don't show the difference more exactly. */
-const IGNORED_MS = 2_000;
+export const IGNORED_MS = 2_000;
 /** Beyond this, one of the two clocks is wrong, and it is unknown which. */
 export const MAX_SKEW_MS = 30_000;
 

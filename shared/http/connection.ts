@@ -5,11 +5,11 @@ import { Duplex } from 'node:stream';
 /** Bytes that the parser gets at a time. A client that pipelines requests costs a slice, not a whole buffer of them. */
 const SLICE_BYTES = 1024;
 /** A request must be received completely, headers and body, within this many looks. */
-const LOOKS_TO_ASK = 5;
+export const LOOKS_TO_ASK = 5;
 /** A connection without a request is closed after this many looks, unless its caller is known. */
 export const LOOKS_TO_BEGIN = 2;
 /** A reader that takes nothing of an answer for this many looks counts as gone. */
-const LOOKS_TO_READ = 10;
+export const LOOKS_TO_READ = 10;
 
 interface Exchange {
   readonly request: IncomingMessage;

@@ -11,12 +11,12 @@ import { Connection, LOOKS_TO_BEGIN } from './connection.ts';
 import { isInReserve } from './descriptors.ts';
 import { isOwnName } from './own-name.ts';
 
-const CONNECTIONS = 64;
+export const CONNECTIONS = 64;
 const HEADER_BYTES = 4 * 1024;
 const IDLE_SECONDS = 60;
-const LOOK_MS = 1_000;
+export const LOOK_MS = 1_000;
 /** The same trouble is reported once in this many looks. */
-const LOOKS_BETWEEN_REPORTS = 60;
+export const LOOKS_BETWEEN_REPORTS = 60;
 
 /** The log of the listener itself. */
 export interface ListenerLog {

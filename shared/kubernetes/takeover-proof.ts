@@ -13,13 +13,13 @@ import { NEVER_RENEWED } from './takeover.ts';
 export const PROOF_NODE = 'taintward-takeover-proof';
 
 /** API servers apply a new policy, or a new value of its parameter, after a short delay. */
-const TRY_MS = 1_000;
-const MAX_TRIES = 5;
+export const TRY_MS = 1_000;
+export const MAX_TRIES = 5;
 /**
  * At this many heartbeat timeouts away, a heartbeat keeps no taint out, even if the policy still uses the previous
  * heartbeat.
  */
-const STALE_LAPSES = 3;
+export const STALE_LAPSES = 3;
 /** A taint that a takeover must not affect. */
 const BYSTANDER = { key: 'taintward.dev/takeover-proof', value: 'bystander' };
 

@@ -292,7 +292,7 @@ export interface LeaseReader {
   epoch(cluster: ClusterName): Promise<number | undefined>;
 }
 
-const READ_MAX_AGE_MS = 1_000;
+export const READ_MAX_AGE_MS = 1_000;
 
 /** Returns a function that reads each cluster's lease at most once a second. The function rejects as `read` does. */
 export const onceASecond = <T>(

@@ -24,7 +24,7 @@ const MAX_MESSAGE = 1_000;
 export const MAX_DOCUMENT_CHARACTERS = 32_000;
 
 /** Maximum of aliases: aliases of aliases let a short text expand to an enormous document. */
-const MAX_ALIASES = 20;
+export const MAX_ALIASES = 20;
 
 /** Returns the same rules for editors: the JSON Schema of a policy document. */
 export const policyJsonSchema = (): object =>

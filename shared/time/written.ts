@@ -3,7 +3,7 @@ import { DURATION_FORM, durationMs, durationText } from './duration.ts';
 
 const DURATION = 'must be a duration like 90s, 15m, 4h or 4d, and 10000d at most';
 /** Maximum duration. A longer one is practically indefinite, and up to this the stored value is exact. */
-const MAX_MS = 10_000 * 24 * 3_600_000;
+export const MAX_MS = 10_000 * 24 * 3_600_000;
 
 /** A duration as people write it, decoded to milliseconds. */
 export const duration = z.codec(

@@ -25,7 +25,7 @@ const MANAGER = 'taintward-takeover';
 const KNOWN_WITHIN_MS = 30_000;
 const LOOK_MS = 250;
 /** Number, interval, and timeout of the dry runs that prove a takeover. */
-const PATIENCE = { proofs: 6, everyMs: 500, withinMs: KNOWN_WITHIN_MS };
+export const PATIENCE = { proofs: 6, everyMs: 500, withinMs: KNOWN_WITHIN_MS };
 
 /** `taintward takeover apply`: checks the cluster, and installs the takeover. */
 export function addApplyCommand(takeover: Command, deps: CliDeps): void {

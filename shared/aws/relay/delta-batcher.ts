@@ -17,12 +17,12 @@ import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 
 /** Concurrent calls to a queue. At 15 ms a call, that is about 10,000 deltas a second, more than a core makes. */
-const CALLS = 16;
+export const CALLS = 16;
 /**
  * Maximum of concurrent calls with deltas of one cluster. Other clusters need not wait for a response, however many
  * deltas the cluster has.
  */
-const CALLS_OF_CLUSTER = 12;
+export const CALLS_OF_CLUSTER = 12;
 /** After this much continuous work, the event loop is free for incoming events. */
 const WORK_MS = 5;
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000 };

@@ -9,7 +9,7 @@ import { systemClock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 
 /** Interval of registry reads: an added or removed cluster must take effect within 30 s. */
-const REGISTRY_POLL_MS = 10_000;
+export const REGISTRY_POLL_MS = 10_000;
 
 export interface FollowRegistryDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;

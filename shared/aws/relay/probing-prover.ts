@@ -14,7 +14,7 @@ const LOOKS_MS = [500, 700, 1_300, 2_500, 3_000] as const;
 /** Maximum of consecutive unanswered probes that are sent with each heartbeat. */
 const MAX_UNANSWERED = 3;
 /** Backoff of probes after `MAX_UNANSWERED`: where a function fails, each probe becomes a dead letter. */
-const PROBE_AGAIN: Backoff = { firstMs: 40_000, longestMs: 300_000 };
+export const PROBE_AGAIN: Backoff = { firstMs: 40_000, longestMs: 300_000 };
 /** Maximum of unanswered probes to remember. An answer to an older probe arrives too late to renew a heartbeat. */
 const MAX_REMEMBERED = 50;
 

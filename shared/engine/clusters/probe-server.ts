@@ -31,7 +31,7 @@ export interface ProbeAddress {
 }
 
 /** Minimum time between renderings of the metrics, however many requests there are. */
-const RENDERED_EACH_MS = 1_000;
+export const RENDERED_EACH_MS = 1_000;
 
 export interface ProbeDeps {
   readonly registry: Registry;

@@ -127,7 +127,7 @@ interface Agenda {
 }
 
 /** A shorter countdown ends before anybody reads its Event. */
-const TOLD_COUNTDOWN_MS = 30_000;
+export const TOLD_COUNTDOWN_MS = 30_000;
 
 function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
   const schedule: EvictionRecord[] = [];

@@ -7,7 +7,7 @@ const MAX_WAITING = 20_000;
 /** Passes of a cluster whose Events are posted at a time: few, because evictions continue meanwhile. */
 const MAX_CONCURRENT_PASSES = 8;
 /** Maximum delay of Events while evictions are in progress: evicting 40 pods that fall due together takes less. */
-const MAX_AHEAD_MS = 1_000;
+export const MAX_AHEAD_MS = 1_000;
 /** Maximum time that a stopping service waits for Events. */
 const DRAIN_MS = 5_000;
 

@@ -28,7 +28,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PassDeps } from './ports.ts';
 import { limitingWorkload, type PermitAnswer, takePermits } from './take-permits.ts';
 
-const PARALLEL_EVICTIONS = 32;
+export const PARALLEL_EVICTIONS = 32;
 /** Maximum time between the server's answer about a node and a delete: taints come and go. */
 export const LOOK_MAX_AGE_MS = 250;
 /** Maximum time between the check of the rules, in a mark's turn, and the sending of the mark. */

@@ -41,16 +41,16 @@ import { keepTakeover, type TakeoverState } from './takeover-heartbeat.ts';
 /** Maximum time that a stopping relay waits for the queues. The next relay sends the remaining deltas again. */
 const DRAIN_MS = 5_000;
 /** A relay that is disconnected for this long hands the lease off: another relay may be able to connect. */
-const DISCONNECTED_MS = 3 * 60_000;
+export const DISCONNECTED_MS = 3 * 60_000;
 /** Interval of the relay's checks, and of the guard's, because trips can reset by time alone. */
-const LOOK_MS = 10_000;
+export const LOOK_MS = 10_000;
 /** Pods that are overdue for this long show that the built-in controller doesn't evict: it needs a second. */
-const FORGOTTEN_MS = 10 * 60_000;
+export const FORGOTTEN_MS = 10 * 60_000;
 /**
  * The history is searched this far back for pods that were evicted before this relay began. Most grace periods are 30
  * s.
  */
-const EVICTED_WITHIN_MS = 10 * 60_000;
+export const EVICTED_WITHIN_MS = 10 * 60_000;
 
 export interface ClusterRelayDeps extends LeaseManagerDeps {
   readonly store: Store;
@@ -87,7 +87,7 @@ interface LeaseSession {
 /** Duration of the fault after a failed write, if the next attempt isn't known to follow soon. */
 const UNSTORED_MS = 10 * 60_000;
 /** An older action of another installation doesn't show that the installation is still active. */
-const RIVAL_FOR_MS = 3_600_000;
+export const RIVAL_FOR_MS = 3_600_000;
 /** By then, the previous leader has marked its last pod. */
 const FOLLOWED_MS = 2 * LEASE_TTL_MS;
 const STORE_FAILING = { type: 'store-failing' } as const;

@@ -26,7 +26,7 @@ import type { RelayMetrics } from './relay-metrics.ts';
  */
 const SETTLING_MS = 5_000;
 /** Minimum time between wakes: an API server that comes and goes must not multiply messages. */
-const WAKE_MS = 10_000;
+export const WAKE_MS = 10_000;
 const STORE_RETRY_MS = 2_000;
 const UNREAD_STATE = { type: 'store-failing' } as const;
 const RESYNC = 'resync';

@@ -123,7 +123,7 @@ export class Fleet {
 }
 
 /** Base load of a cluster, in nodes: its connections, its lease, its bookmarks. */
-const CLUSTER_LOAD = 100;
+export const CLUSTER_LOAD = 100;
 
 /** Clusters move only if the move reduces the busier relay's load by this fraction: nodes come and go. */
 const WORTHWHILE = 0.1;

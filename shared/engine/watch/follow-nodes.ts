@@ -11,12 +11,12 @@ import { isExpired, retryMs, WatchTimeoutError, watchWithTimeout } from './watch
  * Page size for servers without streamed lists. 5,000 nodes in pages of 50 take no more memory than streamed; in pages
  * of 500, three times as much.
  */
-const PAGE_SIZE = 50;
+export const PAGE_SIZE = 50;
 /** After this many streamed lists that ended early, the list is requested in pages. */
 const BROKEN_STREAMS = 2;
 
 /** Evictions wait for the first answer, and one request without an answer is no load for the server. */
-const UNANSWERED: Backoff = { firstMs: 250, longestMs: 3_000 };
+export const UNANSWERED: Backoff = { firstMs: 250, longestMs: 3_000 };
 
 export type Request = 'list' | 'watch';
 

@@ -20,7 +20,7 @@ const MAX_CONCURRENT_LISTS_IN_ALL = 8;
  * Maximum nodes of one cluster, and of the process, with a watch of their own. Further nodes share one watch of all
  * pods.
  */
-const OWN_WATCHES = 100;
+export const OWN_WATCHES = 100;
 const OWN_WATCHES_IN_ALL = 1_000;
 /** The shared watch ends when fewer nodes than this have been followed for this long. */
 const FEW_NODES = 70;

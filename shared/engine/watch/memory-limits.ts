@@ -101,7 +101,7 @@ function sumOf<T>(all: Iterable<T>, of: (each: T) => number): number {
 }
 
 /** Maximum memory for the nodes of one cluster: 5,000 nodes need 2 MiB, 100,000 some 40 MiB. */
-const MAX_BYTES = 64 * 1024 * 1024;
+export const MAX_BYTES = 64 * 1024 * 1024;
 
 /** Memory for a node besides its strings. */
 const NODE_BYTES = 256;

@@ -16,7 +16,7 @@ import type { ClusterStanding } from './relay-metrics.ts';
 const SHARE_MS = 5_000;
 
 /** Smaller clock skews are usual and not reported. */
-const TOLD_SKEW_MS = 1_000;
+export const TOLD_SKEW_MS = 1_000;
 
 interface Reported {
   readonly keeper: LeaseManager;

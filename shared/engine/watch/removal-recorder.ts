@@ -5,7 +5,7 @@ import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { pause } from '#shared/time/pause.ts';
 
 /** Removals within this time are written together: pods that are evicted together are usually removed together. */
-const GATHER_MS = 2_000;
+export const GATHER_MS = 2_000;
 const BACKOFF: Backoff = { firstMs: 2_000, longestMs: 60_000 };
 /**
  * Maximum removals that wait to be written. While the table is unavailable, the history has gaps, but no relay runs out

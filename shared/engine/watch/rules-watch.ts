@@ -11,7 +11,7 @@ import { pause } from '#shared/time/pause.ts';
  * Interval at which rules are read: the evictions that an operator allows start within 5 s. Handlers
  * apply new prohibitions sooner.
  */
-const POLL_MS = 2_000;
+export const POLL_MS = 2_000;
 
 /** Receives a cluster's rules: first the current ones, then each change, by an operator or by time alone. */
 export type RulesListener = (rules: Rules) => void;

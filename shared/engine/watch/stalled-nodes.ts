@@ -8,7 +8,7 @@ import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterView } from './cluster-view.ts';
 
-const MAX_CONCURRENT_READS = 8;
+export const MAX_CONCURRENT_READS = 8;
 
 export interface StalledNodesDeps {
   readonly store: Pick<Store, 'load'>;

@@ -15,7 +15,7 @@ import type { Proof } from './ports.ts';
 /** Interval between heartbeats. Four fit into the usual heartbeat timeout. */
 export const HEARTBEAT_MS = 20_000;
 /** A heartbeat of this age has had no successor in time. */
-const MISSING_MS = 1.5 * HEARTBEAT_MS;
+export const MISSING_MS = 1.5 * HEARTBEAT_MS;
 /** Before the first heartbeat, so many answers are awaited at most to learn the API server's time. */
 const CLOCK_LOOKS = 3;
 const CLOCK_LOOK_MS = 400;

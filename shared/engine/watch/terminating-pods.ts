@@ -4,7 +4,7 @@ import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** A pod may terminate for this long after its grace period. */
-const PATIENCE_MS = 60_000;
+export const PATIENCE_MS = 60_000;
 
 type Leaving = Omit<StuckPod, 'nodeState'>;
 

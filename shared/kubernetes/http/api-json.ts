@@ -18,7 +18,7 @@ const INTEGER = /^-?[0-9]+$/;
  * a pod, such integers are seconds of tolerations. The taint is then tolerated indefinitely, and the pod is not
  * evicted.
  */
-const REVIVED_CHARACTERS = 1024 * 1024;
+export const REVIVED_CHARACTERS = 1024 * 1024;
 
 /**
  * Parses like `JSON.parse`, but integers that a double can't hold exactly become bigints, in texts of up to 1 MiB.

@@ -1,5 +1,5 @@
 /** Consecutive unanswered calls after which the server counts as unreachable: one or two may be bad luck. */
-const FAILURES_TO_OPEN = 5;
+export const FAILURES_TO_OPEN = 5;
 /** How long no calls are made then: short, because evictions wait for the server's return. */
 export const PAUSE_MS = 5_000;
 

@@ -21,7 +21,7 @@ const VAGUEST_MS = 1000;
  * How long a response counts, whatever later ones show: another API server, or a clock that was set, may have dated
  * those.
  */
-const KEPT_MS = 10 * 60_000;
+export const KEPT_MS = 10 * 60_000;
 /** Maximum number of clocks that are distinguished: a server that sends arbitrary dates must not fill the memory. */
 const MAX_CLOCKS = 8;
 

@@ -12,7 +12,7 @@ import { namesakes, secureContext } from './trust.ts';
  * Timeout of the name's addresses, TCP, a proxy's tunnel, and TLS together. A slower server is down, or too busy for
  * calls.
  */
-const CONNECT_TIMEOUT_MS = 3_000;
+export const CONNECT_TIMEOUT_MS = 3_000;
 
 /** A connection that is being established. `destroy` cancels it. */
 export interface Dialling {

@@ -3,7 +3,7 @@ import http2, { type ClientHttp2Session, type ClientHttp2Stream } from 'node:htt
 import type { Socket } from 'node:net';
 
 /** The limit until a server sets another one. */
-const MAX_CONCURRENT_STREAMS = 100;
+export const MAX_CONCURRENT_STREAMS = 100;
 /** Unread bytes that may be in flight to us on one connection, and on one of its streams. */
 const CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024;
 const STREAM_WINDOW_BYTES = 256 * 1024;
@@ -11,7 +11,7 @@ const STREAM_WINDOW_BYTES = 256 * 1024;
 const PING_EVERY_MS = 15_000;
 const PONG_TIMEOUT_MS = 3_000;
 /** Time for a clean close. The server may never close its side: then the descriptor would stay open. */
-const GOODBYE_MS = 1_000;
+export const GOODBYE_MS = 1_000;
 
 class SilentConnectionError extends Error {
   readonly code = 'ETIMEDOUT';

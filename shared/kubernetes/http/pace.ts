@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** How long received data may be processed before other work, such as another cluster's connections, gets its turn. */
-const SLICE_MS = 10;
+export const SLICE_MS = 10;
 
 let begunAt = 0;
 let turn: Promise<void> | undefined;

@@ -37,7 +37,7 @@ export const PAGE_TIMEOUT_MS = 30_000;
  */
 const MAX_SOCKETS = 64;
 /** Fewer than the sockets, so that no call waits for one: a used socket is not free again immediately. */
-const MAX_CONCURRENT_CALLS = 60;
+export const MAX_CONCURRENT_CALLS = 60;
 
 /**
  * JSON over HTTP/2 or HTTP/1.1 to one API server, on reused connections. Calls take turns, and fail immediately while

@@ -23,7 +23,7 @@ const BOXES: readonly Box[] = [
  * Seconds for which a read message is hidden from other readers if this process dies before it returns the
  * message.
  */
-const UNSEEN_SECONDS = 10;
+export const UNSEEN_SECONDS = 10;
 /** Attributes whose sum is the number of messages in a queue. */
 const COUNTS = [
   'ApproximateNumberOfMessages',

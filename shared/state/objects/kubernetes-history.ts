@@ -17,7 +17,7 @@ import { clusterKey, distinct, historyOf, type KeptNode, labelsOf } from './node
 import { PackedList, pack } from './packed.ts';
 
 /** Maximum of remembered pods that were removed. 5,000 take some 200 kB, and a ConfigMap holds 1 MiB. */
-const MAX_GONE = 5_000;
+export const MAX_GONE = 5_000;
 
 const goneSchema = z.array(z.object({ uid: z.string().transform(podUid), at: z.int() }));
 

@@ -32,7 +32,7 @@ import {
 } from './past-slots.ts';
 
 /** Maximum of remembered objects' characters as JSON: some 1,500 nodes of 50 pods, or tombstones of 100,000 pods. */
-const REMEMBERED_CHARS = 4_000_000;
+export const REMEMBERED_CHARS = 4_000_000;
 /** Maximum of ends in one write to an object. */
 const MAX_CONCURRENT_ENDS = 500;
 

@@ -11,7 +11,7 @@ import type { GonePods, KeptNode, PastSlots } from './node-eviction.ts';
  */
 
 /** Ends stay longer than they are needed, because a writer's clock may be ahead of a reader's. */
-const RECENT_MS = ENDED_WINDOW_MS + 5 * 60_000;
+export const RECENT_MS = ENDED_WINDOW_MS + 5 * 60_000;
 /** Maximum of characters of ends, as JSON, in the node's own object: some 250 ends, which take 16 kB packed. */
 const OWN_CHARS = 100_000;
 /** Maximum of characters of notes, packed, in the node's own object. */

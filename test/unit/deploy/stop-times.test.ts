@@ -1,24 +1,12 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { WAIT_SECONDS } from '#functions/agent/due-source.ts';
+import { entryConstant, numberIn, textOf } from '../entry-constant.ts';
 
 /** Fargate's time to stop for a container that declares none. */
 const FARGATE_SECONDS = 30;
 /** Time of a process for its last log lines and its exit. */
 const SPARE_MS = 5_000;
-
-const textOf = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
-
-/** Returns a number that stands once in a file: entries of programs cannot be loaded, and export nothing. */
-function numberIn(path: string, pattern: RegExp): number {
-  const [, digits, ...others] = textOf(path).split(pattern);
-  assert.ok(digits !== undefined && others.length === 1, `${path} holds one ${pattern}`);
-  return Number(digits.replaceAll('_', ''));
-}
-
-const constant = (path: string, name: string): number =>
-  numberIn(path, new RegExp(`^const ${name} = ([\\d_]+);$`, 'm'));
 
 const graceMs = (path: string): number => 1_000 * numberIn(path, /^ *terminationGracePeriodSeconds: (\d+)$/m);
 
@@ -32,16 +20,16 @@ const platforms = {
 test('a relay and an agent end before their platform kills them', () => {
   assert.doesNotMatch(textOf('cdk/relay.ts'), /stopTimeout/, 'Fargate has its default time to stop');
   const longestMs = Math.max(
-    constant('functions/relay/main.ts', 'STOP_TIMEOUT_MS'),
-    constant('functions/agent/main.ts', 'STOP_TIMEOUT_MS'),
+    entryConstant('functions/relay/main.ts', 'STOP_TIMEOUT_MS'),
+    entryConstant('functions/agent/main.ts', 'STOP_TIMEOUT_MS'),
   );
   for (const [platform, ms] of Object.entries(platforms))
     assert.ok(longestMs + SPARE_MS <= ms, `${longestMs} ms on ${platform}`);
 });
 
 test('an agent waits long enough for a receive call, the messages in hand, and their Events', () => {
-  const handledMs = constant('functions/agent/main.ts', 'HANDLED_WITHIN_MS');
-  const eventsMs = constant('shared/engine/evict/later-events.ts', 'DRAIN_MS');
-  const stopMs = constant('functions/agent/main.ts', 'STOP_TIMEOUT_MS');
+  const handledMs = entryConstant('functions/agent/main.ts', 'HANDLED_WITHIN_MS');
+  const eventsMs = entryConstant('shared/engine/evict/later-events.ts', 'DRAIN_MS');
+  const stopMs = entryConstant('functions/agent/main.ts', 'STOP_TIMEOUT_MS');
   assert.ok(WAIT_SECONDS * 1_000 + handledMs + eventsMs <= stopMs);
 });

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { CONCEPTS } from './concepts.ts';
+import { FOREIGN } from './foreign.ts';
 import { HOW_TO, START } from './how-to.ts';
 import { INTERNALS } from './internals.ts';
 import { CHART, REFERENCE, TUTORIALS } from './reference.ts';
-import { numberOf, type Pages, patternOf } from './stated.ts';
+import { MEASURE, numberOf, type Pages, patternOf } from './stated.ts';
 import { TEXTS } from './texts.ts';
 
 const ROOT = join(import.meta.dirname, '../../../..');
@@ -43,4 +44,27 @@ for (const [page, sentences] of Object.entries(PAGES)) {
       }
     });
   }
+}
+
+const GUIDES = ['README.md', ...globSync('docs/how-to/*.md', { cwd: ROOT })];
+
+for (const page of GUIDES) {
+  test(`${page} states no duration, size, or percentage that is neither compared with the code nor foreign`, () => {
+    // Blocks of code keep their length, so that places stay the same.
+    const text = textOf(page).replace(/^```.*?^```/gms, (block) => block.replace(/[^\n]/g, '`'));
+    const spans = [
+      ...(PAGES[page] ?? []).map(([sentence]) => patternOf(sentence).exec(text)),
+      ...(FOREIGN[page] ?? []).map(
+        (words) => patternOf(words).exec(text) ?? assert.fail(`${page} has no more: ${words}`),
+      ),
+    ].map((found) => ({ from: found?.index ?? 0, to: (found?.index ?? 0) + (found?.[0].length ?? 0) }));
+    const stray = [...text.matchAll(MEASURE)].filter(
+      ({ index, 0: { length } }) => !spans.some(({ from, to }) => index < to && from < index + length),
+    );
+    assert.deepEqual(
+      stray.map(({ index, 0: words }) => `${page}:${lineOf(text, index)}: ${words}`),
+      [],
+      'compare these in a table of this test, or list them in foreign.ts',
+    );
+  });
 }

@@ -45,6 +45,12 @@ const anyOf = (words: readonly string[]): string => words.toSorted().reverse().j
 const DIGITS = String.raw`\d(?:[\d,.]*\d)?`;
 const NUMBER = String.raw`((?:half |a quarter of )?(?:${anyOf(Object.keys(WORDS))}|${DIGITS})(?: and a half)?(?:[\s-]*(?:${anyOf(Object.keys(UNITS))})s?(?!\w))?)`;
 
+/** A duration, a size, or a percentage in a text. */
+export const MEASURE = new RegExp(
+  String.raw`(?<![\w.])(?:${anyOf(Object.keys(CARDINALS))}|${DIGITS})[\s-]+(?:${anyOf(Object.keys(MEASURES))})s?(?!\w)`,
+  'gi',
+);
+
 /** Returns the pattern of a sentence, with a group for each number. */
 export const patternOf = (sentence: string): RegExp =>
   new RegExp(

@@ -125,8 +125,10 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
     observedAt: delta.observedAt,
     ...(guardRevision === undefined ? {} : { guardRevision }),
   };
+  // A node of the same name was created since: its taints continue no countdown of the deleted node.
+  const isRecreated = known?.deletedAt !== undefined && deletedAt === undefined;
   // Equivalent mutant (ArrayDeclaration): A string has neither key nor effect, so no taint continues its countdown.
-  const storedOf = countdownsOf(known?.taints ?? []);
+  const storedOf = countdownsOf(isRecreated ? [] : (known?.taints ?? []));
   const start = (taint: SeenTaint) => startCountdown(known, storedOf(taint), taint, now);
   if (deletedAt === undefined) {
     const stamp = taintsStamp === undefined ? {} : { taintsStamp };

@@ -301,6 +301,15 @@ describe('the state of a node', () => {
     assert.equal(merged(nodeDelta(20, gone), nodeDelta(40)).deletedAt, undefined);
     assert.equal(merged(nodeDelta(40), nodeDelta(20, gone)).deletedAt, undefined);
   });
+
+  test('has no countdown in common with a later node of its name', () => {
+    const gone = nodeDelta(20, { deletedAt: at(20), taints: [taint(NODE_UNREACHABLE)] });
+    const created = nodeDelta(40, { taints: [found(NODE_NOT_READY, 40)] });
+    assert.equal(
+      merged(nodeDelta(1, { taints: [taint(NODE_UNREACHABLE)] }), gone, created).taints[0]?.since,
+      at(40),
+    );
+  });
 });
 
 describe('the stored state of a node', () => {

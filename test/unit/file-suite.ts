@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
 import { relative } from 'node:path';
 import { after, describe } from 'node:test';
-import { pathToFileURL } from 'node:url';
+
+const load = createRequire(import.meta.url);
 
 /** Process state that the files of a folder share. */
 const shared = () => ({
@@ -13,12 +15,13 @@ const shared = () => ({
 
 /**
  * Loads a test file into its own suite, so that its top-level hooks apply only to it. Fails the suite if the file
- * leaves the process changed.
+ * leaves the process changed. Loading is synchronous, because Node would assign what follows an `await` to no suite
+ * without the hook of `untracked-promises.ts`: a file that awaits at its top level cannot be loaded.
  */
 export function fileSuite(file: string): Promise<void> | void {
-  return describe(relative(import.meta.dirname, file), async () => {
+  return describe(relative(import.meta.dirname, file), () => {
     const found = shared();
     after(() => assert.deepEqual(shared(), found, 'the process is not as the file found it'));
-    await import(pathToFileURL(file).href);
+    load(file);
   });
 }

@@ -34,8 +34,10 @@ const entries = mkdtempSync(join(tmpdir(), 'taintward-unit-'));
 /** Writes an entry file that loads the files of a folder one after the other. */
 function entryOf(room: string, files: readonly string[]): string {
   const quoted = (path: string) => JSON.stringify(path);
+  const url = (name: string) => quoted(pathToFileURL(join(HERE, name)).href);
   const lines = [
-    `import { fileSuite } from ${quoted(pathToFileURL(join(HERE, 'file-suite.ts')).href)};`,
+    `import ${url('untracked-promises.ts')};`,
+    `const { fileSuite } = await import(${url('file-suite.ts')});`,
     ...files.map((file) => `await fileSuite(${quoted(join(HERE, file))});`),
   ];
   const entry = join(entries, `${room === LOOSE ? 'loose' : room}.test.mjs`);

@@ -4,18 +4,17 @@ import { once } from 'node:events';
 import http2 from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { generate } from 'selfsigned';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { until } from '#test/world/turns.ts';
+import { serverKeys } from './scripted-server.ts';
 
-const pem = await generate([{ name: 'commonName', value: 'localhost' }], { keySize: 2048 });
 const NODE = nodeName('n1');
 const CALLS = 10;
 
 /** A server that sends GOAWAY on each connection with its first request, closes no connection, and counts its calls. */
 async function leavingServer(t: TestContext) {
-  const server = http2.createSecureServer({ key: pem.private, cert: pem.cert }, (_request, response) => {
+  const server = http2.createSecureServer(await serverKeys(), (_request, response) => {
     response.end('{"metadata":{"name":"n1"}}');
   });
   server.on('session', (session) => {

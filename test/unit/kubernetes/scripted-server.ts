@@ -9,6 +9,7 @@ import { generate } from 'selfsigned';
 import type { Connection, RequestAccess } from '#shared/kubernetes/http/connection.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
+import { settled } from '#test/world/turns.ts';
 
 /** A request as the server received it. */
 export interface Received {
@@ -23,10 +24,13 @@ export type Answer = (response: ServerResponse, request: Received) => void;
 
 /** An object that accepts cleanup functions, such as a test. */
 export interface Ending {
-  after(close: () => void): void;
+  after(close: () => unknown): void;
 }
 
-/** Starts a server on a free port of this machine, with all its connections, until the end of the test. */
+/**
+ * Starts a server on a free port of this machine, with all its connections, until the end of the test. The test ends
+ * after its clients have seen that: a mocked timer that they clear later would remove one of the next test.
+ */
 export async function listening(t: Ending, server: Server) {
   const sockets = new Set<Socket>();
   let ever = 0;
@@ -41,9 +45,10 @@ export async function listening(t: Ending, server: Server) {
   const cut = () => {
     for (const socket of sockets) socket.destroy();
   };
-  t.after(() => {
+  t.after(async () => {
     server.close();
     cut();
+    await settled();
   });
   const { port } = server.address() as AddressInfo;
   /** The number of connections ever opened and the number open now. */

@@ -1,7 +1,7 @@
-import { after } from 'node:test';
+import { after, before } from 'node:test';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { startApiServer } from '#simulator/api/server.ts';
+import { type SimulatedApiServer, startApiServer } from '#simulator/api/server.ts';
 import { ObjectStore } from '#simulator/objects/store.ts';
 import { evictionContract } from '#test/contracts/eviction-contract.ts';
 import { kubernetesContract } from '#test/contracts/kubernetes-contract.ts';
@@ -12,22 +12,25 @@ const HISTORY_LIMIT = 50;
 /** Duration after which the server ends a watch with a bookmark. */
 const WATCH_SECONDS = 1;
 
-const server = await startApiServer(new ObjectStore({ clock: systemClock, historyLimit: HISTORY_LIMIT }));
+let server: SimulatedApiServer;
+before(async () => {
+  server = await startApiServer(new ObjectStore({ clock: systemClock, historyLimit: HISTORY_LIMIT }));
+});
 after(() => server.close());
 
-const url = new URL(server.url);
-const connection = {
-  host: url.host,
-  requestOptions: async () => ({
+function openCluster(namespace: string): Promise<RestCluster> {
+  const url = new URL(server.url);
+  const requestOptions = async () => ({
     server: url,
     ca: server.certificate,
     headers: { Authorization: `Bearer ${server.token}` },
-  }),
-};
+  });
+  return RestCluster.open({ host: url.host, requestOptions }, namespace, WATCH_SECONDS);
+}
 
 kubernetesContract(
   'RestApi, on the simulated API server,',
-  () => RestCluster.open(connection, 'contract', WATCH_SECONDS),
+  () => openCluster('contract'),
   async (cluster) => {
     const node = nodeName('forgotten');
     await cluster.createNode(node);
@@ -37,6 +40,4 @@ kubernetesContract(
   },
 );
 
-evictionContract('RestApi, on the simulated API server,', () =>
-  RestCluster.open(connection, 'evictions', WATCH_SECONDS),
-);
+evictionContract('RestApi, on the simulated API server,', () => openCluster('evictions'));

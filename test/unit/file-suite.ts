@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { relative } from 'node:path';
-import { after, describe } from 'node:test';
+import { after, before, describe } from 'node:test';
+import { inspect } from 'node:util';
 
 const load = createRequire(import.meta.url);
+
+/** The file whose tests run now. */
+let current = '';
+for (const event of ['uncaughtException', 'unhandledRejection']) {
+  process.on(event, (error) => process.stderr.write(`${event} during ${current}: ${inspect(error)}\n`));
+}
 
 /** Process state that the files of a folder share. */
 const shared = () => ({
@@ -19,8 +26,12 @@ const shared = () => ({
  * without the hook of `untracked-promises.ts`: a file that awaits at its top level cannot be loaded.
  */
 export function fileSuite(file: string): Promise<void> | void {
-  return describe(relative(import.meta.dirname, file), () => {
+  const name = relative(import.meta.dirname, file);
+  return describe(name, () => {
     const found = shared();
+    before(() => {
+      current = name;
+    });
     after(() => assert.deepEqual(shared(), found, 'the process is not as the file found it'));
     load(file);
   });

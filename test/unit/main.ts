@@ -8,14 +8,17 @@ import failuresReporter, { failureText } from '../failures-reporter.ts';
 
 /*
  * Entry point of `npm test`. Starting Node.js and loading the product for each file took most of the time, so the files
- * of a folder share a process. `npm test -- kubernetes eviction` runs only two folders. `node --test FILE` runs a
- * single file.
+ * of a folder share a process, and so do all folders of few files. `npm test -- kubernetes eviction` runs only two
+ * folders. `node --test FILE` runs a single file.
  */
 
 const HERE = import.meta.dirname;
 /** Name for the files outside folders. */
 const LOOSE = '.';
-/** Timeout for a folder, which normally takes seconds. */
+/** Folders of at most this many files share one process. */
+const FEW_FILES = 10;
+const FEW = 'few';
+/** Timeout for a process, which normally takes seconds. */
 const MAX_MS = 5 * 60_000;
 
 const asked = process.argv.slice(2);
@@ -31,8 +34,8 @@ if (unknown.length > 0) {
 
 const entries = mkdtempSync(join(tmpdir(), 'taintward-unit-'));
 
-/** Writes an entry file that loads the files of a folder one after the other. */
-function entryOf(room: string, files: readonly string[]): string {
+/** Writes an entry file that loads the files of a process one after the other. */
+function entryOf(name: string, files: readonly string[]): string {
   const quoted = (path: string) => JSON.stringify(path);
   const url = (name: string) => quoted(pathToFileURL(join(HERE, name)).href);
   const lines = [
@@ -40,16 +43,18 @@ function entryOf(room: string, files: readonly string[]): string {
     `const { fileSuite } = await import(${url('file-suite.ts')});`,
     ...files.map((file) => `await fileSuite(${quoted(join(HERE, file))});`),
   ];
-  const entry = join(entries, `${room === LOOSE ? 'loose' : room}.test.mjs`);
+  const entry = join(entries, `${name === LOOSE ? 'loose' : name}.test.mjs`);
   writeFileSync(entry, lines.join('\n'));
   return entry;
 }
 
-const files = [...all]
-  .filter(([room]) => asked.length === 0 || asked.includes(room))
-  // Largest first, so that no large folder runs alone at the end.
-  .toSorted(([, one], [, other]) => other.length - one.length)
-  .map(([room, found]) => entryOf(room, found));
+const chosen = [...all].filter(([room]) => asked.length === 0 || asked.includes(room));
+const processes = Map.groupBy(chosen, ([room, found]) => (found.length > FEW_FILES ? room : FEW));
+const files = [...processes]
+  .map(([name, rooms]) => ({ name, found: rooms.flatMap(([, found]) => found) }))
+  // Largest first, so that no large process runs alone at the end.
+  .toSorted((one, other) => other.found.length - one.found.length)
+  .map(({ name, found }) => entryOf(name, found));
 
 const running = run({ files, concurrency: availableParallelism(), timeout: MAX_MS }).once('end', () =>
   rmSync(entries, { recursive: true }),

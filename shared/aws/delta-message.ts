@@ -287,14 +287,11 @@ class ToleratedLists {
 
   indexOf(list: readonly Toleration[]): number {
     const known = this.#indexByList.get(list);
-    // Equivalent mutant (ConditionalExpression): The text of a list leads to the same index. The lookup only avoids
-    // encoding the list.
     if (known !== undefined) return known;
     const encoded = encodeTolerations(list);
     const key = JSON.stringify(encoded);
     const index = this.#indexByText.get(key) ?? this.encoded.push(encoded) - 1;
     this.#indexByText.set(key, index);
-    // Equivalent mutant (CallExpression): The text then leads to the index each time.
     this.#indexByList.set(list, index);
     return index;
   }
@@ -317,7 +314,6 @@ const SECRET = randomUUID();
  */
 export function deduplicationId(delta: Delta): string {
   const { ref, version } = delta;
-  // Equivalent mutant (StringLiteral): No pod has an empty UID.
   const subject = `${nodeKey(ref)}#${onlyPod(delta) ?? 'node'}`;
   return sha256(`${SECRET}#${subject}#${version.epoch}.${version.sequence}`);
 }

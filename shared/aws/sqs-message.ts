@@ -30,11 +30,7 @@ export function messageFault(message: OutgoingMessage): string | undefined {
   }
   if (body === '') return 'body is empty';
   if (FORBIDDEN_CHARACTER.test(body)) return 'body holds a character that SQS does not take: escape it';
-  // Equivalent mutant (ConditionalExpression): A regular expression tests `undefined` as the word "undefined", which
-  // is a valid ID.
   if (groupId !== undefined && !ID.test(groupId)) return idFault('groupId');
-  // Equivalent mutant (ConditionalExpression): A regular expression tests `undefined` as the word "undefined", which
-  // is a valid ID.
   if (deduplicationId !== undefined && !ID.test(deduplicationId)) return idFault('deduplicationId');
   if (delaySeconds !== undefined && !isDelay(delaySeconds)) {
     return `delaySeconds is ${delaySeconds}, SQS takes whole seconds from 0 to ${MAX_DELAY_SECONDS}`;
@@ -68,8 +64,6 @@ export class SendFailures {
   add({ index, message }: Numbered, reason: string, permanent: boolean): void {
     this.#byIndex.set(index, { index, reason, permanent });
     const groupId = orderedGroup(message);
-    // Equivalent mutant (ConditionalExpression): An entry for `undefined` stops no message, because lookups require a
-    // group.
     if (groupId === undefined) return;
     this.#stoppedGroups.set(groupId, Math.min(index, this.#stoppedGroups.get(groupId) ?? index));
   }
@@ -77,9 +71,7 @@ export class SendFailures {
   /** Counts a message as failed when an earlier message of its group failed. Returns whether it did. */
   addIfBehind({ index, message }: Numbered): boolean {
     const groupId = orderedGroup(message);
-    // Equivalent mutant (ConditionalExpression): There is never an entry for `undefined`.
     const first = groupId === undefined ? undefined : this.#stoppedGroups.get(groupId);
-    // Equivalent mutant (EqualityOperator): The first failed message is not checked again.
     if (first === undefined || first > index) return false;
     this.#byIndex.set(index, { index, reason: `message ${first} of its group failed`, permanent: false });
     return true;

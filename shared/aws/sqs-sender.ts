@@ -51,7 +51,6 @@ export class SqsSender implements QueueSender {
     const { Failed } = await this.#client.send(
       new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: batch.map(toEntry) }),
     );
-    // Equivalent mutant (ArrayDeclaration): A text has no `Id`, so it matches no message.
     return Failed ?? [];
   }
 

@@ -73,8 +73,6 @@ export function afterBlocks(
   for (const [uid, block] of blocks) {
     const found = scheduled.get(uid);
     if (!found || found.fireAt > now) continue;
-    // Equivalent mutant (ConditionalExpression): The other method has no deadline that could pass; the check
-    // satisfies the type checker.
     if (method.kind === 'evict' && isOver(method, found.blocked, now)) {
       failed.set(uid, block.reason);
       continue;

@@ -143,7 +143,6 @@ export function evaluate(
   const apart = areApart(skews) ? heldText(skews) : undefined;
   // No pod is evicted while clocks are apart. An eviction that is due by our clock must record why.
   const dueBefore = apart === undefined ? earliest : look.at;
-  // Equivalent mutant (ArrayDeclaration): A string has no effect, so as a taint it evicts no pod.
   const taints = look.taints
     ? timeLiveTaints(node, look.taints, virtualKeys, earliest, latestNow(look.at, skews))
     : (last ?? []);
@@ -249,13 +248,11 @@ function dueness(
     deadlineOf: podDeadlines([taint], deletedAt, rules),
   }));
   const downSince = earliest(
-    // Equivalent mutant (ArrayDeclaration): A string has no key, so it is not a taint of a node that is down.
     (live ?? []).filter(({ key }) => DOWN_KEYS.includes(key)).map(({ timeAdded }) => timeAdded),
   );
   return (record, pod, dueAt) => {
     const deadlines = single.flatMap(({ key, deadlineOf }) => {
       const deadline = deadlineOf(pod.tolerations, record.podSince);
-      // Equivalent mutant (ArrayDeclaration): A string has no time, so it is neither due nor due later.
       return deadline ? [{ key, at: deadline.at }] : [];
     });
     const dueBy = deadlines.filter((deadline) => deadline.at <= dueAt).map(({ key }) => key);
@@ -282,7 +279,6 @@ function dueness(
 
 const earliest = (moments: readonly (EpochMs | undefined)[]): EpochMs | undefined =>
   moments.reduce(
-    // Equivalent mutant (EqualityOperator): If two times are equal, either is the earliest.
     (least, moment) => (moment === undefined || (least ?? moment + 1) <= moment ? least : moment),
     undefined,
   );

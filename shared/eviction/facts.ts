@@ -96,7 +96,6 @@ export function compareVersions(a: Version, b: Version): number {
 /** Returns the newer of two versions, or the only one. */
 export function newer(a: Version | undefined, b: Version | undefined): Version | undefined {
   if (!a || !b) return a ?? b;
-  // Equivalent mutant (EqualityOperator): If two versions are equal, either is the newer one.
   return compareVersions(a, b) < 0 ? b : a;
 }
 

@@ -45,8 +45,6 @@ export function findGate(rules: Rules, pod: DuePod, now: EpochMs): EvictionGate 
   const [first] = said;
   if (!first || said.includes(undefined))
     return pod.record.recreated ? { kind: 'recreated' } : limitOn(rules, pod, now);
-  // Equivalent mutant (OptionalChaining): If a taint has no gate, the line above has returned, which the type checker
-  // can't infer.
   const untils = said.map((each) => each?.until).filter((until) => until !== undefined);
   const until = untils.length > 0 ? { until: Math.min(...untils) } : {};
   return { ...first, revision, guardRevision, ...until };
@@ -166,8 +164,6 @@ export function nextExpiry({ policy, stops, holds }: Rules, now: EpochMs): Epoch
   const moments = [
     policy.mode === 'paused' ? policy.pausedUntil : undefined,
     ...[...stops, ...holds, ...policy.exclude, ...policy.only].map(({ until }) => until),
-    // Equivalent mutant (ConditionalExpression): `undefined` is never after `now`; the check satisfies the type
-    // checker.
   ].filter((moment) => moment !== undefined && moment > now);
   return moments.length === 0 ? undefined : Math.min(...moments.map(Number));
 }
@@ -282,8 +278,6 @@ export function matchesLabels(
 const labelOf = (labels: Readonly<Record<string, string>>, key: string): string | undefined =>
   Object.hasOwn(labels, key) ? labels[key] : undefined;
 
-// Equivalent mutant (ArrayDeclaration): Without values, only `Exists` and `DoesNotExist` are possible, which ignore
-// values: other policies are rejected.
 function matchesExpression({ operator, values = [] }: LabelExpression, value: string | undefined): boolean {
   switch (operator) {
     case 'Exists':
@@ -291,12 +285,8 @@ function matchesExpression({ operator, values = [] }: LabelExpression, value: st
     case 'DoesNotExist':
       return value === undefined;
     case 'In':
-      // Equivalent mutant (ConditionalExpression): `undefined` is never one of the values; the check satisfies the
-      // type checker.
       return value !== undefined && values.includes(value);
     case 'NotIn':
-      // Equivalent mutant (ConditionalExpression): `undefined` is never one of the values; the check satisfies the
-      // type checker.
       return value === undefined || !values.includes(value);
     default:
       return operator satisfies never;
@@ -323,8 +313,6 @@ function holdsBy(
 ): boolean {
   const down = DOWN_KEYS.includes(key);
   if (scope === 'people') return !down;
-  // Equivalent mutant (ConditionalExpression): A time minus `undefined` is NaN, which is never large enough; the
-  // check satisfies the type checker.
   const before = downSince !== undefined && trippedAt - downSince >= DOWN_BEFORE_MS;
   return down && !before && (scope === 'cluster' || zone === undefined || zone === tripped);
 }

@@ -223,8 +223,6 @@ function watchedBy(
   counts: GuardCounts,
   known: readonly Pick<Trip, 'scope' | 'zone'>[],
 ): readonly Watched[] {
-  // Equivalent mutant (ArrayDeclaration): A zone without counts, trips, and episodes has no node that is down, so its
-  // review yields nothing.
   const zones = new Set([...counts.zones.keys(), ...known.flatMap((each) => each.zone ?? [])]);
   const inZone = (name: string): Affected => counts.zones.get(name) ?? { nodes: 0, outOf: 0 };
   return [

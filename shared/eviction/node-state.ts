@@ -27,7 +27,6 @@ export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: 
     ...(outage ? { outage } : {}),
   };
   // A wake ends only the waits whose cause is over. The server rejects all other failed evictions.
-  // Equivalent mutant (ConditionalExpression): Only node deltas have `wake`; the check satisfies the type checker.
   const { answeredAt = 0 } = delta.kind === 'node' && delta.wake ? delta : {};
   return changeTries(waiting, (stored) => {
     const next = nextTryBy(stored, now);
@@ -110,14 +109,11 @@ const reset = (
   now: EpochMs,
   latest: EpochMs = now,
 ): TimedTaint =>
-  // Equivalent mutant (ConditionalExpression): `undefined` compares like NaN, which is never later, so the countdown
-  // stays.
   setAgainAt === undefined || isAhead(setAgainAt, latest)
     ? stored
     : raised(stored, latestOf(setAgainAt, seenAt), now);
 
 function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
-  // Equivalent mutant (EqualityOperator): Each version has exactly one delta, whose facts are known already.
   if (known && compareVersions(delta.version, known.version) < 0) return known;
   const { version, deletedAt, taintsStamp, guardRevision } = delta;
   const seen = {
@@ -127,7 +123,6 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
   };
   // A node of the same name was created since: its taints continue no countdown of the deleted node.
   const isRecreated = known?.deletedAt !== undefined && deletedAt === undefined;
-  // Equivalent mutant (ArrayDeclaration): A string has neither key nor effect, so no taint continues its countdown.
   const storedOf = countdownsOf(isRecreated ? [] : (known?.taints ?? []));
   const start = (taint: SeenTaint) => startCountdown(known, storedOf(taint), taint, now);
   if (deletedAt === undefined) {
@@ -208,9 +203,7 @@ export function timeLiveTaints(
   latest: EpochMs = now,
 ): readonly TimedTaint[] {
   const evicting = evictingTaints(taints, virtualKeys);
-  // Equivalent mutant (ArrayDeclaration): A string has neither key nor effect, so no taint continues its countdown.
   const storedOf = countdownsOf(known?.taints ?? []);
-  // Equivalent mutant (ArrayDeclaration): A string has neither key nor effect, so no taint continues its countdown.
   const setAgainAt = setAgainSince(known?.taints ?? [], evicting);
   return evicting.map((taint) => {
     const stored = storedOf(taint);
@@ -241,8 +234,6 @@ export function sameFacts(a: NodeState | undefined, b: NodeState): boolean {
 
 function sameTimed(a: TimedTaint, b: TimedTaint | undefined): boolean {
   return (
-    // Equivalent mutant (ConditionalExpression): The lists have the same length, so `b` exists; the check satisfies
-    // the type checker.
     b !== undefined &&
     isSameTaint(a, b) &&
     a.since === b.since &&

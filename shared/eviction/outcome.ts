@@ -128,8 +128,6 @@ export function recordOf(
     /** Changes of records, each record as it is to be stored. */
     told: schedule.flatMap((record) => {
       const note = changeOf(scheduled.get(record.uid), record);
-      // Equivalent mutants (ConditionalExpression, StringLiteral): No pass frees a pod; the check satisfies the type
-      // checker.
       return note && note.what !== 'freed' ? { record, note } : [];
     }),
     /** The policy by which the changes are reported: in observe mode, the evictions will not happen. */
@@ -223,11 +221,8 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
       case 'end':
         if (isUntouched(before, found, record)) left.delete(uid);
         break;
-      // Equivalent mutant (StringLiteral): This outcome needs no action here.
       case 'behind':
-      // Equivalent mutants (ConditionalExpression, StringLiteral): This outcome needs no action here.
       case 'early':
-      // Equivalent mutants (ConditionalExpression, StringLiteral): This outcome needs no action here.
       case 'fault':
         break;
       default:
@@ -247,7 +242,6 @@ function isUntouched(before: Partition, found: Partition, record: EvictionRecord
   return (
     stored !== undefined &&
     same(stored.version, record.version) &&
-    // Equivalent mutant (OptionalChaining): Each due record was in the partition before.
     [before.scheduled.get(record.uid)?.fireAt, record.fireAt].includes(stored.fireAt) &&
     same(found.node?.version, before.node?.version) &&
     same(found.node?.podsVersion, before.node?.podsVersion)

@@ -143,13 +143,10 @@ function decidePods(
   switch (delta.kind) {
     case 'node': {
       const untainted = delta.taints.length === 0 && delta.deletedAt === undefined;
-      // Equivalent mutant (ArrayDeclaration): No pod has that UID.
       const present = new Set([...delta.pods.map((pod) => pod.uid), ...(delta.others ?? [])]);
       const deleted = new Set(delta.deleted?.map(({ uid }) => uid));
       for (const record of scheduled.values()) {
         if (deleted.has(record.uid)) continue;
-        // Equivalent mutant (EqualityOperator): A record of the delta's own version was written by that
-        // delta, which names its pod.
         const missing = !present.has(record.uid) && compareVersions(delta.version, record.version) >= 0;
         // The delta of a node without taints does not list its pods.
         if (missing)
@@ -201,8 +198,6 @@ function podDecider(
     const heard = newer(last?.version, known?.podsVersion);
     const age = heard ? compareVersions(delta.version, heard) : 1;
     if (age < 0) return undefined;
-    // Equivalent mutant (ConditionalExpression): A pod delta does not share its version: a record with this version
-    // is the pod's own, which the line with `isBy` handles.
     if (age === 0 && delta.kind === 'node' && !isFree) return leaveAsItIs(node, delta, record);
     // An older release stored any time, even one in the future.
     const podSince = begunBy(last?.podSince ?? pod.podSince, now);
@@ -309,7 +304,6 @@ function freed(
   now: EpochMs,
 ): EvictionRecord {
   const { held, failure, blocked, ...record } = before;
-  // Equivalent mutant (OptionalChaining): Only held records are freed, which the type checker can't infer.
   const heldMs = Math.max(0, now - (held?.since ?? now));
   return {
     ...record,
@@ -370,8 +364,6 @@ function leaveAsItIs(
   record: EvictionRecord | undefined,
 ): PodDecision | undefined {
   const moment = record && momentOf(record, node);
-  // Equivalent mutant (ConditionalExpression): Without a record, there is no time either; the check satisfies the
-  // type checker.
   if (record === undefined || moment === undefined) return undefined;
   const overdueMs = delta.observedAt - moment;
   return delta.wake || overdueMs > REARM_OVERDUE_MS ? { kind: 'rearm', record } : undefined;

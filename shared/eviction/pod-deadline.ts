@@ -23,16 +23,12 @@ export function podDeadlines(
   // Most pods of a node share a deadline with others, so its description is made once.
   const told = new Map<Deadline<TimedTaint>, PodDeadline>();
   return (tolerations, podSince) => {
-    // Equivalent mutant (ConditionalExpression): No number is greater than `undefined`; the check satisfies the type
-    // checker.
     if (deletedAt !== undefined && podSince > deletedAt) return undefined;
     const found = deadline(tolerations, podSince);
     if (!found) return undefined;
     let said = told.get(found);
-    // Equivalent mutant (ConditionalExpression): The map only avoids describing the same deadline for each pod.
     if (!said) {
       said = { at: saturate(found.atMs), reasons: found.because.map(reasonOf) };
-      // Equivalent mutant (CallExpression): The map only avoids describing the same deadline for each pod.
       told.set(found, said);
     }
     return said;
@@ -46,7 +42,6 @@ function reasonOf({ taint, toleration, seconds, policy }: Cause<TimedTaint>): De
     since,
     known,
     ...(toleration === undefined ? {} : { toleration }),
-    // Equivalent mutant (EqualityOperator): If they are equal, either is the number.
     seconds: seconds < MAX_SECONDS ? Number(seconds) : Number(MAX_SECONDS),
     ...(policy === undefined ? {} : { policy }),
   };

@@ -14,7 +14,6 @@ export interface HeldPod {
  * all of its pods while others still have theirs. A pod without an owner is evicted in the first round.
  */
 export function releaseOrder(pods: readonly HeldPod[]): readonly PodUid[] {
-  // Equivalent mutant (EqualityOperator): No two pods have the same UID.
   const byDeadline = [...pods].sort((a, b) => a.dueAt - b.dueAt || (a.uid < b.uid ? -1 : 1));
   const rounds: HeldPod[][] = [];
   const ofOwner = new Map<string, number>();

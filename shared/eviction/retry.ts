@@ -91,8 +91,6 @@ export const dueOf = ({ scheduled, node }: Partition, now: EpochMs): readonly Ev
 export function nextMomentOf({ scheduled, node }: Partition, now: EpochMs): EpochMs | undefined {
   const later = [...scheduled.values()]
     .map((record) => momentOf(record, node))
-    // Equivalent mutant (ConditionalExpression): `undefined` is never after `now`; the check satisfies the type
-    // checker.
     .filter((moment) => moment !== undefined && moment > now);
   return later.reduce<EpochMs | undefined>(
     (least, moment) => Math.min(least ?? Infinity, moment ?? Infinity),
@@ -165,8 +163,6 @@ export function afterFailures(
     if (now - since >= giveUpAfterMs && !failures.isHold) {
       const given = {
         ...record,
-        // Equivalent mutant (StringLiteral): A record without a failure of its own counts here only if `everything`
-        // is set, which the type checker can't infer.
         failure: failure ?? { since, error: failures.everything ?? '' },
         gaveUpAt: now,
       };

@@ -100,8 +100,6 @@ export const orNone = <Many extends z.ZodType<object>>(many: Many, none: z.outpu
 export const listOf = <Item extends z.ZodType>(item: Item, what: string) =>
   z.array(item, `must be a list of ${what}`).min(1, `must be a list of ${what}, or left out`);
 
-// Equivalent mutant (StringLiteral): Without a message of its own, a check uses the message of its type, which is the
-// same.
 export const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
 
 /**
@@ -210,7 +208,6 @@ export const percent = z.codec(
   ),
   z.number(PERCENT),
   {
-    // Equivalent mutant (ConditionalExpression): `parseFloat` returns the same number for a number.
     decode: (written) => (typeof written === 'string' ? Number.parseFloat(written) : written),
     encode: (read) => read,
   },

@@ -28,7 +28,6 @@ export const MAX_ALIASES = 20;
 
 /** Returns the same rules for editors: the JSON Schema of a policy document. */
 export const policyJsonSchema = (): object =>
-  // Equivalent mutant (StringLiteral): Zod checks only whether to throw.
   z.toJSONSchema(policyDocument, { io: 'input', unrepresentable: 'any' });
 
 /** Parses a policy document, in YAML. Omitted settings are as in `DEFAULT_POLICY`. Throws `PolicyError`. */
@@ -67,8 +66,6 @@ function loadYaml(written: string): unknown {
   try {
     return load(written, { maxAliases: MAX_ALIASES });
   } catch (error) {
-    // Equivalent mutant (ConditionalExpression): Reading YAML throws nothing else. Any other error would not be the
-    // policy author's fault.
     if (!(error instanceof YAMLException)) throw error;
     const where = error.mark ? `line ${error.mark.line + 1}: ` : '';
     throw new PolicyError(`The policy is not valid YAML (${where}${error.reason}).`);
@@ -95,20 +92,14 @@ function withoutNulls(value: unknown, above: readonly unknown[] = []): unknown {
 }
 
 function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyKey[] = []): string {
-  // Equivalent mutants (ArrayDeclaration, OptionalChaining): A value that Zod rejects has an issue: the check is for
-  // the type checker.
   const path = [...above, ...(issue?.path ?? [])];
-  // Equivalent mutant (OptionalChaining): A value that Zod rejects has an issue: the check is for the type checker.
   if (issue?.code === 'invalid_union') {
     // For a mapping, an error inside it is more helpful than the alternatives to a mapping.
     const inner = issue.errors
       .flat()
-      // Equivalent mutants (ConditionalExpression, StringLiteral): Where a setting is unknown and nothing else is
-      // wrong, Zod reports only that, and not an invalid union.
       .find(({ code, path: at }) => at.length > 0 || code === 'unrecognized_keys');
     if (inner) return sentence(inner, path);
   }
-  // Equivalent mutant (OptionalChaining): A value that Zod rejects has an issue: the check is for the type checker.
   const unknown =
     issue?.code === 'unrecognized_keys'
       ? `has no setting ${escapeForDisplay(issue.keys[0] ?? '', 100)}: `
@@ -148,11 +139,7 @@ export function withMode(written: string, mode: Policy['mode'], until?: EpochMs)
 function isPolicy(written: string, wanted: Policy): boolean {
   try {
     return isDeepStrictEqual(parsePolicyDocument(written), wanted);
-    // Equivalent mutant (BlockStatement): Reading a policy throws only `PolicyError`, and `undefined` is as falsy as
-    // `false`.
   } catch (error) {
-    // Equivalent mutant (ConditionalExpression): Reading a policy throws only `PolicyError`. Any other error would be
-    // a defect of Taintward.
     if (error instanceof PolicyError) return false;
     throw error;
   }

@@ -76,8 +76,6 @@ export function deadlineFor<T extends StandingTaint>(
       limits = { causes, from, standing: earliest(causes, from) };
       known.set(tolerations, limits);
     }
-    // Equivalent mutants (EqualityOperator, ConditionalExpression): A pod that was there before the taints
-    // gets the deadline that all of them share; worked out for it alone, it is the same.
     return podSince <= limits.from ? limits.standing : earliest(limits.causes, podSince);
   };
 }
@@ -129,7 +127,6 @@ function toleratedSeconds(match: Toleration | undefined): bigint | undefined {
   if (!match) return 0n;
   const seconds = match.tolerationSeconds;
   if (seconds === undefined || seconds === INT64_MAX) return undefined;
-  // Equivalent mutant (EqualityOperator): Zero seconds are zero either way.
   return seconds > 0n ? seconds : 0n;
 }
 
@@ -148,9 +145,7 @@ function earliest<T extends StandingTaint>(
 
 /** Returns a time as a number, cut to the range of JavaScript dates (275,760 years either way). */
 export function saturate(atMs: bigint): number {
-  // Equivalent mutant (EqualityOperator): At the limit it returns the limit either way.
   if (atMs > MAX_DATE_MS) return Number(MAX_DATE_MS);
-  // Equivalent mutant (EqualityOperator): At the limit it returns the limit either way.
   if (atMs < -MAX_DATE_MS) return Number(-MAX_DATE_MS);
   return Number(atMs);
 }

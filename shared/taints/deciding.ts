@@ -27,11 +27,7 @@ export function decidingTolerations(
     if (cutBefore) return cutBefore;
     const progress = new Uint8Array(evicting.length);
     const deciding = seekDeciding(tolerations, progress);
-    // Equivalent mutant (ConditionalExpression): A NoExecute taint is the same as itself when it executes:
-    // another walk finds the same tolerations again. The condition spares the walk.
     const open = evicting.map(({ virtual }, at) => virtual === true && progress[at] !== FOUND);
-    // Equivalent mutant (ConditionalExpression): Where nothing is open the walk finds nothing; the condition
-    // spares it.
     if (open.includes(true)) {
       const staying = new Uint8Array(open.map((isOpen) => (isOpen ? SOUGHT : FOUND)));
       for (const index of seekStaying(tolerations, staying)) deciding.add(index);
@@ -58,12 +54,9 @@ function seeker(
   /** Reports whether the toleration decides one of the taints; notes the taints that need no other toleration. */
   const decides = (toleration: Toleration, progress: Uint8Array): boolean => {
     let deciding = false;
-    // Equivalent mutant (ArrayDeclaration): There is no taint at such a place, and the loop goes on to the
-    // next.
     for (const at of (toleration.key ? byKey.get(toleration.key) : all) ?? []) {
       const taint = taints[at];
       if (!taint || progress[at] === FOUND) continue;
-      // Equivalent mutant (ObjectLiteral): An absent option is off.
       if (tolerates(taint, toleration, { comparisonOperators: false })) {
         progress[at] = FOUND;
         deciding = true;

@@ -39,7 +39,5 @@ export function firstMatch(
 function isLess(a: string, b: string): boolean {
   const left = parseInt64(a);
   const right = parseInt64(b);
-  // Equivalent mutants (ConditionalExpression × 3, LogicalOperator): `undefined` is less than nothing, and
-  // nothing is less than it: the checks are for the type checker.
   return left !== undefined && right !== undefined && left < right;
 }

@@ -25,9 +25,7 @@ export function taintParts(
   text: string,
   example: string,
 ): { key: string; value: string; effect: string | undefined } {
-  // Equivalent mutant (StringLiteral): A text that is split has a first part; the type checker does not know.
   const [keyAndValue = '', effect, ...moreEffects] = text.split(':');
-  // Equivalent mutant (StringLiteral): A text that is split has a first part; the type checker does not know.
   const [key = '', value = '', ...moreValues] = keyAndValue.split('=');
   const isMore = moreEffects.length + moreValues.length > 0;
   if (isMore || (effect === undefined && keyAndValue.includes('=')))

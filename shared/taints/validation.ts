@@ -179,9 +179,7 @@ export function labelKeyFaults(key: string): readonly string[] {
   const parts = key.split('/');
   if (parts.length > 2)
     return ["must be a name with at most one prefix before a '/', for example example.com/gpu"];
-  // Equivalent mutant (StringLiteral): A text that is split has a last part; the type checker does not know.
   const name = parts.at(-1) ?? '';
-  // Equivalent mutant (StringLiteral): Two parts have a first one; the type checker does not know.
   return [...(parts.length === 2 ? prefixFaults(parts[0] ?? '') : []), ...nameFaults(name)];
 }
 

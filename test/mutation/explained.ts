@@ -1,3 +1,5 @@
+import type { Equivalent } from './equivalent.ts';
+
 /** A mutant in Stryker's report: its mutator, its replacement, and its location; lines count from 1. */
 export interface Mutant {
   readonly mutatorName: string;
@@ -5,27 +7,31 @@ export interface Mutant {
   readonly location: Readonly<Record<'start' | 'end', { readonly line: number; readonly column: number }>>;
 }
 
-const EXPLAINED = /Equivalent mutants? \(([^)]+)\): \S/;
-const COUNTED = /^(\w+)(?: × (\d+))?$/;
-
-/** The survivors of a file without a comment, and the comments without survivors. */
+/** The unexplained survivors of a file, and the explanations without survivors. */
 export interface Review {
   readonly unexplained: readonly Mutant[];
-  /** The line and the mutator of each comment without survivors. */
+  /** The mutator and the line of each explanation that names more mutants than survive. */
   readonly needless: readonly string[];
 }
 
 /**
- * Compares the survivors of a file with its comments. Above a line, `Equivalent mutants (MUTATOR × COUNT, …):` precedes
- * the reason for which no test can detect them. If the count of a line and mutator differs, all of its survivors are
- * unexplained.
+ * Compares the survivors of a file with its explanations. If more mutants of a line and mutator survive than are
+ * explained, all of them are unexplained.
  */
-export function review(source: string, survivors: readonly Mutant[]): Review {
+export function review(
+  source: string,
+  survivors: readonly Mutant[],
+  explanations: readonly Equivalent[],
+): Review {
   const lines = source.split('\n');
-  const explained = explainedOf(lines);
+  const explained = new Map(
+    explanations.flatMap(({ line, mutants }) =>
+      Object.entries(mutants).map(([mutator, count]) => [keyOf(mutator, line), count] as const),
+    ),
+  );
   const found = Map.groupBy(
     survivors.filter((each) => !isProven(each, lines)),
-    ({ mutatorName, location }) => `${location.start.line}: ${mutatorName}`,
+    ({ mutatorName, location }) => keyOf(mutatorName, lines[location.start.line - 1] ?? ''),
   );
   return {
     unexplained: [...found].flatMap(([key, each]) => (each.length > (explained.get(key) ?? 0) ? each : [])),
@@ -33,30 +39,11 @@ export function review(source: string, survivors: readonly Mutant[]): Review {
   };
 }
 
+const keyOf = (mutator: string, line: string) => `${mutator}: ${line.trim()}`;
+
 /** Reports whether the mutant changes a `default:` that the type checker proves to be unreachable. */
 const isProven = ({ location: { start, end } }: Mutant, lines: readonly string[]): boolean =>
   lines[start.line - 1]?.trim() === 'default:' && lines[end.line - 1]?.endsWith('satisfies never;') === true;
-
-/** Returns the number of explained mutants, by line and mutator. Throws for a comment of another form. */
-function explainedOf(lines: readonly string[]): ReadonlyMap<string, number> {
-  const found = new Map<string, number>();
-  for (const [index, line] of lines.entries()) {
-    if (!line.includes('Equivalent mutant')) continue;
-    let end = index;
-    while (lines[end]?.trimStart().startsWith('//')) end += 1;
-    const comment = lines.slice(index, end).map((each) => each.trim().slice('// '.length));
-    const [, mutators] = EXPLAINED.exec(comment.join(' ')) ?? [];
-    if (mutators === undefined)
-      throw new Error(`line ${index + 1} names no mutator, or no reason: ${line.trim()}`);
-    for (const each of mutators.split(', ')) {
-      const [, mutator, count = '1'] = COUNTED.exec(each) ?? [];
-      if (mutator === undefined)
-        throw new Error(`line ${index + 1}: "${each}" is not MUTATOR or MUTATOR × COUNT`);
-      found.set(`${end + 1}: ${mutator}`, Number(count));
-    }
-  }
-  return found;
-}
 
 /**
  * Returns a mutant in readable form: its mutator, and the lines that it changes, before and after, with single spaces.

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { LogLevel, MutantResult, PartialStrykerOptions } from '@stryker-mutator/api/core';
 import { Stryker } from '@stryker-mutator/core';
+import { EQUIVALENT } from './equivalent.ts';
 import { review, shown } from './explained.ts';
 import type { NodeTestRunnerOptions } from './node-test-runner.ts';
 import { ROOMS, type Room } from './rooms.ts';
@@ -58,10 +59,11 @@ async function faultsOf(name: string, room: Room): Promise<readonly string[]> {
     const { unexplained, needless } = review(
       source,
       survived.filter((each) => each.fileName === fileName),
+      EQUIVALENT[file] ?? [],
     );
     return {
       unexplained: unexplained.map((each) => `${file}:${shown(each, source)}`),
-      needless: needless.map((each) => `${file}:${each}`),
+      needless: needless.map((each) => `${file}: ${each}`),
     };
   });
   const unexplained = reviews.flatMap((each) => each.unexplained);
@@ -75,12 +77,12 @@ async function faultsOf(name: string, room: Room): Promise<readonly string[]> {
     ...(score < minScore ? [`The tests of ${name} notice less than ${minScore} % of the mutants.`] : []),
     ...(isExplained && unexplained.length > 0
       ? [
-          `Nobody notices these mutants of ${name}: test what they break, or explain them above their line, as // Equivalent mutants (MUTATOR × COUNT): why.\n\n${unexplained.join('\n\n')}`,
+          `Nobody notices these mutants of ${name}: test what they break, or explain them in test/mutation/equivalent.ts.\n\n${unexplained.join('\n\n')}`,
         ]
       : []),
     ...(needless.length > 0
       ? [
-          `No such mutants of ${name} survive, or fewer: correct the comment above these lines.\n\n${needless.join('\n')}`,
+          `No such mutants of ${name} survive, or fewer: correct test/mutation/equivalent.ts.\n\n${needless.join('\n')}`,
         ]
       : []),
   ];

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { EQUIVALENT, type Equivalent } from '#test/mutation/equivalent.ts';
 import { type Mutant, review, shown } from '#test/mutation/explained.ts';
 import { ROOMS } from '#test/mutation/rooms.ts';
 
@@ -19,50 +20,49 @@ const onLine = (line: number, mutatorName: string): Mutant => mutant(mutatorName
 
 describe('a surviving mutant', () => {
   const SOURCE = `const a = 1;
-// Equivalent mutants (ConditionalExpression × 2, EqualityOperator): it is never 0,
-// whoever asks.
 if (a > 0 && a < 9) use(a);
 switch (a) {
   default:
     return a satisfies never;
 }
+while (a) {
+  if (a > 0 && a < 9) use(a);
+}
 `;
+  const EXPLANATIONS: readonly Equivalent[] = [
+    {
+      line: 'if (a > 0 && a < 9) use(a);',
+      mutants: { ConditionalExpression: 2, EqualityOperator: 1 },
+      reason: 'It is never 0.',
+    },
+  ];
   const explained = [
-    onLine(4, 'ConditionalExpression'),
-    onLine(4, 'ConditionalExpression'),
-    onLine(4, 'EqualityOperator'),
+    onLine(2, 'ConditionalExpression'),
+    onLine(8, 'ConditionalExpression'),
+    onLine(2, 'EqualityOperator'),
   ];
 
-  test('is explained by the comment above its line', () => {
-    assert.deepEqual(review(SOURCE, explained), { unexplained: [], needless: [] });
+  test('is explained by the text of its line, wherever it stands', () => {
+    assert.deepEqual(review(SOURCE, explained, EXPLANATIONS), { unexplained: [], needless: [] });
   });
 
-  test('is unexplained if no comment names its mutator, or comments name fewer mutants', () => {
-    const others = [onLine(1, 'EqualityOperator'), onLine(4, 'StringLiteral')];
-    assert.deepEqual(review(SOURCE, [...explained, ...others]).unexplained, others);
-    const more = [...explained, onLine(4, 'EqualityOperator')];
-    assert.deepEqual(review(SOURCE, more).unexplained, more.slice(2));
+  test('is unexplained if no explanation names its line and mutator, or explanations name fewer mutants', () => {
+    const others = [onLine(1, 'EqualityOperator'), onLine(2, 'StringLiteral')];
+    assert.deepEqual(review(SOURCE, [...explained, ...others], EXPLANATIONS).unexplained, others);
+    const more = [...explained, onLine(8, 'EqualityOperator')];
+    assert.deepEqual(review(SOURCE, more, EXPLANATIONS).unexplained, more.slice(2));
+    assert.deepEqual(review(SOURCE, explained, []).unexplained, explained);
   });
 
-  test('needs no comment if the type checker rejects it', () => {
-    const ofDefault = mutant('ConditionalExpression', 'default:', 6, 3, 7, 30);
-    assert.deepEqual(review(SOURCE, [...explained, ofDefault]).unexplained, []);
+  test('needs no explanation if the type checker rejects it', () => {
+    const ofDefault = mutant('ConditionalExpression', 'default:', 4, 3, 5, 30);
+    assert.deepEqual(review(SOURCE, [ofDefault], []).unexplained, []);
   });
 
   test('is reported as needless if it is explained and killed', () => {
-    assert.deepEqual(review(SOURCE, explained.slice(1)).needless, ['4: ConditionalExpression']);
-  });
-
-  test('needs a mutator and a reason in its explanation', () => {
-    assert.throws(
-      () => review('// Equivalent mutant: it is never 0.\n', []),
-      /^Error: line 1 names no mutator/,
-    );
-    assert.throws(() => review('// Equivalent mutant (StringLiteral):\na();\n', []), /or no reason/);
-    assert.throws(
-      () => review('// Equivalent mutants (all of them): why.\n', []),
-      /"all of them" is not MUTATOR/,
-    );
+    assert.deepEqual(review(SOURCE, explained.slice(1), EXPLANATIONS).needless, [
+      'ConditionalExpression: if (a > 0 && a < 9) use(a);',
+    ]);
   });
 
   test('prints the affected lines with single spaces', () => {
@@ -85,4 +85,26 @@ test('the mutation rooms contain every file of the decision core', () => {
     deciding.filter((file) => !mutated.has(file)),
     [],
   );
+});
+
+describe('the explanations of equivalent mutants', () => {
+  const explained = new Set(
+    Object.values(ROOMS).flatMap(({ mutate, minScore }) =>
+      minScore === undefined ? globSync(mutate, { cwd: ROOT }) : [],
+    ),
+  );
+  for (const [file, explanations] of Object.entries(EQUIVALENT))
+    test(`name lines of ${file}, each once, in a room whose survivors are explained`, () => {
+      assert.ok(explained.has(file));
+      const lines = new Set(
+        readFileSync(join(ROOT, file), 'utf8')
+          .split('\n')
+          .map((line) => line.trim()),
+      );
+      const named = explanations.map(({ line }) => line);
+      assert.deepEqual(
+        named.filter((line, at) => !lines.has(line) || named.indexOf(line) !== at),
+        [],
+      );
+    });
 });

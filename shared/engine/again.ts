@@ -1,9 +1,6 @@
 import type { Backoff } from '#shared/time/backoff.ts';
 
-/**
- * The next attempt at a message that is unfinished although nothing failed. A queue may round the time up to whole
- * seconds.
- */
+/** The next attempt at a message that is unfinished although nothing failed. Queues may round up to whole seconds. */
 export interface Again {
   readonly againInSeconds: number;
 }

@@ -11,11 +11,8 @@ export interface CancelledPod extends PodRef {
 /** A pod whose eviction was scheduled or rescheduled. */
 export interface Countdown extends CancelledPod {
   readonly fireAt: EpochMs;
-  /** True: the pod had a different deadline before. */
   readonly moved: boolean;
-  /**
-   * The taints that set the deadline, as kubectl prints them, each with the toleration that applies and its seconds.
-   */
+  /** Taints that set the deadline, as kubectl prints them, with the toleration that applies and its seconds. */
   readonly because: readonly Because[];
 }
 
@@ -26,14 +23,12 @@ export interface Because {
   readonly seconds: number;
 }
 
-/** Returns the short form of a deadline's cause. */
 export const becauseOf = ({ taint, toleration, seconds }: DeadlineCause): Because => ({
   taint: taintText(taint),
   ...(toleration === undefined ? {} : { toleration }),
   seconds,
 });
 
-/** Returns the announcement of a scheduled eviction: the pod, its deadline, and the causes. */
 export const countdownOf = ({
   uid,
   namespace,
@@ -53,10 +48,7 @@ export interface CancelledPods extends NodeRef {
   readonly pods: readonly CancelledPod[];
 }
 
-/**
- * The announcements for a node: the evictions that deltas of those versions canceled, and the evictions that were
- * scheduled or rescheduled.
- */
+/** Announcements for a node: evictions canceled by deltas of those versions, and evictions (re)scheduled. */
 export interface News {
   readonly cancelled: readonly Pick<CancelledPods, 'version' | 'pods'>[];
   readonly countdowns: readonly Countdown[];

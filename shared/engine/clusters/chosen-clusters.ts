@@ -17,9 +17,8 @@ export interface ClusterChoice {
 }
 
 /**
- * Returns the chosen clusters, each under its context's name; `installation` names the evictor. Throws
- * `KubeconfigError` for errors that don't go away by themselves: no such file, no such context, or a name that isn't
- * valid for a cluster.
+ * Returns the chosen clusters under their contexts' names. Throws `KubeconfigError` for errors that don't go away by
+ * themselves: no such file or context, or a name that isn't valid for a cluster. `installation` names the evictor.
  */
 export function chosenClusters(
   { contexts, kubeconfig }: ClusterChoice,
@@ -35,10 +34,7 @@ export function chosenClusters(
   );
 }
 
-/**
- * Returns a cluster that is reached by the connection of `connect`, which is called again whenever the access is read.
- * `apiOf` makes the API of a connection. Throws `KubeconfigError` for a name that isn't valid for a cluster.
- */
+/** Returns a cluster that is reached by `connect`, called at each read of the access. Throws `KubeconfigError`. */
 export function chosenCluster(
   name: string,
   connect: () => Connection,

@@ -52,14 +52,10 @@ type Take = (name: ClusterName, api: KubernetesApi) => void;
 export interface ManagedClustersDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Returns the permissions that a cluster needs under its rules. */
   readonly needs: (cluster: ClusterName) => Promise<readonly Need[]>;
 }
 
-/**
- * The chosen clusters. Each is taken into service when its credentials are accepted and have all permissions, and is
- * tried repeatedly until then. No cluster waits for another.
- */
+/** The chosen clusters. Each is tried until its credentials have all permissions; none waits for another. */
 export class ManagedClusters {
   readonly #clusters: readonly ChosenCluster[];
   readonly #deps: ManagedClustersDeps;
@@ -77,7 +73,7 @@ export class ManagedClusters {
 
   /**
    * Tries every cluster once. Resolves as soon as one can be managed, or may be once it answers. Rejects with
-   * `ClustersRejectedError` when the access of all clusters must be fixed.
+   * `ClustersRejectedError` when the access of all must be fixed.
    */
   static async open(chosen: readonly ChosenCluster[], deps: ManagedClustersDeps): Promise<ManagedClusters> {
     const clusters = new ManagedClusters(chosen, deps);
@@ -117,10 +113,7 @@ export class ManagedClusters {
     return new Map(this.#clusters.map(({ name, api }) => [name, api]));
   }
 
-  /**
-   * The states of clusters that are not in service: `access-denied`, or `disconnected` while they don't answer; before
-   * the first check, `syncing`.
-   */
+  /** The states of clusters not in service: `access-denied`, `disconnected`, or `syncing` before the first check. */
   get states(): ReadonlyMap<ClusterName, ClusterState> {
     return this.#states;
   }
@@ -136,8 +129,8 @@ export class ManagedClusters {
   }
 
   /**
-   * Calls `take` for each cluster, once, when it can be managed, until `signal` aborts. `refused`: called once for each
-   * cluster that can't be managed at first.
+   * Calls `take` once for each cluster that can be managed, until `signal` aborts; `refused` for each that can't at
+   * first.
    */
   admit(take: Take, signal: AbortSignal, refused: (name: ClusterName) => void = () => undefined): void {
     for (const cluster of this.#clusters) void this.#admit(cluster, { take, refused }, signal);
@@ -168,7 +161,6 @@ export class ManagedClusters {
     take(cluster.name, cluster.api);
   }
 
-  /** Resolves with the reason why a cluster can't be managed; `undefined`: it can, as far as known. */
   async #check({ name, api, readAccess }: ChosenCluster): Promise<Trouble | undefined> {
     try {
       readAccess();
@@ -197,7 +189,6 @@ export class ManagedClusters {
     }
   }
 
-  /** Returns a function that logs a cluster's trouble when it changes, and otherwise rarely. */
   #complainer(cluster: ClusterName): (trouble: Trouble) => void {
     const { clock, log } = this.#deps;
     let last: { readonly message: string; readonly age: Age } | undefined;
@@ -210,10 +201,7 @@ export class ManagedClusters {
   }
 }
 
-/**
- * Reports whether the access must be fixed. Unavailable credentials are the cause of the error of a call that could not
- * be sent.
- */
+/** Unavailable credentials are the cause of the error of a call that could not be sent. */
 function isRefusal(error: Error): boolean {
   if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return true;
   return error instanceof KubeconfigError || error.cause instanceof KubeconfigError;

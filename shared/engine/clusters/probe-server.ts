@@ -12,10 +12,7 @@ import { type Stopwatch, systemStopwatch } from '#shared/time/clock.ts';
 /** A process's state for a cluster; `access-denied`: its credentials are rejected, and it tries again. */
 export type ClusterState = ClusterRelayState | { readonly kind: 'access-denied' };
 
-/**
- * The state of a cluster in probes. `lease-unavailable`: its lease can be neither read nor renewed, so this process
- * can't do anything for the cluster. `queue-unavailable`: its due evictions can't be received.
- */
+/** `lease-unavailable`: the lease can be neither read nor renewed. `queue-unavailable`: due evictions don't arrive. */
 export type ProbedState = ClusterState | { readonly kind: 'lease-unavailable' | 'queue-unavailable' };
 
 /** The probes can't be served at their address; the message names the setting and the fix. */
@@ -98,10 +95,7 @@ export async function startProbeServer(
   }
 }
 
-/**
- * Returns the registry's text, which is no older than a second; all callers within that second get the same text or
- * error.
- */
+/** Renders at most once a second; all callers within that second get the same text or error. */
 function renderedEachSecond(registry: Registry, stopwatch: Stopwatch): () => Promise<string> {
   let rendered: { readonly atMs: number; readonly text: Promise<string> } | undefined;
   return () => {
@@ -133,10 +127,7 @@ function isReady(
   return held.length === 0 || held.some(works);
 }
 
-/**
- * Reports whether a fault must be fixed before pods are evicted again. An API server that doesn't answer may recover by
- * itself.
- */
+/** An API server that doesn't answer may recover by itself; other faults must be fixed. */
 const stopsEvictions = ({ type, status }: Fault): boolean =>
   type === 'store-failing' || status === 401 || status === 403;
 

@@ -24,7 +24,7 @@ export interface ApplyDeltasDeps {
   readonly timers: Timers;
   /** Has the Events of decisions posted by `evict`, which alone reaches the clusters. */
   readonly announce: (ref: NodeRef, news: News) => Promise<void>;
-  /** Returns the epoch under which a cluster's lease is held: deltas of an earlier holder decide nothing. */
+  /** Epoch of a cluster's lease: deltas of an earlier holder decide nothing. */
   readonly leaseEpoch: LeaseReader['epoch'];
   readonly clock: Clock;
   readonly log: Log;
@@ -72,10 +72,7 @@ export async function applyDeltas(
   if (cancelled.length + countdowns.length > 0) await deps.announce(ref, { cancelled, countdowns });
 }
 
-/**
- * Reports whether a delta can be committed together with those before it. Each must cover another pod of the same node,
- * so that the writes don't affect each other.
- */
+/** Reports whether a delta can be committed with those before it: each must cover another pod of the same node. */
 export function mayJoin(before: readonly Delta[], next: Delta): boolean {
   const uid = onlyPod(next);
   return (
@@ -96,10 +93,7 @@ interface Decided {
   readonly agenda: Agenda;
 }
 
-/**
- * Plans deltas one after the other. Each covers other pods than those before it, so it depends on their decisions only
- * through the node.
- */
+/** Each delta covers other pods than those before it, so it depends on their decisions only through the node. */
 function decideInTurn(
   partition: Partition,
   deltas: readonly Delta[],
@@ -120,7 +114,6 @@ interface Agenda {
   readonly schedule: readonly EvictionRecord[];
   readonly end: readonly FinalRecord[];
   readonly arm: ReadonlySet<EpochMs>;
-  /** Cancellations that are worth an Event. */
   readonly announce: readonly FinalRecord[];
   /** Countdowns that started or moved, and are long enough to be worth an Event. */
   readonly countdowns: readonly Countdown[];

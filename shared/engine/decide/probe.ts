@@ -9,9 +9,8 @@ export interface ProbeDeps extends ApplyDeltasDeps {
 }
 
 /**
- * Reads lease and partition, as for any delta, and forwards the probe to the evictor, by a timer that fires
- * immediately. The evictor reads the rules. Never rejects: the next probe comes soon, and a probe that is retried until
- * it is a dead letter proves nothing.
+ * Forwards a probe to the evictor by a timer, after reading lease and partition as for any delta. Never rejects: the
+ * next probe comes soon, and one that is retried until it is a dead letter proves nothing.
  */
 export async function passProbeOn(ref: NodeRef, probe: Probe, deps: ProbeDeps): Promise<void> {
   const { leaseEpoch, store, timers, trace, clock, log } = deps;

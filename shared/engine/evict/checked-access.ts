@@ -27,16 +27,14 @@ export interface CheckedAccessDeps {
 }
 
 interface Checked {
-  /** Revision of the policy. */
   readonly revision: number;
   readonly age: Age;
   readonly lastsMs: number;
 }
 
 /**
- * Access to clusters with a check of permissions. If a policy needs more permissions than every policy does, the
- * credentials are checked once for each policy. Missing permissions are logged before the first eviction, which would
- * otherwise have to fail to show them.
+ * Access to clusters. Checks permissions that a policy needs beyond the usual ones, once for each policy, and logs
+ * missing ones before the first eviction fails by them.
  */
 export class CheckedAccess implements ClusterAccess {
   readonly #deps: CheckedAccessDeps;
@@ -55,10 +53,7 @@ export class CheckedAccess implements ClusterAccess {
     return api;
   }
 
-  /**
-   * Checks the permissions that the policy needs. Never rejects: the caller that needs the cluster or the rules reports
-   * their errors.
-   */
+  /** Never rejects: the caller that needs the cluster or the rules reports their errors. */
   async #check(cluster: ClusterName, api: PermissionReview): Promise<void> {
     const { rules, clock, log } = this.#deps;
     try {

@@ -63,9 +63,8 @@ const TRIES = 3;
 const denied = new WeakMap<KubernetesApi, Set<string>>();
 
 /**
- * Posts Events for what happened by the time `at`, with a few attempts each. A server that doesn't answer at all isn't
- * asked again: every timeout would delay the node's next evictions. Denied Events are logged once for each namespace.
- * Never rejects: Events are optional.
+ * Posts Events for what happened by the time `at`, with a few attempts each. After no answer at all, the others are
+ * dropped: every timeout would delay the node's next evictions. Never rejects: Events are optional.
  */
 export async function postEvents(
   api: KubernetesApi,
@@ -105,9 +104,7 @@ export function logLost({ pod, message }: PodEvent, reason: unknown, log: Log): 
   log.warn('event.dropped', { namespace: pod.namespace, pod: pod.name, message, error: reason });
 }
 
-/**
- * Posts the Events of decisions on a node. For a cluster that is no longer managed, the Events are logged as dropped.
- */
+/** Posts the Events of decisions on a node. Events for a cluster that is no longer managed are logged as dropped. */
 export async function announce(
   { cluster }: NodeRef,
   { cancelled, countdowns }: News,
@@ -142,8 +139,7 @@ export function countingDown({ moved, ...pod }: Countdown, observed: boolean): P
 }
 
 /**
- * Returns the Event for a due pod that is held, or would have been evicted. Observe mode does not call the Eviction API,
- * so it is unknown whether a budget would have blocked the eviction.
+ * Returns the Event for a due pod that is held. In observe mode it is unknown whether a budget would have blocked it.
  */
 export function heldBack(record: EvictionRecord, by: EvictionGate, method?: Method): PodEvent {
   if (by.kind === 'observe') {

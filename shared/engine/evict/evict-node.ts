@@ -15,10 +15,9 @@ import { endRetry, endUnregistered, recordPass } from './record-pass.ts';
 
 /**
  * Processes a node: evicts the due pods that still must be evicted, corrects records that the live state contradicts,
- * and schedules retries. `cameBefore`: the message is a redelivery. Rejects with the error that prevented reading or
- * recording: `StoreError`, `TimerError`, `QueueError`; the message must then be redelivered. Repeated or concurrent
- * runs do no harm. `recorded` is called when the results are stored, so that the node may be processed again. Events
- * are still being posted then.
+ * and schedules retries. Repeated or concurrent runs do no harm. `cameBefore`: the message is a redelivery. `recorded`
+ * is called when the results are stored: the node may then be processed again while Events are posted. Rejects with
+ * `StoreError`, `TimerError`, `QueueError`; the message must then be redelivered.
  */
 export async function evictNode(
   ref: NodeRef,
@@ -71,10 +70,7 @@ export async function evictNode(
   }
 }
 
-/**
- * Reports other installations in the cluster. Two installations evict twice, each by its own rules: one evicts the pods
- * that the other holds.
- */
+/** Two installations evict twice, each by its own rules: one evicts the pods that the other holds. */
 function tellRivals(cluster: ClusterName, api: KubernetesApi, { log, metrics }: EvictDeps): void {
   for (let rival = api.takeRival(); rival !== undefined; rival = api.takeRival()) {
     metrics.rivalSeen(cluster);
@@ -88,8 +84,8 @@ function tellRivals(cluster: ClusterName, api: KubernetesApi, { log, metrics }: 
 const LONG_OVERDUE_MS = 30_000;
 
 /**
- * Sorts the oldest first, so that no pod waits much longer than the others. Pods that are long overdue come last. Pods
- * with the same deadline come in random order, so that the same few don't always fail first.
+ * The oldest first, so that no pod waits much longer than the others; long overdue ones last. Those with the same
+ * deadline come in random order, so that the same few don't always fail first.
  */
 function byDeadline(records: readonly EvictionRecord[], now: EpochMs): readonly EvictionRecord[] {
   const rank = ({ fireAt }: EvictionRecord): number =>
@@ -101,8 +97,8 @@ function byDeadline(records: readonly EvictionRecord[], now: EpochMs): readonly 
 }
 
 /**
- * Retries evictions on request. Those that failed permanently count as never tried. Those that wait for the next try of
- * their node don't wait, unless the message of the request is a redelivery (`cameBefore`).
+ * Retries evictions on request: permanently failed ones as if never tried. A redelivered request (`cameBefore`) doesn't
+ * skip the wait for the node's next try.
  */
 export async function tryAgain(
   ref: NodeRef,

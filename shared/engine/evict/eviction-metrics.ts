@@ -17,8 +17,8 @@ import {
 const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240];
 
 /**
- * Returns the built-in controller's metrics under their own names, so that dashboards keep working. The upstream
- * histogram is off by a factor of 1e9 (every value is in +Inf). Ours holds seconds, as its name states.
+ * The built-in controller's metrics under their own names. The upstream histogram is off by a factor of 1e9 (every
+ * value is in +Inf); ours holds seconds, as its name states.
  */
 export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
   const registers = [registry];
@@ -73,10 +73,7 @@ const EVICTIONS = 'taintward_evictions';
 
 const STATES = { pending: 'pending', 'gave-up': 'failed', observe: 'would-evict' } as const;
 
-/**
- * Registers the numbers of each cluster's evictions that are pending, held, would have been made, or failed. They are
- * counted at each scrape. A cluster that no longer has any continues with 0.
- */
+/** Counts evictions by state at each scrape. A cluster that no longer has any continues with 0. */
 export function standingMetrics(registry: Registry, store: Pick<ServiceStore, 'standings'>): void {
   const clusters = new Set<string>();
   new Gauge({

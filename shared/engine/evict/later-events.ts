@@ -12,9 +12,8 @@ export const MAX_AHEAD_MS = 1_000;
 const DRAIN_MS = 5_000;
 
 /**
- * Posts the Events of evictions after the evictions. A worker that has recorded its results on a node continues with
- * the next node. Few passes of a cluster at a time have their Events posted, as soon as no eviction is in progress. If
- * too many Events wait already, the worker waits for its own Events.
+ * Posts the Events of evictions after the evictions: few passes of a cluster at a time, when no eviction is in
+ * progress. A worker whose results are recorded continues with its next node, unless too many Events wait.
  */
 export class LaterEvents {
   readonly #queues = new Map<ClusterName, PQueue>();
@@ -23,10 +22,7 @@ export class LaterEvents {
   /** Ends the delay of Events; absent: Events aren't delayed. */
   #patience: NodeJS.Timeout | undefined;
 
-  /**
-   * Runs `work`, which evicts. Events are delayed until it is done, unless Events waited before or it takes long.
-   * Settles as `work` does.
-   */
+  /** Runs `work`, which evicts. Events wait until it is done, unless they waited before or it takes long. */
   async ahead<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#underWay += 1;
     if (this.#underWay === 1 && this.#waiting === 0) this.#holdBack();
@@ -52,10 +48,7 @@ export class LaterEvents {
     });
   }
 
-  /**
-   * Resolves when all Events are posted, or after `withinMs`. The remaining Events are lost with the connections, and
-   * logged as dropped.
-   */
+  /** Resolves when all Events are posted, or after `withinMs`; the rest are logged as dropped. */
   async stop(withinMs = DRAIN_MS): Promise<void> {
     this.#release();
     await endsWithin(withinMs, Promise.all([...this.#queues.values()].map((queue) => queue.onIdle())));

@@ -49,7 +49,7 @@ interface NodeView {
 
 interface RatePermit {
   readonly until: EpochMs;
-  /** Revision of the policy that sets the rates, `pace`. A permit isn't valid under another revision. */
+  /** Revision of the policy that sets `pace`. A permit isn't valid under another revision. */
   readonly revision: number;
   readonly pace: Pace;
 }
@@ -65,11 +65,10 @@ export class Pass {
   #stopped: PodOutcome | undefined;
   #looked: Promise<unknown> = Promise.resolve();
   #nextLook: Promise<NodeView> | undefined;
-  /** The outcomes of pods that asked for permits; absent: the pod needs none, or has yet to ask. */
+  /** Absent outcome: the pod needs no permit, or has yet to ask. */
   #permissions: ReadonlyMap<PodUid, PermitAnswer> = new Map();
   readonly #ratePermits = new Map<PodUid, RatePermit>();
   readonly #terminatingNamespaces = new Set<string>();
-  /** The last request for the node's Lease; absent: it wasn't needed yet. */
   #lease: { readonly askedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
 
   constructor(partition: Partition, api: KubernetesApi, deps: PassDeps) {
@@ -110,7 +109,6 @@ export class Pass {
     return this.#holdUnseen(settled);
   }
 
-  /** An error stops the pass. */
   async #takePermits(
     due: readonly EvictionRecord[],
     pods: ReadonlyMap<PodUid, LivePod>,
@@ -144,7 +142,6 @@ export class Pass {
     return permission?.kind === 'permitted' ? permission.until : -Infinity;
   }
 
-  /** Resolves with the turns of pods without a permit. */
   async #takeRatePermits(
     due: readonly EvictionRecord[],
     pods: ReadonlyMap<PodUid, LivePod>,
@@ -166,7 +163,6 @@ export class Pass {
     }
   }
 
-  /** Records granted permits; resolves with the turns of the other pods. Rejects with `StoreError`. */
   async #askRates(
     records: readonly EvictionRecord[],
     { policy, policyRevision: revision }: Rules,
@@ -192,9 +188,8 @@ export class Pass {
   }
 
   /**
-   * Resolves with the time until which the cluster's rates allow a pod's deletion, or with its turn. A permit that
-   * expired while the server was slow, or that another policy gave, is replaced here. Otherwise, no permit would last
-   * until the delete if each answer takes seconds.
+   * Resolves with the time until which the cluster's rates allow a pod's deletion, or with its turn. Replaces a permit
+   * that expired or that another policy gave: else no permit would last if each answer takes seconds.
    */
   async #rateOf({ rules }: NodeView, record: EvictionRecord, { unlimited }: Evict): Promise<EpochMs | Turn> {
     if (unlimited || !isPaced(rules, record)) return Infinity;
@@ -210,8 +205,7 @@ export class Pass {
   }
 
   /**
-   * Holds due pods of a cluster that can't be read while its gate allows no evictions anyway. Being held, the time
-   * doesn't count toward the failure of their evictions.
+   * A held pod's time doesn't count toward its failure: pods of an unreadable cluster that may not be evicted are held.
    */
   async #holdUnseen(settled: readonly Settled[]): Promise<readonly Settled[]> {
     if (!settled.some(({ outcome }) => outcome.kind === 'refused')) return settled;
@@ -254,8 +248,8 @@ export class Pass {
   }
 
   /**
-   * Evicts a pod, unless a later look at the node contradicts that. It marks the pod and deletes it as the mark's
-   * answer shows it, or has the Eviction API do both. Both require exactly the pod that was evaluated.
+   * Marks the pod, then deletes it as the mark's answer shows it, or has the Eviction API do both. Both require exactly
+   * the pod that was evaluated.
    */
   async #evict(
     record: EvictionRecord,
@@ -317,10 +311,8 @@ export class Pass {
   }
 
   /**
-   * Marks a pod; `undefined`: when its turn came, the rules no longer allowed the mark, or it could not be sent in
-   * time. Marks wait for seconds if a server is slow, and must not continue after a stop. The look at the node may get
-   * old: the mark deletes nothing, and another look precedes the delete. A pass's other writes don't depend on rules:
-   * Events report completed actions.
+   * Marks a pod; `undefined`: when its turn came, the rules forbade it, or it was too late. Marks wait for seconds if a
+   * server is slow, and must not continue after a stop. An old look doesn't matter: another one precedes the delete.
    */
   async #mark(record: EvictionRecord, pod: LivePod, found: NodeView): Promise<LivePod | undefined> {
     try {
@@ -333,10 +325,7 @@ export class Pass {
     }
   }
 
-  /**
-   * Resolves with the time until which a mark may be sent in its turn. Rejects with `LateCallError` if the current
-   * rules don't allow the pod's deletion.
-   */
+  /** Rejects with `LateCallError` if the current rules don't allow the pod's deletion. */
   async #markedBy(record: EvictionRecord, pod: LivePod, found: NodeView): Promise<EpochMs> {
     const now = this.#deps.clock.now();
     const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
@@ -398,7 +387,6 @@ export class Pass {
     return { kind: 'deleted', lateMs, ...(lease === undefined || lease === 'unread' ? {} : { lease }) };
   }
 
-  /** Logs and counts an outcome immediately, whatever the result of the pass. */
   #tell(record: EvictionRecord, outcome: PodOutcome): void {
     const { metrics, log } = this.#deps;
     const { ref } = this.#partition;
@@ -424,8 +412,8 @@ export class Pass {
   }
 
   /**
-   * Reads the node, and its stored state unless it was `loaded` just now. Since the pass began, a delta may have
-   * reported that a taint came back, or that a deleted node had lost its taints before.
+   * Reads the stored state again, unless `loaded` just now: a delta may have reported since that a taint came back, or
+   * that a deleted node had lost its taints.
    */
   async #lookNow(loaded?: Partition, foreseen?: Promise<NodeLife | undefined>): Promise<NodeView> {
     const { store, clock } = this.#deps;
@@ -445,8 +433,7 @@ export class Pass {
   }
 
   /**
-   * Reads the node's Lease along with the node if it is likely to decide: a pod is due because the node is unreachable.
-   * An error recurs for the caller that needs the Lease.
+   * Reads the Lease along with the node if a pod is due because the node is unreachable. An error recurs for its user.
    */
   async #foreseenLife(due: readonly EvictionRecord[]): Promise<NodeLife | undefined> {
     const isUnreachable = ({ reasons }: EvictionRecord) =>
@@ -471,7 +458,6 @@ export class Pass {
     return life ? lookedAgain(view, { life }) : view;
   }
 
-  /** Rejects with `ApiError` if the node's Lease decides and can't be read. */
   async #verdict(
     view: NodeView,
     record: EvictionRecord,
@@ -483,10 +469,7 @@ export class Pass {
     return isUnread(later) ? { kind: 'behind' } : later;
   }
 
-  /**
-   * Resolves with the state of the node's Lease: read once, and again in a pass that takes long. Rejects with
-   * `ApiError`.
-   */
+  /** Reads the Lease once, and again in a pass that takes long. Rejects with `ApiError`. */
   #life(): Promise<NodeLife> {
     const { clock } = this.#deps;
     const askedAt = clock.now();
@@ -513,7 +496,7 @@ const isInTurn = ({ turnAt, notBefore, drains }: EvictionRecord): boolean =>
 
 const isUnread = (verdict: EvictionDecision): boolean => evictionOf(verdict)?.lease === 'unread';
 
-/** Returns the eviction of a pod that is to be evicted, or that only observe mode holds: both are paced alike. */
+/** A pod that only observe mode holds is paced like one that is evicted. */
 const evictionOf = (verdict: EvictionDecision): Evict | undefined =>
   verdict.kind === 'evict' ? verdict : verdict.kind === 'hold' ? verdict.would : undefined;
 

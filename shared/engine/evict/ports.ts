@@ -40,8 +40,7 @@ export interface EvictDeps extends PassDeps {
   /** Absent: the relay is in this process, and calls `whyNotEvicting` for a proof. */
   readonly proofs?: Proofs;
   /**
-   * Posts Events while other work continues. Absent: a pass ends with its Events, because a function is frozen
-   * afterwards.
+   * Posts Events while other work continues. Absent: a pass ends with its Events, as a function is frozen afterwards.
    */
   readonly laterEvents?: {
     post(cluster: ClusterName, events: number, post: () => Promise<void>): Promise<void>;

@@ -27,9 +27,8 @@ export interface NotedProofsDeps {
 }
 
 /**
- * Notes proofs that evictions work. A pass is noted only in a cluster whose probes this process carries out, and only
- * every few seconds, so a cluster that isn't taken over causes no cost. Never rejects: without the note, the relay
- * correctly concludes that it has no proof.
+ * Notes proofs that evictions work, every few seconds, for clusters whose probes this process carries out: without a
+ * takeover, that costs nothing. Never rejects: a missing note is, correctly, a missing proof.
  */
 export class NotedProofs implements Proofs {
   readonly #deps: NotedProofsDeps;
@@ -68,10 +67,9 @@ export class NotedProofs implements Proofs {
 const isYounger = (age: Age | undefined, ms: number): boolean => age !== undefined && age.atMostMs <= ms;
 
 /**
- * Takes every step of an eviction except the eviction itself. It reads the cluster's rules and a node's stored state,
- * and asks the API server for a node and for the credentials' permissions. Clocks that differ hold every eviction.
- * Resolves with the first step that fails, in a few words; `undefined`: none does. Never rejects. Rules that hold every
- * pod fail no step: the built-in controller must not evict these pods either.
+ * Takes every step of an eviction except the eviction itself. Resolves with the first that fails, in a few words;
+ * `undefined`: none does. Never rejects. Rules that hold every pod fail no step: the built-in controller must not evict
+ * these pods either.
  */
 export async function whyNotEvicting(
   cluster: ClusterName,

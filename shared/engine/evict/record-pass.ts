@@ -19,16 +19,12 @@ import { evictionFields, evictionRef } from '#shared/telemetry/log-events.ts';
 import { blockedEviction, cancellingDeletion, countingDown, gaveUpDeletion, heldBack } from './events.ts';
 import type { PassDeps } from './ports.ts';
 
-/**
- * Delay before a node is processed again that changed, or is about to change, during the pass. SQS rounds it up to a
- * second.
- */
+/** Delay before a node that changes during the pass is processed again; SQS rounds it up to a second. */
 const AGAIN_SECONDS = 0.25;
 
 /**
- * Stores the results of a pass and arms the retries; only then may its message end. After a crash before that, the
- * message is redelivered and arms the timers of the records that it finds. Passes on the Events of the stored changes.
- * Resolves with the remaining work.
+ * Stores the results of a pass and arms the retries; only then may its message end. A crash before that redelivers the
+ * message, which arms the timers of the records that it finds. Resolves with the remaining work.
  */
 export async function recordPass(
   pass: DonePass,
@@ -109,10 +105,7 @@ function tell(
   }
 }
 
-/**
- * Ends a node's retry if its failed evictions ended otherwise before the next attempt: later failures count as first
- * failures.
- */
+/** Ends a node's retry if its failed evictions ended otherwise: later failures count as first failures. */
 export async function endRetry(ref: NodeRef, { store, clock }: PassDeps): Promise<void> {
   await commitUnderLock(store, ref, undefined, clock, (found) => {
     const now = clock.now();
@@ -124,10 +117,7 @@ export async function endRetry(ref: NodeRef, { store, clock }: PassDeps): Promis
   });
 }
 
-/**
- * Ends the evictions on a node of a cluster that is no longer managed. If the cluster is registered again, its relay
- * sends the node again, and the countdowns continue from their original start.
- */
+/** Ends the evictions of an unregistered cluster. If it returns, its countdowns continue from their original start. */
 export async function endUnregistered(
   { ref, scheduled }: Partition,
   reason: UnknownClusterError,
@@ -146,9 +136,7 @@ export async function endUnregistered(
     deps.log.error('eviction.unregistered', { ...evictionFields(ref, each), error: reason });
 }
 
-/**
- * Sends copies of evictions that end without an evicted pod to the dead-letter queue: a redriven one is tried again.
- */
+/** Copies failed evictions to the dead-letter queue: a redriven one is tried again. */
 async function setAside(
   ref: NodeRef,
   records: readonly EvictionRecord[],

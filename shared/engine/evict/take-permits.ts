@@ -31,8 +31,7 @@ export const limitingWorkload = ({ policy }: Rules, pod: LivePod): Workload | un
   policy.maxEvictionsPerWorkload && workloadOf(pod);
 
 /**
- * Takes permits for pods: one call for each workload, after a request for its replicas if the limit is a percentage of
- * them. Rejects with `StoreError`, and with `ApiError` if replicas can't be read.
+ * Takes permits, one call for each workload. Rejects with `StoreError`, and with `ApiError` if replicas can't be read.
  */
 export async function takePermits(
   asking: readonly Asking[],
@@ -70,10 +69,7 @@ async function takeFor(
   });
 }
 
-/**
- * Resolves with the number of a workload's pods that may be evicted; `undefined`: unknown without the permission to
- * count its replicas.
- */
+/** `undefined`: unknown without the permission to count the workload's replicas. */
 async function countOf(
   count: number | string,
   api: KubernetesApi,

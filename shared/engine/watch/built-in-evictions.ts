@@ -12,16 +12,11 @@ import type { ClusterFaults } from './cluster-faults.ts';
 import type { ClusterView } from './cluster-view.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
-/**
- * Duration of the fault after the last such eviction. The next outage may be hours away, and an operator has to read
- * the fault.
- */
+/** Duration of the fault: the next outage may be hours away, and an operator has to read the fault. */
 export const REPORTED_FOR_MS = 3_600_000;
 /** Deadlines up to this long after a deletion count as its cause: clocks and watches differ by less. */
 const SLACK_MS = 10_000;
-/**
- * Maximum pods that are logged: the built-in controller may evict all pods of a cluster. Further pods are only counted.
- */
+/** Maximum pods that are logged, as all pods of a cluster may be evicted. Further pods are only counted. */
 const MAX_LOGGED = 100;
 /** Maximum pods that are remembered, so that each pod counts once. */
 const MAX_REMEMBERED = 50_000;
@@ -36,9 +31,8 @@ export interface BuiltInEvictionsDeps {
 }
 
 /**
- * Reports pods that the built-in controller, or another taint manager, evicts although the rules here keep them. Such
- * pods are held, excluded, or guarded, or their cluster is stopped or paused. The operators who set those rules rely on
- * them. In observe mode, other controllers are expected to evict.
+ * Reports pods that another taint manager evicts although the rules here keep them: held, excluded, guarded, stopped,
+ * or paused. Operators rely on these rules. In observe mode, other controllers are expected to evict.
  */
 export class BuiltInEvictions {
   readonly #cluster: ClusterName;
@@ -51,7 +45,6 @@ export class BuiltInEvictions {
     this.#deps = deps;
   }
 
-  /** Notes a pod that another process deleted. Called each time the pod is seen. */
   see(pod: LivePod): void {
     const { faults, metrics, clock, log } = this.#deps;
     const { uid, node, namespace, name, deleted } = pod;

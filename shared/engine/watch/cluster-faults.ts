@@ -22,8 +22,8 @@ interface Noticed extends Fault {
 }
 
 /**
- * The current faults of one cluster, for its lease. A fault begins with the first notice, and ends when no source's
- * notice is active: of a hundred watches, all that failed have to succeed.
+ * The current faults of one cluster, for its lease. A fault ends when no source's notice is active: of a hundred
+ * watches, all that failed have to succeed.
  */
 export class ClusterFaults {
   readonly #clock: Clock;

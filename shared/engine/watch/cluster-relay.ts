@@ -46,10 +46,7 @@ export const DISCONNECTED_MS = 3 * 60_000;
 export const LOOK_MS = 10_000;
 /** Pods that are overdue for this long show that the built-in controller doesn't evict: it needs a second. */
 export const FORGOTTEN_MS = 10 * 60_000;
-/**
- * The history is searched this far back for pods that were evicted before this relay began. Most grace periods are 30
- * s.
- */
+/** The history is searched this far back for evicted pods. Most grace periods are 30 s. */
 export const EVICTED_WITHIN_MS = 10 * 60_000;
 
 export interface ClusterRelayDeps extends LeaseManagerDeps {
@@ -61,10 +58,7 @@ export interface ClusterRelayDeps extends LeaseManagerDeps {
   readonly limits: PodFollowLimits;
   readonly prover: Prover;
   readonly metrics: RelayMetrics;
-  /**
-   * Resolves with the leases of the other clusters. `fresh`: read after the call; otherwise, they may be seconds old.
-   * Absent: this process may read no other.
-   */
+  /** Leases of other clusters; `fresh`: read after the call. Absent: this process may read no other. */
   readonly otherLeases?: (cluster: ClusterName, fresh: boolean) => Promise<readonly LeaseRecord[]>;
 }
 
@@ -76,7 +70,6 @@ interface LeaseSession {
   takeoverState: TakeoverState;
   readonly gone: RemovalRecorder;
   rules: Rules;
-  /** Pods are overdue, and neither the built-in controller nor this service evicts them. */
   nobodyEvicts: boolean;
   /** The clock difference as last logged: `hold` if it holds evictions; absent: the clocks agree. */
   clocks?: 'differ' | 'hold';
@@ -106,7 +99,7 @@ export class ClusterRelay {
   readonly #deps: ClusterRelayDeps;
   readonly #keeper: LeaseManager;
   readonly #faults: ClusterFaults;
-  /** This relay holds the cluster's lease. The session starts as soon as the cluster's rules are read. */
+  /** The lease is held; the session starts as soon as the cluster's rules are read. */
   #held = false;
   #session: LeaseSession | undefined;
   /** The UIDs of the cluster, since it was claimed under this name. */
@@ -145,12 +138,11 @@ export class ClusterRelay {
     return this.#session?.view.counts ?? NO_COUNTS;
   }
 
-  /** The time of the last contact with the cluster; `undefined`: none since this relay acquired the lease. */
+  /** The last contact with the cluster; `undefined`: none since this relay acquired the lease. */
   get heardAt(): EpochMs | undefined {
     return this.#session?.watch.heardAt;
   }
 
-  /** The guard's node counts; `undefined`: this relay doesn't have them. */
   get tally(): GuardCounts | undefined {
     return this.#session?.guard.counts;
   }
@@ -169,8 +161,8 @@ export class ClusterRelay {
   }
 
   /**
-   * Notes that the decisions about the cluster were stored or, with an error, that they were not. Called by the decider
-   * in the same process.
+   * Notes that decisions about the cluster were stored or, with an error, not. The decider in the same process calls
+   * it.
    */
   stored(error?: unknown): void {
     this.#faults.note(STORE_FAILING, error, { by: 'decided', lastsMs: UNSTORED_MS });
@@ -180,23 +172,16 @@ export class ClusterRelay {
     return this.#session?.takeoverState ?? 'none';
   }
 
-  /**
-   * Pods are overdue and no controller evicts them: the built-in controller doesn't, and policy forbids it to this
-   * service.
-   */
+  /** Pods are overdue, the built-in controller doesn't evict them, and policy forbids it to this service. */
   get nobodyEvicts(): boolean {
     return this.#session?.nobodyEvicts ?? false;
   }
 
-  /**
-   * Milliseconds by which the API server's clock is ahead of ours; `undefined`: unknown, or another relay holds the
-   * lease.
-   */
+  /** Milliseconds that the API server's clock is ahead; `undefined`: unknown, or another relay holds the lease. */
   get skewMs(): number | undefined {
     return this.#held ? this.#api.skewMs : undefined;
   }
 
-  /** The cluster's mode in force; `undefined`: this relay doesn't have the cluster's rules. */
   get mode(): ModeInForce | undefined {
     const { clock } = this.#deps;
     return this.#session && (clusterGate(this.#session.rules, clock.now())?.kind ?? 'enforce');
@@ -310,8 +295,8 @@ export class ClusterRelay {
   }
 
   /**
-   * Rejects if another name has claimed it: that name's holds and stops are in force. Of two names that claim it
-   * simultaneously, at least one finds the other's claim after its own is written.
+   * Rejects if another name has claimed the cluster: that name's holds and stops are in force. Of two simultaneous
+   * claims, at least one finds the other, because each writes before it reads.
    */
   async #claim(lease: Lease, uids: ClusterUids): Promise<void> {
     const { leases, otherLeases, clock } = this.#deps;
@@ -338,7 +323,6 @@ export class ClusterRelay {
     if (!identifies(before) && this.#session) this.#retell(this.#session.view, true);
   }
 
-  /** Checks the claim again: an agent claims a cluster without reading other claims. */
   async #checkClaim(lease: Lease, signal: AbortSignal): Promise<void> {
     try {
       if (identifies(this.#uids)) return await this.#claim(lease, this.#uids);
@@ -351,8 +335,8 @@ export class ClusterRelay {
   }
 
   /**
-   * The first call reads the previous relay's report and the nodes from which pods were evicted lately: those nodes may
-   * have no taints anymore.
+   * The first call reads the previous relay's report and the nodes of recent evictions, which may have no taints
+   * anymore.
    */
   async #reportStuck(lease: Lease): Promise<void> {
     const session = this.#session;
@@ -382,10 +366,7 @@ export class ClusterRelay {
     }
   }
 
-  /**
-   * Logs clocks that differ by more than 30 s, once per occurrence. Wakes evictions that were held for that when it is
-   * over.
-   */
+  /** Logs clocks that differ by more than 30 s, once. When it is over, wakes the evictions that it held. */
   #lookAtClocks(): void {
     const session = this.#session;
     if (!session) return;
@@ -406,7 +387,6 @@ export class ClusterRelay {
     this.#retell(session.view, true);
   }
 
-  /** Marks all followed nodes for sending again; `wake`: evictions that are held there are checked again. */
   #retell(view: ClusterView, wake: boolean): void {
     const subjects = view.followed().map((node) => ({ node }));
     this.#deps.outbox.mark(this.#cluster, subjects, wake);
@@ -429,8 +409,8 @@ export class ClusterRelay {
   }
 
   /**
-   * Notes another installation that evicts in this cluster. Replicas have names of their own too, but a replica marks
-   * pods only while it leads, so its earlier marks don't count.
+   * Notes another installation that evicts here. A replica marks pods only while it leads, so its earlier marks don't
+   * count.
    */
   #lookForRival(heldAt: EpochMs): void {
     const { installation, markedAt } = this.#api.lastRival ?? { markedAt: 0 };

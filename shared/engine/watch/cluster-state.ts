@@ -1,18 +1,15 @@
 import type { ClusterGate } from '#shared/eviction/eviction-gate.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/**
- * A relay's state for a cluster: `standby` while another relay holds the lease, otherwise the state of its own
- * connection.
- */
+/** `standby` while another relay holds the lease, otherwise the state of its own connection. */
 export type ClusterRelayState = { readonly kind: 'standby' } | ConnectionState;
 
 /** A cluster's mode in force, from its policy and its stops. */
 export type ModeInForce = 'enforce' | ClusterGate['kind'];
 
 /**
- * State of a relay's connection to a cluster: not everything is listed yet, changes are received as they happen, or the
- * connection is lost. Disconnected is worse than syncing: the earlier lists get stale.
+ * Not everything is listed yet, changes are received, or the connection is lost. Disconnected is worse than syncing:
+ * the earlier lists get stale.
  */
 export type ConnectionState =
   | { readonly kind: 'syncing' | 'live' }

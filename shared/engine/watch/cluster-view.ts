@@ -40,7 +40,6 @@ import { TerminatingPods } from './terminating-pods.ts';
 export interface Subject {
   readonly node: NodeName;
   readonly uid?: PodUid;
-  /** The pod was seen to be removed, permanently. */
   readonly gone?: boolean;
 }
 
@@ -55,14 +54,10 @@ interface NodeEntry {
 }
 
 interface SeenPod extends PodFacts {
-  /**
-   * Changes with the pod's labels and annotations, by which policy may exclude it. They themselves take ten times the
-   * memory. Absent: none.
-   */
+  /** Changes with the pod's labels and annotations, which themselves take ten times the memory. Absent: none. */
   readonly traitsMark?: string;
 }
 
-/** The size of a view. `pods`: the pods of tainted nodes. */
 export interface ViewCounts {
   readonly nodes: number;
   readonly tainted: number;
@@ -86,8 +81,8 @@ export class ClusterView {
   /** When the API server answered a list, or first answered after an outage. */
   answeredAt = 0;
   /**
-   * Returns the latest time that any of the clocks may show at the time `now` of our clock. Observations are stamped with it, so
-   * that no countdown starts too early.
+   * The latest time that any clock may show at our `now`. It stamps observations, so that no countdown starts too
+   * early.
    */
   latest: (now: EpochMs) => EpochMs = (now) => now;
   /** The guard's counts. Between calls, they cover all nodes, never part of a list. */
@@ -102,30 +97,23 @@ export class ClusterView {
   readonly #leaving = new TerminatingPods();
   /** Pods of followed nodes that another process deleted, for as long as a delta that reports them counts. */
   readonly #deleted = new Map<NodeName, Map<PodUid, DeletedPod>>();
-  /** Nodes that were deleted while untainted. The store may not reflect that yet. */
+  /** Nodes that were deleted while untainted, or lost their last pod afterwards. The store may not reflect that yet. */
   readonly #wentUntainted = new Set<NodeName>();
-  /** Nodes that were deleted and then lost their last pod. The store may not reflect that yet. */
   readonly #deserted = new Set<NodeName>();
   readonly #room = new PodRoom(() => this.#keptPods());
   #listed = false;
-  /**
-   * The rank of each pod that may have been held, as of the last wake. Further pods are ranked when their deltas are
-   * made.
-   */
+  /** Ranks of pods that may have been held, as of the last wake. Others are ranked when their deltas are made. */
   readonly #ranks = new Map<PodUid, number>();
-  /**
-   * The view includes the store's tainted nodes. From then on, a node that isn't in the view counts as absent before.
-   */
+  /** The view includes the store's tainted nodes: from now on, a node that isn't here counts as absent before. */
   #recalled = false;
 
-  /** `epoch` is the lease's: all deltas of a later view are newer. `clock`: as for {@link NodeTally}. */
+  /** `epoch` is the lease's: all deltas of a later view are newer. */
   constructor(cluster: ClusterName, epoch: number, clock?: Clock) {
     this.tally = new NodeTally(clock);
     this.#cluster = cluster;
     this.#epoch = epoch;
   }
 
-  /** Stamps the deltas that are made from now on with this revision of the guard. */
   guardedBy(revision: number): void {
     this.#guardRevision = revision;
   }
@@ -146,15 +134,11 @@ export class ClusterView {
     return this.#nodes.entries().some(([name, { taints }]) => taints.length > 0 && !this.#pods.has(name));
   }
 
-  /**
-   * Returns the nodes whose pods are followed: tainted nodes, and deleted nodes that were tainted, until they have no
-   * pods.
-   */
+  /** Nodes whose pods are followed: tainted nodes, and deleted ones that were tainted, until they have no pods. */
   followed(): readonly NodeName[] {
     return [...this.#nodes].filter(([, { taints }]) => taints.length > 0).map(([name]) => name);
   }
 
-  /** Returns the nodes with an evicting taint of one of these keys, each with its pods if they are listed. */
   downNodes(keys: readonly string[]): readonly DownNode[] {
     return [...this.#nodes]
       .filter(([, { taints }]) => taints.some(({ key }) => keys.includes(key)))
@@ -193,7 +177,6 @@ export class ClusterView {
     return [...new Set([...this.followed(), ...this.#leaving.nodes])];
   }
 
-  /** Notes that pods evicted before this view may still terminate on these nodes. */
   expectLeaving(nodes: Iterable<NodeName>): void {
     this.#leaving.expect(nodes);
   }
@@ -213,7 +196,6 @@ export class ClusterView {
     return entry.taints.some(({ key }) => key === NODE_UNREACHABLE) ? 'unreachable' : 'there';
   }
 
-  /** Reports whether the view has everything that a delta of the node needs. */
   tells(node: NodeName): boolean {
     return !this.follows(node) || this.#pods.has(node);
   }
@@ -277,8 +259,7 @@ export class ClusterView {
   }
 
   /**
-   * Replaces the pods of a followed node with a complete list. Returns nothing if the pods are the same as before.
-   * Throws `ApiError` if there is no room for them.
+   * Replaces a followed node's pods with a complete list; nothing if unchanged. Throws `ApiError` if there is no room.
    */
   replacePods(node: NodeName, pods: readonly LivePod[], now: EpochMs): readonly Subject[] {
     this.#room.admit(pods);
@@ -293,10 +274,7 @@ export class ClusterView {
     return this.#forgetDeserted(node) || !isDeepStrictEqual(known, before) ? [{ node }] : [];
   }
 
-  /**
-   * Adds or updates a pod. Returns nothing if the pods of its node are not listed. Throws `ApiError` if there is no
-   * room for the pod.
-   */
+  /** Adds or updates a pod; nothing if its node's pods aren't listed. Throws `ApiError` if there is no room. */
   upsertPod(pod: LivePod, now: EpochMs): readonly Subject[] {
     this.#room.admit([pod]);
     if (pod.terminating) {
@@ -313,10 +291,7 @@ export class ClusterView {
     return [{ node, uid }];
   }
 
-  /**
-   * Removes a pod. Returns nothing for a pod that this service evicted: the evictor records the eviction itself, which
-   * saves half of an eviction's traffic.
-   */
+  /** Removes a pod; nothing if this service evicted it: the evictor records that, which saves half of the traffic. */
   deletePod(pod: LivePod): readonly Subject[] {
     this.#leaving.lose(pod);
     return this.#lose(pod);
@@ -354,8 +329,8 @@ export class ClusterView {
   }
 
   /**
-   * Returns all tainted nodes, and the nodes that only the store still holds as tainted. They are sent after a gap and
-   * at every resync, to repair missed events.
+   * All tainted nodes, also those that only the store holds: sent after a gap and at every resync, to repair missed
+   * events.
    */
   resync(stored: readonly TaintedNode[], now: EpochMs): readonly Subject[] {
     if (!this.#listed) return [];
@@ -384,8 +359,7 @@ export class ClusterView {
   }
 
   /**
-   * Ranks the pods that were held for the wake that follows: all due pods, as far as this view shows them. `stored`: when
-   * countdowns began. Returns the nodes with such pods, in that order.
+   * Ranks all due pods for the wake that follows. `stored`: when countdowns began. Returns their nodes, in that order.
    */
   rank(stored: readonly TaintedNode[], rules: Rules, now: EpochMs): readonly NodeName[] {
     const states = new Map(stored.map(({ node, state }) => [node, state]));
@@ -415,9 +389,8 @@ export class ClusterView {
   }
 
   /**
-   * Reports whether the built-in controller, if it were running, would have evicted a pod by `before`. Nothing else
-   * shows in every cluster that it isn't running. A pod whose eviction began is terminating, so it isn't among the pods
-   * here. `Lt` and `Gt` match even if they don't in the cluster: a pod that may tolerate the taint is no evidence.
+   * Reports whether a running built-in controller would have evicted a pod by `before`: nothing else shows in every
+   * cluster that it isn't running. `Lt` and `Gt` always match here: a pod that may tolerate the taint is no evidence.
    */
   hasForgotten(before: EpochMs): boolean {
     const rules = { matching: { comparisonOperators: true } };
@@ -431,10 +404,7 @@ export class ClusterView {
     });
   }
 
-  /**
-   * Returns the delta of a node with all its pods; requires {@link tells}. `wake`: overdue evictions there are checked
-   * immediately.
-   */
+  /** Returns the delta of a node with all its pods; requires {@link tells}. `wake`: overdue evictions are checked. */
   nodeDelta(name: NodeName, now: EpochMs, wake: boolean): NodeDelta {
     const facts = this.#facts(name, now);
     const cut = decidingTolerations(facts.taints);
@@ -487,10 +457,7 @@ export class ClusterView {
     return { ref: { cluster: this.#cluster, node }, version, observedAt, ...entry, ...guard };
   }
 
-  /**
-   * Returns a node's entry without times in the future, which come from a clock that was set back since: sent again,
-   * they would last.
-   */
+  /** Drops times in the future, from a clock that was set back since: sent again, they would last. */
   #clamped(node: NodeName, latest: EpochMs): NodeEntry | undefined {
     const entry = this.#nodes.get(node);
     const { taints, deletedAt = 0 } = entry ?? UNTAINTED;
@@ -507,10 +474,9 @@ export class ClusterView {
 }
 
 /**
- * Returns the evicting taints of a node, each with how its countdown is known. A taint that was there before keeps
- * that. Otherwise it `appeared` if the node was known without it or known to be absent, and was `found` if nothing was
- * known. A taint whose time changed was set again at that time. A recalled taint is found now: it may have been absent
- * since it was stored.
+ * How each evicting taint's countdown is known. A known taint keeps that. A new one `appeared` if the node was known
+ * without it or known to be absent; otherwise it was `found`. A taint whose time changed was set again then. A recalled
+ * taint is found now: it may have been absent since it was stored.
  */
 function seeTaints(
   evicting: readonly LiveTaint[],
@@ -555,8 +521,8 @@ function asTold<Pod extends SeenPod>(
 }
 
 /**
- * Reports whether nothing changed that decides or holds the eviction of a pod. Its traits count too: an
- * owner releases a pod that it no longer selects. Lists are usually shared objects, so identity is compared first.
+ * Reports whether nothing changed that decides or holds an eviction. Traits count too: an owner releases a pod that it
+ * no longer selects. Lists are usually shared objects, so identity is compared first.
  */
 const isSame = (before: SeenPod, pod: SeenPod): boolean =>
   before.traitsMark === pod.traitsMark &&

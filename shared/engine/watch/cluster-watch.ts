@@ -20,10 +20,7 @@ import { followNodes, type NodeSink, type Request } from './follow-nodes.ts';
 import { type Attempt, PodFollower, type PodFollowLimits } from './follow-pods.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
-/**
- * By then, the evictions that were being held when the rules changed are stored as held, and no decider uses the earlier
- * rules. A second wake releases them.
- */
+/** By then, held evictions are stored as held, and no decider uses the earlier rules. A second wake releases them. */
 const SETTLING_MS = 5_000;
 /** Minimum time between wakes: an API server that comes and goes must not multiply messages. */
 export const WAKE_MS = 10_000;
@@ -31,10 +28,7 @@ const STORE_RETRY_MS = 2_000;
 const UNREAD_STATE = { type: 'store-failing' } as const;
 const RESYNC = 'resync';
 const FUTURE_TAINT = { type: 'taint-time-in-future' } as const;
-/**
- * Maximum pods, and nodes, of one cluster whose wrong times are logged. A server that sends wrong times for all objects
- * must not fill the log.
- */
+/** Maximum pods, and nodes, of one cluster whose wrong times are logged: a server may send them for all objects. */
 const MAX_WRONG_TIMES = 100;
 
 export interface ClusterWatchDeps {
@@ -46,7 +40,6 @@ export interface ClusterWatchDeps {
   readonly faults: ClusterFaults;
   /** The cluster's rules at the start; see {@link ClusterWatch.ruled}. */
   readonly rules: Rules;
-  /** See {@link followNodes}. */
   claim(): Promise<void>;
   /** Called when nodes changed, even if there is nothing to send. Called before `tell`. */
   counted(): void;
@@ -58,8 +51,8 @@ export interface ClusterWatchDeps {
 }
 
 /**
- * Keeps a view of one cluster current: follows its nodes and the pods of tainted nodes, and has everything sent again
- * after each gap and at each resync. It continues to watch while nothing may be sent.
+ * Keeps a view of one cluster current, and has everything sent again after each gap and at each resync. It continues to
+ * watch while nothing may be sent.
  */
 export class ClusterWatch {
   readonly #cluster: ClusterName;
@@ -70,7 +63,6 @@ export class ClusterWatch {
   readonly #pods: PodFollower;
   readonly #resync = new ResyncRequest();
   readonly #answer = new ResyncRequest();
-  /** The last wake after a gap or an answer. */
   #woken: Age | undefined;
   /** The server answered after an outage, but its watch is not established yet. */
   #returning = false;
@@ -81,12 +73,10 @@ export class ClusterWatch {
   #rules: Rules;
   /** The rules changed, so the next wake is followed by a second one. */
   #ruledAnew = false;
-  /** The view includes the store's tainted nodes. */
   #recalled = false;
   #synced = false;
   /** Nodes without taints that are watched while evicted pods still terminate there. */
   readonly #left = new Set<NodeName>();
-  /** Pods whose time in the future was logged. */
   readonly #inFuture = new Set<PodUid>();
   /** Nodes with a taint whose time in the future was logged, and that taint. */
   readonly #futureTaints = new Map<NodeName, string>();
@@ -137,12 +127,10 @@ export class ClusterWatch {
     return { kind: this.#synced ? 'live' : 'syncing' };
   }
 
-  /** Milliseconds since the cluster was disconnected; 0: it is connected. */
   get outageMs(): number {
     return Math.round(this.#failing?.age.atLeastMs ?? 0);
   }
 
-  /** The time of the last contact with the cluster; `undefined`: none yet. */
   get heardAt(): EpochMs | undefined {
     return this.#heardAt;
   }
@@ -202,7 +190,6 @@ export class ClusterWatch {
         else this.#endFuture(object.name);
         counted();
         this.#tell(subjects);
-        // The node may have been the last whose pods were awaited.
         this.#seeSynced();
       },
       heard: () => {
@@ -236,7 +223,6 @@ export class ClusterWatch {
     this.#answer.now();
   }
 
-  /** Resolves when the next wake is allowed, which it counts as done. */
   async #untilWake(): Promise<void> {
     const waitMs = WAKE_MS - (this.#woken?.atLeastMs ?? WAKE_MS);
     if (waitMs > 0) await pause(Math.ceil(waitMs), this.#stopping.signal);

@@ -5,16 +5,11 @@ import type { Stopwatch } from '#shared/time/clock.ts';
 /** Per held lease, a relay lets others acquire a free lease first for this long, up to the maximum below. */
 const HANDICAP_MS = 50;
 export const MAX_HANDICAP_MS = 2_000;
-/**
- * A relay at its capacity leaves a free lease to others for this long. Then it acquires the lease: late is better than
- * never.
- */
+/** A relay at its capacity leaves a free lease to others for this long; then, late is better than never. */
 export const OVER_BUDGET_MS = 5_000;
 /** A lease that was handed off to its bidder is reserved for that relay for this long. */
 const RESERVED_MS = 5_000;
-/**
- * A relay that hands a lease off because it is disconnected leaves the lease to others for this long, jittered by half.
- */
+/** A disconnected relay leaves the lease that it hands off to others for this long, jittered by half. */
 const AVOIDANCE_MS = 120_000;
 /** A lease that no relay has acquired for this long has no other candidate than the relay that handed it off. */
 const UNWANTED_MS = 10_000;
@@ -24,7 +19,6 @@ const SETTLING_MS = 60_000;
 const ANSWER_MS = 20_000;
 
 export interface FleetOptions {
-  /** This relay's name in leases. */
   readonly holder: string;
   /** Capacity in nodes: this relay's maximum load while other relays are available. */
   readonly budget: number;
@@ -66,7 +60,6 @@ export class Fleet {
     if (this.#giving === cluster) this.#giving = undefined;
   }
 
-  /** This relay's load, in nodes. */
   get load(): number {
     return loadOf(this.#records(), this.#options.holder);
   }
@@ -100,9 +93,7 @@ export class Fleet {
     return true;
   }
 
-  /**
-   * Returns the lease to request now, if any. Leases are requested one at a time, and only after all of them were seen.
-   */
+  /** Returns the lease to request now, if any: one at a time, and only after all of them were seen. */
   wanted(clusters: number): Lease | undefined {
     const { holder, budget, stopwatch } = this.#options;
     const now = stopwatch();
@@ -128,23 +119,18 @@ export const CLUSTER_LOAD = 100;
 /** Clusters move only if the move reduces the busier relay's load by this fraction: nodes come and go. */
 const WORTHWHILE = 0.1;
 
-/** Returns the load of a cluster on the relay that follows it: its last known nodes and the base load. */
 export const clusterLoad = ({ nodes = 0 }: Pick<LeaseRecord, 'nodes'>): number => CLUSTER_LOAD + nodes;
 
 export const loadOf = (records: readonly LeaseRecord[], holder: string): number =>
   records.filter((record) => record.holder === holder).reduce((sum, record) => sum + clusterLoad(record), 0);
 
-/**
- * Reports whether a cluster should move from a relay with one load to a relay with another. Then the reverse move is
- * never worthwhile.
- */
+/** Reports whether a cluster should move between relays with these loads. Then the reverse move is never worthwhile. */
 const isWorthMoving = (cluster: number, fromLoad: number, toLoad: number): boolean =>
   toLoad + cluster <= fromLoad * (1 - WORTHWHILE);
 
 /**
- * Returns the lease that relay `me` should request: of the busiest relay with a lease worth moving, the one that makes
- * both loads most equal. Never returns an avoided one. `undefined`: the loads are even, or the capacity (in nodes) is
- * used up.
+ * Returns the lease to request from the busiest relay: the one that makes both loads most equal; never an avoided one.
+ * `undefined`: the loads are even, or the capacity (in nodes) is used up.
  */
 export function leaseToAskFor(
   records: readonly LeaseRecord[],

@@ -8,8 +8,7 @@ import { NodeList, NodeRoom } from './memory-limits.ts';
 import { isExpired, retryMs, WatchTimeoutError, watchWithTimeout } from './watch-with-timeout.ts';
 
 /**
- * Page size for servers without streamed lists. 5,000 nodes in pages of 50 take no more memory than streamed; in pages
- * of 500, three times as much.
+ * Page size without streamed lists. 5,000 nodes in pages of 50 take no more memory than streamed; of 500, three times.
  */
 export const PAGE_SIZE = 50;
 /** After this many streamed lists that ended early, the list is requested in pages. */
@@ -26,10 +25,7 @@ export interface NodeSink {
   change(change: Change<LiveNode>): void;
   /** The server answered or sent an event. */
   heard(): void;
-  /**
-   * A list or watch failed and is retried. A version that is too old is no failure, unless the next one is too old
-   * again.
-   */
+  /** A request failed and is retried. A version that is too old is no failure, unless the next one is too, again. */
   failed(error: unknown, request: Request): void;
   /** A list is complete, or a watch is established. */
   answered(request: Request): void;
@@ -45,8 +41,8 @@ export interface FollowDeps {
 }
 
 /**
- * Follows the nodes of a cluster until `signal` aborts: a streamed list, or pages where the server has none, and then a
- * watch. The watch is resumed after it ends or breaks, until its version is too old (410). Never rejects.
+ * Follows the nodes until `signal` aborts: a streamed list, or pages where the server has none, then a watch that is
+ * resumed until its version is too old (410). Never rejects.
  */
 export const followNodes = (nodes: Resource<LiveNode>, sink: NodeSink, deps: FollowDeps): Promise<void> =>
   new NodeFollower(nodes, sink, deps).run();
@@ -57,7 +53,6 @@ class NodeFollower {
   readonly #deps: FollowDeps;
   readonly #room = new NodeRoom();
   #version: string | undefined;
-  /** The streamed list, while it is received. */
   #initial: NodeList | undefined;
   #failures = 0;
   #brokenStreams = 0;
@@ -159,7 +154,6 @@ class NodeFollower {
   }
 }
 
-/** Thrown when an event is older than an earlier event. */
 class RewoundError extends ApiError {
   constructor() {
     super('the server went back to an older version: its etcd was restored', 0);
@@ -170,10 +164,7 @@ class RewoundError extends ApiError {
 const refusesStreams = (error: unknown): boolean =>
   error instanceof ApiError && (error.status === 400 || error.status === 422);
 
-/**
- * Reports whether a watch was silent because it waits for a version that the server has lost. The server answers such a
- * watch with silence, not with 410.
- */
+/** The server answers a watch from a version that it has lost with silence, not with 410. */
 async function wasRewound(
   error: unknown,
   version: string | undefined,

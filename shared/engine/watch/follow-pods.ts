@@ -17,8 +17,7 @@ const MAX_CONCURRENT_LISTS = 4;
 /** Maximum for the whole process. It bounds the answers that are in memory at a time. */
 const MAX_CONCURRENT_LISTS_IN_ALL = 8;
 /**
- * Maximum nodes of one cluster, and of the process, with a watch of their own. Further nodes share one watch of all
- * pods.
+ * Maximum nodes of a cluster, and of the process, with watches of their own. Further nodes share one watch of all pods.
  */
 export const OWN_WATCHES = 100;
 const OWN_WATCHES_IN_ALL = 1_000;
@@ -32,10 +31,7 @@ const TRIES_BEHIND = 3;
 /** If a node's list takes this long while this many nodes wait for theirs, all pods are listed once. */
 const SLOW_LIST_MS = 500;
 const MANY_WAIT = 50;
-/**
- * After such a list fails, all pods are not listed again for this long. Node lists that are in progress by then don't
- * count.
- */
+/** After such a list fails, all pods are not listed again for this long. */
 const NOT_ALL_FOR_MS = 60_000;
 const PAGE_SIZE = 500;
 const AFTER_ALL_OTHERS = 0;
@@ -64,14 +60,13 @@ export interface Attempt {
   readonly of: NodeName | 'all';
 }
 
-/** Handler of the followed pods. */
 export interface PodSink {
   replace(node: NodeName, pods: readonly LivePod[]): void;
   /** Takes a change of a pod whose node is followed and listed. */
   change(change: Change<LivePod>): void;
   /**
-   * A list or watch failed and is retried. `attempt` absent: it was an attempt to save other requests. A version that
-   * is too old is no failure, unless the next one is too old again.
+   * A request failed and is retried; `attempt` absent: it was to save others. A version that is too old is no failure,
+   * unless the next one is too, again.
    */
   failed(error: unknown, attempt?: Attempt): void;
   /** A list is complete, or a watch is established. */
@@ -90,10 +85,7 @@ interface FollowedNode {
   readonly node: NodeName;
   readonly merge: PodMerge;
   readonly stopping: AbortController;
-  /**
-   * Nodes that are tainted later are listed earlier: the others have already waited for seconds, and a few more don't
-   * matter.
-   */
+  /** Nodes that are tainted later are listed earlier: the others have already waited for seconds. */
   readonly priority: number;
   own: boolean;
   /** When its last list was complete, by the stopwatch. */
@@ -105,16 +97,14 @@ interface FollowedNode {
 
 interface SharedWatch {
   readonly stopping: AbortController;
-  /** Settles when {@link SharedWatch.position} is known. */
   readonly begun: PromiseWithResolvers<void>;
   /** Version of the last pod event that was read or skipped. Lists must not be older. */
   position: string;
 }
 
 /**
- * Follows the pods of chosen nodes: a list for each node, and a watch from the list's version, as its kubelet has. If
- * many nodes are followed, one watch of all pods serves the nodes without their own. Never rejects: failed requests are
- * retried until the node is removed or `signal` aborts.
+ * Follows the pods of chosen nodes: a list each, and a watch from its version, as a kubelet has. One watch of all pods
+ * serves nodes without their own. Never rejects: requests are retried until the node is removed or `signal` aborts.
  */
 export class PodFollower {
   readonly #pods: Resource<LivePod>;
@@ -128,7 +118,6 @@ export class PodFollower {
   #shared: SharedWatch | undefined;
   #few: NodeJS.Timeout | undefined;
   #listingAll: Promise<void> | undefined;
-  /** Age of the last failure to list all pods. */
   #notAll: Age | undefined;
 
   constructor(pods: Resource<LivePod>, sink: PodSink, deps: PodFollowerDeps) {
@@ -334,7 +323,6 @@ export class PodFollower {
     if (followed.merge.hear(change)) this.#sink.change(change);
   }
 
-  /** Resolves with the version to continue from. */
   #list(followed: FollowedNode, priority = followed.priority): Promise<string> {
     followed.listing ??= this.#listInTurn(followed, priority).finally(() => {
       followed.listing = undefined;
@@ -417,8 +405,8 @@ export class PodFollower {
   }
 
   /**
-   * `undefined`: the answer doesn't count, because more events arrived meanwhile than could be kept, or the server's
-   * history was replaced.
+   * `undefined`: the answer doesn't count: more events arrived than could be kept, or the server's history was
+   * replaced.
    */
   async #ask(followed: FollowedNode, fromCache: boolean, isFirst: boolean): Promise<string | undefined> {
     const { node, merge, stopping } = followed;

@@ -26,15 +26,12 @@ export interface GuardControllerDeps {
   readonly rulesStore: Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Reports whether the view is current and this relay holds the cluster's lease. */
   readonly knows: () => boolean;
   /** Called when everything is saved; with an error, when saving failed and is retried. */
   readonly saved: (error?: unknown) => void;
   /** Called when deltas that had to wait may be sent. */
   readonly freed: () => void;
-  /**
-   * Marks all nodes with evicting taints for sending again. `wake`: overdue evictions there are checked immediately.
-   */
+  /** Marks all nodes with evicting taints for sending again. `wake`: overdue evictions are checked immediately. */
   readonly retell: (wake: boolean) => void;
   /** Aborts when this relay no longer holds the cluster's lease. */
   readonly signal: AbortSignal;
@@ -53,17 +50,14 @@ export class GuardController {
   readonly #view: ClusterView;
   readonly #deps: GuardControllerDeps;
   #policy: GuardPolicy;
-  /** The stored state; `undefined`: not read yet. */
   #state: GuardState | undefined;
   /** The newest stored revision, according to the last rules received. */
   #heardOf = 0;
   #episodes: readonly Episode[] = [];
   /** The tally's number of changes at the last review. */
   #changes = -1;
-  /** A new trip is not saved yet. */
   #adding = false;
   #writing = false;
-  /** The last attempt to save failed. */
   #failed = false;
   /** The unsaved revision with which deltas are stamped; `undefined`: they are stamped with the saved one. */
   #promised: number | undefined;
@@ -93,8 +87,8 @@ export class GuardController {
   }
 
   /**
-   * Reports whether deltas of the cluster may be sent: the current counts are reviewed, and no new trip waits to be
-   * saved. To be checked immediately before sending.
+   * Reports whether deltas may be sent: the current counts are reviewed, and no new trip waits to be saved. To be
+   * checked immediately before sending.
    */
   get mayTell(): boolean {
     const isReviewed = this.#view.tally.changes === this.#changes || !this.#deps.knows();
@@ -102,8 +96,8 @@ export class GuardController {
   }
 
   /**
-   * Saves the stored state once more. Resolves with the reason why the guard's decisions can't be stored; `undefined`:
-   * they can. Never rejects. A state that was never saved is saved as a guard without trips.
+   * Saves the stored state once more. Resolves with the reason why decisions can't be stored; `undefined`: they can.
+   * Never rejects.
    */
   async whyUnwritable(): Promise<string | undefined> {
     const { rulesStore, log } = this.#deps;
@@ -170,7 +164,7 @@ export class GuardController {
     freed();
   }
 
-  /** Reports whether the stored state could be read. Never rejects. */
+  /** Never rejects. */
   async #read(by: 'auto' | 'operator'): Promise<boolean> {
     try {
       this.#adopt((await this.#deps.rulesStore.read(this.#cluster)).guard, by);
@@ -213,7 +207,7 @@ export class GuardController {
     return this.#view.tally.counts(trippedAt - withinMs, stopwatchMs(this.#deps.clock) - withinMs);
   }
 
-  /** Saves reviews until nothing is left to save. Never rejects. */
+  /** Never rejects. */
   async #write(): Promise<void> {
     if (this.#writing) return;
     this.#writing = true;
@@ -284,7 +278,6 @@ export class GuardController {
     this.#view.guardedBy(state.revision);
   }
 
-  /** Returns the audit entry for a change of trips; `undefined`: the trips are the same. */
   #entryOf(before: readonly Trip[], after: readonly Trip[]): AuditEntry | undefined {
     const added = after.filter((trip) => !stands(before, trip));
     const ended = before.filter((trip) => !stands(after, trip));

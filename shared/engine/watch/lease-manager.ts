@@ -23,18 +23,13 @@ export const LEASE_RENEW_MS = 3_000;
 /** Maximum time before a relay without the lease looks again, jittered by half. */
 export const LEASE_LOOK_MS = 2_000;
 
-/**
- * Reason why a lease ended: another relay acquired it, this relay stopped following the cluster, or it handed the lease
- * off.
- */
+/** Another relay acquired the lease, this relay stopped following the cluster, or it handed the lease off. */
 export type LeaseEnd = 'lost' | 'stopped' | 'given-away';
 
-/** Callbacks that run while this process holds the lease. */
 export interface LeaseCallbacks {
   /**
-   * Called with each acquired lease; the lease is kept until the promise resolves. `signal` aborts when it must
-   * resolve, with a `LeaseEnd` as its reason. Unless the reason is `lost`, pending deltas may still be sent before it
-   * resolves. Must not reject.
+   * Called with each acquired lease, which is kept until the promise resolves. `signal` aborts when it must resolve,
+   * with a `LeaseEnd` as reason. Unless that is `lost`, pending deltas may still be sent before. Must not reject.
    */
   held(lease: Lease, signal: AbortSignal): Promise<void>;
   /** The expired lease was renewed in the same epoch: pending deltas may be sent. */
@@ -57,14 +52,12 @@ export interface LeaseManagerDeps {
   readonly log: Log;
   /** This relay's name in leases. No other process ever uses the name. */
   readonly holder: string;
-  /** The leases that all lease managers of this relay see. */
   readonly fleet: Pick<Fleet, 'saw' | 'acquireDelayMs' | 'gives' | 'avoid'>;
 }
 
 /**
- * Acquires one cluster's lease and keeps it, repeatedly until stopped. It acquires a free lease, or one that it has
- * seen unchanged for `LEASE_TTL_MS` by its own stopwatch. The write requires that the lease is still in the state that
- * it saw.
+ * Keeps one cluster's lease, repeatedly until stopped. It acquires a free lease, or one unchanged for `LEASE_TTL_MS` by
+ * its own stopwatch. The write requires that the lease is still in the state that it saw.
  */
 export class LeaseManager {
   readonly #cluster: ClusterName;
@@ -94,18 +87,15 @@ export class LeaseManager {
     await this.#running;
   }
 
-  /**
-   * Hands the lease off to other relays, and avoids it for a while unless no other relay acquires it. Does nothing
-   * while the lease isn't held.
-   */
+  /** Hands the lease off, and avoids it for a while unless no other relay acquires it. Nothing while it isn't held. */
   giveAway(): void {
     if (this.#lease) this.#deps.fleet.avoid(this.#cluster);
     this.#ending.abort('given-away' satisfies LeaseEnd);
   }
 
   /**
-   * Reports whether the lease is ours now. To be checked immediately before each send. After a pause of the process or
-   * sleep of its host, the lease has expired, and nothing is sent until it is renewed.
+   * Reports whether the lease is ours now. To be checked immediately before each send: after a pause of the process,
+   * the lease has expired, and nothing is sent until it is renewed.
    */
   canSend(): boolean {
     return this.#lease !== undefined && this.#renewed !== undefined && this.#renewed.atMostMs < LEASE_TTL_MS;
@@ -153,7 +143,6 @@ export class LeaseManager {
     return undefined;
   }
 
-  /** Returns for how long a lease must stay unchanged before it is acquired. */
   #patienceMs(record: LeaseRecord | undefined): number {
     const { holder, fleet } = this.#deps;
     // The lease is already ours, after a lost answer or an outage of the table.
@@ -190,7 +179,7 @@ export class LeaseManager {
 
   /**
    * Renews the lease until `over`, or until another relay has it. While the table is unavailable, nothing is sent under
-   * the lease. No other relay can acquire it then, and if none did, it is ours again.
+   * it; no other relay can acquire it then, and if none did, it is ours again.
    */
   async #renew(lease: Lease, ending: AbortController, over: AbortSignal): Promise<void> {
     const { leases, clock, fleet, log } = this.#deps;

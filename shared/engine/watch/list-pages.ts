@@ -4,8 +4,8 @@ import { pause } from '#shared/time/pause.ts';
 import { retryMs } from './watch-with-timeout.ts';
 
 /**
- * Yields a consistent list, page by page. A page that is temporarily rejected (429, 5xx) is requested again, after
- * `Retry-After`; the pages before it stay valid. Throws `ApiError` when the list must be started again.
+ * Yields a consistent list, page by page. A temporarily rejected page (429, 5xx) is requested again, after
+ * `Retry-After`. Throws `ApiError` when the list must be started again.
  */
 export async function* listPages<T>(
   resource: Resource<T>,
@@ -39,16 +39,12 @@ export async function* listPages<T>(
 const isForNow = (error: unknown): boolean =>
   error instanceof ApiError && (error.status === 429 || error.status >= 500);
 
-/**
- * Reports whether one version of an object is newer than another of the same resource. Versions are decimal numbers of
- * any length, and comparable (KEP-5504; in practice since etcd 3).
- */
+/** Versions of a resource are decimal numbers of any length, and comparable (KEP-5504; in practice since etcd 3). */
 export function isNewer(version: string, than: string): boolean {
   return version.length === than.length ? version > than : version.length > than.length;
 }
 
 export const newest = (a: string, b: string): string => (isNewer(a, b) ? a : b);
 
-/** Returns the version that a watch has reached with an event. */
 export const versionOf = (event: WatchEvent<{ readonly resourceVersion: string }>): string =>
   'object' in event ? event.object.resourceVersion : event.resourceVersion;

@@ -6,9 +6,8 @@ interface Lane {
 }
 
 /**
- * Slots that clusters share. A free slot is given to the cluster with the fewest slots, and among those to the one
- * whose last slot is oldest. So a cluster whose work hangs keeps its slots but doesn't get further ones before the
- * others. Each cluster's own work runs in the order of its requests.
+ * A free slot goes to the cluster with the fewest slots, among those to the one whose last slot is oldest: a cluster
+ * whose work hangs gets no further ones before the others. A cluster's own work runs in the order of its requests.
  */
 export class ListSlots {
   #free: number;
@@ -20,7 +19,6 @@ export class ListSlots {
     this.#free = count;
   }
 
-  /** Runs `work` for a cluster once it has a slot; settles as `work` does. */
   async run<T>(cluster: object, work: () => Promise<T>): Promise<T> {
     const lane = this.#laneOf(cluster);
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -5,10 +5,7 @@ import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 
 const HEAP_BYTES = getHeapStatistics().heap_size_limit;
-/**
- * Maximum memory for the pods of one cluster. A relay of 512 MiB has room for 150,000 pods, the Kubernetes limit: they
- * count as some 75 MiB.
- */
+/** Memory for the pods of one cluster: 150,000 pods, the Kubernetes limit, take some 75 MiB of a relay's 512 MiB. */
 const MAX_KEPT_BYTES = HEAP_BYTES / 3;
 /** Maximum memory for pods that were listed or received and wait for the rest of a list. */
 const MAX_PASSING_BYTES = HEAP_BYTES / 6;
@@ -21,9 +18,7 @@ type Roomy = Pick<PodFacts, 'uid' | 'namespace' | 'name' | 'owner'> & {
   readonly leaving?: { readonly finalizers: readonly string[] };
 };
 
-/**
- * Limits how much of a relay's memory the pods of one cluster take, so that no cluster takes the memory of the others.
- */
+/** Limits the memory of one cluster's pods, so that no cluster takes the memory of the others. */
 export class PodRoom {
   readonly #kept: () => Iterable<Roomy>;
   /** Upper bound: the kept pods when they were last counted, and all pods that came since. */
@@ -34,10 +29,7 @@ export class PodRoom {
     this.#kept = kept;
   }
 
-  /**
-   * Admits pods that are about to be kept, perhaps in place of their earlier states. Throws `ApiError` if there is no
-   * room for them.
-   */
+  /** Admits pods, perhaps in place of their earlier states. Throws `ApiError` if there is no room for them. */
   admit(pods: readonly LivePod[]): void {
     const bytes = sumOf(pods, bytesOf);
     if (this.#bytes + bytes > MAX_KEPT_BYTES) {
@@ -65,7 +57,6 @@ export class PassingPods {
   }
 }
 
-/** Returns the error for a list with more pods than there is room for. */
 export const tooManyPassing = (): ApiError => tooMany(MAX_PASSING_BYTES, 'a sixth');
 
 const tooMany = (most: number, part: string): ApiError =>
@@ -106,9 +97,7 @@ export const MAX_BYTES = 64 * 1024 * 1024;
 /** Memory for a node besides its strings. */
 const NODE_BYTES = 256;
 
-/**
- * Limits how much of a relay's memory the nodes of one cluster take, so that no cluster takes the memory of the others.
- */
+/** Limits the memory of one cluster's nodes, so that no cluster takes the memory of the others. */
 export class NodeRoom {
   readonly #nodes = new Map<NodeName, number>();
   #bytes = 0;
@@ -133,12 +122,11 @@ export class NodeRoom {
   }
 }
 
-/** A list of nodes that grows up to the maximum memory. */
 export class NodeList {
   readonly nodes: LiveNode[] = [];
   #bytes = 0;
 
-  /** Throws `ApiError` if there is no room for it. */
+  /** Throws `ApiError` if there is no room. */
   push(node: LiveNode): void {
     this.#bytes += nodeBytes(node);
     assertFits(this.#bytes);

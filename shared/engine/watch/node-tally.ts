@@ -11,10 +11,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 /** The state of a node; `joining`: it joined as down, as nodes do, and was not up yet. */
 type Standing = 'up' | 'down' | 'joining';
 
-/**
- * The number of nodes in one zone, or in none, with the same state. Nodes share it, so a node costs only its entry in a
- * map.
- */
+/** Nodes of a zone, or of none, with the same state share it, so a node costs only its entry in a map. */
 interface Place {
   readonly zone: string | undefined;
   readonly standing: Standing;
@@ -55,9 +52,8 @@ export class NodeTally {
   }
 
   /**
-   * Counts a node in its current state. `taints`: its NoExecute taints; `before`: its last known ones, and their stamp.
-   * `listed`: the node is in a list of all nodes, so it may have joined earlier, and one that joined as down may have
-   * been up unseen if its taints were written since.
+   * Counts a node. `taints`: its NoExecute taints; `before`: its last known ones, and their stamp. `listed`: it may
+   * have joined earlier, and one that joined as down may have been up unseen if its taints were written since.
    */
   saw(
     node: LiveNode,
@@ -97,8 +93,7 @@ export class NodeTally {
   }
 
   /**
-   * Returns the counts. Custom taints count if they were set since `from`, or since `fromMs` by the stopwatch. Older
-   * custom taints are forgotten.
+   * Returns the counts. Custom taints count since `from`, or since `fromMs` by the stopwatch; older ones are forgotten.
    */
   counts(from: EpochMs, fromMs = Number.POSITIVE_INFINITY): GuardCounts {
     for (const [name, { at, stopwatchMs: ms }] of this.#people) {
@@ -130,7 +125,6 @@ export class NodeTally {
     return { zone: this.#nodes.get(name)?.zone, downSince: this.#down.get(name) };
   }
 
-  /** Reports whether a node is down in the zone or, without a zone, in the cluster. */
   #isDownIn(name: NodeName, zone: string | undefined): boolean {
     const place = this.#nodes.get(name);
     return place?.standing === 'down' && (zone === undefined || place.zone === zone);
@@ -166,7 +160,6 @@ export class NodeTally {
     if (place.nodes === 0) this.#places.delete(placeKey(place.zone, place.standing));
   }
 
-  /** Appends the node as the newest. */
   #gotTaint(name: NodeName, at: EpochMs, now: EpochMs): void {
     this.#people.delete(name);
     const nowMs = this.#clock ? stopwatchMs(this.#clock) : now;
@@ -179,7 +172,6 @@ const placeKey = (zone: string | undefined, standing: Standing): string => `${st
 
 const isByPeople = ({ key }: SeenTaint): boolean => !DOWN_KEYS.includes(key) && key !== NODE_OUT_OF_SERVICE;
 
-/** Returns when a node's taints were last written, according to the API server. */
 function lastWritten({ taintsStamp = '' }: LiveNode): EpochMs | undefined {
   const times = [...taintsStamp.matchAll(/@([^@,]+)(?=,|$)/g)].map(([, time = '']) => Date.parse(time));
   const known = times.filter((time) => !Number.isNaN(time));

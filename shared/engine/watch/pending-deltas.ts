@@ -5,12 +5,11 @@ import type { ClusterView, Subject } from './cluster-view.ts';
 import type { DeltaQueue } from './ports.ts';
 
 /**
- * Maximum pods that are marked by themselves; further pods are sent with their nodes. The names of removed pods take
- * memory until they are sent.
+ * Maximum pods that are marked by themselves; further pods are sent with their nodes. Names of removed pods take
+ * memory.
  */
 const MAX_PODS = 50_000;
 
-/** Returns the subject of a delta. It is marked again if the delta can't be sent. */
 export function subjectOf(delta: Delta): Subject {
   const { node } = delta.ref;
   const uid = onlyPod(delta);
@@ -18,13 +17,11 @@ export function subjectOf(delta: Delta): Subject {
 }
 
 /**
- * The pending deltas of one cluster: names of nodes and pods, without their state. Deltas are made from the view when
- * they are taken, so nothing that waits gets stale. However long it waits, the list grows at most to the size of the
- * cluster's tainted part. The name of a removed pod is kept until its delta is taken.
+ * Names of nodes and pods, without state: deltas are made from the view when they are taken, so nothing that waits gets
+ * stale, and the list never outgrows the tainted part of the cluster.
  */
 export class PendingDeltas {
   readonly #view: ClusterView;
-  /** Nodes, each with whether it is to be woken. */
   readonly #nodes = new Map<NodeName, boolean>();
   /** Pods by node, each with whether it was seen to be removed. */
   readonly #pods = new Map<NodeName, Map<PodUid, boolean>>();
@@ -35,8 +32,7 @@ export class PendingDeltas {
   }
 
   /**
-   * Marks a subject. Returns its queue; `undefined`: none, because the pending delta of the pod's node covers the pod.
-   * `wake` is kept for a node until its delta is taken.
+   * Marks a subject. Returns its queue; `undefined`: the node's pending delta covers the pod. A node's `wake` is kept.
    */
   mark({ node, uid, gone = false }: Subject, wake = false): DeltaQueue | undefined {
     if (uid !== undefined) {
@@ -55,14 +51,13 @@ export class PendingDeltas {
     return 'node-deltas';
   }
 
-  /** Returns the number of pending nodes, or of pending pods of other nodes. */
   count(queue: DeltaQueue): number {
     return queue === 'node-deltas' ? this.#nodes.size : this.#podCount;
   }
 
   /**
-   * Yields a node's deltas for a queue, in order. Each is made when it is requested, and the caller must send it. A
-   * node whose pods are not listed yet waits: it is marked again when they are.
+   * Yields a node's deltas in order; each is made when requested, and the caller must send it. A node whose pods aren't
+   * listed yet is marked again when they are.
    */
   *take(queue: DeltaQueue, node: NodeName, now: EpochMs): Generator<Delta> {
     if (queue === 'pod-deltas') {

@@ -19,10 +19,9 @@ const BY = 'rights';
 const UNANSWERED_MS = 1_000;
 
 /**
- * Asks the API server repeatedly whether a relay may still follow the cluster, until `signal` aborts. Never rejects. An
- * API server continues a watch for minutes after its credentials or their permissions are gone. Pods are listed only
- * when a node is tainted: by then, it is too late to fix the permissions. `answered`: called with the first answer
- * after one that did not come.
+ * Asks repeatedly whether a relay may still follow the cluster, until `signal` aborts. Never rejects. An API server
+ * continues a watch for minutes after its credentials or permissions are gone, and pods are listed only when a node is
+ * tainted, too late to fix permissions. `answered`: the first answer after one that did not come.
  */
 export async function watchPermissions(
   api: Pick<KubernetesApi, 'allowed'>,

@@ -6,10 +6,9 @@ import type { PassingPods } from './memory-limits.ts';
 const MAX_BUFFERED = 10_000;
 
 /**
- * One node's pods, merged from lists and from events that come in no common order. Events are kept from before a list
- * is requested. The list's answer, of some version, replaces everything known. Only newer events than that version
- * count, both kept and future ones. So a pod that was removed before an older list answered doesn't reappear, and no
- * pod is lost.
+ * One node's pods, merged from lists and from events in no common order. Events are kept from before a list is
+ * requested. Its answer replaces everything known, and only newer events count: a pod removed before an older list
+ * answered doesn't reappear, and no pod is lost.
  */
 export class PodMerge {
   readonly #passing: PassingPods;
@@ -35,10 +34,7 @@ export class PodMerge {
     return this.#asked;
   }
 
-  /**
-   * Returns the existing pods, from the answer to the list `asked` and the events since. `undefined`: the answer
-   * doesn't count, because another list was requested, or more events arrived than are kept.
-   */
+  /** Returns the existing pods; `undefined`: another list was requested, or more events arrived than are kept. */
   answer(asked: number, pods: readonly LivePod[], version: string): readonly LivePod[] | undefined {
     if (asked !== this.#asked || !this.#kept) return undefined;
     const known = new Map(pods.map((pod) => [pod.uid, pod]));

@@ -8,10 +8,7 @@ export type DeltaQueue = (typeof DELTA_QUEUES)[number];
 
 /** The path from the relays of clusters to the processes that evaluate their deltas. */
 export interface Outbox {
-  /**
-   * Starts to send deltas of a cluster, whenever `canSend` allows it: it is checked immediately before each send.
-   * `told`: called after each attempt, with an error if it failed.
-   */
+  /** Sends a cluster's deltas whenever `canSend`, checked before each send, allows it. `told`: after each attempt. */
   open(
     cluster: ClusterName,
     view: ClusterView,
@@ -24,7 +21,6 @@ export interface Outbox {
   send(): void;
   /** Forgets a cluster whose lease another relay holds now. The epoch distinguishes the deltas that are in transit. */
   dropCluster(cluster: ClusterName): void;
-  /** Resolves once everything that may be sent is sent. */
   drained(): Promise<void>;
   /** Drops unsent deltas and accepts no more; the next relay sends them again. */
   stop(): void;
@@ -38,8 +34,8 @@ export type Proof =
 /** Proves that evictions work in a cluster: that the processes that decide and evict there would carry them out. */
 export interface Prover {
   /**
-   * Takes some seconds at most, less once `signal` aborts. Called by the relay that holds the cluster's lease, for each
-   * heartbeat. Rejects with the error that prevented the check.
+   * Takes some seconds at most, less once `signal` aborts. Called by the lease's holder for each heartbeat. Rejects
+   * with the error that prevented the check.
    */
   prove(cluster: ClusterName, signal: AbortSignal): Promise<Proof>;
 }

@@ -25,7 +25,6 @@ const MODES: readonly ModeInForce[] = ['observe', 'enforce', 'paused', 'stopped'
 export interface ClusterStanding {
   readonly cluster: ClusterName;
   readonly state: ClusterRelayState;
-  /** `undefined`: this relay doesn't have it. */
   readonly mode: ModeInForce | undefined;
   readonly counts: ViewCounts;
   readonly stuck: number;
@@ -206,12 +205,10 @@ function deltaMetrics(registry: Registry, put: Put) {
       help: 'Deltas sent to a queue.',
       ...labels,
     }),
-    /** Counts a delta that its queue rejected permanently. */
     refused(queue: string): void {
       rejected.inc({ queue });
       put(REFUSED_DELTAS, 'Count', 1);
     },
-    /** Counts deltas that their queue rejected temporarily. */
     unsent(queue: string, deltas: number): void {
       unsent.inc({ queue }, deltas);
       put(UNSENT_DELTAS, 'Count', deltas);
@@ -257,7 +254,6 @@ export function relayMetrics(registry: Registry, emf?: MetricSink) {
     podsStuck: (pods: number) => put(STUCK_PODS, 'Count', pods),
     takeoversWithheld: (clusters: number) => put(TAKEOVERS_WITHHELD, 'Count', clusters),
     nobodyEvicts: (clusters: number) => put(NOBODY_EVICTS, 'Count', clusters),
-    /** Reports the clock skew in seconds: the largest between an API server and this process. */
     clockSkewed: (seconds: number) => put(CLOCK_SKEW, 'Seconds', seconds),
     guardTripped: (trips: number) => put(GUARD_TRIPS, 'Count', trips),
   };

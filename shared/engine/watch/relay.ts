@@ -23,7 +23,6 @@ interface Reported {
   readonly faults: () => readonly Fault[];
 }
 
-/** The state of a cluster that this process can't access. */
 const UNENTERED: Omit<ClusterStanding, 'cluster' | 'faults'> = {
   state: { kind: 'syncing' },
   mode: undefined,
@@ -130,7 +129,6 @@ export class Relay {
     this.#deps.metrics.end(name);
   }
 
-  /** Sends the pending deltas, releases the leases, and ends. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const keepers = [...this.#reported.values()].map(({ keeper }) => keeper);
@@ -162,17 +160,13 @@ export class Relay {
   }
 
   /**
-   * Notes that the decisions about a cluster were stored or, with an error, that they were not. Called by the decider
-   * in the same process.
+   * Notes that decisions about a cluster were stored or, with an error, not. The decider in the same process calls it.
    */
   stored(cluster: ClusterName, error?: unknown): void {
     this.#clusters.get(cluster)?.stored(error);
   }
 
-  /**
-   * Requests clusters from other relays while their load is clearly higher, and reports when this relay exceeds its
-   * capacity.
-   */
+  /** Requests clusters while another relay's load is clearly higher, and reports a load above this relay's capacity. */
   async #share(): Promise<void> {
     const { leases, holder, log, metrics } = this.#deps;
     const { signal } = this.#stopping;

@@ -8,8 +8,7 @@ import { pause } from '#shared/time/pause.ts';
 export const GATHER_MS = 2_000;
 const BACKOFF: Backoff = { firstMs: 2_000, longestMs: 60_000 };
 /**
- * Maximum removals that wait to be written. While the table is unavailable, the history has gaps, but no relay runs out
- * of memory.
+ * Maximum removals that wait. While the table is unavailable, the history has gaps, but no relay runs out of memory.
  */
 const MAX_WAITING = 20_000;
 
@@ -18,9 +17,7 @@ export interface RemovalRecorderDeps {
   readonly log: Log;
   /** Called after each write; with an error, if it failed and is retried. */
   readonly noted: (error?: unknown) => void;
-  /**
-   * Aborts when this relay no longer holds the cluster's lease: removals that it saw by then are written immediately.
-   */
+  /** Aborts when the lease is no longer held: removals that were seen by then are written immediately. */
   readonly signal: AbortSignal;
 }
 

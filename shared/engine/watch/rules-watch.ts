@@ -7,32 +7,23 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 
-/**
- * Interval at which rules are read: the evictions that an operator allows start within 5 s. Handlers
- * apply new prohibitions sooner.
- */
+/** Interval of reads: allowed evictions start within 5 s. Handlers apply new prohibitions sooner. */
 export const POLL_MS = 2_000;
 
 /** Receives a cluster's rules: first the current ones, then each change, by an operator or by time alone. */
 export type RulesListener = (rules: Rules) => void;
 
 export interface RulesWatchDeps {
-  /**
-   * Reads the current rules of these clusters in few calls; rejects with `StoreError`. Clusters whose rules can't be
-   * read are left out.
-   */
+  /** Reads these clusters' rules; rejects with `StoreError`. Clusters whose rules can't be read are left out. */
   readonly readAll: (clusters: readonly ClusterName[]) => Promise<ReadonlyMap<ClusterName, Rules>>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/**
- * Reads the rules of the clusters whose lease a relay holds, repeatedly. While they can't be read, the last ones apply.
- */
+/** Reads the rules of the clusters whose lease is held. While they can't be read, the last ones apply. */
 export class RulesWatch {
   readonly #deps: RulesWatchDeps;
   readonly #followed = new Map<ClusterName, Following>();
-  /** Clusters whose rules could not be read last time. */
   #unreadable: ReadonlySet<ClusterName> = new Set();
   readonly #stopping = new AbortController();
   #woken = new AbortController();
@@ -44,8 +35,8 @@ export class RulesWatch {
   }
 
   /**
-   * Passes a cluster's rules to `listener` until `signal` aborts; one listener at a time for a cluster. `read`: called
-   * each time that they were read or, with an error, could not be.
+   * Passes a cluster's rules to its only `listener` until `signal` aborts. `read`: after each read; with an error, it
+   * failed.
    */
   follow(
     cluster: ClusterName,

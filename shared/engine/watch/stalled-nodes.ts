@@ -18,14 +18,10 @@ export interface StalledNodesDeps {
   readonly clock: Clock;
 }
 
-/**
- * Compares the down nodes of the relay's view with their stored state. It begins with a lease, and reads only the
- * partitions of those nodes: none while no node is down.
- */
+/** Compares down nodes with their stored state, from the start of a lease. Reads nothing while no node is down. */
 export class StalledNodes {
   readonly #cluster: ClusterName;
   readonly #deps: StalledNodesDeps;
-  /** When the lease was acquired. */
   readonly #begunAt: EpochMs;
   /** When each taint of a down node was first seen here, by the stopwatch: a clock may be set back. */
   readonly #taints = new Sightings();
@@ -39,8 +35,8 @@ export class StalledNodes {
   }
 
   /**
-   * Describes a node with one of these taint keys from which evictions don't proceed, and why; `undefined`: there is
-   * none. Rejects with `StoreError` if a node's stored state can't be read.
+   * Describes a node with one of these keys whose evictions don't proceed; `undefined`: none. Rejects with
+   * `StoreError`.
    */
   async why(keys: readonly string[]): Promise<string | undefined> {
     const { store, view, rules, epoch, clock } = this.#deps;

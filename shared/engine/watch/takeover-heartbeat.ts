@@ -22,8 +22,7 @@ const CLOCK_LOOK_MS = 400;
 /** Interval at which the takeover is again proven to work, by dry-run writes to a node. */
 export const PROVEN_MS = 10 * 60_000;
 /**
- * Interval at which one of these dry runs is repeated. Any object of the takeover may be deleted or changed: status
- * reports that within a minute.
+ * Interval at which one dry run is repeated: status reports a deleted or changed object of the takeover in a minute.
  */
 export const CHECKED_MS = 2 * HEARTBEAT_MS;
 const GONE =
@@ -39,17 +38,13 @@ export interface TakeoverHeartbeatDeps {
   >;
   readonly policy: () => Policy;
   readonly connectionState: () => RenewalInputs['connectionState'];
-  /** Reports whether the relay holds the cluster's lease, and renewed it lately. */
   readonly holdsLease: () => boolean;
   /**
-   * Returns why pods of nodes with these taint keys may not be evicted; `undefined`: nothing prevents it. It may
-   * reject: then that is unknown. Called only after all free checks pass.
+   * Why pods of nodes with these keys may not be evicted; `undefined`: nothing prevents it. Rejects when unknown.
+   * Called only after all free checks pass.
    */
   readonly whyStalled: (keys: readonly string[]) => Promise<string | undefined>;
-  /**
-   * Resolves with the time at which evictions were last proven to work. Rejects when that is unknown. Called last, when
-   * nothing else prevents renewal.
-   */
+  /** When evictions were last proven to work; rejects when unknown. Called last, when nothing else prevents renewal. */
   readonly prove: (signal: AbortSignal) => Promise<Proof>;
   /** Called after each attempt with the state of the heartbeat; `reason`: why it is suspended. */
   readonly told: (state: TakeoverState, reason?: unknown) => void;
@@ -57,13 +52,11 @@ export interface TakeoverHeartbeatDeps {
   readonly log: Log;
 }
 
-/** State of a cluster's takeover: none, or with a heartbeat that is renewed or suspended. */
 export type TakeoverState = 'none' | 'renewed' | 'withheld';
 
 /**
- * Renews a cluster's takeover heartbeat while Taintward evicts in the built-in controller's place. It renews
- * `takeovers/live`, if it exists and is proven to work, until `signal` aborts. Never rejects: when heartbeats are
- * missing for the timeout, the takeover lapses. Changes are logged.
+ * Renews the heartbeat of `takeovers/live` while Taintward is proven to evict in the built-in controller's place, until
+ * `signal` aborts. Never rejects: without heartbeats, the takeover lapses after its timeout.
  */
 export async function keepTakeover(
   cluster: ClusterName,
@@ -97,7 +90,6 @@ type Outcome = Pick<Takeover, 'keys'> &
 
 const NONE: Outcome = { kind: 'none', keys: [] };
 
-/** A takeover of these keys and this heartbeat timeout that was seen to work. */
 interface TriedTakeover extends Pick<Takeover, 'keys' | 'lapseMs'> {
   readonly age: Age;
   /** Since the last dry run. */
@@ -159,14 +151,11 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
 const proofOf = ({ prove }: TakeoverHeartbeatDeps, signal: AbortSignal): Promise<Proof> =>
   prove(signal).catch((error: unknown) => ({ unproven: error }));
 
-/**
- * Returns why the takeover may not be renewed, apart from whether it works; `undefined`: it may. Rejects when that is
- * unknown.
- */
+/** Why the takeover may not be renewed, apart from whether it works; `undefined`: it may. Rejects when unknown. */
 const whyNotAllowed = async (takeover: Takeover, deps: TakeoverHeartbeatDeps): Promise<string | undefined> =>
   whyNotNow(takeover, deps) ?? (await deps.whyStalled(takeover.keys));
 
-/** Returns the part of that which is known without any request. */
+/** The part of that which is known without any request. */
 function whyNotNow({ keys }: Takeover, deps: TakeoverHeartbeatDeps): string | undefined {
   const { mode, virtualKeys, guard } = deps.policy();
   const [guarded, holdsLease] = [watchesDownNodes(guard), deps.holdsLease()];

@@ -9,8 +9,8 @@ export const PATIENCE_MS = 60_000;
 type Leaving = Omit<StuckPod, 'nodeState'>;
 
 /**
- * Pods that were evicted, by us or by another taint manager, and still terminate. An accepted delete doesn't mean that
- * the pod is gone. The pods are followed until they are removed, even if their node loses its taints first.
+ * Evicted pods that still terminate: an accepted delete doesn't mean that a pod is gone. They are followed until
+ * removed, even if their node loses its taints first.
  */
 export class TerminatingPods {
   /** Terminating pods by node. A node without pods here is awaited: its list shows them. */
@@ -19,7 +19,6 @@ export class TerminatingPods {
   /** Removed pods that were not {@link takeGone taken} yet. */
   #gone: PodUid[] = [];
 
-  /** Reports whether a node's pods are to be followed for their removal. */
   has(node: NodeName): boolean {
     return this.#nodes.has(node);
   }
@@ -65,7 +64,6 @@ export class TerminatingPods {
     return gone;
   }
 
-  /** Returns the pods that take too long, the longest first. */
   stuck(now: EpochMs): readonly Leaving[] {
     return [...this.#nodes.values()]
       .flatMap((pods) => [...pods.values()])

@@ -23,9 +23,8 @@ export class WatchTimeoutError extends ApiError {
 }
 
 /**
- * Watches as `Resource.watch` does, and throws when the server is silent (`WatchTimeoutError`) or ends the watch
- * immediately (`ApiError`). `stands` is called when the watch has been open for a second: a quiet cluster sends nothing
- * for a minute.
+ * Watches; throws when the server is silent (`WatchTimeoutError`) or ends the watch immediately (`ApiError`). `stands`
+ * is called after an open second: a quiet cluster sends nothing for a minute.
  */
 export async function* watchWithTimeout<T>(
   resource: Resource<T>,
@@ -62,10 +61,7 @@ export async function* watchWithTimeout<T>(
   }
 }
 
-/**
- * Returns the milliseconds to wait after this many consecutive failures: increasing delays, and at least the server's
- * `Retry-After`, up to a maximum.
- */
+/** Delay after this many consecutive failures: at least the server's `Retry-After`, up to a maximum. */
 export function retryMs(error: unknown, failures: number, backoff = BACKOFF): number {
   const { retryAfterSeconds = 0 } = error instanceof ApiError ? error : {};
   return Math.max(backoffMs(failures, backoff), Math.min(retryAfterSeconds * 1000, MAX_RETRY_AFTER_MS));

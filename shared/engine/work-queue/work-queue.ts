@@ -8,7 +8,6 @@ export interface WorkQueueOptions<Key> {
   readonly clock: Clock;
   /** Delay before a key returns after its work failed. */
   readonly backoff: Backoff;
-  /** Returns the cluster of a key: clusters take turns. */
   readonly clusterOf: (key: Key) => ClusterName;
 }
 
@@ -20,10 +19,9 @@ interface Turn<Key> {
 }
 
 /**
- * An in-memory queue of keys with work, like client-go's work queue. A key waits once, however often it is added, and
- * one worker at a time has it. A key that is added meanwhile returns when that worker is done. A failed key returns
- * later; the delay grows with consecutive failures. The queue holds only keys: a worker that takes a key looks up its
- * current work.
+ * An in-memory queue of keys with work, like client-go's. A key waits once, and one worker at a time has it; added
+ * meanwhile, it returns when that worker is done. A failed key returns later, by consecutive failures. It holds only
+ * keys: a worker looks up the current work.
  */
 export class WorkQueue<Key extends string> {
   readonly #options: WorkQueueOptions<Key>;
@@ -56,9 +54,8 @@ export class WorkQueue<Key extends string> {
   }
 
   /**
-   * Takes a key to work on, which no other worker gets until `done` or `failed`. It belongs to the cluster with the
-   * fewest keys in work, and among several to the one with the oldest last turn. `mayWork`: keys of other clusters
-   * stay.
+   * Takes a key, which no other worker gets until `done` or `failed`, from the cluster with the fewest keys in work;
+   * among several, the one with the oldest last turn. `mayWork`: keys of other clusters stay.
    */
   take(mayWork: (cluster: ClusterName) => boolean = () => true): Key | undefined {
     let next: [ClusterName, Turn<Key>] | undefined;
@@ -132,7 +129,6 @@ export class WorkQueue<Key extends string> {
     this.#whenReady = listener;
   }
 
-  /** Drops all waiting keys, and accepts no more. */
   stop(): void {
     this.#stopped = true;
     this.#moments.clear();
@@ -158,7 +154,6 @@ export class WorkQueue<Key extends string> {
     this.#whenReady();
   }
 
-  /** Reports whether the key was added meanwhile. */
   #release(key: Key): boolean {
     const again = this.#working.get(key) ?? false;
     const cluster = this.#options.clusterOf(key);

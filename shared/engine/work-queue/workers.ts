@@ -6,9 +6,7 @@ import type { WorkQueue } from './work-queue.ts';
 export interface WorkersOptions<Key extends string> {
   readonly queue: WorkQueue<Key>;
   readonly atOnce: number;
-  /**
-   * Does the work for a key, after this many consecutive failures; resolves with the time to return to the key, if any.
-   */
+  /** Works for a key after so many consecutive failures; resolves with the time to return to the key, if any. */
   readonly work: (key: Key, failures: number) => Promise<EpochMs | undefined>;
   /** Called when the work for a key failed, with its consecutive failures; the key returns by itself. */
   readonly failed: (key: Key, reason: unknown, failures: number) => void;
@@ -56,7 +54,6 @@ export class Workers<Key extends string> {
     return this.#next.promise;
   }
 
-  /** Begins no more work; resolves when the current work has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.#underWay);

@@ -6,10 +6,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 export const FAULT_TYPES = [
   /** The cluster is managed under another name, so nothing is evicted under this one. */
   'same-cluster',
-  /**
-   * A list or a watch of nodes or pods fails. `status` is 401, 403 or 410, or absent for a timeout or a lost
-   * connection.
-   */
+  /** A list or a watch fails. `status`: 401, 403 or 410; absent for a timeout or a lost connection. */
   'list-failing',
   'watch-failing',
   /** The store, the disk below it, or the queue of deltas rejects writes. */
@@ -18,13 +15,12 @@ export const FAULT_TYPES = [
   'guard-unsaved',
   /** The clocks of an API server and the relay differ by more than 30 s. */
   'clocks-differ',
-  /** A cluster was taken over, and the heartbeat is not renewed: the built-in controller is about to evict. */
+  /** The takeover's heartbeat is not renewed: the built-in controller is about to evict. */
   'heartbeat-suspended',
   /** Pods are due, and neither this installation nor the built-in controller evicts them. */
   'no-eviction-controller',
   /** The built-in controller evicted pods that are held or excluded here. */
   'built-in-evicts',
-  /** Another installation evicts in the same cluster. */
   'conflicting-installation',
   /** A node's taint has a future time, which is ignored. */
   'taint-time-in-future',
@@ -34,7 +30,6 @@ export type FaultType = (typeof FAULT_TYPES)[number];
 
 /** Maximum of faults in a lease, because each renewal is charged by the lease's size. */
 export const MAX_FAULTS = 8;
-/** Characters of a fault's `error`. */
 export const MAX_FAULT_TEXT = 300;
 
 /** A problem with a cluster, reported by the holder of its lease. It is over once the holder no longer reports it. */

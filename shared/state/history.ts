@@ -11,7 +11,6 @@ import type {
 } from '#shared/eviction/records.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** An event of a pod's eviction: it was scheduled, changed, or ended. */
 export interface HistoryEntry {
   readonly at: EpochMs;
   readonly ref: NodeRef;
@@ -29,10 +28,7 @@ export interface HistoryEntry {
   readonly by?: EvictionGate;
   /** With `done`: milliseconds after `fireAt`. */
   readonly lateMs?: number;
-  /**
-   * With a pod that Taintward or another client deleted: when the pod was removed, as its relay observed it. Absent:
-   * no relay observed it.
-   */
+  /** When the pod was removed, as its relay observed it. Absent: no relay did. */
   readonly goneAt?: EpochMs;
   readonly cancelled?: CancelReason;
   readonly error?: string;
@@ -40,7 +36,6 @@ export interface HistoryEntry {
   readonly deleted?: Deletion;
 }
 
-/** The pods and the time range (both ends included) of a query of history. */
 export interface HistoryQuery {
   readonly cluster: ClusterName;
   readonly node?: NodeName;
@@ -50,7 +45,6 @@ export interface HistoryQuery {
   readonly to: EpochMs;
 }
 
-/** The history of evictions, within its retention. */
 export interface History {
   /** Yields entries, the newest first. Rejects with `StoreError`. */
   entries(query: HistoryQuery): AsyncIterable<HistoryEntry>;
@@ -58,22 +52,16 @@ export interface History {
   noteGone(cluster: ClusterName, pods: readonly GonePod[]): Promise<void>;
 }
 
-/** An evicted pod that was removed. */
 export interface GonePod {
   readonly uid: PodUid;
   readonly at: EpochMs;
 }
 
-/** Reads from which nodes pods were evicted recently. */
 export interface RecentEvictions {
-  /**
-   * Resolves with the nodes from which a taint manager, including this service, evicted pods since `from`. Rejects
-   * with `StoreError`.
-   */
+  /** Resolves with the nodes from which any taint manager evicted pods since `from`. Rejects with `StoreError`. */
   nodesEvictedFrom(cluster: ClusterName, from: EpochMs): Promise<ReadonlySet<NodeName>>;
 }
 
-/** The stored events of a node at one time: changes to records, or their ends. */
 export interface HistoryItem {
   readonly ref: NodeRef;
   readonly at: EpochMs;
@@ -98,8 +86,8 @@ export interface StoredHistory {
 type Several<T> = AsyncIterable<T> | Iterable<T>;
 
 /**
- * Yields the stored history as entries, the newest first. The time at which an eviction was scheduled is in its
- * record, or in its end. If the eviction moved later, its notes have the original deadline.
+ * Yields entries, the newest first. When an eviction was scheduled is in its record or end; if it moved later, its
+ * notes have the original deadline.
  */
 export async function* entriesOf(
   { scheduled, items, gone }: StoredHistory,
@@ -128,7 +116,6 @@ export async function* entriesOf(
   yield* begun.since(query.from).filter(asks);
 }
 
-/** Resolves with the nodes of those items from which pods were evicted. */
 export async function nodesWithEvictions(items: Several<HistoryItem>): Promise<ReadonlySet<NodeName>> {
   const nodes = new Set<NodeName>();
   for await (const { ref, ended } of items) {
@@ -188,15 +175,11 @@ function endedEntry(ref: NodeRef, end: EndedPod, goneAt: EpochMs | undefined): H
   };
 }
 
-/** The entries for scheduled evictions, ordered by time, until their turn in the output. */
 class Begun {
   /** The oldest first. */
   readonly #entries: HistoryEntry[] = [];
 
-  /**
-   * Adds an entry. A record that ended during the read is found twice, both as scheduled and as ended, but added
-   * once.
-   */
+  /** Adds an entry once: a record that ended during the read is found twice, as scheduled and as ended. */
   add(begun: HistoryEntry): void {
     let place = this.#entries.length;
     for (let low = 0, high = place; low < high; ) {

@@ -16,19 +16,16 @@ import { VERSION } from '#shared/version.ts';
 import type { Fault } from './fault.ts';
 
 /**
- * A lease that is not renewed for this long is free. Its holder counts from before it requested the renewal, and
- * every other process from when it saw the renewal. The holder therefore stops before another process takes over,
- * however wrong the clocks are.
+ * A lease that is not renewed for this long is free. Its holder counts from before it requested the renewal, every
+ * other process from when it saw it: the holder stops before another begins, however wrong the clocks are.
  */
 export const LEASE_TTL_MS = 10_000;
 
 /** An API server sends a bookmark every minute. After this long without any event, its cluster is disconnected. */
 export const DISCONNECTED_AFTER_MS = 120_000;
 
-/** Another relay's request for a lease. */
 export interface LeaseRequest {
   readonly holder: string;
-  /** The load of that relay, in nodes. */
   readonly load: number;
 }
 
@@ -43,15 +40,13 @@ export interface LeaseRecord {
   /** Absent: the lease was released, and is free. */
   readonly holder?: string;
   /**
-   * The fencing token in every delta's version. It grows with every failover and never repeats, even if the table is
-   * created again, because it is never below the Unix time in seconds.
+   * The fencing token in every delta's version. It grows with every failover and never repeats, even in a new table: it
+   * is never below the Unix time in seconds.
    */
   readonly epoch: number;
   /** In this epoch. If two reads find the same number, the lease was not renewed in between. */
   readonly renewals: number;
-  /**
-   * When it was acquired or last renewed, by its holder's clock. Compared with `heardAt`, never with another clock.
-   */
+  /** By its holder's clock. Compared with `heardAt`, never with another clock. */
   readonly renewedAt: EpochMs;
   /** When a relay last received data from the cluster, by that relay's clock. Absent: never. */
   readonly heardAt?: EpochMs;
@@ -59,23 +54,17 @@ export interface LeaseRecord {
   readonly nodes?: number;
   /** The release of the relay that holds the lease. Absent: there is no holder, or it does not report its release. */
   readonly version?: string;
-  /**
-   * True: that relay has stopped sending requests to the cluster's API server for some seconds, because the API
-   * server does not respond.
-   */
+  /** That relay suspended its requests for some seconds, because the API server does not respond. */
   readonly breakerOpen?: boolean;
-  /**
-   * The cluster's faults, as that relay reports them. Absent: there is no holder, the lease was just acquired, or the
-   * holder's release reports no faults.
-   */
+  /** As the holder reports them. Absent: no holder, just acquired, or its release reports none. */
   readonly faults?: readonly Fault[];
   /** The progress of the guard's active trips, as that relay reports it, at `renewedAt`. Absent as with `faults`. */
   readonly tripProgress?: readonly ReportedProgress[];
   /** The request for the lease. It stays when the lease is released, and ends when the lease is acquired. */
   readonly bid?: LeaseRequest;
   /**
-   * The senders whose messages are accepted as the cluster's deltas: those of the holder and of earlier holders, as
-   * the queue names them. Absent: the holder does not know its sender, or its queue names no senders.
+   * Senders whose messages count as the cluster's deltas: the holder's and earlier holders', as the queue names them.
+   * Absent: the sender is unknown, or the queue names none.
    */
   readonly senders?: readonly string[];
   /** The claim to manage the cluster with these UIDs under this name. It stays when the lease is released. */
@@ -133,21 +122,19 @@ export const tripProgressSchema = z
 /** Maximum of trips whose progress is in a lease, because each renewal is charged by the lease's size. */
 export const MAX_PROGRESS = 8;
 
-/** Maximum of stored pods of a cluster, because they are for people. */
+/** Maximum of stored stuck pods: they are for people. */
 export const MAX_STUCK = 100;
 
 /** The leases of clusters, each with at most one holder. Holders have names that are never reused. */
 export interface Leases {
   /**
-   * Resolves with a cluster's lease. `undefined`: it was never acquired. `mayLag`: a briefly outdated lease is
-   * sufficient, at half the price. A relay that waits for a lease may use it, because it cannot acquire a lease that
-   * has changed since.
+   * Resolves with the lease; `undefined`: never acquired. `mayLag`: half the price. A waiting relay may use it, because
+   * it cannot acquire a lease that has changed since.
    */
   look(cluster: ClusterName, options?: { readonly mayLag?: boolean }): Promise<LeaseRecord | undefined>;
   /**
-   * Acquires a lease with the next epoch, for a relay of this release, if it still is exactly the lease that was
-   * `found`. `undefined`: it was acquired, renewed or released since. The caller must make sure that the lease is
-   * free, or that its holder is dead.
+   * Acquires the lease that was `found` with the next epoch; `undefined`: it changed since. The caller must make sure
+   * that it is free, or that its holder is dead.
    */
   take(
     cluster: ClusterName,
@@ -179,12 +166,8 @@ export const leaseFields = {
   sameAs: text.transform(clusterName).exactOptional(),
 };
 
-/** A change to a stored lease, as data. Each backend writes it under its condition. */
 export interface LeaseChange {
-  /**
-   * The fields that the stored lease must have, or must not have (`undefined`). Otherwise the lease was lost, and
-   * nothing is written.
-   */
+  /** Fields that the stored lease must have, or lack (`undefined`): otherwise the lease was lost. */
   readonly expected: LeaseFields;
   /** New values. `undefined` = removed. All other fields stay. */
   readonly set: LeaseFields;
@@ -210,7 +193,6 @@ export function acquisition(found: LeaseRecord | undefined, holder: string, now:
   } satisfies LeaseChange;
 }
 
-/** Returns the renewal of a held lease. */
 export const renewal = (
   lease: Lease,
   { renewedAt, heardAt, nodes, breakerOpen, faults, tripProgress, declines, claim }: LeaseReport,
@@ -242,7 +224,6 @@ export const release = (lease: Lease): LeaseChange => ({
 
 const holding = ({ holder, epoch }: Lease): LeaseFields => ({ holder, epoch });
 
-/** Reports whether a stored lease still is its holder's, and not lost. */
 export const isHeld = (record: LeaseRecord | undefined, lease: Lease): record is Lease =>
   record !== undefined && isAsExpected(record, holding(lease));
 
@@ -261,7 +242,6 @@ export function changedLease(
 const isAsExpected = (stored: LeaseFields, expected: LeaseFields): boolean =>
   Object.entries(expected).every(([field, value]) => stored[field as keyof LeaseFields] === value);
 
-/** Returns the epoch of a lease that is acquired now and last had the epoch `stored`. */
 export const nextEpoch = (stored: number | undefined, now: EpochMs): number =>
   Math.max((stored ?? 0) + 1, Math.floor(now / 1000));
 
@@ -271,7 +251,6 @@ export interface Sighting {
   readonly since: number;
 }
 
-/** Returns the sighting after a read at `at`, by the reader's stopwatch. */
 export const sighting = (
   before: Sighting | undefined,
   record: LeaseRecord | undefined,
@@ -285,16 +264,12 @@ export const isSameLease = (one: LeaseRecord | undefined, other: LeaseRecord | u
 export interface LeaseReader {
   /** Resolves with the leases of those clusters that have one, strongly consistent. Unreadable leases are omitted. */
   lookAtAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]>;
-  /**
-   * Resolves with the epoch under which a cluster's lease was last acquired, whether or not it is still held.
-   * `undefined`: never.
-   */
+  /** The epoch of the last acquisition, whether or not it is still held. `undefined`: never. */
   epoch(cluster: ClusterName): Promise<number | undefined>;
 }
 
 export const READ_MAX_AGE_MS = 1_000;
 
-/** Returns a function that reads each cluster's lease at most once a second. The function rejects as `read` does. */
 export const onceASecond = <T>(
   read: (cluster: ClusterName) => Promise<T>,
   clock: Clock,

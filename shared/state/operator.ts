@@ -65,14 +65,13 @@ export interface OperatorDeps {
 export const NO_REASON = 'no reason given';
 
 /**
- * The actions of an operator on clusters. Each change is based on the current state, written on condition that this
- * is unchanged, and recorded in the audit. Expired stops and holds are removed along the way. Every method rejects
- * with `OperatorError` for an invalid request, and with `StoreError`.
+ * The actions of an operator on clusters: based on the current state, written if that is unchanged, and audited.
+ * Expired stops and holds go along the way. Methods reject with `OperatorError` for an invalid request, and with
+ * `StoreError`.
  */
 export class Operator {
   readonly #rulesStore: ControlledRules;
   readonly #clock: Clock;
-  /** The user who acts, as the audit names them. */
   readonly who: string;
 
   constructor({ rulesStore, clock, who }: OperatorDeps) {
@@ -81,10 +80,7 @@ export class Operator {
     this.who = who;
   }
 
-  /**
-   * Returns an operator whose actions reject as these do, and save nothing. `changed`: returns the rules of a cluster
-   * that an action concerns, as it would have changed them.
-   */
+  /** Actions reject as these do, and save nothing. `changed`: a cluster's rules, as the action would change them. */
   rehearsing() {
     const rulesStore = this.#rulesStore;
     let changed = (rules: StoredRules): StoredRules => rules;
@@ -119,7 +115,6 @@ export class Operator {
     });
   }
 
-  /** Withdraws a cluster's policy, so that the default applies. */
   async withdrawPolicy(cluster: ClusterName): Promise<void> {
     await this.#order(cluster, ({ policy, ...orders }) => {
       if (!policy) return { result: undefined };
@@ -128,7 +123,6 @@ export class Operator {
     });
   }
 
-  /** Stops all evictions in a cluster. Replaces a stop that is in force. */
   async stop(cluster: ClusterName, reasons: ActionOptions): Promise<Stop> {
     return this.#order(cluster, (orders) => {
       const stop = this.#stop('cluster', reasons);
@@ -151,10 +145,7 @@ export class Operator {
     });
   }
 
-  /**
-   * Pauses a cluster's policy, which is enforced again afterwards. Rejects in observe mode, because the end of the
-   * pause would start enforcement.
-   */
+  /** Pauses the policy. Rejects in observe mode, because the end of the pause would start enforcement. */
   async pause(
     cluster: ClusterName,
     { why, durationMs }: ActionOptions,
@@ -217,7 +208,6 @@ export class Operator {
     });
   }
 
-  /** Keeps a pod, the pods of a workload or those of a node from being evicted. */
   async hold(cluster: ClusterName, target: HoldTarget, { why, durationMs }: ActionOptions): Promise<Hold> {
     return this.#order(cluster, (orders) => {
       if (orders.holds.length >= MAX_HOLDS) {
@@ -253,10 +243,7 @@ export class Operator {
     });
   }
 
-  /**
-   * Releases one scope of a cluster's guard, and resolves with it. Without `scope` (see {@link scopeText}), releases the
-   * only scope that tripped. A relay then counts the nodes for which the release applies.
-   */
+  /** Releases one scope (see {@link scopeText}), or the only one that tripped. A relay then counts its nodes. */
   async releaseGuard(cluster: ClusterName, why: string, scope?: string): Promise<string> {
     return repeatChange(async () => {
       const { guard } = await this.#rulesStore.read(cluster);
@@ -287,12 +274,10 @@ export class Operator {
     await this.#rulesStore.note(this.#entry({ cluster, kind: 'retry', what, ...given }));
   }
 
-  /** Records an action on a cluster that changes no rules. */
   async noteAct(cluster: ClusterName, kind: ClusterAct, what: string): Promise<void> {
     await this.#rulesStore.note(this.#entry({ cluster, kind, what }));
   }
 
-  /** Changes a cluster's operator controls, unless there is no `next`. */
   async #order<Result>(
     cluster: ClusterName,
     decide: (
@@ -333,10 +318,7 @@ export class Operator {
   }
 }
 
-/**
- * Repeats an attempt while other changes are faster, and resolves with its result. Rejects with `OperatorError` after
- * too many attempts.
- */
+/** Repeats an attempt while others are faster. Rejects with `OperatorError` after too many attempts. */
 export async function repeatChange<Result>(
   attempt: () => Promise<{ readonly result: Result; readonly change: Change }>,
 ): Promise<Result> {

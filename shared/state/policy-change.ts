@@ -8,10 +8,7 @@ export interface ChangedSetting {
   readonly next: string;
 }
 
-/**
- * Returns the settings that differ, each with its current and its new value. A list counts as one setting, and so does a
- * mapping of settings that appears, disappears, or is turned off.
- */
+/** A list counts as one setting; so does a mapping that appears, disappears, or is turned off. */
 export const changedSettings = (now: Policy, then: Policy): readonly ChangedSetting[] =>
   changesIn(documentOf(now), documentOf(then), '');
 

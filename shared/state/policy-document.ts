@@ -34,9 +34,8 @@ export const policyJsonSchema = (): object =>
 export const parsePolicyDocument = (written: string): Policy => read(written).policy;
 
 /**
- * Parses as {@link parsePolicyDocument} does, but for a document that is to be applied. Also throws `PolicyError` for
- * names that are invalid in Kubernetes and for empty selectors. With `now`, also throws for settings that have
- * expired by then.
+ * As {@link parsePolicyDocument}, for a document to be applied. Also throws `PolicyError` for names invalid in
+ * Kubernetes, empty selectors and, with `now`, settings that have expired.
  */
 export function parseAppliedPolicy(written: string, now?: EpochMs): Policy {
   const { policy, loaded } = read(written);
@@ -45,10 +44,7 @@ export function parseAppliedPolicy(written: string, now?: EpochMs): Policy {
   return policy;
 }
 
-/**
- * Returns a policy and the loaded document. Unlike the document, a parsed mapping with arbitrary keys, such as
- * labels, has lost `__proto__`.
- */
+/** Also returns the loaded document: a parsed mapping with arbitrary keys has lost `__proto__`. */
 function read(written: string): {
   readonly policy: Policy;
   readonly loaded: unknown;
@@ -107,7 +103,6 @@ function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyK
   return `${settingText(path)} ${unknown}${issue?.message}.`;
 }
 
-/** Returns the name of a setting, like `policy.exclude[0].taints`. */
 function settingText(path: readonly PropertyKey[]): string {
   const name = path.reduce<string>(
     (text, part) => (typeof part === 'number' ? `${text}[${part}]` : `${text}.${String(part)}`),
@@ -116,16 +111,12 @@ function settingText(path: readonly PropertyKey[]): string {
   return escapeForDisplay(name, 300);
 }
 
-/** Returns a policy as a document with every setting, as plain values. */
 export const documentOf = (policy: Policy): Readonly<Record<string, unknown>> =>
   Object.fromEntries(
     Object.entries(z.encode(policyDocument, policy)).filter(([, value]) => value !== undefined),
   );
 
-/**
- * Returns a policy document with another mode, and otherwise as its author wrote it. If editing the text fails,
- * returns a document with every setting.
- */
+/** Keeps the text as its author wrote it, or if editing fails, has every setting. */
 export function withMode(written: string, mode: Policy['mode'], until?: EpochMs): string {
   const { pausedUntil: _, ...policy } = parsePolicyDocument(written);
   const wanted: Policy = { ...policy, mode, ...(until === undefined ? {} : { pausedUntil: until }) };
@@ -145,7 +136,6 @@ function isPolicy(written: string, wanted: Policy): boolean {
   }
 }
 
-/** Returns a policy as the text of a document with every setting. */
 export const policyText = (policy: Policy): string => dump(documentOf(policy));
 
 /** Returns the schema of the written value in a schema that only converts it, or allows for its absence. */
@@ -158,18 +148,12 @@ function wrappedIn(schema: z.core.$ZodType): z.core.$ZodType | undefined {
   return isWrapper ? schema.def.innerType : undefined;
 }
 
-/** A reason against applying a policy that is readable. */
 interface PolicyFault {
-  /** The path of the setting, from the document's root. */
   readonly path: readonly PropertyKey[];
-  /** The end of a sentence that begins with the setting. */
   readonly fault: string;
 }
 
-/**
- * Yields the reasons against applying a document that the schema accepts. With `now`, also settings that have expired
- * by then.
- */
+/** With `now`, also settings that have expired by then. */
 function* policyFaults(
   schema: z.core.$ZodType,
   written: unknown,

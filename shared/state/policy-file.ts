@@ -33,19 +33,17 @@ function textOf(path: string): string {
   }
 }
 
-/** The dependencies of {@link applyPolicyFile}. */
 export interface FileApplierDeps {
   readonly rulesStore: Pick<FileRulesStore, 'read' | 'appliedFile' | 'noteFile'>;
   readonly clock: Clock;
   readonly who: string;
 }
 
-/** A policy file, as it is now. */
 export interface PolicyFile extends AppliedFile {
   readonly text: string;
 }
 
-/** Reads the file. Throws a `PolicyError` that names the file. */
+/** Throws a `PolicyError` that names the file. */
 export function policyFile(path: string): PolicyFile {
   const text = readPolicyFile(path);
   return { text, hash: createHash('sha256').update(text).digest('hex'), writtenAt: writtenAt(path) };
@@ -65,9 +63,9 @@ const writtenAt = (path: string): EpochMs =>
 export type FileOutcome = 'applied' | 'unchanged' | 'kept' | 'older';
 
 /**
- * Applies a policy file to a cluster if the file differs from the one applied last. Changes by operators stay in
- * force until the file changes. `unlessOlder`: does not apply a file that was written before the one applied last,
- * such as that of a process about to be replaced. Rejects with `PolicyError`, `OperatorError` and `StoreError`.
+ * Applies a policy file that differs from the one applied last; until it changes, operators' changes stay in force.
+ * `unlessOlder`: not if it was written before, as by a process about to be replaced. Rejects with `PolicyError`,
+ * `OperatorError` and `StoreError`.
  */
 export async function applyPolicyFile(
   { rulesStore, clock, who }: FileApplierDeps,

@@ -1,7 +1,6 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** The stored proofs that evictions work in a cluster. */
 export interface StoredProofs {
   /** The probe that was processed last, identified by the time at which its relay sent it. */
   readonly probe?: {
@@ -17,7 +16,6 @@ export interface StoredProofs {
 export interface ProofNotes {
   /** Records that a probe was processed. `sentAt`: by its relay's clock. `failure`: why evictions don't work. */
   notedProbe(cluster: ClusterName, sentAt: EpochMs, now: EpochMs, failure?: string): Promise<void>;
-  /** Records that a pass over a node's due pods was complete. */
   notedPass(cluster: ClusterName, now: EpochMs): Promise<void>;
 }
 
@@ -29,9 +27,6 @@ export interface ProbeTrace {
 /** Reads proofs and traces. Every method rejects with `StoreError`. */
 export interface ProofReader {
   read(cluster: ClusterName): Promise<StoredProofs>;
-  /**
-   * Resolves with the traced probe that the delta function forwarded last, identified by the time at which its relay
-   * sent it.
-   */
+  /** The sending time, by its relay's clock, of the probe that the delta function forwarded last. */
   tracedAt(cluster: ClusterName): Promise<EpochMs | undefined>;
 }

@@ -5,7 +5,6 @@ import type { Stopwatch } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { SendWindow, together } from './send-window.ts';
 
-/** A pod with a permit whose delete is sent. */
 export interface SentPod extends Pick<AskingPod, 'drains'> {
   readonly uid: PodUid;
 }
@@ -13,9 +12,9 @@ export interface SentPod extends Pick<AskingPod, 'drains'> {
 /** Grants permits to evict at the rates of each cluster, to all processes together. */
 export interface RateLimiter {
   /**
-   * Takes permits for pods of a cluster, as many as its rates allow. Resolves with an item for each pod, in order.
-   * `undefined`: the pod has a permit, which lasts for `RATE_PERMIT_LASTS_MS`. Otherwise, the item is its turn. A
-   * permit counts once it is taken, whether or not its pod is evicted. Rejects with `StoreError`.
+   * Takes permits for pods, as many as the cluster's rates allow. Resolves, in order, with a pod's turn, or
+   * `undefined`: a permit for `RATE_PERMIT_LASTS_MS`. A permit counts once taken, whether or not its pod is evicted.
+   * Rejects with `StoreError`.
    */
   take(
     cluster: ClusterName,
@@ -25,8 +24,8 @@ export interface RateLimiter {
   ): Promise<readonly (Turn | undefined)[]>;
 
   /**
-   * Counts the delete of a pod with a permit from `sentBy`, its latest time; without `sentBy`, from now, because it was
-   * answered. Absent: each second may see the deletes of the permits of two, and of a second's burst.
+   * Counts the delete of a permitted pod from `sentBy`, its latest time; without it, from now: it was answered. Absent:
+   * a second may see the deletes of two seconds' permits, and of a burst.
    */
   sent?(cluster: ClusterName, pod: SentPod, pace: Pace, now: EpochMs, sentBy?: EpochMs): void;
 }
@@ -38,9 +37,8 @@ interface Limits {
 }
 
 /**
- * Permits in the one process that evicts: no second sees more deletes than the limits allow. It begins without permits,
- * because the process before it may just have used up those of a second. All times are those of its stopwatch, so
- * setting the clock adds no permits.
+ * The one process that evicts: no second sees more deletes than allowed. Begins without permits, as the process before
+ * may just have used up a second's. Times are its stopwatch's, so setting the clock adds none.
  */
 export class EmbeddedRateLimiter implements RateLimiter {
   readonly #stopwatch: Stopwatch;
@@ -119,7 +117,6 @@ function windowsOf({ rate, drain }: Limits, { drains }: Pick<AskingPod, 'drains'
   ];
 }
 
-/** Returns a bucket whose times are shifted by `ms`, and to which `unused` permits return. */
 const shifted = ({ permits, at, takenTo }: Bucket, ms: number, unused = 0): Bucket => ({
   permits: permits + unused,
   at: at + ms,

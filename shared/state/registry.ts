@@ -3,8 +3,8 @@ import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /**
- * A limit of Taintward's own. It leaves room for a node's name of 253 characters, and a time, within the 1,024 bytes
- * of an index key. It is enough for the ARN of an EKS cluster, as `aws eks update-kubeconfig` names its contexts.
+ * Leaves room for a node's name (253 characters) and a time within an index key's 1,024 bytes. Enough for the ARN of an
+ * EKS cluster, which `aws eks update-kubeconfig` uses as name.
  */
 const MAX_CLUSTER_NAME_CHARACTERS = 200;
 
@@ -27,18 +27,15 @@ export const agentIdSchema: z.ZodType<string, string> = z
     'must be like edge-1: small letters, digits and -, 21 at most, a letter first',
   );
 
-/** A part of the service that accesses clusters. */
 export type Part = 'relay' | 'evict';
 
 /** One value for both parts that access clusters, or one for each. */
 export type ByPart<T> = T | { readonly [P in Part]: T };
 
-/** Reports whether each part has its own value. */
 export const isByPart = <T extends string | AssumedRole>(
   given: ByPart<T>,
 ): given is { readonly [P in Part]: T } => typeof given === 'object' && 'relay' in given;
 
-/** Returns the value for a part. */
 export const ofPart = <T extends string | AssumedRole>(given: ByPart<T>, part: Part): T =>
   isByPart(given) ? given[part] : given;
 
@@ -51,13 +48,9 @@ export function identityOf(access: Access | UnreadableAccess, part: Part): strin
 /** Access by IAM. The endpoint and CA come from `DescribeCluster`; the token is a presigned STS call. */
 export interface EksAccess {
   readonly kind: 'eks';
-  /** The cluster's name in EKS. */
   readonly clusterName: string;
   readonly region: string;
-  /**
-   * Assumed before requests to EKS and before signing the token, because the cluster is in another account or
-   * requires this role.
-   */
+  /** Assumed before requests to EKS and before signing the token, for another account. */
   readonly role?: ByPart<AssumedRole>;
 }
 
@@ -83,9 +76,7 @@ export interface LocalContextAccess {
   readonly context: string;
 }
 
-/**
- * Access by an agent in the cluster, which is relay and evictor in one. No process accesses the cluster from outside.
- */
+/** An agent in the cluster is relay and evictor in one; no process accesses the cluster from outside. */
 export interface AgentAccess {
   readonly kind: 'agent';
   readonly agent: string;
@@ -94,13 +85,9 @@ export interface AgentAccess {
 /** Access to a cluster's API server, and the identity for it, for each part. Contains no secret. */
 export type Access = EksAccess | KubeconfigSecretAccess | LocalContextAccess | AgentAccess;
 
-/**
- * A registration, or only its access, that this release cannot read: a newer release wrote it, or it was edited by
- * hand. Such a cluster is unreachable.
- */
+/** A registration, or only its access, from a newer release or edited by hand. The cluster is unreachable. */
 export interface UnreadableAccess {
   readonly kind: 'unreadable';
-  /** The problem, as a clause. */
   readonly reason: string;
 }
 

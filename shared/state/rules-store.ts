@@ -15,19 +15,14 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { StoreError } from './store.ts';
 
-/**
- * The operator controls of a cluster. They change as a whole, on condition that they are still those that were read.
- */
+/** They change as a whole, on condition that they are still those that were read. */
 export interface OperatorControls {
   /** Grows with each change; 0: there never was one. */
   readonly revision: number;
   /** The policy document: its text as the author wrote it, and the parsed policy. Absent: the default applies. */
   readonly policy?: { readonly text: string; readonly read: Policy; readonly revision: number };
   readonly stop?: Stop;
-  /**
-   * The stop of all clusters that does not apply, because this cluster was resumed alone. The revision is that of the
-   * fleet's rules, so each later stop applies.
-   */
+  /** The fleet's stop that doesn't apply here, because this cluster was resumed alone. Each later stop applies. */
   readonly resumedFrom?: { readonly fleetRevision: number; readonly stoppedAt: EpochMs };
   readonly holds: readonly Hold[];
 }
@@ -41,7 +36,6 @@ export interface GuardState {
   readonly released?: readonly (ReleasedTrip | FreshRelease)[];
 }
 
-/** The stored rules for all clusters. */
 export interface StoredFleetRules {
   readonly fleetStop?: Stop;
   /** Grows with each change of the stop; 0: there never was one. */
@@ -59,10 +53,7 @@ export type GuardAct = 'guard-tripped' | 'guard-calm';
 /** Actions of operators that change no rules: they register and remove clusters, and apply and release takeovers. */
 export type ClusterAct = 'cluster-added' | 'cluster-removed' | 'takeover-applied' | 'takeover-released';
 
-/**
- * An audit entry. A user or the guard changed the rules of one cluster or of all. Or a user acted on a cluster, or
- * retried failed evictions.
- */
+/** A change of rules by a user or the guard, an act on a cluster, or a retry of failed evictions. */
 export interface AuditEntry {
   /** Absent: the entry concerns all clusters. */
   readonly cluster?: ClusterName;
@@ -78,7 +69,6 @@ export interface AuditEntry {
     | 'retry'
     | GuardAct
     | ClusterAct;
-  /** A description of the action, for people. */
   readonly what: string;
   readonly why?: string;
   /** With `policy`: the text of the previous document. Absent: there was none. */
@@ -98,10 +88,7 @@ export interface AuditQuery {
 /** `'conflict'`: another client was faster, and nothing is written. Read and decide again. */
 export type Change = 'changed' | 'conflict';
 
-/**
- * The stored rules of each cluster. Every method rejects with `StoreError`. Reads also reject if a field is
- * unreadable, because an unsupported field may forbid evictions.
- */
+/** Every method rejects with `StoreError`; reads also for an unreadable field, which may forbid evictions. */
 export interface RulesStore {
   /** Strongly consistent. `fleet`: the known rules for all clusters, which are then not read. */
   read(cluster: ClusterName, fleet?: StoredFleetRules): Promise<StoredRules>;
@@ -114,24 +101,17 @@ export interface RulesStore {
     next: Omit<OperatorControls, 'revision'>,
     entry: AuditEntry,
   ): Promise<Change>;
-  /** Resolves with the current stop of all clusters, strongly consistent. */
   fleetStop(): Promise<Stop | undefined>;
   /** Replaces the stop of all clusters that was `found` by `next`, or removes it, and adds the audit entry. */
   changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change>;
-  /**
-   * Replaces the guard's trips that were `found` by these active and released ones. With an entry if this change
-   * begins or ends a trip.
-   */
+  /** Replaces the trips that were `found`. With an entry if this change begins or ends a trip. */
   changeGuard(
     cluster: ClusterName,
     found: GuardState,
     trips: readonly Trip[],
     entry?: AuditEntry,
   ): Promise<Change>;
-  /**
-   * Writes the revision that was `found`, from 1 on, again, so that nothing changes. The write shows that the guard's
-   * decisions can be stored. `'conflict'`: another revision is stored.
-   */
+  /** Writes the `found` revision (from 1 on) again: the guard's decisions can be stored. `'conflict'`: it changed. */
   touchGuard(cluster: ClusterName, found: GuardState): Promise<Change>;
   /** Adds an audit entry that changes no rules. */
   note(entry: AuditEntry): Promise<void>;
@@ -140,16 +120,12 @@ export interface RulesStore {
 }
 
 /**
- * Resolves with the current rules of a cluster. Rejects with `StoreError`. `guardRevision`: the guard's revision that
- * the caller already knows of. Rejects if the stored rules are older: nothing is evicted while the guard's decision
- * could not be stored.
+ * Resolves with current rules; rejects with `StoreError`, also if the stored rules are older than `guardRevision`:
+ * nothing is evicted while the guard's decision could not be stored.
  */
 export type RulesReader = (cluster: ClusterName, guardRevision?: number) => Promise<Rules>;
 
-/**
- * The maximum age of rules that are reused. Together with the age of the node check, they are less than a second old
- * at each delete.
- */
+/** Together with the age of the node check, rules are less than a second old at each delete. */
 export const RULES_MAX_AGE_MS = 700;
 
 export interface RulesReaderDeps {
@@ -164,10 +140,9 @@ interface Asked<T> {
 }
 
 /**
- * Returns a reader of clusters' rules that reads each at most every {@link RULES_MAX_AGE_MS}. It returns the same
- * object as long as the rules are reused. The rules for all clusters are one item, which a large fleet would read
- * more often than one partition allows. They are read with one cluster's rules, and are reused for all other clusters
- * for the same time.
+ * Reads each cluster's rules at most every {@link RULES_MAX_AGE_MS}; the object is the same as long as it is reused.
+ * The rules for all clusters are one item, which a large fleet would read more often than one partition allows: all
+ * clusters share one read of it.
  */
 export function rulesReader({ rulesStore, matching, clock }: RulesReaderDeps): RulesReader {
   const known = new Map<ClusterName, Asked<Rules>>();
@@ -188,7 +163,6 @@ export function rulesReader({ rulesStore, matching, clock }: RulesReaderDeps): R
     return { age, found };
   };
 
-  /** Resolves with the reusable rules, unless they are older than that revision of the guard. */
   const newest = async (cluster: ClusterName, guardRevision: number): Promise<Rules> => {
     const last = known.get(cluster);
     if (last && isFresh(last)) {
@@ -214,10 +188,7 @@ export function rulesReader({ rulesStore, matching, clock }: RulesReaderDeps): R
   };
 }
 
-/**
- * Returns a reader of many clusters' current rules, in few calls. Clusters with unreadable rules are omitted. The
- * reader rejects with `StoreError`.
- */
+/** Many clusters' current rules, in few calls, without unreadable ones. Rejects with `StoreError`. */
 export const allRulesReader =
   (rulesStore: Pick<RulesStore, 'readAll'>, matching: MatchOptions) =>
   async (clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, Rules>> => {
@@ -225,10 +196,7 @@ export const allRulesReader =
     return new Map([...read].map(([cluster, storedRules]) => [cluster, rulesOf(storedRules, matching)]));
   };
 
-/**
- * Returns a cluster's stored rules in the form that decisions use. Without a policy, the default applies: observe
- * mode.
- */
+/** The form that decisions use. Without a policy, the default applies: observe mode. */
 export function rulesOf(storedRules: StoredRules, matching: MatchOptions): Rules {
   const { orders, guard, fleetRevision } = storedRules;
   return {
@@ -251,7 +219,6 @@ export function stopsOf({ orders, fleetStop, fleetRevision }: StoredRules): read
   return [isResumed ? undefined : fleetStop, stop].filter((each) => each !== undefined);
 }
 
-/** The policy file that was applied last. */
 export interface AppliedFile {
   /** The SHA-256 of the text, in hex. */
   readonly hash: string;
@@ -263,10 +230,7 @@ export interface AppliedFile {
 export interface FileRulesStore extends RulesStore {
   /** Resolves with the file that was applied last. `undefined`: none was, or its release did not record it. */
   appliedFile(cluster: ClusterName): Promise<AppliedFile | undefined>;
-  /**
-   * Records `file` in place of the one that was `found`. With `change`, also changes operator controls as
-   * `changeOrders` does: both or neither.
-   */
+  /** Replaces the `found` file by `file`. With `change`, also as `changeOrders`: both or neither. */
   noteFile(
     cluster: ClusterName,
     found: { readonly orders: OperatorControls; readonly file: AppliedFile | undefined },

@@ -6,23 +6,17 @@ const WINDOW_MS = 1_000;
 /** Turns of pods that wait for room are rounded up to this, so that a node needs few passes for them. */
 const TOGETHER_MS = 50;
 
-/** The delete of a pod. It counts from the latest time at which it is sent. */
 interface CountedDelete {
   /** Absent: it was answered. */
   readonly uid?: PodUid | undefined;
   readonly end: number;
 }
 
-/**
- * The deletes of one limit that one process sends within any second: never more than the limit, rounded up to whole
- * pods. Times are those of a stopwatch.
- */
+/** One process's deletes of one limit, within any second never more than the limit, rounded up. Stopwatch times. */
 export class SendWindow {
   /** There is no room before: another process may have sent deletes. */
   readonly #closedTo: number;
-  /** In order of their ends. */
   #deletes: readonly CountedDelete[] = [];
-  /** Turns of pods that wait for room. */
   #turns: readonly number[] = [];
 
   constructor(begunAt: number) {
@@ -47,7 +41,6 @@ export class SendWindow {
     this.#deletes = inOrder([...this.#deletes.filter((_, at) => at !== index), moved]);
   }
 
-  /** Returns when a further pod will have room. */
   nextTurn(perSecond: number, now: number): number {
     this.#turns = this.#turns.filter((turn) => turn > now);
     const index = this.#deletes.length - Math.ceil(perSecond) + this.#turns.length;

@@ -1,14 +1,11 @@
 export interface OutgoingMessage {
   readonly body: string;
   /**
-   * On a FIFO queue, messages of one group stay in order. On a standard queue, a group with many messages in flight
-   * does not delay the others (fair queues). At most 128 characters.
-   */
-  readonly groupId?: string;
-  /**
-   * Required on FIFO queues, and only there. The queue drops a message whose ID it already received. At most 128
+   * FIFO: messages of a group stay in order. Standard: a busy group delays no other (fair queues). At most 128
    * characters.
    */
+  readonly groupId?: string;
+  /** On FIFO queues only, and required there: a repeated ID is dropped. At most 128 characters. */
   readonly deduplicationId?: string;
   /** Standard queues only: whole seconds, 0 to 900. */
   readonly delaySeconds?: number;
@@ -20,17 +17,15 @@ export interface OutgoingMessage {
 export interface SendFailure {
   readonly index: number;
   readonly reason: string;
-  /** True: the message itself is invalid, and another attempt cannot succeed. */
   readonly permanent: boolean;
 }
 
 /** One queue, from the sender's side. */
 export interface QueueSender {
   /**
-   * Sends any number of messages in order, in as few calls as SQS's limits allow (10 messages and 1 MiB a call).
-   * Returns the messages that were not accepted. After a failed message of a FIFO queue's group, the rest of the
-   * group is not sent and counts as failed too. Rejects with `QueueError` when the queue is unreachable from the
-   * first call on.
+   * Sends messages in order, in as few calls as SQS's limits allow (10 messages and 1 MiB a call). Returns the failed
+   * ones: on FIFO queues, also the rest of their group. Rejects with `QueueError` if the first call can't reach the
+   * queue.
    */
   send(messages: readonly OutgoingMessage[]): Promise<readonly SendFailure[]>;
 }

@@ -15,16 +15,13 @@ export interface Standing {
   readonly evictions: number;
 }
 
-/** A deadline on a node. */
 export interface Upcoming {
   readonly ref: NodeRef;
   readonly fireAt: EpochMs;
 }
 
-/** Running countdowns. */
 export interface Countdowns {
   readonly total: number;
-  /** The countdowns that end first, in that order. */
   readonly soonest: readonly ScheduledEviction[];
 }
 
@@ -34,11 +31,9 @@ export interface ServiceStore extends Store {
   upcoming(): AsyncIterable<Upcoming>;
   /** Excludes held and failed evictions. Returns at most `limit` of the soonest. */
   countdowns(limit: number): Promise<Countdowns>;
-  /** Numbers as far as this process knows. */
   standings(): readonly Standing[];
 }
 
-/** The persistent state of a service in one process. */
 export interface ServiceState {
   readonly store: ServiceStore;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
@@ -49,15 +44,9 @@ export interface ServiceState {
   readonly leads?: Promise<void>;
   /** Reports whether this process can determine which process evicts. Absent: always. */
   readonly reachesLeases?: () => boolean;
-  /**
-   * Registers `act`, which is called each time this process may evict again after an interruption. Absent: it may
-   * always evict.
-   */
+  /** `act` is called each time this process may evict again after an interruption. Absent: it always may. */
   whenRegained?(act: () => void): void;
-  /**
-   * Removes and returns the requests that operators made outside this process. This process must then perform them.
-   * Rejects with `StoreError`.
-   */
+  /** Removes and returns requests from outside; this process must then perform them. Rejects with `StoreError`. */
   asked(): Promise<readonly OutgoingMessage[]>;
   /** Removes state whose retention is over, as TTL does in DynamoDB. Rejects with `StoreError`. */
   purge(now: EpochMs): Promise<void>;

@@ -14,12 +14,11 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /**
- * The time for which the end of a record is read together with its node. It is longer than the maximum age of a delta
- * that could schedule the pod again. A minute is added for clocks that differ.
+ * The time for which an end is read with its node: longer than the age of any delta that could schedule the pod again,
+ * plus a minute for clocks that differ.
  */
 export const ENDED_WINDOW_MS = DELTA_MAX_AGE_MS + 60_000;
 
-/** The data of a commit; all of it is written, or a part up to some chunk. */
 export interface Commit {
   /** The NODE item's new content. Absent = unchanged (the revision grows nevertheless). */
   readonly node?: NodeState;
@@ -30,42 +29,39 @@ export interface Commit {
   /** Notes for the history of records in `schedule`, written together with them or not at all. Absent: none. */
   readonly noted?: readonly Noted[];
   /**
-   * True: after this commit, the node is tainted, or is deleted with pods that remain, or has a scheduled record.
-   * Otherwise, its NODE item gets a TTL. Scheduled records have a TTL of their own.
+   * After this commit, the node is tainted, deleted with remaining pods, or has a record. Otherwise, its NODE item gets
+   * a TTL. Records have their own.
    */
   readonly live: boolean;
 }
 
-/** A node whose NODE item has taints. */
 export interface TaintedNode {
   readonly node: NodeName;
   readonly state: NodeState;
 }
 
 /**
- * The store of scheduled evictions: one partition per node, one lock per partition. Reads for decisions are strongly
- * consistent. Every method rejects with `StoreError` when the store is unreachable or rejects the call.
+ * One partition per node, one lock per partition. Reads for decisions are strongly consistent. Every method rejects
+ * with `StoreError`.
  */
 export interface Store {
   /**
-   * Reads a node's partition, strongly consistent: the node's state, the scheduled records, and the ends within
-   * `ENDED_WINDOW_MS` before `now`. With `only`, returns only these pods' records and ends. A process that crashes in
-   * the middle of `end` leaves a record whose pod has a tombstone; such a record is omitted. The cost depends only on
-   * the data read, not on earlier ends.
+   * Reads a node's partition: state, scheduled records, and the ends within `ENDED_WINDOW_MS` before `now`; with
+   * `only`, of these pods. A record whose pod has a tombstone is omitted: a process crashed in `end`. Earlier ends cost
+   * nothing.
    */
   load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition>;
 
   /**
-   * Writes on condition that the partition's revision is still `revision`, then increments it. Up to some 98 records,
-   * the commit is all or nothing. A larger one is written in chunks, each under the lock, and the NODE item's new
-   * content with the last. After a crash in between, the same delta completes the partition. `'conflict'`: another
-   * process was faster, and nothing, or only earlier chunks, is written. Load and plan again.
+   * Writes if the revision is still `revision`, and increments it. Up to some 98 records are all or nothing. More are
+   * written in chunks, each under the lock, the NODE item last; the same delta completes them after a crash.
+   * `'conflict'`: nothing, or only earlier chunks, is written. Load and plan again.
    */
   commit(ref: NodeRef, revision: number, change: Commit, now: EpochMs): Promise<'committed' | 'conflict'>;
 
   /**
-   * Ends records at any revision, and increments it, because the evictions have already ended (`done`, `gone`).
-   * Writes the ends first, then the revision, and then deletes the records.
+   * Ends records at any revision, as the evictions have ended (`done`, `gone`). Writes the ends, then the revision,
+   * then deletes the records.
    */
   end(ref: NodeRef, pods: readonly FinalRecord[], now: EpochMs): Promise<void>;
 
@@ -99,8 +95,8 @@ export class StoreError extends Error {
 }
 
 /**
- * Maximum of attempts at a commit that lost the race for a partition's lock. Then the message returns to its queue. A
- * node's deltas of one queue arrive one at a time, so only the other queue and `evict` compete.
+ * Maximum of attempts at a commit; then the message returns to its queue. A node's deltas of one queue arrive one at a
+ * time, so only the other queue and `evict` compete.
  */
 const MAX_COMMITS = 8;
 const CONFLICT_BACKOFF: Backoff = { firstMs: 20, longestMs: 160 };
@@ -111,9 +107,8 @@ export class ContendedPartitionError extends Error {
 }
 
 /**
- * Reads a partition (`only`: the records of these pods), decides, and commits under its lock. On a conflict, reads
- * and decides again. `decide` returns its result and, if anything changes, the commit without its notes, which are
- * added here. Rejects with `ContendedPartitionError` or `StoreError`.
+ * Reads a partition (`only`: these pods), decides, and commits under its lock, again after a conflict. `decide` returns
+ * its result and perhaps the commit without its notes. Rejects with `ContendedPartitionError` or `StoreError`.
  */
 export async function commitUnderLock<Result>(
   store: Store,

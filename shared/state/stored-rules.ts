@@ -72,14 +72,12 @@ const tripSchema: z.ZodType<StoredTrip> = z.strictObject({
 
 export const tripsSchema = z.array(tripSchema);
 
-/** Returns a guard's state from its stored list of trips. */
 export function guardStateOf(revision: number, stored: readonly StoredTrip[]): GuardState {
   const released = stored.filter((trip) => isCounted(trip) || isFresh(trip));
   const trips = stored.filter((trip) => !isCounted(trip) && !isFresh(trip));
   return { revision, trips, ...(released.length === 0 ? {} : { released }) };
 }
 
-/** Returns a guard's trips in their stored form: the released and the active ones, in one list. */
 export const storedTrips = ({ trips, released = [] }: GuardState): readonly Trip[] => [...released, ...trips];
 
 const isCounted = (trip: StoredTrip): trip is ReleasedTrip => trip.upTo !== undefined;
@@ -127,10 +125,7 @@ const CLUSTER_ACTS: readonly ClusterAct[] = [
 /** Releases that know only the first kinds show an entry of another kind as this one, with its `what`. */
 const SHOWN_AS = 'policy';
 
-/**
- * An audit entry. Not strict: fields of a newer release forbid no evictions. `does`: the kind, if it is none of the
- * first.
- */
+/** Not strict: fields of a newer release forbid no evictions. `does`: the kind, if it is none of the first. */
 export const auditSchema = z
   .object({
     cluster: text.transform(clusterName).exactOptional(),
@@ -158,14 +153,12 @@ export function storedAudit(entry: AuditEntry): Omit<AuditEntry, 'kind'> & {
   return does === undefined ? entry : { ...entry, kind: SHOWN_AS, does };
 }
 
-/** The rules of a cluster for which none are stored. */
 export const NO_RULES: StoredRules = {
   orders: { revision: 0, holds: [] },
   guard: { revision: 0, trips: [] },
   fleetRevision: 0,
 };
 
-/** Returns the rules for all clusters with this stop, or without one. */
 export const fleetRules = (fleetRevision: number, stop: Stop | undefined): StoredFleetRules => ({
   fleetRevision,
   ...(stop ? { fleetStop: stop } : {}),
@@ -187,7 +180,6 @@ export function readableRules(
   return found;
 }
 
-/** Returns the entries that a query asks for, the newest first. */
 export const auditFor = (
   { cluster, from, to }: AuditQuery,
   entries: readonly AuditEntry[],

@@ -20,33 +20,26 @@ const DAY_SECONDS = 24 * 3600;
 export const NODE_SECONDS = 7 * DAY_SECONDS;
 
 /**
- * Seconds from a scheduled record's deadline, or its write if that is later, until TTL removes the record. `expiry`
- * turns a removed record back into a due message. It is a safety net below the checks of the node every few minutes.
+ * Seconds from a record's deadline, or its write if later, until TTL removes it, and `expiry` turns it into a due
+ * message: a safety net below the checks of the node every few minutes.
  */
 export const SCHEDULED_GRACE_SECONDS = DAY_SECONDS;
 
-/**
- * The last second that a JavaScript date can hold. Deadlines are limited to it, so the grace period does not exceed
- * it.
- */
+/** JavaScript's last second. Deadlines are limited to it, so the grace period does not exceed it. */
 const LAST_EPOCH_SECONDS = 8.64e12;
 
 /** Seconds for which a pod with a failed or held eviction is left alone, unless something about it changes. */
 const LEFT_ALONE_SECONDS = 30 * 24 * 3600;
 
-/** Returns when data that becomes history now may be removed, in epoch seconds. */
 export const historyTtl = (now: EpochMs, days: number): number => ttlAfter(now, days * DAY_SECONDS);
 
-/** Returns the time at or before which events no longer belong to the history. */
 export const historyBefore = (now: EpochMs, days: number): EpochMs => now - days * DAY_SECONDS * 1000;
 
-/** Returns when a node without live evictions may be removed, in epoch seconds. */
 export const nodeTtl = (now: EpochMs): number => ttlAfter(now, NODE_SECONDS);
 
 /**
- * Returns when a scheduled record, written now, is removed if its pod is not evicted, in epoch seconds. `expiry` then
- * processes the removed record. A failed or held record is kept longer, because its pod is left alone as long as the
- * record exists.
+ * When a record is removed, in epoch seconds, if its pod is not evicted; `expiry` then processes it. Failed and held
+ * ones are kept longer, because their pods are left alone as long as the record exists.
  */
 export function scheduledTtl({ fireAt, gaveUpAt, held }: EvictionRecord, now: EpochMs): number {
   const leftAlone = gaveUpAt !== undefined || held !== undefined;
@@ -180,10 +173,7 @@ export const notedSchema = z
   ])
   .apply(schemaOf<Noted>());
 
-/**
- * Validates stored data against its schema. Throws `StoreError` naming `what` and the first invalid field. No
- * decision is made on data that a user or a newer release made unreadable.
- */
+/** Throws `StoreError` naming `what` and the first invalid field: no decision is made on unreadable data. */
 export function parseStored<T>(schema: z.ZodType<T>, stored: unknown, what: string): T {
   const found = readAs(schema, stored);
   if (found.success) return found.data;

@@ -5,10 +5,7 @@ import { StoreError } from './store.ts';
 const MAX_TRIES = 30;
 const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
 
-/**
- * Repeats a write while other clients are faster (`undefined`), and resolves with its result. `conflict`: returns the
- * message of the `StoreError` after too many attempts.
- */
+/** Repeats a write while other clients are faster (`undefined`). `conflict`: the `StoreError`'s message in the end. */
 export async function untilWritten<T>(
   write: (tries: number) => Promise<{ readonly result: T } | undefined>,
   conflict: (tries: number) => string,

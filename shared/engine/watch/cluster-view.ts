@@ -97,8 +97,9 @@ export class ClusterView {
   readonly #leaving = new TerminatingPods();
   /** Pods of followed nodes that another process deleted, for as long as a delta that reports them counts. */
   readonly #deleted = new Map<NodeName, Map<PodUid, DeletedPod>>();
-  /** Nodes that were deleted while untainted, or lost their last pod afterwards. The store may not reflect that yet. */
+  /** Nodes that were deleted while untainted. The store may not reflect that yet. */
   readonly #wentUntainted = new Set<NodeName>();
+  /** Nodes that were deleted and then lost their last pod. The store may not reflect that yet. */
   readonly #deserted = new Set<NodeName>();
   readonly #room = new PodRoom(() => this.#keptPods());
   #listed = false;

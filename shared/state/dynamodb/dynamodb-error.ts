@@ -67,9 +67,7 @@ function codesOf(error: Error): readonly string[] {
   return [error.name, ...(reasons ?? []).flatMap(({ Code }) => Code ?? [])];
 }
 
-/**
- * Reports whether a transaction failed because others write the same items: one is not as expected, or will not be.
- */
+/** Reports whether others write the same items: one is not as expected, or will not be. */
 export function lostRace(error: unknown): boolean {
   if (error instanceof TransactionInProgressException) return true;
   if (!(error instanceof TransactionCanceledException)) return false;

@@ -47,8 +47,8 @@ const GONE_PODS = 5_000;
 const PARALLEL_NODES = 8;
 
 /**
- * History on DynamoDB. A node's history is read from its partition, and a cluster's by the index, which lags briefly.
- * For a cluster, all tainted nodes are read too, for scheduled evictions.
+ * A node's history is read from its partition, a cluster's by the index, which lags briefly, plus all tainted nodes for
+ * scheduled evictions.
  */
 export class DynamoDbHistory implements History, RecentEvictions {
   readonly #table: DynamoDbTable;

@@ -24,8 +24,8 @@ export interface Update {
 export type Write = { readonly put: Item } | { readonly update: Update } | { readonly delete: Key };
 
 /**
- * Returns an item of DynamoDB or its stream as plain values. A number that JavaScript cannot represent exactly stays
- * a text; Taintward writes none. The field's parser rejects the text, and the other fields stay readable.
+ * Returns an item as plain values. A number that JavaScript cannot represent exactly stays a text, which the field's
+ * parser rejects; Taintward writes none.
  */
 export const fromAttributes = (attributes: Record<string, AttributeValue>): Item =>
   unmarshall(attributes, {
@@ -33,16 +33,13 @@ export const fromAttributes = (attributes: Record<string, AttributeValue>): Item
   });
 
 /**
- * Returns an object as an item, without the fields that are `undefined`. An object may have any keys, including
- * `constructor`, and is never treated as a class instance.
+ * Omits `undefined` fields. Any keys are possible, such as `constructor`; an object is never treated as a class
+ * instance.
  */
 export const toAttributes = (item: object): Record<string, AttributeValue> =>
   marshall(item, { removeUndefinedValues: true, convertClassInstanceToMap: true });
 
-/**
- * Returns an update's expression. Each attribute is `#name`. Its new value is `:name`, its increment `:add_name`, its
- * expected value `:expected_name`.
- */
+/** Each attribute is `#name`, its new value `:name`, its increment `:add_name`, its expected value `:expected_name`. */
 export function updateExpression({ set = {}, add = {}, expected = {} }: Update) {
   const changes: Record<'SET' | 'REMOVE' | 'ADD', string[]> = { SET: [], REMOVE: [], ADD: [] };
   const conditions: string[] = [];

@@ -37,9 +37,7 @@ const recordSchema = z.object({
   senders: z.object({ epoch: z.int(), ids: z.array(z.string()) }).exactOptional(),
 } satisfies KeysOf<Omit<LeaseRecord, 'cluster'>>);
 
-/**
- * Maximum of remembered senders: relays that held the lease in succession while a message of the first was in flight.
- */
+/** Maximum of remembered senders: relays in succession while a message of the first was in flight. */
 const SENDERS = 10;
 
 /** A separate item, because a lease is renewed every few seconds, and each write is charged by the item's size. */
@@ -139,8 +137,8 @@ const recordOf = (cluster: ClusterName, item: Item): LeaseRecord =>
   spoken(cluster, parseStored(recordSchema, item, `lease of cluster ${cluster}`));
 
 /**
- * Returns a lease without the senders and reports of an earlier epoch. A relay of a release that does not write them
- * leaves those of the relay before it. A lease without a holder has no reports either.
+ * Omits the senders and reports of an earlier epoch, which a relay of a release without them leaves, and reports
+ * without a holder.
  */
 const spoken = (
   cluster: ClusterName,

@@ -14,8 +14,7 @@ import type { DynamoDbTable } from './dynamodb-table.ts';
 export const RATE_PREFIX = 'RATE#';
 
 /**
- * Seconds for which an item is kept after it was last needed, because clocks differ. After this time without a take,
- * each rate allows its whole burst again.
+ * Seconds for which an item is kept after its last need, as clocks differ. Then each rate allows its whole burst again.
  */
 const KEPT_SECONDS = 24 * 3600;
 
@@ -83,25 +82,20 @@ export class DynamoDbPermits implements Permits {
   }
 }
 
-/** One item of a cluster from which several functions take permits concurrently. */
 interface PermitItem<Stored> {
   readonly cluster: ClusterName;
   readonly sk: string;
   readonly neededTo: EpochMs;
   readonly schema: z.ZodType<Stored>;
-  /** The name of the item in errors, such as `rate of cluster c1`. */
   readonly name: string;
-  /**
-   * The owner of the permits in errors, such as `cluster c1`. `follows`: a sentence for errors after too many
-   * conflicts.
-   */
+  /** `permitsOf`: in errors, such as `cluster c1`. `follows`: a sentence for errors after too many conflicts. */
   readonly permitsOf: string;
   readonly follows: string;
 }
 
 /**
- * Takes permits by optimistic concurrency. `grant` derives from the stored item the `taken` permits and the
- * attributes to `set`. Without `set`, nothing is written. `grant` is called again after each conflict.
+ * Takes permits by optimistic concurrency. `grant` derives them, and what to `set`, from the stored item, again after
+ * each conflict. Without `set`, nothing is written.
  */
 function takePermits<Stored extends { readonly revision?: number }, Taken>(
   table: DynamoDbTable,

@@ -20,15 +20,11 @@ const proofItem = z.object({
 });
 const traceItem = z.object({ probeSentAt: z.int() });
 
-/**
- * Returns a key in the partition of the cluster's permits: `evict` may write there, and the functions that decide may
- * not.
- */
+/** In the partition of the cluster's permits: `evict` may write there, the functions that decide may not. */
 const proofKey = (cluster: ClusterName): Key => ({ pk: `${RATE_PREFIX}${cluster}`, sk: 'PROOF' });
-/** Returns a key in a node's partition, where the delta functions may write. */
+/** In a node's partition, where the delta functions may write. */
 const traceKey = (cluster: ClusterName): Key => ({ pk: nodeKey(probeRef(cluster)), sk: 'PROBE' });
 
-/** Proofs that evictions work, in one item for each cluster. */
 export class DynamoDbProofs implements ProofNotes, ProbeTrace, ProofReader {
   readonly #table: DynamoDbTable;
 

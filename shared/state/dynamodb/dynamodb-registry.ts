@@ -17,7 +17,6 @@ import type { Item, Key } from './dynamodb-item.ts';
 import { CLUSTER_PREFIX } from './dynamodb-rules-store.ts';
 import type { DynamoDbTable } from './dynamodb-table.ts';
 
-/** The index key of all registrations. */
 const CLUSTERS_KEY = 'CLUSTERS';
 
 const REGISTRATION = 'REGISTRATION';
@@ -60,10 +59,7 @@ export class DynamoDbClusterRegistry implements ClusterRegistry {
 
 const text = z.string().min(1);
 
-/**
- * One value for both parts, or one for each. A release that supports only the first form reports the second as
- * unreadable.
- */
+/** One value for both parts, or one for each, which releases with only the first form report as unreadable. */
 const byPart = <T>(one: z.ZodType<T>) => z.union([one, z.object({ relay: one, evict: one })]);
 
 const accessSchema = z
@@ -84,7 +80,6 @@ const accessSchema = z
   ])
   .apply(schemaOf<Access>());
 
-/** Returns the cluster whose registration an item is, by its key. `undefined`: the item is no registration. */
 function nameIn({ pk, sk }: Item): ClusterName | undefined {
   if (sk !== REGISTRATION || typeof pk !== 'string' || !pk.startsWith(CLUSTER_PREFIX)) return undefined;
   return clusterNameSchema.safeParse(pk.slice(CLUSTER_PREFIX.length)).data;

@@ -32,9 +32,7 @@ import type { DynamoDbTable } from './dynamodb-table.ts';
 import { padded } from './items.ts';
 import { historyDaysOf } from './table-definition.ts';
 
-/** The prefix of the partition keys of clusters' registrations and rules. */
 export const CLUSTER_PREFIX = 'CLUSTER#';
-/** The partition of the rules for all clusters. */
 export const FLEET_KEY = 'FLEET';
 /** The index key of all audit entries, and the prefix of their sort keys. */
 const AUDIT_KEY = 'AUDIT';
@@ -65,9 +63,9 @@ const fleetStopSchema = z.strictObject({
 });
 
 /**
- * The rules store as items of the store's table: `POLICY` and `AUDIT#…` beside each cluster's registration, `GUARD`
- * beside its lease, and the fleet's `STOP`. Items are never overwritten as a whole but changed by attribute.
- * Permissions can therefore allow holds and stops without allowing policy changes.
+ * The rules store in the store's table: `POLICY` and `AUDIT#…` beside a registration, `GUARD` beside the lease, and the
+ * fleet's `STOP`. Items change by attribute, never as a whole, so that permissions can allow holds and stops without
+ * policy changes.
  */
 export class DynamoDbRulesStore implements RulesStore {
   readonly #table: DynamoDbTable;
@@ -231,8 +229,8 @@ const found = (item: Item): Found => ({
 });
 
 /**
- * Returns an entry that the index lists. Skips an unreadable entry in a relay's partition: a writer for one cluster
- * must not prevent reading the entries of others. Users' entries must be readable.
+ * Skips an unreadable entry in a relay's partition: a writer for one cluster must not hide the entries of others.
+ * Users' entries must be readable.
  */
 function foundByIndex(item: Item): readonly Found[] {
   const { pk } = item;

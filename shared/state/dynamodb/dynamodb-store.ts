@@ -28,17 +28,14 @@ import {
   taintedKeys,
 } from './items.ts';
 
-/** Actions of a transaction besides the update of the NODE item. */
 const CHUNK_ACTIONS = TRANSACTION_ACTIONS - 1;
 /** Maximum of pods in an item of history: one transaction deletes or writes their records. */
 const CHUNK_PODS = CHUNK_ACTIONS - 1;
 /**
- * Maximum of JSON bytes in an item of history. An item holds 400 KB at most, and its stored form is shorter than its
- * JSON.
+ * Maximum of JSON bytes in an item of history: DynamoDB allows 400 KB, and the stored form is shorter than its JSON.
  */
 const HISTORY_ITEM_BYTES = 300_000;
 
-/** The store on DynamoDB. */
 export class DynamoDbStore implements Store {
   readonly #table: DynamoDbTable;
   readonly #historyDays: number;
@@ -139,7 +136,7 @@ export class DynamoDbStore implements Store {
   }
 }
 
-/** Returns an ID that distinguishes changes to one node's records in the same millisecond. */
+/** Distinguishes changes to one node's records in the same millisecond. */
 const passId = (): string => randomBytes(6).toString('base64url');
 
 function partsOf<Pod>(pods: readonly Pod[], most = Number.POSITIVE_INFINITY): readonly (readonly Pod[])[] {

@@ -40,16 +40,15 @@ const BATCH_WRITE_KEYS = 25;
 /** Concurrent batches of deletes: a full node (110 pods) takes two round trips. */
 const BATCH_WRITE_CONCURRENCY = 4;
 /**
- * Attempts at keys that DynamoDB left out of a batch, or at an item that a transaction holds; together about 2 s. The
- * SDK does not retry these.
+ * Attempts at keys left out of a batch, or an item that a transaction holds, in about 2 s. The SDK does not retry
+ * these.
  */
 const ATTEMPTS = 10;
 const BACKOFF: Backoff = { firstMs: 50, longestMs: 400 };
 
 /**
- * The one table. Its items are plain objects here: attribute values, expressions, pages and the limits of batches
- * stay inside. Reads are strongly consistent, except for the keys that the index lists. Every method rejects with
- * `StoreError`.
+ * The one table: attribute values, expressions, pages, and the limits of batches stay inside. Reads are strongly
+ * consistent, except for the keys that the index lists. Every method rejects with `StoreError`.
  */
 export class DynamoDbTable {
   readonly #client: DynamoDBClient;
@@ -72,8 +71,7 @@ export class DynamoDbTable {
   }
 
   /**
-   * Returns the items of a partition with sort keys from `from` on, up to `to` or the last, in their order. `backward`:
-   * the last first.
+   * Returns a partition's items with sort keys from `from` to `to` or the last, in order; `backward`: the last first.
    */
   async *query(pk: string, from: string, to?: string, { backward = false } = {}): AsyncIterable<Item> {
     const pages = this.#pages({
@@ -87,8 +85,7 @@ export class DynamoDbTable {
   }
 
   /**
-   * Returns those of these items that exist, in any order. Without `consistent`, they may be briefly outdated, at
-   * half the price.
+   * Returns those items that exist, in any order. Without `consistent`: perhaps briefly outdated, at half the price.
    */
   async *batchGet(keys: readonly Key[], { consistent = true } = {}): AsyncIterable<Item> {
     for (const chunk of chunksOf(distinct(keys), BATCH_GET_KEYS)) {
@@ -106,9 +103,8 @@ export class DynamoDbTable {
   }
 
   /**
-   * Returns the items that the index lists under this key. The index lags briefly and holds only keys, so each item
-   * is read from the table. `beginning`: the prefix of the partition keys that belong under the index key. Other
-   * writers can add their own items under it, and these are not read.
+   * The index lags briefly and holds only keys, so each item is read from the table. `beginning`: the prefix of the
+   * partition keys that belong under the index key; items that other writers add under it are not read.
    */
   async *indexed(clusterKey: string, beginning = ''): AsyncIterable<Item> {
     const pages = this.#pages(
@@ -122,10 +118,7 @@ export class DynamoDbTable {
     for await (const page of pages) yield* this.batchGet(keysOf(page, beginning));
   }
 
-  /**
-   * Returns the items that the index lists under this key from `from` on, the last first. Each is read from the
-   * table. `beginning`: see `indexed`.
-   */
+  /** As `indexed`, from `from` on, the last first. */
   async *indexedBackward(clusterKey: string, from: string, beginning = ''): AsyncIterable<Item> {
     const pages = this.#pages(
       {
@@ -190,8 +183,8 @@ export class DynamoDbTable {
   }
 
   /**
-   * Performs all of these writes or none: at most `TRANSACTION_ACTIONS`, each of another item. `false`: an item is
-   * not as expected, or another client is writing one of them.
+   * Performs all writes or none: at most `TRANSACTION_ACTIONS`, each of another item. `false`: an item is not as
+   * expected, or is being written by others.
    */
   async transact(writes: readonly Write[]): Promise<boolean> {
     const command = new TransactWriteItemsCommand({
@@ -206,7 +199,6 @@ export class DynamoDbTable {
     }
   }
 
-  /** Returns the value of the table's tag of this name. `undefined`: there is none. */
   async tag(name: string): Promise<string | undefined> {
     const describe = new DescribeTableCommand({ TableName: this.#name });
     const { Table } = await this.#orStoreError(this.#client.send(describe));
@@ -244,7 +236,6 @@ export class DynamoDbTable {
     }
   }
 
-  /** Waits before all but the first attempt at a batch. Rejects after `ATTEMPTS` attempts. */
   async #awaitTurn(attempt: number, left: number): Promise<void> {
     if (attempt > ATTEMPTS) {
       throw new StoreError(
@@ -254,10 +245,7 @@ export class DynamoDbTable {
     if (attempt > 1) await pause(backoffMs(attempt - 1, BACKOFF));
   }
 
-  /**
-   * Returns the response to a write, which is retried while a transaction holds the item. `undefined`: the item is
-   * not as expected.
-   */
+  /** Retries a write while a transaction holds the item. `undefined`: the item is not as expected. */
   async #write<T>(send: () => Promise<T>): Promise<T | undefined> {
     for (let attempt = 1; ; attempt++) {
       try {

@@ -14,28 +14,18 @@ const ENDED_PREFIX = 'ENDED#';
 /** Follows every sort key that starts with `ENDED_PREFIX`. */
 export const ENDED_END = 'ENDED$';
 
-/**
- * The prefix of the sort keys of all other changes to evictions. The time follows. They sort before all items that
- * decisions need.
- */
+/** All other changes to evictions, by time. They sort before all items that decisions need. */
 const CHANGED_PREFIX = 'CHANGED#';
 
-/** Follows every sort key that starts with `CHANGED_PREFIX`. */
 export const CHANGED_END = 'CHANGED$';
 
-/**
- * The prefix of the sort keys of evicted pods' removal times. The time follows. They are beside the cluster's lease,
- * because a relay writes them.
- */
+/** Removal times of evicted pods, by time, beside the cluster's lease, because a relay writes them. */
 const GONE_PREFIX = 'GONE#';
 
-/** Follows every sort key that starts with `GONE_PREFIX`. */
 export const GONE_END = 'GONE$';
 
-/** Returns the first sort key of records that ended at that time or later. */
 export const endedSince = (moment: EpochMs): string => `${ENDED_PREFIX}${padded(Math.max(0, moment))}`;
 
-/** Returns the first sort key of other changes to evictions at that time or later. */
 export const changedSince = (moment: EpochMs): string => `${CHANGED_PREFIX}${padded(Math.max(0, moment))}`;
 
 /** Returns the first sort key of `GONE` items whose last pod was removed at that time or later. */
@@ -58,8 +48,7 @@ export interface HistoryItemOf {
 }
 
 /**
- * Returns one item for the ends of some of a node's pods. Values that pods share are written once, so that a pod
- * costs about 150 bytes.
+ * Returns one item for the ends of some of a node's pods. Shared values are written once: a pod costs about 150 bytes.
  */
 export function endedItem(of: HistoryItemOf, pods: readonly FinalRecord[]): Item {
   const starts = new Common<EpochMs>();
@@ -85,7 +74,6 @@ export function endedItem(of: HistoryItemOf, pods: readonly FinalRecord[]): Item
   };
 }
 
-/** Returns one item for changes to pending evictions of a node. Shared values are written once here too. */
 export function changedItem(of: HistoryItemOf, pods: readonly Noted[]): Item {
   const gates = new Common<unknown>();
   const common = commonOf();
@@ -124,7 +112,6 @@ const goneSchema = z.object({
   pods: z.record(z.string().min(1), z.int().nonnegative()),
 });
 
-/** Parses a GONE item. Throws `StoreError`. */
 export function parseGoneItem(item: Item): readonly GonePod[] {
   const { sk, pods } = parseStored(goneSchema, item, nameOf(item));
   const last = Number(sk.slice(GONE_PREFIX.length).slice(0, MOMENT_DIGITS));
@@ -136,7 +123,6 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** The prefix of a UID that is not a UUID and is stored unchanged. */
 const AS_IT_IS = '=';
 
-/** Returns a UUID in 22 characters. */
 const packed = (uid: PodUid): string =>
   UUID.test(uid) ? Buffer.from(uid.replaceAll('-', ''), 'hex').toString('base64url') : `${AS_IT_IS}${uid}`;
 
@@ -163,7 +149,6 @@ function commonOf() {
   };
 }
 
-/** Distinct values, in the order of their first use. */
 class Common<T> {
   readonly values: T[] = [];
   readonly #indexes = new Map<string, number>();
@@ -187,7 +172,6 @@ const historyItemSchema = z.object({
   brakes: z.array(z.unknown()).default([]),
 });
 
-/** Returns the time of an item of history. Throws `StoreError`. */
 export function momentOfHistory(item: Item): EpochMs {
   const { sk } = parseStored(historyItemSchema, item, nameOf(item));
   return Number(sk.slice(sk.indexOf('#') + 1).slice(0, MOMENT_DIGITS));
@@ -217,7 +201,6 @@ export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonl
 
 const movedFrom = z.object({ due: z.unknown(), why: z.unknown() });
 
-/** Parses a CHANGED item. Throws `StoreError`. */
 export function parseChangedItem(item: Item): readonly Noted[] {
   const name = nameOf(item);
   const { pods, namespaces, reasons, brakes: gates } = parseStored(historyItemSchema, item, name);

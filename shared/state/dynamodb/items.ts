@@ -25,7 +25,6 @@ const SHARDS = 8;
 /** Digits of the last time a JavaScript date can hold, 8.64e15 ms. Padded to this length, times sort as text. */
 export const MOMENT_DIGITS = 16;
 
-/** Returns the prefix of the partition keys of a cluster's nodes. No other keys have it. */
 export const partitionsOf = (cluster: ClusterName): string => nodeKey({ cluster, node: nodeName('') });
 
 export const nodeItemKey = (ref: NodeRef): Key => ({ pk: nodeKey(ref), sk: 'NODE' });
@@ -35,17 +34,14 @@ export const scheduledKey = (ref: NodeRef, uid: PodUid): Key => ({
   sk: `${SCHEDULED_PREFIX}${uid}`,
 });
 
-/** Returns a time as text that sorts by time. */
 export const padded = (moment: EpochMs): string => String(moment).padStart(MOMENT_DIGITS, '0');
 
 const tainted = (cluster: ClusterName): string => `TAINTED#${cluster}#`;
-/** Returns the prefix of the index keys of a cluster's history. */
 export const history = (cluster: ClusterName): string => `HISTORY#${cluster}#`;
 
 export const sharded = (beginning: string): readonly string[] =>
   Array.from({ length: SHARDS }, (_, shard) => `${beginning}${shard}`);
 
-/** Returns the index keys of one cluster's tainted nodes. */
 export const taintedKeys = (cluster: ClusterName): readonly string[] => sharded(tainted(cluster));
 
 /** Returns the prefixes of {@link taintedKeys} and {@link historyKeys}. */
@@ -80,7 +76,6 @@ export function parseNodeItem(
   };
 }
 
-/** Returns a record as a complete item. The UID is in the key. */
 export function scheduledItem(ref: NodeRef, { uid, ...record }: EvictionRecord, now: EpochMs): Item {
   return { ...scheduledKey(ref, uid), ...record, ttl: scheduledTtl({ uid, ...record }, now) };
 }

@@ -5,13 +5,9 @@ import { HISTORY_DAYS, MAX_HISTORY_DAYS } from '../stored.ts';
 /** The attribute with the time from which DynamoDB may remove an item, in epoch seconds. */
 export const TTL_ATTRIBUTE = 'ttl';
 
-/**
- * The table's tag for the days for which history and audit are kept. Writers that are not deployed with the table
- * read it.
- */
+/** The table's tag for the retention of history and audit, read by writers that are not deployed with the table. */
 export const HISTORY_DAYS_TAG = 'taintward:history-days';
 
-/** The table's tag for the release that was deployed with it. */
 export const RELEASE_TAG = 'taintward:release';
 
 /** The sparse index of registrations, audit entries, and each cluster's tainted nodes and history. */
@@ -21,8 +17,8 @@ export const CLUSTER_INDEX = 'by-cluster';
 const daysOfTag = z.coerce.number().int().positive().max(MAX_HISTORY_DAYS).catch(HISTORY_DAYS);
 
 /**
- * Returns a function that reads the days in the table's tag once, for writers whose environment does not set them. It
- * never rejects: an unreadable tag must not prevent a user from stopping evictions.
+ * Reads the table's tag once, for writers whose environment does not set the days. Never rejects: an unreadable tag
+ * must not prevent a user from stopping evictions.
  */
 export function historyDaysOf(table: {
   tag(name: string): Promise<string | undefined>;

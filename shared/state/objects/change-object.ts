@@ -5,9 +5,8 @@ import { errorMessage } from '#shared/text/error-message.ts';
 
 /**
  * Reads an object and writes the result of `decide`, again while other clients are faster. `decide` receives
- * `undefined` if there is no object, and then returns a new one. `known`: the object as it was read last, for the
- * first attempt. Resolves with the stored object. `undefined`: `decide` wants nothing written. Rejects with
- * `StoreError`.
+ * `undefined` if there is none; its `undefined` writes nothing. `known`: the last read, for the first attempt. Rejects
+ * with `StoreError`.
  */
 export async function changeObject(
   objects: Objects,
@@ -28,22 +27,18 @@ export async function changeObject(
 }
 
 /**
- * Replaces the object of this resource version, or creates an object that has none. Resolves with the stored object.
- * `undefined`: another client was faster. Rejects with `StoreError`.
+ * Replaces the object of this version, or creates it. `undefined`: another client was faster. Rejects with
+ * `StoreError`.
  */
 export const writeObject = (objects: Objects, object: KubernetesObject): Promise<unknown> =>
   orStoreError(
     object.metadata.resourceVersion === undefined ? objects.create(object) : objects.replace(object),
   );
 
-/** Returns the message for an object that other clients changed in each of these attempts. */
 export const conflictText = (what: string, tries: number): string =>
   `Update conflict: other clients changed the object ${what} in each of ${tries} attempts. Try again.`;
 
-/**
- * Resolves with the response to a call of the API server. Rejects with its error as a `StoreError` with the same
- * message, which includes the fix.
- */
+/** Rejects with the API server's error as a `StoreError` with the same message, which includes the fix. */
 export async function orStoreError<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;

@@ -9,8 +9,8 @@ const MAX_CHARS = 900_000;
 const schema = z.array(z.string().min(1));
 
 /**
- * Operators' requests to the process that evicts. Messages as on `evictions-due` wait in a ConfigMap of Taintward's
- * namespace until the leader takes them. Both methods reject with `StoreError`.
+ * Operators' requests, as messages of `evictions-due`, in a ConfigMap until the leader takes them. Both methods reject
+ * with `StoreError`.
  */
 export class ConfigMapQueue implements QueueSender {
   readonly #name: string;

@@ -31,17 +31,14 @@ export const EVICTION_RULES = 'evictionrules';
 /** Maximum of characters of the packed audit: some hundred entries. */
 const AUDIT_CHARS = 32 * 1024;
 
-/** All stored rules of a cluster, or the rules for all clusters: the content of an `EvictionRules`. */
 export interface KeptRules {
   readonly cluster: ClusterName | undefined;
-  /** The resource version of the object that was read. Absent: there is none. */
   readonly resourceVersion?: string;
   readonly orders: OperatorControls;
   readonly guard: GuardState;
   readonly fleet: StoredFleetRules;
   /** Separate from `orders`, in which releases reject unknown fields. */
   readonly appliedFile?: AppliedFile;
-  /** Packed. */
   readonly audit?: string;
 }
 
@@ -63,7 +60,6 @@ const whoseSchema = z.object({
   status: z.object({ cluster: z.string().transform(clusterName).exactOptional() }),
 });
 
-/** Returns the rules of a cluster without stored rules. */
 export const nothingSaid = (cluster: ClusterName | undefined): KeptRules => ({
   ...{ cluster, orders: NO_RULES.orders, guard: NO_RULES.guard },
   fleet: fleetRules(0, undefined),
@@ -72,7 +68,6 @@ export const nothingSaid = (cluster: ClusterName | undefined): KeptRules => ({
 /** The name of the object for all clusters. Keys of clusters have no dots. */
 const FLEET_NAME = 'all.clusters';
 
-/** Returns the name of the object that holds a cluster's rules. `undefined`: the rules for all clusters. */
 export const rulesName = (cluster: ClusterName | undefined): string =>
   cluster === undefined ? FLEET_NAME : clusterKey(cluster);
 
@@ -100,7 +95,6 @@ export function readEvictionRules(object: unknown): KeptRules {
   };
 }
 
-/** Returns the `EvictionRules` of that name with all of these rules. */
 export function evictionRules(
   { cluster, resourceVersion, orders, guard, fleet, appliedFile, audit }: KeptRules,
   name: string,
@@ -125,16 +119,12 @@ export function evictionRules(
   };
 }
 
-/** Returns the audit entries, the oldest first. Throws `StoreError`. */
 export function auditOf({ cluster, audit }: Pick<KeptRules, 'cluster' | 'audit'>): readonly AuditEntry[] {
   const what = `audit of ${nameOf(cluster)}`;
   return audit === undefined ? [] : parseStored(z.array(auditSchema), unpack(audit, what), what);
 }
 
-/**
- * Returns the packed audit with one more entry. Omits entries that are older than so many days, and the oldest ones
- * if there is no room.
- */
+/** Adds an entry to the packed audit. Omits those that are too old, and the oldest ones if there is no room. */
 export function withEntry(
   kept: Pick<KeptRules, 'cluster' | 'audit'>,
   entry: AuditEntry,

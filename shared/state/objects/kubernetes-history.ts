@@ -21,10 +21,7 @@ export const MAX_GONE = 5_000;
 
 const goneSchema = z.array(z.object({ uid: z.string().transform(podUid), at: z.int() }));
 
-/**
- * Returns the list of a cluster's pods that were removed last. A ConfigMap holds it, because the relay that records
- * removals does not know the pods' nodes.
- */
+/** In a ConfigMap, because the relay that records removals does not know the pods' nodes. */
 export const gonePods = (configMaps: Objects, cluster: ClusterName): PackedList<GonePod> =>
   new PackedList({
     ...{ objects: configMaps, schema: goneSchema },
@@ -33,7 +30,6 @@ export const gonePods = (configMaps: Objects, cluster: ClusterName): PackedList<
 
 export interface KubernetesHistoryOptions {
   readonly store: Pick<KubernetesStore, 'all' | 'allOf'>;
-  /** The ConfigMaps of Taintward's namespace. */
   readonly configMaps: Objects;
 }
 
@@ -72,10 +68,7 @@ export class KubernetesHistory implements History, RecentEvictions {
   }
 }
 
-/**
- * Returns the history since `from`, the newest first. Tombstones in objects beside a node's own are not part of it.
- * Data is written twice if a process is killed between two writes, but is returned once.
- */
+/** History since `from`, the newest first. Writes interrupted between two objects are returned once. */
 const itemsOf = (kept: readonly KeptNode[], from: EpochMs): readonly HistoryItem[] =>
   [...Map.groupBy(kept, ({ ref }) => nodeKey(ref)).values()]
     .flatMap(([first, ...others]) =>

@@ -22,7 +22,6 @@ export const IN_CLUSTER = clusterName('in-cluster');
 /** The namespace of the state, if neither the command line nor a pod names one. */
 export const DEFAULT_NAMESPACE = 'taintward';
 
-/** The state in a cluster, for its readers and writers. */
 export interface KeptInCluster
   extends Pick<ServiceState, 'store' | 'rulesStore' | 'permits' | 'history' | 'leases'> {
   /** Removes state whose retention is over. Rejects with `StoreError`. */
@@ -63,7 +62,6 @@ export function keptInCluster(
   };
 }
 
-/** The state of a replica of the service, and its leadership. */
 export interface LedState {
   readonly state: ServiceState;
   readonly leadership: Leadership;

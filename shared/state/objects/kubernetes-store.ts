@@ -33,31 +33,23 @@ import {
 
 /** Maximum of remembered objects' characters as JSON: some 1,500 nodes of 50 pods, or tombstones of 100,000 pods. */
 export const REMEMBERED_CHARS = 4_000_000;
-/** Maximum of ends in one write to an object. */
 const MAX_CONCURRENT_ENDS = 500;
 
 export interface KubernetesStoreOptions {
-  /** The `NodeEviction` objects of Taintward's namespace. */
   readonly objects: Objects;
   /** The cluster that the objects are in. Objects of its nodes have the nodes' names. */
   readonly own: ClusterName;
   readonly historyDays?: number;
-  /**
-   * Reports whether this process is the only writer now. Absent: it is one of several processes that may all write.
-   */
+  /** Reports whether this process is the only writer now. Absent: several processes may write. */
   readonly leads?: () => boolean;
-  /**
-   * Called with the error of an unreadable object, which lists then omit. Absent: no object may be omitted, and
-   * listing rejects.
-   */
+  /** Called for an unreadable object, which lists then omit. Absent: listing rejects instead. */
   readonly unreadable?: (reason: StoreError) => void;
 }
 
 /**
- * The store in the cluster itself: one `NodeEviction` for each node, and further objects for ended evictions of busy
- * nodes. Each write changes `revision`, so none is a no-op by which two writers would both succeed. The leader reads
- * an object once and then relies on its own last write. If another client changed the object, the write conflicts,
- * and the object is read again.
+ * One `NodeEviction` for each node, and further objects for ended evictions of busy nodes. Each write changes
+ * `revision`, so none is a no-op by which two writers would both succeed. The leader relies on its own last write; a
+ * conflict makes it read again.
  */
 export class KubernetesStore extends ObjectStore {
   readonly #objects: Objects;
@@ -66,10 +58,7 @@ export class KubernetesStore extends ObjectStore {
   readonly #leads: (() => boolean) | undefined;
   readonly #unreadable: ((reason: StoreError) => void) | undefined;
   readonly #remembered = new Remembered<unknown>(REMEMBERED_CHARS);
-  /**
-   * The content of remembered objects. A pass reads its node several times for each pod, and unpacking takes a
-   * millisecond each time.
-   */
+  /** A pass reads its node several times for each pod, and unpacking takes a millisecond each time. */
   readonly #unpacked = new WeakMap<object, KeptNode>();
 
   constructor({ objects, own, historyDays = HISTORY_DAYS, leads, unreadable }: KubernetesStoreOptions) {
@@ -122,17 +111,14 @@ export class KubernetesStore extends ObjectStore {
     for await (const kept of this.kept(tainted && labelsOf(tainted, true))) yield figuresOf(kept);
   }
 
-  /** Returns the content of nodes' own objects, or of those with these labels. Rejects with `StoreError`. */
+  /** Rejects with `StoreError`. */
   async *kept(labels?: Readonly<Record<string, string>>): AsyncIterable<KeptNode> {
     for await (const kept of this.all(labels)) {
       if (kept.name === objectName(kept.ref, this.#own)) yield kept;
     }
   }
 
-  /**
-   * Returns the content of all objects, or of those with these labels. Together they have the nodes' whole history.
-   * Rejects with `StoreError`.
-   */
+  /** Together, all objects have the nodes' whole history. Rejects with `StoreError`. */
   async *all(labels?: Readonly<Record<string, string>>): AsyncIterable<KeptNode> {
     const objects = this.#objects.list(labels)[Symbol.asyncIterator]();
     for (;;) {
@@ -143,7 +129,6 @@ export class KubernetesStore extends ObjectStore {
     }
   }
 
-  /** Resolves with the objects that together have a node's whole history. Rejects with `StoreError`. */
   allOf(ref: NodeRef): Promise<readonly KeptNode[]> {
     return this.inTurn(ref, async () => [await this.read(ref), await this.#readPast(ref, 'history')]);
   }
@@ -158,7 +143,6 @@ export class KubernetesStore extends ObjectStore {
     }
   }
 
-  /** Resolves with the content of one node's own object. Rejects with `StoreError`. */
   keptOf(ref: NodeRef): Promise<KeptNode> {
     return this.inTurn(ref, () => this.read(ref));
   }
@@ -182,7 +166,7 @@ export class KubernetesStore extends ObjectStore {
     }
   }
 
-  /** Reads an object beside the node's own. The leader relies on its own last write here too. */
+  /** The leader relies on its own last write here too. */
   #readPast(ref: NodeRef, part: number | 'history'): Promise<KeptNode> {
     return this.#readAs(pastName(ref, part), ref);
   }
@@ -209,9 +193,8 @@ export class KubernetesStore extends ObjectStore {
   }
 
   /**
-   * Returns a node's own object. If it is full, ends and notes first move to objects beside it. A process that is
-   * killed in between leaves them in both. If those objects have no room, only a write that adds ends (`adds`) is
-   * rejected.
+   * If a node's own object is full, ends and notes first move to objects beside it; a kill in between leaves them in
+   * both. Without room there, only a write that adds ends (`adds`) is rejected.
    */
   async #moved(kept: KeptNode, adds: boolean, now: EpochMs): Promise<KeptNode> {
     if (!isFull(kept)) return kept;
@@ -237,7 +220,6 @@ export class KubernetesStore extends ObjectStore {
     return { ...rest, ended: [], past };
   }
 
-  /** Writes more ends into an object. `false`: the object has no room for them. */
   async #fill(ref: NodeRef, slot: number, ends: readonly EndedPod[], now: EpochMs): Promise<boolean> {
     let hasRoom = true;
     await this.#changePast(ref, slot, (found) => {

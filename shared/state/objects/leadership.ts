@@ -19,18 +19,15 @@ export interface LeadershipDeps {
 }
 
 /**
- * The leases by which a replica becomes the leader, and the actions that they allow. The process that acquires a
- * lease leads until the lease is lost, released or handed off. It never leads again: its state may differ from the
- * next leader's, so the process ends.
+ * Leases by which a replica becomes the leader, and the actions that they allow. The process leads until its lease is
+ * lost, released or handed off, and then ends: its state may differ from the next leader's.
  */
 export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #deps: LeadershipDeps;
   readonly #begun = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<void>();
   #leads = false;
-  /** Time since the request of the last successful renewal. Absent: this replica never led. */
   #renewed: Age | undefined;
-  /** Time since a lease was last read or written. Absent: not yet. */
   #reached: Age | undefined;
   #regained: () => void = () => undefined;
 
@@ -47,23 +44,17 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   }
 
   /**
-   * Reports whether this replica certainly leads: no other replica can have acquired the lease yet. Call it right
-   * before each action. After a pause of the process or the host, the lease may have expired.
+   * Reports whether no other replica can have acquired the lease yet. Call it right before each action: after a pause,
+   * it may have expired.
    */
   mayAct = (): boolean => this.#leads && this.#renewed !== undefined && this.#renewed.atMostMs < LEASE_TTL_MS;
 
-  /**
-   * Registers `act`, which is called each time an expired lease is renewed after all: evictions that fell due
-   * meanwhile were not performed.
-   */
+  /** `act` is called each time an expired lease is renewed after all: evictions that fell due were not performed. */
   whenRegained = (act: () => void): void => {
     this.#regained = act;
   };
 
-  /**
-   * Reports whether the leases were reachable recently. A replica that cannot read them never leads, and a leader
-   * that cannot renew its lease stops leading.
-   */
+  /** A replica that cannot read the leases never leads, and a leader that cannot renew its lease stops leading. */
   reachesLeases = (): boolean => this.#reached !== undefined && this.#reached.atLeastMs < LEASE_TTL_MS;
 
   async take(

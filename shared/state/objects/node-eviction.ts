@@ -25,7 +25,6 @@ import {
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pack, unpack } from './packed.ts';
 
-/** The API group and version of the service's objects in a cluster. */
 export const STATE_GROUP = 'taintward.dev/v1';
 export const NODE_EVICTIONS = 'nodeevictions';
 
@@ -33,33 +32,27 @@ const CLUSTER_LABEL = 'taintward.dev/cluster';
 const TAINTED_LABEL = 'taintward.dev/tainted';
 /** Matches text that may be a label's value, and an object's name or a part of it. */
 const PLAIN = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** Maximum of characters of a node's name in a longer name. An object's name has at most 253 characters. */
+/** An object's name has at most 253 characters. */
 const NAME_CHARS = 230;
 
 /** Maximum of characters of a node's packed history: some 1,500 ends. */
 export const HISTORY_CHARS = 96 * 1024;
-/**
- * Maximum of characters of an object. etcd accepts requests of 1.5 MiB (`--max-request-bytes`), and large requests
- * delay all others.
- */
+/** etcd accepts requests of 1.5 MiB (`--max-request-bytes`), and large requests delay all others. */
 export const MAX_CHARS = 512 * 1024;
 
 /** Numbers of a node's scheduled evictions, by state: pending, failed, or the kind of gate that holds them. */
 export type Standings = Readonly<Record<string, number>>;
 
-/** An entry of a node's history, besides recent ends. */
 export interface Moment {
   readonly at: EpochMs;
   readonly noted: readonly Noted[];
   readonly ended: readonly EndedPod[];
 }
 
-/** The complete content of a node's `NodeEviction`. */
 export interface KeptNode {
   readonly ref: NodeRef;
   /** 0: nothing is stored, and there is no object. */
   readonly revision: number;
-  /** The resource version of the object that was read. Absent: there is none. */
   readonly resourceVersion?: string;
   readonly node: NodeState | undefined;
   readonly scheduled: readonly EvictionRecord[];
@@ -71,14 +64,12 @@ export interface KeptNode {
   readonly gone: readonly GonePods[];
   /** The time from which the object need not be kept, because nothing is live on the node. In epoch seconds. */
   readonly ttl?: number;
-  /** Earlier ends and notes, packed. */
   readonly history?: string;
   readonly name: string;
 }
 
 /** The objects beside a node's own that hold recent ends, by number. */
 export interface PastSlots {
-  /** The object that is being filled. */
   readonly current: number;
   /** The latest end in each object. An object is refilled once all of its ends are too old to matter. */
   readonly newest: readonly EpochMs[];
@@ -143,7 +134,6 @@ function derivedName({ node }: NodeRef, key: string): string {
 
 const digest = (value: string): string => createHash('sha256').update(value).digest('hex').slice(0, 40);
 
-/** Returns the content for a node without an object. */
 export const nothingKept = (ref: NodeRef, name: string): KeptNode => ({
   ...{ ref, name, revision: 0, node: undefined, scheduled: [], ended: [], gone: [] },
 });
@@ -180,10 +170,7 @@ export function nodeEviction(kept: KeptNode): KubernetesObject & { readonly stat
   return objectOf(kept, records);
 }
 
-/**
- * Returns the `NodeEviction` with plain records and without ends, for a store without a size limit that keeps ends
- * elsewhere.
- */
+/** With plain records and without ends, for a store without a size limit that keeps ends elsewhere. */
 export const plainNodeEviction = (kept: KeptNode): KubernetesObject & { readonly status: object } => {
   const { node, scheduled, ttl } = kept;
   return objectOf(kept, { node, scheduled, ended: [], ttl });
@@ -208,10 +195,8 @@ function objectOf(kept: KeptNode, records: string | object): KubernetesObject & 
   };
 }
 
-/** Reports whether an eviction's countdown runs: the eviction is neither held nor failed. */
 export const isRunning = ({ gaveUpAt, held }: EvictionRecord): boolean => gaveUpAt === undefined && !held;
 
-/** Returns a summary for people. */
 function summaryOf({ node, scheduled }: KeptNode): object {
   const running = scheduled.filter(isRunning);
   const next = Math.min(...running.map(({ fireAt }) => fireAt));
@@ -227,7 +212,6 @@ function summaryOf({ node, scheduled }: KeptNode): object {
   };
 }
 
-/** Returns all entries of a node's history, the oldest first. Throws `StoreError`. */
 export const historyOf = (kept: Pick<KeptNode, 'ref' | 'history' | 'ended'>): readonly Moment[] =>
   distinct([...packedHistory(kept), ...momentsOf(kept.ended)]);
 
@@ -247,7 +231,6 @@ function packedHistory({ ref, history }: Pick<KeptNode, 'ref' | 'history'>): rea
   return history === undefined ? [] : parseStored(historySchema, unpack(history, what), what);
 }
 
-/** Groups ends by their time. */
 export function momentsOf(ended: readonly EndedPod[]): readonly Moment[] {
   const byMoment = Map.groupBy(ended, ({ endedAt }) => endedAt);
   return [...byMoment].map(([at, pods]) => ({ at, noted: [], ended: pods }));
@@ -255,10 +238,7 @@ export function momentsOf(ended: readonly EndedPod[]): readonly Moment[] {
 
 const inOrder = (moments: readonly Moment[]): readonly Moment[] => moments.toSorted((a, b) => a.at - b.at);
 
-/**
- * Returns a node's packed history with more entries. Omits entries that are older than so many days, and the oldest
- * ones if there is no room. `undefined`: nothing is left.
- */
+/** Adds entries to a node's packed history. Omits those that are too old, and the oldest if there is no room. */
 export function withHistory(
   kept: Pick<KeptNode, 'ref' | 'history'>,
   more: readonly Moment[],
@@ -283,7 +263,6 @@ function halved([only]: readonly Moment[]): readonly Moment[] {
   return [{ at: only.at, noted: rest(only.noted), ended: rest(only.ended) }];
 }
 
-/** Counts a node's scheduled evictions by state. */
 export function standingsOf({ scheduled }: Pick<KeptNode, 'scheduled'>): Standings {
   const counts: Record<string, number> = {};
   for (const { gaveUpAt, held } of scheduled) {

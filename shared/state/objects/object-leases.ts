@@ -66,18 +66,13 @@ export interface FoundLease {
   readonly acquiredAt?: string;
   /** Absent: the lease was never acquired, even if the object exists. */
   readonly record?: LeaseRecord;
-  /** Packed. */
   readonly stuck?: string;
 }
 
-/**
- * Leases as objects in the form of `coordination.k8s.io` Leases. An annotation has the values that those have no
- * field for. Every method rejects with `StoreError`.
- */
+/** Leases in the form of `coordination.k8s.io`, an annotation for what that lacks. Methods reject with `StoreError`. */
 export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #objects: Objects;
 
-  /** `objects`: the Leases, in a cluster those of Taintward's namespace. */
   constructor(objects: Objects) {
     this.#objects = objects;
   }
@@ -192,7 +187,6 @@ function read(cluster: ClusterName, object: unknown): FoundLease {
   };
 }
 
-/** Returns the Lease without a holder. `undefined`: it has none, or the cluster is unknown. Throws `StoreError`. */
 export function releasedLease(object: unknown): KubernetesObject | undefined {
   const name = clusterOf(object);
   if (name === undefined) return undefined;
@@ -207,7 +201,6 @@ function clusterOf(object: unknown): ClusterName | undefined {
   return name === undefined ? undefined : clusterName(name);
 }
 
-/** Returns the complete Lease of a cluster. */
 export function leaseObject(
   cluster: ClusterName,
   { resourceVersion, record, transitions, acquiredAt, stuck }: FoundLease,
@@ -235,5 +228,4 @@ export function leaseObject(
   };
 }
 
-/** Returns a time in the format of `metav1.MicroTime`. */
 const microTime = (at: EpochMs): string => new Date(at).toISOString().replace('Z', '000Z');

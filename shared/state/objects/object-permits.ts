@@ -13,7 +13,6 @@ const schema = z.array(z.object({ workload: z.string(), uid: z.string().transfor
 export class ObjectPermits implements Permits {
   readonly #objects: Objects;
 
-  /** `objects`: the ConfigMaps, in a cluster those of Taintward's namespace. */
   constructor(objects: Objects) {
     this.#objects = objects;
   }

@@ -26,7 +26,6 @@ import {
   withEntry,
 } from './eviction-rules.ts';
 
-/** A separate store for the audit, outside the objects. */
 export interface AuditLog {
   /** Returns the objects, for a write together with that entry: both or neither. */
   noting(entry: AuditEntry): Objects;
@@ -35,18 +34,13 @@ export interface AuditLog {
 }
 
 export interface ObjectRulesStoreOptions {
-  /** The `EvictionRules` objects, in a cluster those of Taintward's namespace. */
   readonly objects: Objects;
   /** Absent: the objects hold the audit, as much of it as they can. */
   readonly audit?: AuditLog;
-  /** Days for which the audit is kept. */
   readonly historyDays?: number;
 }
 
-/**
- * The rules store as objects: one `EvictionRules` for each cluster, and one for all. Every method rejects with
- * `StoreError`.
- */
+/** One `EvictionRules` for each cluster, and one for all. Every method rejects with `StoreError`. */
 export class ObjectRulesStore implements FileRulesStore {
   readonly #objects: Objects;
   readonly #audit: AuditLog | undefined;
@@ -178,7 +172,6 @@ export class ObjectRulesStore implements FileRulesStore {
 const keptIn = (object: unknown, cluster: ClusterName | undefined): KeptRules =>
   object === undefined ? nothingSaid(cluster) : readEvictionRules(object);
 
-/** Returns the stop of all clusters in their object, if there is one. Throws `StoreError`. */
 export const fleetStopIn = (object: unknown): Stop | undefined => keptIn(object, undefined).fleet.fleetStop;
 
 /** Returns the object for all clusters, or a new one, with another stop. Throws `StoreError`. */

@@ -20,7 +20,6 @@ export interface NodeFigures {
   readonly standings: Standings;
 }
 
-/** Returns the summary of one node. */
 export function figuresOf({ ref, node, scheduled }: KeptNode): NodeFigures {
   const due = [...new Set(scheduled.map(({ fireAt }) => fireAt))].sort((a, b) => a - b);
   let next: EpochMs | undefined;
@@ -40,25 +39,18 @@ export interface Since {
 }
 
 /**
- * A store that keeps one object for each node, with all evictions scheduled there. This class derives the objects
- * from commits and ends. The classes that extend it keep the objects and the ended evictions. A change is one write
- * of the whole object, on condition that it is still the one that was read.
+ * One object for each node, with all evictions scheduled there, derived here from commits and ends; subclasses keep the
+ * objects and the ended evictions. A change is one write of the whole object that was read.
  */
 export abstract class ObjectStore implements ServiceStore {
   /**
-   * The last work on each node. Work on a node runs in sequence: the last read then has the last write, and this
-   * process never conflicts with itself.
+   * Work on a node runs in sequence: the last read has the last write, and this process never conflicts with itself.
    */
   readonly #turns = new Map<string, Promise<unknown>>();
-  /** Numbers of each node's evictions by state, as they were read or written last. */
   readonly #standings = new Map<string, { readonly cluster: ClusterName; readonly counts: Standings }>();
 
-  /** Reads a node's current object. */
   protected abstract read(ref: NodeRef): Promise<KeptNode>;
-  /**
-   * Returns the object as it was read last, which the next write verifies. If reading costs nothing, returns the
-   * current object.
-   */
+  /** The object as it was read last, which the next write verifies; the current one if reading costs nothing. */
   protected abstract known(ref: NodeRef): Promise<KeptNode>;
   /** Recent ends that decisions need, the oldest first. With `only`, only those of these pods. */
   protected abstract ended(
@@ -68,7 +60,6 @@ export abstract class ObjectStore implements ServiceStore {
   ): Promise<readonly EndedPod[]>;
   /** Writes the object under its next revision, all or nothing. `false`: the stored object has changed. */
   protected abstract write(next: KeptNode, since: Since, figures: NodeFigures): Promise<boolean>;
-  /** Returns the summaries of all nodes, or of one cluster's tainted nodes. */
   protected abstract figures(tainted?: ClusterName): AsyncIterable<NodeFigures>;
   abstract purge(now: EpochMs): Promise<void>;
 
@@ -189,7 +180,6 @@ export abstract class ObjectStore implements ServiceStore {
     }
   }
 
-  /** Includes a node in {@link standings} as it was read. */
   protected count({ ref, standings }: Pick<NodeFigures, 'ref' | 'standings'>): void {
     if (Object.keys(standings).length === 0) this.#standings.delete(nodeKey(ref));
     else this.#standings.set(nodeKey(ref), { cluster: ref.cluster, counts: standings });

@@ -5,7 +5,6 @@ import { StoreError } from '#shared/state/store.ts';
 import { parseStored } from '#shared/state/stored.ts';
 import { changeObject, orStoreError } from './change-object.ts';
 
-/** Returns a value in the form of an object's text field: JSON, gzipped, in base64. */
 export const pack = (value: object): string => gzipSync(JSON.stringify(value)).toString('base64');
 
 /** Returns a packed value, whose shape is unchecked. Throws `StoreError` naming `what` if the text is damaged. */
@@ -23,10 +22,8 @@ export function unpack(text: string, what: string): unknown {
 }
 
 export interface PackedListOptions<Item> {
-  /** The ConfigMaps of Taintward's namespace. */
   readonly objects: Objects;
   readonly name: string;
-  /** The key of the list in `binaryData`. */
   readonly key: string;
   readonly schema: z.ZodType<readonly Item[]>;
 }

@@ -14,7 +14,6 @@ import type { GonePods, KeptNode, PastSlots } from './node-eviction.ts';
 export const RECENT_MS = ENDED_WINDOW_MS + 5 * 60_000;
 /** Maximum of characters of ends, as JSON, in the node's own object: some 250 ends, which take 16 kB packed. */
 const OWN_CHARS = 100_000;
-/** Maximum of characters of notes, packed, in the node's own object. */
 const OWN_HISTORY_CHARS = 8 * 1024;
 /** Maximum of characters of one object beside it, packed: some 2,000 tombstones. */
 export const SLOT_CHARS = 64 * 1024;
@@ -23,7 +22,6 @@ export const MAX_SLOTS = 32;
 
 export const NO_SLOTS: PastSlots = { current: 0, newest: [] };
 
-/** Reports whether ends must move into objects beside the node's own before the next write. */
 export const isFull = ({ ended, history = '' }: KeptNode): boolean =>
   history.length > OWN_HISTORY_CHARS || JSON.stringify(ended).length > OWN_CHARS;
 
@@ -33,7 +31,6 @@ export const recently =
   ({ endedAt }: Pick<EndedPod, 'endedAt'>): boolean =>
     endedAt >= now - RECENT_MS;
 
-/** Returns the numbers of the objects that hold recent ends. */
 export const liveSlots = ({ newest }: PastSlots, now: EpochMs): readonly number[] =>
   newest.flatMap((endedAt, slot) => (recently(now)({ endedAt }) ? [slot] : []));
 
@@ -46,7 +43,6 @@ export function nextSlot({ current, newest }: PastSlots, now: EpochMs): number |
   return added < MAX_SLOTS ? added : undefined;
 }
 
-/** Returns the slots after `ends` were added to `slot`. */
 export function filled({ newest }: PastSlots, slot: number, ends: readonly EndedPod[]): PastSlots {
   const all = [...newest];
   while (all.length <= slot) all.push(0);
@@ -55,10 +51,7 @@ export function filled({ newest }: PastSlots, slot: number, ends: readonly Ended
   return { current: slot, newest: all };
 }
 
-/**
- * Returns the content of such an object with more ends, and without those that are too old. Tombstones keep only UID,
- * time and outcome there.
- */
+/** Adds ends to such an object, and drops old ones. Tombstones keep only UID, time and outcome there. */
 export function slotWith(
   kept: KeptNode,
   ends: readonly EndedPod[],
@@ -80,7 +73,6 @@ export function slotWith(
   };
 }
 
-/** Returns all ends in an object. With `only`, returns only these pods. */
 export function endsOf(
   { ended, gone }: Pick<KeptNode, 'ended' | 'gone'>,
   only?: ReadonlySet<PodUid>,

@@ -8,8 +8,8 @@ import { inTransaction } from './sqlite-database.ts';
 import { KINDS } from './sqlite-objects.ts';
 
 /**
- * A file beside the store's database. It has the database's ID, and the number of changes of policies, stops and
- * holds. A change that the database lacks may be one that forbids evictions.
+ * Beside the database: its ID, and the number of changes of policies, stops and holds. A change that the database lacks
+ * may forbid evictions.
  */
 export const RULES_REVISION_FILE = 'rules-revision.json';
 
@@ -26,10 +26,7 @@ type Note = z.infer<typeof noteSchema>;
 const idRow = z.object({ id: z.string() });
 const revisionRow = z.object({ revision: z.int() });
 
-/**
- * The revision of the rules in a database, recorded in a file beside it. All methods but `note` throw
- * `ForeignFileError` and the errors of SQLite and the system.
- */
+/** All methods but `note` throw `ForeignFileError` and the errors of SQLite and the system. */
 export class RulesRevision {
   readonly #database: DatabaseSync;
   readonly #newId: () => string;
@@ -45,10 +42,7 @@ export class RulesRevision {
     this.#name = path ? basename(path) : '';
   }
 
-  /**
-   * Returns why rules may be missing from the database, as a sentence. `undefined`: the file indicates no loss.
-   * Without the file, as older releases leave the directory, nothing is known.
-   */
+  /** Why rules may be missing from the database, as a sentence; `undefined`: no sign. Older releases leave no file. */
   lost(): string | undefined {
     if (this.#file === undefined) return undefined;
     // Read the file before the database, whose revision only grows.
@@ -66,7 +60,6 @@ export class RulesRevision {
     return `${this.#name} lacks ${changes} of policies, stops or holds: ${check}`;
   }
 
-  /** Makes the file name this database, which lacks nothing. */
   begin(): void {
     const file = this.#file;
     if (file === undefined) return;
@@ -82,10 +75,7 @@ export class RulesRevision {
     this.#writeNote();
   }
 
-  /**
-   * Gives the database a new ID, so that it is never confused with the one that lacks changes. Runs in the caller's
-   * transaction.
-   */
+  /** Gives the database a new ID, unlike the one that lacks changes. Runs in the caller's transaction. */
   renew(): void {
     this.#setId(this.#newId());
   }
@@ -97,7 +87,7 @@ export class RulesRevision {
 
   /**
    * Records a committed change, and moves it from the write-ahead log into the database, so that it outlives the log.
-   * If that fails now, the change is valid nevertheless. The next change or the next start repeats the attempt.
+   * After a failure the change is valid, and the next change or start repeats this.
    */
   note(): void {
     if (this.#file === undefined) return;
@@ -122,10 +112,7 @@ export class RulesRevision {
     });
   }
 
-  /**
-   * Reports whether the file must be replaced by `now`. A file with another database's ID or a higher revision is
-   * kept, because it shows a loss.
-   */
+  /** A file with another database's ID or a higher revision is kept, because it shows a loss. */
   #isBehind(now: Note): boolean {
     const noted = this.#noted();
     if (noted === undefined) return true;

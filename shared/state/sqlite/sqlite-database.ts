@@ -15,10 +15,7 @@ const SCHEMA_VERSION = 12;
 const APPLICATION_ID = 0x546e7457;
 const BUSY_TIMEOUT_MS = 5_000;
 
-/**
- * Tables for objects, and logs beside them. History and audit have no TTL, because the process that purges them knows
- * their retention.
- */
+/** History and audit have no TTL: the process that purges them knows their retention. */
 const TABLES = `
   CREATE TABLE objects (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -76,9 +73,8 @@ const VERSIONS = `
 const pragmaRow = z.object({ value: z.int() });
 
 /**
- * Opens, or creates, the embedded database at `path` (a file of its owner's alone, or `:memory:`). Throws
- * `StoreError` if that fails, or if this release may not write the file. The error is one sentence that names the
- * path and the fix. Throws `ForeignFileError` if another user controls the file.
+ * Opens, or creates, the database at `path` (its owner's alone, or `:memory:`). Throws `StoreError`, which names path
+ * and fix, and `ForeignFileError` if another user controls the file.
  */
 export function openDatabase(path: string): DatabaseSync {
   const isFile = path !== ':memory:';
@@ -137,17 +133,16 @@ function pragma(database: DatabaseSync, name: 'application_id' | 'user_version')
 const checks = new WeakMap<DatabaseSync, () => void>();
 
 /**
- * Registers `check`, which is called before and after each commit of the database from now on. If it throws before,
- * nothing is written. If it throws after, the write counts as failed, so that no action relies on it.
+ * Calls `check` before and after each commit. Thrown before, nothing is written; thrown after, the write counts as
+ * failed, so that no action relies on it.
  */
 export const checkCommits = (database: DatabaseSync, check: () => void): void => {
   checks.set(database, check);
 };
 
 /**
- * Runs `work` in a transaction and returns its result; rolls back when it throws. `DEFERRED` gives reads one
- * snapshot. `IMMEDIATE` excludes other writers from the start, so that reads are still valid when the result is
- * written. Within a transaction, `work` becomes part of it.
+ * Runs `work` in a transaction; rolls back when it throws. `DEFERRED` gives reads one snapshot; `IMMEDIATE` excludes
+ * other writers, so that reads are valid when the result is written. Nested, it joins the outer transaction.
  */
 export function inTransaction<T>(database: DatabaseSync, kind: 'DEFERRED' | 'IMMEDIATE', work: () => T): T {
   if (database.isTransaction) return work();
@@ -171,10 +166,7 @@ function committed<T>(database: DatabaseSync, kind: 'DEFERRED' | 'IMMEDIATE', wo
   }
 }
 
-/**
- * Returns the result of work on the database at `path`. Throws its failure as a `StoreError`, but a
- * `ForeignFileError` unchanged.
- */
+/** Throws failures as `StoreError`, but `ForeignFileError` unchanged. */
 export function orSqliteStoreError<T>(path: string, work: () => T): T {
   try {
     return work();
@@ -184,7 +176,6 @@ export function orSqliteStoreError<T>(path: string, work: () => T): T {
   }
 }
 
-/** Returns SQLite's error as one sentence that names the file and the fix. A `StoreError` stays unchanged. */
 function sqliteStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   const text = sqliteCode(error) === undefined ? systemErrorText(error) : undefined;

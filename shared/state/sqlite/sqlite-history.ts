@@ -30,7 +30,6 @@ const row = z.object({
   kind: z.enum(['noted', 'ended']),
   json: text,
 });
-/** The position of a row in the order of the pages. */
 const placeRow = z.object({ at: z.int(), kind: z.string(), id: z.int() });
 const nameRow = z.object({ name: text });
 const goneRow = z.object({ uid: text.transform(podUid), at: z.int() });
@@ -46,7 +45,6 @@ export class SqliteHistory implements History, RecentEvictions {
   readonly #nodes: StatementSync;
   readonly #page: StatementSync;
 
-  /** `database`: as `openDatabase` opened it. */
   constructor({ database }: { readonly database: DatabaseSync }) {
     this.#database = database;
     this.#path = database.location() ?? ':memory:';
@@ -113,9 +111,8 @@ export class SqliteHistory implements History, RecentEvictions {
   }
 
   /**
-   * Yields each row separately: ends of the same time need not be together. Reads page by page, because the
-   * connection sees an old snapshot until a statement is read to its end. A stop that was set meanwhile would then
-   * not count.
+   * Yields rows one by one: ends of the same time need not be together. Reads by pages: until a statement is read to
+   * its end, the connection sees an old snapshot, without a stop that was set meanwhile.
    */
   async *#items({ cluster, node, from }: Omit<HistoryQuery, 'to'>) {
     let before = { at: Number.MAX_SAFE_INTEGER, kind: '', id: 0 };

@@ -40,7 +40,7 @@ export class SqliteObjects implements Objects {
     this.#statements = orSqliteStoreError(this.#path, () => prepareStatements(database));
   }
 
-  /** Returns the same objects, each written together with the data of `work`: both or neither. */
+  /** The same objects, each written together with the data of `work`: both or neither. */
   beside(work: () => void): Objects {
     return new SqliteObjects(this.#database, this.#kind, work);
   }
@@ -98,8 +98,8 @@ export class SqliteObjects implements Objects {
   }
 
   /**
-   * Creates an object, or replaces the one of the same version. Writes a `summary` with it, for queries of many
-   * objects, and the data of `work`. `undefined`: another client was faster, and nothing is written.
+   * Creates or replaces the object of that version, with a `summary` for queries. `undefined`: another client was
+   * faster.
    */
   write(
     object: KubernetesObject,

@@ -25,18 +25,12 @@ import { RulesRevision } from './rules-revision.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 
-/**
- * The actor in stops and audit entries when the service stops all clusters because rules may be missing. Users are
- * named `user@host`.
- */
+/** The actor when the service stops all clusters because rules may be missing. Users are named `user@host`. */
 const BY_ITSELF = 'taintward';
 
 const jsonRow = z.object({ json: z.string() });
 
-/**
- * The rules store in the embedded store's database, where another process may write too. Every method rejects with
- * `StoreError`.
- */
+/** Another process may write to the database, too. Every method rejects with `StoreError`. */
 export class SqliteRulesStore extends ObjectRulesStore {
   readonly #database: DatabaseSync;
   readonly #path: string;
@@ -57,9 +51,8 @@ export class SqliteRulesStore extends ObjectRulesStore {
   }
 
   /**
-   * Stops all clusters if the file beside the database shows that policies, stops or holds are missing. A missing one
-   * may have forbidden evictions. The stop stays in force, here and at each later call, until an operator resumes.
-   * Call this before any other read. Throws `StoreError`, or `ForeignFileError`.
+   * Stops all clusters, until an operator resumes, if rules are missing from the database: a missing one may have
+   * forbidden evictions. Call this before any other read. Throws `StoreError`, or `ForeignFileError`.
    */
   recover(now: EpochMs): Stop | undefined {
     return orSqliteStoreError(this.#path, () => {

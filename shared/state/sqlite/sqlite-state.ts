@@ -19,16 +19,13 @@ export interface SqliteStateOptions {
   readonly historyDays: number;
   readonly clock: Clock;
   readonly log: Log;
-  /**
-   * Called when the database was deleted, replaced or cut off while in use. The process must end immediately and
-   * close nothing.
-   */
+  /** The database was deleted, replaced or cut off in use: the process must end immediately and close nothing. */
   lost(error: StateLostError): void;
 }
 
 /**
- * Opens the state in a SQLite database. If operators' rules are missing from it, all clusters are stopped. Throws
- * `StoreError`, or `ForeignFileError`, if the database is unusable.
+ * Opens the state; if operators' rules are missing, all clusters are stopped. Throws `StoreError` or
+ * `ForeignFileError`.
  */
 export function sqliteState({ path, historyDays, clock, log, lost }: SqliteStateOptions): ServiceState {
   const store = new SqliteStore({ path, database: openDatabase(path) });
@@ -61,19 +58,16 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
   };
 }
 
-/** Returns operators' requests to the process that has this database. */
 export const sqliteAsked = (database: DatabaseSync): ConfigMapQueue =>
   new ConfigMapQueue(new SqliteObjects(database, KINDS.config), 'asked');
 
-/** Returns the leases in the embedded store's database. */
 export const sqliteLeases = (database: DatabaseSync): ObjectLeases =>
   new ObjectLeases(new SqliteObjects(database, KINDS.lease));
 
-/** Returns the permits in the embedded store's database. */
 export const sqlitePermits = (database: DatabaseSync): ObjectPermits =>
   new ObjectPermits(new SqliteObjects(database, KINDS.config));
 
-/** Releases all leases. This process has the database to itself, so every earlier holder is dead. */
+/** This process has the database to itself, so every earlier holder is dead. */
 function releaseLeases(database: DatabaseSync): void {
   const objects = new SqliteObjects(database, KINDS.lease);
   for (const object of objects.all()) {

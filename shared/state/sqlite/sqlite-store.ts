@@ -31,7 +31,6 @@ import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 
 /** Maximum of remembered nodes' characters as JSON: some 40 nodes with 50 pods each. */
 const REMEMBERED_CHARS = 1_000_000;
-/** Nodes on each page when all summaries are read. */
 const FIGURES_PAGE = 500;
 
 const text = z.string().min(1);
@@ -45,12 +44,8 @@ const figuresSchema = z.object({
   standings: z.record(z.string(), z.int()),
 });
 
-/**
- * The store of the embedded service, in one SQLite database: an object for each node, and logs of ends and notes. A
- * commit of any length is one transaction.
- */
+/** One SQLite database: an object for each node, and logs. A commit of any length is one transaction. */
 export class SqliteStore extends ObjectStore {
-  /** Open as long as the store is. Leases and rules are in it too. */
   readonly database: DatabaseSync;
   readonly #path: string;
   readonly #objects: SqliteObjects;
@@ -58,10 +53,7 @@ export class SqliteStore extends ObjectStore {
   /** The content of nodes. A node is read again once another process wrote it. */
   readonly #remembered = new Remembered<KeptNode>(REMEMBERED_CHARS);
 
-  /**
-   * Opens, or creates, the database at `path`: a file, or `:memory:`. Throws `StoreError`, naming the path and the
-   * fix, if that fails.
-   */
+  /** Opens, or creates, the database: a file, or `:memory:`. Throws `StoreError`, naming the path and the fix. */
   constructor({
     path,
     database = openDatabase(path),
@@ -128,10 +120,7 @@ export class SqliteStore extends ObjectStore {
     }
   }
 
-  /**
-   * Runs `work` without a sync. Its commits outlive this process, however it ends. They outlive a power failure only
-   * after a later commit syncs them.
-   */
+  /** Without a sync, commits outlive this process, but a power failure only after a later commit syncs them. */
   #unsynced<T>(work: () => T): T {
     const sync = (how: 'NORMAL' | 'FULL') =>
       this.#run(() => this.database.exec(`PRAGMA synchronous = ${how}`));
@@ -159,10 +148,7 @@ export class SqliteStore extends ObjectStore {
     }
   }
 
-  /**
-   * Removes history that is older than `historyDays`, and nodes without live evictions after their time, as TTL does
-   * in DynamoDB.
-   */
+  /** Removes history older than `historyDays`, and nodes without live evictions after their time, as TTL does. */
   async purge(now: EpochMs, historyDays = HISTORY_DAYS): Promise<void> {
     const nowSeconds = Math.floor(now / 1000);
     const before = historyBefore(now, historyDays);

@@ -16,7 +16,6 @@ export class StateDirectoryError extends Error {
   override readonly name = 'StateDirectoryError';
 }
 
-/** The name of the store's database in the directory. */
 export const STORE_FILE = 'store.sqlite';
 const LOCK_FILE = 'lock';
 /** Time limit for waiting on a process that only checks the lock. */
@@ -36,9 +35,9 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Takes a state directory for this process alone. If necessary, creates it so that no other user has access. The lock
- * is an SQLite transaction, which the system ends with the process, however the process dies. Throws
- * `StateDirectoryError`, or `ForeignFileError` if another user owns or may write the directory or its lock.
+ * Takes a directory for this process alone, inaccessible to other users. The lock is an SQLite transaction, which the
+ * system ends with the process, however it dies. Throws `StateDirectoryError`, or `ForeignFileError` if another user
+ * owns or may write the directory or its lock.
  */
 export function takeStateDirectory(given: string): StateDirectory {
   const named = resolve(given);
@@ -77,10 +76,7 @@ function unusable(path: string, error: unknown): StateDirectoryError {
   return new StateDirectoryError(`${what}: ${remedy}, or choose another with --state-dir DIR`);
 }
 
-/**
- * Creates a directory as `mkdir -p` does. Node's own version never ends in a file system that rejects directories,
- * such as /proc.
- */
+/** Like `mkdir -p`. Node's own never ends in a file system that rejects directories, such as /proc. */
 function makeDirectory(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
   if (dirname(path) !== path) makeDirectory(dirname(path));
@@ -100,8 +96,8 @@ function openLock(path: string): DatabaseSync {
 }
 
 /**
- * Reports whether a process of this user has taken a directory that was only found. The user did not name it, so
- * neither it nor its lock may be a link. Throws `ForeignFileError` if another user owns or may write one of them.
+ * Reports whether a process of this user has a directory that was only found: as nobody named it, neither it nor its
+ * lock may be a link. Throws `ForeignFileError` if another user owns or may write one of them.
  */
 export function isInUse(directory: string): boolean {
   const path = join(directory, LOCK_FILE);

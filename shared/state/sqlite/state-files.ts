@@ -12,10 +12,7 @@ const BESIDE = [LOG, '-shm', '-journal'];
 /** Suffix of a copy of this process's data, when another database is in its place. */
 const SAVED = '.saved';
 
-/**
- * The files of an open database were deleted, replaced or cut off. The message reports whether their content was
- * saved.
- */
+/** An open database's files were deleted, replaced or cut off. The message reports whether they were saved. */
 export class StateLostError extends StoreError {
   override readonly name = 'StateLostError';
 }
@@ -29,8 +26,8 @@ interface Found {
 }
 
 /**
- * Watches the files of an open database. SQLite itself continues to use deleted files, whose content is lost when the
- * process ends. It also applies a log that was cut off to the database, holes and all.
+ * Watches an open database's files. SQLite continues to use deleted ones, whose content is lost with the process, and
+ * applies a log that was cut off, holes and all.
  */
 export class StateFiles {
   readonly #database: DatabaseSync;
@@ -44,9 +41,8 @@ export class StateFiles {
   }
 
   /**
-   * Throws `StateLostError` if the files are no longer the same. Their content is saved by then, as far as this
-   * process still had it. The process must then end without closing the database, because SQLite would modify other
-   * processes' files.
+   * Throws `StateLostError` if the files changed, with their content saved as far as this process had it. The process
+   * must then end without closing the database: SQLite would modify other processes' files.
    */
   check(): void {
     const { database, log } = this.#known;
@@ -83,10 +79,7 @@ export class StateFiles {
     }
   }
 
-  /**
-   * Restores the database in its place. No other process has a database of that name, so a remaining log or index
-   * belongs to none.
-   */
+  /** No other process has a database of that name, so a remaining log or index belongs to none. */
   #restored(): string {
     return saved(`its content is restored`, () => {
       mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });

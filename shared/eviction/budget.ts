@@ -22,9 +22,9 @@ export interface Leaving {
 }
 
 /**
- * Returns how a pod is evicted at `now`. If its node is down, gone, or out of service, the pod is always deleted.
- * Such a pod does not run, so nothing is disrupted. It is not ready, so a budget with too few healthy pods would keep
- * it indefinitely. The Eviction API rejects all pods of a namespace that is being deleted.
+ * Returns how a pod is evicted at `now`. If its node is down, gone, or out of service, it is always deleted: nothing is
+ * disrupted, and a budget with too few healthy pods would keep it indefinitely. The Eviction API rejects all pods of a
+ * namespace that is being deleted.
  */
 export function meansOf(
   method: Method,
@@ -45,20 +45,16 @@ const isOver = (
 export interface Waiting {
   /** Changed records, as they are to be stored. */
   readonly changed: readonly EvictionRecord[];
-  /**
-   * Pods that were blocked for longer than policy allows, and that policy never deletes. Their evictions failed, for
-   * this reason.
-   */
+  /** Pods that were blocked for longer than policy allows, and that policy never deletes, with the reason. */
   readonly failed: ReadonlyMap<PodUid, string>;
   /** The next try on the node, if this call set it. It needs a timer. */
   readonly node?: NodeBlocked;
 }
 
 /**
- * Decides when blocked evictions are requested again. The pods of a node are retried together, at growing intervals
- * while none is evicted, but also at the deadline of each. A retry writes only the node. A record is written only
- * when its pod is blocked first, or for another reason. `blocks`: the reason by pod; only pods that are scheduled and
- * due count. `progressed`: a pod was evicted.
+ * Decides when blocked evictions are requested again: a node's pods together, at growing intervals while none is
+ * evicted, and at each deadline. A retry writes only the node; a record, only when first blocked or for another reason.
+ * `blocks`: the reason by pod; only scheduled, due pods count. `progressed`: a pod was evicted.
  */
 export function afterBlocks(
   { node, scheduled }: Pick<Partition, 'node' | 'scheduled'>,

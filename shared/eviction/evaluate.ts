@@ -56,8 +56,8 @@ export interface NodeObservation {
 }
 
 /**
- * An eviction. `unlimited`: regardless of the cluster's rate. `lease`: why the node's Lease does not keep the pod, if only
- * the `unreachable` taint evicts it. `unread`: the Lease may keep the pod, and must be read first.
+ * `unlimited`: regardless of the cluster's rate. `lease`: why the Lease does not keep a pod that only `unreachable`
+ * evicts. `unread`: the Lease may keep the pod, and must be read first.
  */
 export interface Evict {
   readonly kind: 'evict';
@@ -69,8 +69,8 @@ export interface Evict {
 export type EvictionDecision =
   | Evict
   /**
-   * The pod is gone already: by our eviction (`done`) or otherwise (`gone`), or at the time when it would have been
-   * evicted (`would-have`). `by`: the gate that would have held it, if another actor deleted it.
+   * The pod is gone: by our eviction (`done`), otherwise (`gone`), or when it would have been evicted (`would-have`).
+   * `by`: the gate that would have held it, if another actor deleted it.
    */
   | {
       readonly kind: 'end';
@@ -81,32 +81,23 @@ export type EvictionDecision =
   | { readonly kind: 'cancel'; readonly because: CancelReason }
   /** Live state moves the deadline. `record`: as it is to be stored. */
   | { readonly kind: 'reschedule'; readonly record: EvictionRecord }
-  /**
-   * A gate in the cluster's rules holds the pod for now. `record`: as it is to be stored. `would`: the eviction, if only
-   * observe mode prevents it.
-   */
+  /** A gate holds the pod for now. `would`: the eviction, if only observe mode prevents it. */
   | {
       readonly kind: 'hold';
       readonly record: EvictionRecord & { readonly held: Held };
       readonly would?: Evict;
     }
   /**
-   * The node's taints were written after the relay's last report. The next report may postpone the eviction, because
-   * a taint that was removed and added again restarts its countdown.
+   * The taints were written after the relay's last report. The next one may postpone the eviction: a taint that was
+   * removed and added again restarts its countdown.
    */
   | { readonly kind: 'behind' }
-  /**
-   * The deadline has passed by our clock, but perhaps not by an API server's. It has passed by both at `againAt`, by
-   * our clock.
-   */
+  /** The deadline has passed by our clock; at `againAt` (our clock) also by each API server's. */
   | { readonly kind: 'early'; readonly againAt: EpochMs }
   /** The clocks differ so much that it is unknown whether the eviction is due. */
   | ClocksApart;
 
-/**
- * Evictions are held until the clocks agree. The pass is treated as if the cluster rejected all requests, but not as
- * a failure.
- */
+/** Evictions are held until the clocks agree: as if the cluster rejected all requests, but not as a failure. */
 export interface ClocksApart {
   readonly kind: 'refused';
   readonly isHold: true;
@@ -121,10 +112,9 @@ const APART_RETRY_SECONDS = 30;
 export const BEHIND_PATIENCE_MS = 60_000;
 
 /**
- * Decides due records again, as when they were scheduled, but on live state and by the current rules. An eviction
- * that live state contradicts is corrected, not executed. Returns a function that decides a record with its pod,
- * which is `undefined` if it is not on the node. The built-in controller never checks again: its running timer is the
- * decision. So it evicts pods of nodes that are no longer tainted.
+ * Decides due records again, on live state and by the current rules; an eviction that these contradict is corrected.
+ * The function takes a record and its pod, `undefined` if not on the node. The built-in controller never checks again:
+ * its timer is the decision, so it evicts pods of nodes that are no longer tainted.
  */
 export function evaluate(
   node: NodeState | undefined,
@@ -137,8 +127,7 @@ export function evaluate(
     (taint) => !isDoubtful(node, taint) && (!taint.virtual || virtualKeys.includes(taint.key)),
   );
   const { skews = [] } = look;
-  // Elapsed time is measured by one clock: the countdown of a taint that no delta reported starts and ends by the
-  // same clock.
+  // Elapsed time is measured by one clock: an unreported taint's countdown starts and ends by the same.
   const earliest = earliestNow(look.at, skews);
   const apart = areApart(skews) ? heldText(skews) : undefined;
   // No pod is evicted while clocks are apart. An eviction that is due by our clock must record why.
@@ -168,8 +157,8 @@ export function evaluate(
     const deadline = deadlineOf(pod.tolerations, record.podSince);
     if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };
     if (deadline.at > dueBefore) {
-      // The countdown of an unreported taint restarts with each observation. From the second observation on, the pod
-      // waits for the report.
+      // An unreported taint's countdown restarts with each observation. From the second on, the pod waits for the
+      // report.
       const again = deadline.reasons.every(
         ({ since, taint }) => since === earliest && isReason(record, taint),
       );
@@ -209,7 +198,7 @@ export function evaluate(
 const isReason = ({ reasons }: EvictionRecord, { key, effect }: Taint): boolean =>
   reasons.some(({ taint }) => taint.key === key && taint.effect === effect);
 
-/** Drops earlier failures, holds, blocks, and turns, which belong to another eviction. */
+/** Drops failures, holds, blocks, and turns: they belong to another eviction. */
 function moved(
   {
     failure: _failure,
@@ -234,8 +223,8 @@ interface Dueness {
 }
 
 /**
- * A gate that holds all pods, or many, has no time for another check: all pods would then be evicted together instead
- * of in turn. `dueAt`: time by which a taint must be due to count.
+ * A gate that holds many pods has no time for another check: all would then be evicted together instead of in turn.
+ * `dueAt`: time by which a taint must be due to count.
  */
 function dueness(
   taints: readonly TimedTaint[],

@@ -11,13 +11,11 @@ export type EvictionGate =
   /** Policy excludes the pod, or does not include it. */
   | (OfTaints & { readonly kind: 'excluded' })
   | (OfTaints & { readonly kind: 'guard' } & Pick<Trip, 'scope' | 'zone' | 'trippedAt'>)
-  /**
-   * The node has the `unreachable` taint and renews its Lease. `until`: the Lease has expired by then at the latest.
-   */
+  /** The node has the `unreachable` taint and renews its Lease, which has expired by `until` at the latest. */
   | (OfTaints & { readonly kind: 'node-alive'; readonly renewedAt: EpochMs; readonly until: EpochMs })
   /**
-   * Policy permits no further pod of the workload (`kind/name`) within the window. `until`: when the pod asks again.
-   * Without `count`, Taintward has no permission to read the replicas on which the limit depends.
+   * Policy permits no further pod of the workload (`kind/name`) until then. Without `count`, the replicas can't be
+   * read.
    */
   | (OfTaints & {
       readonly kind: 'workload-limit';
@@ -29,8 +27,8 @@ export type EvictionGate =
   | { readonly kind: 'recreated' };
 
 /**
- * A gate that every due taint of the pod has. One taint may have it from policy, and another from the guard or the
- * node's Lease. So any change of these may open the gate.
+ * A gate that every due taint has, perhaps one from policy and another from the guard or the Lease. So any change of
+ * these may open it.
  */
 export interface OfTaints {
   /** Revision of the policy, and revision of the guard. */

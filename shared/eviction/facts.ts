@@ -26,10 +26,7 @@ export interface SeenTaint extends Taint {
 /** Kubernetes truncates times to the second, so an event may be later than its time by up to this much. */
 const TRUNCATED_MS = 999;
 
-/**
- * Returns the latest time at which an event may have happened that Kubernetes dates `named` and that was seen by
- * `seenAt`.
- */
+/** The latest time of an event that Kubernetes dates `named` and that was seen by `seenAt`. */
 export const latestOf = (named: EpochMs, seenAt: EpochMs): EpochMs =>
   Math.max(named, Math.min(seenAt, named + TRUNCATED_MS));
 
@@ -37,8 +34,7 @@ export const latestOf = (named: EpochMs, seenAt: EpochMs): EpochMs =>
 export const MAX_AHEAD_MS = 30_000;
 
 /**
- * Reports whether a time is too late for an event that was seen by `seenAt`. An object may name any time: a kubelet
- * writes the conditions of its pods.
+ * Reports whether a time is too late for an event seen by `seenAt`. Objects may name any time, as kubelets write them.
  */
 export const isAhead = (named: EpochMs, seenAt: EpochMs): boolean => named > seenAt + MAX_AHEAD_MS;
 
@@ -61,8 +57,7 @@ export interface PodFacts {
 }
 
 /**
- * The traits of a pod, besides its namespace, by which policy selects it. Only the API server shows all of them: deltas
- * and records have the owner alone.
+ * Traits by which policy selects a pod. Only the API server shows them all: deltas and records have the owner alone.
  */
 export interface PodTraits extends Pick<PodFacts, 'owner'> {
   /** Absent: none. */
@@ -73,19 +68,15 @@ export interface PodTraits extends Pick<PodFacts, 'owner'> {
 }
 
 /**
- * The position of a delta in one total order per cluster. The epoch comes from the cluster's lease and grows with
- * every failover. So everything that a relay sends after it lost its lease is older. The sequence is the relay's own
- * counter.
+ * The position of a delta in one total order per cluster. The epoch, from the cluster's lease, grows with every
+ * failover: all that a relay sends after it lost its lease is older. The sequence is the relay's own counter.
  */
 export interface Version {
   readonly epoch: number;
   readonly sequence: number;
 }
 
-/**
- * Returns the name of a delta within its cluster, as in logs. The name is not a number: tools that read logs would
- * treat 7.4 and 7.40 as equal.
- */
+/** A delta's name in logs. No number: tools that read logs would treat 7.4 and 7.40 as equal. */
 export const deltaId = ({ epoch, sequence }: Version): string => `${epoch}-${sequence}`;
 
 /** Returns a negative number when `a` is older than `b`, 0 when they are equal, and a positive number when `a` is newer. */
@@ -93,7 +84,6 @@ export function compareVersions(a: Version, b: Version): number {
   return a.epoch - b.epoch || a.sequence - b.sequence;
 }
 
-/** Returns the newer of two versions, or the only one. */
 export function newer(a: Version | undefined, b: Version | undefined): Version | undefined {
   if (!a || !b) return a ?? b;
   return compareVersions(a, b) < 0 ? b : a;
@@ -108,18 +98,15 @@ export interface NodeFacts {
   /** Last writer of the node's taints, and the time of the write, as the API server reports them; absent: it does not. */
   readonly taintsStamp?: string;
   /**
-   * When the Node object was deleted. Its last known taints then apply to the pods that were there. These taints are
-   * `taints`, or the stored ones if `taints` is empty (a relay that never saw them).
+   * When the Node object was deleted. Its last taints then apply to the pods that were there: `taints`, or the stored
+   * ones if that is empty (a relay that never saw them).
    */
   readonly deletedAt?: EpochMs;
   /** The guard's revision, as it was stored before this delta was made; absent: the guard never tripped. */
   readonly guardRevision?: number;
 }
 
-/**
- * A deletion of a pod by another actor than this service: the built-in controller (`taint-manager`), or anybody else
- * (`other`).
- */
+/** By another actor than this service: the built-in controller (`taint-manager`), or anybody else (`other`). */
 export interface Deletion {
   readonly at: EpochMs;
   readonly by: 'taint-manager' | 'other';
@@ -138,10 +125,9 @@ export interface NodeDelta extends NodeFacts {
   /** Pods that another actor deleted recently, and that are no longer among the node's pods. */
   readonly deleted?: readonly DeletedPod[];
   /**
-   * Sent after a gap (a failover, or a cluster that was unreachable), and after a change of rules: overdue evictions on
-   * the node are to be processed immediately, unless they wait for a next try. Without `wake`, long overdue evictions are
-   * left to the timer that fired and is being retried. So a cluster that blocks evictions for days does not accumulate a
-   * timer with every resync.
+   * Sent after a gap (failover, unreachable cluster) or a change of rules: overdue evictions are processed immediately,
+   * unless they wait for a next try. Without it, they are left to the timer that is being retried: otherwise, a cluster
+   * that blocks evictions for days would get a timer with every resync.
    */
   readonly wake: boolean;
   /** With a wake: when the API server first answered the relay, or answered again after an outage. */
@@ -164,7 +150,6 @@ export interface PodGoneDelta extends NodeFacts {
 
 export type Delta = NodeDelta | PodDelta | PodGoneDelta;
 
-/** Returns the one pod of a delta; `undefined`: the delta is about its whole node. */
 export function onlyPod(delta: Delta): PodUid | undefined {
   switch (delta.kind) {
     case 'node':

@@ -24,17 +24,13 @@ export interface DuePod {
   readonly dueBy: readonly string[];
   readonly record: Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'owner' | 'held' | 'recreated'>;
   readonly traits: PodTraits;
-  /**
-   * State of the node's Lease; `unread`: the Lease was not read yet. Absent: the node is gone, or its Lease does not
-   * count.
-   */
+  /** `unread`: the Lease was not read yet. Absent: the node is gone, or its Lease does not count. */
   readonly life?: NodeLife | 'unread' | undefined;
 }
 
 /**
- * Returns the gate of a due pod at `now`; `undefined`: none. A gate of single taints, from policy, the guard, or the
- * node's Lease, counts only if each due taint has one. Observe mode is the last gate: what it alone holds, enforce mode
- * would evict.
+ * Returns the gate of a due pod; `undefined`: none. A gate of single taints (policy, guard, Lease) counts only if each
+ * due taint has one. Observe mode is last: what it alone holds, enforce mode would evict.
  */
 export function findGate(rules: Rules, pod: DuePod, now: EpochMs): EvictionGate | undefined {
   if (isObserved(rules)) return findGate(enforced(rules), pod, now) ?? { kind: 'observe' };
@@ -51,8 +47,7 @@ export function findGate(rules: Rules, pod: DuePod, now: EpochMs): EvictionGate 
 }
 
 /**
- * Returns why the node's Lease does not keep a pod that has no gate; `unread`: the Lease must be read first.
- * `undefined`: the Lease does not matter, because another taint also evicts the pod, or policy ignores Leases.
+ * Returns why the Lease does not keep a pod without a gate; `unread`: read it first. `undefined`: it does not matter.
  */
 export function leaseNoteOn(rules: Rules, pod: DuePod, now: EpochMs): Lapse | 'unread' | undefined {
   const { life, dueBy } = pod;
@@ -67,8 +62,8 @@ export function leaseNoteOn(rules: Rules, pod: DuePod, now: EpochMs): Lapse | 'u
 export const asksLease = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.requireExpiredLease !== false;
 
 /**
- * Returns the gate of a due pod that can't be read. Without its traits, a gate that depends on them is unknown, unless it
- * holds the pod already. Any zone may be the node's.
+ * Returns the gate of a due pod that can't be read. A gate that depends on its traits is unknown, unless it holds the
+ * pod already. Any zone may be the node's.
  */
 export function storedGate(
   rules: Rules,
@@ -87,7 +82,6 @@ export function storedGate(
   return findGate(traits ? rules : withoutTraits(rules), due, now);
 }
 
-/** Returns when the node controller found a node down. */
 export function downSince(taints: readonly LiveTaint[] = []): EpochMs | undefined {
   const since = taints.flatMap(({ key, timeAdded }) =>
     DOWN_KEYS.includes(key) && timeAdded !== undefined ? timeAdded : [],
@@ -95,7 +89,6 @@ export function downSince(taints: readonly LiveTaint[] = []): EpochMs | undefine
   return since.length === 0 ? undefined : Math.min(...since);
 }
 
-/** Returns the rules without those that depend on traits of a pod that its record lacks. */
 export function withoutTraits(rules: Rules): Rules {
   const { exclude, only } = rules.policy;
   const policy = {
@@ -110,7 +103,6 @@ export function withoutTraits(rules: Rules): Rules {
 export const readsTraits = ({ labels, annotations, priorityClassNames }: Selection): boolean =>
   (labels ?? annotations ?? priorityClassNames) !== undefined;
 
-/** Reports whether a cluster is only observed. */
 export const isObserved = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.mode === 'observe';
 
 const enforced = (rules: Rules): Rules =>
@@ -204,7 +196,6 @@ function isOf(workload: Owner, owner: Owner | undefined): boolean {
   );
 }
 
-/** The gate of one taint, from policy or the guard. */
 type Said =
   | { readonly kind: 'excluded'; readonly until?: EpochMs }
   | {
@@ -261,9 +252,7 @@ function selects(
 const isAmong = (name: string | undefined, names: readonly string[] | undefined): boolean =>
   names === undefined || (name !== undefined && names.includes(name));
 
-/**
- * Reports whether labels match a selector; an empty selector matches all. Upstream: `metav1.LabelSelectorAsSelector`.
- */
+/** An empty selector matches all. Upstream: `metav1.LabelSelectorAsSelector`. */
 export function matchesLabels(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,
@@ -301,7 +290,6 @@ function guardOn(trips: readonly Trip[], pod: DuePod, key: string): Said | undef
   return { kind: 'guard', scope, ...(zone === undefined ? {} : { zone }), trippedAt };
 }
 
-/** Reports whether a gate of the guard is that of a trip. */
 export const isTripOf = (by: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>, trip: Trip): boolean =>
   trip.scope === by.scope && trip.zone === by.zone && trip.trippedAt === by.trippedAt;
 

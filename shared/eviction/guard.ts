@@ -19,8 +19,8 @@ export interface GuardCounts {
 }
 
 /**
- * The time since a scope reached its limit, with the trip of that time. An episode ends after five minutes below half
- * of the limit. `told`: the guard only logged that it would have tripped.
+ * The time since a scope reached its limit. It ends after five minutes below half of the limit. `told`: the guard only
+ * logged that it would have tripped.
  */
 export interface Episode {
   readonly kind: 'held' | 'released' | 'told';
@@ -29,7 +29,6 @@ export interface Episode {
   readonly calmSince?: number;
 }
 
-/** The current state of a cluster's guard, and the state of its last review. */
 export interface Guarded {
   readonly trips: readonly Trip[];
   readonly released: readonly ReleasedTrip[];
@@ -72,7 +71,6 @@ export const reportOf = ({ outOf: total, ...trip }: Trip): TripReport => ({ ...t
 export const isProgressOf = (progress: ReportedProgress, trip: Trip): boolean =>
   isSame(progress, trip) && progress.trippedAt === trip.trippedAt;
 
-/** Describes a trip for users, by its nodes at that time: fewer or more may be affected now. */
 export function tripText({ scope, zone, nodes, total }: Omit<TripReport, 'trippedAt'>): string {
   const what = scope === 'people' ? 'with custom taints' : 'down';
   return `${nodes} of ${total} nodes ${what}${zone === undefined ? '' : ` in zone ${zone}`}`;
@@ -143,10 +141,7 @@ export const progressOf = (
     };
   });
 
-/**
- * Returns episodes after a time in which the number of affected nodes was unknown. Such a time does not count as
- * recovery.
- */
+/** A time in which the number of affected nodes was unknown does not count as recovery. */
 export const unreported = (episodes: readonly Episode[]): readonly Episode[] =>
   episodes.map(({ calmSince: _calmSince, ...episode }) => episode);
 
@@ -194,10 +189,7 @@ function shadowed(last: Episode | undefined, watched: Watched, time: ReviewTime)
   return { wouldTrip, episode: { kind: 'told', trip: wouldTrip } };
 }
 
-/**
- * Returns the current state of an episode; `undefined`: it has ended. `last`: the previous episode, which continues
- * if it has the same kind.
- */
+/** Returns an episode's state; `undefined`: it has ended. It continues `last` of the same kind. */
 function goOn(
   kind: Episode['kind'],
   trip: Trip,

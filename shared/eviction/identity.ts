@@ -27,7 +27,6 @@ export function parseNodeKey(key: string): NodeRef {
   return { cluster: clusterName(key.slice(0, at)), node: nodeName(key.slice(at + 1)) };
 }
 
-/** The UIDs that identify a cluster, as far as the credentials may read them. */
 export interface ClusterUids {
   /** The UID of the namespace `kube-system`. */
   readonly system?: string;

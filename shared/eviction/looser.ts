@@ -49,8 +49,7 @@ const LOOSER: Readonly<Record<keyof Policy, IsLooser>> = {
 const NONE = Number.POSITIVE_INFINITY;
 
 /**
- * Returns the settings that could evict pods which would stay, or evict pods sooner. None, if the policy evicts no pods
- * until it is changed.
+ * Returns the settings that could evict more pods, or sooner. None, if the policy evicts no pods until it is changed.
  */
 export const looserSettings = (before: Policy, after: Policy, now: EpochMs): readonly (keyof Policy)[] =>
   enforcedFrom(after, now) === NONE
@@ -79,7 +78,6 @@ function areCovered(some: readonly Selection[], others: readonly Selection[], no
 
 const LISTS = ['namespaces', 'ownerKinds', 'priorityClassNames', 'taints'] as const;
 
-/** A selection whose names and patterns of namespaces are one list. */
 type Entry = Omit<Selection, 'namespacePatterns'>;
 
 const entryOf = ({ namespaces, namespacePatterns, ...rest }: Selection): Entry =>
@@ -107,7 +105,6 @@ const covers = (wide: Entry, narrow: Entry): boolean =>
   isStricter(narrow.labels, wide.labels) &&
   isStricter({ matchLabels: narrow.annotations ?? {} }, { matchLabels: wide.annotations ?? {} });
 
-/** Reports whether a selector has all conditions of another one. */
 const isStricter = (narrow: LabelSelector | undefined, wide: LabelSelector | undefined): boolean =>
   conditionsOf(wide).every((condition) => conditionsOf(narrow).includes(condition));
 

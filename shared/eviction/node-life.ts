@@ -12,15 +12,12 @@ export interface NodeLease {
 
 /** The reason why a Lease keeps no pod. */
 export type Lapse =
-  /** The Lease was not renewed within its duration. */
   | 'expired'
-  /** The node has no Lease. */
   | 'missing'
   /** The Lease has no valid renewal time or duration. */
   | 'malformed'
   /** The renewal time is ahead of the API server's clock by more than the Lease's duration: that proves nothing. */
   | 'future'
-  /** Taintward has no permission to read the Lease. */
   | 'hidden';
 
 export type NodeLife =
@@ -32,10 +29,9 @@ export type NodeLife =
 export const MAX_LEASE_MS = 10 * 60_000;
 
 /**
- * Decides by a node's Lease whether the node is alive; `lease`: `undefined` if the node has none. `answeredAt`: when
- * the Lease was there, by our clock. A kubelet clock that is ahead extends a dead node's life by as much, and by the
- * Lease's duration at most. If the clock is further ahead, or behind by more than the duration, the Lease does not
- * show that the node is alive. The pods are then evicted as they are without a Lease.
+ * Decides by a node's Lease whether it is alive. `lease`: `undefined` if there is none; `answeredAt`: by our clock. A
+ * kubelet clock that is ahead extends a dead node's life by that, at most by the Lease's duration. One that is further
+ * off proves nothing: pods are evicted as without a Lease.
  */
 export function nodeLife(lease: NodeLease | undefined, answeredAt: EpochMs): NodeLife {
   if (!lease) return { kind: 'lapsed', because: 'missing' };

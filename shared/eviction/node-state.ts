@@ -8,9 +8,8 @@ import { changeTries, MAX_ASKED_MS } from './retry.ts';
 import { isHeldText } from './skew.ts';
 
 /**
- * Returns the node's state after a delta that is received at `now`, which is not earlier than `observedAt`. A delta
- * older than the known facts changes only the starts of countdowns, which any delta may raise. A deleted node keeps
- * its last known taints while it has pods.
+ * Returns the state after a delta, received at `now`, not before `observedAt`. An older delta than the known facts only
+ * raises starts of countdowns. A deleted node keeps its last known taints while it has pods.
  */
 export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
   const podsVersion = newer(known?.podsVersion, delta.kind === 'node' ? delta.version : undefined);
@@ -38,8 +37,8 @@ export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: 
 }
 
 /**
- * Returns the state without countdowns that start in the future. A wrong clock stored such countdowns, which would
- * last until then. They restart when the known facts were true, or at `now` if the taint is in doubt.
+ * Countdowns that start in the future, from a wrong clock, restart when the known facts were true, or at `now` if the
+ * taint is in doubt.
  */
 function clampStarts(node: NodeState, now: EpochMs): NodeState {
   if (!node.taints.some(({ since }) => isAhead(since, now))) return node;
@@ -84,8 +83,8 @@ export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeS
 }
 
 /**
- * Returns the countdown with its start raised to `at`, unless it already starts later. An `at` that is further ahead
- * than clocks may differ counts as `now`. `known`: `found` if the relay saw only that the taint was absent at `at`.
+ * Raises a start to `at`, unless it is later; too far ahead counts as `now`. `known`: `found` if the relay only saw
+ * that the taint was absent at `at`.
  */
 function raised(
   taint: TimedTaint,
@@ -98,9 +97,8 @@ function raised(
 }
 
 /**
- * Returns the countdown, restarted if the taint, which was seen by `seenAt`, was set again at `anewAt`. An `anewAt`
- * ahead of `latest` is ignored: otherwise, each such write would delay the eviction. `latest`: the latest time that
- * it may be now.
+ * Restarts a countdown whose taint was set again at `anewAt`. One ahead of `latest` (perhaps now) is ignored:
+ * otherwise, each such write would delay the eviction.
  */
 const reset = (
   stored: TimedTaint,
@@ -139,9 +137,8 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
 }
 
 /**
- * Reports whether a delta of a deleted node has a taint that was last reported as removed and that no relay has seen
- * since. A relay that never saw the node sends the taints that were stored earlier. Such a delta must not end the
- * doubt.
+ * A taint last reported as removed, which no relay has seen since, in a delta of a deleted node: a relay that never saw
+ * the node sends the stored taints. That must not end the doubt.
  */
 function isOutdated(
   known: NodeState | undefined,
@@ -154,9 +151,8 @@ function isOutdated(
 }
 
 /**
- * Returns the taint with the start of its countdown: the stored start, or else the time at which the relay saw the
- * taint. A later `timeAdded` replaces the latter, because the relay's clock may be behind. `timeAdded` counts only
- * for a taint without a stored start, and not if it is in the future.
+ * A taint's stored start, or else when the relay saw it. A later `timeAdded` replaces the latter, because the relay's
+ * clock may be behind; it counts only without a stored start, and not in the future.
  */
 function startCountdown(
   known: NodeState | undefined,
@@ -175,26 +171,20 @@ function startCountdown(
   return { ...taint, since: timeAdded, known: 'appeared' };
 }
 
-/**
- * Returns the start of a stored countdown that a delta continues. If the taint was removed meanwhile, it came back
- * unseen, no later than `seenAt`.
- */
+/** If a continued taint was removed meanwhile, it came back unseen, no later than `seenAt`. */
 function resumedSince(known: NodeState, stored: TimedTaint, seenAt: EpochMs): EpochMs {
   return isDoubtful(known, stored) ? Math.max(stored.since, seenAt) : stored.since;
 }
 
 /**
- * Reports whether a stored taint was last reported as removed, by a delta that decided nothing. Only such a delta
- * starts a countdown after `observedAt` without having seen the taint appear.
+ * A stored taint was last reported as removed, by a delta that decided nothing: only such a delta starts a countdown
+ * after `observedAt` without having seen the taint appear.
  */
 export function isDoubtful(known: NodeState, taint: TimedTaint): boolean {
   return taint.known === 'found' && taint.since > known.observedAt;
 }
 
-/**
- * Returns the live taints that evict with the start of their countdowns: as stored, or `now` for a taint that isn't
- * stored yet. `latest`: the latest time that it may be now, by any clock.
- */
+/** Live taints that evict, with stored starts, or `now` for new ones. `latest`: the latest time that it may be now. */
 export function timeLiveTaints(
   known: NodeState | undefined,
   taints: readonly LiveTaint[],
@@ -213,15 +203,11 @@ export function timeLiveTaints(
   });
 }
 
-/**
- * Reports whether a delta has all facts needed to decide pods of a node in this state. A delta that lacks a taint of
- * the node also lacks the tolerations that match this taint.
- */
+/** Reports whether a delta has all facts: without a taint of the node, it also lacks the matching tolerations. */
 export function tellsOf(delta: Delta, node: NodeState): boolean {
   return node.taints.every((taint) => delta.taints.some((told) => isSameTaint(told, taint)));
 }
 
-/** Reports whether two states have the same facts about the node, regardless of their versions. */
 export function sameFacts(a: NodeState | undefined, b: NodeState): boolean {
   return (
     a !== undefined &&
@@ -242,7 +228,7 @@ function sameTimed(a: TimedTaint, b: TimedTaint | undefined): boolean {
   );
 }
 
-/** Reports whether two taints are the same to the API server: they have the same key, value, and effect. */
+/** Same key, value, and effect, as for the API server. */
 export function isSameTaint(a: Taint, b: Taint): boolean {
   return a.key === b.key && (a.value ?? '') === (b.value ?? '') && a.effect === b.effect;
 }

@@ -13,16 +13,13 @@ export type Noted = Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'fireAt'
     | { readonly what: 'held' | 'would-have'; readonly by: EvictionGate }
     /** The gate `by` held the eviction, and opened. */
     | { readonly what: 'freed'; readonly by: EvictionGate }
-    /**
-     * The Eviction API blocks the eviction (`blocked`), or the eviction failed for too long and is not retried
-     * (`gave-up`).
-     */
+    /** The Eviction API blocks the eviction, or it failed for too long and is not retried (`gave-up`). */
     | { readonly what: 'blocked' | 'gave-up'; readonly error: string }
   );
 
 /**
- * Returns the change of an eviction between two states of its record; `undefined`: nothing to report later. A new
- * record needs no note: it states the time and the causes, and so does its final record.
+ * The change between two states of a record; `undefined`: nothing to report. A new record needs no note: it states the
+ * time and the causes, and so does its final record.
  */
 export function changeOf(before: EvictionRecord | undefined, after: EvictionRecord): Noted | undefined {
   if (!before) return undefined;

@@ -27,10 +27,7 @@ export type PodOutcome =
   /** The Eviction API blocks the eviction for now. */
   | { readonly kind: 'blocked'; readonly block: Block }
   | { readonly kind: 'waiting'; readonly turn: Turn }
-  /**
-   * `failed`: this pod could not be evicted. `refused`: the cluster accepts no (further) requests for now, so the pod
-   * may not have been tried.
-   */
+  /** `failed`: this pod. `refused`: the cluster accepts no requests for now, and the pod may not have been tried. */
   | {
       readonly kind: 'failed' | 'refused';
       readonly error: string;
@@ -51,23 +48,18 @@ export interface Settled {
 /** A completed pass over a node. `before`: the node's partition at the start of the pass. */
 export interface DonePass {
   readonly before: Partition;
-  /** In the order in which the pods were processed. */
   readonly settled: readonly Settled[];
   /** The cluster answers no calls at all. */
   readonly outOfReach: boolean;
   readonly begunAt: EpochMs;
 }
 
-/**
- * Reports whether a pass, once recorded, proves that evictions work: the cluster answered, and nothing failed. Pods
- * may be held.
- */
+/** Reports whether a recorded pass proves that evictions work: nothing failed. Pods may be held. */
 export const isComplete = ({ settled, outOfReach }: DonePass): boolean =>
   !outOfReach && !settled.some(({ outcome: { kind } }) => INCOMPLETE.includes(kind));
 
 const INCOMPLETE: readonly PodOutcome['kind'][] = ['failed', 'refused', 'fault', 'behind'];
 
-/** Returns the final records of pods that are gone. */
 export const endsOf = (settled: readonly Settled[]): readonly FinalRecord[] =>
   settled.flatMap(({ record, outcome }) => {
     if (outcome.kind === 'deleted') return ending(record, { outcome: 'done', lateMs: outcome.lateMs });
@@ -76,10 +68,7 @@ export const endsOf = (settled: readonly Settled[]): readonly FinalRecord[] =>
     return ending(record, { outcome: how, ...(deleted ? { deleted } : {}), ...(by ? { by } : {}) });
   });
 
-/**
- * Returns when postponed pods are to be processed again. Pods that one rule holds are processed together when the
- * rule ends.
- */
+/** When postponed pods are processed again. Pods that one rule holds are processed together when it ends. */
 export function momentsOf({ before, settled }: DonePass): readonly EpochMs[] {
   const armed = new Set([...before.scheduled.values()].map(({ held }) => held?.until));
   const moments = settled.flatMap(({ record, outcome }) => {
@@ -95,15 +84,14 @@ export function momentsOf({ before, settled }: DonePass): readonly EpochMs[] {
 /** Outcomes that need no write under the lock. Most passes only end records. */
 const UNLOCKED: readonly PodOutcome['kind'][] = ['deleted', 'end', 'behind', 'early', 'fault'];
 
-/** Reports whether a pass needs a write under the lock. */
 export const needsCommit = ({ before, settled }: DonePass, now: EpochMs): boolean =>
   (before.node?.retry?.nextTryAt ?? Infinity) <= now ||
   before.node?.outage !== undefined ||
   settled.some(({ outcome }) => !UNLOCKED.includes(outcome.kind));
 
 /**
- * Decides the write of a pass on its node (`change`, if there is one), and the consequences of that write. `found`:
- * the partition as it is under the lock. Changes that others made meanwhile are not overwritten. `random`: 0 to 1.
+ * Decides a pass's write on its node (`change`), and the consequences. `found`: the partition under the lock; changes
+ * that others made meanwhile are not overwritten. `random`: 0 to 1.
  */
 export function recordOf(
   pass: DonePass,
@@ -137,9 +125,8 @@ export function recordOf(
     /** When the Eviction API is asked again, if this pass set it. */
     askAgainAt: waiting.node?.nextTryAt,
     /**
-     * The next tries that this pass set. A try that another pass set meanwhile is armed by that pass. If several
-     * messages fail at the same time, only one of them continues; otherwise, their number would not shrink while
-     * failures last.
+     * The next tries that this pass set. If several messages fail at the same time, only one continues; otherwise,
+     * their number would not shrink while failures last.
      */
     retries: [
       ...(retry && retry.nextTryAt !== node?.retry?.nextTryAt ? [retry] : []),
@@ -159,10 +146,7 @@ export function recordOf(
 
 export type Recorded = ReturnType<typeof recordOf>['result'];
 
-/**
- * Collects the writes for those outcomes of a pass that still hold. `left`: scheduled records that these outcomes do
- * not settle.
- */
+/** The writes for outcomes that still hold. `left`: scheduled records that these do not settle. */
 function standing({ before, settled, outOfReach }: DonePass, found: Partition, rules: Rules, now: EpochMs) {
   const left = new Map(found.scheduled);
   const cancelled: FinalRecord[] = [];
@@ -199,8 +183,8 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
         break;
       case 'waiting': {
         const waits = left.get(uid);
-        // The record may have been rescheduled meanwhile, and asks again at its new deadline. A concurrent pass may
-        // have given it a turn: every further one would be later.
+        // A record rescheduled meanwhile asks again at its new deadline. A concurrent pass may have given it a turn:
+        // every further one would be later.
         if (waits && Math.max(waits.fireAt, waits.turnAt ?? 0) <= now)
           schedule.push({ ...waits, ...outcome.turn });
         left.delete(uid);
@@ -234,9 +218,7 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
   return { left, cancelled, schedule, blocks, failures, moved };
 }
 
-/**
- * Reports whether a pod has no newer facts, and its deadline was not moved elsewhere, since its partition was read.
- */
+/** Reports whether a pod has neither newer facts nor a moved deadline since its partition was read. */
 function isUntouched(before: Partition, found: Partition, record: EvictionRecord): boolean {
   const stored = found.scheduled.get(record.uid);
   return (

@@ -12,9 +12,7 @@ export interface Permit {
   readonly at: EpochMs;
 }
 
-/**
- * Longest time between taking a permit and sending the delete. A permit counts for this much longer than the window.
- */
+/** Longest time between permit and delete. A permit counts for this much longer than the window. */
 export const PERMIT_LASTS_MS = 10_000;
 
 export interface Granted {
@@ -24,10 +22,7 @@ export interface Granted {
   readonly moments: readonly EpochMs[];
 }
 
-/**
- * Gives permits to pods of a workload that already has the permits `held`. A pod with a permit that asks again was
- * not evicted: its permit is renewed, and no other one is used.
- */
+/** Gives permits beyond those `held`. A permitted pod that asks again was not evicted: its permit is renewed. */
 export function grantPermits(
   held: readonly Permit[],
   pods: readonly PodUid[],
@@ -69,9 +64,8 @@ export interface Workload {
 const TEMPLATE_HASH = 'pod-template-hash';
 
 /**
- * Returns the workload whose limit a pod counts toward: the pod's controller, or the Deployment behind it, so that a
- * rollout has no separate limit. `undefined`: the pod has no controller. Upstream: `getNewReplicaSet` of the
- * Deployment controller.
+ * The pod's controller, or the Deployment behind it, so that a rollout has no separate limit; `undefined`: none.
+ * Upstream: `getNewReplicaSet` of the Deployment controller.
  */
 export function workloadOf({
   owner,
@@ -85,9 +79,6 @@ export function workloadOf({
   return { kind: 'Deployment', name: owner.name.slice(0, -suffix.length) };
 }
 
-/**
- * Returns how many pods of a workload a policy permits: a number, or a percentage of the replicas, rounded up. A
- * percentage permits at least one pod, also if the number of replicas is unknown.
- */
+/** A number, or a percentage of the replicas, rounded up: at least one pod, even if the replicas are unknown. */
 export const permitted = (count: number | string, replicas = 0): number =>
   typeof count === 'number' ? count : Math.max(1, Math.ceil((Number.parseInt(count, 10) * replicas) / 100));

@@ -56,7 +56,6 @@ export type PodDecision =
   | { readonly kind: 'evicted-elsewhere'; readonly ending: FinalRecord }
   | { readonly kind: 'cancelled-before'; readonly ending: EndedPod };
 
-/** The changes that a delta requires, as data. */
 export interface Plan {
   /** The NODE item's new content; absent: nothing to store. */
   readonly node?: NodeState;
@@ -68,11 +67,9 @@ export interface Plan {
 }
 
 /**
- * Decides what a delta changes in one node's partition. Pure and idempotent: the same delta again changes nothing and
- * arms the same timers. Old or reordered deltas never override newer facts. Deltas of a relay that lost its lease,
- * and deltas older than two resyncs, decide nothing. The partition must hold the records of the delta's pods (all
- * records, for a node delta). `rules`: the current rules of the cluster. The delta defines the virtual taints,
- * because its relay sends a new delta when they change.
+ * Decides what a delta changes in one partition. Pure and idempotent: the same delta again arms the same timers. Deltas
+ * that are old, reordered, or of a relay without its lease decide nothing newer. The partition must hold the delta's
+ * pods (a node delta: all records). The delta defines the virtual taints: when they change, its relay sends a new one.
  */
 export function plan(partition: Partition, delta: Delta, rules: Rules, heard: Moment): Plan {
   // A delta can't be received before it was observed: a clock that shows this is behind, and would start countdowns too early.
@@ -98,8 +95,8 @@ export function plan(partition: Partition, delta: Delta, rules: Rules, heard: Mo
 }
 
 /**
- * Reports whether pods of the node stay scheduled. A queue may deliver an older delta of a node after a newer delta
- * of one of its pods. Then no delta of the node lists that pod yet.
+ * Reports whether pods stay scheduled. A node's older delta may arrive after a newer one of a pod that it does not
+ * list.
  */
 function leavesScheduled({ scheduled }: Partition, decisions: readonly PodDecision[]): boolean {
   const left = new Set(scheduled.keys());
@@ -222,8 +219,8 @@ function podDecider(
 }
 
 /**
- * The order of deltas doesn't matter. If a pod is not scheduled, only an eviction by another taint manager is recorded.
- * Its deadline is the time at which Taintward would have evicted the pod, or `NEVER`.
+ * In any order of deltas. Of an unscheduled pod, only an eviction by another taint manager is recorded, at the time
+ * when Taintward would have evicted it, or `NEVER`.
  */
 function deletionDecider(
   { scheduled, ended }: Partition,
@@ -262,8 +259,8 @@ const due = (deadline: PodDeadline | undefined): Pick<FinalRecord, 'fireAt' | 'r
   deadline ? { fireAt: deadline.at, reasons: deadline.reasons } : NEVER;
 
 /**
- * Reports whether a kubelet recreated a static pod after its eviction: the earlier pod of its name was due, and no other
- * gate held it. The end of the earlier pod may not be stored yet.
+ * A kubelet recreated a static pod after its eviction: the earlier pod was due, and no other gate held it. Its end may
+ * not be stored yet.
  */
 function isRecreated(
   { uid, namespace, name, owner }: PodFacts,
@@ -285,7 +282,6 @@ function isRecreated(
   );
 }
 
-/** Returns the fields of a record that were set since it became due. */
 function trialsOf({ failure, held, blocked, notBefore, turnAt }: EvictionRecord): Partial<EvictionRecord> {
   return {
     ...(failure ? { failure } : {}),
@@ -332,8 +328,8 @@ function cancel({ version }: Delta, record: EvictionRecord, { taints }: NodeStat
 }
 
 /**
- * `gone`: the relay saw the removal, which is final. `cancelled`: the pod is not in the delta's list. Another relay,
- * which is about to lose its lease, may have sent newer facts about the pod.
+ * `gone`: the removal was seen, which is final. `cancelled`: the pod is not listed. Another relay, which is about to
+ * lose its lease, may have sent newer facts about it.
  */
 function endAbsent(
   { version }: Delta,
@@ -355,8 +351,8 @@ function repeatAbsent(delta: Delta, end: EndedPod): PodDecision | undefined {
 export const REARM_OVERDUE_MS = 60_000;
 
 /**
- * Decides a pod that a node delta doesn't change. The version is stored once, on the node, and not on each pod. An
- * overdue pod gets a timer again. After a gap (`wake`), every pod does: the cluster may have been unreachable.
+ * The version is stored once, on the node. An overdue pod gets a timer again; after a gap (`wake`), every pod does: the
+ * cluster may have been unreachable.
  */
 function leaveAsItIs(
   node: NodeState,
@@ -369,7 +365,6 @@ function leaveAsItIs(
   return delta.wake || overdueMs > REARM_OVERDUE_MS ? { kind: 'rearm', record } : undefined;
 }
 
-/** Returns the decision of a redelivered delta, which finds the record that it ended. */
 function repeat(end: EndedPod | undefined): PodDecision | undefined {
   return end && { kind: 'cancelled-before', ending: end };
 }

@@ -10,9 +10,8 @@ export interface PodDeadline {
 }
 
 /**
- * Returns a function from a pod's tolerations and binding time to its deadline, for any number of pods of one node.
- * The function returns `undefined` if nothing requires the eviction. The taints of a deleted node (`deletedAt`) apply
- * only to pods that were bound while the node existed.
+ * Returns a function from tolerations and binding time to the deadline of a node's pods; `undefined`: none. Taints of a
+ * deleted node (`deletedAt`) apply only to pods that were bound while it existed.
  */
 export function podDeadlines(
   taints: readonly TimedTaint[],
@@ -51,8 +50,8 @@ function reasonOf({ taint, toleration, seconds, policy }: Cause<TimedTaint>): De
 const MAX_SECONDS = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
- * Returns the deadline to store. A deadline that had passed when it was first observed is due at the time of
- * observation, once, and later deltas don't move it again. The result is never before the deadline.
+ * A deadline that had passed when first observed is due at the observation, once; later deltas don't move it. The
+ * result is never before the deadline.
  */
 export function dueAt(deadlineAt: EpochMs, observedAt: EpochMs, record: EvictionRecord | undefined): EpochMs {
   return Math.max(deadlineAt, Math.min(record?.fireAt ?? observedAt, observedAt));

@@ -105,8 +105,8 @@ const writtenSelection = settings({
 type WrittenSelection = z.output<typeof writtenSelection>;
 
 /**
- * A selection with patterns stored separately from names. A release without patterns rejects the unknown field, so it
- * evicts nothing. As names, the patterns would match no namespace there, and excluded pods would be evicted.
+ * Patterns are stored apart from names: a release without them rejects the unknown field and evicts nothing. As names,
+ * they would match no namespace there, and excluded pods would be evicted.
  */
 type StoredSelection = WrittenSelection & { readonly namespacePatterns?: readonly string[] };
 
@@ -260,8 +260,8 @@ const policySettings = settings(
 const EVICT_DEFAULTS = z.decode(evict, {});
 
 /**
- * The method of eviction: `delete`, as the built-in controller does, or the Eviction API, which respects disruption
- * budgets. A pod that a budget still blocks after `deadlineMs` is then deleted, or never, as `afterDeadline` defines.
+ * `delete`, as the built-in controller does, or the Eviction API, which respects disruption budgets; after
+ * `deadlineMs`, as `afterDeadline` defines.
  */
 export type Method = { readonly kind: 'delete' } | ({ readonly kind: 'evict' } & z.output<typeof evict>);
 
@@ -302,7 +302,6 @@ export const DEFAULT_POLICY: Policy = z.decode(policyDocument, { mode: 'observe'
  */
 export type Mode = Policy['mode'];
 
-/** Limits from which so many nodes are affected that a mistake is more likely than dying nodes. */
 export type GuardPolicy = Policy['guard'];
 
 /** Number of nodes that may be affected at the same time before evictions are held. */
@@ -353,17 +352,14 @@ export interface Trip {
 }
 
 /**
- * A trip that an operator released when `upTo` nodes were affected. It holds nothing, and these nodes alone do not
- * trip the guard again.
+ * An operator released it at `upTo` affected nodes. It holds nothing, and these nodes alone do not trip the guard
+ * again.
  */
 export interface ReleasedTrip extends Trip {
   readonly upTo: number;
 }
 
-/**
- * A trip that an operator released and that holds nothing. No relay has counted yet how many nodes were affected at
- * the release.
- */
+/** An operator released it, and no relay has counted the affected nodes yet. It holds nothing. */
 export interface FreshRelease extends Trip {
   readonly releasedAt: EpochMs;
 }
@@ -371,10 +367,7 @@ export interface FreshRelease extends Trip {
 /** A cluster's rules at one time. Together with the nodes' taints, they decide all evictions. */
 export interface Rules {
   readonly policy: Policy;
-  /**
-   * Grows with each operator control of the cluster, or of all clusters, so that a control that is canceled
-   * immediately is noticed, too.
-   */
+  /** Grows with each control of the cluster or of all, so that even one that is canceled immediately is noticed. */
   readonly ordersRevision: number;
   /** Grows with each change of the policy; 0: it was never set. */
   readonly policyRevision: number;

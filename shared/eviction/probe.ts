@@ -4,9 +4,8 @@ import { type ClusterName, type NodeRef, nodeName, podUid } from './identity.ts'
 import { MAX_SKEW_MS } from './skew.ts';
 
 /**
- * The node of probes. The underscore is not allowed in the name of a Node, so the node's partition is empty, and the
- * API server has no such Node. A probe is an ordinary delta and an ordinary due message. A release without probes
- * reads both, finds nothing to do, and completes them.
+ * No Node's name has an underscore, so partition and Node don't exist. A probe is an ordinary delta and an ordinary due
+ * message: releases without probes read both, find nothing to do, and complete them.
  */
 export const PROBE_NODE = nodeName('taintward_probe');
 
@@ -18,20 +17,16 @@ export interface Probe {
   readonly sentAt: EpochMs;
   /** A number that no other probe of the process has. */
   readonly sequence: number;
-  /**
-   * Makes the delta function record that it forwarded the probe. Each record is a write, so it is requested only
-   * where probes don't come back.
-   */
+  /** Records that the delta function forwarded the probe: a write, requested only where probes don't come back. */
   readonly isTraced: boolean;
 }
 
 /**
- * Returns when the timer of a probe fires that was sent at `sentAt`, by the relay's clock: immediately, even if that
- * clock is ahead. If clocks differ by more than `MAX_SKEW_MS`, evictions are held, and no probe has to come back.
+ * A probe's timer fires immediately, even if the relay's clock is ahead. With clocks further apart than `MAX_SKEW_MS`,
+ * evictions are held, and no probe has to come back.
  */
 export const probeTimerAt = (sentAt: EpochMs): EpochMs => sentAt - MAX_SKEW_MS;
 
-/** Returns when a probe was sent whose timer fires at `timerAt`. */
 export const probeSentAt = (timerAt: EpochMs): EpochMs => timerAt + MAX_SKEW_MS;
 
 export const probeRef = (cluster: ClusterName): NodeRef => ({ cluster, node: PROBE_NODE });
@@ -49,7 +44,6 @@ export const probeDelta = (cluster: ClusterName, { sentAt, sequence, isTraced }:
   taints: [],
 });
 
-/** Returns the probe that a delta carries; `undefined`: the delta is no probe. */
 export function probeOf(delta: Delta): Probe | undefined {
   if (delta.kind !== 'pod-gone' || !isProbed(delta.ref)) return undefined;
   if (delta.uid !== PLAIN && delta.uid !== TRACED) return undefined;

@@ -12,8 +12,7 @@ const TOGETHER_MS = 1_000;
 export const RATE_PERMIT_LASTS_MS = 1_000;
 
 /**
- * Margin below one pod. Without it, a time span could have one pod more than a one-second burst, rounded up. The
- * margin also absorbs rounding errors in sums of fractions.
+ * Margin below one pod, for rounding errors of sums: else a time span could have one pod more than a one-second burst.
  */
 const SHORT_OF_A_POD = 1e-6;
 const LOST_IN_ADDITION = 1e-9;
@@ -52,9 +51,8 @@ export interface Given {
 }
 
 /**
- * Gives permits to pods. In any time span, pods get no more permits than the limit allows in that span plus one
- * second, rounded up to whole pods. Returns for each pod, in order, `undefined` if it has a permit, or its turn.
- * `given`: the state before the call.
+ * In any time span, pods get no more permits than the limit allows in it plus one second, rounded up. Returns
+ * `undefined` for each permitted pod, in order, or its turn. `given`: the state before.
  */
 export function givePermits(
   given: Given,

@@ -22,10 +22,7 @@ export interface NodeState {
   readonly podsVersion?: Version;
   /** When the Node object was deleted. Its last known taints then apply to the pods that were there. */
   readonly deletedAt?: EpochMs;
-  /**
-   * Last writer of the node's taints, and the time of the write, as the API server reported them to the newest
-   * delta's relay.
-   */
+  /** Last writer of the node's taints, and the time of the write, as the API server reported them. */
   readonly taintsStamp?: string;
   /** The guard's revision when these facts were reported. Older rules lack trips that apply to them. */
   readonly guardRevision?: number;
@@ -47,7 +44,6 @@ export interface NodeBlocked {
 /** Reports whether a node has taints that evict, as far as known. Only deltas of the relay remove the last of them. */
 export const isTainted = (node: NodeState | undefined): boolean => (node?.taints.length ?? 0) > 0;
 
-/** The next try of all evictions that failed on a node. */
 export interface NodeRetry {
   /** Consecutive failed tries; 0: an answer of the server, or an operator, ended the wait early. */
   readonly attempts: number;
@@ -71,7 +67,6 @@ export interface EvictionRecord {
   readonly namespace: string;
   readonly name: string;
   readonly owner?: { readonly kind: string; readonly name: string };
-  /** When the pod was bound to the node. */
   readonly podSince: EpochMs;
   /** When this eviction was first scheduled. */
   readonly startedAt: EpochMs;
@@ -98,8 +93,7 @@ export interface EvictionRecord {
 }
 
 /**
- * Returns a held record. Its gate may release many pods together, so their evictions need release permits. A workload
- * limit limits its pods by itself.
+ * A gate may release many pods together, so their evictions need release permits. A workload limit is one by itself.
  */
 export function heldRecord(record: EvictionRecord, held: Held): EvictionRecord & { readonly held: Held } {
   return { ...record, held, ...(held.by.kind === 'workload-limit' ? {} : { drains: true }) };
@@ -120,13 +114,11 @@ export interface Blocked extends Block {
   /** When the API first blocked the pod. Time for which the pod was held since then does not count. */
   readonly since: EpochMs;
   /**
-   * The eviction is not requested again before this time. Later tries are stored on the node alone, which avoids a
-   * write for each pod.
+   * Not requested again before this time. Later tries are stored on the node alone, which avoids a write for each pod.
    */
   readonly nextTryAt: EpochMs;
 }
 
-/** Why the Eviction API blocked a pod. */
 export interface Block {
   /** A webhook or an admission policy rejected the eviction; absent: a disruption budget did. */
   readonly by?: 'admission';
@@ -142,10 +134,7 @@ export interface DeadlineCause {
   /** Index of the toleration that counts in the pod's list; absent: no toleration matches the taint. */
   readonly toleration?: number;
   readonly seconds: number;
-  /**
-   * The origin of a changed deadline: a field of the cluster's policy, or `takeover`, the note of a pod that is taken
-   * over.
-   */
+  /** A field of the cluster's policy, or `takeover`, the note of a pod that is taken over. */
   readonly policy?: string;
 }
 
@@ -175,7 +164,6 @@ export interface FinalRecord {
   readonly namespace: string;
   readonly name: string;
   readonly podSince: EpochMs;
-  /** When the eviction was first scheduled; absent: never. */
   readonly startedAt?: EpochMs;
   readonly fireAt: EpochMs;
   readonly outcome: Outcome;
@@ -191,12 +179,10 @@ export interface FinalRecord {
   readonly version: Version;
 }
 
-/** A final record with its time: tombstone, and history. */
 export interface EndedPod extends FinalRecord {
   readonly endedAt: EpochMs;
 }
 
-/** Returns the final record of an eviction. */
 export function ending(
   record: EvictionRecord,
   how: Pick<FinalRecord, 'outcome' | 'lateMs' | 'cancelled' | 'error' | 'deleted' | 'by'>,
@@ -206,12 +192,11 @@ export function ending(
   return { uid, namespace, name, podSince, startedAt, fireAt, reasons, version, ...how };
 }
 
-/** Reports whether a final record keeps its pod from being scheduled again. */
 export const isTombstone = ({ outcome }: FinalRecord): boolean => outcome === 'done' || outcome === 'gone';
 
 /**
- * Reports whether a cancellation is posted as an Event. It is not if another taint manager evicted the pod, or if the
- * pod vanished when it was already due. To observers, both are evictions.
+ * Reports whether a cancellation is posted as an Event: not if another taint manager evicted the pod, or it vanished
+ * when due. To observers, both are evictions.
  */
 export function isAnnounced({ cancelled, fireAt, deleted }: FinalRecord, observedAt: EpochMs): boolean {
   return deleted?.by !== 'taint-manager' && (cancelled !== 'pod-gone' || fireAt > observedAt);
@@ -223,16 +208,12 @@ export function whyCancelled(record: EvictionRecord, taints: readonly TimedTaint
   return record.reasons.some(there) ? 'tolerated-forever' : 'taint-removed';
 }
 
-/** The stored data of one node, read together. */
 export interface Partition {
   readonly ref: NodeRef;
   /** The lock: the number of changes so far; 0 if nothing was ever stored. */
   readonly revision: number;
   readonly node: NodeState | undefined;
   readonly scheduled: ReadonlyMap<PodUid, EvictionRecord>;
-  /**
-   * The newest final record of each pod whose record ended recently. Unless the record is a tombstone, the pod may be
-   * scheduled again.
-   */
+  /** The newest final record of each pod whose record ended recently. All but tombstones may be scheduled again. */
   readonly ended: ReadonlyMap<PodUid, EndedPod>;
 }

@@ -9,9 +9,8 @@ export interface HeldPod {
 }
 
 /**
- * Returns the order in which pods that were held together are evicted. Each round has one pod of each owner: the pod
- * with the earliest deadline. Within a round, pods are in the order of their deadlines. So a workload does not lose
- * all of its pods while others still have theirs. A pod without an owner is evicted in the first round.
+ * Pods that were held together are evicted in rounds, each with one pod of each owner, by deadline: no workload loses
+ * all pods while others still have theirs. Pods without an owner are in the first round.
  */
 export function releaseOrder(pods: readonly HeldPod[]): readonly PodUid[] {
   const byDeadline = [...pods].sort((a, b) => a.dueAt - b.dueAt || (a.uid < b.uid ? -1 : 1));

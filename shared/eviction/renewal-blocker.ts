@@ -6,10 +6,7 @@ export interface RenewalInputs {
   /** Policy's guard watches nodes that are down, and does not only log; see {@link watchesDownNodes}. */
   readonly guarded: boolean;
   readonly connectionState: 'syncing' | 'live' | 'disconnected';
-  /**
-   * Keys of the NoExecute taints that the takeover keeps out, and of the NoSchedule taints that policy treats as
-   * NoExecute.
-   */
+  /** Keys of the NoExecute taints that the takeover keeps out, and of the NoSchedule taints that count as such. */
   readonly keys: readonly string[];
   readonly virtualKeys: readonly string[];
   /** The relay holds the cluster's lease, and renewed it recently. */
@@ -28,9 +25,8 @@ const DISCONNECTED = 'the relay is disconnected from the cluster';
 const UNSYNCED = "the relay hasn't listed the whole cluster yet";
 
 /**
- * Returns why a relay may not renew the takeover heartbeat now, in a few words. `undefined`: it may, if evictions
- * from nodes that are down proceed (`stallOf`). The heartbeat keeps the built-in controller from evicting, so all
- * conditions must be met.
+ * Returns why a relay may not renew the heartbeat now, in a few words; `undefined`: it may, if evictions from down
+ * nodes proceed (`stallOf`). All conditions must be met: the heartbeat keeps the built-in controller from evicting.
  */
 export function renewalBlocker(standing: RenewalInputs): string | undefined {
   const { mode, guarded, connectionState, keys, virtualKeys, holdsLease, skewMs, clocksApart } = standing;

@@ -7,10 +7,7 @@ const FIRST_RETRY_MS = 1_000;
 /** Longest wait of the early tries: most faults are short, and must not delay a pod by minutes. */
 const MAX_EARLY_RETRY_MS = 30_000;
 const EARLY_TRIES = 10;
-/**
- * As many for a server that does not answer: about half an hour. Its first answer ends the wait, but only if the relay
- * sees the outage. If only the evicting process can't reach the server, evictions wait for the next try.
- */
+/** About half an hour. The first answer ends the wait, but only if the relay, too, sees the outage. */
 const EARLY_OUTAGE_TRIES = 60;
 /** First wait for an unreachable server: each try may block a process for its whole timeout. */
 const FIRST_UNREACHABLE_MS = 5_000;
@@ -18,10 +15,7 @@ export const MAX_RETRY_MS = 300_000;
 /** Longest `Retry-After` of a server that is honored. */
 export const MAX_ASKED_MS = 3_600_000;
 
-/**
- * Returns the wait after failed tries (1 or more) in a row, in ms. `random`, 0 to 1, shortens the wait by up to half,
- * and never lengthens it.
- */
+/** Milliseconds after failed tries (1 or more) in a row. `random`, 0 to 1, shortens them by up to half. */
 export function retryWaitMs(
   attempts: number,
   random: number,
@@ -34,8 +28,8 @@ export function retryWaitMs(
 }
 
 /**
- * Returns when a record is to be processed by itself: at its deadline, at its turn, or when its budget is asked
- * again. If the record is held until a set time, only a turn that was assigned since then delays that time.
+ * At the deadline, at the turn, or when the budget is asked again. If held until a set time, only a turn assigned since
+ * then delays that.
  */
 export const ownMomentOf = ({ fireAt, notBefore = 0, turnAt = 0, blocked, held }: EvictionRecord): EpochMs =>
   held?.until === undefined
@@ -51,7 +45,6 @@ export function nextTryOf(
   return own && outage ? (own.nextTryAt > outage.nextTryAt ? own : outage) : (own ?? outage);
 }
 
-/** Returns a node's state with changed next tries; `undefined` removes one. */
 export function changeTries(
   { retry, outage, ...rest }: NodeState,
   change: <Next extends NodeRetry | NodeOutage>(next: Next) => Next | undefined,
@@ -61,8 +54,8 @@ export function changeTries(
 }
 
 /**
- * Returns when a record is to be processed, and not before: by itself, or with the next try of its node's failures.
- * `undefined`: the eviction failed permanently, or is held without an end.
+ * When a record is to be processed, by itself or with its node's next try; `undefined`: failed permanently, or held
+ * without an end.
  */
 export function momentOf(record: EvictionRecord, node: NodeState | undefined): EpochMs | undefined {
   if (record.gaveUpAt !== undefined) return undefined;
@@ -75,15 +68,13 @@ export function momentOf(record: EvictionRecord, node: NodeState | undefined): E
 }
 
 /**
- * Returns the time from which a record is overdue. Unlike {@link momentOf}, it ignores the next try of the node's
- * failures, which only delays a deadline that has passed. An eviction that a budget blocks is overdue once the budget
- * was not asked at its time.
+ * Unlike {@link momentOf}, ignores the next try of the node's failures, which only delays a passed deadline. A blocked
+ * eviction is overdue once the budget was not asked at its time.
  */
 export function overdueFrom(record: EvictionRecord, node: NodeState | undefined): EpochMs | undefined {
   return momentOf(record, node && changeTries(node, () => undefined));
 }
 
-/** Returns the records of a node that are to be processed by `now`. */
 export const dueOf = ({ scheduled, node }: Partition, now: EpochMs): readonly EvictionRecord[] =>
   [...scheduled.values()].filter((record) => (momentOf(record, node) ?? Infinity) <= now);
 
@@ -114,9 +105,7 @@ export interface Failures {
 
 export interface Retry {
   readonly node: NodeState;
-  /**
-   * Changed records, as they are to be stored: pods that failed by themselves, and evictions that failed permanently.
-   */
+  /** Pods that failed by themselves, and evictions that failed permanently. */
   readonly changed: readonly EvictionRecord[];
   /** Changed records that failed for too long and are not retried. */
   readonly gaveUp: readonly EvictionRecord[];

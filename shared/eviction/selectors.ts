@@ -1,15 +1,12 @@
-/**
- * Controllers that run pods for these workloads. Each is named after its workload, with a dash and a suffix that has
- * no further dash.
- */
+/** Controllers that run pods for these workloads, named after them with a dash and a suffix without one. */
 export const INTERMEDIATE_OWNERS: Readonly<Record<string, string>> = {
   Deployment: 'ReplicaSet',
   CronJob: 'Job',
 };
 
 /**
- * Maximum length of an annotation's value by which policy selects pods. Longer values, like whole manifests, are not
- * kept: a relay may read 150,000 pods with up to 256 KiB of annotations each. As with labels, 63 suffice for a flag.
+ * Longer annotation values, like manifests, are not kept: a relay may read 150,000 pods with up to 256 KiB each. As
+ * with labels, 63 characters suffice for a flag.
  */
 export const MAX_ANNOTATION_CHARACTERS = 63;
 
@@ -36,10 +33,7 @@ interface Conditions {
   readonly forbidden: Set<string>;
 }
 
-/**
- * Returns conditions on one label that no object can meet together, in kubectl's notation. `undefined`: some object
- * matches the selector.
- */
+/** Returns conditions on one label that no object can meet together, in kubectl's notation, if there are any. */
 export function contradiction({
   matchLabels = {},
   matchExpressions = [],
@@ -86,10 +80,7 @@ export function contradiction({
   )?.texts;
 }
 
-/**
- * Reports whether an entry of a selection's `namespaces` is a pattern. Each `*` in a pattern matches any characters,
- * or none.
- */
+/** Each `*` in a pattern matches any characters, or none. */
 export const isPattern = (entry: string): boolean => entry.includes('*');
 
 /** Reports whether a namespace matches a pattern, in time proportional to the lengths of both. */

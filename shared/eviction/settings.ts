@@ -46,8 +46,7 @@ function readByAny(schema: z.core.$ZodType): z.ZodType {
 }
 
 /**
- * Returns the codec of a mapping with exactly these settings. `stored`: names under which some settings are read and
- * stored, for example with the unit of a duration.
+ * A mapping with exactly these settings. `stored`: other names in the stored form, for example with a duration's unit.
  */
 export function settings<
   Shape extends z.ZodRawShape,
@@ -103,9 +102,8 @@ export const listOf = <Item extends z.ZodType>(item: Item, what: string) =>
 export const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
 
 /**
- * Reasons to reject a valid document when a policy is applied. Each one continues a sentence that begins with the
- * setting. A name that no Kubernetes object can have selects nothing, and a selector without conditions selects
- * everything. Neither can be intended. Policies that were stored earlier keep their meaning.
+ * Reasons to reject a valid document when it is applied, as ends of sentences about the setting. A name that no object
+ * can have selects nothing; a selector without conditions, everything. Stored policies keep their meaning.
  */
 export const whenApplied = z.registry<{
   readonly faults: (written: never, now: EpochMs | undefined) => readonly string[];

@@ -11,10 +11,7 @@ export const IGNORED_MS = 2_000;
 /** Beyond this, one of the two clocks is wrong, and it is unknown which. */
 export const MAX_SKEW_MS = 30_000;
 
-/**
- * Returns the earliest time that it may be now, by our clock and the others. Differences of up to two seconds are
- * ignored.
- */
+/** The earliest time that it may be now, by all clocks. Differences of up to two seconds are ignored. */
 export const earliestNow = (now: EpochMs, skews: readonly SkewRange[]): EpochMs =>
   Math.floor(now + Math.min(0, ...skews.map(({ leastMs }) => counted(leastMs))));
 
@@ -23,8 +20,8 @@ export const latestNow = (now: EpochMs, skews: readonly SkewRange[]): EpochMs =>
   Math.ceil(now + Math.max(0, ...skews.map(({ mostMs }) => counted(mostMs))));
 
 /**
- * Returns the time of an observation: the latest time that it may be. If all other clocks certainly differ by more
- * than 30 s, only the API server's clock counts: ours may be ahead by days.
+ * The latest time that an observation may have. If all other clocks certainly differ by more than 30 s, only the API
+ * server's counts: ours may be ahead by days.
  */
 export function observedNow(now: EpochMs, skews: readonly SkewRange[]): EpochMs {
   const [last] = skews;
@@ -36,16 +33,10 @@ const counted = (skewMs: number): number => (Math.abs(skewMs) <= IGNORED_MS ? 0 
 /** Reports whether the clock certainly differs by more than 30 s. A slow response leaves this open. */
 const isApart = ({ leastMs, mostMs }: SkewRange): boolean => leastMs > MAX_SKEW_MS || mostMs < -MAX_SKEW_MS;
 
-/**
- * Reports whether each of the other clocks certainly differs by more than 30 s, so that ours is not to be trusted. If
- * no other clock is known, the result is false.
- */
+/** Each other clock certainly differs by more than 30 s, so ours is not to be trusted; false without another clock. */
 export const areApart = (skews: readonly SkewRange[]): boolean => skews.length > 0 && skews.every(isApart);
 
-/**
- * Describes the first clock that certainly differs from `whose` by more than 30 s, and its least difference;
- * `undefined`: none does.
- */
+/** The first clock that certainly differs from `whose` by more than 30 s, and by how much; `undefined`: none. */
 export function apartText(skews: readonly SkewRange[], whose: string): string | undefined {
   const apart = skews.find(isApart);
   if (!apart) return undefined;
@@ -57,7 +48,6 @@ export function apartText(skews: readonly SkewRange[], whose: string): string | 
 /** Prefix of the reason of evictions held for differing clocks. An error with it is a hold, not a failure. */
 const HELD = 'evictions are held because clocks differ: ';
 
-/** Returns why evictions are held while clocks are apart. */
 export const heldText = (skews: readonly SkewRange[]): string =>
   `${HELD}${apartText(skews, 'the evicting process') ?? 'by an unknown amount'}`;
 

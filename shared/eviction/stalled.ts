@@ -14,7 +14,6 @@ export const MAX_OVERDUE_MS = 60_000;
 export interface DownNode {
   readonly node: NodeName;
   readonly taints: readonly SeenTaint[];
-  /** When the Node object was deleted; absent: it exists. */
   readonly deletedAt?: EpochMs;
   /** Absent: its pods are not listed yet. */
   readonly pods?: readonly PodFacts[];
@@ -74,7 +73,6 @@ function overdueOf({ scheduled, node }: Partition, now: EpochMs): number {
   return now - Math.min(now, ...moments);
 }
 
-/** Describes a stall in a few words. */
 export function stallText(stall: Stall): string {
   switch (stall.kind) {
     case 'unlisted':

@@ -57,8 +57,8 @@ export function deadline<T extends StandingTaint>(
 }
 
 /**
- * Returns {@link deadline} for many pods of one node. A toleration list is matched once, however many pods share the
- * object. All pods that share a list and were there before the taints have one deadline, the same object.
+ * {@link deadline} for many pods of one node. A shared list is matched once; its pods from before the taints share one
+ * deadline object.
  */
 export function deadlineFor<T extends StandingTaint>(
   taints: readonly T[],
@@ -119,10 +119,7 @@ function limitOf(
   return virtual ? { seconds: own, policy: 'virtualKeys' } : { seconds: own };
 }
 
-/**
- * Returns the tolerated seconds; `undefined`: indefinitely, as upstream reads an absent `tolerationSeconds` and exactly
- * the largest int64.
- */
+/** `undefined`: indefinitely, as upstream reads an absent `tolerationSeconds` and exactly the largest int64. */
 function toleratedSeconds(match: Toleration | undefined): bigint | undefined {
   if (!match) return 0n;
   const seconds = match.tolerationSeconds;
@@ -151,9 +148,8 @@ export function saturate(atMs: bigint): number {
 }
 
 /**
- * Returns the identity of a taint's countdown: key and effect. A new value keeps the countdown, and so does the
- * NoExecute taint that follows a virtual one. The node controller swaps not-ready for unreachable and back while a node
- * is down, so these two have one countdown.
+ * Key and effect. A new value keeps the countdown, and so does the NoExecute taint after a virtual one. The node
+ * controller swaps not-ready and unreachable while a node is down: they have one countdown.
  */
 export function countdownIdentity(taint: Taint): string {
   const evicting = evicts(taint);
@@ -162,9 +158,8 @@ export function countdownIdentity(taint: Taint): string {
 }
 
 /**
- * Finds the taint of `before` whose countdown a taint continues: the same taint if it was there, otherwise the one that
- * it was swapped for or follows. A node may have not-ready and unreachable together, and either may be set again.
- * `undefined`: the taint begins a countdown. Each taint is looked at once, however many a server shows.
+ * Finds the taint of `before` whose countdown a taint continues: the same one, or else the one that it was swapped for
+ * or follows; `undefined`: a new countdown. Each is looked at once, however many a server shows.
  */
 export function countdownsOf<T extends Taint>(before: readonly T[]): (taint: Taint) => T | undefined {
   // The first of several taints counts.
@@ -175,11 +170,9 @@ export function countdownsOf<T extends Taint>(before: readonly T[]): (taint: Tai
 }
 
 /**
- * Finds the time at which a taint of `after` was set again since `before`, according to its `timeAdded`: it differs
- * under the same key and effect. A taint isn't compared with another key, because the node controllers swap not-ready
- * for unreachable and back. A NoExecute taint and the virtual one that it follows, or that follows it, have one time
- * (`evictingTaints`). While one of not-ready and unreachable remains, setting the other again begins nothing: the node
- * is down all the time. `undefined`: the taint was not set again.
+ * When a taint of `after` was set again since `before`: its `timeAdded` differs under the same key and effect;
+ * `undefined`: it was not. Keys aren't compared: the node controllers swap not-ready and unreachable, and while one
+ * remains, the node is down all the time. NoExecute and the virtual taint beside it have one time (`evictingTaints`).
  */
 export function setAgainSince(
   before: readonly LiveTaint[],

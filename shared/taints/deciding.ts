@@ -9,11 +9,9 @@ const COMPARED = 1;
 const FOUND = 2;
 
 /**
- * Cuts toleration lists of pods of one node to the tolerations that decide. For each evicting taint, it keeps the first
- * matching toleration, both with comparison operators and without. So the cut list gives the same result under either
- * option. For a virtual taint without such a match, it also keeps the tolerations that tolerate the taint as
- * NoSchedule. Each toleration has its `index` in the whole list; their order stays. A list is cut once, however many
- * pods share the object.
+ * Cuts a node's toleration lists to those that decide: for each evicting taint the first match, both with comparison
+ * operators and without, so that either option gives the same result; for a virtual taint without one, also those for
+ * NoSchedule. Keeps their order, with the `index` in the whole list. A shared list is cut once.
  */
 export function decidingTolerations(
   taints: readonly Taint[],

@@ -5,8 +5,8 @@ export const INT64_MAX = 2n ** 63n - 1n;
 const CANONICAL = /^(?:0|-?[1-9][0-9]{0,18})$/;
 
 /**
- * Returns the number in a text if it is an int64 in canonical decimal form (`0`, `-5`, `300`; not `007`, `+5`, `-0`,
- * `1.5`, `1e3`, ` 5`), otherwise `undefined`. Upstream: `content.IsDecimalInteger`, then `strconv.ParseInt`.
+ * Canonical decimal only (not `007`, `+5`, `-0`, `1.5`, `1e3`, ` 5`), otherwise `undefined`. Upstream:
+ * `content.IsDecimalInteger`, then `strconv.ParseInt`.
  */
 export function parseInt64(text: string): bigint | undefined {
   if (!CANONICAL.test(text)) return undefined;

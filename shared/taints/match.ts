@@ -2,9 +2,8 @@ import { parseInt64 } from './int64.ts';
 import type { MatchOptions, Taint, Toleration } from './taint.ts';
 
 /**
- * Reports whether a toleration tolerates a taint, regardless of `tolerationSeconds`. Never fails: a toleration that the
- * API server would reject matches by the same rules (`{}` matches every taint without a value). Upstream:
- * `Toleration.ToleratesTaint`.
+ * Regardless of `tolerationSeconds`. Never fails: one that the API server would reject matches by the same rules (`{}`:
+ * every taint without a value). Upstream: `Toleration.ToleratesTaint`.
  */
 export function tolerates(taint: Taint, toleration: Toleration, options: MatchOptions): boolean {
   if (toleration.effect && toleration.effect !== taint.effect) return false;

@@ -27,10 +27,7 @@ export interface LiveTaint extends Taint {
   readonly timeAdded?: number;
 }
 
-/**
- * `core/v1.Toleration`. An absent field and `""` mean the same.
- * `tolerationSeconds` is an int64, hence a bigint: a double corrupts values beyond 2^53.
- */
+/** `core/v1.Toleration`. An absent field and `""` mean the same. A double corrupts an int64 beyond 2^53. */
 export interface Toleration {
   readonly key?: string;
   readonly operator?: string;

@@ -20,10 +20,7 @@ export interface Problem {
 
 const EFFECTS: readonly string[] = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'] satisfies Effect[];
 
-/**
- * Returns all reasons, in list order, why an API server would reject a node's taints; empty if it accepts them.
- * Upstream: `validateNodeTaints`.
- */
+/** Why an API server would reject a node's taints, in list order. Upstream: `validateNodeTaints`. */
 export function taintProblems(taints: readonly Taint[]): readonly Problem[] {
   const seen = new Set<string>();
   return taints.flatMap((taint, index) => {
@@ -48,10 +45,7 @@ export function taintProblems(taints: readonly Taint[]): readonly Problem[] {
   });
 }
 
-/**
- * Returns all reasons, in list order, why an API server would reject a new pod's tolerations; empty if it accepts them.
- * Upstream: `ValidateTolerations`.
- */
+/** Why an API server would reject a new pod's tolerations, in list order. Upstream: `ValidateTolerations`. */
 export function tolerationProblems(
   tolerations: readonly Toleration[],
   options: MatchOptions,
@@ -77,9 +71,8 @@ export function tolerationProblems(
 }
 
 /**
- * Returns all reasons why an API server would reject new tolerations for a live pod; empty if it accepts them.
- * Tolerations may be added and their seconds changed. A pod that uses `Lt` or `Gt` already may continue to use them,
- * regardless of the gate. Upstream: `ValidatePodUpdate`.
+ * Why an API server would reject tolerations for a live pod. They may be added and their seconds changed. A pod with
+ * `Lt` or `Gt` may keep these, regardless of the gate. Upstream: `ValidatePodUpdate`.
  */
 export function tolerationsUpdateProblems(
   tolerations: readonly Toleration[],
@@ -97,10 +90,7 @@ export function tolerationsUpdateProblems(
   ];
 }
 
-/**
- * Returns the problems of an operator and its value. A wrong value of Equal and Exists is reported on the operator, as
- * in upstream.
- */
+/** As in upstream, a wrong value of Equal and Exists is reported on the operator. */
 function operatorProblems(
   path: string,
   operator: string,
@@ -172,8 +162,8 @@ const DNS_RULE =
   "use lower-case letters, digits, '-' and '.', with a letter or digit at both ends of each part";
 
 /**
- * Returns the faults of a label key (an optional DNS subdomain and `/`, then a name), as ends of a sentence that starts
- * with the field's name. Empty if it is valid. Upstream: `content.IsLabelKey`.
+ * Faults of a label key (optional DNS subdomain and `/`, then a name), as ends of a sentence that starts with the
+ * field's name. Upstream: `content.IsLabelKey`.
  */
 export function labelKeyFaults(key: string): readonly string[] {
   const parts = key.split('/');

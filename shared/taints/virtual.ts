@@ -2,9 +2,9 @@ import { tolerates } from './match.ts';
 import { evicts, type MatchOptions, type Taint, type Toleration } from './taint.ts';
 
 /**
- * Returns the taints of a node that evict, in its order: the NoExecute ones, and the NoSchedule ones of the keys that
- * policy reads as NoExecute, marked `virtual`. If a node has both of one key, only the NoExecute taint counts. It gets
- * the earlier time of the two, because its countdown began by then. If the NoSchedule taint has no time, it gets none.
+ * NoExecute taints, and NoSchedule taints of keys that policy reads so, marked `virtual`, in the node's order. Of both
+ * with one key, the NoExecute counts, with the earlier time, by which its countdown began; without one if the other has
+ * none.
  */
 export function evictingTaints<T extends Taint & { readonly timeAdded?: number }>(
   taints: readonly T[],

@@ -9,8 +9,8 @@ export interface BuiltIn {
 }
 
 /**
- * Returns when the built-in controller, if enabled, evicts a pod; `undefined`: never. It considers only NoExecute
- * taints and the pod's tolerations, regardless of our policies. It has no timers for a deleted node.
+ * When the built-in controller, if enabled, evicts a pod; `undefined`: never. Our policies don't count, and it has no
+ * timers for a deleted node.
  */
 export function builtInDeadline(
   { taints, deletedAt }: Pick<NodeForecast, 'taints' | 'deletedAt'>,

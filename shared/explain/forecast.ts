@@ -29,7 +29,6 @@ export interface AskedPod extends SeenPod {
   /** `undefined` until bound. */
   readonly node: NodeName | undefined;
   readonly owner?: { readonly kind: string; readonly name: string };
-  /** When the pod was bound to its node. */
   readonly podSince: EpochMs;
   /** With `terminating`: when the grace period ends, and which finalizers must be removed first. */
   readonly leaving?: { readonly overAt: EpochMs; readonly finalizers: readonly string[] };
@@ -46,10 +45,7 @@ export interface NodeCase {
     /** Why the Lease could not be read, if policy needs it. */
     readonly lifeUnknown?: string;
   };
-  /**
-   * Without the service: the latest time at which taints without a time of their own were added. Absent: the
-   * countdown of a taint that is not stored starts now.
-   */
+  /** Without the service: the latest time of taints without their own. Absent: an unstored countdown starts now. */
   readonly foundAt?: EpochMs;
   /** Budgets in the namespace of the pods; absent: not known. */
   readonly budgets?: readonly Budget[];
@@ -70,15 +66,9 @@ export type Forecast =
       readonly by: Method['kind'];
       /** Gates that hold the pod from its deadline until `at`, one after the other. */
       readonly heldBy: readonly EvictionGate[];
-      /**
-       * The limit under which the pod waits for its turn: the cluster's rate, or the release rate for pods that were
-       * held.
-       */
+      /** The limit under which the pod waits: the cluster's rate, or the release rate for held pods. */
       readonly pacedBy?: 'evictionRate' | 'releaseRate';
-      /**
-       * The eviction failed, and is retried at `at`. `isHold`: nothing failed; the eviction is held because clocks
-       * differ.
-       */
+      /** The eviction failed, and is retried at `at`. `isHold`: nothing failed; clocks differ. */
       readonly retrying?: {
         readonly error: string;
         readonly attempts: number;
@@ -87,16 +77,12 @@ export type Forecast =
       };
       /** Disruption budgets that block the eviction until `at`. */
       readonly blockedBy: readonly string[];
-      /**
-       * The message with which a webhook or an admission policy rejected the eviction. It blocks the pod until `at`
-       * unless it accepts earlier.
-       */
+      /** A webhook's or admission policy's message. It blocks the pod until `at` unless it accepts earlier. */
       readonly rejected?: string;
     })
   /**
-   * The pod is due, or will be, and no known event ends its hold. `before`: the gates that hold it earlier, one after
-   * the other. `blockedBy`: in observe mode, the disruption budgets that would block the eviction; absent: none is known
-   * to.
+   * No known event ends the hold of the due pod. `before`: earlier gates, one after the other. `blockedBy`: in observe
+   * mode, budgets that would block the eviction.
    */
   | (Due & {
       readonly kind: 'held';
@@ -130,15 +116,13 @@ const MAX_STEPS = 1_000;
 /** The state of a node after the processing of everything that the API server shows. */
 export interface NodeForecast {
   readonly taints: readonly TimedTaint[];
-  /** When the node was deleted; absent: it exists. */
   readonly deletedAt?: EpochMs;
   forecastOf(pod: AskedPod): Forecast;
 }
 
 /**
- * Forecasts the pods of a node if nothing changes. First, `plan` processes the API server's view, as if a relay had
- * just sent it. Then `evaluate` decides at each time at which the record is to be processed, until the pod is evicted
- * or no such time is left.
+ * Forecasts a node's pods if nothing changes: `plan` takes the API server's view, as if a relay had just sent it; then
+ * `evaluate` decides at each time of processing, until the pod is evicted or no time is left.
  */
 export function forecastPod(asked: NodeCase): NodeForecast {
   const { now, partition, rules, live } = asked;
@@ -176,7 +160,7 @@ function lifeIn({ scheduled }: Partition, now: EpochMs): NodeLife | undefined {
   return undefined;
 }
 
-/** Returns the API server's view of a node, as a relay would send it. */
+/** The API server's view of a node, as a relay would send it. */
 function toldNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts {
   const facts = { ref: partition.ref, version: NEWEST, observedAt: now };
   if (live.taints === undefined) {
@@ -308,12 +292,10 @@ function leaving({ disrupted, evicted, deleted, leaving }: AskedPod): Forecast {
   };
 }
 
-/** Returns the forecast of an eviction that failed permanently at `at`. */
 export function gaveUp({ fireAt: dueAt, reasons, failure }: EvictionRecord, at: EpochMs): Forecast {
   return { kind: 'failed', dueAt, causes: causesOf(reasons), at, error: failure?.error ?? '' };
 }
 
-/** Returns the retry of a due record that failed and waits for its next try. */
 export function retrying(
   record: EvictionRecord,
   node: Pick<NodeState, 'retry' | 'outage'>,

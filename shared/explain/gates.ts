@@ -30,10 +30,7 @@ export const shownAct = ({ who: actor, at, why: reason }: OperatorAction): Shown
   reason,
 });
 
-/**
- * Returns all gates of a pod: those that are found first, then those that are found once the first are open, and so
- * on. To have the pod evicted, an operator must open all of them.
- */
+/** All gates of a pod: also those that are found once the first are open. To evict it, an operator must open all. */
 export function allGates(
   rules: Rules,
   find: (rules: Rules) => readonly EvictionGate[],

@@ -5,13 +5,11 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Forecast } from './forecast.ts';
 
-/** The outcome for a pod is unknown, for this reason. */
 export interface UnknownForecast {
   readonly kind: 'unknown';
   readonly reason: string;
 }
 
-/** Returns the rules of a cluster with the default policy, but in enforce mode. */
 export const enforcedRules = (matching: MatchOptions): Rules => ({
   policy: { ...DEFAULT_POLICY, mode: 'enforce' },
   ...{ ordersRevision: 0, policyRevision: 0, stops: [], holds: [], trips: [], guardRevision: 0, matching },
@@ -23,13 +21,11 @@ export function builtInRules(matching: MatchOptions): Rules {
   return { ...rules, policy: { ...policy, guard: { shadow: false }, requireExpiredLease: false } };
 }
 
-/** Returns the forecast of a pod in a cluster whose rules can't be read. */
 export const ungoverned = (why: string): UnknownForecast => ({
   kind: 'unknown',
   reason: `the rules of the cluster cannot be read, and nothing is evicted there until they can (${why})`,
 });
 
-/** Returns the gates of a forecast, one after the other. */
 export const gatesOf = (forecast: Forecast): readonly EvictionGate[] =>
   forecast.kind === 'held'
     ? [...forecast.before, forecast.by]
@@ -40,8 +36,8 @@ export const gatesOf = (forecast: Forecast): readonly EvictionGate[] =>
 export type PolicyAccount = ReturnType<typeof policyOf>;
 
 /**
- * Returns how a cluster's policy evicts at `now`, by the names of its settings. Forecasts and gates account for the
- * settings that select or hold pods. A setting that is missing here does not compile.
+ * A policy by its settings' names. Forecasts and gates account for those that select or hold pods. A setting that is
+ * missing here does not compile.
  */
 export function policyOf(policy: Policy, now: EpochMs) {
   const { mode: _mode, guard: _guard, exclude: _exclude, only: _only, ...shown } = policy;

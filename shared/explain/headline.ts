@@ -14,8 +14,7 @@ import type { PodAnswer } from './pod.ts';
 export type MomentText = (at: EpochMs) => string;
 
 /**
- * Returns one sentence about what will happen to a pod and when, or what happened. More sentences follow if no relay
- * is connected, or if the built-in controller acts differently.
+ * One sentence about what happens to a pod and when, more if no relay is connected or the built-in controller differs.
  */
 export function headline(answer: PodAnswer, moment: MomentText): string {
   const { namespace, name, before, outcome, unknown } = answer;
@@ -200,10 +199,7 @@ function disconnectedText(
 /** A pod that has been due for longer by the built-in controller's rule shows that this controller does not run. */
 const SPARED_MS = 10 * 60_000;
 
-/**
- * Returns the text about a built-in controller that evicts the pod earlier than Taintward, or although Taintward does
- * not.
- */
+/** The built-in controller evicts the pod earlier than Taintward, or although Taintward does not. */
 function rivalText({ at: now, decidedBy, outcome, builtIn }: PodAnswer, moment: MomentText): string {
   const evictsAt = builtIn?.evictsAt;
   if (decidedBy === 'built-in' || evictsAt === undefined || builtIn?.state === 'off') return '';
@@ -222,10 +218,7 @@ function rivalText({ at: now, decidedBy, outcome, builtIn }: PodAnswer, moment: 
   return `If the built-in controller is enabled (unknown), it ${would} at ${moment(evictsAt)}.`;
 }
 
-/**
- * Returns one sentence about what happens on a node. More sentences follow if no relay is connected, or if the
- * built-in controller acts differently.
- */
+/** One sentence about what happens on a node, more if no relay is connected or the built-in controller differs. */
 export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const { node, cluster, state, taints, pods, at: now, decidedBy, builtIn, unknown } = answer;
   const evicting = taints.filter(({ evicts }) => evicts !== 'no').map(({ taint }) => taintText(taint));

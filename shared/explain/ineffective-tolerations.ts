@@ -16,9 +16,7 @@ const REMEDIATIONS = {
 /** A toleration whose effect differs from its appearance. */
 export interface IneffectiveToleration {
   readonly rule: keyof typeof REMEDIATIONS;
-  /** A sentence. */
   readonly message: string;
-  /** A sentence. */
   readonly remediation: string;
   /** Index of the toleration in its list, from 0. */
   readonly toleration: number;
@@ -29,10 +27,7 @@ const MATCHING = { comparisonOperators: true };
 /** Seconds that API servers give a pod without a toleration of its node being down (plugin DefaultTolerationSeconds). */
 const DEFAULT_SECONDS = 300n;
 
-/**
- * Returns the ineffective tolerations of the pods that a controller of this kind creates, in their order. The API server
- * must have accepted the tolerations.
- */
+/** The ineffective tolerations of the pods of a controller of this kind, in order. They must be valid. */
 export function ineffectiveTolerations(
   kind: string,
   tolerations: readonly Toleration[],
@@ -115,10 +110,7 @@ function defaultLoops(kind: string, tolerations: readonly Toleration[]): readonl
   return [finding('replacement-loops', at, what)];
 }
 
-/**
- * Reports whether a pod may be scheduled to a node that is down. The node controller also adds a NoSchedule taint
- * with the key. Pods of DaemonSets tolerate both indefinitely.
- */
+/** The node controller also adds a NoSchedule taint with the key, which pods of DaemonSets tolerate indefinitely. */
 const staysSchedulable = (key: string, kind: string, tolerations: readonly Toleration[]): boolean =>
   kind !== 'DaemonSet' &&
   tolerations.some((each) => tolerates({ key, effect: 'NoSchedule' }, each, MATCHING));
@@ -128,10 +120,7 @@ const matchesExecuting = ({ effect = '' }: Toleration): boolean => effect === ''
 /** A key and a value that no taint has. */
 const ANY = ' ';
 
-/**
- * Returns sample NoExecute taints. Any toleration that tolerates all of them tolerates everything that the given
- * toleration does.
- */
+/** Samples: a toleration that tolerates all of them tolerates everything that the given one does. */
 function samplesOf({ key, operator = '', value = '' }: Toleration): readonly Taint[] {
   const taint = (sample: string): Taint => ({ key: key || ANY, value: sample, effect: 'NoExecute' });
   const bound = parseInt64(value) ?? 0n;
@@ -147,7 +136,6 @@ function samplesOf({ key, operator = '', value = '' }: Toleration): readonly Tai
   }
 }
 
-/** Returns for how many seconds the toleration tolerates the first sample; `undefined`: indefinitely. */
 function secondsOf(toleration: Toleration, [sample]: readonly Taint[]): bigint | undefined {
   if (!sample) return undefined;
   return deadline([toleration], [{ ...sample, since: 0 }], 0, MATCHING)?.because[0]?.seconds;

@@ -12,13 +12,11 @@ export interface Job {
 /** The reaction of a Job to evictions; `reason`: the deciding settings. */
 export type JobOutcome =
   | { readonly kind: 'replaced' | 'not-counted' | 'index-fails' | 'job-fails'; readonly reason: string }
-  /** The Job can't be read. */
   | { readonly kind: 'unknown' };
 
 /**
- * Returns the reaction of a Job to the eviction of running pods, as the Job controller decides. It counts deleted pods
- * as failed, unless they still succeed. `job`: absent if it can't be read. `indexFailures`: earlier failures of the
- * index of each pod.
+ * The reaction of a Job to the eviction of running pods: its controller counts deleted pods as failed, unless they
+ * still succeed. `job`: absent if unreadable. `indexFailures`: earlier ones of each pod's index.
  */
 export function jobOutcome(job: Job | undefined, indexFailures: readonly number[]): JobOutcome {
   if (!job) return { kind: 'unknown' };
@@ -42,7 +40,6 @@ export function jobOutcome(job: Job | undefined, indexFailures: readonly number[
 export const failsJob = (outcome: JobOutcome): boolean =>
   outcome.kind === 'job-fails' || outcome.kind === 'index-fails';
 
-/** Returns the outcome as the predicate of a sentence about the Job. */
 export function jobText(outcome: JobOutcome): string {
   switch (outcome.kind) {
     case 'job-fails':

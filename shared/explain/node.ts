@@ -38,9 +38,7 @@ export interface NodeQuestion {
   readonly live: Known<NodeCase['live']>;
   readonly foundAt?: EpochMs;
   readonly pods: Known<readonly AskedPod[]>;
-  /** Workloads of the pods; a pod that is missing here has none. */
   readonly workloads: Known<ReadonlyMap<PodUid, Workload>>;
-  /** Budgets by namespace; absent: not known. */
   readonly budgets: Known<ReadonlyMap<string, readonly Budget[]>>;
   readonly service?: Pick<ServiceFacts, 'rules' | 'partition' | 'deaf'> & {
     /** History of this node, oldest first. */
@@ -63,10 +61,8 @@ export interface NodePod {
   readonly namespace: string;
   readonly name: string;
   readonly owner?: { readonly kind: string; readonly name: string };
-  /** The pod's workload, as far as known: its owner, or the controller behind its owner. */
   readonly workload?: Workload;
   readonly outcome: Forecast | UnknownForecast;
-  /** All gates of the pod, now or when it is due. */
   readonly heldBy: readonly EvictionGate[];
   /** When the built-in controller, if enabled, evicts the pod; absent: never. */
   readonly builtInAt?: EpochMs;
@@ -96,12 +92,10 @@ export interface NodeAnswer {
   readonly zone?: string;
   readonly decidedBy: 'taintward' | 'built-in';
   readonly state: 'there' | 'gone' | 'unknown';
-  /** With `gone`: when the node was deleted, as far as known. */
   readonly deletedAt?: EpochMs;
   /** Absent: a relay is connected to the cluster, or this is unknown. */
   readonly disconnected?: DisconnectionAccount;
   readonly taints: readonly NodeTaint[];
-  /** In the order of namespace and name. */
   readonly workloads: readonly NodeWorkload[];
   /** In the order of eviction, followed by held pods, and then by pods that stay. */
   readonly pods: readonly NodePod[];
@@ -248,7 +242,6 @@ const ungovernedPod = (pod: Foretold, why: string): NodePod =>
 
 const nameOf = ({ namespace, name }: NodePod): string => `${namespace}/${name}`;
 
-/** Returns the sort key of a forecast: evicted pods by time, before all others. */
 function rankOf(forecast: NodePod['outcome']): number {
   switch (forecast.kind) {
     case 'terminating':

@@ -11,7 +11,6 @@ export interface PastEntry {
   readonly ref: { readonly node: NodeName };
   readonly uid: PodUid;
   readonly what: 'scheduled' | Noted['what'] | Outcome;
-  /** The deadline, as known at that time. */
   readonly fireAt: EpochMs;
   readonly reasons: readonly DeadlineCause[];
   readonly movedFrom?: EpochMs;
@@ -22,7 +21,6 @@ export interface PastEntry {
   readonly deleted?: Deletion;
 }
 
-/** The outcome for a pod that no longer exists. */
 export type PastOutcome =
   | {
       readonly kind: 'evicted';

@@ -54,7 +54,6 @@ export interface PodCase {
   readonly name: string;
   /** The pod as the API server shows it; `undefined`: there is none. */
   readonly pod: Known<AskedPod | undefined>;
-  /** The pod's workload; `undefined`: it has none. */
   readonly workload: Known<Workload | undefined>;
   readonly end?: PodEnd;
   readonly node: Known<NodeCase['live']>;
@@ -62,7 +61,6 @@ export interface PodCase {
   readonly foundAt?: EpochMs;
   /** Absent: only the cluster was asked, not the service. */
   readonly service?: ServiceFacts;
-  /** Budgets of the pod's namespace. */
   readonly budgets: Known<readonly Budget[]>;
   readonly builtIn: Known<BuiltIn>;
   readonly matching: MatchOptions;
@@ -77,10 +75,7 @@ export interface PodAnswer {
   readonly uid?: PodUid;
   readonly node?: NodeName;
   readonly owner?: { readonly kind: string; readonly name: string };
-  /**
-   * The pod's workload: its owner, or the controller behind its owner, like a Deployment behind a ReplicaSet. Absent:
-   * unknown, or none.
-   */
+  /** The owner, or the controller behind it, like a Deployment behind a ReplicaSet. Absent: unknown, or none. */
   readonly workload?: Workload;
   /** The source of the decision. Without the service, it is the built-in controller, if enabled. */
   readonly decidedBy: 'taintward' | 'built-in';
@@ -93,16 +88,13 @@ export interface PodAnswer {
   /** Absent: a relay is connected to the cluster, or this is unknown. */
   readonly disconnected?: DisconnectionAccount;
   readonly taints: readonly TaintAccount[];
-  /** Gates that hold the pod now, or will when it is due. */
   readonly gates: readonly GateAccount[];
   /** Absent: unknown, or the cluster is not managed. */
   readonly policy?: PolicyAccount;
-  /** Budgets that select the pod; absent: unknown. */
   readonly budgets?: readonly Budget[];
   /** `evictsAt`: when the built-in controller, if enabled, evicts the pod; absent: never. */
   readonly builtIn?: BuiltIn & { readonly evictsAt?: EpochMs };
   readonly scheduling?: Scheduling;
-  /** Oldest first. */
   readonly history: readonly PastEntry[];
   readonly remediations: readonly Remedy[];
   /** Commands that together release the pod; empty if it has no gate. */
@@ -234,7 +226,6 @@ function partitionIn({ cluster, service }: PodCase, { node }: AskedPod): Partiti
   return service ? knownOr(service.partition, nothing) : nothing;
 }
 
-/** Returns the stored state of a node that can't be read. */
 function storedLife({ node }: Partition): NodeCase['live'] | undefined {
   if (!node) return undefined;
   const { taintsStamp, deletedAt } = node;

@@ -12,9 +12,8 @@ import { allGates } from './gates.ts';
 export type Stored = Pick<Partition, 'ref' | 'node' | 'scheduled'>;
 
 /**
- * Returns a function that finds all gates of a pod, now or once it is due, by the stored data alone. Only the cluster
- * shows all traits of a pod, and its node's zone and Lease. Gates that depend on these hold only pods that were already
- * found held by them.
+ * Finds all gates of a pod, now or once due, by stored data. Gates that depend on traits, zone, or Lease, which only
+ * the cluster shows, hold only pods that were already found held by them.
  */
 export function storedGates(
   { ref, node, scheduled }: Stored,
@@ -41,7 +40,7 @@ export function storedGates(
 const isOver = (by: EvictionGate, trips: readonly Trip[]): boolean =>
   by.kind === 'guard' && !trips.some((trip) => isTripOf(by, trip));
 
-/** Returns the forecast of a pod that can't be read, by the stored data of the pod and its node alone. */
+/** The forecast of a pod that can't be read, by stored data alone. */
 export function recordedForecast(
   record: EvictionRecord,
   stored: Stored,

@@ -5,10 +5,7 @@ import type { TaintAccount } from './taints.ts';
 
 /** A way to keep a pod on its node. */
 export type Remedy =
-  /**
-   * The pod tolerates its evicting taints indefinitely. For future pods, the template of the workload must be
-   * changed, too.
-   */
+  /** The pod tolerates its evicting taints indefinitely. Future pods need a change of the workload's template. */
   | { readonly kind: 'tolerate'; readonly command: string }
   | { readonly kind: 'untaint'; readonly taint: TaintAccount['taint']; readonly command: string }
   /** The node recovers. The node controller keeps these taints while the node is down. */
@@ -25,10 +22,7 @@ export interface Whereabouts {
   readonly pod: Pick<AskedPod, 'namespace' | 'name' | 'tolerations'>;
 }
 
-/**
- * Returns the ways to keep a pod; empty if nothing evicts it, or nothing can keep it. The first way suffices alone.
- * Otherwise, all taints must be handled.
- */
+/** Ways to keep a pod; empty if nothing can or need. The first alone suffices; else, all taints must be handled. */
 export function remediesFor(
   accounts: readonly TaintAccount[],
   { cluster, node, nodeGone, pod }: Whereabouts,
@@ -60,9 +54,8 @@ export function remediesFor(
 }
 
 /**
- * Returns the command that adds tolerations to a pod, or removes the seconds of its tolerations. Other changes to a
- * running pod's tolerations are not allowed. The first matching toleration counts, so a new one helps only for a
- * taint without a match.
+ * Adds tolerations to a running pod, or removes their seconds: nothing else is allowed. The first match counts, so a
+ * new one helps only for a taint without a match.
  */
 function tolerateCommand(
   limiting: readonly TaintAccount[],

@@ -12,16 +12,11 @@ export interface PodEnd {
 
 /** The consequences of a pod's removal from its node. */
 export interface Scheduling extends PodEnd {
-  /**
-   * The actor that replaces the pod: its controller, on any node, or its DaemonSet, on this node. The node's kubelet
-   * never stops a static pod.
-   */
+  /** Its controller, on any node, or its DaemonSet, on this node. A node's kubelet never stops a static pod. */
   readonly replacedBy: 'nobody' | 'controller' | 'daemonset' | 'kubelet';
-  /** Taints that keep such a pod from being scheduled onto the node. */
   readonly keptOffBy: readonly TaintAccount['taint'][];
   /**
-   * The replacement may be scheduled to this node and be evicted again: a scheduler checks whether a taint is
-   * tolerated, not for how long.
+   * The replacement may come here and be evicted again: schedulers check whether, not how long, it tolerates a taint.
    */
   readonly loops: boolean;
 }

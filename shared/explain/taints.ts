@@ -9,7 +9,6 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { originOf, settingOf, type TaintOrigin } from './cause.ts';
 import type { AskedPod, NodeForecast } from './forecast.ts';
 
-/** A toleration of a pod, with its index in the pod's list, from 0. */
 export interface PlacedToleration {
   readonly index: number;
   /** The pod's own value; absent: indefinitely. */
@@ -18,24 +17,17 @@ export interface PlacedToleration {
 
 export interface TaintAccount {
   readonly taint: Pick<Taint, 'key' | 'value' | 'effect'>;
-  /**
-   * `no`: the taint only prevents scheduling. `virtual`: the taint itself only prevents scheduling, but policy treats
-   * it as NoExecute.
-   */
+  /** `no`: the taint only prevents scheduling. `virtual`: so does this one, but policy treats it as NoExecute. */
   readonly evicts: 'yes' | 'virtual' | 'no';
   /** When the countdown started; only for taints that evict. `known`: the evidence for that time. */
   readonly since?: EpochMs;
   readonly known?: TaintOrigin;
   /** The toleration that decides: the first match; absent: none matches. */
   readonly toleration?: PlacedToleration;
-  /** Later matching tolerations, which are ignored. */
   readonly shadowed: readonly PlacedToleration[];
   /** How long the taint is tolerated; absent: indefinitely, or the taint does not evict. */
   readonly seconds?: number;
-  /**
-   * The origin of a change to `seconds`: a field of the cluster's policy, or `takeover`, the note of a pod that is
-   * taken over.
-   */
+  /** A field of the cluster's policy, or `takeover`, the note of a pod that is taken over. */
   readonly changedBy?: string;
   /** The pod's deadline by this taint alone; absent: never. */
   readonly deadlineAt?: EpochMs;
@@ -45,10 +37,7 @@ export interface TaintAccount {
   readonly schedules: boolean;
 }
 
-/**
- * Returns the effect of each taint of a node on a pod that was bound at `podSince`. The taints that evict come first,
- * in the node's order, followed by the other taints in `live`.
- */
+/** The effect of each taint on a pod bound at `podSince`: evicting ones first, in the node's order, then the others. */
 export function accountsOf(
   { taints, deletedAt }: Pick<NodeForecast, 'taints' | 'deletedAt'>,
   live: readonly Taint[],

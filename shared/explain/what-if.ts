@@ -62,7 +62,6 @@ export interface Findings {
   readonly replicas: ReadonlyMap<string, Replicas>;
   /** Jobs by {@link workloadText}; those that are missing can't be read. */
   readonly jobs: ReadonlyMap<string, Job>;
-  /** Budgets by namespace; those of a missing namespace can't be read. */
   readonly budgets: ReadonlyMap<string, readonly Budget[]>;
   /** Responses about the pods for which the API was called. */
   readonly answers: ReadonlyMap<PodUid, Answer>;
@@ -106,12 +105,8 @@ export interface BudgetForecast {
   readonly together: number;
   /** Number of these that the Eviction API would block, each requested alone. */
   readonly blocked: number;
-  /** The API's message about the first of these. */
   readonly reason?: string;
-  /**
-   * `eviction-api`: the Eviction API answered for each pod alone. `status`: computed from the budget's status,
-   * because the API could not be called (`error`).
-   */
+  /** `eviction-api` answered for each pod alone. `status`: computed, because the API could not be called (`error`). */
   readonly source: 'eviction-api' | 'status';
   readonly error?: string;
   /** More pods are evicted together than the budget allows, or a pod is evicted that the Eviction API would block. */
@@ -188,8 +183,8 @@ export interface Forecasts {
 }
 
 /**
- * Forecasts the pods of nodes that get a taint now. Observe mode, stops, pauses, and the guard are ignored: an
- * operator can end each of them with one command, and then the forecast applies. Holds and exclusions count.
+ * Forecasts pods of nodes that get a taint now. Observe mode, stops, pauses, and the guard don't count: one command
+ * ends each. Holds and exclusions do.
  */
 export function forecastsOf({ now, taint, nodes, pods, rules, counts, released }: Situation): Forecasts {
   const { shadow } = rules.policy.guard;
@@ -214,19 +209,13 @@ export function forecastsOf({ now, taint, nodes, pods, rules, counts, released }
   return { pods: forecasts, guarded, guard: { trips, dryRun: shadow, standing } };
 }
 
-/**
- * Returns a node's taints with one more. It replaces a taint with the same key and effect, as `kubectl taint
- * --overwrite` does.
- */
+/** A taint with the same key and effect is replaced, as by `kubectl taint --overwrite`. */
 export const withTaint = (taints: readonly LiveTaint[], taint: Taint): readonly LiveTaint[] => [
   ...taints.filter(({ key, effect }) => key !== taint.key || effect !== taint.effect),
   taint,
 ];
 
-/**
- * Returns the pods for which the Eviction API is to be called: those that would be evicted and have a budget, or may
- * have one.
- */
+/** The pods for which to call the Eviction API: they would be evicted and have a budget, or may have one. */
 export const podsToAsk = (
   { pods }: Situation,
   forecasts: Forecasts,
@@ -237,7 +226,6 @@ export const podsToAsk = (
     return forecasts.pods.get(pod.uid)?.kind === 'evict' && (known === undefined || known.length > 0);
   });
 
-/** Returns the forecast of a taint, from all facts that were read. */
 export function whatIf(situation: Situation, forecasts: Forecasts, findings: Findings): WhatIf {
   const { now, taint, nodes, pods, rules } = situation;
   const { guard, guarded } = forecasts;
@@ -313,7 +301,6 @@ function paceOf(going: readonly Going[], { policy: { rate, drain } }: Rules): Pa
   };
 }
 
-/** Returns when the last of these pods is evicted, with `rate` pods per second. */
 function lastOf(going: readonly Going[], rate: number | undefined): EpochMs | undefined {
   const sorted = going.map(({ forecast }) => forecast).sort((a, b) => a.at - b.at);
   const last = sorted.at(-1)?.at;
@@ -356,7 +343,6 @@ function workloadForecast(
   };
 }
 
-/** Returns why a pod is not evicted; `undefined`: it is. */
 function stayOf(forecast: Forecast): Stay | undefined {
   switch (forecast.kind) {
     case 'evict':

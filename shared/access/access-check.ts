@@ -4,10 +4,7 @@ import { uidsSchema } from '#shared/state/lease.ts';
 import { clusterNameSchema, type RegisteredCluster } from '#shared/state/registry.ts';
 import { schemaOf } from '#shared/text/schema-of.ts';
 
-/**
- * A question to `evict`, in an invocation of its own: can it work in a cluster, registered or not? Only `evict` can
- * answer: it has the network and the identity with which evictions will be made.
- */
+/** A question to `evict`, registered cluster or not: only it has the network and identity of later evictions. */
 export interface AccessQuestion {
   readonly checkAccess: Pick<RegisteredCluster, 'name' | 'access'> & {
     /** The namespaces outside of which no pod is evicted; empty: pods of all namespaces may be. */
@@ -15,7 +12,6 @@ export interface AccessQuestion {
   };
 }
 
-/** The incoming question; the access is read like a stored one. */
 export const accessQuestionSchema = z.object({
   checkAccess: z.object({
     name: clusterNameSchema,
@@ -24,7 +20,6 @@ export const accessQuestionSchema = z.object({
   }),
 });
 
-/** The answer of `evict`. */
 export type AccessAnswer =
   | {
       readonly reached: true;
@@ -39,7 +34,6 @@ export type AccessAnswer =
       readonly reason: string;
     };
 
-/** The returned answer. */
 export const accessAnswerSchema = z
   .discriminatedUnion('reached', [
     z.object({ reached: z.literal(true), missing: z.array(z.string()), uids: uidsSchema.exactOptional() }),

@@ -1,6 +1,4 @@
-/**
- * A cluster can't be reached because its address or credentials are missing; the message is a clause with the reason.
- */
+/** A cluster's address or credentials are missing; the message is a clause with the reason. */
 export class AccessError extends Error {
   override readonly name = 'AccessError';
 }
@@ -8,9 +6,7 @@ export class AccessError extends Error {
 const REFUSED = new Set(['AccessDenied', 'AccessDeniedException']);
 const NO_CREDENTIALS = new Set(['CredentialsProviderError', 'TokenProviderError']);
 
-/**
- * Returns the error of a failed AWS call; `action` as IAM names it. AWS messages contain names and ARNs, but no secret.
- */
+/** `action` as IAM names it. AWS messages contain names and ARNs, but no secret. */
 export function awsAccessError(error: unknown, action: string): AccessError {
   if (error instanceof AccessError) return error;
   const { name, message } = error instanceof Error ? error : { name: 'Error', message: String(error) };

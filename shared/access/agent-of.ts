@@ -4,15 +4,12 @@ import { cached } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /**
- * Maximum age of a registration. Messages that go to the wrong queue meanwhile are forwarded. Together with the 20 s
- * for which `RegisteredClusters` uses it, a change takes effect within 30 s.
+ * Maximum age of a registration. With the 20 s of `RegisteredClusters`, a change takes effect within 30 s; messages in
+ * the wrong queue meanwhile are forwarded.
  */
 export const REGISTRATION_MAX_AGE_MS = 8_000;
 
-/**
- * Returns the ID of the agent that carries out a cluster's due evictions; `undefined`: `evict` does. Rejects with
- * `StoreError`.
- */
+/** The agent that carries out a cluster's due evictions; `undefined`: `evict` does. Rejects with `StoreError`. */
 export type AgentOf = (cluster: ClusterName) => Promise<string | undefined>;
 
 /** Returns the registrations, at most some seconds old. */
@@ -23,7 +20,6 @@ export const recentRegistrations = (
   get: cached(REGISTRATION_MAX_AGE_MS, (cluster) => registry.get(cluster), clock),
 });
 
-/** Returns the agents of clusters, by their registrations. */
 export const agentOf =
   (registrations: Pick<ClusterRegistry, 'get'>): AgentOf =>
   async (cluster) => {

@@ -1,6 +1,5 @@
 /**
- * Settings of every AWS client. Without limits, a call to an endpoint that drops packets would wait indefinitely. With
- * them, it ends after some 15 s, all attempts included.
+ * Without limits, a call to an endpoint that drops packets would wait indefinitely; so it ends after some 15 s in all.
  */
 export const CLIENT_SETTINGS = {
   requestHandler: { connectionTimeout: 2_000, requestTimeout: 5_000, throwOnRequestTimeout: true },

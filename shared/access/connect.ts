@@ -12,10 +12,7 @@ import type { AwsClients, EksWay } from './aws-clients.ts';
 import { eksConnection } from './eks-connection.ts';
 import { kubeconfigSecretConnection } from './kubeconfig-secret-connection.ts';
 
-/**
- * Returns a part's connection to a registered cluster. It makes no requests yet, so it never fails: each call reports a
- * wrong access. A cluster that can't be reached affects no other cluster.
- */
+/** A part's connection to a cluster. It makes no requests yet, so it never fails: each call reports a wrong access. */
 export type Connect = (cluster: RegisteredCluster, part: Part) => Connection;
 
 export interface ConnectDeps {

@@ -71,8 +71,7 @@ async function orAccessError<T>(action: string, call: Promise<T>): Promise<T> {
 }
 
 /**
- * The value of `aws eks get-token`. STS itself accepts such a URL for 15 minutes whatever the value; the authenticator
- * rejects a higher one.
+ * The value of `aws eks get-token`; the authenticator rejects a higher one. STS accepts the URL for 15 minutes anyway.
  */
 const URL_EXPIRES_SECONDS = 60;
 const PREFIX = 'k8s-aws-v1.';
@@ -84,8 +83,8 @@ export interface EksToken {
 }
 
 /**
- * Signs a token as the client's identity: a presigned `sts:GetCallerIdentity` that names the cluster, which the
- * cluster's authenticator performs. Makes no request except to the credentials' provider, with whose error it rejects.
+ * Signs a token as the client's identity: a presigned `sts:GetCallerIdentity` that names the cluster. Rejects with the
+ * error of the credentials' provider, the only one that is called.
  */
 export async function eksToken({ config }: EKSClient, clusterName: string, now: EpochMs): Promise<EksToken> {
   const [region, credentials] = await Promise.all([config.region(), config.credentials()]);

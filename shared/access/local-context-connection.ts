@@ -3,8 +3,8 @@ import type { ContextOptions } from '#shared/kubernetes/kubeconfig/kubeconfig.ts
 import type { LocalContextAccess } from '#shared/state/registry.ts';
 
 /**
- * Returns a connection to a cluster by a context of a kubeconfig file of this machine, with plugins unless `options`
- * forbid them. The file is read when it is first needed. It isn't part of `connect`, because functions don't need it.
+ * By a context of this machine's kubeconfig, read when first needed, with plugins unless `options` forbid them. Not in
+ * `connect`, because functions don't need it.
  */
 export function localContextConnection(
   { kubeconfig, context }: LocalContextAccess,

@@ -26,7 +26,6 @@ const IDLE_MS = 10 * 60_000;
 interface Known {
   readonly cluster: RegisteredCluster;
   readonly api: RestApi;
-  /** Age of the registry's answer. */
   age: Age;
 }
 

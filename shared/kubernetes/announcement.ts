@@ -10,9 +10,9 @@ export const TAINT_MANAGER_REASON = 'DeletionByTaintManager';
 export const EVICTION_API_REASON = 'EvictionByEvictionAPI';
 
 /**
- * Returns the strategic merge patch of a pod's status by which the built-in controller announces an eviction
- * (`addConditionAndDeletePod`). The UID guards against a pod that was recreated under the same name. The condition is
- * merged by its type. `observedGeneration` is omitted if the server counts no generations (0).
+ * The strategic merge patch by which the built-in controller announces an eviction (`addConditionAndDeletePod`). The
+ * UID guards against a recreated pod; the condition is merged by its type. Without `observedGeneration` if the server
+ * counts no generations (0).
  */
 export function disruptionPatch(uid: PodUid, generation: number, now: EpochMs): object {
   return {

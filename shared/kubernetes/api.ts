@@ -17,9 +17,8 @@ export interface LiveNode {
   /** Taints of all effects, in list order. */
   readonly taints: readonly LiveTaint[];
   /**
-   * Changes with each write of the taints. It contains the last writer of `spec.taints` and the time of the write, to
-   * the second, by the API server's clock. Two equal lists with different stamps are not the same taints. Absent: the
-   * server does not report it, or nobody owns a taint.
+   * Changes with each write of the taints: their last writer, and the time by the API server's clock, to the second.
+   * Equal lists with different stamps are not the same taints. Absent: not reported, or nobody owns a taint.
    */
   readonly taintsStamp?: string;
   /** The label `topology.kubernetes.io/zone`; absent: the node is in no zone. */
@@ -37,22 +36,12 @@ export interface LivePod extends PodTraits {
   /** `undefined` until bound. */
   readonly node: NodeName | undefined;
   readonly tolerations: readonly Toleration[];
-  /**
-   * When the pod was bound to its node: the transition time of `PodScheduled`, or else the creation time. Kubernetes
-   * truncates both to the second.
-   */
+  /** The transition time of `PodScheduled`, or else the creation time, both truncated to the second. */
   readonly podSince: EpochMs;
-  /** The pod has a `deletionTimestamp`. */
   readonly terminating: boolean;
-  /**
-   * The pod has the `DisruptionTarget` condition with our reason: this service (or the built-in controller) began to
-   * evict it.
-   */
+  /** The `DisruptionTarget` condition with our reason: this service (or the built-in controller) began to evict. */
   readonly disrupted: boolean;
-  /**
-   * The pod has that condition with the Eviction API's reason: some client, perhaps this service, evicted it by that
-   * API. Absent: no.
-   */
+  /** That condition with the Eviction API's reason, from any client. Absent: no. */
   readonly evicted?: true;
   /** An annotation marks the pod as being moved off its node, as KubeVirt does while a VM migrates. Absent: no. */
   readonly moving?: true;
@@ -85,7 +74,6 @@ export type WatchEvent<T> =
   /** A change of an object that the caller does not follow. Only its version was read. */
   | { readonly kind: 'passed'; readonly resourceVersion: string };
 
-/** An event about a changed object. */
 export type Change<T> = Extract<WatchEvent<T>, { readonly object: T }>;
 
 export interface ListOptions {
@@ -95,9 +83,8 @@ export interface ListOptions {
   /** Only pods bound to this node (fieldSelector spec.nodeName). */
   readonly onNode?: NodeName;
   /**
-   * A version that the response must have reached; the server may respond from its cache then. '0': any version.
-   * Absent: a consistent read. Rejects with 504 (cause `ResourceVersionTooLarge`) if the server has not reached the
-   * version.
+   * A version that the response must have reached, perhaps from the server's cache; '0': any. Absent: a consistent
+   * read. Rejects with 504 (cause `ResourceVersionTooLarge`) if the server has not reached it.
    */
   readonly notOlderThan?: string;
   readonly signal: AbortSignal;
@@ -107,16 +94,12 @@ export interface WatchOptions {
   /** The watch sends changes after this version; absent with `initial` only. */
   readonly resourceVersion?: string;
   /**
-   * The watch first sends all existing objects, as upserts, followed by a bookmark with `initialEnd`. Servers without
-   * this feature reject the request with 400 or 422.
+   * First sends all existing objects, and a bookmark with `initialEnd`. Servers without this reject with 400 or 422.
    */
   readonly initial?: boolean;
   /** Only pods bound to this node (fieldSelector spec.nodeName). */
   readonly onNode?: NodeName;
-  /**
-   * For pods: reports whether a node is followed; called for each event. An event that is certainly about another
-   * node is not parsed, and yields `passed`. Other such events may still be parsed.
-   */
+  /** Reports whether a node is followed. An event certainly about another one is not parsed, and yields `passed`. */
   readonly follows?: (node: NodeName) => boolean;
   /** Called when the server has accepted the watch; its first event may take a minute. */
   readonly opened?: () => void;
@@ -129,16 +112,13 @@ export interface WatchOptions {
 export interface Resource<T> {
   /** Returns one page. Rejects with `ApiError` (410 `Expired`: the continue token is too old; list again). */
   list(options: ListOptions): Promise<Page<T>>;
-  /**
-   * Yields changes, with bookmarks, until the server ends the watch. Throws `ApiError` if the watch breaks (410: the
-   * version is too old; list again).
-   */
+  /** Yields changes and bookmarks. Throws `ApiError` if the watch breaks (410: the version is too old; list again). */
   watch(options: WatchOptions): AsyncIterable<WatchEvent<T>>;
 }
 
 /**
- * `takeovers/live`: shows the API server that Taintward evicts in the built-in controller's place. While its
- * heartbeat is current, the node controller's NoExecute taints are kept out. Created by `taintward takeover apply`.
+ * `takeovers/live`, created by `taintward takeover apply`: while its heartbeat is current, the node controller's
+ * NoExecute taints are kept out, and Taintward evicts instead.
  */
 export interface Takeover {
   readonly resourceVersion: string;
@@ -154,29 +134,24 @@ export interface Takeover {
   readonly withheld?: string;
 }
 
-/** Conditions that a pod must meet for its deletion. */
 export interface DeletePreconditions {
   readonly uid: PodUid;
   /** The pod has not changed since this version. */
   readonly resourceVersion?: string;
 }
 
-/**
- * The calls to one cluster's API server. Every method rejects with `ApiError` for an unsuccessful response, and for a
- * missing one (status 0).
- */
+/** Calls to one API server. Every method rejects with `ApiError`, for a missing response with status 0. */
 export interface KubernetesApi {
   readonly nodes: Resource<LiveNode>;
   readonly pods: Resource<LivePod>;
   /**
-   * Milliseconds by which the API server's clock is ahead of ours, accurate to half a second at first, and soon
-   * better. `undefined` until enough responses were dated.
+   * Milliseconds that its clock is ahead, within half a second at first, soon better. `undefined`: too few dated
+   * responses.
    */
   readonly skewMs: number | undefined;
   /**
-   * How far the clock of each API server that responded in the last ten minutes is ahead of ours; the last one first.
-   * Several servers may respond in turn, and clocks are set. A slow response leaves a wide range. Empty: no response
-   * was dated.
+   * The same for each API server that responded in the last ten minutes, the last first: several may respond in turn,
+   * and clocks are set. A slow response leaves a wide range.
    */
   readonly skews: readonly SkewRange[];
   /** The server has not responded to several calls in a row: most calls fail immediately, with status 0. */
@@ -184,8 +159,7 @@ export interface KubernetesApi {
   /** Ends the suspension of calls if the server has answered another process since the last one: at `at`, by our clock. */
   answeredElsewhere(at: EpochMs): void;
   /**
-   * Returns the name of another installation of this service that marked pods here since this client was created, as
-   * read or marked pods show. Each name is returned once. `undefined`: there is no new one.
+   * The name of another installation that marked pods here since this client was created, each once; else `undefined`.
    */
   takeRival(): string | undefined;
   /** The other installation that marked a pod last. Terminating pods in lists and watches count, too. `undefined`: none. */
@@ -196,26 +170,19 @@ export interface KubernetesApi {
   allowed(right: Permission): Promise<boolean>;
   /** Returns a node; `undefined`: it does not exist. A quorum read. */
   getNode(name: NodeName): Promise<LiveNode | undefined>;
-  /**
-   * Returns the Lease that the node's kubelet renews; `undefined`: there is none. A quorum read. Rejects with 403
-   * without the permission.
-   */
+  /** `undefined`: the node has no Lease. A quorum read. Rejects with 403 without the permission. */
   getNodeLease(name: NodeName): Promise<NodeLease | undefined>;
-  /**
-   * Returns the desired number of replicas of a workload. `undefined`: it does not exist, or its kind has no
-   * replicas. A quorum read. Rejects with 403 without the permission.
-   */
+  /** `undefined`: no such workload, or no replicas. A quorum read. Rejects with 403 without the permission. */
   getReplicas(workload: WorkloadRef): Promise<number | undefined>;
   /** Returns a pod; `undefined`: it does not exist. A quorum read. */
   getPod(pod: PodRef): Promise<LivePod | undefined>;
   /** Returns all pods of a node, or only the existing pods of `due`, whichever costs the server less. Quorum reads. */
   podsOnNode(node: NodeName, due: readonly PodRef[]): Promise<readonly LivePod[]>;
   /**
-   * Sets the `DisruptionTarget` condition (reason `DeletionByTaintManager`) by a strategic merge patch of the status,
-   * with the UID as a precondition. Resolves with the patched pod. 404 and 409 reject: the pod is gone, or another
-   * one has its name. The condition's `observedGeneration` is the pod's, if known: pass the `LivePod`. `allowed` is
-   * called when the call's turn has come. The patch is sent by the returned time, or never; if `allowed` rejects, it
-   * is not sent.
+   * Sets `DisruptionTarget` (reason `DeletionByTaintManager`), with the UID as precondition, and resolves with the
+   * patched pod. 404 and 409 reject: the pod is gone, or another has its name. `observedGeneration` is the pod's, if
+   * known: pass the `LivePod`. `allowed` is called in the call's turn: the patch is sent by the returned time, or
+   * never; if `allowed` rejects, never.
    */
   markDisrupted(
     pod: PodRef & Pick<LivePod, 'generation'>,
@@ -224,14 +191,13 @@ export interface KubernetesApi {
     allowed?: () => Promise<EpochMs>,
   ): Promise<LivePod>;
   /**
-   * Deletes a pod with its own grace period. Rejects with 404, and with 409 if a precondition fails. The request is
-   * sent by `notAfter` (our clock), or never: then it rejects with `LateCallError`.
+   * With the pod's own grace period. Rejects with 404, and 409 for a failed precondition. Sent by `notAfter` (our
+   * clock), or never: `LateCallError`.
    */
   deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void>;
   /**
-   * Evicts a pod by the Eviction API, which respects disruption budgets and marks the pod itself. Rejects as {@link
-   * deletePod} does, and with 429 if the server accepts no more calls for now. A version that does not match may cost
-   * the budget one disruption until its controller notices, minutes later.
+   * Evicts by the Eviction API, which respects budgets and marks the pod. Rejects as {@link deletePod}, and with 429 if
+   * too many calls. A version mismatch may cost the budget a disruption until its controller notices, minutes later.
    */
   evictPod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<EvictionAnswer>;
   /** Posts an Event. An existing Event with the same key counts as posted. */
@@ -239,8 +205,7 @@ export interface KubernetesApi {
   /** Returns the takeover; `undefined`: there is none, or we have no permission to read it. A quorum read. */
   getTakeover(): Promise<Takeover | undefined>;
   /**
-   * Renews the heartbeat, as of `at` by the API server's clock. Rejects with 409 if the takeover changed since it was
-   * read, and with 404 if it is gone.
+   * As of `at`, by the API server's clock. Rejects with 409 if the takeover changed since the read, 404 if it is gone.
    */
   renewTakeover(takeover: Takeover, at: EpochMs): Promise<void>;
   /** Records why the heartbeat is not renewed, until it is. Rejects as {@link renewTakeover} does. */

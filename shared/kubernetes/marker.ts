@@ -15,10 +15,7 @@ const PREFIX = `${FIELD_MANAGER}-`;
 const MAX_MANAGER_LENGTH = 128;
 const MAX_RIVALS = 100;
 
-/**
- * The name under which one cluster's pods are marked, and other installations that mark them. Another installation
- * that evicts there does the same work a second time, by its own rules.
- */
+/** The name under which pods are marked, and other installations that mark them: each evicts by its own rules. */
 export class Marker {
   readonly manager: string;
   readonly #since: EpochMs;
@@ -48,7 +45,6 @@ export class Marker {
     }
   }
 
-  /** The other installation that marked a pod last, and the time by our clock; `undefined`: none did. */
   get lastRival(): Rival | undefined {
     let last: Rival | undefined;
     for (const [rival, markedAt] of this.#rivals)

@@ -11,10 +11,7 @@ export interface KubernetesObject {
   };
 }
 
-/**
- * The objects of one kind in one namespace, as the API server stores them. Reads are consistent. Every method rejects
- * with `ApiError`.
- */
+/** Objects of one kind in one namespace. Reads are consistent. Every method rejects with `ApiError`. */
 export interface Objects {
   /** Returns an object; `undefined`: there is none with that name. */
   get(name: string): Promise<unknown>;
@@ -23,8 +20,8 @@ export interface Objects {
   /** Creates an object, and returns it as stored; `undefined`: an object with that name exists. */
   create(object: KubernetesObject): Promise<unknown>;
   /**
-   * Replaces the object that has the same `resourceVersion`, and returns the new one as stored. `undefined`: the
-   * object was changed or removed since. An unchanged object keeps its version.
+   * Replaces the object of that `resourceVersion`; `undefined`: changed or removed since. Unchanged, it keeps its
+   * version.
    */
   replace(object: KubernetesObject): Promise<unknown>;
   /** Removes the object with this name and version; does nothing if it was changed or removed since. */

@@ -49,10 +49,7 @@ export const EVICTION_API_PERMISSIONS: readonly Permission[] = [
   { verb: 'create', resource: 'pods/eviction' },
 ];
 
-/**
- * Additional permissions of `evict` for a policy setting, with the manifest that grants them, and the consequences of
- * their lack.
- */
+/** Additional permissions for a policy setting, the manifest that grants them, and what their lack means. */
 export interface NeededBy {
   readonly setting: string;
   readonly permissions: readonly Need[];
@@ -83,10 +80,7 @@ const BY_REPLICAS: NeededBy = {
   lack: 'pods of workloads wait there',
 };
 
-/**
- * Additional permissions of the relay for a takeover: it renews the heartbeat, and proves by dry runs that
- * the takeover works.
- */
+/** Additional permissions for a takeover: the relay renews the heartbeat, and proves it by dry runs. */
 export const TAKEOVER_PERMISSIONS: readonly Permission[] = [
   { verb: 'get', group: TAKEOVER_GROUP, resource: 'takeovers', name: TAKEOVER_NAME },
   { verb: 'patch', group: TAKEOVER_GROUP, resource: 'takeovers', name: TAKEOVER_NAME },
@@ -115,19 +109,13 @@ const isFollowing = ({ verb, resource }: Permission): boolean =>
 /** Permissions of the service in observe mode: it reads, and changes nothing. */
 export const OBSERVE_PERMISSIONS: readonly Permission[] = NEEDED_PERMISSIONS.filter(isFollowing);
 
-/**
- * Returns the namespaces outside of which a policy evicts no pod, because each entry of its `include` names namespaces;
- * empty: it may evict pods of all namespaces.
- */
+/** Namespaces outside of which a policy evicts no pod, by its `include`; empty: it may in all namespaces. */
 export const evictedNamespaces = ({ only }: Policy): readonly string[] =>
   only.every(({ namespaces, namespacePatterns }) => namespaces && !namespacePatterns)
     ? [...new Set(only.flatMap(({ namespaces = [] }) => namespaces))]
     : [];
 
-/**
- * Returns where a policy needs these permissions. Those that aren't for following nodes and pods are needed only in the
- * namespaces of its `include`, where RoleBindings can grant them.
- */
+/** Following needs all namespaces; other permissions only those of `include`, where RoleBindings can grant them. */
 export function neededUnder(policy: Policy, permissions: readonly Permission[]): readonly Need[] {
   const namespaces = evictedNamespaces(policy);
   if (namespaces.length === 0) return permissions;
@@ -152,8 +140,8 @@ export const unlessDenied = <T>(asked: Promise<T>): Promise<T | undefined> =>
   });
 
 /**
- * Returns the needed permissions that the credentials lack, as `verb resource name in namespace`. It asks for single
- * namespaces only if the permission isn't granted in all of them. Rejects with `ApiError`.
+ * Missing permissions, as `verb resource name in namespace`; single namespaces only if not granted in all. Rejects with
+ * `ApiError`.
  */
 export async function missingPermissions(
   api: Pick<PermissionReview, 'allowed'>,
@@ -183,10 +171,7 @@ export const permissionText = ({
     ...(namespace === undefined ? [] : ['in', namespace]),
   ].join(' ');
 
-/**
- * Returns which permission to grant so that pods of live nodes are not evicted, as one sentence; `undefined`: it is
- * granted. Only that feature needs it. Rejects with `ApiError`.
- */
+/** Which permission to grant for pods of live nodes, as one sentence; `undefined`: granted. Rejects with `ApiError`. */
 export async function nodeLeaseHint(api: PermissionReview): Promise<string | undefined> {
   const [missing] = await missingPermissions(api, [NODE_LEASE_PERMISSION]);
   if (missing === undefined) return undefined;
@@ -194,10 +179,9 @@ export async function nodeLeaseHint(api: PermissionReview): Promise<string | und
 }
 
 /**
- * Checks that the cluster can be managed, or that the given permissions are granted, before anything relies on it.
- * Rejects with `ApiError`, one sentence: the cluster is unreachable, the credentials are rejected, or permissions are
- * missing (403). Resolves with the refusal if the credentials may not ask for their permissions, as without the
- * ClusterRole `system:basic-user`: nothing is known then.
+ * Checks that the cluster can be managed. Rejects with `ApiError`, one sentence: unreachable, rejected credentials, or
+ * missing permissions (403). Resolves with the refusal if the credentials may not ask, as without the ClusterRole
+ * `system:basic-user`: nothing is known then.
  */
 export async function preflight(
   api: PermissionReview,

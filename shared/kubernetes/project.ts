@@ -19,9 +19,8 @@ import { fieldsOf, itemsOf, textOf } from './http/api-json.ts';
 const KEY_CHARACTERS = 256;
 
 /**
- * Returns one shared object per key, so that values that thousands of pods have in common are stored once. A full
- * interner drops everything and starts over. This affects only memory: common values are soon back, and one-off
- * values cannot fill the memory.
+ * Stores values that thousands of pods share once. When full, it drops everything: common values are soon back, and
+ * one-off values cannot fill the memory.
  */
 export class Interner<T> {
   readonly #limit: number;
@@ -57,10 +56,7 @@ const owners = new Interner<PodOwner>(NAMES);
 const names = new Interner<string>(NAMES);
 const shared = (name: string) => names.get(name, () => name);
 
-/**
- * Matches DNS subdomains, UIDs, and more. Names are parts of keys, paths, and lines, in which other characters have a
- * meaning.
- */
+/** DNS subdomains, UIDs, and more: in keys, paths, and lines, other characters have a meaning. */
 const IDENTIFIER = /^[A-Za-z0-9][-A-Za-z0-9_.:]{0,252}$/;
 
 /** Throws `ApiError` (status 0) if the node has no name, or a name that no API server accepts. */
@@ -120,10 +116,7 @@ export function projectPod(json: unknown): LivePod {
   };
 }
 
-/**
- * Returns epoch ms; `NaN`: the text is not a time. Users may write any time into a taint, but earlier times than 1970
- * count as 1970.
- */
+/** Epoch ms; `NaN`: no time. Users may write any time into a taint, but times before 1970 count as 1970. */
 const momentOf = (time: unknown): number => Math.max(0, Date.parse(textOf(time)));
 
 function projectLeaving(meta: Readonly<Record<string, unknown>>): LivePod['leaving'] {
@@ -132,10 +125,7 @@ function projectLeaving(meta: Readonly<Record<string, unknown>>): LivePod['leavi
   return { overAt, finalizers: itemsOf(meta['finalizers']).map(textOf) };
 }
 
-/**
- * Returns the deletion of a pod by another actor, by the reason of its `DisruptionTarget`. `at`: when the deletion
- * was requested.
- */
+/** By another actor, by the reason of `DisruptionTarget`. `at`: when the deletion was requested. */
 function projectDeletion(
   meta: Readonly<Record<string, unknown>>,
   disruption: string,
@@ -156,7 +146,6 @@ function projectDeletion(
 const isOurs = (manager: string): boolean =>
   manager === FIELD_MANAGER || manager.startsWith(`${FIELD_MANAGER}-`);
 
-/** Returns the owners of the condition `DisruptionTarget`. */
 const announcersOf = (managedFields: unknown): readonly string[] =>
   itemsOf(managedFields)
     .map(fieldsOf)
@@ -227,7 +216,6 @@ function projectOwner(ownerReferences: unknown): PodOwner | undefined {
   return owners.get(`${kind}/${name}`, () => Object.freeze({ kind, name }));
 }
 
-/** Returns the shared list of a pod's tolerations. */
 export function projectTolerations(json: unknown): readonly Toleration[] {
   const parts = itemsOf(json).map((item) => {
     const { key, operator, value, effect, tolerationSeconds } = fieldsOf(item);
@@ -246,9 +234,6 @@ function toleration([key, operator, value, effect, seconds]: string[]): Tolerati
   });
 }
 
-/**
- * Returns an int64 as text; "": the value is not one. A toleration without seconds lasts indefinitely, so the pod is
- * not evicted.
- */
+/** "": no int64. A toleration without seconds lasts indefinitely, so the pod is not evicted. */
 const integerText = (value: unknown): string =>
   typeof value === 'bigint' || Number.isSafeInteger(value) ? String(value) : '';

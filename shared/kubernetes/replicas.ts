@@ -1,7 +1,6 @@
 import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { fieldsOf } from './http/api-json.ts';
 
-/** A workload, by its kind and its name in a namespace. */
 export interface WorkloadRef {
   readonly namespace: string;
   readonly kind: string;
@@ -20,10 +19,7 @@ const COUNTED: Readonly<
   ReplicationController: { group: '', resource: 'replicationcontrollers', field: ['spec', 'replicas'] },
 };
 
-/**
- * Additional permissions of `evict` for policies that limit evictions of each workload by a percentage: it counts
- * replicas.
- */
+/** For limits by a percentage, `evict` counts replicas. */
 export const WORKLOAD_PERMISSIONS: readonly Permission[] = Object.values(COUNTED).map(
   ({ group, resource }) => ({
     verb: 'get',

@@ -48,8 +48,8 @@ const FIRST_NODES: Call = { verb: 'list', resource: 'nodes', path: NODES, query:
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 /**
- * The real API server. It uses few calls over `node:http2` and `node:https` instead of a generated client. So int64s
- * survive, a quiet watch is not cut, unused responses are not parsed, and a function's bundle stays small.
+ * A few calls over `node:http2` and `node:https`, not a generated client: int64s survive, a quiet watch is not cut,
+ * unused responses are not parsed, and a function's bundle stays small.
  */
 export class RestApi implements KubernetesApi, PermissionReview {
   readonly nodes: Resource<LiveNode>;
@@ -350,10 +350,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
   }
 }
 
-/**
- * Reports whether the server is Kubernetes 1.31 or later (`ConsistentListFromCache`). A managed provider may report
- * `31+`.
- */
+/** Kubernetes 1.31 or later (`ConsistentListFromCache`). A managed provider may report `31+`. */
 function cachesLists(version: unknown): boolean {
   const { major, minor } = fieldsOf(version);
   const [first, second] = [Number.parseInt(textOf(major), 10), Number.parseInt(textOf(minor), 10)];

@@ -7,7 +7,6 @@ import type { KubernetesObject, Objects } from './objects.ts';
 /** Objects on a page of a list: as many of etcd's largest objects (1.5 MiB) as a response may contain. */
 const PAGE = 20;
 
-/** The location of objects of one kind. */
 export interface ObjectsPlace {
   /** The group with its version: `taintward.dev/v1`. */
   readonly group: string;
@@ -16,7 +15,6 @@ export interface ObjectsPlace {
   readonly namespace: string;
 }
 
-/** The objects of one kind in one namespace of a real API server. */
 export class RestObjects implements Objects {
   readonly #transport: Transport;
   readonly #resource: string;

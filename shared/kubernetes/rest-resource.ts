@@ -29,8 +29,8 @@ export class RestResource<T> implements Resource<T> {
   readonly #keeps: (object: T) => number;
 
   /**
-   * `path`: the path of the collection. `project`: reads one object, or throws `ApiError`. `trim`: removes the parts
-   * that `project` does not read. `keeps`: counts the values of a read object.
+   * `project`: reads one object, or throws `ApiError`; `trim`: removes what it does not read; `keeps`: counts its
+   * values.
    */
   constructor(
     transport: Transport,
@@ -134,10 +134,7 @@ export class RestResource<T> implements Resource<T> {
 
 const boundTo = (node: NodeName): string => `spec.nodeName=${node}`;
 
-/**
- * The API server's beginning of a pod event, in the order of its Go structs (`TypeMeta`, then `ObjectMeta`), without
- * white space.
- */
+/** The API server's beginning of a pod event, in the order of its Go structs, without white space. */
 const HEAD =
   /^\{"type":"(?:ADDED|MODIFIED|DELETED)","object":\{"kind":"Pod","apiVersion":"v1","metadata":\{"name":"[-a-z0-9.]+",(?:"generateName":"[-a-z0-9.]+",)?"namespace":"[-a-z0-9]+",(?:"selfLink":"[-a-z0-9./]*",)?"uid":"[-0-9a-zA-Z]+","resourceVersion":"([1-9][0-9]*)",/;
 
@@ -152,10 +149,9 @@ const VALUE = /^:"([-a-z0-9.]+)"/;
 const VALUE_BYTES = 260;
 
 /**
- * Returns the version of a watch event about a pod on a node that is not followed, without parsing the event.
- * `undefined`: the event is about a followed node, or there is any doubt. Quotation marks in strings are escaped, so
- * `"nodeName"` is a whole key or value. If it occurs once, and a name follows, the pod is bound to that node, or to
- * none.
+ * The version of an event about a pod on an unfollowed node, unparsed; `undefined`: followed, or any doubt. Strings
+ * escape quotation marks, so `"nodeName"` is a whole key or value: if it occurs once, followed by a name, the pod is
+ * bound to that node, or to none.
  */
 export function versionPassed(line: Buffer, follows: (node: NodeName) => boolean): string | undefined {
   const at = line.indexOf(KEY);

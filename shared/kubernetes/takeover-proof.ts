@@ -6,19 +6,13 @@ import type { KubernetesApi, Takeover } from './api.ts';
 import { ApiError } from './http/api-error.ts';
 import { NEVER_RENEWED } from './takeover.ts';
 
-/**
- * The only node that a proof writes, always by dry run. It is never created, so a permission for this name applies to
- * no node.
- */
+/** Only written by dry run, and never created, so a permission for this name applies to no node. */
 export const PROOF_NODE = 'taintward-takeover-proof';
 
 /** API servers apply a new policy, or a new value of its parameter, after a short delay. */
 export const TRY_MS = 1_000;
 export const MAX_TRIES = 5;
-/**
- * At this many heartbeat timeouts away, a heartbeat keeps no taint out, even if the policy still uses the previous
- * heartbeat.
- */
+/** So many timeouts away, a heartbeat keeps no taint out, even if the policy still uses the previous one. */
 export const STALE_LAPSES = 3;
 /** A taint that a takeover must not affect. */
 const BYSTANDER = { key: 'taintward.dev/takeover-proof', value: 'bystander' };
@@ -26,11 +20,10 @@ const BYSTANDER = { key: 'taintward.dev/takeover-proof', value: 'bystander' };
 type ProvingApi = Pick<KubernetesApi, 'tryTaints' | 'withholdTakeover'>;
 
 /**
- * Proves that a takeover works, on a node that is written by dry run. The takeover must remove its taints, and must
- * admit them if their times are too far from the heartbeat, on either side. Resolves with the fault, in a few words;
- * `undefined`: there is none. The heartbeat need not be renewed for this, because only a taint's distance from it
- * counts. `onlyFresh`: of the dry runs, only the one with the time of the heartbeat. Rejects with `ApiError` if the
- * takeover itself cannot be written.
+ * Proves a takeover by dry runs: it must remove its taints, but not if their times are too far from the heartbeat, on
+ * either side. No renewal is needed: only the distance counts. Resolves with the fault, in a few words; `undefined`:
+ * none. `onlyFresh`: only the run with the heartbeat's time. Rejects with `ApiError` if the takeover itself cannot be
+ * written.
  */
 export async function disproof(
   api: ProvingApi,

@@ -10,9 +10,8 @@ export const TAKEOVER_NAME = 'live';
 export const TAKEOVER_PATH = `/apis/${TAKEOVER_GROUP}/${TAKEOVER_VERSION}/takeovers/${TAKEOVER_NAME}`;
 
 /**
- * The heartbeat of a takeover that was never renewed. A proof needs a heartbeat that the policy uses, and this one
- * keeps out none of today's taints. Kubernetes' clients accept no times before 1970, and a proof also uses earlier
- * times than this.
+ * A heartbeat for proofs that keeps out none of today's taints. Kubernetes' clients accept no times before 1970, and a
+ * proof also uses earlier times than this.
  */
 export const NEVER_RENEWED: EpochMs = Date.UTC(2000, 0, 1);
 /** Later heartbeats are ignored: Kubernetes has no time long after them by which they could be proven. */
@@ -21,7 +20,6 @@ const END_OF_TIME: EpochMs = Date.UTC(9000, 0, 1);
 /** The default of `spec.lapseSeconds`. */
 export const DEFAULT_LAPSE_SECONDS = 90;
 
-/** Returns the JSON of `takeovers/live` as a {@link Takeover}. */
 export function projectTakeover(json: unknown): Takeover {
   const { metadata, spec } = fieldsOf(json);
   const { keys, lapseSeconds, heartbeat, aliveSince, withheld } = fieldsOf(spec);
@@ -38,10 +36,7 @@ export function projectTakeover(json: unknown): Takeover {
   };
 }
 
-/**
- * Reports whether the heartbeat is near enough to a time of the API server's clock: taints with that time are kept
- * out then. The policy in `at-nodes.ts` has the same rule.
- */
+/** Taints with this time are kept out. The policy in `at-nodes.ts` has the same rule. */
 export const isAlive = (
   { heartbeat = -Infinity, lapseMs }: Pick<Takeover, 'heartbeat' | 'lapseMs'>,
   at: EpochMs,
@@ -64,10 +59,7 @@ export function renewalPatch(takeover: Takeover, at: EpochMs): object {
   };
 }
 
-/**
- * Returns the JSON merge patch that records why the heartbeat is not renewed, if the takeover is unchanged since it
- * was read.
- */
+/** Records why the heartbeat is not renewed, if the takeover is unchanged since it was read. */
 export function withheldPatch({ resourceVersion, heartbeat }: Takeover, withheld: string): object {
   const never = heartbeat === undefined ? { heartbeat: new Date(NEVER_RENEWED).toISOString() } : {};
   return { metadata: { resourceVersion }, spec: { ...never, withheld } };

@@ -9,10 +9,7 @@ const SMALL_ZIP_BYTES = 256 * 1024;
 /** zlib's smallest chunk size. */
 const MIN_CHUNK_BYTES = 64;
 
-/**
- * Returns the decompressed body of a response. `limit`: bytes of the received and of the decompressed body; `held`
- * counts both. Rejects with `AnswerLimitError` beyond the limit.
- */
+/** `limit`: bytes received, and decompressed; `held` counts both. Rejects with `AnswerLimitError` beyond it. */
 export async function wholeBody(answer: Answer, limit: number, held: Held): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let size = 0;
@@ -26,10 +23,7 @@ export async function wholeBody(answer: Answer, limit: number, held: Held): Prom
   return answer.headers['content-encoding'] === 'gzip' ? unzipped(bytes, limit, held) : bytes;
 }
 
-/**
- * Reads a response to its end, so that the next call finds the connection free. Rejects with `AnswerLimitError`
- * beyond `limit`.
- */
+/** Reads to the end, so that the next call finds the connection free. Rejects with `AnswerLimitError`. */
 export async function discard(answer: Answer, limit: number): Promise<void> {
   let size = 0;
   for await (const piece of answer.body) {
@@ -54,6 +48,5 @@ async function unzipped(bytes: Buffer, limit: number, held: Held): Promise<Buffe
   }
 }
 
-/** Returns the decompressed size that a gzip trailer states. */
 const unzippedBytes = (zipped: Buffer): number =>
   zipped.length < 4 ? 0 : zipped.readUInt32LE(zipped.length - 4);

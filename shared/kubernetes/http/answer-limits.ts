@@ -3,45 +3,34 @@ import type { AnswerKind, Call } from './call.ts';
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/**
- * Limits of one response in bytes, by kind of response. Bytes count as received, and again after decompression. A
- * response beyond its limit fails its call.
- */
+/** Limits of one response in bytes: as received, and again after decompression. Beyond, its call fails. */
 export const ANSWER_BYTES = {
   /** Access reviews, evictions, Events, the version: a few hundred bytes each. */
   short: 64 * KIB,
   /** A `Status`. Its message may repeat fields of the request, but no real one has come near this. */
   refusal: 256 * KIB,
   /**
-   * One object: the response to a get, a write, a mark, and a delete, and an event of a watch. etcd accepts objects
-   * of 1.5 MiB (`--max-request-bytes`), and the API server writes a character such as `<` as the six of `\u003c`. A
-   * pod with 1.4 MB of these has 8.4 MB as JSON (measured on Kubernetes 1.36). With a lower limit, the author of such
-   * a pod could prevent its mark and deletion, or end the watch of all pods.
+   * An object or watch event. etcd accepts 1.5 MiB (`--max-request-bytes`), and the API server writes `<` as `\u003c`:
+   * a pod with 1.4 MB of these has 8.4 MB as JSON (Kubernetes 1.36). A lower limit would let its author prevent its
+   * mark and deletion, or end the watch of all pods.
    */
   object: 10 * MIB,
   /** One page. 500 pods of 12 KB take 6 MB, 50 nodes 1 MB. */
   list: 32 * MIB,
 } as const satisfies Readonly<Record<AnswerKind, number>>;
 
-/**
- * Limits of the structure of one response, regardless of its bytes. A JSON text of 31 MB can contain ten million
- * objects, which overflow a heap of 256 MB.
- */
+/** Limits of structure: 31 MB of JSON can contain ten million objects, which overflow a heap of 256 MB. */
 export const ANSWER_STRUCTURE = {
   /**
-   * Structural characters (`{`, `[`, `:`, `,`) in a text that is parsed as one: an object, an item of a list, or an
-   * event. Parsed, each takes at most 85 bytes of the heap (measured). An object of etcd's 1.5 MiB has fewer: each of
-   * its bytes becomes at most one of them.
+   * Structural characters (`{`, `[`, `:`, `,`) in a text parsed as one: each takes at most 85 bytes of heap (measured).
+   * An object of etcd's 1.5 MiB has fewer.
    */
   characters: 1.5 * MIB,
   /** Nesting depth of objects and arrays. The API server itself accepts no deeper JSON. */
   depth: 10_000,
   /** Items of one list. Each takes about 700 bytes of the heap, and the smallest real pod takes 1 KB of the response. */
   items: 50_000,
-  /**
-   * Tolerations, labels, annotations, finalizers, and taints of all items of one list. Each takes about 100 bytes in the objects
-   * that we keep.
-   */
+  /** Tolerations, labels, annotations, finalizers, and taints of one list: about 100 bytes each in the kept objects. */
   kept: 1_000_000,
 } as const;
 
@@ -53,7 +42,6 @@ export const UNDER_WAY_BYTES = {
   free: 256 * KIB,
 } as const;
 
-/** Returns the kind of a successful response to a call. */
 export const answerKind = ({ verb, answer }: Pick<Call, 'verb' | 'answer'>): AnswerKind =>
   answer ?? (verb === 'list' ? 'list' : 'object');
 

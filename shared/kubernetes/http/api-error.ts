@@ -123,7 +123,6 @@ export function reasonOf(error: unknown): string {
   return why === undefined ? code || 'the connection broke' : `${why} (${code})`;
 }
 
-/** Returns the error of a call without a usable response, for the given reason. */
 export function failure(call: Call, host: string, why: string, cause?: unknown): ApiError {
   return new ApiError(`Cannot ${callText(call)} at ${host}: ${why}.`, 0, '', undefined, { cause, why });
 }
@@ -136,7 +135,6 @@ export function unansweredInTime(call: Call, host: string, ms: number, cause: un
   return new ApiError(text, 0, '', undefined, { cause, causes: [UNANSWERED_WRITE] });
 }
 
-/** Returns the error of a call that could not be sent by its `notAfter`. */
 export const late = (call: Call, host: string): LateCallError =>
   new LateCallError(`Did not ${callText(call)} at ${host}: it could not be sent in time.`);
 
@@ -212,10 +210,7 @@ function fix(call: Call, refusal: Refusal, whenForbidden?: string): readonly str
   return [whenForbidden ?? `grant these credentials the verb ${call.verb} on ${call.resource}`];
 }
 
-/**
- * Returns the status of a response for an API group that the server does not serve. Such a response has no `Status`:
- * it comes from Go's web server.
- */
+/** An API group that the server does not serve has no `Status`: Go's web server responds. */
 function unknownGroup(call: Call, httpStatus: number, text: string): Status | undefined {
   const isUnknown =
     httpStatus === 404 && call.path.startsWith('/apis/') && text.trim() === '404 page not found';

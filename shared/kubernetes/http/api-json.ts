@@ -14,16 +14,12 @@ const LONG_INTEGER = /(?:^|[:,[\s])-?[0-9]{16,}(?:[,\]}\s]|$)/;
 const INTEGER = /^-?[0-9]+$/;
 
 /**
- * Longer texts are parsed without a reviver, which takes three times the heap: their long integers become doubles. In
- * a pod, such integers are seconds of tolerations. The taint is then tolerated indefinitely, and the pod is not
- * evicted.
+ * Longer texts are parsed without a reviver, which takes three times the heap: long integers become doubles. These are
+ * tolerations' seconds: the taint is then tolerated indefinitely.
  */
 export const REVIVED_CHARACTERS = 1024 * 1024;
 
-/**
- * Parses like `JSON.parse`, but integers that a double can't hold exactly become bigints, in texts of up to 1 MiB.
- * Throws `SyntaxError` for a text that is not JSON.
- */
+/** Like `JSON.parse`, but integers beyond doubles become bigints, in texts of up to 1 MiB. Throws `SyntaxError`. */
 export function parseInt64Json(text: string): unknown {
   // The reviver takes ten times as long as the rest.
   const isRevived = text.length <= REVIVED_CHARACTERS && LONG_INTEGER.test(text) && hasLongInteger(text);
@@ -46,7 +42,6 @@ function hasLongInteger(text: string): boolean {
   }
 }
 
-/** Returns the index of the closing quotation mark, or the end of the text if there is none. */
 function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
     let escapes = 0;

@@ -4,8 +4,8 @@ export const FAILURES_TO_OPEN = 5;
 export const PAUSE_MS = 5_000;
 
 /**
- * Stops calls to a server that does not respond. After some consecutive failures, the breaker is open. It then allows
- * one call after each pause, and any response closes it. Times are milliseconds of the caller's stopwatch.
+ * Stops calls to a silent server: open after some failures in a row, with one call after each pause; any response
+ * closes it. Times are stopwatch milliseconds.
  */
 export class Breaker {
   #failures = 0;

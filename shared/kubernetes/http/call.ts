@@ -19,10 +19,7 @@ export interface Call {
   readonly signal?: AbortSignal;
   /** By our clock. The call is sent by then, or never. */
   readonly notAfter?: EpochMs;
-  /**
-   * Called when the call's turn has come; returns its `notAfter`. If it rejects, the call is not sent, and rejects
-   * with the same error.
-   */
+  /** Called in the call's turn; returns its `notAfter`. If it rejects, the call is not sent, and rejects alike. */
   readonly allowed?: () => Promise<EpochMs>;
   /** The call takes its turn before calls without this: it completes a pass that began with reading a node. */
   readonly inHurry?: true;
@@ -41,7 +38,6 @@ export const METHODS: Readonly<Record<Verb, string>> = {
   delete: 'DELETE',
 };
 
-/** Describes a call: `patch pods/status default/web-0`. */
 export const callText = (call: Call): string =>
   [call.verb, call.resource, ...(call.object === undefined ? [] : [call.object])].join(' ');
 
@@ -60,8 +56,5 @@ export interface Permission {
 /** Kinds of answers, each with its limits (`ANSWER_BYTES`). */
 export type AnswerKind = 'short' | 'refusal' | 'object' | 'list';
 
-/**
- * The field manager under which the API server records our writes: it uses the user agent. Marks use this name with
- * the installation's.
- */
+/** The field manager of our writes: the API server uses the user agent. Marks add the installation's name. */
 export const FIELD_MANAGER = 'taintward';

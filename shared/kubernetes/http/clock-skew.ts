@@ -17,10 +17,7 @@ const DATE_GRAIN_MS = 1000;
 const BLUR = 1e-3;
 /** Maximum width of a range for a single figure, which is then off by at most half of this. */
 const VAGUEST_MS = 1000;
-/**
- * How long a response counts, whatever later ones show: another API server, or a clock that was set, may have dated
- * those.
- */
+/** How long a response counts: another API server, or a clock that was set, may have dated later ones. */
 export const KEPT_MS = 10 * 60_000;
 /** Maximum number of clocks that are distinguished: a server that sends arbitrary dates must not fill the memory. */
 const MAX_CLOCKS = 8;
@@ -34,10 +31,9 @@ interface Known {
 }
 
 /**
- * How far other clocks are ahead of ours, from the dates of responses. Each response allows a range of about a
- * second, or of its duration if that is longer. Responses begin at different parts of a second, so a few of them
- * leave only a small range. Responses that contradict each other come from several API servers, or from one whose
- * clock was set: all count for ten minutes.
+ * How far other clocks are ahead, from dates of responses. Each allows a range of a second, or of its duration if
+ * longer; a few, at different parts of a second, leave a small one. Contradictions come from several API servers, or a
+ * clock that was set: all count for ten minutes.
  */
 export class ClockSkew {
   /** The clock that responded last comes first. */
@@ -69,20 +65,14 @@ export class ClockSkew {
     ]);
   }
 
-  /**
-   * Returns the milliseconds by which the clock that responded last is ahead, within half a second; `undefined`: not
-   * known that well.
-   */
+  /** Milliseconds that the last clock is ahead, within half a second; `undefined`: not known that well. */
   at(now: EpochMs): number | undefined {
     const [last] = this.rangesAt(now);
     if (!last || last.mostMs - last.leastMs > VAGUEST_MS) return undefined;
     return Math.round((last.leastMs + last.mostMs) / 2);
   }
 
-  /**
-   * Returns the milliseconds by which the clock that responded last is ahead, at least; `undefined`: no response had
-   * a date.
-   */
+  /** Milliseconds that the last clock is ahead, at least; `undefined`: no response had a date. */
   leastAt(now: EpochMs): number | undefined {
     return this.rangesAt(now)[0]?.leastMs;
   }
@@ -114,10 +104,7 @@ export class ClockSkew {
   }
 }
 
-/**
- * Limits the number of clocks. If there are more, the two with the oldest evidence are merged into one, with a range
- * that covers both.
- */
+/** If there are too many clocks, the two with the oldest evidence become one, with a range that covers both. */
 function merged(clocks: readonly Known[]): readonly Known[] {
   const [older, oldest] = clocks.slice(MAX_CLOCKS - 1);
   if (!older || !oldest) return clocks;

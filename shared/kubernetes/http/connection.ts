@@ -21,8 +21,8 @@ export interface Connection {
   /** The server's name in messages: its host and port, or another known name before it is first reached. */
   readonly host: string;
   /**
-   * Called before every request, because tokens rotate and addresses change; cheap while the credentials last.
-   * Rejects with an Error whose message is one sentence for the operator and contains no secret.
+   * Called before every request, because tokens rotate and addresses change. Rejects with an Error that is one sentence
+   * for the operator and contains no secret.
    */
   requestOptions(): Promise<RequestAccess>;
   /** Advice for a call that the server forbids (403), as the end of a sentence; absent: grant these credentials the verb. */

@@ -8,13 +8,9 @@ import { hostOf, portOf, proxyFor, proxyHeaders } from './proxy.ts';
 import { lookup } from './resolve.ts';
 import { namesakes, secureContext } from './trust.ts';
 
-/**
- * Timeout of the name's addresses, TCP, a proxy's tunnel, and TLS together. A slower server is down, or too busy for
- * calls.
- */
+/** Timeout of addresses, TCP, a proxy's tunnel, and TLS together. A slower server is down, or too busy. */
 export const CONNECT_TIMEOUT_MS = 3_000;
 
-/** A connection that is being established. `destroy` cancels it. */
 export interface Dialling {
   /** The connected socket, for https after the handshake. Rejects with an error of the network. */
   readonly socket: Promise<Socket>;

@@ -13,28 +13,22 @@ export type Refuser = 'budget' | 'admission' | 'server' | 'other';
 export interface Refusal {
   /** The HTTP status; 0: no response came. */
   readonly status: number;
-  /** The reasons of `Status.details.causes`. */
   readonly causes: readonly string[];
-  /** The message, with the server's own text. */
   readonly message: string;
 }
 
-/**
- * The cause of a write without a response in time, on a connection that is alive. Admission webhooks may delay a
- * write for 30 s, by default for 10 s, while the API server responds to all other calls.
- */
+/** A write without a response in time. Webhooks may delay writes for 30 s (default 10 s) while other calls succeed. */
 export const UNANSWERED_WRITE = 'UnansweredWrite';
 
 /**
- * The cause of a rejected creation in a namespace that is being deleted. An eviction counts as one; pods can still be
- * marked and deleted there. Upstream: the admission plugin `NamespaceLifecycle`.
+ * No object can be created in a namespace that is being deleted. An eviction counts as one; marks and deletes don't.
+ * Upstream: the admission plugin `NamespaceLifecycle`.
  */
 export const NAMESPACE_TERMINATING = 'NamespaceTerminating';
 
 /**
- * Messages of budgets that name no cause. They are about a pod with several budgets, and about a status that budgets
- * cannot count down (403 until Kubernetes 1.37). The last one is about a status that too many evictions change at the
- * same time. Upstream: `EvictionREST.Create`, `checkAndDecrement`.
+ * Budgets' messages without a cause: several budgets, a status that can't be counted down (403 until Kubernetes 1.37),
+ * and one that too many evictions change. Upstream: `EvictionREST.Create`, `checkAndDecrement`.
  */
 const BUDGET_WORDS: Readonly<Record<number, RegExp>> = {
   403: /poddisruptionbudget\.policy "[^"]*" is forbidden/,
@@ -43,16 +37,15 @@ const BUDGET_WORDS: Readonly<Record<number, RegExp>> = {
 };
 
 /**
- * Messages of admission. Upstream: `webhookerrors.ToStatusErr`, and the dispatcher of validating policies. A webhook
- * chooses its status freely.
+ * Upstream: `webhookerrors.ToStatusErr`, and the dispatcher of validating policies. A webhook chooses its status
+ * freely.
  */
 const ADMISSION_WORDS =
   /admission webhook "[^"]*" denied the request|ValidatingAdmissionPolicy '.*' denied request/;
 
 /**
- * Returns the origin of a rejection. A 429 comes from the server itself unless it names another origin. If throttling
- * were taken for a blocked pod, requests would continue at the same pace, and the pod would be deleted at its
- * deadline.
+ * A 429 is the server's own unless it names another origin: if throttling were taken for a blocked pod, requests would
+ * continue at the same pace, and the pod would be deleted at its deadline.
  */
 export function refuserOf({ status, causes, message }: Refusal): Refuser {
   if (causes.includes(UNANSWERED_WRITE)) return 'other';
@@ -67,11 +60,7 @@ export function blockedBy(refusal: Refusal): Extract<EvictionAnswer, { kind: 'bl
   return by === 'budget' || by === 'admission' ? { kind: 'blocked', by, reason: refusal.message } : undefined;
 }
 
-/** The Eviction API's response. */
 export type EvictionAnswer =
   | { readonly kind: 'evicted' }
-  /**
-   * The eviction of this pod is blocked for now. `budget`: by its disruption budget, or by the API, because the pod
-   * has several. `admission`: by a webhook or a policy. `reason`: a sentence with the server's message.
-   */
+  /** `budget`: blocked by it, or because the pod has several. `admission`: by a webhook or policy, with the message. */
   | { readonly kind: 'blocked'; readonly by: 'budget' | 'admission'; readonly reason: string };

@@ -7,8 +7,8 @@ export const [COMMA, COLON] = [0x2c, 0x3a];
 export const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Checks a text before it is parsed as a whole, without creating its strings. Throws `AnswerLimitError`. A text has
- * no more structural characters than bytes, so texts of up to 1.5 MiB are not checked.
+ * Checks a text without creating its strings. Throws `AnswerLimitError`. Texts of up to 1.5 MiB can't have too many
+ * structural characters.
  */
 export function checkStructure(json: string | Buffer): void {
   const { characters, depth: deepest } = ANSWER_STRUCTURE;
@@ -42,7 +42,6 @@ export function checkStructure(json: string | Buffer): void {
   }
 }
 
-/** Returns the index of the closing quotation mark, or the text's end if there is none. */
 export function endOfString(text: Buffer, start: number): number {
   let at = start + 1;
   while (at < text.length && text[at] !== QUOTE) at += text[at] === BACKSLASH ? 2 : 1;

@@ -8,9 +8,8 @@ export class HalfLineError extends Error {
 }
 
 /**
- * Yields the lines of a text that arrives in pieces, each as soon as it is complete, without its newline. Reads on
- * only as lines are consumed. `held` counts an incomplete line. Throws `AnswerLimitError` as soon as a line has more
- * than `maxBytes`, and `HalfLineError` if the last line has no newline.
+ * Yields complete lines without newlines, reading only as they are consumed. `held` counts an incomplete one. Throws
+ * `AnswerLimitError` beyond `maxBytes`, and `HalfLineError` if the last line has no newline.
  */
 export async function* splitLines(
   pieces: AsyncIterable<Buffer>,

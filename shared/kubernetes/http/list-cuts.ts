@@ -10,7 +10,6 @@ import {
   QUOTE,
 } from './json-structure.ts';
 
-/** Positions of the items of a list in its JSON. */
 export interface ListCuts {
   /** After the opening bracket of the items, and at the closing one. */
   readonly begin: number;
@@ -23,9 +22,8 @@ const isSpace = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
 /**
- * Finds the items of a list by reading its JSON character by character, in any formatting. If there are several lists
- * of items, the last one counts, as for `JSON.parse`. `undefined`: there is none. If the text is not JSON, at least
- * one of its parts is not JSON either.
+ * Finds the items in any formatting, character by character; the last list counts, as for `JSON.parse`. `undefined`:
+ * none. If the text is not JSON, at least one part isn't either.
  */
 export function exactCuts(json: Buffer): ListCuts | undefined {
   let found: ListCuts | undefined;

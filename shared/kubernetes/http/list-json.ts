@@ -8,7 +8,6 @@ const ITEMS = '"items":[';
 /** The API server's text between two items of a list. */
 const BETWEEN = '},{"metadata":{"name":"';
 
-/** The contents of a list response. */
 export interface ListJson<T> {
   readonly metadata: unknown;
   readonly items: readonly T[];
@@ -82,7 +81,6 @@ function likelyCuts(json: Buffer): ListCuts | undefined {
   return { begin, end, items };
 }
 
-/** Returns the object in a text; `undefined`: the text is not an object. */
 function parsed(json: string): object | undefined {
   checkStructure(json);
   try {

@@ -6,10 +6,7 @@ export const SLICE_MS = 10;
 let begunAt = 0;
 let turn: Promise<void> | undefined;
 
-/**
- * Yields to the rest of the process if all paced work has blocked it for some milliseconds. Await it between small
- * pieces of work. Waiting callers continue in turns, one piece each.
- */
+/** Lets the rest of the process run if paced work has blocked it for some milliseconds. Callers continue in turns. */
 export async function paced(): Promise<void> {
   while (performance.now() - begunAt >= SLICE_MS) {
     turn ??= nextTurn().then(() => {

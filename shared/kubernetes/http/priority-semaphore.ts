@@ -1,7 +1,4 @@
-/**
- * Limits how many tasks run at the same time. The others wait for their turn: urgent tasks before patient ones, each
- * kind in the order of arrival.
- */
+/** Limits concurrent tasks. Urgent ones take their turn before patient ones, each kind in the order of arrival. */
 export class PrioritySemaphore {
   #free: number;
   readonly #hurried: (() => void)[] = [];

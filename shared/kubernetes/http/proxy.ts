@@ -4,9 +4,9 @@ import { DialError } from './connection.ts';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Returns the proxy of a server, by kubectl's rules: `given` (the kubeconfig's `proxy-url`), or else the
- * environment's. The variables are `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY`, in upper or lower case; they never
- * apply to this machine itself. `undefined`: no proxy. Throws `DialError` for a proxy that cannot be used. Upstream: `golang.org/x/net/http/httpproxy`.
+ * A server's proxy by kubectl's rules: `given` (`proxy-url`), or else `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY` in
+ * either case, never for this machine. Throws `DialError` for an unusable one. Upstream:
+ * `golang.org/x/net/http/httpproxy`.
  */
 export function proxyFor(server: URL, given?: URL, environment: Environment = process.env): URL | undefined {
   if (given !== undefined) return given;
@@ -45,10 +45,7 @@ function isExempt(server: URL, list: string): boolean {
     .some((entry) => entry !== '' && covers(entry, host, port));
 }
 
-/**
- * Reports whether an entry of `NO_PROXY` matches a host: `*`, an address, an address range, a domain, or a domain
- * with a port.
- */
+/** An entry of `NO_PROXY`: `*`, an address or range, a domain, or a domain with a port. */
 function covers(entry: string, host: string, port: number): boolean {
   if (entry === '*') return true;
   const [range = '', bits] = entry.split('/');
@@ -70,8 +67,6 @@ function isWithin(host: string, range: string, bits: number): boolean {
   return list.check(host, family);
 }
 
-/** Returns the host without the brackets of an IPv6 address. */
 export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '');
 
-/** Returns the URL's port, or else its protocol's. */
 export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80);

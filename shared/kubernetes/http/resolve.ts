@@ -28,10 +28,9 @@ const system = promisify(askSystem) as (name: string, options: { all: true }) =>
 const underway = new Map<string, Promise<readonly LookupAddress[]>>();
 
 /**
- * Finds a name's addresses, for `net.connect`. The sources are the hosts file, then DNS with its search domains, and
- * then, if DNS has no such name, the system's resolver (other sources). Rejects with `ETIMEOUT` if DNS does not respond. The
- * system's own resolver blocks a thread until it times out, and a few silent DNS servers would delay every cluster.
- * So it is used only if DNS responds.
+ * Finds a name's addresses: the hosts file, DNS with its search domains, then, if DNS has no such name, the system's
+ * resolver. It blocks a thread until it times out, and silent DNS servers would delay every cluster: only used if DNS
+ * responds. Rejects with `ETIMEOUT` if not.
  */
 export const lookup: LookupFunction = (name, options, callback) => {
   addressesOf(name).then(

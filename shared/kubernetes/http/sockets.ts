@@ -37,9 +37,8 @@ export interface Answer {
 }
 
 /**
- * Connections to one server, kept for the next request: HTTP/2 if the server offers it, for many requests at a time,
- * or else HTTP/1.1. A request gets its connection only once it is established, so that the time of sending is known.
- * A request that is canceled earlier leaves the connection to the next one.
+ * Connections to one server, kept for the next request: HTTP/2 if offered, else HTTP/1.1. A request gets an established
+ * one, so that the time of sending is known; if canceled earlier, it leaves it to the next.
  */
 export class Sockets {
   readonly #clock: Clock;
@@ -64,9 +63,8 @@ export class Sockets {
   }
 
   /**
-   * Sends a call. Rejects with `LateCallError` if it could not be sent by its `notAfter`, with the reason of an
-   * aborted signal, or with a network error. A call that was written by `notAfter` has all the signal's time for its
-   * response.
+   * Rejects with `LateCallError` if the call was not sent by its `notAfter`, with an aborted signal's reason, or a
+   * network error. If it was, it has all the signal's time for its response.
    */
   async send(call: Call, access: RequestAccess, signal: AbortSignal): Promise<Answer> {
     signal.throwIfAborted();
@@ -107,8 +105,7 @@ export class Sockets {
     const watch = (): void => {
       const leftMs = notAfter - this.#clock.now();
       if (leftMs >= 0) timer = setTimeout(watch, leftMs + 1);
-      // TLS reports written bytes in the event loop's next turn: a process that was busy until now must process that
-      // first.
+      // TLS reports written bytes in the next turn of the event loop, which a busy process must process first.
       else immediate = setImmediate(() => giveUp(late(call, server.host)));
     };
     watch();
@@ -187,8 +184,7 @@ export class Sockets {
       stream.destroy(reason);
       connection.check();
     });
-    // The session may have all bytes by now, and cannot take them back: it is unknown whether the server receives the
-    // whole request.
+    // The session may have all bytes, and cannot take them back: whether the server receives all is unknown.
     const written = this.#whenLate(call, access, () => stream.destroy(new HalfSentError()));
     stream.once('finish', written);
     let answered = false;
@@ -223,8 +219,8 @@ export class Sockets {
     };
     // A request without a socket emits nothing when it is destroyed.
     const stopListening = whenAborted(signal, giveUp);
-    // The timer runs until the last byte is with the operating system: the server acts on a complete request, however
-    // late it responds. A request without its last bytes is not executed.
+    // Until the last byte is with the operating system: the server acts on a complete request, however late it
+    // responds.
     const written = this.#whenLate(call, access, giveUp);
     request.once('finish', written);
     let sentAt = 0;
@@ -250,10 +246,7 @@ export class Sockets {
     });
   }
 
-  /**
-   * Repeats a call. All of our calls may be made twice: UIDs and names guard them. A call that is late now may have
-   * been sent before.
-   */
+  /** All calls may be made twice: UIDs and names guard them. A call that is late now may have been sent before. */
   async #again(call: Call, access: RequestAccess, signal: AbortSignal, first: Error): Promise<Answer> {
     try {
       return await this.send(call, access, signal);
@@ -314,9 +307,8 @@ function whenAborted(signal: AbortSignal, giveUp: (reason: Error) => void): () =
 }
 
 /**
- * Yields the body of a response whose head has just arrived, read from now on. Node may drop data without a listener
- * when a stream closes. It also ends a stream whose connection broke like a complete one. Throws if the body is
- * incomplete.
+ * Yields the body, read from now on: Node may drop data without a listener when a stream closes, and ends a broken
+ * stream like a complete one. Throws if the body is incomplete.
  */
 function whole(
   stream: ClientHttp2Stream,

@@ -31,18 +31,14 @@ import { type Answer, Sockets } from './sockets.ts';
 export const CALL_TIMEOUT_MS = 10_000;
 /** Timeout of one page of a list, which may have megabytes: half of the API server's limit (`--request-timeout`). */
 export const PAGE_TIMEOUT_MS = 30_000;
-/**
- * Maximum number of sockets. Each may use one of the 400 requests that a default API server serves at the same time
- * (`--max-requests-inflight`).
- */
+/** Each may use one of the 400 concurrent requests of a default API server (`--max-requests-inflight`). */
 const MAX_SOCKETS = 64;
 /** Fewer than the sockets, so that no call waits for one: a used socket is not free again immediately. */
 export const MAX_CONCURRENT_CALLS = 60;
 
 /**
- * JSON over HTTP/2 or HTTP/1.1 to one API server, on reused connections. Calls take turns, and fail immediately while
- * the server does not respond. Lists and watches have connections of their own and are always tried. Every method
- * rejects with `ApiError`, for a rejection and for a missing response alike.
+ * JSON over HTTP/2 or HTTP/1.1 on reused connections. Calls take turns, and fail immediately while the server is
+ * silent. Lists and watches have their own, and are always tried. Every method rejects with `ApiError`.
  */
 export class Transport {
   readonly #connection: Connection;
@@ -134,8 +130,8 @@ export class Transport {
   }
 
   /**
-   * Yields the response's lines as they arrive, for at most `timeoutMs`; reads no faster than the caller. Calls
-   * `opened` when the response begins. Returns when the server ends the response or `call.signal` aborts.
+   * Yields lines for at most `timeoutMs`, no faster than the caller reads; `opened` is called when the response begins.
+   * Returns when the server ends it or `call.signal` aborts.
    */
   async *lines(call: Call, timeoutMs: number, opened?: () => void): AsyncGenerator<Buffer, void, undefined> {
     const deadline = new Deadline(timeoutMs, call.signal);
@@ -232,7 +228,6 @@ export class Transport {
     }
   }
 
-  /** Explains a text that could not be parsed; returns other errors unchanged. */
   #unread(call: Call, error: unknown): unknown {
     if (error instanceof AnswerLimitError) return failure(call, this.host, error.message);
     if (!(error instanceof SyntaxError)) return error;
@@ -296,7 +291,6 @@ export class Transport {
     );
   }
 
-  /** Sends the call. Resolves with a successful response whose body is still to be read. */
   async #open(call: Call, access: RequestAccess, sockets: Sockets, signal: AbortSignal): Promise<Answer> {
     if (this.#closed) throw failure(call, this.host, 'its connections were closed');
     const answer = await sockets.send(call, access, signal);

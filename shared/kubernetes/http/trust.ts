@@ -8,8 +8,7 @@ let systemStore: string[] | undefined;
 let withoutClient: SecureContext | undefined;
 
 /**
- * Returns the TLS context of an access, which trusts as Go does: each certificate of the CA data by itself, also an
- * intermediate's and the server's own; without CA data, the certificates of the system and of Node. Throws
+ * Trusts as Go does: each certificate of the CA data by itself; without any, those of the system and of Node. Throws
  * `DialError` for CA data without a certificate.
  */
 export function secureContext(access: Partial<RequestAccess>): SecureContext {
@@ -25,10 +24,7 @@ export function secureContext(access: Partial<RequestAccess>): SecureContext {
   return withoutClient;
 }
 
-/**
- * Returns each certificate of CA data whose subject others of it share, as while a CA is rotated. OpenSSL tries only
- * the first issuer of a name, so these must be tried one by one.
- */
+/** Certificates of CA data that share a subject, as while a CA is rotated: OpenSSL tries only the first of a name. */
 export function namesakes(ca: RequestAccess['ca']): readonly string[] {
   const bySubject = Map.groupBy(ca === undefined ? [] : certificatesOf(ca), ({ subject }) => subject);
   return [...bySubject.values()].filter(({ length }) => length > 1).flatMap((each) => each.map(String));

@@ -15,7 +15,6 @@ const text = z
   .nullish()
   .transform((value) => value || undefined);
 
-/** `client.authentication.k8s.io`: a plugin's output. */
 const ExecCredential = z.object({
   apiVersion: text,
   status: z.object({
@@ -44,8 +43,8 @@ export class ExecPlugin {
   }
 
   /**
-   * Returns the plugin's credential. Rejects if the plugin cannot be started or fails, and with `PluginOutputError` if
-   * it prints no credential. Rejects, too, when `signal` aborts, and kills the plugin with all that it started.
+   * Rejects if the plugin fails, with `PluginOutputError` if it prints no credential, and when `signal` aborts: then it
+   * is killed with all that it started.
    */
   async credential(signal: AbortSignal): Promise<PluginCredential> {
     const { expirationTimestamp } = this.#credential ?? {};

@@ -149,7 +149,6 @@ interface FoundKubeconfig extends Kubeconfig {
   readonly directory?: string;
 }
 
-/** The cluster and the user of a context. */
 export interface ResolvedContext {
   readonly cluster: KubeconfigCluster;
   readonly user: KubeconfigUser;
@@ -183,9 +182,8 @@ export function currentContext({ currentContext: name, source }: MergedKubeconfi
 }
 
 /**
- * Returns the cluster and the user of a context. Paths are absolute. A context without a user, or whose user is
- * missing, has no credentials, as with kubectl. Throws `KubeconfigError` if there is no such context, if it names a
- * missing cluster, or if one of the three has another form.
+ * Paths are absolute. Like kubectl, a context without an existing user has no credentials. Throws `KubeconfigError` for
+ * a missing context or cluster, or another form.
  */
 export function resolveContext(merged: MergedKubeconfig, name: string): ResolvedContext {
   const { source, clusters, users } = merged;
@@ -232,10 +230,7 @@ function withUserPaths(user: KubeconfigUser, found: Entry | undefined): Kubeconf
 /** Fields that plain http would show to anybody on the network. A client certificate is not sent without TLS. */
 const SECRETS = ['token', 'tokenFile', 'exec', 'auth-provider', 'username', 'password'];
 
-/**
- * Returns the address of a context's cluster. Throws `KubeconfigError` if there is none that is usable, or if it
- * would receive the user's secret in clear text.
- */
+/** A cluster's address. Throws `KubeconfigError` if it is unusable, or would receive a secret in clear text. */
 export function serverUrl(name: string, { cluster, user }: ResolvedContext): URL {
   const url = URL.parse(cluster.server);
   if (url?.protocol === 'https:') return url;
@@ -265,8 +260,8 @@ export function proxyOf(name: string, { cluster }: ResolvedContext): URL | undef
 }
 
 /**
- * Reads `path`, or else kubectl's defaults: the existing files of `$KUBECONFIG`, or `~/.kube/config`. If several
- * files define the same name, the first definition counts. Returned paths are absolute. Throws `KubeconfigError`.
+ * Reads `path`, or the existing files of `$KUBECONFIG`, or `~/.kube/config`; the first definition of a name counts.
+ * Paths are absolute. Throws `KubeconfigError`.
  */
 export function readKubeconfig(path: string | undefined): MergedKubeconfig {
   const files = path === undefined ? defaultFiles() : [path];

@@ -25,10 +25,7 @@ export interface ContextOptions {
   readonly noPrograms?: string;
 }
 
-/**
- * Returns the connection of a kubeconfig's context. `kubeconfig` is a path; absent: kubectl's default. Credentials
- * are obtained when they are needed, not here. Throws `KubeconfigError`.
- */
+/** `kubeconfig`: a path; absent: kubectl's default. Obtains credentials when needed. Throws `KubeconfigError`. */
 export function contextConnection(
   name: string,
   kubeconfig: string | undefined,
@@ -46,8 +43,8 @@ export function contextConnection(
 }
 
 /**
- * Returns the connection to the cluster that this process runs in, by its pod's service account. The token is reread
- * as it rotates. `root` precedes the well-known paths. Throws `KubeconfigError` outside a pod.
+ * By the pod's service account, whose token rotates. `root` precedes the well-known paths. Throws `KubeconfigError`
+ * outside a pod.
  */
 export function inClusterConnection(root = ''): Connection {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env;
@@ -93,10 +90,7 @@ function contextCredentials(name: string, { cluster, user }: ResolvedContext): C
   };
 }
 
-/**
- * Returns the credentials of users who log in at an identity provider, by client-node. Its 868 modules take 36 MB and
- * half a second to load, so they are loaded only for such users.
- */
+/** By client-node, whose 868 modules take 36 MB and half a second: loaded only for identity providers. */
 function providerCredentials(name: string, cluster: KubeconfigCluster, user: KubeconfigUser): Credentials {
   const loading = import('@kubernetes/client-node').then(({ KubeConfig }) => {
     const config = new KubeConfig();
@@ -137,16 +131,15 @@ function checkReadable(file: string, who: string): void {
 }
 
 /**
- * client-node rejects plain http unless TLS verification is off; there is no TLS to verify. Proxies are handled
+ * client-node rejects plain http with TLS verification, though there is nothing to verify. Proxies are handled
  * elsewhere.
  */
 const clientCluster = ({ 'proxy-url': _, ...cluster }: KubeconfigCluster): object =>
   cluster.server.startsWith('http:') ? { ...cluster, 'insecure-skip-tls-verify': true } : cluster;
 
 /**
- * Returns a connection with the credentials of one cluster and one user. `who` names the user in messages. `load`
- * reads the sources of the credentials: first now (and throws `KubeconfigError`), then after each time the server
- * rejected them.
+ * `who` names the user in messages. `load` reads the sources, now (it throws `KubeconfigError`) and after each
+ * rejection by the server.
  */
 function credentialsConnection(way: Way, who: string, load: () => Credentials): Connection {
   const loaded = () => {

@@ -11,9 +11,7 @@ export type RequestCredentials = Omit<RequestAccess, 'server' | 'proxy'>;
 const FRESH_MS = 60_000;
 
 /**
- * Returns a getter of the current credentials of a cluster and a user: tokens, client certificates, a name and
- * password, and the user to impersonate. The kubeconfig contains them, or names their files. Files are reread once a
- * minute, and read errors are thrown unchanged.
+ * Current credentials, in the kubeconfig or in files, which are reread once a minute. Read errors are thrown unchanged.
  */
 export function ownCredentials(
   cluster: Partial<KubeconfigCluster>,

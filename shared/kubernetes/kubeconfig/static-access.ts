@@ -2,10 +2,7 @@ import type { RequestAccess } from '../http/connection.ts';
 import { KubeconfigError, proxyOf, type ResolvedContext, serverUrl } from './kubeconfig-file.ts';
 import { authorizationOf, impersonationOf } from './own-credentials.ts';
 
-/**
- * Fields of a context's cluster and user that are allowed where the kubeconfig has no files beside it, and no
- * programs can run.
- */
+/** Fields that are allowed where the kubeconfig has no files beside it, and no programs can run. */
 const CLUSTER_FIELDS = new Set([
   'server',
   'certificate-authority-data',
@@ -27,10 +24,7 @@ const USER_FIELDS = new Set([
   'extensions',
 ]);
 
-/**
- * Returns the access to a context's cluster by the contents of the kubeconfig itself: a token or a client
- * certificate, and CA data. Throws `KubeconfigError` if the context needs a file, a plugin, or anything else.
- */
+/** By the kubeconfig's own token or client certificate, and CA data. Throws `KubeconfigError` for anything else. */
 export function staticAccess(name: string, context: ResolvedContext): RequestAccess {
   const { cluster, user } = context;
   if (user.exec) {
@@ -64,10 +58,7 @@ export function staticAccess(name: string, context: ResolvedContext): RequestAcc
 /** Returns a command without its arguments, which may contain a secret. */
 const nameOf = (command: string): string => command.trim().split(/\s/, 1)[0] ?? '';
 
-/**
- * Throws `KubeconfigError` for other fields. Ignored silently, such a field would act as another user, or take
- * another route, than it defines.
- */
+/** Throws `KubeconfigError`: ignored silently, a field would mean another user or another route. */
 function refuseOthers(name: string, fields: object, known: ReadonlySet<string>): void {
   const [other] = Object.entries(fields).find(([field, value]) => value && !known.has(field)) ?? [];
   if (other === undefined) return;

@@ -166,7 +166,9 @@ export class FargateRelay extends Construct implements Grantee {
     const [, account, region, repository = '', digest] = ECR_IMAGE.exec(released) ?? [];
     if (digest === undefined) return ContainerImage.fromRegistry(released);
     const repositoryArn = Stack.of(this).formatArn({
-      ...{ service: 'ecr', resource: 'repository', resourceName: repository },
+      service: 'ecr',
+      resource: 'repository',
+      resourceName: repository,
       ...(account && { account }),
       ...(region && { region }),
     });

@@ -112,7 +112,9 @@ export class ServiceFunction extends Construct implements Grantee {
         conditions: {
           ArnEquals: {
             'lambda:SourceFunctionArn': Stack.of(this).formatArn({
-              ...{ service: 'lambda', resource: 'function', resourceName: functionName },
+              service: 'lambda',
+              resource: 'function',
+              resourceName: functionName,
               arnFormat: ArnFormat.COLON_RESOURCE_NAME,
             }),
           },

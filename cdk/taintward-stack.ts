@@ -57,10 +57,17 @@ export class TaintwardStack extends Stack {
     clusters.publish(functions.evict);
     if (closed) this.#sayWhoCalls(closed);
     new OperatorPermissions(this, 'OperatorRights', {
-      ...{ prefix, state, deltas, timers, agents, functions, clusters },
+      prefix,
+      state,
+      deltas,
+      timers,
+      agents,
+      functions,
+      clusters,
     });
     const { dashboard, told } = new Monitoring(this, 'Monitoring', {
-      ...{ ...shared, functions },
+      ...shared,
+      functions,
       ...(relay ? { relay } : {}),
     });
     // LocalStack has no AWS console.

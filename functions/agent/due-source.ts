@@ -151,7 +151,8 @@ export class DueSource {
     if (records.length === 0) return;
     const { client, queueUrl } = this.#deps;
     const Entries = records.map(({ receiptHandle: ReceiptHandle }, index) => ({
-      ...{ Id: `${index}`, ReceiptHandle },
+      Id: `${index}`,
+      ReceiptHandle,
     }));
     try {
       const { Failed = [] } = await client.send(

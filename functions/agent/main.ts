@@ -81,7 +81,13 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   const registry = new DynamoDbClusterRegistry(table);
   const laterEvents = new LaterEvents();
   const ports = duePorts(environment, {
-    ...{ table, sqs, queueUrl, connect, clock, log, laterEvents },
+    table,
+    sqs,
+    queueUrl,
+    connect,
+    clock,
+    log,
+    laterEvents,
     rules: rulesReader({
       rulesStore,
       matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
@@ -94,7 +100,10 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   });
   // No capacity limit: only the agent's own replicas can take over the cluster.
   const { relay, stop: stopRelay } = await openAwsRelay(environment, {
-    ...{ table, sqs, log, nodeBudget: Infinity },
+    table,
+    sqs,
+    log,
+    nodeBudget: Infinity,
     metrics: relayMetrics(prometheus),
   });
   const evictions = dueConsumption(ports);
@@ -105,7 +114,8 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     handle: (message) => laterEvents.ahead(() => evict(parseReceived(message, evictions.parse))),
     visibility: ports.visibility,
     metrics: dueMetrics(prometheus),
-    ...{ clock, log },
+    clock,
+    log,
   });
   const states = (): ReadonlyMap<ClusterName, ProbedState> =>
     due.reaches
@@ -127,7 +137,10 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     registry: ownRegistration({ registry, cluster, agent, log }),
     follows: () => true,
     installation: environment.INSTALLATION_NAME,
-    ...{ connect, relay, log, signal: stopping.signal },
+    connect,
+    relay,
+    log,
+    signal: stopping.signal,
   });
 
   log.info('relay.stopping');

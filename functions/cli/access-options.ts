@@ -38,11 +38,15 @@ interface Way {
 
 const WAYS: readonly Way[] = [
   {
-    ...{ kind: 'eks', flag: '--eks', by: ['eks'] },
+    kind: 'eks',
+    flag: '--eks',
+    by: ['eks'],
     with: ['region', 'roleArn', 'relayRoleArn', 'evictRoleArn', 'externalId'],
   },
   {
-    ...{ kind: 'kubeconfig-secret', flag: '--kubeconfig-secret', with: ['context'] },
+    kind: 'kubeconfig-secret',
+    flag: '--kubeconfig-secret',
+    with: ['context'],
     by: ['kubeconfigSecret', 'relayKubeconfigSecret', 'evictKubeconfigSecret'],
   },
   { kind: 'local-context', flag: '--context', by: ['context'], with: ['kubeconfig'] },

@@ -40,7 +40,10 @@ export function compare(entries: readonly EntryOutput[]): Comparison {
     const byUs = event === 'would-evict' || event === 'evicted' || (byBuiltIn && causes.length > 0 && !by);
     if (!byBuiltIn && !byUs) continue;
     pods.set(uid, {
-      ...{ ref: { cluster, node }, namespace, name: pod, causes },
+      ref: { cluster, node },
+      namespace,
+      name: pod,
+      causes,
       ...pods.get(uid),
       ...(byBuiltIn ? { builtInAt: deleted.at } : {}),
       ...(byUs ? { oursAt: dueAt, causes } : {}),

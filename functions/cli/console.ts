@@ -85,7 +85,11 @@ export function addConsoleCommand(
       const matching = { comparisonOperators };
       const stopped = untilStopped();
       const console = await openConsole({
-        ...{ host, port, portSetBy: '--port', clock, log },
+        host,
+        port,
+        portSetBy: '--port',
+        clock,
+        log,
         api: async () => fleetApi({ fleet, matching, clock, log }),
       }).catch((error: Error) => {
         throw error.name === 'ConsoleAddressError' ? new CliError(error.message) : error;

@@ -160,6 +160,9 @@ function bodyOf({ body }: DeadLetter): unknown {
 }
 
 const letterJson = (letter: DeadLetter): object => ({
-  ...{ id: letter.id, queue: letter.queue, since: timeText(letter.at) },
-  ...{ reason: letter.reason, body: bodyOf(letter) },
+  id: letter.id,
+  queue: letter.queue,
+  since: timeText(letter.at),
+  reason: letter.reason,
+  body: bodyOf(letter),
 });

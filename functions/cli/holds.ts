@@ -245,7 +245,11 @@ function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: Stored
   return [
     ...(stop ? [{ cluster, id: 'stop', what: 'all evictions', ...stopOutput(stop) }] : []),
     ...guard.trips.map((trip) => ({
-      ...{ cluster, id: 'guard', actor: 'guard', at: trip.trippedAt, what: scopeText(trip) },
+      cluster,
+      id: 'guard',
+      actor: 'guard',
+      at: trip.trippedAt,
+      what: scopeText(trip),
       reason: `${trip.nodes} of ${trip.outOf} nodes were affected`,
     })),
     ...holds.map((hold) => ({ cluster, ...holdOutput(hold), what: targetText(hold.target) })),
@@ -253,6 +257,11 @@ function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: Stored
 }
 
 const rowJson = ({ cluster, id, what, at, until, actor, reason }: Row): object => ({
-  ...{ cluster, id, what, actor, reason, since: timeText(at) },
+  cluster,
+  id,
+  what,
+  actor,
+  reason,
+  since: timeText(at),
   ...(until === undefined ? {} : { until: timeText(until) }),
 });

@@ -152,7 +152,9 @@ function standingText(look: PendingLook, storedRules: StoredRules | undefined, a
 }
 
 const blockedJson = ({ since, by, reason }: Blocked) => ({
-  ...{ since: timeText(since), by: by ?? 'disruption-budget', reason },
+  since: timeText(since),
+  by: by ?? 'disruption-budget',
+  reason,
 });
 
 function pendingJson(look: PendingLook, at: EpochMs): object {
@@ -160,7 +162,12 @@ function pendingJson(look: PendingLook, at: EpochMs): object {
   const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, blocked, turnAt } = record;
   const { nextTryAt, error } = retryOf(look, at) ?? {};
   return {
-    ...{ cluster, node, namespace, pod: name, uid, dueAt: timeText(fireAt) },
+    cluster,
+    node,
+    namespace,
+    pod: name,
+    uid,
+    dueAt: timeText(fireAt),
     taints: reasons.map(({ taint }) => taintText(taint)),
     ...(gates.length > 0 ? { heldBy: gates } : {}),
     ...(held ? { held: { ...held, since: timeText(held.since) } } : {}),

@@ -13,8 +13,14 @@ export type StuckPodOf = StuckOutput & { readonly cluster: ClusterName };
 export const stuckShown = (found: readonly StuckPodOf[], paint: Paint): Shown => ({
   data: () =>
     found.map(({ cluster, node, namespace, name, uid, gracePeriodEndedAt, ...state }) => ({
-      ...{ cluster, node, namespace, pod: name, uid, gracePeriodEndedAt: timeText(gracePeriodEndedAt) },
-      ...{ ...state, remediation: adviceOn(state) },
+      cluster,
+      node,
+      namespace,
+      pod: name,
+      uid,
+      gracePeriodEndedAt: timeText(gracePeriodEndedAt),
+      ...state,
+      remediation: adviceOn(state),
     })),
   text: (wide) =>
     found.length === 0 ? 'No pods are stuck terminating.\n' : tableOf(found, COLUMNS, { wide, paint }),

@@ -41,11 +41,17 @@ const agentOf = agentBy(registry);
 const connect = connector({ aws: new AwsClients(), clock });
 
 const ports = duePorts(environment, {
-  ...{ table, sqs, queueUrl: environment.SOURCE_QUEUE_URL, registry, connect },
+  table,
+  sqs,
+  queueUrl: environment.SOURCE_QUEUE_URL,
+  registry,
+  connect,
   timers: routedTimersOf(environment, { sqs, scheduler, clock, agentOf }),
   sendOn: forwardToAgent(sqsDueQueues(environment, sqs), { agentOf, log }),
   metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE, environment.METRICS_BY_CLUSTER)),
-  ...{ rules: rules.call, clock, log },
+  rules: rules.call,
+  clock,
+  log,
 });
 const handleDue = createHandler({
   ...ports,

@@ -29,7 +29,11 @@ export async function runInCluster(options: StartOptions, { log, say }: Terminal
   const namespace = options.inCluster?.namespace ?? ownNamespace(context !== undefined);
   const { historyDays } = options;
   const { state, leadership } = ledState({
-    ...{ connection: connect(), namespace, historyDays, clock: systemClock, log },
+    connection: connect(),
+    namespace,
+    historyDays,
+    clock: systemClock,
+    log,
   });
   const installation = `${hostname()}-${randomUUID().slice(0, 8)}`;
   const apiOf = (connection: Connection) =>
@@ -41,7 +45,9 @@ export async function runInCluster(options: StartOptions, { log, say }: Terminal
     needs: neededPermissions(policies, state.rulesStore),
   });
   const service = await startLocalService({
-    ...{ clusters, state, log },
+    clusters,
+    state,
+    log,
     probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
     matching: { comparisonOperators: options.comparisonOperators },
     policies,

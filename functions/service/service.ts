@@ -112,11 +112,20 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     clusters: { api: async (cluster) => apis.get(cluster) ?? refuseUnknown(cluster) },
     // A service in a cluster manages that cluster only.
     lease: state.leads ? async () => undefined : onceASecond((cluster) => leases.look(cluster), clock),
-    ...{ rules: rulesNow, clock, log },
+    rules: rulesNow,
+    clock,
+    log,
   });
   const evictDeps: EvictDeps = {
-    ...{ store: reporting, timers: evictions, clock, log, rules: rulesNow },
-    ...{ clusters: access, rates, permits: state.permits, laterEvents },
+    store: reporting,
+    timers: evictions,
+    clock,
+    log,
+    rules: rulesNow,
+    clusters: access,
+    rates,
+    permits: state.permits,
+    laterEvents,
     metrics: prometheusEvictionMetrics(registry),
   };
   const decisions = new Decisions({
@@ -126,7 +135,9 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
         leaseEpoch: leaseEpochs(leases, clock),
         announce: (ref, news) => announceLater(ref, news, evictDeps, laterEvents),
       }),
-    ...{ clock, log, metrics },
+    clock,
+    log,
+    metrics,
   });
 
   const readAll = allRulesReader(rulesStore, matching);
@@ -166,7 +177,9 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const probed = (): ReadonlyMap<ClusterName, ProbedState> =>
     state.reachesLeases?.() === false ? leaseless(states()) : states();
   const probes = await startProbeServer(options.probes, {
-    ...{ registry, states: probed, log },
+    registry,
+    states: probed,
+    log,
     trips: () => relay.trips(),
     faults,
   });

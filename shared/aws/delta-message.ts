@@ -145,7 +145,12 @@ export function encodeDelta(delta: Delta): string {
   const common = {
     v: DELTA_MESSAGE_VERSION,
     ...ref,
-    ...{ version, observedAt, taints: delta.taints.map(plainTaint), taintsStamp, deletedAt, guardRevision },
+    version,
+    observedAt,
+    taints: delta.taints.map(plainTaint),
+    taintsStamp,
+    deletedAt,
+    guardRevision,
   } satisfies KeysOf<Own<NodeFacts>>;
   const lists = new ToleratedLists();
   switch (delta.kind) {

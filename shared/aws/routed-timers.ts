@@ -54,7 +54,8 @@ export function routedTimersOf(
       new AwsTimers({
         dueQueue: queues.ofAgent(agent),
         ...agentSchedules(arn, prefix, agent),
-        ...{ scheduler, clock },
+        scheduler,
+        clock,
       }),
     agentOf,
   });

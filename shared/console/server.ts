@@ -75,7 +75,9 @@ export async function startConsole(options: ConsoleOptions): Promise<Console> {
   const authorities: string[] = [];
   const guarded = new Guarded({ authorities, sessions, content, log });
   const listener = await openListener({
-    ...{ name: 'console', at: { host, port: options.port }, log },
+    name: 'console',
+    at: { host, port: options.port },
+    log,
     names: 'any',
     forKnown: CONNECTIONS_OF_SESSIONS,
     headerBytes: MAX_HEADER_BYTES,

@@ -180,7 +180,9 @@ export function evaluate(
       if (apart !== undefined)
         return { kind: 'refused', isHold: true, error: apart, retryAfterSeconds: APART_RETRY_SECONDS };
       const leaving = {
-        ...{ dueBy, nodeGone: look.taints === undefined, blocked: record.blocked },
+        dueBy,
+        nodeGone: look.taints === undefined,
+        blocked: record.blocked,
         namespaceTerminating: look.terminatingNamespaces?.has(record.namespace) === true,
       };
       const unlimited = dueBy.includes(NODE_OUT_OF_SERVICE);
@@ -246,7 +248,12 @@ function dueness(
     });
     const dueBy = deadlines.filter((deadline) => deadline.at <= dueAt).map(({ key }) => key);
     const due: DuePod = {
-      ...{ node, zone, downSince, dueBy, record, traits: pod },
+      node,
+      zone,
+      downSince,
+      dueBy,
+      record,
+      traits: pod,
       // Nobody renews or reads the Lease of a deleted node.
       life: live && (life ?? 'unread'),
     };

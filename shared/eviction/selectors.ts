@@ -41,7 +41,10 @@ export function contradiction({
   const byKey = new Map<string, Conditions>();
   const of = (key: string): Conditions => {
     const conditions = byKey.get(key) ?? {
-      ...{ texts: [], exists: false, isAbsent: false, forbidden: new Set<string>() },
+      texts: [],
+      exists: false,
+      isAbsent: false,
+      forbidden: new Set<string>(),
     };
     byKey.set(key, conditions);
     return conditions;

@@ -211,16 +211,14 @@ function follow(
           const ruled = rules.policy.rate !== undefined && !verdict.unlimited;
           const pacedBy = ruled ? 'evictionRate' : drained ? 'releaseRate' : undefined;
           return {
-            ...{
-              kind: 'evict',
-              at,
-              by: verdict.by,
-              dueAt,
-              causes: causesOf(reasons),
-              heldBy,
-              blockedBy,
-              ...rejected,
-            },
+            kind: 'evict',
+            at,
+            by: verdict.by,
+            dueAt,
+            causes: causesOf(reasons),
+            heldBy,
+            blockedBy,
+            ...rejected,
             ...(pacedBy ? { pacedBy } : {}),
             ...retrying(record, node, now),
           };

@@ -12,7 +12,13 @@ export interface UnknownForecast {
 
 export const enforcedRules = (matching: MatchOptions): Rules => ({
   policy: { ...DEFAULT_POLICY, mode: 'enforce' },
-  ...{ ordersRevision: 0, policyRevision: 0, stops: [], holds: [], trips: [], guardRevision: 0, matching },
+  ordersRevision: 0,
+  policyRevision: 0,
+  stops: [],
+  holds: [],
+  trips: [],
+  guardRevision: 0,
+  matching,
 });
 
 /** Returns the rules of the built-in controller: enforce mode without a guard and without reading Leases. */

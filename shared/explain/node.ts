@@ -114,7 +114,10 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
   const rules = knownOr(given, builtInRules(matching));
   const partition = knownOr<Partition, Partition>(service?.partition ?? { unknown: '' }, {
     ref: { cluster, node },
-    ...{ revision: 0, node: undefined, scheduled: new Map(), ended: new Map() },
+    revision: 0,
+    node: undefined,
+    scheduled: new Map(),
+    ended: new Map(),
   });
   const shown = knownOr(live, undefined);
   const { taints = [], deletedAt, pods } = fatesIn(asked, { partition, rules, shown });
@@ -125,7 +128,10 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
   ).length;
   const gates = new Map(pods.flatMap(({ heldBy }) => heldBy).map((by) => [wordsOf(by).name(by), by]));
   return {
-    ...{ at: now, cluster, node, decidedBy: service ? 'taintward' : 'built-in' },
+    at: now,
+    cluster,
+    node,
+    decidedBy: service ? 'taintward' : 'built-in',
     ...(shown?.zone === undefined ? {} : { zone: shown.zone }),
     state: shown === undefined ? 'unknown' : shown.taints === undefined ? 'gone' : 'there',
     ...(deletedAt === undefined ? {} : { deletedAt }),
@@ -215,7 +221,9 @@ function fatesIn(
 }
 
 const who = ({ uid, namespace, name, owner }: Omit<NodePod, 'outcome' | 'heldBy'>) => ({
-  ...{ uid, namespace, name },
+  uid,
+  namespace,
+  name,
   ...(owner ? { owner } : {}),
 });
 
@@ -232,7 +240,8 @@ const timedTaint = ({
 }: Taint & { readonly since: EpochMs; readonly known: Evidence }): NodeTaint => ({
   taint: plain(taint),
   evicts: taint.virtual ? 'virtual' : evicts(taint) ? 'yes' : 'no',
-  ...{ since, known: originOf(known) },
+  since,
+  known: originOf(known),
 });
 
 const ungovernedPod = (pod: Foretold, why: string): NodePod =>

@@ -110,7 +110,12 @@ export function explainPod(asked: PodCase): PodAnswer {
   const history = service ? knownOr(service.history, []) : [];
   const deaf = service && knownOr(service.deaf, undefined);
   const answer = {
-    ...{ at: now, cluster, namespace, name, history, unknown: unknownOf(asked) },
+    at: now,
+    cluster,
+    namespace,
+    name,
+    history,
+    unknown: unknownOf(asked),
     ...(deaf ? { disconnected: { ...deaf, unscheduled: 0 } } : {}),
     decidedBy: service ? 'taintward' : 'built-in',
     taints: [],
@@ -156,7 +161,10 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
   if (pod.node !== undefined && !live && 'unknown' in asked.node)
     return { outcome: { kind: 'unknown', reason: asked.node.unknown } };
   const node: NodeCase = {
-    ...{ now, partition, rules, live: live ?? { taints: [] } },
+    now,
+    partition,
+    rules,
+    live: live ?? { taints: [] },
     ...(asked.foundAt === undefined ? {} : { foundAt: asked.foundAt }),
     ...(budgets ? { budgets } : {}),
   };
@@ -203,7 +211,10 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
   const forecast = recordedForecast(record, partition, rules, now);
   const gates = forecast.kind === 'held' ? storedGates(partition, rules, now)(record) : [];
   return {
-    ...{ outcome: forecast, uid, node, policy: policyOf(rules.policy, now) },
+    outcome: forecast,
+    uid,
+    node,
+    policy: policyOf(rules.policy, now),
     ...duePod(gates, rules, cluster),
     ...(owner ? { owner } : {}),
   };
@@ -221,7 +232,10 @@ const duePod = (
 function partitionIn({ cluster, service }: PodCase, { node }: AskedPod): Partition {
   const nothing: Partition = {
     ref: { cluster, node: node ?? ('' as NodeName) },
-    ...{ revision: 0, node: undefined, scheduled: new Map(), ended: new Map() },
+    revision: 0,
+    node: undefined,
+    scheduled: new Map(),
+    ended: new Map(),
   };
   return service ? knownOr(service.partition, nothing) : nothing;
 }

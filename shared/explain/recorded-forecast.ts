@@ -52,12 +52,13 @@ export function recordedForecast(
   const [by] = storedGates(stored, rules, now)(record);
   if (by) return { kind: 'held', dueAt, causes: causesOf(reasons), by, before: [] };
   return {
-    ...{
-      kind: 'evict',
-      at: Math.max(now, momentOf(record, stored.node) ?? now),
-      by: rules.policy.method.kind,
-    },
-    ...{ dueAt, causes: causesOf(reasons), heldBy: [], blockedBy: [] },
+    kind: 'evict',
+    at: Math.max(now, momentOf(record, stored.node) ?? now),
+    by: rules.policy.method.kind,
+    dueAt,
+    causes: causesOf(reasons),
+    heldBy: [],
+    blockedBy: [],
     ...retrying(record, stored.node ?? {}, now),
   };
 }

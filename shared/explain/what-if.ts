@@ -276,7 +276,12 @@ export function whatIf(situation: Situation, forecasts: Forecasts, findings: Fin
     workloads,
     budgets,
     each: told.map(({ pod: { namespace, name, uid, node }, workload, forecast }) => ({
-      ...{ namespace, name, uid, node, workload, outcome: forecast },
+      namespace,
+      name,
+      uid,
+      node,
+      workload,
+      outcome: forecast,
     })),
   };
 }

@@ -40,7 +40,9 @@ const UNKNOWN_VERSION_MAX_AGE_MS = 60_000;
 const TAKEOVER = { resource: 'takeovers.taintward.dev', object: TAKEOVER_NAME, path: TAKEOVER_PATH };
 const VERSION: Call = { verb: 'get', resource: '/version', path: '/version', answer: 'short' };
 const KUBE_SYSTEM: Call = {
-  ...{ verb: 'get', resource: 'namespaces', object: 'kube-system' },
+  verb: 'get',
+  resource: 'namespaces',
+  object: 'kube-system',
   path: '/api/v1/namespaces/kube-system',
 };
 /** Few, but not all of them are replaced between two reads. */

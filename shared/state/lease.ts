@@ -187,8 +187,13 @@ export function acquisition(found: LeaseRecord | undefined, holder: string, now:
   return {
     expected: { holder: found?.holder, epoch: found?.epoch, renewals: found?.renewals },
     set: {
-      ...{ holder, version: VERSION, epoch, renewals: 0, renewedAt: now },
-      ...{ ...NO_REPORTS, bid: undefined },
+      holder,
+      version: VERSION,
+      epoch,
+      renewals: 0,
+      renewedAt: now,
+      ...NO_REPORTS,
+      bid: undefined,
     },
   } satisfies LeaseChange;
 }

@@ -98,7 +98,9 @@ export class EmbeddedRateLimiter implements RateLimiter {
   #limitsOf(cluster: ClusterName): Limits {
     const { at } = this.#none;
     const limits = this.#limits.get(cluster) ?? {
-      ...{ given: {}, rate: new SendWindow(at), drain: new SendWindow(at) },
+      given: {},
+      rate: new SendWindow(at),
+      drain: new SendWindow(at),
     };
     this.#limits.set(cluster, limits);
     return limits;

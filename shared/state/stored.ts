@@ -120,8 +120,11 @@ const gate = z.discriminatedUnion('kind', [
   }),
   z.object({ kind: z.literal('node-alive'), renewedAt: epochMs, ...ofTaints, until: epochMs }),
   z.object({
-    ...{ kind: z.literal('workload-limit'), workload: text, count: z.int().positive().exactOptional() },
-    ...{ windowMs: z.number().positive(), ...ofTaints },
+    kind: z.literal('workload-limit'),
+    workload: text,
+    count: z.int().positive().exactOptional(),
+    windowMs: z.number().positive(),
+    ...ofTaints,
   }),
   z.object({ kind: z.literal('recreated') }),
 ]);

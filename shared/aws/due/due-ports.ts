@@ -45,7 +45,9 @@ export function duePorts(
 ) {
   const { rules, clock, log } = deps;
   const clusters = new RegisteredClusters({
-    ...{ registry, connect, clock },
+    registry,
+    connect,
+    clock,
     installation: environment.INSTALLATION_NAME,
   });
   const leases = new DynamoDbLeases(table);

@@ -87,7 +87,8 @@ export async function openAwsRelay(
       metrics,
     }),
     prover: new ProbingProver({
-      ...{ nodeDeltas, clock },
+      nodeDeltas,
+      clock,
       proofs: new DynamoDbProofs(table),
     }),
     clock,

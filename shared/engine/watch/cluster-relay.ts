@@ -242,7 +242,10 @@ export class ClusterRelay {
     const faults = this.#faults;
     const view = new ClusterView(this.#cluster, lease.epoch, clock);
     const guard = new GuardController(this.#cluster, view, rules, {
-      ...{ rulesStore, clock, log, signal },
+      rulesStore,
+      clock,
+      log,
+      signal,
       knows: () => view.listed && watch.connectionState.kind !== 'disconnected' && this.#keeper.canSend(),
       saved: (error) => faults.note({ type: 'guard-unsaved' }, error),
       freed: () => outbox.send(),
@@ -252,13 +255,19 @@ export class ClusterRelay {
     const { epoch } = lease;
     const stalled = new StalledNodes(this.#cluster, { store, view, rules: rulesNow, epoch, clock });
     const builtIn = new BuiltInEvictions(this.#cluster, {
-      ...{ view, rules: rulesNow, faults, metrics, clock, log },
+      view,
+      rules: rulesNow,
+      faults,
+      metrics,
+      clock,
+      log,
     });
     const noted = (error?: unknown) => faults.note(STORE_FAILING, error, { by: 'history' });
     const gone = new RemovalRecorder(this.#cluster, { history, log, noted, signal });
     const watch = new ClusterWatch(this.#cluster, this.#api, view, {
       ...this.#deps,
-      ...{ faults, rules },
+      faults,
+      rules,
       claim: async () => this.#claim(lease, await this.#api.uids()),
       counted: () => {
         guard.counted();

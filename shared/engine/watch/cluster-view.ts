@@ -146,7 +146,8 @@ export class ClusterView {
       .map(([node, { taints, deletedAt }]) => {
         const pods = this.#pods.get(node);
         return {
-          ...{ node, taints },
+          node,
+          taints,
           ...(deletedAt === undefined ? {} : { deletedAt }),
           ...(pods ? { pods: [...pods.values()] } : {}),
         };

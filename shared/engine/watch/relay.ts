@@ -86,15 +86,13 @@ export class Relay {
       name,
       {
         held: async (_, signal) => void (await once(signal, 'abort')),
-        ...{
-          regained: nothing,
-          heardAt: nothing,
-          nodes: nothing,
-          breakerOpen: () => false,
-          tripProgress: () => [],
-          faults,
-          reached: nothing,
-        },
+        regained: nothing,
+        heardAt: nothing,
+        nodes: nothing,
+        breakerOpen: () => false,
+        tripProgress: () => [],
+        faults,
+        reached: nothing,
       },
       this.#deps,
     );

@@ -28,7 +28,8 @@ export function previewOutput(preview: Preview): PreviewOutput;
 export function previewOutput({ cluster, change, effects, pods, settings, objects }: Preview): PreviewOutput {
   return {
     ...(cluster === undefined ? {} : { cluster }),
-    ...{ change, effects },
+    change,
+    effects,
     ...(pods ? { pods: { evictedNow: pods.goes.length, evictedWhenDue: pods.later, held: pods.held } } : {}),
     ...(settings ? { settings } : {}),
     ...(objects ? { objects } : {}),

@@ -74,7 +74,8 @@ export function previewOf(
       judged.filter((each) => OF_ALL_PODS.includes(act.kind) || isOther(each)),
     ),
     {
-      ...{ pace: only && Math.min(only.after.drain, only.after.rate ?? only.after.drain), now },
+      pace: only && Math.min(only.after.drain, only.after.rate ?? only.after.drain),
+      now,
       none: (stay) => (uncounted.length > 0 ? undefined : noneText(act.kind, stay)),
     },
   );

@@ -70,7 +70,15 @@ export async function askNode(
     const shown = knownOr(live, undefined);
     const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
     const asked: NodeQuestion = {
-      ...{ now: clock.now(), cluster, node, live, pods, workloads, budgets, builtIn, matching },
+      now: clock.now(),
+      cluster,
+      node,
+      live,
+      pods,
+      workloads,
+      budgets,
+      builtIn,
+      matching,
       ...(foundAt === undefined ? {} : { foundAt }),
       ...(service ? { service } : {}),
     };

@@ -72,7 +72,15 @@ export async function askPod(
     const shown = knownOr(node, undefined);
     const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
     const asked: PodCase = {
-      ...{ now: clock.now(), cluster, namespace, name, pod, node, budgets, builtIn, matching },
+      now: clock.now(),
+      cluster,
+      namespace,
+      name,
+      pod,
+      node,
+      budgets,
+      builtIn,
+      matching,
       workload: 'unknown' in owners ? owners : known(there && owners.value?.workloads.get(there.pod.uid)),
       ...(there ? { end: endOf(there, knownOr(owners, undefined)) } : {}),
       ...(foundAt === undefined ? {} : { foundAt }),
@@ -131,7 +139,10 @@ async function serviceFacts(
 ): Promise<Omit<ServiceFacts, 'history'> & { readonly history: Known<readonly HistoryEntry[]> }> {
   const nothing: Partition = {
     ref: { cluster, node },
-    ...{ revision: 0, node: undefined, scheduled: new Map(), ended: new Map() },
+    revision: 0,
+    node: undefined,
+    scheduled: new Map(),
+    ended: new Map(),
   };
   const { store, history, leases } = fleet;
   const [rules, partition, past, stuck, deaf] = await Promise.all([

@@ -101,7 +101,9 @@ export async function askWhatIf(
       podsOf(objects, chosen),
     ]);
     const situation: Situation = {
-      ...{ now: at, taint, rules },
+      now: at,
+      taint,
+      rules,
       nodes: chosen.map((node, index) => toTaint(node, partitions[index])),
       pods: pods.map(({ pod }) => pod),
       ...guardWith(all, chosen, { taint, rules, guard: storedRules?.guard ?? { trips: [] }, now: at }),

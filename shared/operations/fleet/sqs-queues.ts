@@ -156,7 +156,9 @@ export class SqsQueues implements DeadLetterBox {
   async #giveBack(QueueUrl: string, messages: readonly Message[]): Promise<void> {
     for (let from = 0; from < messages.length; from += MAX_CONCURRENT) {
       const Entries = messages.slice(from, from + MAX_CONCURRENT).map(({ ReceiptHandle }, index) => ({
-        ...{ Id: `${index}`, ReceiptHandle, VisibilityTimeout: 0 },
+        Id: `${index}`,
+        ReceiptHandle,
+        VisibilityTimeout: 0,
       }));
       await this.#client
         .send(new ChangeMessageVisibilityBatchCommand({ QueueUrl, Entries }))

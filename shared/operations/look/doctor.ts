@@ -181,7 +181,9 @@ function processFindings(
 }
 
 const needFinding = (what: Told['check'], { message, remediation }: Issue): Told => ({
-  ...{ check: what, verdict: 'bad', message },
+  check: what,
+  verdict: 'bad',
+  message,
   ...(remediation === undefined ? {} : { remediation }),
 });
 

@@ -33,8 +33,14 @@ export type Told = Omit<Finding, 'cluster'>;
 
 export const ok = (check: Told['check'], message: string): Told => ({ check, verdict: 'ok', message });
 export const warn = (check: Told['check'], message: string, remediation: string): Told => ({
-  ...{ check, verdict: 'warn', message, remediation },
+  check,
+  verdict: 'warn',
+  message,
+  remediation,
 });
 export const bad = (check: Told['check'], message: string, remediation: string): Told => ({
-  ...{ check, verdict: 'bad', message, remediation },
+  check,
+  verdict: 'bad',
+  message,
+  remediation,
 });

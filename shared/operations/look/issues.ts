@@ -129,7 +129,8 @@ function processNeeds(
   if (process === 'not-running') {
     return [
       {
-        ...{ type: 'not-running', ...renewed },
+        type: 'not-running',
+        ...renewed,
         message: `No npm start runs on this state directory: changes of nodes and pods are missed, and no pods are evicted.${ago}`,
         remediation: 'Start it again. Deadlines are kept.',
       },
@@ -138,7 +139,8 @@ function processNeeds(
   if (process === 'responding' || isRenewed(since, at)) return undefined;
   return [
     {
-      ...{ type: 'not-responding', ...renewed },
+      type: 'not-responding',
+      ...renewed,
       message: `The running npm start does not respond: it is frozen, overloaded, or just starting.${ago}`,
       remediation: 'Check whether the process is suspended (to continue it, run kill -CONT), or restart it.',
     },
@@ -235,7 +237,7 @@ function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Issue[] {
         ? `No relay has held its lease${ago}: changes of nodes and pods are missed.`
         : `${holder} has not renewed its lease${ago}: the relay is down, frozen, or cut off. Changes of nodes and pods are missed.`;
     const since = renewedAt === undefined ? {} : { since: renewedAt };
-    return [{ ...{ type: 'lease-expired', cluster, message: text, ...since }, remediation: LOOK_AT_RELAY }];
+    return [{ type: 'lease-expired', cluster, message: text, ...since, remediation: LOOK_AT_RELAY }];
   }
   const text =
     connection === 'never-connected'
@@ -243,7 +245,7 @@ function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Issue[] {
       : `${holder} holds its lease, but is disconnected from the cluster: changes of nodes and pods are missed.`;
   const since = lastContactAt === undefined ? {} : { since: lastContactAt };
   const remediation = connection === 'never-connected' ? LOOK_AT_START : LOOK_AT_RELAY;
-  return [{ ...{ type: 'disconnected', cluster, message: text, ...since }, remediation }];
+  return [{ type: 'disconnected', cluster, message: text, ...since, remediation }];
 }
 
 const LOOK_AT_SERVER = 'Check its API server, and the network to it. Deadlines are kept.';

@@ -137,7 +137,11 @@ export async function view(
   );
   progress();
   return {
-    ...{ at, kind: fleet.kind, where: fleet.where, clusters: found, unknown },
+    at,
+    kind: fleet.kind,
+    where: fleet.where,
+    clusters: found,
+    unknown,
     ...(fleet.kind === 'local' ? { process } : {}),
     ...(service ? { service } : {}),
     ...(fleetStop ? { fleetStop } : {}),

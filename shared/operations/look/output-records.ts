@@ -132,7 +132,13 @@ export function entryOutput(entry: HistoryEntry): EntryOutput {
   const { at, ref, uid, namespace, name: pod, what, fireAt, reasons } = entry;
   const { movedFrom, by, lateMs, goneAt, cancelled, error, deleted } = entry;
   return {
-    ...{ at, cluster: ref.cluster, node: ref.node, namespace, pod, uid, event: EVENTS[what] },
+    at,
+    cluster: ref.cluster,
+    node: ref.node,
+    namespace,
+    pod,
+    uid,
+    event: EVENTS[what],
     ...(reasons.length === 0 ? {} : { dueAt: fireAt }),
     ...(movedFrom === undefined ? {} : { previousDueAt: movedFrom }),
     ...(by ? { by } : {}),

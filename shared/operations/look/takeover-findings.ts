@@ -43,6 +43,11 @@ export function takeoverFindings(
 
 const whyWithheld = (keys: readonly string[], { mode, policy }: Wanted): string | undefined =>
   renewalBlocker({
-    ...{ mode, keys, guarded: watchesDownNodes(policy.guard), virtualKeys: policy.virtualKeys },
-    ...{ connectionState: 'live', holdsLease: true, skewMs: 0 },
+    mode,
+    keys,
+    guarded: watchesDownNodes(policy.guard),
+    virtualKeys: policy.virtualKeys,
+    connectionState: 'live',
+    holdsLease: true,
+    skewMs: 0,
   });

@@ -44,8 +44,13 @@ export class DynamoDbRateLimiter implements RateLimiter {
     now: EpochMs,
   ): Promise<readonly (Turn | undefined)[]> {
     const item = {
-      ...{ cluster, sk: 'RATE', neededTo: now, schema: rateItem, name: `rate of cluster ${cluster}` },
-      ...{ permitsOf: `cluster ${cluster}`, follows: 'The evictions are retried.' },
+      cluster,
+      sk: 'RATE',
+      neededTo: now,
+      schema: rateItem,
+      name: `rate of cluster ${cluster}`,
+      permitsOf: `cluster ${cluster}`,
+      follows: 'The evictions are retried.',
     };
     return takePermits(this.#table, item, ({ given: stored = {} }) => {
       const { turns, given } = givePermits(stored, pods, pace, now);
@@ -71,8 +76,12 @@ export class DynamoDbPermits implements Permits {
   ): Promise<readonly EpochMs[]> {
     const neededTo = now + limit.windowMs + PERMIT_LASTS_MS;
     const item = {
-      ...{ cluster, sk: `PERMITS#${workload}`, neededTo, schema: permitsItem },
-      ...{ name: `permits of ${workload} in ${cluster}`, permitsOf: `${workload} in cluster ${cluster}` },
+      cluster,
+      sk: `PERMITS#${workload}`,
+      neededTo,
+      schema: permitsItem,
+      name: `permits of ${workload} in ${cluster}`,
+      permitsOf: `${workload} in cluster ${cluster}`,
       follows: 'The eviction is retried.',
     };
     return takePermits(this.#table, item, ({ permits: held }) => {

@@ -187,7 +187,13 @@ export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonl
     parseStored(
       endedSchema,
       {
-        ...{ ...more, uid, name, podSince: since, fireAt: due, outcome: end, endedAt },
+        ...more,
+        uid,
+        name,
+        podSince: since,
+        fireAt: due,
+        outcome: end,
+        endedAt,
         namespace: namespaces[Number(ns)],
         reasons: reasons[Number(why)],
         version: versions[Number(v)],

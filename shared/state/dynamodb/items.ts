@@ -56,8 +56,16 @@ export function nodeAttributes(ref: NodeRef, node: NodeState): Item {
   const isTainted = taints.length > 0;
   return {
     ...({
-      ...{ taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision },
-      ...{ retry, outage, blocked },
+      taints,
+      version,
+      observedAt,
+      podsVersion,
+      deletedAt,
+      taintsStamp,
+      guardRevision,
+      retry,
+      outage,
+      blocked,
     } satisfies KeysOf<NodeState>),
     clusterKey: isTainted ? `${tainted(ref.cluster)}${shardOf(ref)}` : undefined,
     clusterSort: isTainted ? ref.node : undefined,

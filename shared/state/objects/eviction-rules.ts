@@ -61,7 +61,9 @@ const whoseSchema = z.object({
 });
 
 export const nothingSaid = (cluster: ClusterName | undefined): KeptRules => ({
-  ...{ cluster, orders: NO_RULES.orders, guard: NO_RULES.guard },
+  cluster,
+  orders: NO_RULES.orders,
+  guard: NO_RULES.guard,
   fleet: fleetRules(0, undefined),
 });
 
@@ -87,7 +89,9 @@ export function readEvictionRules(object: unknown): KeptRules {
   const { metadata, status } = parseStored(objectSchema, object, `rules of ${nameOf(cluster)}`);
   const { orders, guard, fleet, appliedFile, audit } = status;
   return {
-    ...{ cluster, resourceVersion: metadata.resourceVersion, orders },
+    cluster,
+    resourceVersion: metadata.resourceVersion,
+    orders,
     guard: guardStateOf(guard.revision, guard.trips),
     fleet: fleetRules(fleet.revision, fleet.stop),
     ...(appliedFile === undefined ? {} : { appliedFile }),
@@ -102,7 +106,9 @@ export function evictionRules(
   const { policy, stop, resumedFrom, holds } = orders;
   const words = {
     mode: policy?.read.mode ?? DEFAULT_POLICY.mode,
-    ...{ stopped: stop !== undefined, holds: holds.length, trips: guard.trips.length },
+    stopped: stop !== undefined,
+    holds: holds.length,
+    trips: guard.trips.length,
   };
   return {
     apiVersion: STATE_GROUP,

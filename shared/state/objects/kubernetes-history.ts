@@ -24,8 +24,10 @@ const goneSchema = z.array(z.object({ uid: z.string().transform(podUid), at: z.i
 /** In a ConfigMap, because the relay that records removals does not know the pods' nodes. */
 export const gonePods = (configMaps: Objects, cluster: ClusterName): PackedList<GonePod> =>
   new PackedList({
-    ...{ objects: configMaps, schema: goneSchema },
-    ...{ name: `taintward-gone-${clusterKey(cluster)}`, key: 'pods' },
+    objects: configMaps,
+    schema: goneSchema,
+    name: `taintward-gone-${clusterKey(cluster)}`,
+    key: 'pods',
   });
 
 export interface KubernetesHistoryOptions {

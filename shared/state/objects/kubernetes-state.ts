@@ -48,7 +48,10 @@ export function keptInCluster(
   const objects = (group: string, resource: string) =>
     new RestObjects(transport, { group, resource, namespace });
   const store = new KubernetesStore({
-    ...{ objects: objects(STATE_GROUP, NODE_EVICTIONS), own: IN_CLUSTER, historyDays, ...led },
+    objects: objects(STATE_GROUP, NODE_EVICTIONS),
+    own: IN_CLUSTER,
+    historyDays,
+    ...led,
   });
   return {
     store,
@@ -82,7 +85,8 @@ export function ledState(options: KeptInClusterOptions & { readonly log: Log }):
     reachesLeases: leadership.reachesLeases,
     whenRegained: leadership.whenRegained,
     asked: async () => (leadership.mayAct() ? asked.take() : []),
-    ...{ purge, close },
+    purge,
+    close,
   };
   return { state, leadership };
 }

@@ -135,7 +135,13 @@ function derivedName({ node }: NodeRef, key: string): string {
 const digest = (value: string): string => createHash('sha256').update(value).digest('hex').slice(0, 40);
 
 export const nothingKept = (ref: NodeRef, name: string): KeptNode => ({
-  ...{ ref, name, revision: 0, node: undefined, scheduled: [], ended: [], gone: [] },
+  ref,
+  name,
+  revision: 0,
+  node: undefined,
+  scheduled: [],
+  ended: [],
+  gone: [],
 });
 
 /** Parses a `NodeEviction`. Throws `StoreError`, naming the node, unless every record is readable. */
@@ -149,8 +155,13 @@ export function readNodeEviction(object: unknown): KeptNode {
     what,
   );
   return {
-    ...{ ref: { cluster, node }, revision, ...found.metadata },
-    ...{ node: kept.node, scheduled: kept.scheduled, ended: kept.ended, gone: kept.gone ?? [] },
+    ref: { cluster, node },
+    revision,
+    ...found.metadata,
+    node: kept.node,
+    scheduled: kept.scheduled,
+    ended: kept.ended,
+    gone: kept.gone ?? [],
     ...(kept.past === undefined ? {} : { past: kept.past }),
     ...(kept.ttl === undefined ? {} : { ttl: kept.ttl }),
     ...(history === undefined ? {} : { history }),
@@ -188,7 +199,10 @@ function objectOf(kept: KeptNode, records: string | object): KubernetesObject & 
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
     },
     status: {
-      ...{ cluster: ref.cluster, node: ref.node, revision, ...summaryOf(kept) },
+      cluster: ref.cluster,
+      node: ref.node,
+      revision,
+      ...summaryOf(kept),
       records,
       ...(history === undefined ? {} : { history }),
     },

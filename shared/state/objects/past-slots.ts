@@ -86,6 +86,13 @@ export function endsOf(
 
 /** Its version belongs to no delta, so no delta counts as the one that ended the eviction. */
 const tombstone = (uid: PodUid, outcome: 'done' | 'gone', endedAt: EpochMs): EndedPod => ({
-  ...{ uid, namespace: '', name: '', podSince: 0, fireAt: endedAt, reasons: [] },
-  ...{ outcome, version: { epoch: 0, sequence: 0 }, endedAt },
+  uid,
+  namespace: '',
+  name: '',
+  podSince: 0,
+  fireAt: endedAt,
+  reasons: [],
+  outcome,
+  version: { epoch: 0, sequence: 0 },
+  endedAt,
 });

@@ -108,7 +108,9 @@ export class SqliteObjects implements Objects {
     const { resourceVersion: found, ...metadata } = object.metadata;
     const json = JSON.stringify({ ...object, metadata });
     const content = {
-      ...{ kind: this.#kind, name: metadata.name, json },
+      kind: this.#kind,
+      name: metadata.name,
+      json,
       summary: summary === undefined ? null : JSON.stringify(summary),
     };
     const { create, replace } = this.#statements;

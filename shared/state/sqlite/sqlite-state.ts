@@ -46,7 +46,9 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
   const stop = rulesStore.recover(clock.now());
   if (stop) log.error('rules.outdated', { error: stop.why });
   return {
-    ...{ store, leases: sqliteLeases(database), rulesStore },
+    store,
+    leases: sqliteLeases(database),
+    rulesStore,
     permits: sqlitePermits(database),
     history: new SqliteHistory({ database }),
     asked: () => sqliteAsked(database).take(),

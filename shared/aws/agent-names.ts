@@ -9,15 +9,9 @@ import { QUEUES } from './queue-set.ts';
  * names of its AWS resources, so no list of queues is needed.
  */
 
-/**
- * Characters that a cluster's name must not contain: IAM reads keys as patterns, so such a name would match other
- * clusters.
- */
+/** IAM reads keys as patterns, so a cluster's name with these characters would match other clusters. */
 const PATTERN = /[*?$]/;
-/**
- * Prefixes of the index's keys. Node keys of such a cluster would be among the keys by which other clusters are
- * found.
- */
+/** Node keys of a cluster with such a name would be among the keys by which other clusters are found. */
 const INDEX_KEYS = ['TAINTED', 'HISTORY'];
 
 /** The name of a cluster that can have an agent. The agent's permissions are patterns that begin with the name. */
@@ -35,7 +29,6 @@ export const agentClusterSchema: z.ZodType<ClusterName, string> = clusterNameSch
     'must be another for an agent: this one is used in the table itself',
   );
 
-/** Returns the common prefix of the names of all resources of an installation's agents. */
 export const agentsPrefix = (installation: string): string => `${installation}-agent-`;
 
 export interface AgentNames {
@@ -46,15 +39,13 @@ export interface AgentNames {
   /** The group of the schedules that send to `dueQueue`. */
   readonly scheduleGroup: string;
   /**
-   * The role that EventBridge Scheduler assumes to send to `dueQueue`. Roles are global in IAM, so the name includes
-   * the region. It has at most 64 characters.
+   * Assumed by EventBridge Scheduler. Roles are global in IAM, so the name includes the region: at most 64 characters.
    */
   readonly scheduleRole: string;
   /** The role of the agent itself. Its name includes the region too. */
   readonly role: string;
 }
 
-/** Returns the names of an agent's resources. `prefix`: see {@link agentsPrefix}. */
 export function agentNames(prefix: string, agent: string, region: string): AgentNames {
   const own = `${prefix}${agent}`;
   return {
@@ -78,7 +69,6 @@ export interface AgentSchedules {
   readonly roleArn: string;
 }
 
-/** Returns the schedule properties of an agent of the installation whose `evictions-due` has this ARN. */
 export function agentSchedules(evictionsDueArn: string, prefix: string, agent: string): AgentSchedules {
   const [, partition, , region = '', account] = evictionsDueArn.split(':');
   const { dueQueue, scheduleGroup, scheduleRole } = agentNames(prefix, agent, region);

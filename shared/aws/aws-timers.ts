@@ -37,22 +37,18 @@ export interface AwsTimersDeps {
   readonly clock: Clock;
 }
 
-/**
- * Seconds by which a schedule's time precedes its deadline. A schedule is exact to the minute only, so it always
- * fires early. `evict` then delays the message again by the remaining time.
- */
+/** A schedule is exact to the minute only, so it fires this many seconds early; `evict` delays the message again. */
 export const SCHEDULE_LEAD_SECONDS = 2 * SCHEDULE_PRECISION_SECONDS;
 
 /**
- * A schedule tries for an hour to reach `evictions-due`; the default is a day. A resync arms overdue evictions much
- * sooner. Dropped invocations are counted (`InvocationDroppedCount`), so that an alarm fires within the same hour.
+ * Tries for an hour to reach `evictions-due`, not a day: a resync arms overdue evictions much sooner. Dropped
+ * invocations are counted (`InvocationDroppedCount`), so that an alarm fires within the same hour.
  */
 export const RETRY_POLICY = { MaximumEventAgeInSeconds: 3600, MaximumRetryAttempts: 185 };
 
 /**
- * Timers on SQS and EventBridge Scheduler. A deadline at most 900 s ahead is a delayed message. A later one is a
- * one-time schedule that sends the message two minutes early and then deletes itself. Deadlines after the year 9999
- * are not armed, because no schedule can name them.
+ * Up to 900 s ahead, a delayed message; later, a one-time schedule that sends it two minutes early and deletes itself.
+ * Deadlines after the year 9999 are not armed: no schedule can name them.
  */
 export class AwsTimers implements Timers {
   readonly #deps: AwsTimersDeps;
@@ -81,7 +77,6 @@ export class AwsTimers implements Timers {
     if (failed) throw timerError(ref, failed.reason);
   }
 
-  /** Sends one message per delay (whole seconds), with the latest deadline that has this delay. */
   async #delay(ref: NodeRef, delays: ReadonlyMap<number, EpochMs>): Promise<void> {
     if (delays.size === 0) return;
     const [failure] = await this.#deps.dueQueue.send(

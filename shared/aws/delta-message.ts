@@ -34,7 +34,6 @@ export const DELTA_MESSAGE_VERSION = 1;
 
 const WHAT = 'delta message';
 
-/** A delta without the node, whose cluster and name a message has as fields. */
 type Own<Of extends NodeFacts> = Omit<Of, 'ref'>;
 
 const text = z.string().min(1);
@@ -139,7 +138,7 @@ const message = z.discriminatedUnion('kind', [
   } satisfies KeysOf<Own<PodGoneDelta>>),
 ]);
 
-/** Encodes a delta as the text of one SQS message. Each distinct toleration list is written once. */
+/** Each distinct toleration list is written once. */
 export function encodeDelta(delta: Delta): string {
   const { ref, version, observedAt, taintsStamp, deletedAt, guardRevision } = delta;
   const common = {
@@ -184,10 +183,7 @@ export interface DeltaMessage {
   readonly body: string;
 }
 
-/**
- * Returns the message of a delta. If a node's delta is too large, the message has all pods' UIDs but the facts of
- * only as many pods as fit. It then has no `deleted`.
- */
+/** If a node's delta is too large, its message has all UIDs, the facts of the pods that fit, and no `deleted`. */
 export function deltaMessage(delta: Delta): DeltaMessage {
   const body = encodeDelta(delta);
   if (delta.kind !== 'node' || Buffer.byteLength(body) <= MAX_MESSAGE_BYTES) return { delta, body };
@@ -203,8 +199,7 @@ function whatFits({ deleted: _untold, ...delta }: NodeDelta): NodeDelta {
   const others: PodUid[] = [];
   for (const facts of delta.pods) {
     const list = messageJson(encodeTolerations(facts.tolerations));
-    // The encoded index has at most as many digits as the number of pods. The pod's UID no longer counts among the
-    // others.
+    // The encoded index has at most as many digits as the number of pods. This pod's UID isn't among the others.
     const podBytes = itemBytes(messageJson(encodePod(facts, uids.length))) - itemBytes(`"${facts.uid}"`);
     const bytes = podBytes + (written.has(list) ? 0 : itemBytes(list));
     if (bytes > room) {
@@ -221,10 +216,7 @@ function whatFits({ deleted: _untold, ...delta }: NodeDelta): NodeDelta {
 /** Returns the bytes of an item in a JSON array, including its comma. */
 const itemBytes = (json: string): number => Buffer.byteLength(json) + 1;
 
-/**
- * Parses a delta message. Throws `MalformedMessageError` for anything that is not exactly a message of this version.
- * The error is one sentence that names the first invalid field.
- */
+/** Throws `MalformedMessageError`, one sentence with the first invalid field, unless exactly of this version. */
 export function parseDelta(body: string): Delta {
   const { v: _version, cluster, node, ...fields } = parseMessage(WHAT, message, body);
   const ref = { cluster, node };
@@ -284,7 +276,6 @@ function encodeTolerations(list: readonly Toleration[]): readonly unknown[] {
   }));
 }
 
-/** Distinct toleration lists, in the order of their first use. */
 class ToleratedLists {
   readonly #indexByText = new Map<string, number>();
   readonly #indexByList = new Map<readonly Toleration[], number>();
@@ -303,8 +294,7 @@ class ToleratedLists {
 }
 
 /**
- * Returns the message group. All deltas of a node stay in order, and nodes don't wait for each other. The ID is a
- * hash, because a group ID has at most 128 characters and cluster and node names can have more.
+ * A node's deltas stay in order, and nodes don't wait for each other. Hashed: a group ID has at most 128 characters.
  */
 export function messageGroupId(ref: NodeRef): string {
   return sha256(nodeKey(ref));
@@ -313,9 +303,8 @@ export function messageGroupId(ref: NodeRef): string {
 const SECRET = randomUUID();
 
 /**
- * Returns the deduplication ID: a hash of cluster, node or pod, and version. A call that is repeated because its
- * response was lost therefore enqueues nothing twice. No other process can compute the ID. Otherwise a sender to the
- * queue could have a delta dropped by sending its ID first.
+ * A hash of cluster, node or pod, and version: a repeated call enqueues nothing twice. No other process can compute it;
+ * otherwise, a sender to the queue could have a delta dropped by sending its ID first.
  */
 export function deduplicationId(delta: Delta): string {
   const { ref, version } = delta;
@@ -323,7 +312,6 @@ export function deduplicationId(delta: Delta): string {
   return sha256(`${SECRET}#${subject}#${version.epoch}.${version.sequence}`);
 }
 
-/** Returns 64 characters that SQS allows in an ID. */
 function sha256(text: string): string {
   return hash('sha256', text);
 }

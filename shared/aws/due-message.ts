@@ -20,14 +20,12 @@ import { messageJson } from './sqs-message.ts';
 /** The message format that this code writes, and the only one it reads. */
 export const DUE_MESSAGE_VERSION = 1;
 
-/**
- * Bytes of one message on `evictions-due`. SQS accepts 1 MiB, but its stand-ins and old queues accept only this much.
- */
+/** SQS accepts 1 MiB, but its stand-ins and old queues accept only this much. */
 export const MAX_DUE_MESSAGE_BYTES = 256 * 1024;
 
 /**
- * Returns the group of a cluster's due messages: the cluster's name. A name that is too long for SQS, as ARNs of
- * clusters can be, is hashed. Such a cluster has no agent, because the name in the group routes messages to agents.
+ * The cluster's name, hashed if it is too long for SQS. Such a cluster has no agent: the name routes messages to
+ * agents.
  */
 export const dueGroupId = (cluster: ClusterName): string =>
   cluster.length > MAX_ID_CHARACTERS ? hash('sha256', cluster) : cluster;
@@ -86,7 +84,6 @@ const dueMessage = z.discriminatedUnion('kind', [
  */
 export type DueMessage = z.output<typeof dueMessage>;
 
-/** Encodes "check that node at that time" as the text of one message. */
 export function encodeDue({ cluster, node, at }: NodeRef & { readonly at: EpochMs }): string {
   return messageJson({ v: DUE_MESSAGE_VERSION, kind: 'due', cluster, node, at } satisfies EncodedMessage);
 }
@@ -155,16 +152,10 @@ export function encodeRetry({ cluster, node, pods }: NodeRef & { readonly pods: 
 
 type EncodedMessage = z.input<typeof dueMessage>;
 
-/**
- * Parses a message of `evictions-due`. Throws `MalformedMessageError` for anything that is not exactly a message of
- * this version. The error is one sentence that names the first invalid field.
- */
+/** Throws `MalformedMessageError`, one sentence with the first invalid field, unless exactly of this version. */
 export const parseDueMessage = (body: string): DueMessage => parseMessage('due message', dueMessage, body);
 
-/**
- * Copies failed evictions into a dead-letter queue, as messages that retry them when they are redriven. Rejects when the queue does not
- * take one.
- */
+/** Copies failed evictions into a dead-letter queue; redriven, they are retried. Rejects when it does not take one. */
 export const settingAside =
   (deadLetters: QueueSender): SetAside =>
   async (ref, pods, reason) => {

@@ -6,7 +6,6 @@ import { agentDueUrl } from './agent-names.ts';
 import type { agentsVariables, dueQueueVariables, Variables } from './environment.ts';
 import { SqsSender } from './sqs-sender.ts';
 
-/** Queues of due messages: the service's own, and those of agents. */
 export interface DueQueues {
   /** `evictions-due`, which `evict` processes. */
   readonly own: QueueSender;
@@ -14,9 +13,8 @@ export interface DueQueues {
 }
 
 /**
- * Sends due messages to the process that handles them. A message's group is its cluster. If an agent runs in the
- * cluster, its queue receives the message. All other messages, including those without a group, are sent to the
- * service's own queue. Rejects also with `StoreError`.
+ * Sends each due message by its group, the cluster: to the queue of an agent in it, or else to the service's own.
+ * Rejects also with `StoreError`.
  */
 export class RoutedSender implements QueueSender {
   readonly #queues: DueQueues;

@@ -28,9 +28,8 @@ export interface EmfOptions {
 type Gathered = Map<string, { readonly unit: MetricUnit; readonly values: number[] }>;
 
 /**
- * Metrics as log lines, in CloudWatch's embedded metric format. Recording a value needs no call and no wait, and
- * CloudWatch computes percentiles from the single values. Values are collected until `flush`, so that one invocation
- * writes one line, or one for each cluster.
+ * CloudWatch's embedded metric format: recording needs no call, and CloudWatch computes percentiles from single values.
+ * Collected until `flush`, so that an invocation writes one line, or one for each cluster.
  */
 export class Emf {
   readonly #options: EmfOptions;
@@ -91,13 +90,11 @@ export class Emf {
   }
 }
 
-/** Returns metrics of a process whose standard output CloudWatch Logs receives. */
 export function stdoutEmf(namespace: string, byCluster = false): Emf {
   const write = (line: string) => process.stdout.write(`${line}\n`);
   return new Emf({ namespace, byCluster, clock: systemClock, write });
 }
 
-/** Returns the metrics of `evict`, for CloudWatch. */
 export function emfEvictionMetrics(emf: Emf): EvictionMetrics {
   return {
     podDeleted(cluster, lateSeconds) {

@@ -80,10 +80,7 @@ export const clusterGrantsVariables = {
 /** The event bus that receives notices about evictions. Absent: none. */
 export const noticeVariables = { EVENT_BUS: text.exactOptional() };
 
-/**
- * Set where LocalStack replaces AWS: its SQS reports the account as the sender of every message. A process with this
- * setting works only in LocalStack's account.
- */
+/** Set where LocalStack replaces AWS: its SQS reports the account as every sender. Only for LocalStack's account. */
 export const endpointVariables = { ENDPOINT: endpointSchema.exactOptional() };
 
 /** The parsed values of a group of variables. */

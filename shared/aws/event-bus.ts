@@ -24,8 +24,8 @@ export interface EventBusOptions {
 }
 
 /**
- * Sends the log's events about evictions to an EventBridge bus. Best effort: notices that the bus does not accept in
- * time are lost, which is logged. A process that dies loses its unsent notices. The history is kept elsewhere.
+ * Sends the log's events about evictions to EventBridge. Best effort: what the bus does not accept in time is lost,
+ * which is logged; a process that dies loses unsent notices. The history is kept elsewhere.
  */
 export class EventBus {
   readonly #options: EventBusOptions;
@@ -80,7 +80,6 @@ export class EventBus {
   }
 }
 
-/** Returns the bus that an environment names, if any. */
 export function eventBusOf(
   { EVENT_BUS: busName }: { readonly EVENT_BUS?: string },
   deps: Pick<EventBusOptions, 'clock' | 'log'>,

@@ -5,8 +5,8 @@ import type { Leases } from '#shared/state/lease.ts';
 const ROLE = 'AROA';
 
 /**
- * Returns the sender of a message (`SenderId` in SQS, `UserId` in STS) without the name of the session. Relays with
- * the same role are one sender, and renewed credentials keep the sender.
+ * `SenderId` in SQS, `UserId` in STS, without the session's name: relays with one role are one sender, also with
+ * renewed credentials.
  */
 export function senderOf(userId: string): string {
   const [first = ''] = userId.split(':');
@@ -17,9 +17,8 @@ export function senderOf(userId: string): string {
 export type CanSend = (cluster: ClusterName, userId: string) => Promise<boolean>;
 
 /**
- * Accepts the senders that a cluster's lease names. IAM decides which senders may write the lease, and a relay that
- * acquires it writes its own sender there. A lease that names no sender accepts all senders. Without a lease, the
- * cluster accepts none. `recent`: returns a lease as it was up to a second ago.
+ * Accepts the senders in a cluster's lease: IAM decides who may write it, and a relay that acquires it writes its own
+ * sender. No sender in it accepts all; without a lease, none is. `recent`: a lease as of up to a second ago.
  */
 export function leaseSenders(leases: Pick<Leases, 'look'>, recent: Leases['look']): CanSend {
   return async (cluster, userId) => {

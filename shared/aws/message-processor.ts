@@ -9,36 +9,25 @@ import type { VisibilityControl } from './sqs-visibility.ts';
 export interface Consumption<Message> {
   /** Parses a message's body. Throws `MalformedMessageError` for an unreadable message. */
   readonly parse: (body: string) => Message;
-  /**
-   * Rejects with `RejectedMessageError` for a message whose sender or group does not allow processing. Absent: every
-   * message is admitted.
-   */
+  /** Rejects with `RejectedMessageError` if sender or group do not allow processing. Absent: all are admitted. */
   readonly admit?: (message: Message, delivery: Delivery) => Promise<void>;
   /**
-   * Processes a message and those that joined it (`behind`, in order): all or, when it rejects, none. Resolves with
-   * the time of the next attempt, if one is needed. Rejects with `RejectedMessageError` for a message that must not
-   * be processed.
+   * Processes a message and those that joined it (`behind`, in order): all or, when it rejects, none. Resolves with the
+   * next attempt, if one is needed. Rejects with `RejectedMessageError` for what must not be processed.
    */
   readonly perform: (
     message: Message,
     delivery: Delivery,
     behind: readonly Message[],
   ) => Promise<Again | undefined>;
-  /**
-   * `group`: processes the messages of a message group in order. After a failure, the rest of the group is returned
-   * to the queue. `none`: processes all received messages concurrently.
-   */
+  /** `group`: in order within a group, whose rest returns after a failure. `none`: all concurrently. */
   readonly order: 'group' | 'none';
   /**
-   * Reports whether a message of a group is processed together with the messages right before it. Called only for
-   * messages that were received for the first time. Messages that failed together are retried separately, so that a
-   * message that always fails blocks no other. Absent: each message is processed separately.
+   * Reports whether a message is processed with those right before it in its group. Only on first receipt: messages
+   * that failed together are retried separately, so that one that always fails blocks no other. Absent: never.
    */
   readonly joins?: (before: readonly Message[], next: Message) => boolean;
-  /**
-   * Limit of the time for one message. Less than the timeout of a whole batch, so that a slow message does not fail the
-   * others.
-   */
+  /** Less than the timeout of a whole batch, so that a slow message does not fail the others. */
   readonly deadlineMs: number;
   /** Whole seconds until a failed message is received again. `undefined`: the queue's visibility timeout applies. */
   readonly retrySeconds: (receives: number, error: unknown) => number | undefined;
@@ -68,16 +57,14 @@ export interface ReceivedMessage {
 export type ParsedMessage<Message> = ReceivedMessage &
   ({ readonly content: Message } | { readonly fault: unknown });
 
-/** A message that returns to its queue. */
 export interface Unfinished {
   /** Seconds until it is received again. `undefined`: the queue's visibility timeout applies. */
   readonly againInSeconds: number | undefined;
 }
 
-/** The result of an attempt at a message. `joined`: the IDs of the messages that were done together with it. */
+/** `joined`: the IDs of the messages that were done together with it. */
 export type Outcome = { readonly joined: readonly string[] } | Unfinished;
 
-/** Reports whether a message returns to its queue. */
 export const isUnfinished = (outcome: Outcome): outcome is Unfinished => 'againInSeconds' in outcome;
 
 export type Returned = Pick<ReceivedMessage, 'messageId' | 'receiptHandle'> & Unfinished;
@@ -118,7 +105,7 @@ export interface MessageDeps {
 
 /**
  * From this many receives on, a message no longer counts in the age of a standard queue's oldest message (Amazon SQS
- * Developer Guide, `ApproximateAgeOfOldestMessage`). Failures of such a message are therefore counted here.
+ * Developer Guide, `ApproximateAgeOfOldestMessage`), so its failures are counted here.
  */
 export const OUT_OF_SIGHT_RECEIVES = 3;
 
@@ -127,7 +114,6 @@ export class MessageDeadlineError extends Error {
   override readonly name = 'MessageDeadlineError';
 }
 
-/** Parses the body of a received message. */
 export function parseReceived<Message>(
   received: ReceivedMessage,
   parse: Consumption<Message>['parse'],
@@ -140,10 +126,9 @@ export function parseReceived<Message>(
 }
 
 /**
- * Returns the function that processes one message within its deadline, together with the messages `behind` it in its
- * group that join it. An unreadable or rejected message moves to the dead-letter queue immediately, with the reason as
- * an attribute. With retries in place, SQS would redeliver it up to its limit, and on a FIFO queue it would block its
- * group meanwhile. The function never rejects for a failed message: the outcome says when it returns.
+ * Processes one message within its deadline, with those `behind` it that join. An unreadable or rejected one moves to
+ * the dead-letter queue immediately, with the reason: retried up to SQS's limit, it would block a FIFO group. Never
+ * rejects for a failed message: the outcome says when it returns.
  */
 export function messageProcessor<Message>(
   { admit, perform, order, joins, deadlineMs, retrySeconds, about }: Omit<Consumption<Message>, 'parse'>,

@@ -12,15 +12,15 @@ export interface QueueSpec {
 }
 
 /**
- * A lost delta is repaired by the next resync, which sends the node again, so a few attempts are enough. Five is also
- * the minimum that AWS recommends for a queue that feeds a function, because throttled batches use up receives.
+ * The next resync repairs a lost delta, so few are enough. Five is AWS's minimum for a queue that feeds a function,
+ * because throttled batches use up receives.
  */
 export const DELTA_MAX_RECEIVES = 5;
 
 /**
- * SQS redelivers a message of `evict` only while the table or a queue is unavailable, or before its deadline. Suppose
- * that its handler dies each time, and the message stays hidden for 360 s. This many receives still take less time
- * than the queue's retention. The message then moves to the dead-letter queue and is not lost.
+ * If the handler dies each time, and the message stays hidden for 360 s, this many receives still take less than the
+ * queue's retention: the message becomes a dead letter, and is not lost. Otherwise, redelivery needs an unavailable
+ * table or queue, or comes before the deadline.
  */
 export const EVICTIONS_DUE_MAX_RECEIVES = 800;
 
@@ -43,13 +43,11 @@ export type QueueKey = keyof typeof QUEUES;
 export const EXPIRY_DEAD_LETTER_NAME = 'expiry-dlq';
 
 /**
- * Visibility timeout of a queue, in timeouts of its function. AWS recommends this factor, so that a batch that Lambda
- * cannot run immediately is not handled twice. Only messages of a handler that died wait this long: a failed handler
- * sets the time of the retry itself.
+ * Visibility timeout in function timeouts, as AWS recommends, so that a delayed batch is not handled twice. Only
+ * messages of a handler that died wait this long: a failed one sets the time of the retry itself.
  */
 const VISIBILITY_TIMEOUTS = 6;
 
-/** Returns the seconds until a message whose handler died is visible again. */
 export const visibilitySeconds = (spec: QueueSpec): number =>
   VISIBILITY_TIMEOUTS * spec.functionTimeoutSeconds;
 

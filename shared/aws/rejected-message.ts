@@ -1,10 +1,7 @@
 import type * as z from 'zod';
 import { firstFault, readAs } from '#shared/text/read-as.ts';
 
-/**
- * A message that must not be processed. Another attempt cannot succeed, so the message belongs in the dead-letter
- * queue.
- */
+/** Another attempt cannot succeed, so the message belongs in the dead-letter queue. */
 export class RejectedMessageError extends Error {
   override readonly name: string = 'RejectedMessageError';
 }
@@ -14,10 +11,7 @@ export class MalformedMessageError extends RejectedMessageError {
   override readonly name = 'MalformedMessageError';
 }
 
-/**
- * Parses a message's JSON by its schema. Throws `MalformedMessageError` with one sentence that names the first
- * invalid field. `what` is the kind of message in that sentence.
- */
+/** Throws `MalformedMessageError`: one sentence with `what` kind of message it is and the first invalid field. */
 export function parseMessage<T>(what: string, schema: z.ZodType<T>, body: string): T {
   let json: unknown;
   try {

@@ -40,7 +40,6 @@ export class RoutedTimers implements Timers {
   }
 }
 
-/** Returns timers that send to the queue of a cluster's agent, or else to the queue that the environment names. */
 export function routedTimersOf(
   environment: OneQueue & Variables<typeof agentsVariables>,
   { agentOf, ...deps }: TimersOfDeps & { readonly agentOf: AgentOf },

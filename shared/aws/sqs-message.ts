@@ -9,19 +9,13 @@ const FORBIDDEN_CHARACTER = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FF
 /** Group and deduplication IDs: ASCII letters, digits and punctuation. */
 const ID = new RegExp(`^[!-~]{1,${MAX_ID_CHARACTERS}}$`);
 
-/**
- * Returns the bytes that count against SQS's size limits: the body, and each attribute's name, type and value, in
- * UTF-8.
- */
+/** Bytes that count against SQS's limits: the body, and each attribute's name, type and value, in UTF-8. */
 export function messageBytes({ body, attributes = {} }: OutgoingMessage): number {
   const texts = Object.entries(attributes).flatMap(([name, value]) => [name, ATTRIBUTE_TYPE, value]);
   return [body, ...texts].reduce((bytes, text) => bytes + Buffer.byteLength(text), 0);
 }
 
-/**
- * Returns the reason why SQS would never accept a message, in one sentence. `undefined`: the message is valid. Check
- * before sending, because SQS may reject a whole call for one invalid message.
- */
+/** Why SQS would never accept a message. Check before sending: SQS may reject a whole call for one invalid message. */
 export function messageFault(message: OutgoingMessage): string | undefined {
   const { body, groupId, deduplicationId, delaySeconds, attributes = {} } = message;
   const bytes = messageBytes(message);
@@ -49,7 +43,6 @@ const idFault = (field: string) =>
 const isDelay = (seconds: number) =>
   Number.isInteger(seconds) && seconds >= 0 && seconds <= MAX_DELAY_SECONDS;
 
-/** A message with its index in the list to send. */
 export interface Numbered {
   readonly index: number;
   readonly message: OutgoingMessage;
@@ -77,7 +70,6 @@ export class SendFailures {
     return true;
   }
 
-  /** Returns the failures in the order of the messages. */
   list(): readonly SendFailure[] {
     return [...this.#byIndex.values()].sort((a, b) => a.index - b.index);
   }

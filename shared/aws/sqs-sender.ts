@@ -15,9 +15,8 @@ import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from './limits.ts';
 import { ATTRIBUTE_TYPE, messageBytes, type Numbered, SendFailures, withoutFaulty } from './sqs-message.ts';
 
 /**
- * Sends to an SQS queue. In one call, SQS may accept the second of two messages of a group but not the first. Both
- * then count as failed, and the deduplication ID of the accepted message prevents a duplicate. Create the client with
- * `useQueueUrlAsEndpoint: false` if a queue is not reachable at its URL.
+ * In one call, SQS may accept the second of two messages of a group but not the first. Both count as failed, and the
+ * deduplication ID prevents a duplicate. `useQueueUrlAsEndpoint: false` if a queue is not reachable at its URL.
  */
 export class SqsSender implements QueueSender {
   readonly #client: SQSClient;
@@ -109,7 +108,6 @@ function toEntry({ index, message }: Numbered): SendMessageBatchRequestEntry {
   };
 }
 
-/** Returns the name of a queue, which is the end of its URL. */
 export function queueName(queueUrl: string): string {
   return queueUrl.slice(queueUrl.lastIndexOf('/') + 1);
 }

@@ -5,10 +5,7 @@ import { queueName } from './sqs-sender.ts';
 
 type Retry = Parameters<VisibilityControl['retryIn']>[0][number];
 
-/**
- * Sets when received messages of an SQS queue are visible again. If that fails, the message keeps its visibility
- * timeout.
- */
+/** If this fails, the message keeps its visibility timeout. */
 export class SqsVisibility implements VisibilityControl {
   readonly #client: SQSClient;
   readonly #queueUrl: string;
@@ -47,7 +44,6 @@ export class SqsVisibility implements VisibilityControl {
   }
 }
 
-/** Controls the visibility timeout of received messages. */
 export interface VisibilityControl {
   /** Makes received messages visible again after `seconds` (0 to 43,200). Best effort: never rejects. */
   retryIn(messages: readonly { receiptHandle: string; seconds: number }[]): Promise<void>;

@@ -13,9 +13,8 @@ import { SingleFlight } from './single-flight.ts';
 export interface DueDeps extends EvictDeps {
   readonly setAside: SetAside;
   /**
-   * Forwards a message that another process handles. Resolves with `true` if it was forwarded. Rejects with
-   * `RejectedMessageError` for a message that no process handles, or with the error that prevented sending. Absent:
-   * this process handles every message.
+   * Forwards a message that another process handles: `true`. Rejects with `RejectedMessageError` if no process does, or
+   * with the error that prevented sending. Absent: this process handles every message.
    */
   readonly sendOn?: (ref: NodeRef, body: string) => Promise<boolean>;
 }
@@ -26,8 +25,8 @@ export const EVICT_BATCH_SIZE = 5;
 export const EVICT_RECORD_DEADLINE_MS = 50_000;
 
 /**
- * Returns how `evict` and agents handle messages of `evictions-due`. A failed eviction has a timer of its own for the retry, so the message ends
- * even then. A message is redelivered only when its state could not be read or recorded.
+ * A failed eviction has a timer of its own for the retry, so its message ends. A message is redelivered only when its
+ * state could not be read or recorded.
  */
 export function dueConsumption(deps: DueDeps): Consumption<DueMessage> {
   const passes = new SingleFlight<Again | undefined>();
@@ -58,8 +57,7 @@ export function dueConsumption(deps: DueDeps): Consumption<DueMessage> {
         if (leftMs <= 0) return look(ref, receives);
         // The timer fired early: the platform cannot delay it that long in one step, or it was a little early.
         if (groupId !== undefined) return { againInSeconds: leftMs / 1000 };
-        // A schedule cannot set a message group on a standard queue. Armed again, the message is in its cluster's
-        // group (fair queues).
+        // A schedule cannot set a group on a standard queue. Armed again, the message has its cluster's (fair queues).
         await deps.timers.arm(ref, [message.at]);
         return undefined;
       }

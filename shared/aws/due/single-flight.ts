@@ -2,9 +2,8 @@
 export type Work<Result> = (free: () => void) => Promise<Result>;
 
 /**
- * Runs one unit of work per key at a time. Callers that ask while a unit runs share the next one. The next unit
- * starts after they asked, so it sees everything that they saw. One pass over a node therefore covers many pods that
- * fall due in quick succession, and no two passes delete the same pod concurrently.
+ * Runs one unit of work per key at a time. Callers that ask meanwhile share the next one, which sees everything that
+ * they saw. So one pass covers pods that fall due in quick succession, and no two passes delete the same pod.
  */
 export class SingleFlight<Result> {
   /** Promises that resolve, and never reject, when the next unit may start. */

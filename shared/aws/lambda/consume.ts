@@ -22,10 +22,7 @@ import {
 
 export interface ConsumerDeps extends MessageDeps {
   readonly visibility: VisibilityControl;
-  /**
-   * Called as each invocation begins: data that was read earlier is unreliable then. Absent: the process is never
-   * frozen.
-   */
+  /** Data that was read earlier is unreliable when an invocation begins. Absent: the process is never frozen. */
   readonly invoked?: () => void;
   /** Flushed at the end of each invocation. */
   readonly metrics?: MessageDeps['metrics'] & { flush?(): void };
@@ -37,8 +34,7 @@ export interface ConsumerDeps extends MessageDeps {
 export type SqsFunction = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse>;
 
 /**
- * Returns the Lambda handler of a queue. It processes each message and reports to the queue which messages to redeliver
- * and when. It never throws for a failed message: the response names it.
+ * The Lambda handler of a queue, which reports the messages to redeliver, and when. Never throws for a failed message.
  */
 export function consume<Message>(consumption: Consumption<Message>, deps: ConsumerDeps): SqsFunction {
   const { parse, order, retrySeconds } = consumption;

@@ -11,10 +11,7 @@ import {
 import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
 import { enterLogContext } from '#shared/telemetry/log.ts';
 
-/**
- * Adds the request's ID to log lines. Use it first: the context of a later middleware does not reach the handler,
- * because middy waits between them.
- */
+/** Use it first: the context of a later middleware does not reach the handler, because middy waits between them. */
 export const requestLogContext = (): MiddlewareObj => ({
   before: ({ context }) => enterLogContext({ requestId: context.awsRequestId }),
 });
@@ -58,10 +55,7 @@ const receivedOf = ({ messageId, receiptHandle, attributes, body }: SQSRecord): 
   },
 });
 
-/**
- * Reports the messages that the handler returned as the failures of the batch, so that the queue redelivers only them.
- * Sets first when they are visible again.
- */
+/** Reports the returned messages as the batch's failures. Sets first when they are visible again. */
 export const partialBatch = (
   visibility: VisibilityControl,
 ): MiddlewareObj<unknown, readonly Returned[] | SQSBatchResponse> => ({

@@ -51,10 +51,7 @@ export interface AwsRelay {
   stop(): Promise<void>;
 }
 
-/**
- * Creates a relay with its state and queues on AWS, which follows no cluster yet. Asks STS for its identity first.
- * Rejects as `ownSender` does.
- */
+/** A relay without clusters. Asks STS for its identity first; rejects as `ownSender` does. */
 export async function openAwsRelay(
   queues: Variables<typeof deltaQueueVariables & typeof endpointVariables>,
   { table, sqs, registry, nodeBudget, metrics, log }: AwsRelayDeps,
@@ -101,10 +98,7 @@ export async function openAwsRelay(
   return { relay, stop: () => relay.stop().then(() => rules.stop()) };
 }
 
-/**
- * Returns a reader of the leases of the other registered clusters. Clusters of one relay share reads: a large fleet
- * claims its clusters simultaneously.
- */
+/** Leases of the other registered clusters. A relay's clusters share reads: a large fleet claims simultaneously. */
 export function otherLeases(registry: Pick<ClusterRegistry, 'list'>, leases: Pick<LeaseReader, 'lookAtAll'>) {
   const read = async () => leases.lookAtAll((await registry.list()).clusters.map(({ name }) => name));
   const recent = cached(10_000, read, systemClock);
@@ -117,10 +111,9 @@ export function otherLeases(registry: Pick<ClusterRegistry, 'list'>, leases: Pic
 }
 
 /**
- * Returns the sender that queues report for messages of this process. STS answers every caller, regardless of
- * permissions. `undefined`, with a warning in the log: STS did not answer. Messages are then accepted from every
- * sender. On LocalStack, the sender of every message is the account. Rejects with `EnvironmentError` when `endpoint`
- * is LocalStack but the account is another.
+ * The sender that queues report for this process, by STS, which answers every caller; on LocalStack, the account.
+ * `undefined`, with a warning: STS did not answer, so every sender is accepted. Rejects with `EnvironmentError` when
+ * `endpoint` is LocalStack but the account is another.
  */
 export async function ownSender(
   client: Pick<STSClient, 'send'>,

@@ -18,10 +18,7 @@ import { pause } from '#shared/time/pause.ts';
 
 /** Concurrent calls to a queue. At 15 ms a call, that is about 10,000 deltas a second, more than a core makes. */
 export const CALLS = 16;
-/**
- * Maximum of concurrent calls with deltas of one cluster. Other clusters need not wait for a response, however many
- * deltas the cluster has.
- */
+/** Maximum of concurrent calls with deltas of one cluster: others need not wait, however many it has. */
 export const CALLS_OF_CLUSTER = 12;
 /** After this much continuous work, the event loop is free for incoming events. */
 const WORK_MS = 5;
@@ -57,9 +54,8 @@ export interface DeltaBatcherDeps {
 }
 
 /**
- * Sends the pending deltas of the nodes in its work queue to one queue. Clusters take turns node by node, so that a
- * cluster with few deltas is in the very next call. Calls run concurrently, but never two with deltas of one node.
- * The deltas of a node therefore arrive in the order of their versions.
+ * Sends pending deltas to one queue. Clusters take turns node by node, so that one with few deltas is in the next call.
+ * Calls run concurrently, but never two with deltas of one node: these arrive in the order of their versions.
  */
 export class DeltaBatcher {
   readonly #deps: DeltaBatcherDeps;
@@ -154,10 +150,7 @@ export class DeltaBatcher {
     return taken;
   }
 
-  /**
-   * Reports whether a call may carry deltas of a cluster. A cluster that is no longer followed has no pending deltas,
-   * so its nodes need not wait.
-   */
+  /** A cluster that is no longer followed has no pending deltas, so its nodes need not wait. */
   #mayCall(cluster: ClusterName): boolean {
     const of = this.#deps.clusters.get(cluster);
     return !of || (this.#callsWith(of) < CALLS_OF_CLUSTER && of.canSend());
@@ -174,7 +167,6 @@ export class DeltaBatcher {
     }
   }
 
-  /** Marks a delta's subject as pending again. The next delta has the state at that time. */
   #giveBack({ of, delta }: OutgoingDelta): void {
     this.#deps.mark(of, [subjectOf(delta)], delta.kind === 'node' && delta.wake);
   }
@@ -233,7 +225,6 @@ export class DeltaBatcher {
     for (const key of new Set(deltas.map((each) => each.key)).difference(resting)) this.#nodes.done(key);
   }
 
-  /** Finishes a delta that the queue accepted, or will never accept. */
   #answered({ of, delta }: OutgoingDelta, failure: SendFailure | undefined): void {
     const { name, log, metrics, mark } = this.#deps;
     const uid = onlyPod(delta);

@@ -17,8 +17,8 @@ export interface DeltaSenderDeps {
 }
 
 /**
- * The outbox whose deltas go to two queues. It holds names, not messages. A delta's content and version are read from
- * the cluster's view right before the call to the queue, if the cluster may send then.
+ * Holds names for two queues, not messages: a delta's content and version are read from the cluster's view right before
+ * the call, if the cluster may send then.
  */
 export class DeltaSender implements Outbox {
   readonly #clusters = new Map<ClusterName, ClusterOutbox>();

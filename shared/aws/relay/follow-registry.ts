@@ -28,9 +28,8 @@ interface Followed {
 }
 
 /**
- * Adds and removes the relay's clusters as the registry changes, until `signal` aborts. A cluster whose access
- * changed is removed and added again. While the registry is unreadable, the known clusters are followed. A cluster
- * that is unreachable, for any reason, is retried again and again, and delays no other. Never rejects.
+ * Adds and removes clusters as the registry changes, until `signal` aborts; changed access does both. While it is
+ * unreadable, the known ones are followed. An unreachable cluster is retried, and delays no other. Never rejects.
  */
 export async function followRegistry({
   registry,
@@ -79,10 +78,7 @@ export async function followRegistry({
   }
 }
 
-/**
- * Returns a filter for the clusters that relays outside of them follow: those without an agent. `only`: names, or
- * name prefixes followed by `*`. Absent: all.
- */
+/** Clusters without an agent. `only`: names, or name prefixes followed by `*`. Absent: all. */
 export const followedFromOutside =
   (only?: readonly string[]) =>
   ({ name, access }: RegisteredCluster): boolean =>

@@ -41,9 +41,9 @@ interface Look {
 }
 
 /**
- * Sends probes through the same path as an eviction, and reads the results from the table. Only this process's clock
- * counts. A probe is identified by the time at which it was sent. A pass is at least as recent as the previous read,
- * which did not include it.
+ * Sends probes through the path of evictions, and reads the results from the table. Only this process's clock counts: a
+ * probe is identified by its sending time, and a pass is at least as recent as the previous read, which did not include
+ * it.
  */
 export class ProbingProver implements Prover {
   readonly #deps: ProbingProverDeps;
@@ -81,7 +81,6 @@ export class ProbingProver implements Prover {
     return probes;
   }
 
-  /** Sends a probe. Resolves with the reason if the queue rejected it. */
   async #send(cluster: ClusterName, probes: Probes): Promise<string | undefined> {
     const { nodeDeltas, clock } = this.#deps;
     this.#sequence += 1;
@@ -110,7 +109,6 @@ export class ProbingProver implements Prover {
     return { asOf: proven.asOf };
   }
 
-  /** Returns a sentence about the stage at which probes are stuck. */
   async #stage(cluster: ClusterName, { unanswered }: Probes): Promise<string> {
     const { proofs, clock } = this.#deps;
     const [first = clock.now(), second] = unanswered;

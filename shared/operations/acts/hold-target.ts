@@ -7,10 +7,7 @@ import { reach } from '../ask/reach.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 
-/**
- * Reports whether a hold would prevent anything now: its pod or node exists, or its workload has a pod.
- * Unknown, with the reason, if the cluster can't be asked.
- */
+/** Reports whether a hold would prevent anything now. Unknown, with the reason, if the cluster can't be asked. */
 export async function targetExists(
   fleet: Fleet,
   cluster: ClusterName,

@@ -12,7 +12,6 @@ import { type ActState, type EvictionPreview, place, previewOf, retriedOf, retri
 /** The parts of a fleet that acts use. */
 export type ActedFleet = Pick<Fleet, 'operator' | 'dueQueue'>;
 
-/** The result of an act. */
 export interface Performed {
   /** The completed act, as a sentence. */
   readonly message: string;
@@ -54,8 +53,7 @@ export async function previewAct(act: Act, state: ActState, fleet: ActedFleet): 
 }
 
 /**
- * Does an act. Only a retry needs the pending evictions. Rejects with `OperatorError`, `PolicyError`,
- * `StoreError`, or `QueueError`.
+ * Only a retry needs the pending evictions. Rejects with `OperatorError`, `PolicyError`, `StoreError`, or `QueueError`.
  */
 export async function performAct(
   act: Act,

@@ -6,7 +6,6 @@ import type { ChangedObject, EvictionPreview, Preview } from './preview.ts';
 export interface PreviewOutput {
   /** Absent: all clusters, or none. */
   readonly cluster?: ClusterName;
-  /** The change as a sentence. */
   readonly change: string;
   /** Consequences of the change, one sentence each. */
   readonly effects: readonly string[];
@@ -16,7 +15,6 @@ export interface PreviewOutput {
   readonly objects?: readonly ChangedObject[];
 }
 
-/** Numbers of pods that an act concerns. */
 export interface PodsOutput {
   readonly evictedNow: number;
   readonly evictedWhenDue: number;

@@ -15,7 +15,6 @@ import { rehearsed } from './rehearsal.ts';
 export interface Preview {
   /** Absent: all clusters, or none. */
   readonly cluster?: ClusterName | undefined;
-  /** The change as a sentence. */
   readonly change: string;
   /** Consequences of the change, one sentence each. */
   readonly effects: readonly string[];
@@ -25,7 +24,6 @@ export interface Preview {
   readonly objects?: readonly ChangedObject[];
 }
 
-/** A preview of an act on pending evictions. */
 export interface EvictionPreview extends Preview {
   readonly pods: Affected;
 }
@@ -33,7 +31,6 @@ export interface EvictionPreview extends Preview {
 /** A Kubernetes object that an act changes. */
 export interface ChangedObject {
   readonly action: 'create' | 'update' | 'delete';
-  /** Kind and name. */
   readonly object: string;
 }
 
@@ -149,7 +146,6 @@ export function retriedText(found: readonly PendingLook[]): string {
   return `${failed} failed ${failed === 1 ? 'eviction' : 'evictions'}${more}`;
 }
 
-/** Returns the clusters of an act, for people. */
 export const place = (cluster: ClusterName | undefined): string =>
   cluster === undefined ? 'all clusters' : `cluster ${cluster}`;
 

@@ -4,10 +4,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { connectionStatusOf } from '../look/issues.ts';
 
-/**
- * Returns since when no relay is connected to a cluster. `undefined`: a relay is connected or connecting.
- * Rejects with `StoreError`.
- */
+/** `undefined`: a relay is connected or connecting. Rejects with `StoreError`. */
 export async function disconnectionOf(
   fleet: Pick<Fleet, 'leases' | 'service'>,
   cluster: ClusterName,

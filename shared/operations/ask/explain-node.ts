@@ -22,7 +22,6 @@ import { reach, rulesNow } from './reach.ts';
 import { momentText } from './time-text.ts';
 import { type OwnedPod, ownersOf } from './workload-finder.ts';
 
-/** The node of a question. */
 export interface AskedNode {
   readonly cluster: ClusterName;
   readonly node: NodeName;
@@ -39,11 +38,9 @@ export interface NodeStory extends Omit<NodeAnswer, 'history'> {
 const PARALLEL_NAMESPACES = 8;
 
 /**
- * Explains what happens on a node and why. It asks the service for its state, and the cluster for everything
- * that the caller may read. The answer lists the facts that could not be read.
- *
- * Rejects with `FleetError` if the node is unknown everywhere. Rejects with `ApiError` if only the cluster
- * can be asked and doesn't respond.
+ * Explains a node from the service's state and all of the cluster that the caller may read; lists what could not be
+ * read. Rejects with `FleetError` if the node is unknown everywhere, and with `ApiError` if only the cluster can be
+ * asked and doesn't respond.
  */
 export async function askNode(
   fleet: Fleet | ContextFleet,

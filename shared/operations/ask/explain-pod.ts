@@ -42,9 +42,8 @@ export interface PodStory extends Omit<PodAnswer, 'history'> {
 }
 
 /**
- * Explains why a pod is evicted or stays, and what happens next. It asks the service for its state, and the
- * cluster for everything that the caller may read. The answer lists the facts that could not be read. Rejects
- * with `ApiError` if only the cluster can be asked and doesn't respond.
+ * Explains a pod from the service's state and all of the cluster that the caller may read; lists what could not be
+ * read. Rejects with `ApiError` if only the cluster can be asked and doesn't respond.
  */
 export async function askPod(
   fleet: Fleet | ContextFleet,

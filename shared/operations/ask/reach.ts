@@ -7,10 +7,7 @@ import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { factOf } from './facts.ts';
 
-/**
- * A cluster of a fleet that can be asked several questions. A failed question gets the reason as its answer,
- * and doesn't affect the others.
- */
+/** A cluster that can be asked several questions. A failed one gets the reason as its answer, apart from the others. */
 export interface Reached {
   ask<T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>>;
   /** Rejects as `what` does if only the cluster can be asked. */
@@ -32,7 +29,6 @@ export async function reach(fleet: Fleet | ContextFleet, cluster: ClusterName): 
   };
 }
 
-/** Returns the current rules of a cluster. */
 export const rulesNow = (
   { rulesStore }: Pick<Fleet, 'rulesStore'>,
   cluster: ClusterName,

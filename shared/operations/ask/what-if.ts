@@ -38,7 +38,6 @@ import { type OwnedPod, WorkloadFinder } from './workload-finder.ts';
 /** Concurrent calls of each kind. */
 const PARALLEL_CALLS = 8;
 
-/** A choice of nodes, by name or by label. */
 export type NodeChoice = { readonly names: readonly string[] } | { readonly labels: LabelSelector };
 
 /** A hypothetical taint on nodes of a cluster. */
@@ -52,27 +51,21 @@ export interface WhatIfQuestion {
 /** The preview, and its limitations. */
 export interface WhatIfAnswer extends WhatIf {
   readonly cluster: ClusterName;
-  /**
-   * `default`: only the cluster's API server is known, so the preview uses the default policy in enforce
-   * mode.
-   */
+  /** `default`: only the API server is known, so the preview uses the default policy in enforce mode. */
   readonly policy: 'applied' | 'default';
   /** Data that could not be read, with the consequence, one sentence each. */
   readonly unknown: readonly string[];
 }
 
-/** Dependencies of a preview. */
 export interface WhatIfDeps {
   now(): EpochMs;
   progress(text: string): void;
 }
 
 /**
- * Previews the effect of a taint on nodes of a cluster. Changes nothing. It reads nodes, pods, owners,
- * replicas, and budgets with the caller's permissions. For each pod that would be evicted and has a budget,
- * it asks the Eviction API by a dry run.
- *
- * Rejects with `FleetError` if no such node exists, and with `ApiError` if nodes or pods cannot be read.
+ * Previews a taint on nodes, with the caller's permissions; changes nothing. The Eviction API is asked by a dry run for
+ * each evicted pod with a budget. Rejects with `FleetError` if no such node exists, and with `ApiError` if nodes or
+ * pods cannot be read.
  */
 export async function askWhatIf(
   fleet: Fleet | ContextFleet,
@@ -259,8 +252,7 @@ function guardWith(
     );
   for (const { node } of all) tally.saw(node, seen(node), { taints: [] }, { listed: true, now });
   tally.listed();
-  // If no relay has counted a released trip yet, the operator released it with the nodes that are affected
-  // now.
+  // If no relay has counted a released trip yet, the operator released it with the nodes affected now.
   const counted = released.map((each): ReleasedTrip => {
     if ('upTo' in each) return each;
     const { releasedAt: _releasedAt, ...trip } = each;

@@ -34,9 +34,8 @@ export interface OwnedPod {
 }
 
 /**
- * Returns the workload of each of these pods, by UID, and their Jobs by {@link workloadText}. Pods without a workload
- * are missing. Rejects with `FleetError` if the caller may not read owners, and with `ApiError` if the API server is
- * unreachable.
+ * The workload of each pod, by UID, if it has one, and Jobs by {@link workloadText}. Rejects with `FleetError` if the
+ * caller may not read owners, and with `ApiError` if the API server is unreachable.
  */
 export async function ownersOf(
   objects: ClusterObjects,
@@ -49,10 +48,7 @@ export async function ownersOf(
   throw new FleetError(unread);
 }
 
-/**
- * Finds the workloads of pods. It follows owner references to the last known owner. Each owner is read once.
- * If an owner may not be read, its owner reference is used.
- */
+/** Follows owner references to the last known owner. Each is read once; an unreadable one counts as its reference. */
 export class WorkloadFinder {
   readonly #objects: ClusterObjects;
   readonly #read = new Map<string, Promise<Json | undefined>>();

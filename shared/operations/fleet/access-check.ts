@@ -5,10 +5,7 @@ import { parsedJson } from '#shared/text/parsed-json.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import { FleetError } from './fleet.ts';
 
-/**
- * Asks a deployed `evict` function whether it could work in a cluster. Rejects with `FleetError` if the
- * function cannot be invoked.
- */
+/** Asks `evict` whether it could work in a cluster. Rejects with `FleetError` if it cannot be invoked. */
 export async function askEvict(
   client: LambdaClient,
   functionName: string,

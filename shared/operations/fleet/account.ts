@@ -16,7 +16,6 @@ export interface Quotas {
   readonly mostWrites: number;
 }
 
-/** An alarm of a deployment. */
 export interface AlarmSeen {
   readonly name: string;
   readonly state: 'OK' | 'ALARM' | 'INSUFFICIENT_DATA';
@@ -26,10 +25,7 @@ export interface AlarmSeen {
   readonly receivers: number;
 }
 
-/**
- * Facts of a deployment from AWS, other than its table's items and queues' messages. Every method rejects
- * with `FleetError` or `StoreError`.
- */
+/** Facts of a deployment besides table items and messages. Every method rejects with `FleetError` or `StoreError`. */
 export interface Account {
   /** Returns the release of the last deployed stack. `undefined`: the stack doesn't contain it. */
   release(): Promise<string | undefined>;

@@ -12,7 +12,6 @@ export const OF_AGENTS = agentsPrefix('').slice('-'.length);
 
 const QUEUE_OF_AGENT = new RegExp(`^${OF_AGENTS}(.+)-${QUEUES.evictionsDue.name}$`);
 
-/** Returns the queues of an agent. */
 export function boxOfAgent(agent: string): Box {
   const { dueQueue, dueDeadLetters } = agentNames(OF_AGENTS, agent, '');
   return { queue: dueQueue, name: dueDeadLetters };

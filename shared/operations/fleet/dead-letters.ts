@@ -15,15 +15,9 @@ export interface DeadLetter {
 
 /** Dead letters of a fleet. Every method rejects with `QueueError` or `StoreError`. */
 export interface DeadLetterBox {
-  /**
-   * Returns the number of dead letters by queue, without empty queues. Approximate in a deployment.
-   * `undefined`: only another process can count them.
-   */
+  /** By queue, without empty ones. Approximate in a deployment. `undefined`: only another process can count them. */
   count(): Promise<ReadonlyMap<string, number> | undefined>;
-  /**
-   * Returns at most `limit` dead letters, oldest first, of one queue or all. In a deployment, other readers
-   * can't receive them for some seconds.
-   */
+  /** Oldest first. In a deployment, other readers can't receive them for some seconds. */
   list(limit: number, queue?: string): Promise<readonly DeadLetter[]>;
   /** Sends all dead letters of a queue to it again. Returns their approximate number. */
   redrive(queue: string): Promise<number>;

@@ -31,10 +31,7 @@ const INVOCATION_SETTINGS = {
   maxAttempts: 1,
 } as const;
 
-/**
- * Makes the fleet of a deployment. The actor is the caller's AWS identity. Clusters are reached by their
- * registered access, with the caller's credentials.
- */
+/** The actor is the caller's AWS identity, whose credentials also reach clusters by their registered access. */
 export function deployedFleet(
   tableName: string,
   { clock, connect }: { readonly clock: Clock; readonly connect: Connect },

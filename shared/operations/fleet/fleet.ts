@@ -15,9 +15,7 @@ import type { ServiceView } from './service-view.ts';
 
 const PARALLEL_READS = 16;
 
-/**
- * The operator's request is not possible in this fleet. The message is one sentence that says how to proceed.
- */
+/** The request is not possible in this fleet. The message is one sentence that says how to proceed. */
 export class FleetError extends Error {
   override readonly name: string = 'FleetError';
 }
@@ -31,7 +29,6 @@ export class UsageError extends FleetError {
 export interface Clusters {
   /** For people: "table taintward". */
   readonly where: string;
-  /** Returns its AWS region. Absent: it is in none. */
   region?(): Promise<string>;
   /** True if nobody specified it, and its process does not run: its state may be outdated. */
   readonly isAbandoned?: boolean;
@@ -55,10 +52,7 @@ export interface ServiceAccount {
   readonly name: string;
 }
 
-/**
- * The state of all clusters: in the table of a deployment, in the state directory of an `npm start`, or in
- * the cluster.
- */
+/** All clusters' state: in a deployment's table, an `npm start`'s state directory, or a cluster. */
 export interface Fleet extends Clusters {
   readonly kind: 'deployed' | 'local' | 'in-cluster';
   readonly rulesStore: RulesStore;
@@ -68,14 +62,10 @@ export interface Fleet extends Clusters {
   readonly leases: Pick<Leases, 'look' | 'stuck'>;
   /** Absent if clusters are selected otherwise, as by `npm start`. */
   readonly registry?: ClusterRegistry;
-  /**
-   * Reports whether an agent of that ID exists, by its queue. Absent if the fleet has no agents. Rejects with
-   * `FleetError`.
-   */
+  /** By its queue. Absent if the fleet has no agents. Rejects with `FleetError`. */
   hasAgent?(agent: string): Promise<boolean>;
   /**
-   * Asks the deployed `evict` whether it can work in a cluster, registered or not. Absent if there is none.
-   * Rejects with `FleetError`.
+   * Asks `evict` whether it can work in a cluster, registered or not. Absent: no `evict`. Rejects with `FleetError`.
    */
   checkAccess?(question: AccessQuestion['checkAccess']): Promise<AccessAnswer>;
   /** Identity of the service in its own cluster. Absent: it runs as a user or as an AWS identity. */
@@ -87,20 +77,15 @@ export interface Fleet extends Clusters {
   backlog(): Promise<ReadonlyMap<string, number> | undefined>;
   /** `undefined`: no process runs. Rejects with `FleetError` if the process runs but doesn't respond. */
   service(): Promise<ServiceView | undefined>;
-  /**
-   * Makes a new link to the console that this process serves. `undefined`: it serves none, or no process
-   * runs. Absent if no process could serve one.
-   */
+  /** A new link to the console; `undefined`: none is served, or no process runs. Absent: no process could serve one. */
   consoleLink?(): Promise<string | undefined>;
   /** Acts are recorded with the identity of this process's user. */
   operator(): Promise<Operator>;
-  /**
-   * Returns a sender to `evictions-due` and to the queues of agents. The group of a message is its cluster.
-   */
+  /** Sends to `evictions-due` and to agents' queues. The group of a message is its cluster. */
   dueQueue(): Promise<QueueSender>;
 }
 
-/** Returns the cluster of that name. Rejects with `FleetError` if there is none. */
+/** Rejects with `FleetError` if there is none. */
 export async function clusterNamed(name: string, fleet: Clusters): Promise<ClusterName> {
   const { data } = clusterNameSchema.safeParse(name);
   if (data !== undefined && (await fleet.manages(data))) return data;
@@ -117,10 +102,7 @@ export async function clusterNamed(name: string, fleet: Clusters): Promise<Clust
 const isContext = (fleet: Clusters | ContextFleet): fleet is ContextFleet =>
   'kind' in fleet && fleet.kind === 'context';
 
-/**
- * Returns the cluster that a command names, or the only one. Rejects with `FleetError` if there are several
- * or none.
- */
+/** The named cluster, or the only one. Rejects with `FleetError` if there are several or none. */
 export async function theCluster(name: string | undefined, fleet: Clusters): Promise<ClusterName> {
   if (name !== undefined) return clusterNamed(name, fleet);
   const [only, ...more] = await fleet.clusters();
@@ -129,10 +111,7 @@ export async function theCluster(name: string | undefined, fleet: Clusters): Pro
   throw new UsageError(`Missing cluster name. Specify one of: ${[only, ...more].join(', ')}.`);
 }
 
-/**
- * Returns the clusters that a command names, or all. Rejects with `FleetError` if the command specifies
- * neither or both.
- */
+/** The named clusters, or all. Rejects with `FleetError` if neither or both are specified. */
 export async function clustersNamed(
   names: readonly string[],
   all: boolean,
@@ -142,9 +121,7 @@ export async function clustersNamed(
   return all ? fleet.clusters() : Promise.all(names.map((name) => clusterNamed(name, fleet)));
 }
 
-/**
- * Returns the cluster that a command names, or all. Rejects with `FleetError` if there is none of that name.
- */
+/** The named cluster, or all. Rejects with `FleetError` if there is none of that name. */
 export const clusterOrAll = async (
   name: string | undefined,
   fleet: Clusters,

@@ -12,10 +12,7 @@ import { NO_DEAD_LETTERS } from './no-dead-letters.ts';
 /** The chart gives it this name, whatever the release is called. */
 const SERVICE_ACCOUNT = 'taintward';
 
-/**
- * Makes the fleet of a service that keeps all state in its one cluster. The cluster is read by a kubeconfig
- * context, with the caller's permissions.
- */
+/** All state is in the one cluster, which is read by a kubeconfig context, with the caller's permissions. */
 export function inClusterFleet(access: LocalContextAccess, namespace: string, clock: Clock): Fleet {
   const connection = localContextConnection(access);
   const kept = keptInCluster({ connection, namespace, historyDays: HISTORY_DAYS, clock });

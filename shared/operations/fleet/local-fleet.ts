@@ -21,17 +21,15 @@ import { askSocket, SOCKET_FILE } from './state-socket.ts';
 
 export interface LocalFleetOptions {
   /**
-   * True if the directory was found, not specified. Then a kubeconfig that the directory refers to must not
-   * start a program, unless kubectl would read that file by default. Otherwise, a working directory of
-   * another user could start programs.
+   * True if the directory was found, not specified. Then its kubeconfig must not start a program unless kubectl would
+   * read it by default: otherwise, another user's working directory could start programs.
    */
   readonly found?: boolean;
 }
 
 /**
- * Makes the fleet of an `npm start`, running or not. Its clusters are reached by the same contexts as from
- * the service. Throws `FleetError` if the directory is not a state directory, `ForeignFileError` if another
- * user owns it or may write to it, or `StoreError`.
+ * Reaches clusters by the service's contexts, whether it runs or not. Throws `FleetError` if it is no state directory,
+ * `ForeignFileError` if another user owns it or may write to it, or `StoreError`.
  */
 export function localFleet(
   directory: string,

@@ -30,9 +30,8 @@ export interface OpenFleetDeps {
 }
 
 /**
- * Opens the selected fleet: the specified cluster, state directory, or table. Otherwise, opens the state
- * directory in this directory, if its `npm start` runs, or if no AWS account is selected. Throws `FleetError` or
- * `StoreError` if there is none.
+ * Opens the specified cluster, state directory, or table; else the state directory here, if its `npm start` runs or no
+ * AWS account is selected. Throws `FleetError` or `StoreError` if there is none.
  */
 export function openFleet(
   { state, table, inClusterContext, inClusterNamespace = DEFAULT_NAMESPACE }: FleetChoice,
@@ -66,9 +65,8 @@ export function openFleet(
 }
 
 /**
- * Opens the selected fleet, and reads its cluster by a context if one is specified. Opens only that context's
- * cluster if no fleet is specified and no `npm start` that runs here manages the cluster. Throws as
- * {@link openFleet} does.
+ * Reads the fleet's cluster by a context if one is specified; opens only that if no fleet is specified and no `npm
+ * start` here manages the cluster. Throws as {@link openFleet} does.
  */
 export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise<Fleet | ContextFleet> {
   const { state, table, context, kubeconfig } = choice;
@@ -101,10 +99,7 @@ const askedBy = (access: LocalContextAccess, fleet: Fleet, clock: Clock): Fleet 
   cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
 });
 
-/**
- * Reports whether an `npm start` of this user runs in this directory, or left its state here. Throws
- * `ForeignFileError` if the state directory is that of another user.
- */
+/** Throws `ForeignFileError` if the state directory is that of another user. */
 function foundHere(): 'running' | 'left' | undefined {
   if (isInUse(DEFAULT_STATE)) return 'running';
   return existsSync(join(DEFAULT_STATE, STORE_FILE)) ? 'left' : undefined;

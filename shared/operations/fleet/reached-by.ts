@@ -7,10 +7,7 @@ import { readOwn, replaceOwn } from '#shared/files/owner-only.ts';
 /** File in the state directory with the access to the clusters, for other processes that read them. */
 export const REACHED_BY_FILE = 'clusters.json';
 
-/**
- * The kubeconfig context by which an `npm start` reaches a cluster. Absent `kubeconfig`: the files that
- * kubectl reads.
- */
+/** A kubeconfig context. Absent `kubeconfig`: the files that kubectl reads. */
 export interface ReachedBy {
   readonly context: string;
   readonly kubeconfig?: string | undefined;
@@ -31,7 +28,6 @@ export function readReachedBy(path: string): ReadonlyMap<ClusterName, ReachedBy>
   return new Map(Object.entries(found).map(([name, by]) => [clusterName(name), by]));
 }
 
-/** Returns how other processes reach each of the clusters. */
 export function reachedBy({ contexts, kubeconfig }: ClusterChoice): ReadonlyMap<ClusterName, ReachedBy> {
   const file = kubeconfig === undefined ? {} : { kubeconfig: resolve(kubeconfig) };
   return new Map(contexts.map((context) => [clusterName(context), { context, ...file }] as const));

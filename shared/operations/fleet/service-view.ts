@@ -5,10 +5,7 @@ const moment = z.int();
 
 /** State of a cluster that only the process of the whole service has. */
 const clusterViewSchema = z.object({
-  /**
-   * `standby`: no relay holds its lease yet. `access-denied`: its credentials or their permissions are
-   * insufficient.
-   */
+  /** `standby`: no relay holds its lease yet. `access-denied`: credentials or permissions are insufficient. */
   state: z.enum(['live', 'syncing', 'disconnected', 'standby', 'access-denied']),
   /** With `disconnected`: time of the disconnection. */
   since: moment.optional(),
@@ -23,9 +20,7 @@ const clusterViewSchema = z.object({
   tainted: z.int(),
   /** Number of pods on tainted nodes. */
   pods: z.int(),
-  /**
-   * Number of all nodes, as the guard counts them: those that are down, and those with recent custom taints.
-   */
+  /** All nodes, as the guard counts them: those that are down, and those with recent custom taints. */
   down: z.int(),
   taintedByPeople: z.int(),
 });

@@ -19,10 +19,7 @@ const BOXES: readonly Box[] = [
   { name: EXPIRY_DEAD_LETTER_NAME, queue: 'expiry' },
 ];
 
-/**
- * Seconds for which a read message is hidden from other readers if this process dies before it returns the
- * message.
- */
+/** Seconds for which a read message is hidden if this process dies before it returns the message. */
 export const UNSEEN_SECONDS = 10;
 /** Attributes whose sum is the number of messages in a queue. */
 const COUNTS = [
@@ -36,13 +33,12 @@ const MAX_CONCURRENT = 10;
 export interface SqsQueuesDeps {
   readonly client: SQSClient;
   readonly prefix: string;
-  /** Returns the IDs of agents in cluster registrations. */
   readonly agents: () => Promise<readonly string[]>;
 }
 
 /**
- * Reads the queues of a deployment and of its agents, with their dead letters, with the caller's permissions.
- * Every method rejects with `FleetError`. Methods that read all queues also reject as `agents` does.
+ * Reads queues and dead letters with the caller's permissions. Every method rejects with `FleetError`; those that read
+ * all queues also as `agents` does.
  */
 export class SqsQueues implements DeadLetterBox {
   readonly #client: SQSClient;

@@ -17,9 +17,8 @@ const ANSWER_MS = 2_000;
 const UMASK = 0o177;
 
 /**
- * Serves HTTP on a socket at `path`, with the permissions of the files in the same directory. Replaces the
- * socket of a killed process. `undefined`: the path is too long for a socket. If something else exists at
- * `path`, rejects with `ForeignFileError` and keeps it.
+ * Serves HTTP on a socket with the directory's permissions, in place of a killed process's. `undefined`: the path is
+ * too long. If something else is there, rejects with `ForeignFileError` and keeps it.
  */
 export async function listenOnSocket(
   path: string,
@@ -39,9 +38,8 @@ export async function listenOnSocket(
 }
 
 /**
- * Returns the JSON answer of the socket at `path`. `undefined`: no process listens there. Rejects if the
- * request is rejected. Rejects with `ForeignFileError` if the socket belongs to another user, whose answers
- * cannot be trusted.
+ * `undefined`: no process listens at `path`. Rejects if the request is rejected, or with `ForeignFileError` if the
+ * socket is another user's, whose answers cannot be trusted.
  */
 export async function askSocket(
   path: string,

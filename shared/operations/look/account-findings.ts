@@ -2,25 +2,17 @@ import { VERSION } from '#shared/version.ts';
 import { type AlarmSeen, FED_FUNCTIONS, type Quotas } from '../fleet/account.ts';
 import { bad, ok, type Told, warn } from './finding.ts';
 
-/**
- * Invocations of `heartbeat`, and of `expiry`, which reads the shards of the table's stream one at a time.
- */
+/** Of `heartbeat`, and of `expiry`, which reads the shards of the table's stream one at a time. */
 const OTHER_INVOCATIONS = 2;
 /** Write units of a scheduled pod: its record and its share of the transaction. */
 const WRITES_PER_POD = 2;
-/**
- * Requirements of fleets with more than this number of nodes, largest first. They are documented in the table
- * in docs/reference/quotas-and-costs.md.
- */
+/** Requirements of fleets with more nodes than this, largest first, as in docs/reference/quotas-and-costs.md. */
 const SIZES = [
   { nodes: 20_000, concurrency: 500, writesAtOnce: 20_000 },
   { nodes: 5_000, concurrency: 200, writesAtOnce: 0 },
 ] as const;
 
-/**
- * Checks that the account's quotas are sufficient for the configuration, and the configuration for a fleet of
- * this size.
- */
+/** Checks that quotas suffice for the configuration, and the configuration for a fleet of this size. */
 export function quotaFindings(
   { invocations, batches, writesAtOnce, mostWrites }: Quotas,
   nodes: number,
@@ -94,11 +86,7 @@ export function alarmFindings(alarms: readonly AlarmSeen[]): readonly Told[] {
   ];
 }
 
-/**
- * Checks that functions, relays, and this command have the same release. `release`: the release of the
- * functions; `undefined`: unknown. `relays`: the release of each relay that holds a lease; `undefined`:
- * unknown.
- */
+/** Checks that functions, relays, and this command have the same release; `undefined`: unknown. */
 export function versionFindings(
   release: string | undefined,
   relays: readonly (string | undefined)[],

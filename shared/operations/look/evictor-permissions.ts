@@ -34,8 +34,8 @@ export type PermissionFindings = readonly [result: Told, ...hints: Told[]];
 type Evictors = Pick<Fleet, 'checkAccess' | 'cluster' | 'registry' | 'serviceAccount'>;
 
 /**
- * Checks the permissions of the process that evicts in a cluster under this policy: of `evict`, or of the
- * service. `registered`: the cluster, if it is not in the registry yet. Never rejects: an error is the result.
+ * Checks the permissions of `evict`, or of the service, under this policy. `registered`: the cluster, if it is not in
+ * the registry yet. Never rejects: an error is the result.
  */
 export async function evictorPermissions(
   { checkAccess, registry, serviceAccount, ...fleet }: Evictors,
@@ -110,7 +110,6 @@ export async function servicePermissions(
 const INSTALL =
   'Install the chart, or the files in deploy/in-cluster, of this release again, with the rbac values that the policy needs.';
 
-/** Returns the review of the service's own account, or of the credentials for the cluster. */
 export const reviewedBy = (
   { api, objects }: Pick<LiveCluster, 'api' | 'objects'>,
   account: ServiceAccount | undefined,
@@ -161,8 +160,8 @@ async function findingsOf(
 }
 
 /**
- * Returns why pods may not be evicted in those clusters that a policy switches to enforce mode, as sentences: the
- * evicting process lacks permissions that the policy needs, or they are not verified.
+ * Why pods may not be evicted in clusters that a policy switches to enforce mode: permissions that it needs are
+ * missing, or not verified.
  */
 export async function evictorDoubts(
   policy: Policy,

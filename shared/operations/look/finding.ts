@@ -28,7 +28,6 @@ export interface Finding {
   readonly remediation?: string;
 }
 
-/** A finding without its cluster. */
 export type Told = Omit<Finding, 'cluster'>;
 
 export const ok = (check: Told['check'], message: string): Told => ({ check, verdict: 'ok', message });

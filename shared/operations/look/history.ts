@@ -16,8 +16,8 @@ export interface Memory {
 }
 
 /**
- * Returns the events in these clusters, oldest first: those of pods, and the audit entries of their clusters.
- * A query for a node, namespace, or pod returns only events of pods. Rejects with `StoreError`.
+ * Events of pods and audit entries, oldest first. Queries for a node, namespace, or pod return only events of pods.
+ * Rejects with `StoreError`.
  */
 export async function happened(
   { history, rulesStore }: Memory,

@@ -46,13 +46,9 @@ export interface Issue {
   readonly remediation?: string;
 }
 
-/**
- * Connection of a relay to a cluster: recent contact, no recent contact, or never. `stale`: recent contact,
- * but no relay reports at present.
- */
+/** `stale`: recent contact, but no relay reports at present. */
 export type ConnectionStatus = 'connected' | 'stale' | 'disconnected' | 'never-connected';
 
-/** Facts of a cluster that determine its issues. */
 export interface ClusterFacts {
   readonly cluster: ClusterName;
   /** Error that makes the cluster unreadable. If present, nothing else is known. */
@@ -78,7 +74,6 @@ export interface ClusterFacts {
   readonly stop?: StopOutput;
 }
 
-/** Facts of a fleet that determine its issues. */
 export interface FleetFacts {
   readonly at: EpochMs;
   readonly clusters: readonly ClusterFacts[];
@@ -374,7 +369,6 @@ export const connectionStatusOf = (heardAt: EpochMs | undefined, at: EpochMs): C
 export const latenessOf = (pending: readonly PendingOn[], at: EpochMs): number =>
   pending.reduce((most, { record, state }) => Math.max(most, at - (overdueFrom(record, state) ?? at)), 0);
 
-/** A pending eviction and the state of its node. */
 export interface PendingOn {
   readonly record: EvictionRecord;
   readonly state: NodeState | undefined;

@@ -29,10 +29,7 @@ export interface Snapshot {
   readonly at: EpochMs;
   readonly kind: Fleet['kind'];
   readonly where: string;
-  /**
-   * State of the process of the whole service. `not-responding`: it runs but doesn't respond. Absent: the
-   * fleet has relays instead.
-   */
+  /** `not-responding`: it runs but doesn't respond. Absent: the fleet has relays instead. */
   readonly process?: 'responding' | 'not-responding' | 'not-running';
   readonly service?: ServiceView;
   /** Release of a deployment's functions. */
@@ -46,7 +43,6 @@ export interface Snapshot {
   readonly unknown: readonly string[];
 }
 
-/** The state of one cluster. */
 export interface ClusterLook {
   readonly cluster: ClusterName;
   /** Error of a read. If present, other fields may be missing. */

@@ -11,7 +11,6 @@ import type { Fleet } from '../fleet/fleet.ts';
 
 const PARALLEL_NODES = 16;
 
-/** A pending eviction. */
 export interface Pending {
   readonly cluster: ClusterName;
   readonly node: NodeName;
@@ -31,8 +30,7 @@ function pendingIn(partition: Partition, storedRules: StoredRules, now: EpochMs)
   const { ref, node: state, scheduled } = partition;
   const gatesOf = storedGates(partition, rulesOf(storedRules, MATCHING), now);
   return [...scheduled.values()].map((record) => {
-    // In observe mode, a future deadline is shown as what would happen. The gate is shown only once the
-    // eviction is due.
+    // In observe mode, a future deadline is shown as what would happen, and the gate once it is due.
     const gates = gatesOf(record).filter(({ kind }) => kind !== 'observe' || record.held !== undefined);
     return { ...ref, state, record, gates };
   });

@@ -57,7 +57,6 @@ export interface FleetStatus {
 }
 
 export interface RelayStatus {
-  /** Name of the relay in leases. */
   readonly holder: string;
   /** Release of the relay. Absent: the relay doesn't report it. */
   readonly version?: string;
@@ -76,17 +75,13 @@ export interface ClusterStatus {
   readonly pausedUntil?: EpochMs;
   readonly policyRevision?: number;
   readonly builtIn?: BuiltIn;
-  /** Version of its API server. */
   readonly kubernetes?: string;
   /** Holder of its lease. Absent: none. */
   readonly holder?: string;
   readonly renewedAt?: EpochMs;
   /** Faults that the lease holder reports. Absent: not known. */
   readonly faults?: readonly Fault[];
-  /**
-   * True while the lease holder suspends requests to the API server for some seconds, because it doesn't
-   * respond. Absent: not known.
-   */
+  /** The lease holder suspends requests for some seconds: the API server doesn't respond. Absent: not known. */
   readonly breakerOpen?: boolean;
   readonly lastContactAt?: EpochMs;
   /** Absent: not known yet. */
@@ -108,10 +103,7 @@ export interface ClusterStatus {
   readonly delayCause?: string;
   readonly nextAt?: EpochMs;
   readonly trips?: readonly TripReport[];
-  /**
-   * Scopes of the guard that an operator released, which trip again when more nodes than `tripsAbove` are affected.
-   * Absent: the relay has not counted them yet.
-   */
+  /** Scopes that an operator released, which trip again above `tripsAbove` nodes. Absent: not counted yet. */
   readonly releasedScopes?: readonly { readonly scope: string; readonly tripsAbove?: number }[];
   readonly holds?: readonly HoldOutput[];
   /** The stop in force: its own, or that of all clusters unless this cluster was resumed alone. */
@@ -189,10 +181,7 @@ const progressOf = (each: ClusterLook, seen: Snapshot): readonly ReportedProgres
 const isNew = (each: ClusterLook, seen: Snapshot): boolean =>
   each.service === undefined && each.lease?.renewals === 0 && isCurrent(each, seen);
 
-/**
- * Returns sentences about a relay that has not reported yet, or that doesn't report faults, as in older
- * releases.
- */
+/** About a relay that has not reported yet, or that doesn't report faults, as in older releases. */
 function unreported(each: ClusterLook, seen: Snapshot): readonly string[] {
   const { cluster, lease } = each;
   if (isNew(each, seen))

@@ -155,8 +155,7 @@ export function nodePolicy({ keys, lapseSeconds }: NodeTakeover): Manifest {
       variables: [
         {
           name: 'admitted',
-          // Without a heartbeat, this fails, which admits every taint. A heartbeat in the far future also
-          // admits every taint.
+          // Without a heartbeat, this fails, which admits every taint; so does a heartbeat in the far future.
           expression: `object.spec.taints.filter(t, !(${downTaint} && has(t.timeAdded) &&
   timestamp(t.timeAdded) - timestamp(params.spec.heartbeat) < duration("${lapseSeconds}s") &&
   timestamp(params.spec.heartbeat) - timestamp(t.timeAdded) < duration("${lapseSeconds}s")))`,

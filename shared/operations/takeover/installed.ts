@@ -45,10 +45,7 @@ function faultsIn(parts: readonly { readonly wanted: Manifest; readonly found: F
   };
 }
 
-/**
- * Reports whether `found` contains everything wanted. An API server adds defaults and leaves out empty
- * fields.
- */
+/** `found` contains everything wanted. An API server adds defaults and leaves out empty fields. */
 export function covers(found: unknown, wanted: unknown): boolean {
   if (Array.isArray(wanted)) {
     const items = itemsOf(found);

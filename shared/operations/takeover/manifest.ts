@@ -1,6 +1,5 @@
 import { dump } from 'js-yaml';
 
-/** A Kubernetes object in a manifest. */
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
@@ -17,7 +16,6 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   MutatingAdmissionPolicyBinding: 'mutatingadmissionpolicybindings',
 };
 
-/** Returns the path of a takeover's object. */
 export const pathOf = ({ apiVersion, kind, metadata: { name } }: Manifest): string =>
   `/apis/${apiVersion}/${COLLECTIONS[kind]}/${name}`;
 
@@ -28,7 +26,6 @@ export const OUR_NAME = 'taintward';
 /** Labels of all objects of a takeover. */
 export const LABELS = { [OUR_LABEL]: OUR_NAME };
 
-/** Returns objects as YAML, below a comment. */
 export function manifestText(comment: string, objects: readonly Manifest[]): string {
   const heading = comment
     .trim()

@@ -11,7 +11,6 @@ export class StaleActError extends Error {
   override readonly name = 'StaleActError';
 }
 
-/** The parts of a fleet that acts use. */
 export type ChangedFleet = ActedFleet & Pick<Fleet, 'manages'>;
 
 export interface ActDeps {
@@ -27,8 +26,8 @@ export async function preview(act: ConsoleAction, { fleet, view }: ActDeps): Pro
 }
 
 /**
- * Does a previewed act. `confirm` is the value from its preview. Rejects with `StaleActError` if the state
- * that it depends on has changed, and with `OperatorError`, `StoreError`, or `QueueError`.
+ * `confirm`: from the act's preview. Rejects with `StaleActError` if the state that it depends on has changed, and with
+ * `OperatorError`, `StoreError`, or `QueueError`.
  */
 export async function perform(act: ConsoleAction, confirm: string, { fleet, view }: ActDeps): Promise<Done> {
   await known(act, fleet);

@@ -41,9 +41,7 @@ import { nodesOf, pendingPage, stuckOf, timelineOf } from './overview.ts';
 const DAY_MS = 24 * 3_600_000;
 const AUDIT_MS = 30 * DAY_MS;
 
-/**
- * The simulated cluster, as the console shows and changes it. Changes throw errors with one clear sentence.
- */
+/** The simulated cluster, as the console changes it. Changes throw errors with one clear sentence. */
 export interface DemoCluster {
   readonly cluster: ClusterName;
   nodes(): readonly DemoNode[];
@@ -51,7 +49,6 @@ export interface DemoCluster {
   untaint(node: string, taint: string): void;
 }
 
-/** Questions about a pod, a node, or a hypothetical taint. */
 export interface Questions {
   explainPod(asks: z.output<typeof podSchema>): Promise<PodStory>;
   explainNode(asks: z.output<typeof nodeSchema>): Promise<NodeStory>;
@@ -75,7 +72,7 @@ export class NothingThereError extends Error {
 export type Answers = {
   readonly [Route in keyof Api]: {
     readonly schema: z.ZodType;
-    /** `token`: the session's token. Empty: there is no session. */
+    /** `token`: the session's. Empty: there is no session. */
     answer(asks: unknown, token: string): Promise<Api[Route]['answer']>;
   };
 };

@@ -49,10 +49,7 @@ export interface Api {
   'POST api/demo/untaint': { readonly asks: z.input<typeof demoTaintSchema>; readonly answer: Done };
 }
 
-/**
- * Events of `GET api/live`, which sends server-sent events with these names and this data as JSON. At most
- * one of each per second.
- */
+/** `GET api/live` sends these server-sent events, with this data as JSON: at most one of each per second. */
 export interface LiveEvents {
   /** Sent first, and after every change. */
   readonly status: FleetStatus;
@@ -69,7 +66,6 @@ export const TOKEN_HEADER = 'x-taintward-token';
 
 /** Maximum number of rows in a page. The page scrolls through them without further requests. */
 export const MAX_ROWS = 20_000;
-/** Maximum number of history entries in an answer. */
 export const MAX_ENTRIES = 1_000;
 
 type Nothing = Readonly<Record<never, never>>;
@@ -86,7 +82,6 @@ export const FAILED = 'The console failed: its log says why.';
 export interface Session {
   /** The value of {@link TOKEN_HEADER} in acts. */
   readonly token: string;
-  /** Actor of the acts in the audit log. */
   readonly actor: string;
   readonly version: string;
   /** Location of the fleet, for people: a state directory, a table, or the simulated cluster. */
@@ -175,16 +170,13 @@ export interface PolicyShown {
 
 export interface Preview extends PreviewOutput {
   readonly pods: PodsOutput;
-  /** The value of `confirm` in `POST api/acts`. */
   readonly confirm: string;
 }
 
 export interface Done {
-  /** The completed act, as a sentence. */
   readonly message: string;
 }
 
-/** A node of the simulated cluster, tainted or not. */
 export interface DemoNode {
   readonly node: string;
   /** Formatted as by kubectl. */

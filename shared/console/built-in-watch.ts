@@ -33,7 +33,6 @@ export class BuiltInWatch {
     this.#deps = deps;
   }
 
-  /** Returns the last known state. */
   of(cluster: ClusterName): BuiltIn {
     const known = this.#known.get(cluster);
     const isOld = !known || known.age.atMostMs >= ASK_AGAIN_MS;

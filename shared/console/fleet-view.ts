@@ -63,7 +63,6 @@ export class FleetView {
     return this.look();
   }
 
-  /** Calls `listener` after each read with the snapshot. */
   listen(listener: (seen: Seen) => void): { readonly end: () => void } {
     this.#listeners.add(listener);
     return { end: () => void this.#listeners.delete(listener) };

@@ -19,10 +19,7 @@ export interface LiveDeps {
   readonly lookMs?: number;
 }
 
-/**
- * Sends changes to listeners as server-sent events. All listeners share one reader, which stops when none is
- * connected.
- */
+/** Sends changes as server-sent events. All listeners share one reader, which stops when none is connected. */
 export class Live {
   readonly #view: FleetView;
   readonly #lookMs: number;
@@ -42,10 +39,7 @@ export class Live {
     });
   }
 
-  /**
-   * Sends the current state and further changes until the response closes or `ended` aborts. `false`: too
-   * many listeners.
-   */
+  /** Sends state and changes until the response closes or `ended` aborts. `false`: too many listeners. */
   async join(response: ServerResponse, ended: AbortSignal): Promise<boolean> {
     if (this.#listeners.size >= MAX_LISTENERS) return false;
     const seen = await this.#view.look();

@@ -17,8 +17,8 @@ export interface ConsoleOfFleet {
 }
 
 /**
- * Serves the console of a fleet until it is closed. A service may run for months without users, so the page
- * and the API are loaded on first use. Rejects with `ConsoleAddressError`.
+ * Serves the console until it is closed. Page and API are loaded on first use: a service may run for months without
+ * users. Rejects with `ConsoleAddressError`.
  */
 export async function openConsole(options: ConsoleOfFleet): Promise<Console> {
   const { host, api, page, ...rest } = options;

@@ -41,7 +41,6 @@ function isAsked(row: PendingRow, { cluster, node, namespace, state, search }: P
   );
 }
 
-/** Returns the evictions of the next hour under the current rules. */
 export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | undefined): Timeline {
   const observed = new Set(
     clusters
@@ -68,7 +67,6 @@ export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | 
   return { at, from, minutes, held, later };
 }
 
-/** Returns the tainted nodes with their pending evictions. */
 export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly NodeRow[] {
   const pending = Map.groupBy(seen.pending, ({ cluster, node }) => `${cluster}#${node}`);
   return seen.clusters
@@ -93,7 +91,6 @@ export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly Nod
     );
 }
 
-/** Returns the evicted pods that are stuck terminating. */
 export const stuckOf = ({ clusters }: Seen, only: ClusterName | undefined): readonly StuckRow[] =>
   clusters
     .filter(({ cluster }) => (only ?? cluster) === cluster)

@@ -55,8 +55,8 @@ export interface PageFiles {
 }
 
 /**
- * Reads the page in `directory`. Its `index.html` refers to adjacent files as `assets/…`, and imports
- * packages by name. Only files that are read here are ever served, whatever path is requested.
+ * `index.html` refers to adjacent files as `assets/…`, and imports packages by name. Only files that are read here are
+ * ever served, whatever path is requested.
  */
 export function readPageFiles(directory = OUR_PAGE): PageFiles {
   const own = join(directory, IMPORTS_FILE);
@@ -98,10 +98,7 @@ export function readPageFiles(directory = OUR_PAGE): PageFiles {
   };
 }
 
-/**
- * Writes the page to `outDir` with the packages that it imports. The result needs no `node_modules`, and
- * `readPageFiles` serves the same files from it.
- */
+/** Writes the page with its packages: without `node_modules`, `readPageFiles` serves the same files from it. */
 export function writePage(outDir: string): void {
   const document = ['index.html', join(OUR_PAGE, 'index.html')] as const;
   for (const [path, file] of [document, ...pageSources(OUR_PAGE), ...otherSources()]) {
@@ -111,10 +108,7 @@ export function writePage(outDir: string): void {
   writeFileSync(join(outDir, IMPORTS_FILE), JSON.stringify(ownImports(), undefined, 2));
 }
 
-/**
- * Removes the types of a module. Node's warning about an experimental feature is suppressed: Node also
- * removes types when it runs this project.
- */
+/** Suppresses Node's warning about an experimental feature: Node also removes types when it runs this project. */
 function withoutTypes(code: string): string {
   const { emitWarning } = process;
   process.emitWarning = () => undefined;

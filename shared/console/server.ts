@@ -60,8 +60,8 @@ const HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Serves the console on the loopback interface, to browsers that opened one of its links. For its defenses,
- * see docs/internals/decisions/console.md. Rejects with `ConsoleAddressError`.
+ * Serves the console on the loopback interface, to browsers that opened one of its links. Defenses:
+ * docs/internals/decisions/console.md. Rejects with `ConsoleAddressError`.
  */
 export async function startConsole(options: ConsoleOptions): Promise<Console> {
   const { host = '127.0.0.1', content, clock, log } = options;
@@ -144,8 +144,7 @@ class Guarded {
 
   async #answer(request: IncomingMessage, response: ServerResponse, { url, know }: Asked): Promise<void> {
     const { authorities, sessions } = this.#deps;
-    // With DNS rebinding, a page of another site reaches this server, but its requests contain the other
-    // site's name.
+    // With DNS rebinding, a page of another site reaches this server, but with the other site's name.
     const authority = request.headers.host ?? '';
     if (!authorities.includes(authority)) {
       return refuse(response, 421, `The console is at http://${authorities[0]} and under no other name.`);

@@ -12,11 +12,10 @@ const MAX_SESSIONS = 16;
 const MAX_LINKS = 16;
 const SECRET_BYTES = 24;
 
-/** A browser that opened a link. */
 export interface Session {
   /**
-   * The first part of all its paths, and the path of its cookie. Browsers send cookies to every port of a
-   * host. The path is secret, so that other servers of this machine don't receive this cookie.
+   * The first part of its paths, and its cookie's path. Browsers send cookies to every port of a host: as the path is
+   * secret, other servers of this machine don't receive this one.
    */
   readonly path: string;
   /** Value of the cookie, which authenticates requests. */
@@ -40,7 +39,6 @@ export class Sessions {
     this.#clock = clock;
   }
 
-  /** Returns the key of a new link. */
   link(): string {
     const key = secret();
     this.#links.set(digest(key), new Age(this.#clock));

@@ -27,8 +27,8 @@ const BESIDE_A_DATABASE = ['', '-wal', '-shm', '-journal'];
 const READ_ITSELF = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /**
- * A file or directory is controlled by another user, who owns it or may write it, or something else is in its place.
- * The message is one sentence that names the path and the fix.
+ * Another user owns a file or directory, or may write it, or something else is in its place. The message is one
+ * sentence that names the path and the fix.
  */
 export class ForeignFileError extends Error {
   override readonly name = 'ForeignFileError';
@@ -40,8 +40,8 @@ export type FileKind = 'directory' | 'file' | 'socket';
 const callerUid = (): number | undefined => process.geteuid?.();
 
 /**
- * Finds the file at `path`, without following links; `undefined`: there is none. Throws `ForeignFileError` unless it is
- * of this kind, belongs to the caller, and no other user may write it.
+ * Without following links; `undefined`: no file. Throws `ForeignFileError` unless it is of this kind, belongs to the
+ * caller, and no other user may write it.
  */
 export function findOwn(path: string, kind: FileKind, uid = callerUid()): Stats | undefined {
   const found = lstatSync(path, { throwIfNoEntry: false });
@@ -50,8 +50,8 @@ export function findOwn(path: string, kind: FileKind, uid = callerUid()): Stats 
 }
 
 /**
- * Returns the directory that `given` names, as an absolute path without links, or `undefined` if there is none. A link
- * counts if the caller created it. Throws `ForeignFileError` as {@link findOwn} does.
+ * Absolute and without links; a link counts if the caller created it. `undefined`: there is none. Throws
+ * `ForeignFileError` as {@link findOwn}.
  */
 export function findOwnDirectory(given: string, uid = callerUid()): string | undefined {
   const link = lstatSync(given, { throwIfNoEntry: false });
@@ -108,7 +108,7 @@ export function readOwn(path: string): string | undefined {
 }
 
 /**
- * Replaces a file with a text that only its owner can read: completely or not at all, even if the machine stops. Throws
+ * Only the owner can read the file, and it is replaced completely or not at all, even if the machine stops. Throws
  * `ForeignFileError` if the existing file is another user's.
  */
 export function replaceOwn(path: string, text: string): void {
@@ -145,8 +145,8 @@ function syncDirectory(path: string): void {
 }
 
 /**
- * Creates an empty file, which SQLite turns into a database. Only its owner can read or write it, whatever the umask
- * is. Does nothing if the file exists or can't be created: opening it shows the reason.
+ * An empty file becomes an SQLite database, its owner's alone whatever the umask is. Nothing if it exists or can't be
+ * created: opening it shows the reason.
  */
 export function createOwnerOnly(path: string): void {
   let file: number;
@@ -162,18 +162,14 @@ export function createOwnerOnly(path: string): void {
   }
 }
 
-/**
- * Throws `ForeignFileError` if a database, or a file that SQLite keeps beside it, is controlled by another user. SQLite
- * itself follows links.
- */
+/** Throws `ForeignFileError` if another user controls a file of the database. SQLite itself follows links. */
 export function checkOwnDatabase(database: string): void {
   for (const part of BESIDE_A_DATABASE) findOwn(`${database}${part}`, 'file');
 }
 
 /**
- * Removes all other users' permissions from an existing database. Throws `ForeignFileError` as {@link checkOwnDatabase}
- * does, and the system's error. Uses the path, because closing a descriptor of its own would end SQLite's locks on the
- * file.
+ * Removes other users' permissions. Throws `ForeignFileError`, and the system's error. Uses the path: closing a
+ * descriptor of its own would end SQLite's locks on the file.
  */
 export function makeOwnerOnly(database: string): void {
   for (const part of BESIDE_A_DATABASE) {

@@ -39,15 +39,14 @@ export function sqliteCode(error: unknown): number | undefined {
   return error.errcode & PRIMARY_CODE_MASK;
 }
 
-/** Returns SQLite's report about a database, with the remedy if there is one. */
 export function sqliteFault(error: unknown): string {
   const remedy = SQLITE_REMEDIES.get(sqliteCode(error) ?? 0);
   return remedy ? `${remedy} (${errorMessage(error)})` : errorMessage(error);
 }
 
 /**
- * Returns one sentence for the operator, with path and remedy, for an error of the operating system or of SQLite that
- * has no specific message. `undefined`: the error is neither, so it is a bug.
+ * One sentence with path and remedy for an error of the system or SQLite without a specific message. `undefined`: the
+ * error is neither, so it is a bug.
  */
 export function systemErrorText(error: unknown): string | undefined {
   const path = pathOf(error);
@@ -66,10 +65,7 @@ export function systemErrorText(error: unknown): string | undefined {
 const pathOf = (error: unknown): string | undefined =>
   error instanceof Error && 'path' in error && typeof error.path === 'string' ? error.path : undefined;
 
-/**
- * Returns the operator's text for an error that ended a program: the message of one of these kinds, or {@link
- * systemErrorText}. `undefined`: it is a bug, and its stack shows more.
- */
+/** The message of one of these kinds, or {@link systemErrorText}. `undefined`: a bug, whose stack shows more. */
 export const operatorText = (
   error: unknown,
   kinds: readonly (new (...given: never) => Error)[],

@@ -17,8 +17,8 @@ interface Exchange {
 }
 
 /**
- * One accepted connection as the HTTP parser sees it. It serves one request at a time: pipelined requests wait
- * unparsed, except the few of one slice. It counts how long it has been idle, receiving, or answering.
+ * An accepted connection as the HTTP parser sees it. It serves one request at a time; pipelined ones wait unparsed,
+ * except those of one slice. Counts how long it is idle, receiving, or answering.
  */
 export class Connection extends Duplex {
   /** The caller is authenticated: the connection is kept longer, and isn't closed in favor of unknown callers. */
@@ -41,10 +41,7 @@ export class Connection extends Duplex {
   #looks = 0;
   #turns = 0;
 
-  /**
-   * With TLS, `socket` is the decrypting one. `knownLooks`: the looks for which it is kept idle once its caller is
-   * known.
-   */
+  /** With TLS, `socket` is the decrypting one. `knownLooks`: looks for which an idle known caller is kept. */
   constructor(socket: Socket, knownLooks: number) {
     super({ readableHighWaterMark: 1 });
     this.#socket = socket;
@@ -89,18 +86,12 @@ export class Connection extends Duplex {
     this.#pass();
   }
 
-  /**
-   * Reports whether closing the connection loses nothing: it isn't answering, and a new one has had its chance to send
-   * a request.
-   */
+  /** Closing it loses nothing: it isn't answering, and a new one has had its chance to send a request. */
   get isDispensable(): boolean {
     return this.#turns === 2 && !this.isAnswering;
   }
 
-  /**
-   * Counts one look; returns true if the connection's time is up. Looks are counted instead of time, so that a process
-   * that was suspended cuts no connection.
-   */
+  /** Returns true if time is up. Looks are counted, not time: a suspended process cuts no connection. */
   look(): boolean {
     const isFlowing = !this.#isWriting || this.#writes !== this.#writesAtLook;
     this.#writesAtLook = this.#writes;
@@ -124,10 +115,7 @@ export class Connection extends Duplex {
     this.#pass();
   }
 
-  /**
-   * Passes one slice on, unless a request is in progress. Continues to read meanwhile, to notice a caller that
-   * disconnects.
-   */
+  /** Passes one slice on, unless a request is in progress. Reads meanwhile, to notice a disconnect. */
   #pass(): void {
     const isHeld = this.isAnswering || this.#exchanges.length > 1;
     if (this.#received && this.#isWanted && !isHeld) {

@@ -41,7 +41,6 @@ export type Serve = (
 ) => Promise<void> | void;
 
 export interface ListenerOptions {
-  /** Names the listener in the log. */
   readonly name: string;
   readonly at: { readonly host: string; readonly port: number } | { readonly path: string };
   /** PEM; absent: plain HTTP. */
@@ -70,9 +69,8 @@ export interface Listener {
 }
 
 /**
- * Listens for HTTP/1.1. No caller can end the process, keep other callers out, or delay the process's own work,
- * whatever they send or leave out: see docs/concepts/threat-model.md. Rejects with the system's error if it can't
- * listen.
+ * No caller can end the process, keep others out, or delay its own work: docs/concepts/threat-model.md. Rejects with
+ * the system's error if it can't listen.
  */
 export async function openListener(options: ListenerOptions): Promise<Listener> {
   const places = new Places(options);
@@ -158,8 +156,7 @@ class Places {
     const closed =
       unknown.find(isFree) ??
       (isFull ? [...this.#connections].find(isFree) : undefined) ??
-      // A caller with continuous requests is always being answered. A caller whose last answer is long ago may be
-      // reading a long one.
+      // A caller of continuous requests is always being answered; one whose last answer is old may read a long one.
       unknown.findLast(({ isServed }) => isServed);
     if (closed) this.#cut(closed);
     return closed !== undefined;

@@ -24,9 +24,8 @@ import { endsWithin } from '#shared/time/stopping.ts';
 import type { DueMetrics } from './due-metrics.ts';
 
 /**
- * Seconds for which one receive call waits for messages. An aborted call may already have received messages,
- * which stay invisible until their visibility timeout ends. So `stop` waits for the call, and the call must
- * be shorter than a pod's time to stop.
+ * Seconds of one receive call. An aborted one may have received messages, invisible until their timeout: `stop` waits
+ * for it, so it must be shorter than a pod's time to stop.
  */
 export const WAIT_SECONDS = 10;
 /** Batches that are handled at a time. `evict` mostly waits for API servers, for many nodes in parallel. */
@@ -80,9 +79,8 @@ export class DueSource {
   }
 
   /**
-   * Stops receiving, and resolves when the received messages are handled or returned. Messages that aren't
-   * handled `withinMs` after the last receive call are returned to the queue, so that another replica gets
-   * them immediately. Handling a message twice does no harm.
+   * Resolves when received messages are handled or returned: those not handled `withinMs` after the last receive, so
+   * that another replica gets them. Handling a message twice does no harm.
    */
   async stop(withinMs: number): Promise<void> {
     this.#stopping.abort();

@@ -45,10 +45,7 @@ import { DueSource } from './due-source.ts';
 import { type AgentOptions, parseOptions } from './options.ts';
 import { ownRegistration, rejectOtherClusters } from './own-cluster.ts';
 
-/**
- * Kubernetes kills the pod 30 s after it asks the pod to stop. The next relay sends any deltas that are
- * unsent by then.
- */
+/** Kubernetes kills the pod 30 s after it asks it to stop. The next relay sends unsent deltas. */
 const STOP_TIMEOUT_MS = 25_000;
 /** Part of that time for the messages in hand, counted from the end of the last receive call. */
 const HANDLED_WITHIN_MS = 10_000;

@@ -11,10 +11,7 @@ export interface OwnRegistrationDeps {
   readonly log: Log;
 }
 
-/**
- * Returns the registry as an agent may read it: its own cluster, while that cluster is registered with this
- * agent. A warning is logged when the registration ends. `list` rejects with `StoreError`.
- */
+/** The agent's own cluster, while registered with it; a warning when that ends. `list` rejects with `StoreError`. */
 export function ownRegistration({
   registry,
   cluster,
@@ -34,10 +31,7 @@ export function ownRegistration({
   };
 }
 
-/**
- * Rejects messages that are due in a cluster other than the agent's own. Such a cluster was registered with
- * this agent by mistake.
- */
+/** A message for another cluster: it was registered with this agent by mistake. */
 export const rejectOtherClusters =
   (own: ClusterName, agent: string) =>
   async ({ cluster }: NodeRef): Promise<boolean> => {

@@ -13,10 +13,7 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...str
   win32: ['explorer.exe'],
 };
 
-/**
- * Starts the system's default opener. The URL is as secret as the console, and every user of this machine can
- * read command lines. So the URL is passed in a file that only this user can read.
- */
+/** The URL is as secret as the console, and every user can read command lines: it is passed in a file of this user. */
 export const startBrowser: Browser = (url) => {
   const [command, ...args] = OPENERS[process.platform] ?? [];
   const { DISPLAY, WAYLAND_DISPLAY } = process.env;

@@ -2,7 +2,6 @@ import type { Cause } from '#shared/explain/cause.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 
-/** Returns the causes of an eviction, as text for people. */
 export function causeTexts(causes: readonly Cause[]): readonly string[] {
   return causes.map(({ taint, since, known, toleration, seconds, policy }) => {
     const tolerated = toleration === undefined ? 'not tolerated' : `toleration ${toleration}: ${seconds} s`;
@@ -11,7 +10,6 @@ export function causeTexts(causes: readonly Cause[]): readonly string[] {
   });
 }
 
-/** Returns the causes of an eviction, as JSON for programs. */
 export const causesJson = (causes: readonly Cause[]): readonly object[] =>
   causes.map(({ taint, since, ...cause }) => ({
     taint: taintText(taint),

@@ -123,9 +123,8 @@ async function registrationEffects(
 }
 
 /**
- * Checks access and permissions of the identities that will manage the cluster, and returns sentences about them.
- * `evict` answers for itself. The relay can't before it holds the cluster's lease. Rejects with `CliError` or
- * `FleetError`.
+ * Checks the identities that will manage the cluster. `evict` answers for itself; the relay can't before it holds the
+ * cluster's lease. Rejects with `CliError` or `FleetError`.
  */
 async function checked(
   cluster: RegisteredCluster<Access>,
@@ -168,8 +167,8 @@ async function refuseTwin(name: ClusterName, uids: ClusterUids | undefined, flee
 }
 
 /**
- * Rejects with `CliError` if the cluster rejects the relay's own role or secret, used from this machine. Another
- * result proves nothing about the relay, which has another network, and other permissions in AWS.
+ * Rejects with `CliError` if the cluster rejects the relay's role or secret from here. Another result proves nothing:
+ * the relay has another network and other permissions in AWS.
  */
 async function refuseRelay(api: RestApi): Promise<void> {
   try {
@@ -183,10 +182,7 @@ async function refuseRelay(api: RestApi): Promise<void> {
   }
 }
 
-/**
- * Checks that the agent's queue exists: without access to the cluster, nothing more can be checked. Rejects
- * with `CliError` or `FleetError`.
- */
+/** Without access to the cluster, only the queue can be checked. Rejects with `CliError` or `FleetError`. */
 async function checkedAgent(agent: string, fleet: Fleet): Promise<string> {
   if (await fleet.hasAgent?.(agent)) return `The queue of agent ${agent} exists`;
   throw new CliError(

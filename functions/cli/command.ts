@@ -15,10 +15,7 @@ import type { Watch } from './watch.ts';
 export interface CliDeps {
   /** Opens a fleet. Throws `FleetError` or `StoreError` if there is none. */
   fleet(choice: FleetChoice): Fleet;
-  /**
-   * Opens a fleet, or a single cluster of a kubeconfig that belongs to no fleet. Rejects with the errors that
-   * `fleet` throws.
-   */
+  /** A fleet, or a kubeconfig's cluster that belongs to none. Rejects with the errors that `fleet` throws. */
   live(choice: LiveChoice): Promise<Fleet | ContextFleet>;
   readonly connect: Connect;
   readonly clock: Clock;

@@ -29,8 +29,8 @@ export interface Comparison {
 }
 
 /**
- * Compares the evictions of the built-in controller with Taintward's, as the history has them, oldest first.
- * A pod counts as evicted by Taintward if it was evicted, or would have been evicted. A pod that a gate held does not.
+ * Compares the built-in controller's evictions with Taintward's, oldest first. A pod that would have been evicted
+ * counts; one that a gate held does not.
  */
 export function compare(entries: readonly EntryOutput[]): Comparison {
   const pods = new Map<string, ComparedPod>();

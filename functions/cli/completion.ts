@@ -9,10 +9,7 @@ const NAMES_MS = 1_500;
 /** Names of arguments and options whose values are cluster names. */
 const OF_CLUSTERS = ['cluster', 'clusters'];
 
-/**
- * `taintward completion`: shell scripts that complete commands, options, and cluster names. Must be added
- * after all other commands.
- */
+/** `taintward completion`: shell scripts. Must be added after all other commands. */
 export function addCompletion(program: Command, deps: CliDeps): void {
   const root = tab(program, { completionCommandName: 'completion' });
   let names: readonly string[] = [];

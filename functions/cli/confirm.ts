@@ -1,9 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 
-/**
- * Asks a person at a terminal and waits for a line. Only `y` or `yes`, in any case, means yes. An empty line
- * means no, as the prompt shows, and so does an input that ends without a line.
- */
+/** Only `y` or `yes`, in any case, means yes. An empty line means no, and so does an input that ends without a line. */
 export async function confirmBy(
   { input, output }: Readonly<{ input: NodeJS.ReadableStream; output: NodeJS.WritableStream }>,
   question: string,

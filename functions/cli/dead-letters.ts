@@ -105,10 +105,7 @@ async function counted({ deadLetters }: Fleet, queue?: string): Promise<number> 
   return [...counts.values()].reduce((sum, count) => sum + count, 0);
 }
 
-/**
- * SQS locks the message group of received messages. While the first ten deltas of a node are in flight, no
- * reader gets the eleventh.
- */
+/** SQS locks the group of received messages: while ten deltas of a node are in flight, no reader gets the eleventh. */
 const notShown = (hidden: number): string =>
   `About ${hidden} messages are not shown. SQS shows at most ten dead-letter messages of a node, and none while another client reads them. To send all again, run taintward dead-letters redrive --queue NAME.\n`;
 

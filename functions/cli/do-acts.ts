@@ -11,7 +11,6 @@ export interface CliAct {
   readonly act: Act;
   /** True: the act is done before anything else is read, because it may be urgent. No effects are shown. */
   readonly isUrgent?: true;
-  /** Returns the next step, which follows the message in its line. */
   readonly hint?: (performed: Performed) => string;
   /** Sentences after the effects. */
   readonly after?: readonly string[];

@@ -2,10 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 
 /** Parts of a cell that are not broken across lines: a word, or a number with its unit. */
 const WORDS = /\s*(?:\d+ [dhms]\b|\S+)/g;
-/**
- * Smaller parts, for words that are too long: day, time, and parts of names. Each part includes the mark that
- * ends it, and none is tiny.
- */
+/** Smaller parts for long words: day, time, and parts of names, each with its end mark, and none tiny. */
 const PARTS = /\s*(?:\d+ [dhms]\b|\d{4}-\d\d-\d\dT|[\d:.]+Z|[^\s/:=,]{6,}?-|[^\s/:=,]*[/:=,]+|[^\s/:=,]+)/g;
 
 type Columns = readonly (readonly string[])[];
@@ -19,9 +16,8 @@ export interface Layout {
 }
 
 /**
- * Lays out rows in `room` characters of a line, not counting the gaps between columns. The widest columns are
- * narrowed first: their cells are wrapped at spaces and, if necessary, within names. No text is cut off: if
- * wrapping isn't enough, lines are longer.
+ * Lays out rows in `room` characters, not counting gaps. The widest columns are wrapped first, at spaces and, if
+ * necessary, within names. No text is cut off: lines are longer instead.
  */
 export function layout(rows: readonly (readonly string[])[], room: number): Layout {
   const columns = (rows[0] ?? []).map((_, column) => rows.map((row) => row[column] ?? ''));
@@ -33,10 +29,7 @@ export function layout(rows: readonly (readonly string[])[], room: number): Layo
   return { widths, lines: (cell, column) => wrapped(cell, widths[column] ?? 0, pieces) };
 }
 
-/**
- * Returns column widths under the highest bound that fits the room. No column is narrower than its widest
- * piece.
- */
+/** Widths under the highest bound that fits. No column is narrower than its widest piece. */
 function narrowed(columns: Columns, pieces: RegExp, room: number): readonly number[] {
   const least = columns.map((cells) =>
     widest(cells.flatMap((cell) => piecesOf(cell, pieces)).map((piece) => piece.trimStart())),

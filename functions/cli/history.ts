@@ -86,7 +86,6 @@ export function addHistoryCommand(program: Command, deps: CliDeps): void {
   );
 }
 
-/** Returns the history, oldest first. */
 async function read(
   cluster: ClusterName | undefined,
   { since, until, ...which }: HistoryOptions,

@@ -104,10 +104,7 @@ interface HoldOptions extends DryRunOptions {
   readonly yes: boolean;
 }
 
-/**
- * Rejects with `CliError` if the hold would match nothing. If the cluster can't be asked, the hold proceeds:
- * it may be urgent.
- */
+/** Rejects with `CliError` if the hold would match nothing. Unknown, it proceeds: it may be urgent. */
 async function checkTarget(
   target: HoldTarget,
   cluster: ClusterName,

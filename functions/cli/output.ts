@@ -56,7 +56,6 @@ export function spanText(ms: number): string {
 
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
 
-/** Returns YAML with the same content as the JSON output. */
 const yamlText = (value: unknown): string =>
   dump(JSON.parse(JSON.stringify(value)), { lineWidth: -1, noRefs: true });
 
@@ -76,7 +75,6 @@ interface TableLook {
   readonly indent?: number;
 }
 
-/** Returns the width of a line, for a table. */
 export const roomIn = ({ wide, paint }: Pick<TableLook, 'wide' | 'paint'>): number =>
   (wide ? undefined : paint.columns) ?? Number.POSITIVE_INFINITY;
 
@@ -91,10 +89,7 @@ export function tableOf<Row>(
   return tableText(table, roomIn({ wide, paint }) - indent, (head) => paint('bold', head));
 }
 
-/**
- * Returns rows in columns that are as wide as their widest cell, or as `room` allows. The first row holds the
- * heads.
- */
+/** Columns are as wide as their widest cell, or as `room` allows. The first row holds the heads. */
 export function tableText(
   given: readonly (readonly string[])[],
   room = Number.POSITIVE_INFINITY,

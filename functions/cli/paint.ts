@@ -10,10 +10,7 @@ export interface Paint {
   readonly columns?: number | undefined;
 }
 
-/**
- * Colors for standard output: on terminals, unless `NO_COLOR` or `FORCE_COLOR` decides. `columns` is the
- * terminal's current width.
- */
+/** On terminals, unless `NO_COLOR` or `FORCE_COLOR` decides. `columns`: the terminal's current width. */
 export const terminalPaint: Paint = Object.defineProperty(
   (style: Style, text: string) => styleText(style, text, { stream: process.stdout }),
   'columns',

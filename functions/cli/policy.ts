@@ -123,8 +123,8 @@ const evictedByOthers = ({ virtualKeys }: Policy): readonly string[] =>
   );
 
 /**
- * Returns true if the policy frees and hastens no evictions in any cluster. Otherwise it shows the effect on each of
- * these clusters, and asks for confirmation. Rejects with `CliError` if it cannot ask.
+ * True if the policy frees and hastens no evictions anywhere; otherwise shows its effects and asks. Rejects with
+ * `CliError` if it cannot ask.
  */
 async function mayApply(
   policy: Policy,

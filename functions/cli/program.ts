@@ -21,10 +21,7 @@ import { addStopCommands } from './stops.ts';
 import { addTakeoverCommand } from './takeover/command.ts';
 import { addWhatIfCommand } from './what-if.ts';
 
-/**
- * A line feed within a mistyped word that an error message quotes. Only the last line feed, and the one
- * before a suggestion, come from Commander.
- */
+/** Within a quoted, mistyped word; only the last line feed, and one before a suggestion, are Commander's. */
 const BROKEN_LINE = /\n(?!\(Did you mean |$)/g;
 
 /** Every action rejects with an error whose message is for the operator. */

@@ -30,10 +30,7 @@ import {
 import type { Paint } from './paint.ts';
 import { withFleet } from './with-fleet.ts';
 
-/**
- * Age of a lease renewal after which the relay counts as gone, if clocks agree. A relay renews every few
- * seconds.
- */
+/** The relay counts as gone, if clocks agree: it renews every few seconds. */
 const SILENT_MS = 3 * LEASE_TTL_MS;
 
 /** `taintward status`: the state of the fleet, and required actions. */

@@ -9,7 +9,6 @@ import type { Paint } from './paint.ts';
 /** An evicted pod that is stuck terminating. */
 export type StuckPodOf = StuckOutput & { readonly cluster: ClusterName };
 
-/** Returns evicted pods that are stuck terminating, with advice. */
 export const stuckShown = (found: readonly StuckPodOf[], paint: Paint): Shown => ({
   data: () =>
     found.map(({ cluster, node, namespace, name, uid, gracePeriodEndedAt, ...state }) => ({

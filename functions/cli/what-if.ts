@@ -92,10 +92,7 @@ function readTaint(text: string): Taint {
   }
 }
 
-/**
- * Characters that no node name contains. A label selector contains one of them, unless it is only a label's
- * name.
- */
+/** No node name contains these; a label selector does, unless it is only a label's name. */
 const OF_LABELS = /[=!()/\s]/;
 
 function readNodes(text: string): NodeChoice {

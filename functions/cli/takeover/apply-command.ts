@@ -67,8 +67,8 @@ const effectsOf = (keys: readonly string[]): readonly string[] => [
 ];
 
 /**
- * Reports whether the API server serves MutatingAdmissionPolicy. Discovery is optional: without it, only a response
- * about an object of a served kind names the object. Other responses than 404 are left to the checks that follow.
+ * Reports whether MutatingAdmissionPolicy is served. Discovery is optional, so only 404 counts; other responses are
+ * left to the checks that follow.
  */
 async function servesPolicies(objects: ClusterObjects): Promise<boolean> {
   const list = () => objects.get(ADMISSION).then((group) => itemsOf(group?.['resources']));
@@ -145,10 +145,7 @@ async function wrongNow(api: RestApi): Promise<string | undefined> {
   }
 }
 
-/**
- * Applies an object of a new kind. The API server may already serve other kinds of the group, so only a
- * successful apply proves that it serves this one.
- */
+/** For an object of a new kind, which may be served later than others of the group: only success proves it. */
 async function applyOnceKnown(objects: ClusterObjects, object: Manifest): Promise<void> {
   const age = new Age(systemClock);
   for (;;) {

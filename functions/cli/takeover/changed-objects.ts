@@ -2,10 +2,7 @@ import type { ChangedObject } from '#shared/operations/acts/preview.ts';
 import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { type Manifest, pathOf } from '#shared/operations/takeover/manifest.ts';
 
-/**
- * Returns the objects that a change would write or delete, each once and in the order of the change. Rejects
- * with `ApiError`.
- */
+/** Objects that a change would write or delete, each once, in order. Rejects with `ApiError`. */
 export async function changedObjects(
   objects: ClusterObjects,
   manifests: readonly Manifest[],

@@ -111,10 +111,7 @@ async function named(
   return { objects: new ClusterObjects(deps.connect(cluster, 'relay')), managedAs: cluster.name };
 }
 
-/**
- * Returns the name under which a fleet manages the cluster of that context. A fleet in a cluster manages only
- * that cluster.
- */
+/** The cluster's name in its fleet. A fleet in a cluster manages only that. */
 async function managed(fleet: Fleet | ContextFleet, name: ClusterName): Promise<ClusterName | undefined> {
   if (fleet.kind === 'in-cluster') return (await fleet.clusters())[0];
   return (await fleet.manages(name)) ? name : undefined;

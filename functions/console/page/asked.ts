@@ -9,8 +9,8 @@ export type Asked<T> =
   | { readonly kind: 'failed'; readonly error: string };
 
 /**
- * Asks the question when the component is shown and when one of `by` changes. With `live`, asks again
- * whenever the answer may have changed. Meanwhile, the last answer is shown.
+ * Asks when shown and when one of `by` changes; with `live`, whenever the answer may have changed. The last answer
+ * stays meanwhile.
  */
 export function useAsked<T>(
   ask: (signal: AbortSignal) => Promise<T>,

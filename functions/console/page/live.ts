@@ -146,10 +146,7 @@ async function readPending(): Promise<void> {
 
 const ASK_EVERY_MS = 1_500;
 
-/**
- * Calls `ask` immediately, and again whenever pending evictions or the status change, but not more often than
- * people can read. Returns a function that ends this.
- */
+/** Calls `ask` now, and when evictions or status change, at most as often as people can read. Returns what ends it. */
 export function whenever(ask: () => void): () => void {
   let waits: ReturnType<typeof setTimeout> | undefined;
   let askedAt = 0;

@@ -20,7 +20,6 @@ export const route = computed<Route>(() => {
   };
 });
 
-/** Returns the address of a view. */
 export function href(path: readonly string[], query: Readonly<Record<string, string>> = {}): string {
   const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ''));
   const text = asked.size > 0 ? `?${asked}` : '';

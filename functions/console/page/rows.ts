@@ -48,8 +48,8 @@ const CARD_HEIGHT = 150;
 const CARDS_BELOW = 700;
 
 /**
- * A table that scrolls with the page and renders only the visible rows. The focused row is always rendered.
- * Assistive technology gets the number of rows and the index of each.
+ * Scrolls with the page and renders only visible rows, and the focused one. Assistive technology gets counts and
+ * indexes.
  */
 export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }: RowsProps<Row>): VNode {
   const [, redraw] = useReducer((count: number) => count + 1, 0);
@@ -78,8 +78,7 @@ export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }:
     focused.current === undefined ? -1 : rows.findIndex((row) => keyOf(row) === focused.current);
   const virtualizer = useMemo(() => new Virtualizer<Window, HTMLElement>(options), []);
   virtualizer.setOptions(options);
-  // Rows above the window may be higher than estimated. The scroll position is corrected only while the user
-  // isn't scrolling.
+  // Rows above may be higher than estimated: corrected only while the user isn't scrolling.
   virtualizer.shouldAdjustScrollPositionOnItemSizeChange = (
     { start },
     _delta,

@@ -8,9 +8,7 @@ import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import { momentText, spanText } from './moments.ts';
 
-/**
- * The meaning of a color: evicted or failed, waiting for an operator, or fine. `link` has no such meaning.
- */
+/** A color's meaning: evicted or failed, waiting for an operator, or fine. `link` has none. */
 export type Tone = 'goes' | 'held' | 'well' | 'link';
 
 interface Word {

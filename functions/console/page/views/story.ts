@@ -38,10 +38,7 @@ export const Past = ({ entries, named }: PastProps): VNode => html`
   </section>
 `;
 
-/**
- * Formats the times in a sentence as on this page, and removes their distances, such as `(in 5 s)`, which are
- * outdated.
- */
+/** Times as on this page, without their distances, such as `(in 5 s)`, which are outdated. */
 export const localText = (sentence: string, now: number): string =>
   sentence.replaceAll(/(\d{4}-\d\d-\d\dT[\d:.]+Z)(?: \((?:in [^)]+|[^)]+ ago|now)\))?/g, (_, iso: string) =>
     momentText(Date.parse(iso), now),

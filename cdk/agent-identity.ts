@@ -51,9 +51,8 @@ function trustedBy({ podIdentity, irsa, namespace, serviceAccount }: AgentConfig
 }
 
 /**
- * EKS Pod Identity names the pod by session tags (EKS User Guide, "Create IAM role with trust policy required by EKS Pod
- * Identity"). The cluster is also matched by its tag and not by `aws:SourceArn`, because EKS does not document the value of that
- * for pods.
+ * EKS Pod Identity names the pod by session tags (EKS User Guide, "Create IAM role with trust policy required by EKS
+ * Pod Identity"): so is the cluster, because EKS does not document `aws:SourceArn` for pods.
  */
 const podsOf = (clusterArns: readonly string[], namespace: string, serviceAccount: string): IPrincipal =>
   new ServicePrincipal('pods.eks.amazonaws.com', {
@@ -68,8 +67,8 @@ const podsOf = (clusterArns: readonly string[], namespace: string, serviceAccoun
   }).withSessionTags();
 
 /**
- * The token of a service account names its issuer, itself and its audience (EKS User Guide, "Assign IAM roles to Kubernetes
- * service accounts").
+ * The token of a service account names its issuer, itself and its audience (EKS User Guide, "Assign IAM roles to
+ * Kubernetes service accounts").
  */
 function accountOf(oidcProvider: string, namespace: string, serviceAccount: string): IPrincipal {
   const issuer = oidcProvider.slice(oidcProvider.indexOf('/') + 1);

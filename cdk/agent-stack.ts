@@ -27,9 +27,8 @@ export interface AgentStackProps extends StackProps {
 }
 
 /**
- * The resources of one agent: a queue of due messages for its cluster, schedules that send to this queue, an identity limited to
- * that cluster, and alarms. The stack refers to the service's stack only by name, so that either can be deployed without the
- * other.
+ * One agent: a queue of due messages, schedules that send to it, an identity for its cluster alone, and alarms. It
+ * refers to the service's stack only by name, so that either can be deployed without the other.
  */
 export class AgentStack extends Stack {
   constructor(scope: Construct, id: string, { config, agent, ...props }: AgentStackProps) {
@@ -87,9 +86,8 @@ export class AgentStack extends Stack {
   }
 
   /**
-   * Restricts the queues regardless of other permissions: only the agent receives the due messages of its cluster, and no other
-   * agent of the installation uses its queues. The service, operators and schedules may send, because their roles have arbitrary
-   * names.
+   * Whatever the other permissions: only the agent receives its cluster's due messages, and no other agent uses its
+   * queues. Service, operators and schedules may send: their roles have arbitrary names.
    */
   #closeQueues({ due }: Timers, role: Role, names: AgentNames, prefix: string): void {
     const roleNamed = (resourceName: string) =>

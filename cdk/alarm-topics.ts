@@ -3,7 +3,6 @@ import { type ITopic, Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import type { Config } from './config.ts';
 
-/** Returns the name of the topic by which the service's stack mails alarms. Other stacks find the topic by this name. */
 export const mailTopicName = (installation: string): string => `${installation}-alarms`;
 
 /** Returns the topics for alarms of another stack than the service's: the topics of the service's own alarms. */

@@ -63,9 +63,7 @@ export const OLDEST_DELTA_SECONDS = 300;
 export const OLDEST_DUE_SECONDS = MAX_DELAY_SECONDS + 600;
 /** Lambda reads the stream immediately. The records in the stream are already a day late. */
 export const OLDEST_RECORD_MS = 15 * 60_000;
-/**
- * An agent polls its queue continuously. It finds no message for this long only if more evictions are due than it can carry out.
- */
+/** An agent polls continuously: no message for this long means that more evictions are due than it can carry out. */
 export const SILENT_MINUTES = 15;
 
 export interface AlarmSpec {

@@ -15,9 +15,8 @@ const BESIDE: Partial<Record<ProgramName, readonly string[]>> = { service: PAGE_
 export const billFile = (name: ProgramName): string => `${name}.cdx.json`;
 
 /**
- * Writes the content of the image except Node.js into `outDir`. This is each program with its source map and its bill of
- * materials, the console's page and other data files, and the licenses of the packages within. The same sources give the same
- * files.
+ * The image's content except Node.js: programs with source maps and bills of materials, the console's page and other
+ * data files, and licenses. The same sources give the same files.
  */
 export function bundleImage(outDir: string): void {
   const made = PROGRAM_NAMES.map((name): Made => {

@@ -18,10 +18,7 @@ export interface Ways {
   readonly roles: readonly string[];
 }
 
-/**
- * The AWS permissions that each part needs to reach the registered clusters. The clusters' own RBAC defines the permissions
- * inside.
- */
+/** AWS permissions to reach the clusters. The clusters' own RBAC defines the permissions inside. */
 export class ClusterAccess extends Construct {
   readonly #ways: { readonly [P in Part]: Ways };
   /** The ARNs of {@link bind}, with wildcards. */

@@ -11,8 +11,8 @@ import type { Grantee } from './grantee.ts';
 import { onlyKeys } from './state.ts';
 
 /**
- * Returns the partition keys that one cluster's agent may access, as patterns of IAM, by operation. The name contains no pattern
- * characters of IAM (`agentClusterSchema`), and no `#`, which ends names.
+ * Partition keys of one cluster's agent as IAM patterns. The name contains no pattern characters
+ * (`agentClusterSchema`), and no `#`, which ends names.
  */
 export const clusterKeys = (cluster: ClusterName) => ({
   /** Table items: the cluster's nodes, rules, lease, and the proof that evictions work. */
@@ -35,10 +35,7 @@ export const clusterKeys = (cluster: ClusterName) => ({
   ],
 });
 
-/**
- * Allows an agent to read and write the items of its cluster in the installation's table, and no others. The agent reads the
- * retention of history from a tag of the table, which contains no cluster data.
- */
+/** The items of the agent's cluster, and no others. The history's retention is a tag of the table. */
 export function bindItemsOf(cluster: ClusterName, agent: Grantee, tableName: string): void {
   agent.setEnvironment({ TABLE_NAME: tableName } satisfies ValuesOf<typeof tableVariables>);
   const table = Stack.of(agent).formatArn({

@@ -248,7 +248,6 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
     'localstack: the stack is for LocalStack, where it runs no relay. cdk and the deployed components reject it in any account but 000000000000.',
 };
 
-/** Returns the default value of a key, as text; `undefined`: it has none. */
 export function defaultOf(key: keyof typeof schema.shape): string | undefined {
   const value: unknown = schema.shape[key].safeParse(undefined).data;
   if (value === undefined) return undefined;
@@ -304,7 +303,6 @@ function refuseWithoutPrefix(key: string): void {
   );
 }
 
-/** Returns the least CPU, in 1/1024 vCPU, that Fargate offers with this memory; `undefined`: it offers none. */
 export function fargateCpu(memoryMiB: number): number | undefined {
   if (memoryMiB === SMALLEST_FARGATE.memoryMiB) return SMALLEST_FARGATE.cpu;
   const offered = Object.entries(FARGATE_MEMORY).find(
@@ -316,7 +314,6 @@ export function fargateCpu(memoryMiB: number): number | undefined {
 const clustersOf = (agents: Readonly<Record<string, AgentConfig>>): readonly string[] =>
   Object.values(agents).map(({ cluster }) => cluster);
 
-/** Returns the maximum length of an agent's ID in this installation. */
 function charactersOfId(name: string): number {
   return MAX_ROLE_NAME_CHARACTERS - agentNames(agentsPrefix(name), '', LONGEST_REGION).scheduleRole.length;
 }

@@ -215,10 +215,7 @@ export class Functions extends Construct {
   }
 }
 
-/**
- * Connects a function to a queue. The concurrency limit is the event source's: a reserved concurrency would throttle, and a
- * throttled batch uses up its messages' receives.
- */
+/** A concurrency limit of the event source: a reserved concurrency would throttle, which uses up messages' receives. */
 function feed(fn: ServiceFunction, source: ServiceQueue, batchSize: number, maxConcurrency: number): void {
   source.bindSource(fn);
   fn.lambda.addEventSource(

@@ -5,8 +5,8 @@ import type { endpointVariables, ValuesOf } from '#shared/aws/environment.ts';
 import type { Config } from './config.ts';
 
 /**
- * A construct that runs our code. A construct that grants it access also sets the environment variables that name the target, so
- * that permission and configuration stay consistent.
+ * A construct that runs our code. Whoever grants it access also sets the variables that name the target, so that
+ * permission and configuration stay consistent.
  */
 export interface Grantee extends IGrantable, IConstruct {
   setEnvironment(values: Readonly<Record<string, string>>): void;

@@ -39,8 +39,8 @@ export class Monitoring extends Construct {
   }
 
   /**
-   * Returns a topic that only alarms of this account may publish to, and only over TLS. It is not encrypted with a key:
-   * CloudWatch cannot use the AWS managed one, and a customer managed key costs a dollar a month. Texts of alarms are not secret.
+   * Only alarms of this account may publish, over TLS. No key: CloudWatch cannot use the AWS managed one, and one's own
+   * costs a dollar a month. Texts of alarms are not secret.
    */
   #mailTo(address: string, name: string): ITopic {
     const topic = new Topic(this, 'Mail', {

@@ -61,8 +61,8 @@ export class Network extends Construct {
   }
 
   /**
-   * Returns a VPC. Without addresses it has two public subnets and no NAT: the relay's own ports are the only ones to protect,
-   * and they are closed. With addresses it has two private subnets, each behind a NAT gateway of its own.
+   * Without addresses: two public subnets and no NAT, as the relay's own ports are closed. With addresses: two private
+   * subnets, each behind a NAT gateway of its own.
    */
   #smallVpc(addresses: readonly CfnEIP[]): IVpc {
     const isPublic = addresses.length === 0;

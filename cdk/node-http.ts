@@ -1,8 +1,8 @@
 const http = process.getBuiltinModule('node:http');
 
 /**
- * The replacement of `node:http` in a bundle. An `import` of `node:http` reads each of its exports. For the export `WebSocket`,
- * Node.js loads all of `fetch`, which no code here needs: a tenth of a function's cold start.
+ * Replaces `node:http` in a bundle: an `import` reads each export, and for `WebSocket` Node.js loads all of `fetch`, a
+ * tenth of a function's cold start.
  */
 export const {
   Agent,

@@ -5,10 +5,7 @@ import type { noticeVariables, ValuesOf } from '#shared/aws/environment.ts';
 import type { Config } from './config.ts';
 import type { Grantee } from './grantee.ts';
 
-/**
- * The event bus that receives the results of evictions, if configured. The bus belongs to the user, so this construct creates no
- * resource.
- */
+/** The event bus for results of evictions, if configured: the user's, so this construct creates no resource. */
 export class Notices extends Construct {
   readonly #busArn: string | undefined;
 

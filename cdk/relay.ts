@@ -156,10 +156,7 @@ export class FargateRelay extends Construct implements Grantee {
     this.runWithin(network, task.obtainExecutionRole());
   }
 
-  /**
-   * Returns a released image, by its digest; `undefined`: the image is built here. A task may pull images from a repository of
-   * ECR in any account.
-   */
+  /** By its digest; `undefined`: the image is built here. A task may pull from ECR in any account. */
   #image(released: string | undefined): ContainerImage {
     if (released === undefined)
       return ContainerImage.fromAsset(PROJECT_DIR, { platform: Platform.LINUX_ARM64 });
@@ -190,8 +187,8 @@ export class FargateRelay extends Construct implements Grantee {
 }
 
 /**
- * Requests `/healthz`, and exits with 0 if the status is 200. Uses bash, which is always part of Debian; the image has neither
- * curl nor wget. A second Node.js would take 80 ms of the processor and 60 MB of memory every ten seconds.
+ * Requests `/healthz` by bash, which Debian always has; the image has neither curl nor wget. A second Node.js would
+ * take 80 ms of the processor and 60 MB of memory every ten seconds.
  */
 const HEALTH_CHECK = [
   `exec 3<>/dev/tcp/127.0.0.1/${PROBE_PORT}`,

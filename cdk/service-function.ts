@@ -43,8 +43,8 @@ export interface ServiceFunctionProps {
   /** Absent: in no VPC. */
   readonly network?: Network;
   /**
-   * True if the function sends messages that lead back to itself as long as evictions are to be retried. Otherwise Lambda treats
-   * them as a mistake: it stops the 17th invocation of a chain, and the message survives only as a dead letter.
+   * The function sends messages back to itself while evictions are retried. Otherwise Lambda stops the 17th invocation
+   * of such a chain as a mistake, and the message is a dead letter.
    */
   readonly wakesItself?: boolean;
 }
@@ -97,10 +97,7 @@ export class ServiceFunction extends Construct implements Grantee {
     this.grantPrincipal = this.lambda.grantPrincipal;
   }
 
-  /**
-   * Allows Lambda to put the function into a VPC. The function's code can't use these permissions: calls by the code are denied
-   * by the function's ARN.
-   */
+  /** Lambda may put the function into a VPC; the code's own calls are denied by the function's ARN. */
   #letLambdaConnect(role: Role, functionName: string): void {
     role.addToPolicy(new PolicyStatement({ actions: NETWORK_ACTIONS, resources: ['*'] }));
     role.addToPolicy(

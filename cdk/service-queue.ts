@@ -92,10 +92,7 @@ export interface DeadLetterQueueProps {
   readonly name: string;
   readonly prefix: string;
   readonly fifo: boolean;
-  /**
-   * The full name of the queue that moves failed messages to this one. It is a name because that queue refers to this one.
-   * Absent: only functions send here.
-   */
+  /** The queue that moves failed messages here, by name, because it refers to this one. Absent: only functions send. */
   readonly source?: string;
 }
 

@@ -12,10 +12,7 @@ export interface Stacks {
   readonly agents: ReadonlyMap<string, AgentStack>;
 }
 
-/**
- * Adds the stacks of an installation to an app: the service's stack, and one for each agent. Agents' stacks are in a stage, so
- * that CDK commands without a stack name mean the service's stack.
- */
+/** The service's stack, and one for each agent, in a stage: CDK commands without a stack name mean the service's. */
 export function addStacks(app: App, config: Config): Stacks {
   // A deployment to LocalStack names its account, so that the CDK deploys it to no other.
   const place = config.endpoint === 'localstack' ? { env: { account: LOCALSTACK_ACCOUNT } } : {};

@@ -32,8 +32,8 @@ export interface StateProps {
 type Conditions = Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
 
 /**
- * A supplement to conditions on partition keys. `ForAllValues` is true for a request without any key, because an empty set has no
- * wrong member (IAM User Guide, "Single-valued vs. multivalued context keys").
+ * Beside conditions on keys: `ForAllValues` is true for a request without any (IAM User Guide, "Single-valued vs.
+ * multivalued context keys").
  */
 const NAMES_KEYS = { Null: { 'dynamodb:LeadingKeys': 'false' } } as const;
 
@@ -90,8 +90,8 @@ export class State extends Construct {
   }
 
   /**
-   * Allows a function to write the partitions of nodes, and to read them and the rules of clusters. Transactions need the
-   * permissions of the operations within (DynamoDB Developer Guide, "Using IAM with DynamoDB transactions").
+   * Writes partitions of nodes, reads them and the rules. Transactions need the permissions of the operations within
+   * (DynamoDB Developer Guide, "Using IAM with DynamoDB transactions").
    */
   bindPartitions(grantee: Grantee): void {
     const reads = ['GetItem', 'BatchGetItem', 'Query'];
@@ -145,10 +145,7 @@ export class State extends Construct {
     this.#bind(grantee, ['GetItem', 'Query'], [this.table.tableArn]);
   }
 
-  /**
-   * Allows an operator to stop, hold and release, and to record these in the audit log, but neither to write policies nor to
-   * register clusters.
-   */
+  /** Stop, hold, release, and the audit of these; neither policies nor clusters. */
   bindHolding(grantee: Grantee): void {
     this.#bindStoredRules(grantee, HOLDING_ATTRIBUTES);
   }
@@ -213,8 +210,8 @@ function overTlsOnly(): PolicyStatement {
 }
 
 /**
- * Denies deletion of the table except by CloudFormation, with the role that `cdk deploy` gives it or as its caller. DynamoDB's
- * own deletion protection would also prevent a failed first deployment from deleting its table.
+ * Only CloudFormation may delete the table, with `cdk deploy`'s role or as its caller. DynamoDB's own protection would
+ * prevent a failed first deployment from deleting it.
  */
 function deletedByDeploymentsOnly({ synthesizer }: Stack): PolicyStatement {
   if (!(synthesizer instanceof DefaultStackSynthesizer))

@@ -47,8 +47,11 @@ export async function openAgentAccount(installation: string): Promise<AgentAccou
   const { url, close } = await awsEndpoint();
   const config = awsClientConfig(url);
   const settings: AgentSettings = {
-    ...{ region: config.region, account: '000000000000', installation },
-    ...{ cluster: 'prod', id: 'edge-1' },
+    region: config.region,
+    account: '000000000000',
+    installation,
+    cluster: 'prod',
+    id: 'edge-1',
   };
   const { id, region, cluster } = settings;
   const client = new DynamoDBClient(config);
@@ -80,7 +83,8 @@ export async function openAgentAccount(installation: string): Promise<AgentAccou
     AWS_SECRET_ACCESS_KEY: secretAccessKey,
   };
   return {
-    ...{ settings, env },
+    settings,
+    env,
     async close() {
       for (const QueueUrl of queues.flatMap(({ url: queue, dlqUrl }) => [queue, dlqUrl]))
         await sqs.send(new DeleteQueueCommand({ QueueUrl }));

@@ -66,7 +66,9 @@ for (const values of [SERVICE, AGENT]) {
 
 test('helm installs two replicas that work with the permissions of their account, and uninstalls them', async (t) => {
   const release = await Release.install({
-    ...{ cluster, values: SERVICE, deployment: 'taintward' },
+    cluster,
+    values: SERVICE,
+    deployment: 'taintward',
     program: 'service',
   });
   t.after(() => release.uninstall());
@@ -117,7 +119,9 @@ test('helm installs an agent whose replicas follow the cluster with the permissi
   const account = await openAgentAccount(cluster.run);
   t.after(() => account.close());
   const release = await Release.install({
-    ...{ cluster, values: { ...AGENT, agent: account.settings }, deployment: 'taintward-agent' },
+    cluster,
+    values: { ...AGENT, agent: account.settings },
+    deployment: 'taintward-agent',
     program: 'agent',
   });
   t.after(() => release.uninstall());

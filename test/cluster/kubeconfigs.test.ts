@@ -96,7 +96,9 @@ const odd = fc.oneof(
 
 function kubeconfigs(server: object, token: string): fc.Arbitrary<string> {
   const credential = (status: object) => ({
-    ...{ apiVersion: 'client.authentication.k8s.io/v1', kind: 'ExecCredential', status },
+    apiVersion: 'client.authentication.k8s.io/v1',
+    kind: 'ExecCredential',
+    status,
   });
   const plugin = fc.record({
     apiVersion: fc.constant('client.authentication.k8s.io/v1'),
@@ -165,7 +167,10 @@ function kubeconfigs(server: object, token: string): fc.Arbitrary<string> {
   const config = fc
     .record({ user, cluster, context, foreign: maybeMap(foreign), current: maybe(fc.constantFrom('c', 'x')) })
     .map((given) => ({
-      ...{ apiVersion: 'v1', kind: 'Config', preferences: null, extensions: null },
+      apiVersion: 'v1',
+      kind: 'Config',
+      preferences: null,
+      extensions: null,
       'current-context': given.current,
       clusters: [
         { name: 'x', cluster: given.foreign },

@@ -15,7 +15,11 @@ const PAGE = join(import.meta.dirname, '../../docs/reference/permissions.md');
 const RBAC = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
 /** The API groups of resources that are not in the core group. */
 const GROUPS: Readonly<Record<string, string>> = {
-  ...{ deployments: 'apps', replicasets: 'apps', statefulsets: 'apps', daemonsets: 'apps', jobs: 'batch' },
+  deployments: 'apps',
+  replicasets: 'apps',
+  statefulsets: 'apps',
+  daemonsets: 'apps',
+  jobs: 'batch',
 };
 /** The bindings of the ClusterRoles that let a user read the version. */
 const VERSION_READERS = ['system:discovery', 'system:public-info-viewer'];
@@ -147,7 +151,8 @@ async function unbound(bindings: readonly string[]): Promise<() => Promise<void>
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SubjectAccessReview',
       spec: {
-        ...{ user: 'somebody', groups: ['system:authenticated'] },
+        user: 'somebody',
+        groups: ['system:authenticated'],
         nonResourceAttributes: { verb: 'get', path: '/version' },
       },
     });

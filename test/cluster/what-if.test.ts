@@ -100,8 +100,15 @@ describe('forecast of a taint on a real API server', () => {
     const { budgets, breaks, workloads, unknown } = await ask();
     assert.deepEqual(budgets, [
       {
-        ...{ namespace: cluster.namespace, name: 'what-if', allowed: 1, evicted: 2, together: 2, blocked: 0 },
-        ...{ source: 'eviction-api', breaks: true, heeded: false },
+        namespace: cluster.namespace,
+        name: 'what-if',
+        allowed: 1,
+        evicted: 2,
+        together: 2,
+        blocked: 0,
+        source: 'eviction-api',
+        breaks: true,
+        heeded: false,
       },
     ]);
     assert.deepEqual(

@@ -46,8 +46,12 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.equal(await leases.look(cluster), undefined);
       const lease = await leases.take(cluster, undefined, 'a', NOW);
       assert.deepEqual(lease, {
-        ...{ cluster, holder: 'a', version: VERSION },
-        ...{ epoch: FIRST_EPOCH, renewals: 0, renewedAt: NOW },
+        cluster,
+        holder: 'a',
+        version: VERSION,
+        epoch: FIRST_EPOCH,
+        renewals: 0,
+        renewedAt: NOW,
       });
       assert.deepEqual(await leases.look(cluster), lease);
     });
@@ -101,7 +105,9 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const former = await renewed(await taken(cluster, 'a'));
       const hourAgo = NOW - 3_600_000;
       assert.deepEqual(await leases.take(cluster, former, 'b', hourAgo), {
-        ...{ cluster, holder: 'b', version: VERSION },
+        cluster,
+        holder: 'b',
+        version: VERSION,
         epoch: FIRST_EPOCH + 1,
         renewals: 0,
         renewedAt: hourAgo,
@@ -294,8 +300,13 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const former = await taken(cluster, 'a');
       assert.deepEqual(await leases.stuck(cluster), []);
       const pod: StuckPod = {
-        ...{ node: nodeName('n1'), uid: podUid('u1'), namespace: 'default', name: 'web-0', overAt: NOW },
-        ...{ finalizers: ['example.com/backup'], nodeState: 'unreachable' },
+        node: nodeName('n1'),
+        uid: podUid('u1'),
+        namespace: 'default',
+        name: 'web-0',
+        overAt: NOW,
+        finalizers: ['example.com/backup'],
+        nodeState: 'unreachable',
       };
       await leases.reportStuck(former, [pod]);
       assert.deepEqual(await leases.stuck(cluster), [pod]);

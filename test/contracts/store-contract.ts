@@ -73,9 +73,14 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
             aTaint({ key: 'empty', value: '' }),
           ],
           version: { epoch: 7, sequence: 123_456_789 },
-          ...{ observedAt: NOW, podsVersion: { epoch: 7, sequence: 1 }, deletedAt: NOW },
-          ...{ taintsStamp: 'kubectl', guardRevision: 3 },
-          ...{ retry, outage: { ...retry, triedAt: NOW }, blocked: { attempts: 1, nextTryAt: NOW + 1 } },
+          observedAt: NOW,
+          podsVersion: { epoch: 7, sequence: 1 },
+          deletedAt: NOW,
+          taintsStamp: 'kubectl',
+          guardRevision: 3,
+          retry,
+          outage: { ...retry, triedAt: NOW },
+          blocked: { attempts: 1, nextTryAt: NOW + 1 },
         };
         const gate = { kind: 'hold', id: 'h1', until: NOW + 2 } as const;
         const full: Required<EvictionRecord> = {
@@ -86,13 +91,21 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
           gaveUpAt: NOW,
           held: { by: gate, since: NOW, until: NOW + 2 },
           blocked: { since: NOW, nextTryAt: NOW + 1, by: 'admission', reason: 'a webhook' },
-          ...{ notBefore: NOW + 3, turnAt: NOW + 4, drains: true, recreated: true },
+          notBefore: NOW + 3,
+          turnAt: NOW + 4,
+          drains: true,
+          recreated: true,
           version: { epoch: 7, sequence: 5 },
         };
         const deleted = { at: NOW - 1, by: 'other' } as const;
         const end: Required<FinalRecord> = {
           ...anEnding(aRecord(), { outcome: 'cancelled' }),
-          ...{ startedAt: NOW, lateMs: 1, cancelled: 'pod-gone', error: 'no', deleted, by: gate },
+          startedAt: NOW,
+          lateMs: 1,
+          cancelled: 'pod-gone',
+          error: 'no',
+          deleted,
+          by: gate,
         };
         const records = [
           full,
@@ -127,7 +140,9 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         await write(ref, { node, schedule: [first, second], end: [third, fourth] });
         const uids = [first.uid, third.uid, podUid('unknown'), first.uid];
         const expected = {
-          ...{ ref, revision: 1, node },
+          ref,
+          revision: 1,
+          node,
           scheduled: byUid([first]),
           ended: byUid(endedAt(NOW, [third])),
         };
@@ -415,7 +430,9 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         const ends = [anEnding(evicted, { lateMs: 12 }), anEnding(vanished, { outcome: 'gone' })];
         await store.end(ref, ends, NOW + 1);
         const expected = {
-          ...{ ref, revision: 2, node },
+          ref,
+          revision: 2,
+          node,
           scheduled: byUid([left]),
           ended: byUid(endedAt(NOW + 1, ends)),
         };

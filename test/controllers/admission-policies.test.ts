@@ -108,7 +108,10 @@ describe('the policy for the status of a pod', () => {
   });
 
   const condition = (type: string, more: object = {}) => ({
-    ...{ type, status: 'True', reason: 'DeletionByTaintManager', message: 'x' },
+    type,
+    status: 'True',
+    reason: 'DeletionByTaintManager',
+    message: 'x',
     lastTransitionTime: '2026-11-24T12:00:00Z',
     ...more,
   });
@@ -195,7 +198,9 @@ describe('the policy for the Eviction API', () => {
     const eviction = (deleteOptions: object) =>
       refusal(() =>
         stolen.create(`${path(pod)}/eviction`, {
-          ...{ apiVersion: 'policy/v1', kind: 'Eviction', deleteOptions },
+          apiVersion: 'policy/v1',
+          kind: 'Eviction',
+          deleteOptions,
           metadata: ref(pod),
         }),
       );

@@ -45,7 +45,9 @@ const COLLECTIONS = {
 
 const READ_WORKLOADS = [
   ...['deployments', 'replicasets', 'statefulsets', 'daemonsets'].map((resource) => ({
-    ...{ group: 'apps', resource, verbs: ['get'] },
+    group: 'apps',
+    resource,
+    verbs: ['get'],
   })),
   { group: 'batch', resource: 'jobs', verbs: ['get'] },
   { group: 'policy', resource: 'poddisruptionbudgets', verbs: ['list'] },
@@ -429,7 +431,8 @@ async function taintward(...args: readonly string[]): Promise<unknown> {
   const fleetDeps = { clock, connect, hint: deps.complain };
   const code = await run(['--state-dir', stage.service.stateDir, ...args, '-o', 'json'], {
     ...deps,
-    ...{ clock, connect },
+    clock,
+    connect,
     fleet: (choice) => openFleet(choice, fleetDeps),
     live: (choice) => openLive(choice, fleetDeps),
   });

@@ -109,7 +109,12 @@ async function runRelay(
   const nothing = { send: async () => [] };
   const relay = new Relay({
     prover: PROVEN,
-    ...{ rules, rulesStore, clock, log, metrics, holder },
+    rules,
+    rulesStore,
+    clock,
+    log,
+    metrics,
+    holder,
     leases: new DynamoDbLeases(table),
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),

@@ -62,11 +62,15 @@ async function grantEviction(): Promise<() => Promise<void>> {
   const rbac = '/apis/rbac.authorization.k8s.io/v1';
   const metadata = { name, labels: cluster.labels };
   await cluster.api.create(`${rbac}/clusterroles`, {
-    ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata },
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata,
     rules: [{ apiGroups: [''], resources: ['pods/eviction'], verbs: ['create'] }],
   });
   await cluster.api.create(`${rbac}/clusterrolebindings`, {
-    ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRoleBinding', metadata },
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata,
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
     subjects: [{ kind: 'ServiceAccount', namespace: cluster.namespace, name: 'service' }],
   });

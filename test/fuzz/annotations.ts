@@ -58,7 +58,10 @@ async function feed(given: Written): Promise<Outcome> {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
-      ...{ name: 'web-0', namespace: 'shop', uid: 'u1', resourceVersion: '5' },
+      name: 'web-0',
+      namespace: 'shop',
+      uid: 'u1',
+      resourceVersion: '5',
       creationTimestamp: '2026-11-22T11:00:00Z',
       labels,
       annotations: given.annotations,

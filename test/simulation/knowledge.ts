@@ -88,7 +88,10 @@ export class Knowledge {
     const { epoch } = version;
     const seen = this.#relays.get(epoch)?.get(node) ?? [];
     this.#words.set(deduplicationId, {
-      ...{ node, seen: [...seen], epoch, observedAt },
+      node,
+      seen: [...seen],
+      epoch,
+      observedAt,
       leased: epoch >= this.#epoch,
     });
   }

@@ -125,7 +125,9 @@ export class LiveCluster extends FakeCluster {
     const about = {
       namespace,
       name,
-      ...{ labels: { app }, annotations: { app }, priorityClassName: app },
+      labels: { app },
+      annotations: { app },
+      priorityClassName: app,
       node,
       tolerations,
       podSince,

@@ -12,9 +12,26 @@ export interface Shrunk {
 
 /** The features that a climate may lack, with the values that remove them. */
 const QUIETER: Partial<Climate> = {
-  ...{ trouble: 0, death: 0, conflict: 0, duplicate: 0, dropped: 0, spells: 0, relayChanges: 0, gap: 0 },
-  ...{ blackouts: 0, unregistered: 0, neighbour: false, episodes: 1, nodes: 1, mostPods: 1 },
-  ...{ apiMs: 80, watchLagMs: 150, callsAtOnce: 48, pageItems: 1000, ownWatches: 100, streamedLists: true },
+  trouble: 0,
+  death: 0,
+  conflict: 0,
+  duplicate: 0,
+  dropped: 0,
+  spells: 0,
+  relayChanges: 0,
+  gap: 0,
+  blackouts: 0,
+  unregistered: 0,
+  neighbour: false,
+  episodes: 1,
+  nodes: 1,
+  mostPods: 1,
+  apiMs: 80,
+  watchLagMs: 150,
+  callsAtOnce: 48,
+  pageItems: 1000,
+  ownWatches: 100,
+  streamedLists: true,
 };
 
 /** The most histories that are played to shorten one. */

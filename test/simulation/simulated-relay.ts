@@ -128,7 +128,9 @@ export class SimulatedRelay {
     return new DeltaSender({
       nodeDeltas: this.#told(queuePort(this.process, queues.nodeDeltas, this.#scene)),
       podDeltas: this.#told(queuePort(this.process, queues.podDeltas, this.#scene)),
-      ...{ clock, log, metrics: METRICS },
+      clock,
+      log,
+      metrics: METRICS,
     });
   }
 

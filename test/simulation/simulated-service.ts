@@ -80,7 +80,8 @@ function serviceIn(process: Process, cluster: LiveCluster, scene: Scene) {
       return clock.now() + found.againInSeconds * 1000;
     },
     tryAgain: (ref, pods) => tryAgain(ref, pods, evicting),
-    ...{ clock, log },
+    clock,
+    log,
   });
   const evicting: EvictDeps = portsOf(process, 'evictionsDue', scene, evictions);
   const deciding = {

@@ -481,7 +481,8 @@ class TakeoverHistory {
       outbox,
       prover: new ProbingProver({
         nodeDeltas: this.#refusing(queuePort(process, scene.queues.nodeDeltas, scene)),
-        ...{ proofs, clock: own },
+        proofs,
+        clock: own,
       }),
       clock: own,
       log: scene.log,

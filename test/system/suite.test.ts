@@ -57,7 +57,8 @@ for (const isolation of ['process', 'none']) {
       assert.deepEqual(
         { status, count: lines('1 skipped'), skipped: lines('SKIPPED') },
         {
-          ...{ status: 0, count: ['1 skipped by name'] },
+          status: 0,
+          count: ['1 skipped by name'],
           skipped: ['SKIPPED rests: its server has no such thing'],
         },
       );

@@ -186,7 +186,8 @@ export class AwsOverHttp {
         Entries: (input['Entries'] as readonly unknown[]).map(() => ({ EventId: randomUUID() })),
       }),
       secretsmanager: ({ input: { SecretId }, who }) => ({
-        ...{ ARN: SecretId, Name: SecretId },
+        ARN: SecretId,
+        Name: SecretId,
         SecretString: this.#options.secrets(String(SecretId), who),
       }),
       lambda: ({ operation, input, path }) => {

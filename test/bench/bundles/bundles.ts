@@ -54,12 +54,17 @@ export const bundles: Scenario = {
         });
         const beside = (values: readonly number[]) => ({ name: PEER, values: [...values] });
         tell({
-          ...{ what: `${name}: bundle, gzipped`, unit: 'kB' },
-          ...{ ours: [own.gzipped], peer: beside([peerKb.gzipped]), note: `${own.plain} kB as it is` },
+          what: `${name}: bundle, gzipped`,
+          unit: 'kB',
+          ours: [own.gzipped],
+          peer: beside([peerKb.gzipped]),
+          note: `${own.plain} kB as it is`,
         });
         tell({
-          ...{ what: `${name}: import in a fresh process`, unit: 'ms' },
-          ...{ ours: [...loads.ours], peer: beside(loads.peer) },
+          what: `${name}: import in a fresh process`,
+          unit: 'ms',
+          ours: [...loads.ours],
+          peer: beside(loads.peer),
         });
       }
     } finally {

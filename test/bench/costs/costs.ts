@@ -45,12 +45,15 @@ export const costs: Scenario = {
       const perPod = (calls: number) => Math.round((calls / pods) * 1000) / 1000;
       const aims = story === AIMED_AT ? MAX : undefined;
       tell({
-        ...{ what: `${what}: calls a pod`, unit: 'calls' },
-        ...{ ours: [perPod(own.calls)], peer: { name: PEER, values: [peer.calls] } },
+        what: `${what}: calls a pod`,
+        unit: 'calls',
+        ours: [perPod(own.calls)],
+        peer: { name: PEER, values: [peer.calls] },
         ...(aims && { aim: { of: 'value', atMost: aims.calls } }),
       });
       tell({
-        ...{ what: `${what}: dollars a million pods`, unit: '$' },
+        what: `${what}: dollars a million pods`,
+        unit: '$',
         ours: [Math.round((own.dollars / pods) * MILLION * 100) / 100],
         peer: { name: PEER, values: [Math.round(peer.dollars * MILLION * 100) / 100] },
         ...(aims && { aim: { of: 'value', atMost: aims.dollars } }),

@@ -23,7 +23,12 @@ const UPSTREAM = 'upstream Go library';
 const NOW = Date.UTC(2026, 10, 22);
 const RULES: Rules = {
   policy: { ...DEFAULT_POLICY, mode: 'enforce' },
-  ...{ ordersRevision: 1, policyRevision: 1, stops: [], holds: [], trips: [], guardRevision: 0 },
+  ordersRevision: 1,
+  policyRevision: 1,
+  stops: [],
+  holds: [],
+  trips: [],
+  guardRevision: 0,
   matching: { comparisonOperators: false },
 };
 
@@ -77,7 +82,9 @@ export const deciding: Scenario = {
         ['pods planned', turns.plans, 'with records, reasons and what changes; upstream does not'],
       ] as const) {
         tell({
-          ...{ what, unit: 'pods/s', peer },
+          what,
+          unit: 'pods/s',
+          peer,
           ours: rates.flatMap(rate),
           ...(what === 'pods decided' ? { aim: { of: 'ratio', atLeast: 1 } } : {}),
           note: missing ?? note,

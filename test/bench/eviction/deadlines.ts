@@ -54,7 +54,8 @@ export const deadlines: Scenario = {
       ['late, the latest', p(1), undefined],
     ] as const) {
       tell({
-        ...{ what, unit: 'ms' },
+        what,
+        unit: 'ms',
         ours: by.ours.map(pick),
         peer: { name: AMPLE, values: by.builtIn.map(pick) },
         ...(aim ? { aim } : {}),

@@ -55,34 +55,41 @@ export const inCluster = (shape: Shape, usualRuns: number): Scenario => {
           peer: { name: FILE, values: by.file.map(pick) },
         });
         tell({
-          ...{ what: 'evictions per second', unit: 'pods/s' },
+          what: 'evictions per second',
+          unit: 'pods/s',
           ...compared(({ pods: gone, tookMs }) => round((gone.length * 1000) / tookMs, 1)),
           aim: { of: 'ratio', atLeast: 0.8 },
         });
         for (const figure of lateness(compared)) tell(figure);
         tell({
-          ...{ what: "writes of a node's object", unit: '' },
+          what: "writes of a node's object",
+          unit: '',
           ours: by.cluster.map(({ load }) => round(load.nodeEvictions / used.nodes, 2)),
         });
         tell({
-          ...{ what: "bytes of a node's object as it is written", unit: 'B' },
+          what: "bytes of a node's object as it is written",
+          unit: 'B',
           ours: by.cluster.map(({ load }) => round(load.bytes / load.nodeEvictions)),
         });
         tell({
-          ...{ what: 'writes to etcd for each pod', unit: '' },
+          what: 'writes to etcd for each pod',
+          unit: '',
           ...compared(({ load }) => round(load.etcdWrites / pods, 2)),
           aim: { of: 'ratio', atMost: 1.1 },
         });
         tell({
-          ...{ what: 'all requests to etcd for each pod', unit: '' },
+          what: 'all requests to etcd for each pod',
+          unit: '',
           ...compared(({ load }) => round(load.etcdRequests / pods, 2)),
         });
         tell({
-          ...{ what: 'resident, at the most', unit: 'MiB' },
+          what: 'resident, at the most',
+          unit: 'MiB',
           ...compared(({ after }) => round(after?.peakMiB ?? Number.NaN)),
         });
         tell({
-          ...{ what: 'CPU', unit: 's' },
+          what: 'CPU',
+          unit: 's',
           ...compared(({ before, after }) =>
             round((after?.cpuSeconds ?? Number.NaN) - (before?.cpuSeconds ?? 0), 2),
           ),
@@ -107,7 +114,9 @@ const inNamespace =
     });
     const contexts = [currentContext(readKubeconfig(kubeconfig))];
     const service = await ServiceProcess.start({
-      ...{ kubeconfig, contexts, inCluster: namespace },
+      kubeconfig,
+      contexts,
+      inCluster: namespace,
       ...asInImage(),
     });
     return {

@@ -15,7 +15,8 @@ export const lateness = (
       ['99 % of the pods', 0.99],
     ] as const
   ).map(([name, share]) => ({
-    ...{ what: `from the taint until ${name} are evicted`, unit: 'ms' },
+    what: `from the taint until ${name} are evicted`,
+    unit: 'ms',
     ...compared(({ pods }) =>
       quantile(
         pods.map(({ evictedAt = 0, tainted }) => evictedAt - tainted.seenAt),

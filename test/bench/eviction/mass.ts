@@ -37,12 +37,14 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
       const rate = ({ pods, tookMs }: Eviction) => round((pods.length * 1000) / tookMs, 1);
       const part = median(by.limited.map(({ pods }) => pods.length)) ?? 0;
       tell({
-        ...{ what: 'evictions per second', unit: 'pods/s' },
+        what: 'evictions per second',
+        unit: 'pods/s',
         ...compared(rate, by.ample, AMPLE),
         aim: { of: 'ratio', atLeast: 1.1 },
       });
       tell({
-        ...{ what: 'evictions per second, beside the default', unit: 'pods/s' },
+        what: 'evictions per second, beside the default',
+        unit: 'pods/s',
         ...compared(rate, by.limited, LIMITED),
         aim: { of: 'ratio', atLeast: 30 },
         ...(part < shape.nodes * shape.podsPerNode
@@ -51,26 +53,31 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
       });
       // The built-in controller drops a delete that failed five times, and an overloaded API server fails many.
       tell({
-        ...{ what: 'pods that stay, after a quarter of an hour', unit: 'pods' },
+        what: 'pods that stay, after a quarter of an hour',
+        unit: 'pods',
         ...compared(({ pods }) => population.size - pods.length, by.ample, AMPLE),
       });
       for (const figure of lateness((pick) => compared(pick, by.ample, AMPLE))) tell(figure);
       tell({
-        ...{ what: 'pods with an Event', unit: 'pods' },
+        what: 'pods with an Event',
+        unit: 'pods',
         ...compared(({ told }) => told, by.ample, AMPLE),
       });
       tell({
-        ...{ what: 'resident, before the taints', unit: 'MiB' },
+        what: 'resident, before the taints',
+        unit: 'MiB',
         ...compared(({ before }) => round(before?.residentMiB ?? Number.NaN), by.ample, AMPLE),
         aim: { of: 'ratio', atMost: 1 },
       });
       tell({
-        ...{ what: 'resident, at the most', unit: 'MiB' },
+        what: 'resident, at the most',
+        unit: 'MiB',
         ...compared(({ after }) => round(after?.peakMiB ?? Number.NaN), by.ample, AMPLE),
         aim: { of: 'ratio', atMost: 1 },
       });
       tell({
-        ...{ what: 'CPU', unit: 's' },
+        what: 'CPU',
+        unit: 's',
         ...compared(
           ({ before, after }) => round((after?.cpuSeconds ?? Number.NaN) - (before?.cpuSeconds ?? 0), 2),
           by.ample,

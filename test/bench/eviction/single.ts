@@ -28,7 +28,8 @@ export const single: Scenario = {
     ] as const) {
       const pick = (values: readonly number[]) => quantile(values, share);
       tell({
-        ...{ what: `from the taint until the pod is evicted, ${name}`, unit: 'ms' },
+        what: `from the taint until the pod is evicted, ${name}`,
+        unit: 'ms',
         ours: by.ours.map(pick),
         peer: { name: AMPLE, values: by.builtIn.map(pick) },
         ...(aim === undefined ? {} : { aim: { of: 'ratio', atMost: aim } }),

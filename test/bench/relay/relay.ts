@@ -34,7 +34,9 @@ async function measure(
     const options = { capMs: CAP_SECONDS * 1000, soakMs: soakMinutes * 60_000 };
     await SCENARIOS[name]?.run(({ what, value, unit, aim, note }) => {
       tell({
-        ...{ what, unit, ours: value === undefined ? [] : [value] },
+        what,
+        unit,
+        ours: value === undefined ? [] : [value],
         ...(aim === undefined ? {} : { aim: { of: 'value', atMost: aim } }),
         ...(note === undefined ? {} : { note }),
       });

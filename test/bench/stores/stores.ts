@@ -39,7 +39,8 @@ export const stores: Scenario = {
     });
     for (const key of ['scheduled', 'read', 'ended'] as const) {
       tell({
-        ...{ what: WHAT[key], unit: 'pods/s' },
+        what: WHAT[key],
+        unit: 'pods/s',
         ours: rates.ours.map((each) => Math.round(each[key])),
         peer: { name: 'bare node:sqlite', values: rates.peer.map((each) => Math.round(each[key])) },
       });

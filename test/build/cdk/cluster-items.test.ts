@@ -65,11 +65,14 @@ type Kind = keyof ReturnType<typeof clusterKeys>;
 /** Reports whether the agent of a cluster may use these keys in one request, by one kind of its permissions. */
 function may(own: ClusterName, kind: Kind, ...keys: readonly string[]): boolean {
   const statement: Statement = {
-    ...{ Effect: 'Allow', Action: ['dynamodb:Any'], Resource: ['*'] },
+    Effect: 'Allow',
+    Action: ['dynamodb:Any'],
+    Resource: ['*'],
     Condition: onlyKeys(...clusterKeys(own)[kind]),
   };
   return allows([statement], [], {
-    ...{ action: 'dynamodb:Any', resource: 'table' },
+    action: 'dynamodb:Any',
+    resource: 'table',
     context: { 'dynamodb:LeadingKeys': keys },
   });
 }

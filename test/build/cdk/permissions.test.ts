@@ -48,7 +48,9 @@ const SECRET = (part: string, cluster: string) =>
 const ACCESSES: Readonly<Record<ClusterName, Access>> = {
   [FAR.own]: { kind: 'eks', clusterName: 'own', region: 'eu-central-1' },
   [FAR.assumed]: {
-    ...{ kind: 'eks', clusterName: 'far', region: 'us-east-1' },
+    kind: 'eks',
+    clusterName: 'far',
+    region: 'us-east-1',
     role: { relay: ROLE('relay'), evict: ROLE('evict') },
   },
 };
@@ -172,7 +174,9 @@ before(async () => {
   closing.defer(() => cluster.close());
   const kubeconfigOf = (address: string) =>
     JSON.stringify({
-      ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'c' },
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'c',
       clusters: [
         {
           name: 'c',
@@ -234,8 +238,12 @@ before(async () => {
   const relay = spawn(process.execPath, [join(PROJECT_DIR, 'functions/relay/main.ts')], {
     env: {
       ...aws.environment('relay', REGION),
-      ...{ TABLE_NAME: 'taintward', METRIC_NAMESPACE: 'taintward', PROBE_HOST: '127.0.0.1', PROBE_PORT: '0' },
-      ...{ NODE_DELTAS_URL: queueUrl('node-deltas.fifo'), POD_DELTAS_URL: queueUrl('pod-deltas.fifo') },
+      TABLE_NAME: 'taintward',
+      METRIC_NAMESPACE: 'taintward',
+      PROBE_HOST: '127.0.0.1',
+      PROBE_PORT: '0',
+      NODE_DELTAS_URL: queueUrl('node-deltas.fifo'),
+      POD_DELTAS_URL: queueUrl('pod-deltas.fifo'),
     },
     stdio: 'ignore',
   });
@@ -253,7 +261,8 @@ before(async () => {
   const { taintsStamp = '' } = (await cluster.api.getNode(n1)) ?? assert.fail('there is no such node');
   const delta = (node: NodeRef, ids: readonly string[]) =>
     sqsRecord(encodeDelta(nodeDeltaOf(node, ids, epoch, taintsStamp)), {
-      ...{ groupId: messageGroupId(node), senderId: 'AROArelay:1' },
+      groupId: messageGroupId(node),
+      senderId: 'AROArelay:1',
     });
   const far = Object.values(FAR).map((name) => ({ cluster: name, node: n1 }));
   const unreadable = sqsRecord('nonsense', { groupId: 'g' });
@@ -264,11 +273,17 @@ before(async () => {
   const [first = ''] = uids;
   const { observedAt, taints } = nodeDeltaOf(ref, uids, epoch);
   const gone: PodGoneDelta = {
-    ...{ kind: 'pod-gone', ref, version: { epoch, sequence: 2 }, observedAt, taints, taintsStamp },
+    kind: 'pod-gone',
+    ref,
+    version: { epoch, sequence: 2 },
+    observedAt,
+    taints,
+    taintsStamp,
     uid: podUid('gone'),
   };
   const ofPod = sqsRecord(encodeDelta(gone), {
-    ...{ groupId: messageGroupId(ref), senderId: 'AROArelay:1' },
+    groupId: messageGroupId(ref),
+    senderId: 'AROArelay:1',
   });
   await callFunction(
     'node-delta',
@@ -294,8 +309,14 @@ before(async () => {
   await typed('admin', 'clusters add edge --agent edge-1', `policy apply --file ${policy} --yes edge`);
   const agent = closing.use(
     await runAgent({
-      ...{ aws, api: cluster, kubeconfig: kubeconfigOf(server.url), table, dir, callFunction },
-      ...{ cluster: EDGE, told: edge.output('Environment') },
+      aws,
+      api: cluster,
+      kubeconfig: kubeconfigOf(server.url),
+      table,
+      dir,
+      callFunction,
+      cluster: EDGE,
+      told: edge.output('Environment'),
     }),
   );
   const expired = aRecord({ uid: podUid('expired'), fireAt: Date.now() - 1_000 });
@@ -363,7 +384,9 @@ before(async () => {
 const queueUrl = (name: string) => `https://sqs.${REGION}.amazonaws.com/123456789012/taintward-${name}`;
 
 const secure = (action: string, resource: string): IamRequest => ({
-  ...{ action, resource, context: { 'aws:SecureTransport': ['true'] } },
+  action,
+  resource,
+  context: { 'aws:SecureTransport': ['true'] },
 });
 
 /** Returns the distinct IAM requests of a caller's calls. */
@@ -697,7 +720,8 @@ describe('an agent', () => {
     const forged = [PROD, CORE].map((cluster) => ({ cluster, node: nodeName('forged') }));
     const records = forged.map((ref) =>
       sqsRecord(encodeDelta(nodeDeltaOf(ref, ['u'], Math.floor(Date.now() / 1000) + 3600)), {
-        ...{ groupId: messageGroupId(ref), senderId: 'AROAagent:1' },
+        groupId: messageGroupId(ref),
+        senderId: 'AROAagent:1',
       }),
     );
     await callFunction('node-delta', 'deltas', sqsEvent(...records));

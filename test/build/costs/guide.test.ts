@@ -167,8 +167,10 @@ describe("the guide's costs of an idle month", () => {
 
   test('derive the ceiling from a relay and from the counted units', () => {
     const { NODE_CAPACITY } = readEnvironment(relayEnvironment, {
-      ...{ TABLE_NAME: 't', METRIC_NAMESPACE: 'm' },
-      ...{ NODE_DELTAS_URL: 'https://q/1', POD_DELTAS_URL: 'https://q/2' },
+      TABLE_NAME: 't',
+      METRIC_NAMESPACE: 'm',
+      NODE_DELTAS_URL: 'https://q/1',
+      POD_DELTAS_URL: 'https://q/2',
     });
     const mostClusters = (relays: number, readsASecond: number) =>
       Math.floor((readsASecond * 60) / idleOf(relays).reads / 100) * 100;

@@ -171,12 +171,16 @@ export class BusySite {
       containers: [{ name: 'main', image: 'registry.k8s.io/pause:3.10' }],
     };
     await api.create(this.#path('apps', 'deployments'), {
-      ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: app, namespace } },
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: app, namespace },
       spec: { replicas, selector, template: { metadata: { labels: { app } }, spec } },
     });
     if (minAvailable === undefined) return;
     await api.create(this.#path('policy', 'poddisruptionbudgets'), {
-      ...{ apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name: app, namespace } },
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: app, namespace },
       spec: { minAvailable, selector },
     });
   }

@@ -35,8 +35,10 @@ export async function servedKinds(api: AdminApi): Promise<readonly ServedKind[]>
       .map(fieldsOf)
       .filter(({ name }) => !textOf(name).includes('/'))
       .map(({ name, namespaced, verbs }) => ({
-        ...{ path: `${path}/${textOf(name)}`, resource: textOf(name) },
-        ...{ namespaced: namespaced === true, verbs: itemsOf(verbs) },
+        path: `${path}/${textOf(name)}`,
+        resource: textOf(name),
+        namespaced: namespaced === true,
+        verbs: itemsOf(verbs),
       })),
   );
 }

@@ -28,7 +28,9 @@ function rulesOf(size: Size) {
   return Role.parse(role).rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) =>
     apiGroups.flatMap((group) =>
       resources.map((resource) => ({
-        ...{ group, resource, verbs },
+        group,
+        resource,
+        verbs,
         ...(resourceNames === undefined ? {} : { resourceNames }),
       })),
     ),

@@ -82,7 +82,9 @@ export class Replicas {
   }: ReplicaOptions = {}): Promise<ServiceProcess> {
     const kubeconfig = await this.#kubeconfig(`replica-${this.#started.length}`, connection, this.#token);
     const replica = await ServiceProcess.spawn({
-      ...{ kubeconfig, contexts: [CONTEXT], inCluster: this.cluster.namespace },
+      kubeconfig,
+      contexts: [CONTEXT],
+      inCluster: this.cluster.namespace,
       ...(policy === undefined ? {} : { policy: this.#write('policy.yaml', policy) }),
       ...(release === undefined ? {} : { release }),
     });

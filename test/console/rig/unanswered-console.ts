@@ -12,10 +12,15 @@ export function unansweredConsole(fleet: Fleet, sentence: string): Promise<Conso
     throw new FleetError(sentence);
   };
   return openConsole({
-    ...{ clock, log, port: 0, portSetBy: '--port' },
+    clock,
+    log,
+    port: 0,
+    portSetBy: '--port',
     api: async () =>
       fleetApi({
-        ...{ fleet, clock, log },
+        fleet,
+        clock,
+        log,
         questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
         matching: { comparisonOperators: false },
       }),

@@ -26,7 +26,9 @@ const ACCESSES: readonly Access[] = [
     context: 'admin@prod',
   },
   {
-    ...{ kind: 'eks', clusterName: 'prod', region: 'eu-west-1' },
+    kind: 'eks',
+    clusterName: 'prod',
+    region: 'eu-west-1',
     role: {
       relay: { arn: 'arn:aws:iam::210987654321:role/taintward-relay' },
       evict: { arn: 'arn:aws:iam::210987654321:role/taintward-evict', externalId: 'x' },

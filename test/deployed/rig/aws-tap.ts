@@ -131,7 +131,11 @@ export class AwsTap {
     const body = measured ? Buffer.from(askForCapacity(request.body)) : chained(request, raw);
     const { hostname, port } = this.#upstream;
     const call = http.request({
-      ...{ hostname, port, agent: this.#agent, method: incoming.method, path: incoming.url },
+      hostname,
+      port,
+      agent: this.#agent,
+      method: incoming.method,
+      path: incoming.url,
       headers: { ...withoutHops(incoming.headers), 'content-length': body.length },
     });
     response.once('close', () => call.destroy());

@@ -101,7 +101,10 @@ export class DeployedStage {
     const beta = await ManagedCluster.open('beta', 'KUBECONFIG_2', name, secrets);
     opened.defer(() => beta.close());
     const stage = new DeployedStage({
-      ...{ account, deployment, alpha, beta },
+      account,
+      deployment,
+      alpha,
+      beta,
       state: new StoredState(new DynamoDBClient(config), deployment.output('TableName')),
       queues: await openQueues(sqs),
       scheduler: new SchedulerClient(config),

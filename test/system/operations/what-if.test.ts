@@ -62,7 +62,10 @@ describe('the forecast in the simulated cluster', () => {
     const { workloads, pods, policy, unknown } = await ask(ALL);
     assert.deepEqual(
       workloads.map(({ kind, name, now, later, keep, replicas }) => ({
-        ...{ who: `${kind}/${name}`, now, later: later.pods, stays: keep.map((stay) => stay.cause) },
+        who: `${kind}/${name}`,
+        now,
+        later: later.pods,
+        stays: keep.map((stay) => stay.cause),
         ready: replicas?.ready,
       })),
       [
@@ -80,8 +83,15 @@ describe('the forecast in the simulated cluster', () => {
     const { budgets, breaks } = await ask(ALL);
     assert.deepEqual(budgets, [
       {
-        ...{ namespace: 'default', name: 'checkout', allowed: 1, evicted: 4, together: 4, blocked: 0 },
-        ...{ source: 'eviction-api', breaks: true, heeded: false },
+        namespace: 'default',
+        name: 'checkout',
+        allowed: 1,
+        evicted: 4,
+        together: 4,
+        blocked: 0,
+        source: 'eviction-api',
+        breaks: true,
+        heeded: false,
       },
     ]);
     assert.deepEqual(

@@ -15,7 +15,9 @@ const GRANTS: ClusterGrants = {
 
 const bySecret = (secretArn: ByPart<string>): Access => ({ kind: 'kubeconfig-secret', secretArn });
 const byRole = (relay: string, evict: string): Access => ({
-  ...{ kind: 'eks', clusterName: 'prod', region: 'us-east-1' },
+  kind: 'eks',
+  clusterName: 'prod',
+  region: 'us-east-1',
   role: { relay: { arn: relay }, evict: { arn: evict } },
 });
 

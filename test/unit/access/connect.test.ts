@@ -69,7 +69,9 @@ test('connects each part with its own role and secret', async (t) => {
     await complaint(
       connect,
       {
-        ...{ kind: 'eks', clusterName: 'prod', region: 'eu-west-1' },
+        kind: 'eks',
+        clusterName: 'prod',
+        region: 'eu-west-1',
         role: { relay: role('relay'), evict: role('evict') },
       },
       part,

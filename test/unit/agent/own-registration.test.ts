@@ -19,7 +19,9 @@ test("lists the agent's own cluster while it is registered with the agent, and l
         return access && { name, access };
       },
     },
-    ...{ cluster: CLUSTER, agent: 'edge-1', log },
+    cluster: CLUSTER,
+    agent: 'edge-1',
+    log,
   });
   const seen = async () => (await list()).clusters.map(({ name }) => name);
   const told = () => log.lines.map(({ event }) => event);
@@ -40,7 +42,9 @@ test("logs no missing registration when the registry can't be read", async () =>
   const log = recordingLog();
   const { list } = ownRegistration({
     registry: { get: () => Promise.reject(new StoreError('the table is away')) },
-    ...{ cluster: CLUSTER, agent: 'edge-1', log },
+    cluster: CLUSTER,
+    agent: 'edge-1',
+    log,
   });
   await assert.rejects(list(), { name: 'StoreError' });
   assert.deepEqual(log.lines, []);

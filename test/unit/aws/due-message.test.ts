@@ -193,7 +193,8 @@ describe('parseDueMessage rejects, naming the field,', () => {
 
 test('rejects a time that no Date can hold, because it cannot be announced', () => {
   const [body = ''] = encodeCountdowns({
-    ...{ cluster: clusterName('prod'), node: nodeName('n1') },
+    cluster: clusterName('prod'),
+    node: nodeName('n1'),
     pods: [{ ...pod('a'), fireAt: 8.64e15, moved: false, because: [] }],
   });
   assert.equal(parseDueMessage(body).kind, 'countdowns');

@@ -11,12 +11,23 @@ import {
 
 const url = 'https://sqs.us-east-1.amazonaws.com/q';
 const GIVEN = {
-  ...{ TABLE_NAME: 'taintward', HISTORY_DAYS: '7', SOURCE_QUEUE_URL: url, DEAD_LETTER_QUEUE_URL: url },
-  ...{ EVICTIONS_DUE_URL: url, AGENT_PREFIX: 'taintward-agent-', SCHEDULE_GROUP_NAME: 'taintward' },
-  ...{ SCHEDULE_ROLE_ARN: 'arn:aws:iam::000000000000:role/schedules', COMPARISON_OPERATORS: 'false' },
-  ...{ METRIC_NAMESPACE: 'taintward', METRICS_BY_CLUSTER: 'false', INSTALLATION_NAME: 'taintward' },
+  TABLE_NAME: 'taintward',
+  HISTORY_DAYS: '7',
+  SOURCE_QUEUE_URL: url,
+  DEAD_LETTER_QUEUE_URL: url,
+  EVICTIONS_DUE_URL: url,
+  AGENT_PREFIX: 'taintward-agent-',
+  SCHEDULE_GROUP_NAME: 'taintward',
+  SCHEDULE_ROLE_ARN: 'arn:aws:iam::000000000000:role/schedules',
+  COMPARISON_OPERATORS: 'false',
+  METRIC_NAMESPACE: 'taintward',
+  METRICS_BY_CLUSTER: 'false',
+  INSTALLATION_NAME: 'taintward',
   CLUSTER_GRANTS: '{"both":[],"relay":[],"evict":[]}',
-  ...{ AGENT: 'edge-1', CLUSTER: 'prod', NODE_DELTAS_URL: url, POD_DELTAS_URL: url },
+  AGENT: 'edge-1',
+  CLUSTER: 'prod',
+  NODE_DELTAS_URL: url,
+  POD_DELTAS_URL: url,
 };
 const inAccount = (account: string) => ({
   ...GIVEN,

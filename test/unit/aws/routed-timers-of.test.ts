@@ -30,7 +30,9 @@ test('sends timers of an agent to its queue, and creates schedules in its group 
     },
   } as unknown as SQSClient;
   const timers = routedTimersOf(ENVIRONMENT, {
-    ...{ sqs, scheduler, clock: { now: () => NOW } },
+    sqs,
+    scheduler,
+    clock: { now: () => NOW },
     agentOf: async (cluster) => (cluster === 'closed' ? 'edge-1' : undefined),
   });
   const [open, closed] = ['open', 'closed'].map((name) => aRef(clusterName(name)));

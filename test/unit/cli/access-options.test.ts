@@ -22,13 +22,17 @@ test('reads separate roles or secrets for relay and evict', () => {
   const [relay, evict] = ['relay', 'evict'].map((part) => `arn:aws:iam::210987654321:role/taintward-${part}`);
   assert.ok(relay && evict);
   assert.deepEqual(parseAccess({ ...EKS, relayRoleArn: relay, evictRoleArn: evict, externalId: 'x' }), {
-    ...{ kind: 'eks', clusterName: 'prod', region: 'eu-west-1' },
+    kind: 'eks',
+    clusterName: 'prod',
+    region: 'eu-west-1',
     role: { relay: { arn: relay, externalId: 'x' }, evict: { arn: evict, externalId: 'x' } },
   });
   const secrets = { relay: SECRET_ARN, evict: SECRET_ARN.replace('prod', 'prod-evict') };
   assert.deepEqual(
     parseAccess({
-      ...{ relayKubeconfigSecret: secrets.relay, evictKubeconfigSecret: secrets.evict, context: 'c' },
+      relayKubeconfigSecret: secrets.relay,
+      evictKubeconfigSecret: secrets.evict,
+      context: 'c',
     }),
     { kind: 'kubeconfig-secret', secretArn: secrets, context: 'c' },
   );

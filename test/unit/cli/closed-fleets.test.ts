@@ -69,7 +69,9 @@ for (const [what, make] of Object.entries(FLEETS)) {
     };
     const deps: CliDeps = {
       ...plainOutput().deps,
-      ...{ fleet: open, live: async () => open(), clock },
+      fleet: open,
+      live: async () => open(),
+      clock,
       connect: () => {
         throw new FleetError('The cluster is unavailable.');
       },

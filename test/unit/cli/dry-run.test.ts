@@ -281,7 +281,8 @@ describe('a dry run predicts the act, and changes nothing:', () => {
   test('policy apply, which keeps pods that a relay found held until a setting about them changes', async (t) => {
     const by = {
       ...({ kind: 'node-alive', renewedAt: NOW, until: NOW + 60_000 } as const),
-      ...{ revision: 1, guardRevision: 0 },
+      revision: 1,
+      guardRevision: 0,
     };
     const { dryRun, file } = await enforced(t, { held: { by, since: NOW } });
     writeFileSync(file, 'mode: enforce\nevictionRate: 5\n');

@@ -70,10 +70,14 @@ test('prints all fields as JSON for programs, with times as text', async (t) => 
     causes: [
       {
         taint: { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' },
-        ...{ since: '2026-11-21T11:59:59.000Z', known: 'added', toleration: 1, seconds: 300 },
+        since: '2026-11-21T11:59:59.000Z',
+        known: 'added',
+        toleration: 1,
+        seconds: 300,
       },
     ],
-    ...{ heldBy: [], blockedBy: [] },
+    heldBy: [],
+    blockedBy: [],
   });
   assert.deepEqual(story.unknown, [{ what: 'the pod', reason: WHY }]);
   assert.match(

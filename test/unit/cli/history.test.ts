@@ -64,7 +64,11 @@ const pod = (name: string, dueMinutes = 5) =>
   aRecord({ name, startedAt: at(0), fireAt: at(dueMinutes), podSince: NOW });
 
 const wouldHave = ({ uid, namespace, name, fireAt, reasons }: EvictionRecord): Noted => ({
-  ...{ uid, namespace, name, fireAt, reasons },
+  uid,
+  namespace,
+  name,
+  fireAt,
+  reasons,
   what: 'would-have',
   by: { kind: 'observe' },
 });
@@ -153,13 +157,22 @@ test('prints JSON for programs', async (t) => {
   await write(5, [a], [wouldHave(a)]);
   const [, would] = JSON.parse(await run('prod', '-o', 'json'));
   assert.deepEqual(would, {
-    ...{ time: '2026-11-21T12:05:00.000Z', cluster: 'prod', node: 'n1', namespace: 'default', pod: 'a' },
-    ...{ uid: a.uid, event: 'would-evict', dueAt: '2026-11-21T12:05:00.000Z', by: { kind: 'observe' } },
+    time: '2026-11-21T12:05:00.000Z',
+    cluster: 'prod',
+    node: 'n1',
+    namespace: 'default',
+    pod: 'a',
+    uid: a.uid,
+    event: 'would-evict',
+    dueAt: '2026-11-21T12:05:00.000Z',
+    by: { kind: 'observe' },
     causes: [
       {
         taint: 'node.kubernetes.io/unreachable:NoExecute',
         since: '2026-11-21T11:59:59.000Z',
-        ...{ known: 'added', toleration: 1, seconds: 300 },
+        known: 'added',
+        toleration: 1,
+        seconds: 300,
       },
     ],
   });

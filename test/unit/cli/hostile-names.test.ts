@@ -25,8 +25,12 @@ async function printed(t: TestContext, name: string, ...argv: readonly string[])
   const [cluster = assert.fail('there is no cluster')] = await fleet.clusters();
   const ref = aRef(cluster, `n${name}`);
   const record = aRecord({
-    ...{ uid: podUid('u'), namespace: `ns${name}`, name: `pod${name}`, reasons: [aReason('key', name)] },
-    ...{ owner: { kind: name, name }, attempts: 2, nextTryAt: NOW + 60_000, error: name },
+    uid: podUid('u'),
+    namespace: `ns${name}`,
+    name: `pod${name}`,
+    reasons: [aReason('key', name)],
+    owner: { kind: name, name },
+    failure: { since: NOW, error: name },
   });
   const node = aNode({ taints: [aTaint({ key: 'key', value: name })] });
   await store.commit(ref, 0, { node, schedule: [record], end: [], live: true }, NOW);
@@ -36,7 +40,11 @@ async function printed(t: TestContext, name: string, ...argv: readonly string[])
   const output = plainOutput();
   let complaint = '';
   await run(argv, {
-    ...{ ...output.deps, paint, fleet: () => fleet, live: async () => fleet, clock: new DrivenClock(NOW) },
+    ...output.deps,
+    paint,
+    fleet: () => fleet,
+    live: async () => fleet,
+    clock: new DrivenClock(NOW),
     connect: () => assert.fail('a cluster was asked for'),
     complain: (text) => {
       complaint += text;

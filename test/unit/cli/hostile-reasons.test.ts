@@ -34,7 +34,10 @@ async function printed(t: TestContext, end: string, ...argv: readonly string[]):
   const output = plainOutput();
   let complaint = '';
   await run(argv, {
-    ...{ ...output.deps, fleet: () => fleet, live: async () => fleet, clock },
+    ...output.deps,
+    fleet: () => fleet,
+    live: async () => fleet,
+    clock,
     connect: () => assert.fail('a cluster was asked for'),
     complain: (text) => {
       complaint += text;

@@ -149,7 +149,10 @@ test('holds pods, workloads, and nodes by name and releases them by hold ID', as
 test('rejects a hold that matches nothing unless --yes is given', async (t) => {
   const pod = {
     metadata: {
-      ...{ namespace: 'shop', name: 'web-abc-1', uid: 'u1', creationTimestamp: '2026-11-21T11:00:00Z' },
+      namespace: 'shop',
+      name: 'web-abc-1',
+      uid: 'u1',
+      creationTimestamp: '2026-11-21T11:00:00Z',
       ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-abc', controller: true }],
     },
     spec: { nodeName: 'node-1' },

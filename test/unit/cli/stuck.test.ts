@@ -6,8 +6,13 @@ import { timeText } from '#shared/time/time-text.ts';
 import { commandLine, NOW } from './command-line.ts';
 
 const stuck = (name: string, nodeState: StuckPod['nodeState'], ...finalizers: string[]): StuckPod => ({
-  ...{ node: nodeName('n1'), uid: podUid(name), namespace: 'default', name, overAt: NOW },
-  ...{ finalizers, nodeState },
+  node: nodeName('n1'),
+  uid: podUid(name),
+  namespace: 'default',
+  name,
+  overAt: NOW,
+  finalizers,
+  nodeState,
 });
 
 test('lists evicted pods that are stuck terminating with their finalizers and remedies', async (t) => {

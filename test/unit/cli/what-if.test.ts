@@ -13,7 +13,10 @@ const OWNERS: Readonly<Record<string, object | undefined>> = {
 };
 const PODS = Object.entries(OWNERS).map(([name, owner]) => ({
   metadata: {
-    ...{ name, namespace: 'default', uid: name, labels: { app: name } },
+    name,
+    namespace: 'default',
+    uid: name,
+    labels: { app: name },
     creationTimestamp: '2026-11-21T00:00:00Z',
     ...(owner ? { ownerReferences: [{ ...owner, controller: true }] } : {}),
   },

@@ -154,8 +154,13 @@ test('returns the state of each cluster and the required actions, most urgent fi
   assert.deepEqual(
     { mode, connectionState: connection, nodes, tainted, pending, lateMs: delayMs, nextAt },
     {
-      ...{ mode: 'observe', connectionState: 'disconnected', nodes: 9, tainted: 1, pending: 3 },
-      ...{ lateMs: 2 * MINUTE, nextAt: NOW + 5 * MINUTE },
+      mode: 'observe',
+      connectionState: 'disconnected',
+      nodes: 9,
+      tainted: 1,
+      pending: 3,
+      lateMs: 2 * MINUTE,
+      nextAt: NOW + 5 * MINUTE,
     },
   );
   assert.deepEqual([states?.stopped, states?.['failed'], states?.scheduled], [1, 1, 1]);
@@ -277,7 +282,10 @@ test('returns a policy as written and audits its author', async (t) => {
   assert.match((await ask('GET api/policy', { cluster: 'prod' })).text, /^mode: observe/);
   await operator.applyPolicy(PROD, '# ours\nmode: enforce\n', 'a test');
   assert.deepEqual(await ask('GET api/policy', { cluster: 'prod' }), {
-    ...{ cluster: 'prod', revision: 1, text: '# ours\nmode: enforce\n', mode: 'enforce' },
+    cluster: 'prod',
+    revision: 1,
+    text: '# ours\nmode: enforce\n',
+    mode: 'enforce',
   });
   const [entry] = await ask('GET api/audit', {});
   assert.deepEqual([entry?.actor, entry?.kind, entry?.reason], ['anna', 'policy', 'a test']);

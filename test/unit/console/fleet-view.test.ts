@@ -19,7 +19,9 @@ function viewed(t: TestContext) {
   };
   const { fleet, rulesStore } = embeddedFleet(t, { clusters: ['prod'], clock }, { clusters });
   const view = new FleetView({
-    ...{ fleet, clock, maxAgeMs: 1_000 },
+    fleet,
+    clock,
+    maxAgeMs: 1_000,
     builtIn: () => ({ state: 'unknown', evidence: '' }),
   });
   return { view, clock, state, rulesStore, fleet };

@@ -76,7 +76,11 @@ export async function servedConsole(
   const console = await openConsole({
     api: async () =>
       fleetApi({
-        ...{ fleet: world.fleet, questions: NO_QUESTIONS, demo, clock, log },
+        fleet: world.fleet,
+        questions: NO_QUESTIONS,
+        demo,
+        clock,
+        log,
         matching: { comparisonOperators: false },
       }),
     host: address,

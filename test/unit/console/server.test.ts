@@ -180,7 +180,10 @@ test('loads page and API for the first admitted browser, and again after a failu
   let loaded = 0;
   const log = recordingLog();
   const console = await startConsole({
-    ...{ port: 0, portSetBy: '--port', clock: new DrivenClock(NOW), log },
+    port: 0,
+    portSetBy: '--port',
+    clock: new DrivenClock(NOW),
+    log,
     content: () => (loads[loaded++] ?? assert.fail('it was loaded before'))(),
   });
   t.after(() => console.close());

@@ -270,7 +270,9 @@ describe('consecutive pods of one node', () => {
     const groupId = messageGroupId(ref);
     const unread = sqsRecord('?', { messageId: 'unread', groupId });
     const foreign = sqsRecord(encodeDelta(podDelta(9, { pod: pod('u9') })), {
-      ...{ messageId: 'foreign', senderId: 'AROAOTHER:9', groupId },
+      messageId: 'foreign',
+      senderId: 'AROAOTHER:9',
+      groupId,
     });
     assert.deepEqual(await failed(createDeltaHandler(world), u1, unread, u2, foreign, u3), []);
     assert.deepEqual(await stateOf(world, ref), ['a', 'u1 scheduled', 'u2 scheduled', 'u3 scheduled']);

@@ -24,7 +24,9 @@ export interface ScriptedWorld extends DeltaHandlerDeps, Pick<ApplyDeltasDeps, '
 export function scriptedWorld(store = new ScriptedStore()): ScriptedWorld {
   const [dueQueue, log] = [new ScriptedQueue(), recordingLog()];
   const world: ScriptedWorld = {
-    ...{ store, dueQueue, log },
+    store,
+    dueQueue,
+    log,
     announce: announcingBy(dueQueue, log),
     deadLetters: new ScriptedQueue(),
     leaseEpoch: async () => undefined,

@@ -122,7 +122,9 @@ test('names the pattern and the fix for a secret that IAM denies to either part,
   assert.match('reason' in Object(ofRelay) ? Object(ofRelay).reason : '', /^IAM does not let relays use /);
   assert.deepEqual(reached, []);
   assert.deepEqual(await answer('taintward-relay/prod-AbCdEf', 'taintward-evict/prod-AbCdEf'), {
-    ...{ reached: true, missing: [], uids: UIDS },
+    reached: true,
+    missing: [],
+    uids: UIDS,
   });
 });
 

@@ -88,7 +88,9 @@ export const isOdd = (uid: PodUid): boolean => Number(uid.slice(1, 2)) % 2 === 1
 export const traitsOf = (uid: PodUid): PodTraits =>
   isOdd(uid)
     ? {
-        ...{ labels: { odd: 'true' }, annotations: { odd: 'true' }, priorityClassName: 'odd' },
+        labels: { odd: 'true' },
+        annotations: { odd: 'true' },
+        priorityClassName: 'odd',
         owner: { kind: 'Odd', name: 'odd' },
       }
     : {};

@@ -12,15 +12,24 @@ export const NOW = 100;
 
 /** Pod web-0, on the node since second 0, which tolerates the taint `a` for 60 seconds. */
 export const aPod = (fields: Partial<AskedPod> = {}): AskedPod => ({
-  ...{ uid: 'u1' as AskedPod['uid'], namespace: 'shop', name: 'web-0', node: nodeName('n1') },
-  ...{ podSince: at(0), tolerations: [tolerating('a', 60)], terminating: false, disrupted: false },
+  uid: 'u1' as AskedPod['uid'],
+  namespace: 'shop',
+  name: 'web-0',
+  node: nodeName('n1'),
+  podSince: at(0),
+  tolerations: [tolerating('a', 60)],
+  terminating: false,
+  disrupted: false,
   owner: { kind: 'ReplicaSet', name: 'web-5d4f' },
   ...fields,
 });
 
 /** The taint `key`, on the node since the given second. */
 export const since = (second: number, key = 'a', fields: Partial<TimedTaint> = {}): TimedTaint => ({
-  ...{ key, effect: 'NoExecute', since: at(second), known: 'appeared' },
+  key,
+  effect: 'NoExecute',
+  since: at(second),
+  known: 'appeared',
   ...fields,
 });
 
@@ -49,7 +58,10 @@ export const ruled = (policy: Partial<Rules['policy']>, more: Partial<Rules> = {
 
 /** Pod web-0 on a node with these taints, stored and live, in a cluster in enforce mode. */
 export const aCase = (taints: readonly TimedTaint[], fields: Partial<PodCase> = {}): PodCase => ({
-  ...{ now: at(NOW), cluster: ref.cluster, namespace: 'shop', name: 'web-0' },
+  now: at(NOW),
+  cluster: ref.cluster,
+  namespace: 'shop',
+  name: 'web-0',
   pod: known(aPod()),
   workload: known(undefined),
   node: known({

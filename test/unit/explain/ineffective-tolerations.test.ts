@@ -11,7 +11,10 @@ function toleration(text: string): Toleration {
     /^([^=<>:@]*)(?:([=<>])([^:@]*))?(?::([^@]*))?(?:@(.*))?$/.exec(text) ?? [];
   const operator = { '=': 'Equal', '<': 'Lt', '>': 'Gt' }[sign ?? ''] ?? 'Exists';
   return {
-    ...{ key, operator, value, effect },
+    key,
+    operator,
+    value,
+    effect,
     ...(seconds === undefined ? {} : { tolerationSeconds: BigInt(seconds) }),
   };
 }

@@ -38,7 +38,9 @@ const service = {
   deaf: known(undefined),
 };
 const question = (fields: Partial<NodeQuestion> = {}): NodeQuestion => ({
-  ...{ now: at(NOW), cluster: ref.cluster, node: ref.node },
+  now: at(NOW),
+  cluster: ref.cluster,
+  node: ref.node,
   live: known({ taints: [{ key: 'a', effect: 'NoExecute' }] }),
   pods: known(PODS),
   workloads: known(new Map()),

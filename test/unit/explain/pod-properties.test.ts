@@ -40,7 +40,10 @@ test('marks the taints that set the deadline, and their tolerations, as deciding
       const deciding = answer.taints.filter(({ decides }) => decides);
       assert.deepEqual(
         deciding.map(({ taint, since: started, known: how, seconds, toleration }) => ({
-          ...{ taint, since: started, known: how, seconds },
+          taint,
+          since: started,
+          known: how,
+          seconds,
           ...(toleration ? { toleration: toleration.index } : {}),
         })),
         causesOf(expected?.reasons ?? []),

@@ -58,7 +58,11 @@ test('reports the policy without a pause that ended', () => {
 
 const { service: _service, ...bare } = aCase([since(80)], { foundAt: at(90) });
 const entry = (second: number, what: PastEntry['what'], fields: Partial<PastEntry> = {}): PastEntry => ({
-  ...{ at: at(second), ref, uid: podUid('u0'), what, fireAt: at(60) },
+  at: at(second),
+  ref,
+  uid: podUid('u0'),
+  what,
+  fireAt: at(60),
   reasons: [{ taint: A, since: at(0), known: 'appeared', toleration: 0, seconds: 60 }],
   ...fields,
 });
@@ -75,7 +79,11 @@ const failing = (fields: Partial<EvictionRecord>, node: Partial<NodeState> = {})
   return aCase([since(0)], { service: service({ partition: known(facts) }) });
 };
 const retry = {
-  ...{ attempts: 3, nextTryAt: at(130), since: at(61), error: 'the webhook refuses', everything: false },
+  attempts: 3,
+  nextTryAt: at(130),
+  since: at(61),
+  error: 'the webhook refuses',
+  everything: false,
 };
 const outage = { ...retry, everything: true, error: 'refused', triedAt: at(100) };
 const apart = { ...retry, everything: true, error: heldText([{ leastMs: -240_900, mostMs: -239_900 }]) };
@@ -203,17 +211,33 @@ test('lists each taint with the deciding toleration and the tolerations that it 
   assert.deepEqual(accounts, [
     {
       taint: A,
-      ...{ evicts: 'yes', since: at(80), known: 'added', seconds: 60, deadlineAt: at(140), decides: true },
-      ...{ toleration: { index: 0, seconds: 60 }, shadowed: [{ index: 1 }, { index: 2 }], schedules: true },
+      evicts: 'yes',
+      since: at(80),
+      known: 'added',
+      seconds: 60,
+      deadlineAt: at(140),
+      decides: true,
+      toleration: { index: 0, seconds: 60 },
+      shadowed: [{ index: 1 }, { index: 2 }],
+      schedules: true,
     },
     {
       taint: B,
-      ...{ evicts: 'yes', since: at(90), known: 'added', decides: false },
-      ...{ toleration: { index: 1 }, shadowed: [], schedules: true },
+      evicts: 'yes',
+      since: at(90),
+      known: 'added',
+      decides: false,
+      toleration: { index: 1 },
+      shadowed: [],
+      schedules: true,
     },
     {
       taint: X,
-      ...{ evicts: 'no', decides: false, toleration: { index: 1 }, shadowed: [], schedules: true },
+      evicts: 'no',
+      decides: false,
+      toleration: { index: 1 },
+      shadowed: [],
+      schedules: true,
     },
   ]);
 });
@@ -301,13 +325,21 @@ test('answers from the stored record when the API server does not answer, and li
   const unreachable = { unknown: 'the API server does not answer' };
   const answer = explainPod(
     aCase([], {
-      ...{ namespace: 'default', name: record.name, pod: unreachable, node: unreachable },
+      namespace: 'default',
+      name: record.name,
+      pod: unreachable,
+      node: unreachable,
       service: service({ partition: known(partition) }),
     }),
   );
   assert.deepEqual(answer.outcome, {
-    ...{ kind: 'evict', at: at(140), by: 'delete', dueAt: at(140), causes: causesOf(record.reasons) },
-    ...{ heldBy: [], blockedBy: [] },
+    kind: 'evict',
+    at: at(140),
+    by: 'delete',
+    dueAt: at(140),
+    causes: causesOf(record.reasons),
+    heldBy: [],
+    blockedBy: [],
   });
   assert.deepEqual(answer.unknown, [{ what: 'the pod', reason: 'the API server does not answer' }]);
   assert.equal(

@@ -96,7 +96,9 @@ function answered(
 const byPolicy = (policy: Partial<Policy>): Rules => ({ ...rules, policy: { ...rules.policy, ...policy } });
 
 const ofWeb = (allowed: number): Budget => ({
-  ...{ name: 'web', selector: { matchLabels: { app: 'web' } }, allowed },
+  name: 'web',
+  selector: { matchLabels: { app: 'web' } },
+  allowed,
 });
 
 describe('workloads of a preview', () => {
@@ -235,8 +237,15 @@ describe('disruptions of a preview', () => {
     const { budgets, breaks } = answered(both, { budgets: [ofWeb(1)], answers });
     assert.deepEqual(budgets, [
       {
-        ...{ namespace: 'default', name: 'web', allowed: 1, evicted: 2, together: 2, blocked: 0 },
-        ...{ source: 'eviction-api', breaks: true, heeded: false },
+        namespace: 'default',
+        name: 'web',
+        allowed: 1,
+        evicted: 2,
+        together: 2,
+        blocked: 0,
+        source: 'eviction-api',
+        breaks: true,
+        heeded: false,
       },
     ]);
     assert.deepEqual(
@@ -336,7 +345,12 @@ test('predicts the plan that follows when the taint is set', () => {
       const standing = [...others, taint].filter((each) => each.effect === 'NoExecute' || isVirtual(each));
       const seen = { known: 'appeared', seenAt: NOW } as const;
       const delta: NodeDelta = {
-        ...{ kind: 'node', ref, version: { epoch: 1, sequence: 1 }, observedAt: NOW, pods, wake: false },
+        kind: 'node',
+        ref,
+        version: { epoch: 1, sequence: 1 },
+        observedAt: NOW,
+        pods,
+        wake: false,
         taints: standing.map((each) => ({ ...each, ...(isVirtual(each) ? { virtual: true } : {}), ...seen })),
       };
       const { schedule } = planned(emptyPartition, delta, {}, ruled);

@@ -68,8 +68,11 @@ test('checks the permission to read node Leases in their namespace, explains its
   const { api, requests } = await scriptedServer(t, allowAllBut());
   assert.equal(await nodeLeaseHint(api), undefined);
   assert.deepEqual(JSON.parse(requests[0]?.body ?? '').spec.resourceAttributes, {
-    ...{ verb: 'get', resource: 'leases', subresource: '' },
-    ...{ group: 'coordination.k8s.io', namespace: 'kube-node-lease' },
+    verb: 'get',
+    resource: 'leases',
+    subresource: '',
+    group: 'coordination.k8s.io',
+    namespace: 'kube-node-lease',
   });
   const lacking = await scriptedServer(t, allowAllBut('get leases'));
   const hint = await nodeLeaseHint(lacking.api);

@@ -17,7 +17,10 @@ const EVENT: PodEvent = {
 
 const podJson = (name: string, metadata: object = {}) => ({
   metadata: {
-    ...{ name, namespace: 'shop', uid: `uid-${name}`, creationTimestamp: '2026-11-21T11:00:00Z' },
+    name,
+    namespace: 'shop',
+    uid: `uid-${name}`,
+    creationTimestamp: '2026-11-21T11:00:00Z',
     ...metadata,
   },
   spec: { nodeName: 'n1' },
@@ -101,7 +104,9 @@ for (const preconditions of [{ uid: UID }, { uid: UID, resourceVersion: '42' }])
     const asked = await requestOf(t, json({}, 201), (api) => api.evictPod(POD, preconditions));
     assert.equal(asked.line, 'POST /api/v1/namespaces/shop/pods/web-0/eviction');
     assert.deepEqual(asked.body, {
-      ...{ apiVersion: 'policy/v1', kind: 'Eviction', metadata: POD },
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: POD,
       deleteOptions: { preconditions },
     });
     assert.deepEqual(asked.result, { kind: 'evicted' });
@@ -119,7 +124,11 @@ const tooMany = (details: object) =>
   json({ kind: 'Status', code: 429, reason: 'TooManyRequests', message: 'Cannot evict pod.', details }, 429);
 const TERMINATING = json(
   {
-    ...{ kind: 'Status', apiVersion: 'v1', status: 'Failure', code: 403, reason: 'Forbidden' },
+    kind: 'Status',
+    apiVersion: 'v1',
+    status: 'Failure',
+    code: 403,
+    reason: 'Forbidden',
     message: 'unable to create new content in namespace shop because it is being terminated',
     details: {
       causes: [{ reason: 'NamespaceTerminating', message: 'namespace shop is being terminated' }],

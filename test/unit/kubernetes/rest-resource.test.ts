@@ -106,9 +106,13 @@ test('starts a watch with the existing objects and marks their end', async (t) =
 
 test('watches the pods of one node, or skips pods of nodes that are not followed', async (t) => {
   const pod = (resourceVersion: string, on: string) => ({
-    ...{ kind: 'Pod', apiVersion: 'v1' },
+    kind: 'Pod',
+    apiVersion: 'v1',
     metadata: {
-      ...{ name: 'web-0', namespace: 'shop', uid: 'u1', resourceVersion },
+      name: 'web-0',
+      namespace: 'shop',
+      uid: 'u1',
+      resourceVersion,
       creationTimestamp: '2026-11-21T11:13:53Z',
     },
     spec: { nodeName: on },

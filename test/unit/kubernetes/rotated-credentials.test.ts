@@ -17,8 +17,11 @@ test('uses a new connection for a renewed client certificate', async (t) => {
   const { host } = await listening(t, server);
   let client = old;
   const api = clientOf(t, () => ({
-    ...{ server: new URL(`https://${host}`), headers: {}, rejectUnauthorized: false },
-    ...{ cert: client.cert, key: client.private },
+    server: new URL(`https://${host}`),
+    headers: {},
+    rejectUnauthorized: false,
+    cert: client.cert,
+    key: client.private,
   }));
   await api.getNode(NODE);
   await api.getNode(NODE);
@@ -32,7 +35,8 @@ test('redacts both the current and the previous token in error messages', async 
   const { host } = await scriptedServer(t, answer, { protocol: 'h2' });
   let token = 'first-token';
   const api = clientOf(t, () => ({
-    ...{ server: new URL(`https://${host}`), rejectUnauthorized: false },
+    server: new URL(`https://${host}`),
+    rejectUnauthorized: false,
     headers: { Authorization: `Bearer ${token}` },
   }));
   assert.match((await rejection(api.getNode(NODE))).message, /you sent …, or second-token/);

@@ -126,7 +126,9 @@ for (const heartbeat of ['2000-01-01T00:00:00.000Z', '1969-07-20T20:17:40Z', '99
   test(`ignores a heartbeat of ${heartbeat}, which no relay wrote or which names no time`, () => {
     const spec = { keys: ['a'], lapseSeconds: 90, heartbeat, withheld: 'not yet' };
     assert.deepEqual(projectTakeover({ metadata: { resourceVersion: '1' }, spec }), {
-      ...{ resourceVersion: '1', keys: ['a'], lapseMs: LAPSE_MS },
+      resourceVersion: '1',
+      keys: ['a'],
+      lapseMs: LAPSE_MS,
       withheld: 'not yet',
     });
   });

@@ -7,8 +7,11 @@ const AT = Date.parse('2026-11-24T08:00:00Z');
 const QUEUE = 'arn:aws:sqs:us-east-1:000000000000:taintward-evictions-due';
 
 const schedule = (more: GetScheduleOutput = {}): GetScheduleOutput => ({
-  ...{ Name: 'one', GroupName: 'taintward', State: 'ENABLED' },
-  ...{ ScheduleExpression: 'at(2026-11-24T08:00:00)', ActionAfterCompletion: 'DELETE' },
+  Name: 'one',
+  GroupName: 'taintward',
+  State: 'ENABLED',
+  ScheduleExpression: 'at(2026-11-24T08:00:00)',
+  ActionAfterCompletion: 'DELETE',
   Target: { Arn: QUEUE, RoleArn: 'arn:aws:iam::000000000000:role/r', Input: 'look' },
   ...more,
 });

@@ -69,7 +69,10 @@ test('servers that are opened and closed several times, with callers that stay, 
     const log = recordingLog();
     for (let nth = 0; nth < 5; nth++) {
       const console = await startConsole({
-        ...{ port: 0, portSetBy: '--port', clock: systemClock, log },
+        port: 0,
+        portSetBy: '--port',
+        clock: systemClock,
+        log,
         content: async () => assert.fail('no session asks'),
       });
       const socket = await listenOnSocket(join(dir, 's'), (_, answer) => void answer.end(), log);

@@ -32,7 +32,10 @@ async function startService(context: TestContext) {
   const api = Object.assign(cluster, { host: 'c1', allowed: async () => true });
   const service = await startLocalService({
     clusters: {
-      ...{ apis: new Map([[C1, api]]), states: new Map(), troubles: new Map(), faults: new Map() },
+      apis: new Map([[C1, api]]),
+      states: new Map(),
+      troubles: new Map(),
+      faults: new Map(),
       admit: (take) => take(C1, api),
     },
     state: sqliteState({

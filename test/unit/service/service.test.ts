@@ -133,7 +133,10 @@ async function startLeading(context: TestContext) {
   const purge = context.mock.fn(async () => undefined);
   const service = await startLocalService({
     clusters: {
-      ...{ apis: new Map([[C1, api]]), states: new Map(), troubles: new Map(), faults: new Map() },
+      apis: new Map([[C1, api]]),
+      states: new Map(),
+      troubles: new Map(),
+      faults: new Map(),
       admit: (take) => take(C1, api),
     },
     state: { ...kept, rulesStore, leases: leadership, leads: leadership.begun, purge },

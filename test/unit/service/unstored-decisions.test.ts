@@ -33,7 +33,10 @@ test('a service on a full disk reports each cluster with unsaved changes until i
   const api = Object.assign(cluster, { host: 'c1' });
   const service = await startLocalService({
     clusters: {
-      ...{ apis: new Map([[C1, api]]), states: new Map(), troubles: new Map(), faults: new Map() },
+      apis: new Map([[C1, api]]),
+      states: new Map(),
+      troubles: new Map(),
+      faults: new Map(),
       admit: (take) => take(C1, api),
     },
     state,

@@ -139,15 +139,19 @@ test('disables one limit of the guard by name, or the whole guard', () => {
 
 describe('treats as absent, as Kubernetes does,', () => {
   const full = {
-    ...{
-      pausedUntil: null,
-      guard: null,
-      evictionRate: null,
-      maxEvictionsPerWorkload: null,
-      releaseRate: null,
-    },
-    ...{ exclude: null, include: null, method: null, evict: null, tolerationSecondsOverrides: null },
-    ...{ requireExpiredLease: null, treatAsNoExecute: null, giveUpAfter: null },
+    pausedUntil: null,
+    guard: null,
+    evictionRate: null,
+    maxEvictionsPerWorkload: null,
+    releaseRate: null,
+    exclude: null,
+    include: null,
+    method: null,
+    evict: null,
+    tolerationSecondsOverrides: null,
+    requireExpiredLease: null,
+    treatAsNoExecute: null,
+    giveUpAfter: null,
   };
   for (const [what, written, same] of [
     ['every optional setting that is null', full, {}],

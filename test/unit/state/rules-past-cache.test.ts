@@ -73,7 +73,9 @@ describe('fleet-wide rules', () => {
     };
     const clock = { now: () => time.now };
     return {
-      ...{ time, written, readFor },
+      time,
+      written,
+      readFor,
       read: rulesReader({ rulesStore, matching: { comparisonOperators: false }, clock }),
     };
   }

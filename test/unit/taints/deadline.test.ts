@@ -248,7 +248,8 @@ describe('a countdown continues', () => {
 
 describe('a taint was set again', () => {
   const taint = (key: string, timeAdded?: number, more: Partial<LiveTaint> = {}): LiveTaint => ({
-    ...{ key, effect: 'NoExecute' },
+    key,
+    effect: 'NoExecute',
     ...(timeAdded === undefined ? {} : { timeAdded }),
     ...more,
   });

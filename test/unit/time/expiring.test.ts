@@ -114,7 +114,8 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
         clusters: { api: async () => Object.assign(new FakeCluster(clock), { host: 'c1', allowed }) },
         lease: async () => undefined,
         rules: async () => EVICT,
-        ...{ clock, log: recordingLog() },
+        clock,
+        log: recordingLog(),
       });
       return () => access.api(C1);
     }),
@@ -151,7 +152,8 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
           rulesStore: { fleetStop: async () => undefined },
         } as never,
         builtIn: () => ({ state: 'unknown', evidence: '' }),
-        ...{ clock, maxAgeMs: SECOND },
+        clock,
+        maxAgeMs: SECOND,
       });
       return () => view.look();
     }),

@@ -40,7 +40,8 @@ export function emptyCluster(): InCluster {
   };
   const store = new KubernetesStore({ objects: objects.nodeevictions, own: CLUSTER });
   return {
-    ...{ objects, store },
+    objects,
+    store,
     history: new KubernetesHistory({ store, configMaps: objects.configmaps }),
     leases: new ObjectLeases(objects.leases),
     rulesStore: new ObjectRulesStore({ objects: objects.evictionrules }),

@@ -67,7 +67,11 @@ const NODE: NodeState = {
   guardRevision: 3,
   retry: { attempts: 2, nextTryAt: NOW + 10_000, since: NOW - 10_000, error: 'refused', everything: true },
   outage: {
-    ...{ attempts: 3, nextTryAt: NOW + 20_000, since: NOW - 20_000, error: 'silent', everything: true },
+    attempts: 3,
+    nextTryAt: NOW + 20_000,
+    since: NOW - 20_000,
+    error: 'silent',
+    everything: true,
     triedAt: NOW - 5_000,
   },
   blocked: { attempts: 2, nextTryAt: NOW + 5_000 },
@@ -251,7 +255,10 @@ export async function writeKept({ store, history, leases, rulesStore }: Keepers)
   await history.noteGone(CLUSTER, GONE);
   const lease = (await leases.take(CLUSTER, undefined, 'relay-1', NOW)) as Lease;
   await leases.renew(lease, {
-    ...{ renewedAt: NOW + 3_000, heardAt: NOW + 2_000, nodes: 20, breakerOpen: true },
+    renewedAt: NOW + 3_000,
+    heardAt: NOW + 2_000,
+    nodes: 20,
+    breakerOpen: true,
     faults: FAULTS,
     tripProgress: TRIP_PROGRESS,
   });

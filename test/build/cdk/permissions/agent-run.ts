@@ -139,7 +139,8 @@ function start({ aws, kubeconfig, dir }: AgentRun, environment: NodeJS.ProcessEn
     env: {
       ...environment,
       ...aws.environment('agent', REGION),
-      ...{ PROBE_HOST: '127.0.0.1', PROBE_PORT: '0' },
+      PROBE_HOST: '127.0.0.1',
+      PROBE_PORT: '0',
     },
     stdio: 'ignore',
   });

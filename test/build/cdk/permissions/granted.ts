@@ -120,7 +120,9 @@ export class Granted {
       text.replace(/<([\w:.]+)>/g, (_, reference: string) => {
         if (reference.startsWith('AWS::')) {
           const known = {
-            ...{ 'AWS::Partition': 'aws', 'AWS::Region': REGION, 'AWS::AccountId': ACCOUNT },
+            'AWS::Partition': 'aws',
+            'AWS::Region': REGION,
+            'AWS::AccountId': ACCOUNT,
             'AWS::URLSuffix': 'amazonaws.com',
           };
           return known[reference as keyof typeof known];

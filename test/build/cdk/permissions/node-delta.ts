@@ -16,17 +16,18 @@ export function nodeDeltaOf(
 ): NodeDelta {
   const now = Date.now();
   return {
-    ...{
-      kind: 'node' as const,
-      ref,
-      version: { epoch, sequence: 1 },
-      observedAt: now,
-      wake: false,
-      taintsStamp,
-    },
+    kind: 'node' as const,
+    ref,
+    version: { epoch, sequence: 1 },
+    observedAt: now,
+    wake: false,
+    taintsStamp,
     taints: [{ key: 'now', effect: 'NoExecute', known: 'appeared', seenAt: now - 1_000 }],
     pods: uids.map((uid, index) => ({
-      ...{ uid: podUid(uid), namespace: 'permissions', name: podName(ref, index), podSince: now - 60_000 },
+      uid: podUid(uid),
+      namespace: 'permissions',
+      name: podName(ref, index),
+      podSince: now - 60_000,
       tolerations:
         TOLERATED[index] === undefined
           ? []

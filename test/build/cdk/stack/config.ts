@@ -77,8 +77,10 @@ test('reads agents by ID from an object in cdk.json, and from JSON on the comman
   const agents = { 'edge-1': { cluster: 'prod', podIdentity: { clusterArns } } };
   const read1 = read({ 'taintward:agents': agents }).agents?.['edge-1'];
   assert.deepEqual(read1, {
-    ...{ cluster: 'prod', podIdentity: { clusterArns } },
-    ...{ namespace: 'taintward', serviceAccount: 'taintward-agent' },
+    cluster: 'prod',
+    podIdentity: { clusterArns },
+    namespace: 'taintward',
+    serviceAccount: 'taintward-agent',
   });
   assert.deepEqual(read({ 'taintward:agents': JSON.stringify(agents) }).agents?.['edge-1'], read1);
 });
@@ -135,7 +137,8 @@ describe('a mistake is reported in one sentence that names the key:', () => {
     [
       'two ways to be an agent',
       agent({
-        ...{ cluster: 'prod', irsa: { oidcProvider: 'arn:aws:iam::123456789012:oidc-provider/example.com' } },
+        cluster: 'prod',
+        irsa: { oidcProvider: 'arn:aws:iam::123456789012:oidc-provider/example.com' },
         podIdentity: { clusterArns: 'arn:aws:eks:eu-west-1:123456789012:cluster/prod' },
       }),
       /\(edge-1\.irsa\) must not be set together with podIdentity: /,

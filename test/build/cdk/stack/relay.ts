@@ -60,7 +60,8 @@ describe('the relay on Fargate', () => {
         { host: '127.0.0.1', port: 0, setBy: { host: 'PROBE_HOST', port: 'PROBE_PORT' } },
         {
           registry: new Registry(),
-          ...{ states: () => new Map(), trips: () => new Map() },
+          states: () => new Map(),
+          trips: () => new Map(),
           log: { error: (event) => assert.fail(event) },
         },
       );

@@ -23,7 +23,11 @@ async function counted({ receives, perform = async () => undefined, parse = () =
   deadLetters.unreachable = new QueueError('away');
   const handler = consume<string>(
     {
-      ...{ parse, perform, order: 'none', deadlineMs: 1_000, retrySeconds: () => 1 },
+      parse,
+      perform,
+      order: 'none',
+      deadlineMs: 1_000,
+      retrySeconds: () => 1,
       about: () => ({ cluster: clusterName('c1'), node: nodeName('n1') }),
     },
     {

@@ -39,7 +39,9 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
     },
   });
   const managing = {
-    ...{ kind: 'local', operator, close: () => undefined },
+    kind: 'local',
+    operator,
+    close: () => undefined,
     manages: async (name: string) => name === 'managed',
   };
   const deps = {
@@ -109,7 +111,9 @@ describe('apply writes nothing', () => {
   test('to a server that shows by its response that it does not serve the policies, without discovery', async (t) => {
     const NO_KIND = status(404, 'NotFound', 'the server could not find the requested resource');
     const { run, wrote } = await commandLine(t, {
-      ...{ [ADMISSION]: () => DENIED, [BINDING]: () => NO_KIND, '/version': () => DENIED },
+      [ADMISSION]: () => DENIED,
+      [BINDING]: () => NO_KIND,
+      '/version': () => DENIED,
     });
     await assert.rejects(run('apply', '--context', 'x'), /\(unknown version\) does not serve Mutating/);
     assert.deepEqual(wrote(), []);
@@ -186,7 +190,8 @@ describe('a dry run', () => {
   test('of apply needs no discovery if the response for an object shows that its kind is served', async (t) => {
     const name = 'taintward-takeover-nodes';
     const { run, printed } = await commandLine(t, {
-      ...{ ...APPLIED, [ADMISSION]: () => DENIED },
+      ...APPLIED,
+      [ADMISSION]: () => DENIED,
       [`GET ${BINDING}`]: () =>
         status(404, 'NotFound', `mutatingadmissionpolicybindings "${name}" not found`),
     });

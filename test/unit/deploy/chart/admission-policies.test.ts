@@ -12,17 +12,20 @@ const ROOT = join(import.meta.dirname, '../../../..');
 /** The files of an identity, and the expression by which the API server recognizes the identity. */
 const IDENTITIES = [
   {
-    ...{ name: 'a replica in its cluster', prefix: 'taintward-in-cluster' },
+    name: 'a replica in its cluster',
+    prefix: 'taintward-in-cluster',
     files: ['deploy/in-cluster/admission-policy.yaml', 'deploy/in-cluster/admission-policy-nodes.yaml'],
     ours: 'request.userInfo.username == "system:serviceaccount:taintward:taintward"',
   },
   {
-    ...{ name: 'an agent', prefix: 'taintward-agent' },
+    name: 'an agent',
+    prefix: 'taintward-agent',
     files: ['deploy/agent/admission-policy.yaml', 'deploy/agent/admission-policy-nodes.yaml'],
     ours: 'request.userInfo.username == "system:serviceaccount:taintward:taintward-agent"',
   },
   {
-    ...{ name: 'evict', prefix: 'taintward-evict' },
+    name: 'evict',
+    prefix: 'taintward-evict',
     files: ['cdk/rbac/admission-policy/pods.yaml', 'cdk/rbac/admission-policy/nodes.yaml'],
     ours: 'has(request.userInfo.groups) && "taintward-evict" in request.userInfo.groups',
   },

@@ -187,9 +187,12 @@ test('a replica in the cluster has valid environment variables and the Node.js f
   assert.deepEqual(
     { inCluster, host, port, log, historyDays, enforce },
     {
-      ...{ inCluster: { namespace: undefined } },
-      ...{ host: '10.0.0.5', port: ports[0].containerPort },
-      ...{ log: 'json', historyDays: HISTORY_DAYS, enforce: false },
+      inCluster: { namespace: undefined },
+      host: '10.0.0.5',
+      port: ports[0].containerPort,
+      log: 'json',
+      historyDays: HISTORY_DAYS,
+      enforce: false,
     },
   );
   const { scripts } = z

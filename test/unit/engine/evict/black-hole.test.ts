@@ -57,7 +57,10 @@ async function healthyCluster(t: TestContext) {
   const nodes = Array.from({ length: HEALTHY_NODES }, (_, index) => nodeName(`n${index}`));
   const podOf = (node: string) => ({
     metadata: {
-      ...{ uid: `uid-${node}`, namespace: 'default', name: `pod-${node}`, resourceVersion: '1' },
+      uid: `uid-${node}`,
+      namespace: 'default',
+      name: `pod-${node}`,
+      resourceVersion: '1',
       creationTimestamp: '2026-01-01T00:00:00Z',
     },
     spec: { nodeName: node },
@@ -96,14 +99,17 @@ test('evicts the pods of a healthy cluster immediately beside 200 nodes of a clu
       0,
       {
         node: aNode({ taints: [aTaint({ key: 'now', since: NOW - 2_000 })], observedAt: NOW }),
-        ...{ schedule: [aRecord({ podSince: NOW - 60_000, fireAt: NOW, ...fields })], end: [], live: true },
+        schedule: [aRecord({ podSince: NOW - 60_000, fireAt: NOW, ...fields })],
+        end: [],
+        live: true,
       },
       NOW,
     );
   const lost = Array.from(
     { length: HOLE_NODES },
     (_, index): NodeRef => ({
-      ...{ cluster: HOLE, node: nodeName(`n${index}`) },
+      cluster: HOLE,
+      node: nodeName(`n${index}`),
     }),
   );
   for (const ref of lost) await schedule(ref, {});
@@ -118,7 +124,9 @@ test('evicts the pods of a healthy cluster immediately beside 200 nodes of a clu
   ]);
   t.after(() => apis.forEach((api) => void api.close()));
   const deps: EvictDeps = {
-    ...{ store, clock: systemClock, log },
+    store,
+    clock: systemClock,
+    log,
     rules: async () => rules,
     timers: { arm: async () => undefined },
     clusters: { api: async (name) => apis.get(name) ?? assert.fail(name) },
@@ -139,7 +147,8 @@ test('evicts the pods of a healthy cluster immediately beside 200 nodes of a clu
       return undefined;
     },
     tryAgain: async () => undefined,
-    ...{ clock: systemClock, log },
+    clock: systemClock,
+    log,
   });
 
   // The unreachable nodes come first.

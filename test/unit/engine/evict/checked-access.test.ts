@@ -33,7 +33,9 @@ function checked() {
   const access = new CheckedAccess({
     clusters: { api: async () => cluster },
     lease: async () => state.lease,
-    ...{ rules: () => state.rules(), clock, log },
+    rules: () => state.rules(),
+    clock,
+    log,
   });
   const refused = () => access.api(clusterName('prod'));
   const reach = async () => assert.equal(await access.api(clusterName('prod')), cluster);

@@ -81,7 +81,8 @@ describe('noted proofs', () => {
     return { clock, log, written, notes, proofs: new NotedProofs({ notes, clock, log }) };
   }
   const warned = (error: unknown) => ({
-    ...{ level: 'warn', event: 'takeover.probe-failed' },
+    level: 'warn',
+    event: 'takeover.probe-failed',
     fields: { cluster: ref.cluster, error },
   });
 

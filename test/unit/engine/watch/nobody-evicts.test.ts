@@ -101,8 +101,19 @@ function bench(context: TestContext, inCluster = false) {
       .filter(({ event }) => event === 'takeover.heartbeat-suspended')
       .map(({ fields }) => `${fields['reason']}`);
   return {
-    ...{ time, cluster, store: kept, objects, leases, nodes, deltas, rulesStore, relay, loads, rules },
-    ...{ sinceHeartbeat, why },
+    time,
+    cluster,
+    store: kept,
+    objects,
+    leases,
+    nodes,
+    deltas,
+    rulesStore,
+    relay,
+    loads,
+    rules,
+    sinceHeartbeat,
+    why,
   };
 }
 

@@ -33,7 +33,11 @@ function bench(context: TestContext) {
     const rules = new RulesWatch({ readAll, clock, log });
     const holder = `relay of ${name}`;
     const made = clusterRelay(context, server, {
-      ...{ ...state, name, rules, log, holder },
+      ...state,
+      name,
+      rules,
+      log,
+      holder,
       ...(isBlind
         ? {}
         : { otherLeases: async () => leases.lookAtAll([...registered].filter((other) => other !== name)) }),

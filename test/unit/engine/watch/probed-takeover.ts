@@ -129,12 +129,19 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
   const agentOf = (who: 'deltas' | 'evict') =>
     agentBy(recentRegistrations(new DynamoDbClusterRegistry(tableOf(who)), clock));
   const own = new AwsTimers({
-    ...{ dueQueue, scheduler: scriptedScheduler().scheduler, clock },
-    ...{ groupName: 'g', roleArn: 'r', dueQueueArn: 'q' },
+    dueQueue,
+    scheduler: scriptedScheduler().scheduler,
+    clock,
+    groupName: 'g',
+    roleArn: 'r',
+    dueQueueArn: 'q',
   });
   const timers = counted ? new RoutedTimers({ own, ofAgent: () => own, agentOf: agentOf('deltas') }) : own;
   const deltas = createDeltaHandler({
-    ...{ ...ports, timers, dueQueue, rules: rulesOf('deltas') },
+    ...ports,
+    timers,
+    dueQueue,
+    rules: rulesOf('deltas'),
     store: new DynamoDbStore(tableOf('deltas')),
     trace: new DynamoDbProofs(tableOf('deltas')),
     leaseEpoch: async (cluster) => {
@@ -143,7 +150,10 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
     },
   });
   const evict = createEvictHandler({
-    ...{ ...ports, timers, rules: rulesOf('evict'), metrics: NO_METRICS },
+    ...ports,
+    timers,
+    rules: rulesOf('evict'),
+    metrics: NO_METRICS,
     setAside: settingAside(ports.deadLetters),
     store: new DynamoDbStore(tableOf('evict')),
     ...(counted
@@ -161,14 +171,17 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
   });
   const nodeDeltas = new FeedingQueue(() => deltas);
   const prover = new ProbingProver({
-    ...{ nodeDeltas, clock },
+    nodeDeltas,
+    clock,
     proofs: new DynamoDbProofs(tableOf('relay')),
   });
   const stopping = new AbortController();
   const kept = keepTakeover(
     CLUSTER,
     {
-      ...{ api: cluster, clock, log },
+      api: cluster,
+      clock,
+      log,
       policy: () => given.rules.policy,
       connectionState: () => 'live',
       holdsLease: () => true,

@@ -49,7 +49,13 @@ test('a missing secret or EKS cluster affects no other cluster, and the relay co
   const queues = { nodeDeltas: new OrderedQueue(), podDeltas: new OrderedQueue() };
   const outbox = new DeltaSender({ ...queues, clock, log, metrics });
   const relay = new Relay({
-    ...{ ...inSqlite(), outbox, clock, log, metrics, holder: 'r1', prover: PROVEN },
+    ...inSqlite(),
+    outbox,
+    clock,
+    log,
+    metrics,
+    holder: 'r1',
+    prover: PROVEN,
     rules: new PushedRules(),
     rulesStore: new ScriptedGuardStore(),
     nodeBudget: 1000,

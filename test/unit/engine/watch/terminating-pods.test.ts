@@ -66,8 +66,13 @@ describe('an evicted pod', () => {
     const view = viewOf(NODE_UNREACHABLE, pod);
     assert.deepEqual(view.stuck(at(91)), [
       {
-        ...{ node: N1, uid: 'u1', namespace: 'default', name: 'pod-u1', overAt: at(30) },
-        ...{ finalizers, nodeState: 'unreachable' },
+        node: N1,
+        uid: 'u1',
+        namespace: 'default',
+        name: 'pod-u1',
+        overAt: at(30),
+        finalizers,
+        nodeState: 'unreachable',
       },
     ]);
     assert.deepEqual(states(viewOf('a', pod)), ['there']);

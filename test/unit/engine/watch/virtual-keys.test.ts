@@ -91,7 +91,7 @@ async function watching(context: TestContext) {
   context.after(() => watch.stop());
   watch.start();
   await time.pass(1_000);
-  return { ...{ time, cluster, told, wokenAt, view, watch } };
+  return { time, cluster, told, wokenAt, view, watch };
 }
 
 test('lists the nodes again after a change of the virtual keys, and sends the affected nodes', async (context) => {

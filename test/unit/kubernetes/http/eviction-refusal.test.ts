@@ -68,10 +68,12 @@ const TERMINATING = failed(
   'pods "web-0" is forbidden: unable to create new content in namespace shop because it is being terminated',
   'Forbidden',
   {
-    ...{ name: 'web-0', kind: 'pods' },
+    name: 'web-0',
+    kind: 'pods',
     causes: [
       {
-        ...{ reason: 'NamespaceTerminating', field: 'metadata.namespace' },
+        reason: 'NamespaceTerminating',
+        field: 'metadata.namespace',
         message: 'namespace shop is being terminated',
       },
     ],

@@ -21,7 +21,9 @@ const FOR_SERVERS = [
 
 const made = (name: string, extensions: readonly object[], issuer?: GenerateResult, more: object = {}) =>
   generate([{ name: 'commonName', value: name }], {
-    ...{ keySize: 2048, algorithm: 'sha256', extensions },
+    keySize: 2048,
+    algorithm: 'sha256',
+    extensions,
     ...(issuer ? { ca: { key: issuer.private, cert: issuer.cert } } : {}),
     ...more,
   } as Parameters<typeof generate>[1]);

@@ -56,16 +56,19 @@ const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 
 /** A user with a token, and no value in any other field. */
 const NULLS = {
-  ...{
-    'client-certificate': null,
-    'client-key': null,
-    tokenFile: null,
-    exec: null,
-    as: null,
-    'as-uid': null,
-  },
-  ...{ username: null, 'auth-provider': null, 'client-certificate-data': '', password: '' },
-  ...{ token: 'x', 'as-groups': [], 'as-user-extra': {} },
+  'client-certificate': null,
+  'client-key': null,
+  tokenFile: null,
+  exec: null,
+  as: null,
+  'as-uid': null,
+  username: null,
+  'auth-provider': null,
+  'client-certificate-data': '',
+  password: '',
+  token: 'x',
+  'as-groups': [],
+  'as-user-extra': {},
 };
 
 const refusal =
@@ -183,13 +186,18 @@ for (const [what, user, cluster, access] of [
   [
     'impersonates a user with a UID, groups, and extra fields',
     {
-      ...{ token: 'x', as: 'anna', 'as-uid': 'u-1', 'as-groups': ['a,b', 'c'] },
+      token: 'x',
+      as: 'anna',
+      'as-uid': 'u-1',
+      'as-groups': ['a,b', 'c'],
       'as-user-extra': { 'example.com/Scope': ['s1', 's2'], none: [] },
     },
     {},
     {
       headers: {
-        ...{ ...bearer('x'), 'Impersonate-User': 'anna', 'Impersonate-Uid': 'u-1' },
+        ...bearer('x'),
+        'Impersonate-User': 'anna',
+        'Impersonate-Uid': 'u-1',
         'Impersonate-Group': ['a,b', 'c'],
         'Impersonate-Extra-example.com%2FScope': ['s1', 's2'],
         'Impersonate-Extra-none': [],

@@ -54,12 +54,14 @@ for (const [what, user, cluster, access] of [
     'the TLS server name, disabled verification, and the proxy',
     TOKEN,
     {
-      ...{ 'tls-server-name': 'api.internal', 'insecure-skip-tls-verify': true },
+      'tls-server-name': 'api.internal',
+      'insecure-skip-tls-verify': true,
       'proxy-url': 'http://proxy.example:3128',
     },
     {
       headers: { Authorization: 'Bearer t' },
-      ...{ servername: 'api.internal', rejectUnauthorized: false },
+      servername: 'api.internal',
+      rejectUnauthorized: false,
       proxy: new URL('http://proxy.example:3128'),
     },
   ],

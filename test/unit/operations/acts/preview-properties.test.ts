@@ -164,7 +164,10 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
             if (isFailed) return { ...record, gaveUpAt: NOW };
             const held = it.kind === 'hold' && isTarget(it.target, { node: ref.node, record });
             cases.push({
-              ...{ cluster: name, uid, isDue: fireAt <= NOW, isTargeted: held },
+              cluster: name,
+              uid,
+              isDue: fireAt <= NOW,
+              isTargeted: held,
               isHeld: (given) => gateUnder(given) !== undefined,
             });
             const by = gateUnder(rules);

@@ -9,7 +9,9 @@ describe('a Job', () => {
   test("has the API server's defaults", () => {
     assert.deepEqual(projectJob({ spec: {} }), { failed: 0, backoffLimit: 6 });
     assert.deepEqual(projectJob({ spec: { backoffLimitPerIndex: 1 }, status: { failed: 2 } }), {
-      ...{ failed: 2, backoffLimit: Number.POSITIVE_INFINITY, backoffLimitPerIndex: 1 },
+      failed: 2,
+      backoffLimit: Number.POSITIVE_INFINITY,
+      backoffLimitPerIndex: 1,
     });
   });
 

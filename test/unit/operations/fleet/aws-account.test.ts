@@ -25,7 +25,8 @@ function account(answers: Answers) {
       lambda: of(new LambdaClient(settings)),
       cloudWatch: of(new CloudWatchClient(settings)),
       table: { tag: async (name) => (name === 'taintward:release' ? '1.2.3' : undefined) },
-      ...{ tableName: 'tw', prefix: 'tw' },
+      tableName: 'tw',
+      prefix: 'tw',
     }),
   };
 }
@@ -83,13 +84,12 @@ test("returns the stack's alarms from all pages with the number of their receive
         : {
             MetricAlarms: [
               {
-                ...{
-                  AlarmName: 'tw: a',
-                  AlarmDescription: 'Mend it.',
-                  StateValue: 'OK',
-                  ActionsEnabled: true,
-                },
-                ...{ AlarmActions: ['arn:aws:sns:eu-west-1:1:ops'], StateUpdatedTimestamp: at },
+                AlarmName: 'tw: a',
+                AlarmDescription: 'Mend it.',
+                StateValue: 'OK',
+                ActionsEnabled: true,
+                AlarmActions: ['arn:aws:sns:eu-west-1:1:ops'],
+                StateUpdatedTimestamp: at,
               },
             ],
             NextToken: 'more',

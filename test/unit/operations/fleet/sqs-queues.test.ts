@@ -106,7 +106,7 @@ test("includes agents' queues in counts, and reads and redrives their dead lette
 });
 
 test('reads dead letters page by page up to a limit and returns them immediately', async () => {
-  const { box, of } = queues([{ ...{ MessageId: 'm', Body: 'x' }, reason: 'nobody can read it' }, ...many]);
+  const { box, of } = queues([{ MessageId: 'm', Body: 'x', reason: 'nobody can read it' }, ...many]);
   const found = await box.list(11);
   assert.equal(found.length, 11);
   assert.deepEqual(found[0], {

@@ -48,7 +48,11 @@ describe('quotas', () => {
 
 describe('alarms', () => {
   const alarm = (name: string, more: Partial<AlarmSeen> = {}): AlarmSeen => ({
-    ...{ name, state: 'OK', since: 0, says: `${name} says.`, receivers: 1 },
+    name,
+    state: 'OK',
+    since: 0,
+    says: `${name} says.`,
+    receivers: 1,
     ...more,
   });
 

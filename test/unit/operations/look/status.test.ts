@@ -67,8 +67,13 @@ test('reports issues most urgent first', async (t) => {
   await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   await leases.reportStuck(lease, [
     {
-      ...{ node: nodeName('n1'), uid: podUid('u'), namespace: 'default', name: 'stuck' },
-      ...{ overAt: NOW, finalizers: [], nodeState: 'gone' },
+      node: nodeName('n1'),
+      uid: podUid('u'),
+      namespace: 'default',
+      name: 'stuck',
+      overAt: NOW,
+      finalizers: [],
+      nodeState: 'gone',
     },
   ]);
   const { guard } = await rulesStore.read(prod);
@@ -231,7 +236,10 @@ test('reports relays with their nodes, and the releases of all parts', async (t)
   await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7 });
   const account = { release: async () => '1.2.2', quotas: assert.fail, alarms: assert.fail };
   const { relays, versions } = await status({
-    ...{ ...fleet, kind: 'deployed', account, service: async () => undefined },
+    ...fleet,
+    kind: 'deployed',
+    account,
+    service: async () => undefined,
   });
   assert.deepEqual(relays, [
     { holder: 'relay-1', version: VERSION, clusters: ['prod'], nodes: 7, renewedAt: NOW },

@@ -258,7 +258,9 @@ describe('a table', () => {
     cluster.store.create('events', 'default', {
       metadata: { name: 'e' },
       involvedObject: { kind: 'Pod', namespace: 'default', name: 'web' },
-      ...{ type: 'Normal', reason: 'TaintManagerEviction', message: 'Marking for deletion Pod default/web' },
+      type: 'Normal',
+      reason: 'TaintManagerEviction',
+      message: 'Marking for deletion Pod default/web',
       lastTimestamp: '2026-11-21T11:55:30Z',
     });
     const [node] = cells((await cluster.client.get(NODES, AS_TABLE)).body);

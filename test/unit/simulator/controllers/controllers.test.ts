@@ -40,7 +40,9 @@ describe('the scheduler', () => {
     cluster.pass(1);
     assert.deepEqual(podNamed('web').status.conditions, [
       {
-        ...{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable' },
+        type: 'PodScheduled',
+        status: 'False',
+        reason: 'Unschedulable',
         message: '0/3 nodes are available: 3 node(s) had untolerated taint(s) {maintenance:NoExecute}.',
         lastTransitionTime: '2026-11-21T12:00:01Z',
       },

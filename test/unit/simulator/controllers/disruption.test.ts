@@ -94,7 +94,11 @@ describe('an eviction', () => {
     const body = refusal(evictOne);
     const message = 'The disruption budget web does not allow evicting pods currently';
     assert.deepEqual(body, {
-      ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', code: 429 },
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      code: 429,
       message: "Cannot evict pod as it would violate the pod's disruption budget.",
       reason: 'TooManyRequests',
       details: { causes: [{ reason: 'DisruptionBudget', message }] },

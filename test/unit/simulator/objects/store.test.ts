@@ -43,13 +43,19 @@ function failsWith(request: () => unknown, code: number, reason: string, message
 describe('a new object', () => {
   test('gets server-set fields, whatever the client sends', () => {
     const forged = {
-      ...{ uid: 'mine', resourceVersion: '99', creationTimestamp: 'x', deletionTimestamp: 'y' },
+      uid: 'mine',
+      resourceVersion: '99',
+      creationTimestamp: 'x',
+      deletionTimestamp: 'y',
       generation: 7,
     };
     const { uid, ...metadata } = createPod('web', {}, forged).metadata;
     assert.match(uid, /^[0-9a-f-]{36}$/);
     assert.deepEqual(metadata, {
-      ...{ name: 'web', namespace: 'default', resourceVersion: '2', generation: 1 },
+      name: 'web',
+      namespace: 'default',
+      resourceVersion: '2',
+      generation: 1,
       creationTimestamp: '2026-11-21T12:00:00Z',
     });
   });

@@ -51,7 +51,12 @@ describe('KubernetesStore', () => {
     await store.commit(ref, 0, { ...none, node, schedule }, NOW);
     const { records: _records, ...words } = await status();
     assert.deepEqual(words, {
-      ...{ cluster: 'in-cluster', node: 'node-7', revision: 1, scheduled: 2, held: 1, gaveUp: 1 },
+      cluster: 'in-cluster',
+      node: 'node-7',
+      revision: 1,
+      scheduled: 2,
+      held: 1,
+      gaveUp: 1,
       taints: 'node.kubernetes.io/unreachable:NoExecute,team=blue:NoExecute',
       nextDue: new Date(NOW + 1_000).toISOString(),
     });

@@ -24,7 +24,9 @@ test('shows holder, acquisition time, and number of transitions in the Lease', a
   await leases.renew(lease, { renewedAt: NOW + 3_000 });
   const spec = async () => ((await objects.get('taintward-in-cluster')) as LeaseObject).spec;
   const first = {
-    ...{ holderIdentity: 'pod-a', leaseDurationSeconds: 10, leaseTransitions: 1 },
+    holderIdentity: 'pod-a',
+    leaseDurationSeconds: 10,
+    leaseTransitions: 1,
     acquireTime: '2026-11-21T12:00:00.000000Z',
     renewTime: '2026-11-21T12:00:03.000000Z',
   };
@@ -38,7 +40,8 @@ test('acquires an empty Lease that was created in advance', async () => {
   const objects = new FakeObjects();
   const leases = new ObjectLeases(objects);
   await objects.create({
-    ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' },
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
     metadata: { name: 'taintward-in-cluster' },
   });
   assert.equal(await leases.look(own), undefined);

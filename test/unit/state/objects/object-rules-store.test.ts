@@ -25,7 +25,11 @@ describe('ObjectRulesStore', () => {
   });
 
   const entry = (at: number, fields: Partial<AuditEntry> = {}): AuditEntry => ({
-    ...{ cluster: own, who: 'anna', at, kind: 'hold', what: 'held node n1' },
+    cluster: own,
+    who: 'anna',
+    at,
+    kind: 'hold',
+    what: 'held node n1',
     ...fields,
   });
   const audited = async () => (await rulesStore.audit({ from: 0, to: NOW * 2 })).map(({ at }) => at - NOW);

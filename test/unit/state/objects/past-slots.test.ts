@@ -82,7 +82,9 @@ function aLeader(objects = new CountedObjects()) {
 
 const anObject = (records: object) =>
   ({
-    ...{ apiVersion: 'taintward.dev/v1', kind: 'NodeEviction', metadata: { name: ref.node } },
+    apiVersion: 'taintward.dev/v1',
+    kind: 'NodeEviction',
+    metadata: { name: ref.node },
     status: { ...ref, revision: 9, records: pack(records) },
   }) as KubernetesObject;
 

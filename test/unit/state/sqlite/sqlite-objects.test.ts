@@ -16,7 +16,9 @@ leaseContract('leases in SQLite', async () => {
 });
 
 const rules = (name: string, status: object, labels = {}, resourceVersion?: string) => ({
-  ...{ apiVersion: 'taintward.dev/v1', kind: KINDS.rules, status },
+  apiVersion: 'taintward.dev/v1',
+  kind: KINDS.rules,
+  status,
   metadata: { name, labels, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
 });
 const versionOf = (object: unknown): string => (object as KubernetesObject).metadata.resourceVersion ?? '';

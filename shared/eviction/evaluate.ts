@@ -92,7 +92,7 @@ export type EvictionDecision =
    * removed and added again restarts its countdown.
    */
   | { readonly kind: 'behind' }
-  /** The deadline has passed by our clock; at `againAt` (our clock) also by each API server's. */
+  /** The deadline has passed by our clock, but perhaps not by an API server's: by both at `againAt`, by our clock. */
   | { readonly kind: 'early'; readonly againAt: EpochMs }
   /** The clocks differ so much that it is unknown whether the eviction is due. */
   | ClocksApart;

@@ -97,8 +97,8 @@ function raised(
 }
 
 /**
- * Restarts a countdown whose taint was set again at `anewAt`. One ahead of `latest` (perhaps now) is ignored:
- * otherwise, each such write would delay the eviction.
+ * Restarts a countdown whose taint, seen by `seenAt`, was set again at `anewAt`. One ahead of `latest`, the latest time
+ * that it may be now, is ignored: otherwise, each such write would delay the eviction.
  */
 const reset = (
   stored: TimedTaint,
@@ -137,8 +137,8 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
 }
 
 /**
- * A taint last reported as removed, which no relay has seen since, in a delta of a deleted node: a relay that never saw
- * the node sends the stored taints. That must not end the doubt.
+ * Reports whether a delta of a deleted node has a taint last reported as removed, which no relay has seen since: a
+ * relay that never saw the node sends the stored taints. Such a delta must not end the doubt.
  */
 function isOutdated(
   known: NodeState | undefined,
@@ -177,8 +177,8 @@ function resumedSince(known: NodeState, stored: TimedTaint, seenAt: EpochMs): Ep
 }
 
 /**
- * A stored taint was last reported as removed, by a delta that decided nothing: only such a delta starts a countdown
- * after `observedAt` without having seen the taint appear.
+ * Reports whether a stored taint was last reported as removed, by a delta that decided nothing: only such a delta
+ * starts a countdown after `observedAt` without having seen the taint appear.
  */
 export function isDoubtful(known: NodeState, taint: TimedTaint): boolean {
   return taint.known === 'found' && taint.since > known.observedAt;

@@ -67,9 +67,10 @@ export interface Plan {
 }
 
 /**
- * Decides what a delta changes in one partition. Pure and idempotent: the same delta again arms the same timers. Deltas
- * that are old, reordered, or of a relay without its lease decide nothing newer. The partition must hold the delta's
- * pods (a node delta: all records). The delta defines the virtual taints: when they change, its relay sends a new one.
+ * Decides what a delta changes in one partition. Pure and idempotent: the same delta again changes nothing and arms the
+ * same timers. Old or reordered deltas never override newer facts; those of a relay that lost its lease, or older than
+ * two resyncs, decide nothing. The partition must hold the records of the delta's pods (a node delta: all records). The
+ * delta defines the virtual taints: when they change, its relay sends a new one.
  */
 export function plan(partition: Partition, delta: Delta, rules: Rules, heard: Moment): Plan {
   // A delta can't be received before it was observed: a clock that shows this is behind, and would start countdowns too early.

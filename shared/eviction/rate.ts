@@ -12,7 +12,8 @@ const TOGETHER_MS = 1_000;
 export const RATE_PERMIT_LASTS_MS = 1_000;
 
 /**
- * Margin below one pod, for rounding errors of sums: else a time span could have one pod more than a one-second burst.
+ * Margin below one pod: without it, a time span could have one pod more than a one-second burst, rounded up. It also
+ * absorbs rounding errors in sums of fractions.
  */
 const SHORT_OF_A_POD = 1e-6;
 const LOST_IN_ADDITION = 1e-9;

@@ -96,8 +96,8 @@ export class GuardController {
   }
 
   /**
-   * Saves the stored state once more. Resolves with the reason why decisions can't be stored; `undefined`: they can.
-   * Never rejects.
+   * Saves the stored state once more, or a guard without trips if none was saved. Resolves with the reason why decisions
+   * can't be stored; `undefined`: they can. Never rejects.
    */
   async whyUnwritable(): Promise<string | undefined> {
     const { rulesStore, log } = this.#deps;

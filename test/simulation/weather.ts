@@ -164,6 +164,7 @@ export class Weather {
     leavesOut: () => this.conflict(),
     conflicts: () => this.conflict(),
     indexLagMs: () => this.#random.between(0, 400),
+    readsLate: () => true,
     removalLagMs: () => this.#random.between(60_000, this.#random.chance(0.5) ? HOUR_MS : 48 * HOUR_MS),
   };
 

@@ -43,15 +43,19 @@ export interface Whims {
   conflicts(): boolean;
   /** Returns the lag of the index behind a write. */
   indexLagMs(): number;
+  /** Reports whether the first read of an item without `ConsistentRead` after a write shows the item before it. */
+  readsLate(): boolean;
   /** Returns the delay between an item's time to live and its removal. */
   removalLagMs(): number;
 }
 
+/** Leaves nothing to chance. Reads are late unless they are consistent, so that a caller that must ask is noticed. */
 export const NO_WHIMS: Whims = {
   pageItems: () => 1000,
   leavesOut: () => false,
   conflicts: () => false,
   indexLagMs: () => 0,
+  readsLate: () => true,
   removalLagMs: () => 0,
 };
 
@@ -77,6 +81,8 @@ export class FakeDynamoDb {
   readonly #partitions = new Map<string, Map<string, Item>>();
   readonly #index = new Map<string, Item>();
   #indexWrites: IndexWrite[] = [];
+  /** The items before their last writes, until a late read has shown them. */
+  readonly #replaced = new Map<string, Item | undefined>();
   readonly #removeAt = new Map<string, EpochMs>();
   /** The table's tags, on pages of one. */
   tags: readonly { readonly Key: string; readonly Value: string }[] = [];
@@ -95,10 +101,16 @@ export class FakeDynamoDb {
     for (const partition of this.#partitions.values()) yield* partition.values();
   }
 
-  /** Overwrites an item by hand; `undefined`: deletes it. */
+  /** Overwrites an item by hand, as if long ago; `undefined`: deletes it. */
   set(key: Item, item: Item | undefined): void {
+    this.#set(key, item);
+    this.#replaced.delete(idOf(key));
+  }
+
+  #set(key: Item, item: Item | undefined): void {
     const [pk, sk] = [textOf(key, 'pk'), textOf(key, 'sk')];
     const partition = this.#partitions.get(pk) ?? new Map<string, Item>();
+    this.#replaced.set(idOf(key), partition.get(sk));
     this.#partitions.set(pk, partition);
     if (item) partition.set(sk, item);
     else partition.delete(sk);
@@ -124,13 +136,14 @@ export class FakeDynamoDb {
       this.#removeAt.set(id, removeAt);
       if (removeAt <= now) removed.push(item);
     }
-    for (const item of removed) this.set(item, undefined);
+    for (const item of removed) this.#set(item, undefined);
     return removed;
   }
 
   /** Answers a command, or throws as DynamoDB does. */
   perform(command: unknown): object {
-    if (command instanceof GetItemCommand) return { Item: this.#get(command.input.Key) };
+    if (command instanceof GetItemCommand)
+      return { Item: this.#read(command.input.Key, command.input.ConsistentRead) };
     if (command instanceof QueryCommand) return this.#query(command.input);
     if (command instanceof BatchGetItemCommand) return this.#batchGet(command.input);
     if (command instanceof BatchWriteItemCommand) return this.#batchWrite(command.input);
@@ -145,12 +158,12 @@ export class FakeDynamoDb {
     throw new Error(`the fake DynamoDB does not understand ${command?.constructor.name}`);
   }
 
-  /** Performs a command without nondeterminism and without callbacks. */
+  /** Performs a command without nondeterminism, late reads, and callbacks. */
   calmly(command: unknown): object {
     const { onQueried, onWritten } = this;
     const whims = this.#whims;
     this.onQueried = this.onWritten = () => undefined;
-    this.#whims = NO_WHIMS;
+    this.#whims = { ...NO_WHIMS, readsLate: () => false };
     try {
       return this.perform(command);
     } finally {
@@ -169,6 +182,15 @@ export class FakeDynamoDb {
     return this.#partitions.get(textOf(key, 'pk'))?.get(textOf(key, 'sk'));
   }
 
+  #read(key: Item | undefined, consistent = false): Item | undefined {
+    const id = key && idOf(key);
+    if (consistent || id === undefined || !this.#replaced.has(id) || !this.#whims.readsLate())
+      return this.#get(key);
+    const replaced = this.#replaced.get(id);
+    this.#replaced.delete(id);
+    return replaced;
+  }
+
   #query({
     IndexName,
     KeyConditionExpression,
@@ -176,7 +198,8 @@ export class FakeDynamoDb {
     ...rest
   }: QueryCommandInput): object {
     const values = ExpressionAttributeValues ?? {};
-    const found = IndexName === undefined ? this.#ofPartition(values) : this.#ofIndex(values);
+    const found =
+      IndexName === undefined ? this.#ofPartition(values, rest.ConsistentRead) : this.#ofIndex(values);
     const isAsked = keyCondition(KeyConditionExpression ?? '', values);
     const sortKey = IndexName === undefined ? 'sk' : 'clusterSort';
     const sorted = found
@@ -200,8 +223,9 @@ export class FakeDynamoDb {
     };
   }
 
-  #ofPartition(values: Item): Item[] {
-    return [...(this.#partitions.get(textOf(values, ':pk'))?.values() ?? [])];
+  #ofPartition(values: Item, consistent: boolean | undefined): Item[] {
+    const items = [...(this.#partitions.get(textOf(values, ':pk'))?.values() ?? [])];
+    return items.map((item) => this.#read(item, consistent)).filter((item) => item !== undefined);
   }
 
   #ofIndex(values: Item): Item[] {
@@ -218,10 +242,10 @@ export class FakeDynamoDb {
   }
 
   #batchGet({ RequestItems = {} }: BatchGetItemCommandInput): object {
-    const [[name, { Keys = [] }] = ['', {}]] = Object.entries(RequestItems);
+    const [[name, { Keys = [], ConsistentRead }] = ['', {}]] = Object.entries(RequestItems);
     if (Keys.length > MAX_BATCH_GET_KEYS) throw new Error(`${Keys.length} keys in a BatchGetItem`);
     const [done, left] = this.#partly(Keys);
-    const found = done.map((key) => this.#get(key)).filter((item) => item !== undefined);
+    const found = done.map((key) => this.#read(key, ConsistentRead)).filter((item) => item !== undefined);
     return {
       Responses: { [name]: found },
       UnprocessedKeys: left.length > 0 ? { [name]: { Keys: left } } : {},
@@ -235,7 +259,7 @@ export class FakeDynamoDb {
     const [done, left] = this.#partly(requests);
     for (const { DeleteRequest } of done) {
       if (!DeleteRequest?.Key) throw new Error('the fake DynamoDB only deletes in batches');
-      this.set(DeleteRequest.Key, undefined);
+      this.#set(DeleteRequest.Key, undefined);
     }
     return { UnprocessedItems: left.length > 0 ? { [name]: left } : {} };
   }
@@ -297,7 +321,7 @@ export class FakeDynamoDb {
     const before = this.#get(key);
     const item = after(action, before ?? key);
     if (item && JSON.stringify(item).length > MAX_ITEM_BYTES) throw new Error('an item is too large');
-    this.set(key, item);
+    this.#set(key, item);
     return { answer: { Attributes: action.Delete ? before : item } };
   }
 }

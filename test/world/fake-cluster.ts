@@ -51,7 +51,8 @@ export class FakeCluster implements KubernetesApi {
   readonly nodeLeases = new Map<string, Omit<NodeLease, 'asOf'>>();
   /** The resource `takeovers/live`, if it exists. */
   takeover: Takeover | undefined;
-  skewMs: number | undefined;
+  /** By default the clock differs, by less than delays evictions: then a wrong sign is noticed. */
+  skewMs: number | undefined = 1_500;
   /** Skews that other API servers of the cluster, or slow responses, show beside `skewMs`. */
   otherSkews: readonly SkewRange[] = [];
   breakerOpen = false;

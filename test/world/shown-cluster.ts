@@ -5,12 +5,14 @@ import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { DrivenClock } from './driven-clock.ts';
 import { FakeCluster } from './fake-cluster.ts';
 
+/** The clock of a shown cluster is this far ahead, so that a wrong sign or a forgotten correction is noticed. */
+export const SHOWN_SKEW_MS = 4_000;
+
 /** The objects and collections that an API server shows, by path. Selectors select nothing here. */
 export type Shown = Readonly<Record<string, object | readonly object[]>>;
 
 /**
- * Returns a cluster that shows these objects only, whose clock is the test's, and that allows all requests except those
- * that `refused` matches.
+ * Returns a cluster that shows these objects only, and that allows all requests except those that `refused` matches.
  */
 export function shownCluster(
   shown: Shown,
@@ -18,14 +20,14 @@ export function shownCluster(
   refused: (path: string) => boolean = () => false,
 ): LiveCluster {
   const api = Object.assign(new FakeCluster(new DrivenClock(now)), {
-    ...{ skewMs: 0, host: 'shown', allowed: async () => true },
+    ...{ skewMs: SHOWN_SKEW_MS, host: 'shown', allowed: async () => true },
   });
   const at = (path: string) => {
     if (refused(path)) throw new ApiError(`Cannot get ${path}: it is forbidden.`, 403, 'Forbidden');
     return shown[path];
   };
   const objects: Pick<ClusterObjects, 'get' | 'list' | 'text' | 'skewMs'> = {
-    skewMs: 0,
+    skewMs: SHOWN_SKEW_MS,
     get: async (path) => at(path) as Readonly<Record<string, unknown>> | undefined,
     async *list(path) {
       const items = at(path) ?? [];

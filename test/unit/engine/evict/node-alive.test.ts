@@ -52,8 +52,10 @@ async function unreachable({
   return Object.assign(bench, { asked });
 }
 
+/** Kubelets write their heartbeats by the clock of the API server. */
 function renew({ cluster, clock }: EvictBench, msAgo = 0): void {
-  cluster.nodeLeases.set('n1', { renewedAt: clock.now() - msAgo, durationMs: LEASE_MS });
+  const renewedAt = clock.now() + (cluster.skewMs ?? 0) - msAgo;
+  cluster.nodeLeases.set('n1', { renewedAt, durationMs: LEASE_MS });
 }
 
 const advance = ({ clock }: EvictBench, ms: number) => clock.advanceTo(clock.now() + ms);

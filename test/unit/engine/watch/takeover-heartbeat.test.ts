@@ -15,12 +15,14 @@ import { FakeCluster } from '#test/world/fake-cluster.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const LAPSE_MS = 90_000;
+/** By this much the API server's clock is behind: a time of the relay's instead shows. */
+const SKEW_MS = -12_000;
 
 function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {}) {
   const time = driveTimers(context, START);
   const clock = { now: Date.now };
   const api = new FakeCluster(clock);
-  api.skewMs = 0;
+  api.skewMs = SKEW_MS;
   const log = recordingLog();
   const states: string[] = [];
   const stopping = new AbortController();
@@ -81,8 +83,8 @@ test('renews a takeover every twenty seconds from its start, and logs it once', 
   assert.deepEqual([told(), beats()], [[], undefined]);
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(3 * HEARTBEAT_MS);
-  assert.equal(beats(), START + 4 * HEARTBEAT_MS);
-  assert.equal(api.takeover?.aliveSince, START + 2 * HEARTBEAT_MS);
+  assert.equal(beats(), START + 4 * HEARTBEAT_MS + SKEW_MS);
+  assert.equal(api.takeover?.aliveSince, START + 2 * HEARTBEAT_MS + SKEW_MS);
   assert.deepEqual(told(), ['takeover.heartbeat-renewed']);
 });
 
@@ -134,14 +136,14 @@ test('suspends the heartbeat during a fault, logs it once, and continues afterwa
   const { time, api, told, beats, states } = takenOver(context, { connectionState: () => connectionState });
   await time.pass(HEARTBEAT_MS);
   connectionState = 'disconnected';
-  const last = START + HEARTBEAT_MS;
+  const last = START + HEARTBEAT_MS + SKEW_MS;
   await time.pass(6 * HEARTBEAT_MS);
   assert.equal(beats(), last);
   connectionState = 'live';
   await time.pass(HEARTBEAT_MS);
   assert.equal(
     api.takeover?.aliveSince,
-    START + 8 * HEARTBEAT_MS,
+    START + 8 * HEARTBEAT_MS + SKEW_MS,
     'the built-in controller was at work meanwhile',
   );
   assert.deepEqual(told(), [
@@ -335,7 +337,7 @@ test('logs each new reason, but not each delay of an overdue eviction', async (c
 test('writes no reason while another relay renews the takeover', async (context) => {
   const { time, api } = takenOver(context, { policy: () => rules.policy });
   const renew = async () => {
-    if (api.takeover) await api.renewTakeover(api.takeover, Date.now());
+    if (api.takeover) await api.renewTakeover(api.takeover, Date.now() + SKEW_MS);
     await time.pass(HEARTBEAT_MS);
   };
   for (let beats = 0; beats < 5; beats++) await renew();

@@ -12,12 +12,13 @@ import { FakeCluster } from '#test/world/fake-cluster.ts';
 
 const NODE = nodeName('n1');
 
-/** A node with this taint whose Lease was renewed 10 s ago, and the requests for it. */
+/** A node with this taint whose Lease was renewed 10 s ago by the cluster's clock, and the requests for it. */
 function shown(key: string, refusal?: ApiError) {
   const clock = new DrivenClock(at(60));
   const cluster = new FakeCluster(clock);
   cluster.putNode(aNode('n1', key));
-  cluster.nodeLeases.set('n1', { renewedAt: at(50), durationMs: 40_000 });
+  cluster.skewMs = -20_000;
+  cluster.nodeLeases.set('n1', { renewedAt: at(30), durationMs: 40_000 });
   const asked: string[] = [];
   cluster.beforeRequest = (verb) => {
     asked.push(verb);
@@ -33,7 +34,7 @@ describe('a read of a node', () => {
   test('returns whether an unreachable node renews its Lease', async () => {
     const { clock, look } = shown(NODE_UNREACHABLE);
     const { life, lifeUnknown } = await look({ clock });
-    assert.deepEqual([life, lifeUnknown], [{ kind: 'alive', renewedAt: at(50), until: at(90) }, undefined]);
+    assert.deepEqual([life, lifeUnknown], [{ kind: 'alive', renewedAt: at(30), until: at(90) }, undefined]);
   });
 
   test("reads no Lease of a node with other taints, or when the Lease doesn't matter", async () => {

@@ -18,7 +18,7 @@ import { StoreError } from '#shared/state/store.ts';
 import { VERSION } from '#shared/version.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
-import { controllerManager, type Shown, shownCluster } from '#test/world/shown-cluster.ts';
+import { controllerManager, SHOWN_SKEW_MS, type Shown, shownCluster } from '#test/world/shown-cluster.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 const HOUR_MS = 3_600_000;
@@ -216,12 +216,30 @@ test('reports a suspended takeover as ineffective before it expires', async (t) 
 });
 
 test('reports an expired or incomplete takeover', async (t) => {
-  const { findings } = examined(t, atNodes({ heartbeat: new Date(NOW - 100_000).toISOString() }));
+  const { findings } = examined(
+    t,
+    atNodes({ heartbeat: new Date(NOW + SHOWN_SKEW_MS - 100_000).toISOString() }),
+  );
   assert.match(String(about('takeover', await findings())), /^bad,The heartbeat expired 10 s ago\. /);
   const { [TAKEOVER_PATH]: _, ...half } = atNodes({});
   assert.deepEqual(about('takeover', await examined(t, half).findings()), [
     ['bad', 'Takeover live is missing, so the takeover has no effect. Apply or release the takeover again.'],
   ]);
+});
+
+test("warns of a clock of the API server's that differs by more than a second, in its direction", async (t) => {
+  const { fleet, clock, findings } = examined(t, {});
+  const found = async (skewMs: number) => {
+    const live = shownCluster({}, clock.now());
+    const cluster = async () => ({ ...live, api: Object.assign(live.api, { skewMs }) });
+    return about('clocks', await findings({ ...fleet, cluster }));
+  };
+  const text = 'The clock of its API server is';
+  assert.deepEqual(about('clocks', await findings()), [
+    ['warn', `${text} 4000 ms ahead of the local clock.`],
+  ]);
+  assert.deepEqual(await found(-2_000), [['warn', `${text} 2000 ms behind the local clock.`]]);
+  assert.deepEqual(await found(-900), [['ok', `${text} 900 ms behind the local clock.`]]);
 });
 
 test('reports a missing permission to read takeovers and continues', async (t) => {

@@ -26,13 +26,14 @@ export function shownCluster(
     if (refused(path)) throw new ApiError(`Cannot get ${path}: it is forbidden.`, 403, 'Forbidden');
     return shown[path];
   };
-  const objects: Pick<ClusterObjects, 'get' | 'list' | 'text' | 'skewMs'> = {
+  const objects: Pick<ClusterObjects, 'get' | 'list' | 'text' | 'tryCreate' | 'skewMs'> = {
     skewMs: SHOWN_SKEW_MS,
     get: async (path) => at(path) as Readonly<Record<string, unknown>> | undefined,
     async *list(path) {
       const items = at(path) ?? [];
       if (Array.isArray(items)) yield* items;
     },
+    tryCreate: async () => ({}),
     async text(path) {
       throw new ApiError(`Cannot get ${path}: there is none.`, 404, 'NotFound');
     },

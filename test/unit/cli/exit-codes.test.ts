@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import { run } from '#functions/cli/run.ts';
+import { FleetError } from '#shared/operations/fleet/fleet.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { VERSION } from '#shared/version.ts';
+import { controllerManager, SHOWN_SKEW_MS, shownCluster } from '#test/world/shown-cluster.ts';
+import { commandLine, NOW } from './command-line.ts';
+import { plainOutput } from './plain-output.ts';
+
+/** What is the case, beside a fleet in order. */
+interface Case {
+  /** An action is required, but changes of the clusters are noticed. */
+  readonly stopped?: true;
+  /** The process is gone: an action is required, and changes go unnoticed. */
+  readonly down?: true;
+  /** A fact cannot be read. */
+  readonly unknown?: true;
+  /** Nobody specified the fleet, and its process is gone. */
+  readonly abandoned?: true;
+  /** The clusters cannot be reached. */
+  readonly unreachable?: true;
+  /** The clock of the clusters differs from this machine's. */
+  readonly skewed?: true;
+  /** A pod that no controller creates again is on the node. */
+  readonly bare?: true;
+  /** The result cannot be written. */
+  readonly full?: true;
+}
+
+async function codeOf(t: TestContext, command: string, is: Case): Promise<number> {
+  const skewMs = is.skewed ? SHOWN_SKEW_MS : 0;
+  const pod = {
+    metadata: { name: 'p', namespace: 'd', uid: 'p', creationTimestamp: '2026-11-21T00:00:00Z' },
+    spec: { nodeName: 'n' },
+  };
+  const shown = {
+    ...controllerManager('off'),
+    '/api/v1/nodes': [{ metadata: { name: 'n', uid: 'n' }, spec: {}, status: {} }],
+    '/api/v1/pods': is.bare ? [pod] : [],
+  };
+  const { fleet, rulesStore, leases, clock } = commandLine(t, {
+    ...(is.abandoned ? { isAbandoned: true } : {}),
+    service: async () =>
+      is.down || is.abandoned ? undefined : { version: VERSION, startedAt: NOW, queues: {}, clusters: {} },
+    cluster: async () => {
+      if (is.unreachable) throw new FleetError('it is away');
+      const live = shownCluster(shown, NOW);
+      return { ...live, api: Object.assign(live.api, { skewMs }) };
+    },
+  });
+  const operator = await fleet.operator();
+  for (const cluster of await fleet.clusters()) {
+    const lease = await leases.take(cluster, undefined, 'relay-1', NOW);
+    assert.ok(lease);
+    await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, faults: [] });
+    await operator.applyPolicy(cluster, 'mode: enforce');
+    if (is.stopped) await operator.stop(cluster, { why: 'a drill' });
+  }
+  if (is.unknown)
+    t.mock.method(rulesStore, 'fleetStop', async () => {
+      throw new StoreError('it cannot be read');
+    });
+  const deps: Omit<CliDeps, 'exitWith' | 'connect'> = {
+    ...{ fleet: () => fleet, live: async () => fleet, clock },
+    ...plainOutput().deps,
+    ...(is.full
+      ? {
+          print: () => {
+            throw new CliError('The disk is full.');
+          },
+        }
+      : {}),
+  };
+  return run(command.split(' '), deps as CliDeps);
+}
+
+const WHAT_IF = 'what-if prod --taint a:NoExecute --nodes n';
+
+const CASES: readonly (readonly [command: string, is: Case, code: number])[] = [
+  ['status', {}, 0],
+  ['status', { stopped: true }, 2],
+  ['status', { unknown: true }, 69],
+  ['status', { stopped: true, unknown: true }, 2],
+  ['status', { down: true, unknown: true }, 2],
+  ['status', { abandoned: true, stopped: true, unknown: true }, 69],
+  ['status other', { stopped: true }, 1],
+  ['status', { stopped: true, full: true }, 1],
+  ['pending', {}, 0],
+  ['pending', { stopped: true }, 0],
+  ['pending', { down: true }, 69],
+  ['pending', { unknown: true }, 69],
+  ['pending', { stopped: true, unknown: true }, 69],
+  ['pending', { unknown: true, full: true }, 1],
+  ['pending --nothing', { down: true }, 64],
+  ['doctor', {}, 0],
+  ['doctor', { skewed: true }, 0],
+  ['doctor', { skewed: true, unreachable: true }, 2],
+  ['doctor', { abandoned: true, unreachable: true }, 69],
+  [WHAT_IF, {}, 0],
+  [WHAT_IF, { bare: true }, 2],
+  [WHAT_IF, { bare: true, full: true }, 1],
+  [WHAT_IF, { bare: true, abandoned: true }, 69],
+  ['history', { stopped: true, down: true }, 0],
+  ['history', { abandoned: true }, 69],
+  ['stop prod --reason x', { abandoned: true }, 0],
+  ['stop --reason x', { abandoned: true }, 64],
+  ['stop other --reason x', { abandoned: true, stopped: true }, 1],
+];
+
+for (const [command, is, code] of CASES) {
+  test(`${command} exits with ${code} if ${Object.keys(is).join(' and ') || 'all is in order'}`, async (t) => {
+    assert.equal(await codeOf(t, command, is), code);
+  });
+}

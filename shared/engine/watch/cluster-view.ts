@@ -97,7 +97,7 @@ export class ClusterView {
   readonly #leaving = new TerminatingPods();
   /** Pods of followed nodes that another process deleted, for as long as a delta that reports them counts. */
   readonly #deleted = new Map<NodeName, Map<PodUid, DeletedPod>>();
-  /** Nodes that were deleted while untainted. The store may not reflect that yet. */
+  /** Nodes that were deleted while untainted, and may have returned. The store may not reflect that yet. */
   readonly #wentUntainted = new Set<NodeName>();
   /** Nodes that were deleted and then lost their last pod. The store may not reflect that yet. */
   readonly #deserted = new Set<NodeName>();
@@ -223,7 +223,6 @@ export class ClusterView {
     const { name, taintsStamp } = node;
     const known = this.#nodes.get(name);
     const before = known ?? UNTAINTED;
-    this.#wentUntainted.delete(name);
     this.#deserted.delete(name);
     const taints = seeTaints(
       evictingTaints(node.taints, this.virtualKeys),

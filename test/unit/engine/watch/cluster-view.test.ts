@@ -676,6 +676,15 @@ describe('a resync', () => {
     assert.deepEqual(told(view.resync([stored('n1', 'a')], at(4), false)), ['n1 deleted untainted: no pods']);
   });
 
+  test('sends a stored node as untainted that returned without its taints, and was deleted again', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    view.deleteNode(N1, at(1));
+    view.deletePod(livePod(), at(2));
+    view.upsertNode(liveNode('n1'), at(3));
+    view.deleteNode(N1, at(4));
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(5), false)), ['n1 untainted: no pods']);
+  });
+
   test('sends a node once that both have as tainted', () => {
     const view = listed([liveNode('n1', 'a')]);
     assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 a: no pods']);

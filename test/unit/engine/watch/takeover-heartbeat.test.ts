@@ -88,15 +88,21 @@ test('renews a takeover every twenty seconds from its start, and logs it once', 
   assert.deepEqual(told(), ['takeover.heartbeat-renewed']);
 });
 
-test('writes the API server’s time as of before any check', async (context) => {
-  const { time, api, beats } = bench(context, {
-    whyStalled: () => new Promise((resolve) => setTimeout(resolve, 5_000, undefined)),
+for (const [name, proofAgeMs, heartbeatAgeMs] of [
+  ['before any check', 0, 5_000],
+  ['a proof from before the checks', 8_000, 8_000],
+] as const) {
+  test(`writes the API server’s time as of ${name}`, async (context) => {
+    const { time, api, beats } = bench(context, {
+      whyStalled: () => new Promise((resolve) => setTimeout(resolve, 5_000, undefined)),
+      prove: async () => ({ asOf: Date.now() - proofAgeMs }),
+    });
+    api.skewMs = -20_000;
+    api.putTakeover(['a'], LAPSE_MS);
+    await time.pass(HEARTBEAT_MS + 6_000);
+    assert.equal(beats(), START + HEARTBEAT_MS + 5_000 - heartbeatAgeMs - 20_000);
   });
-  api.skewMs = -20_000;
-  api.putTakeover(['a'], LAPSE_MS);
-  await time.pass(HEARTBEAT_MS + 6_000);
-  assert.equal(beats(), START + HEARTBEAT_MS - 20_000);
-});
+}
 
 test('waits for answers that show the API server’s time, and writes no heartbeat before', async (context) => {
   const { time, api, told, beats } = bench(context);

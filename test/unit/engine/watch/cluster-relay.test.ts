@@ -222,14 +222,17 @@ describe('a lease', () => {
 
   test('stops the watches when it is lost, and drops unsent deltas', async (context) => {
     const given = bench(context);
-    const { relay, nodes, events } = relayOf(context, given);
+    const { relay, nodes, events, metrics } = relayOf(context, given);
+    const pending = async () => (await metrics.pending.get()).values.map(({ value }) => value);
     nodes.onSend = throwing(new QueueError('away'));
     relay.start();
     await given.time.pass(SECOND);
+    assert.deepEqual(await pending(), [1, 0]);
     assert.ok(await takeOver(given.leases, 'relay-2'));
     await given.time.pass(2 * LEASE_RENEW_MS);
     assert.equal(relay.state.kind, 'standby');
     assert.ok(events().includes('relay.lease-lost'));
+    assert.deepEqual(await pending(), [0, 0]);
     nodes.onSend = () => [];
     await given.time.pass(5 * SECOND);
     assert.deepEqual(nodes.accepted, []);

@@ -5,6 +5,7 @@ import { GuardController } from '#shared/engine/watch/guard-controller.ts';
 import { CALM_MS } from '#shared/eviction/guard.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { FreshRelease, ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
+import type { StoredRules } from '#shared/state/rules-store.ts';
 import { type LiveTaint, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
@@ -186,6 +187,7 @@ describe('a trip that cannot be saved', () => {
     assert.deepEqual([scopes(book.state.trips), book.state.revision, sentRevision()], [['cluster'], 1, 1]);
     assert.deepEqual(told.again, [false]);
     assert.equal(said().filter(([event]) => event === 'guard.tripped').length, 1);
+    assert.equal(said().filter(([event]) => event === 'guard.save-failed').length, book.tries - 1);
   });
 
   test('holds no evictions once its nodes recover', async (context) => {
@@ -207,6 +209,30 @@ describe('a trip that cannot be saved', () => {
     await time.pass(5 * SECOND);
     assert.deepEqual([book.state.revision, sentRevision()], [1, 2]);
   });
+
+  const ends: Readonly<Record<string, (parts: Awaited<ReturnType<typeof bench>>) => void>> = {
+    'another process saved one like it': ({ book }) => book.set([TRIP]),
+    'it is saved, even if the cluster is unknown by then': ({ book, state }) => {
+      const set = book.set.bind(book);
+      book.set = (trips) => {
+        state.knows = false;
+        set(trips);
+      };
+    },
+  };
+  for (const [name, end] of Object.entries(ends)) {
+    test(`is no fault anymore once ${name}`, async (context) => {
+      const parts = await bench(context);
+      const { fail, book, time, told } = parts;
+      book.isReadOnly = true;
+      await fail(1, 2, 3);
+      assert.notEqual(told.saved.at(-1), undefined);
+      book.isReadOnly = false;
+      end(parts);
+      await time.pass(2 * SECOND);
+      assert.deepEqual([scopes(book.state.trips), told.saved.at(-1)], [['cluster'], undefined]);
+    });
+  }
 });
 
 describe('the check of writability', () => {
@@ -217,9 +243,9 @@ describe('the check of writability', () => {
   });
 
   test('saves the first state where none exists', async (context) => {
-    const { guard, book } = await bench(context);
+    const { guard, book, sentRevision } = await bench(context);
     assert.equal(await guard.whyUnwritable(), undefined);
-    assert.deepEqual(book.state, { revision: 1, trips: [] });
+    assert.deepEqual([book.state, sentRevision()], [{ revision: 1, trips: [] }, 1]);
     assert.equal(await guard.whyUnwritable(), undefined);
     assert.equal(book.touches, 1);
   });
@@ -241,6 +267,13 @@ describe('the check of writability', () => {
     book.set([TRIP, { ...TRIP, scope: 'people' }]);
     assert.equal(await guard.whyUnwritable(), undefined);
     assert.deepEqual(scopes(guard.trips), ['cluster', 'people']);
+  });
+
+  test('reviews a release that an operator gave meanwhile', async (context) => {
+    const { guard, book, release } = await bench(context, { stored: [TRIP] });
+    release();
+    assert.equal(await guard.whyUnwritable(), undefined);
+    assert.equal(book.state.released, undefined);
   });
 });
 
@@ -422,6 +455,18 @@ test('ignores rules that are older than its own write', async (context) => {
   await fail(1, 2, 3);
   guard.ruled(old);
   assert.deepEqual(guard.trips, book.state.trips);
+});
+
+test('ignores a read that is answered after its own write', async (context) => {
+  const { guard, governing, fail, book, time, said } = await bench(context);
+  const late = Promise.withResolvers<StoredRules>();
+  const before = await book.read(C1);
+  context.mock.method(book, 'read', () => late.promise, { times: 1 });
+  guard.ruled(governing({ guardRevision: 1 }));
+  await fail(1, 2, 3);
+  late.resolve(before);
+  await time.settle();
+  assert.deepEqual([scopes(guard.trips), said()], [['cluster'], [['guard.tripped', 'cluster']]]);
 });
 
 test('keeps counting custom taints while it holds evictions', async (context) => {

@@ -89,5 +89,5 @@ export function clusterRelay(context: TestContext, cluster: WatchedCluster, give
   };
   context.after(stop);
   const events = () => log.lines.map(({ event }) => event);
-  return { relay, rulesStore, nodes, pods, log, events, stop };
+  return { relay, rulesStore, nodes, pods, log, events, metrics, stop };
 }

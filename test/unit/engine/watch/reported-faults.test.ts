@@ -158,6 +158,16 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await told(), []);
   });
 
+  test('a failing report of stuck pods', async (context) => {
+    const { cluster, leases, told } = bench(context);
+    const leaving = { overAt: START, finalizers: [] };
+    cluster.pods.lists = [listOf(livePod('u1', { terminating: true, disrupted: true, leaving }))];
+    const reports = context.mock.method(leases, 'reportStuck', throwing(new StoreError('the table is away')));
+    assert.deepEqual(await told(90 * SECOND), ['store-failing']);
+    reports.mock.restore();
+    assert.deepEqual(await told(), []);
+  });
+
   test('a guard that cannot be saved', async (context) => {
     const { cluster, rulesStore, told } = bench(context);
     cluster.nodes.lists = [listOf(...Array.from({ length: 6 }, (_, i) => liveNode(`n${i}`, NODE_NOT_READY)))];

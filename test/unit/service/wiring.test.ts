@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { Decisions } from '#functions/service/decisions.ts';
 import { type LocalService, startLocalService } from '#functions/service/service.ts';
-import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
@@ -14,6 +15,7 @@ import { endsWithin } from '#shared/time/stopping.ts';
 import { aNode, aRecord } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { settled, until } from '#test/world/turns.ts';
 
@@ -38,8 +40,14 @@ function hold(object: object, name: string) {
   return { release, begun: () => begun };
 }
 
-/** A service on one cluster, with a pod on a tainted node `n1`, and with its parts for `hold`. */
-async function service(t: TestContext, { leads }: { readonly leads?: Promise<void> } = {}) {
+/**
+ * A service on one cluster, with a pod on a tainted node `n1`, and with its parts for `hold`. `twin`: another name of the
+ * cluster.
+ */
+async function service(
+  t: TestContext,
+  { leads, twin }: { readonly leads?: Promise<void>; readonly twin?: ClusterName } = {},
+) {
   const dir = mkdtempSync(join(tmpdir(), 'wiring-'));
   const log = recordingLog();
   const kept = sqliteState({
@@ -52,12 +60,13 @@ async function service(t: TestContext, { leads }: { readonly leads?: Promise<voi
   const regained = t.mock.fn<(act: () => void) => void>();
   const state = Object.assign(kept, { whenRegained: regained }, leads ? { leads } : {});
   const close = t.mock.method(state, 'close');
+  const names = twin ? [C1, twin] : [C1];
   const start = async () => {
     started = await startLocalService({
       clusters: {
-        ...{ apis: new Map([[C1, api]]), states: new Map(), troubles: new Map() },
+        ...{ apis: new Map(names.map((name) => [name, api])), states: new Map(), troubles: new Map() },
         faults: new Map([[C2, [{ type: 'permission-missing', since: 0, error: 'no' } as never]]]),
-        admit: (take) => take(C1, api),
+        admit: (take) => names.forEach((name) => void take(name, api)),
       },
       ...{ state, log, matching: { comparisonOperators: false }, policies: { enforce: true } },
       probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
@@ -97,6 +106,8 @@ describe('a service that stops waits for', () => {
       t.mock.timers.enable({ apis: ['setInterval'] });
       const { stop, view } = await parts.start();
       const held = hold(...part(parts));
+      // The queues may be slower than a stopping relay waits for them.
+      t.mock.method(Decisions.prototype, 'drained', async () => undefined);
       parts.taint();
       t.mock.timers.tick(5_000);
       const isRelease = what.startsWith('the release');
@@ -119,35 +130,58 @@ describe('a service that stops waits for', () => {
   }
 });
 
-test('a standby that takes over tries again after an unreadable store, takes no permits of its predecessor, and evicts what is due', async (t) => {
+test('a standby that takes over tries again while the store is unreadable, takes no permits of its predecessor, and evicts what is due', async (t) => {
   const { promise: leads, resolve: lead } = Promise.withResolvers<void>();
   const { start, state, cluster, regained, schedule, taint, log } = await service(t, { leads });
   const begin = t.mock.method(EmbeddedRateLimiter.prototype, 'begin');
-  const upcoming = t.mock.method(state.store, 'upcoming');
   taint();
   await schedule();
   const { leading, probePort, stop } = await start();
-  const ready = await (await fetch(`http://127.0.0.1:${probePort}/readyz`)).text();
-  assert.match(ready, /^c2 permission-missing since 1970/m);
+  const answer = async (path: string) => (await fetch(`http://127.0.0.1:${probePort}/${path}`)).text();
+  assert.match(await answer('readyz'), /^c2 permission-missing since 1970/m);
+  assert.match(await answer('metrics'), /^taintward_evictions{.+} 1$/m);
+  const { rulesStore, store } = state;
+  const read = t.mock.method(rulesStore, 'read');
+  const countdowns = t.mock.method(store, 'countdowns');
+  const upcoming = t.mock.method(store, 'upcoming');
   await settled();
-  assert.deepEqual([begin.mock.callCount(), upcoming.mock.callCount(), cluster.deletions.length], [0, 0, 0]);
-  const read = t.mock.method(state.rulesStore, 'read', async () => {
-    read.mock.restore();
-    throw new StoreError('The store is unavailable.');
-  });
+  const calls = () => [begin, countdowns, upcoming].map(({ mock }) => mock.callCount());
+  assert.deepEqual([...calls(), cluster.deletions.length], [0, 0, 0, 0]);
+  for (const { mock } of [read, countdowns, upcoming])
+    mock.mockImplementationOnce(() => {
+      throw new StoreError('The store is unavailable.');
+    });
+  const failed = () =>
+    log.lines.filter(({ event }) => event === 'maintenance.failed').map(({ fields }) => fields['task']);
+  const time = driveTimers(t, Date.now());
   lead();
+  await time.settle();
+  assert.deepEqual(failed(), ['take-over']);
+  await time.pass(5_000);
   await leading;
-  assert.deepEqual(
-    log.lines.filter(({ event }) => event === 'maintenance.failed').map(({ fields }) => fields['task']),
-    ['take-over'],
-  );
-  assert.deepEqual([begin.mock.callCount(), upcoming.mock.callCount()], [1, 1]);
+  assert.deepEqual(failed(), ['take-over', 'take-over', 'take-over']);
+  assert.deepEqual(calls(), [1, 3, 2]);
   await until(() => cluster.deletions.length === 1);
   // The timers are armed again when the lease is renewed after all.
   assert.equal(regained.mock.callCount(), 1);
   regained.mock.calls[0]?.arguments[0]();
-  await until(() => upcoming.mock.callCount() === 2);
+  await until(() => upcoming.mock.callCount() === 3);
   await stop();
+});
+
+test('a service reports two names of one cluster', async (t) => {
+  const { start } = await service(t, { twin: C2 });
+  const { view } = await start();
+  const faults = () => Object.values(view().clusters).flatMap((cluster) => cluster.faults);
+  await until(() => faults().some((fault) => fault?.type === 'same-cluster'));
+});
+
+test('a service does not start when its policies cannot be applied', async (t) => {
+  const { start, state } = await service(t);
+  t.mock.method(state.rulesStore, 'read', async () => {
+    throw new StoreError('The store is unavailable.');
+  });
+  await assert.rejects(start(), StoreError);
 });
 
 test('a standby that never led stops', async (t) => {

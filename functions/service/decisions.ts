@@ -91,7 +91,6 @@ export class Decisions implements Outbox {
   }
 
   stop(): void {
-    this.#clusters.clear();
     this.#queue.stop();
   }
 

@@ -70,12 +70,9 @@ export class Evictions implements Timers {
     this.#queue.addAt(key, this.#deps.clock.now());
   }
 
-  /**
-   * Discards the timers, which the next start arms again from the store. Resolves when the current looks end.
-   */
-  async stop(): Promise<void> {
-    this.#queue.stop();
-    await this.#workers.stop();
+  /** Resolves when the current looks end. The next start arms the timers again from the store. */
+  stop(): Promise<void> {
+    return this.#workers.stop();
   }
 
   async #look(key: string, failedBefore: boolean): Promise<EpochMs | undefined> {

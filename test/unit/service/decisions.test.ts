@@ -24,6 +24,8 @@ function deciding() {
   const decided: string[] = [];
   const log = recordingLog();
   const say = { may: true };
+  const registry = new Registry();
+  const metrics = relayMetrics(registry);
   const decisions = new Decisions({
     decide: async (deltas: readonly Delta[]) => {
       const error = errors.shift();
@@ -32,10 +34,10 @@ function deciding() {
       );
       if (error) throw error;
     },
-    ...{ clock: systemClock, log, metrics: relayMetrics(new Registry()) },
+    ...{ clock: systemClock, log, metrics },
   });
   decisions.open(C1, view, () => say.may);
-  return { view, decisions, decided, errors, log, say };
+  return { view, decisions, decided, errors, log, say, registry, metrics };
 }
 
 test('decides a node once with all its pods, however often they were marked', async () => {
@@ -83,6 +85,34 @@ test("decides nothing while the relay can't send for the cluster", async () => {
   decisions.send();
   await decisions.drained();
   assert.deepEqual(decided, ['node']);
+});
+
+test('counts decided, failed, and waiting deltas', async (t) => {
+  const awake = setInterval(() => undefined, 1000);
+  t.after(() => clearInterval(awake));
+  const { decisions, errors, metrics, registry } = deciding();
+  const counts = async () => {
+    const unsent = await registry.getSingleMetric('taintward_relay_delta_send_failures_total')?.get();
+    const found = [await metrics.pending.get(), await metrics.sent.get(), unsent];
+    return found.map(
+      (metric) => metric?.values.find(({ labels }) => labels['queue'] === 'node-deltas')?.value,
+    );
+  };
+  errors.push(new Error('the store is away'));
+  decisions.mark(C1, [{ node: N1 }]);
+  await decisions.drained();
+  assert.deepEqual(await counts(), [0, 1, 1]);
+});
+
+test('drops the waiting nodes of a dropped cluster', async () => {
+  const { decisions, say } = deciding();
+  say.may = false;
+  decisions.mark(C1, [{ node: N1 }]);
+  for (let turns = 0; turns < 10; turns++) await nextTurn();
+  assert.equal(decisions.size, 1);
+  decisions.dropCluster(C1);
+  for (let turns = 0; turns < 10; turns++) await nextTurn();
+  assert.equal(decisions.size, 0);
 });
 
 test('decides nothing for a dropped cluster or after a stop', async () => {

@@ -34,6 +34,8 @@ function source(t: TestContext, handle: (message: ReceivedMessage) => Promise<Ou
     /** Thrown in place of an answer. */
     away: undefined as Error | undefined,
     refusesDeletes: false,
+    /** Deletes and returns wait for this promise. */
+    answer: Promise.resolve(),
     asked: [] as ReceiveMessageCommandInput[],
     deleted: [] as string[],
     /** The messages that become visible again, with the seconds until then. */
@@ -66,6 +68,7 @@ function source(t: TestContext, handle: (message: ReceivedMessage) => Promise<Ou
       assert.ok(command instanceof DeleteMessageBatchCommand);
       if (queue.refusesDeletes) throw new Error('the queue is away');
       queue.deleted.push(...(command.input.Entries ?? []).map(({ ReceiptHandle = '' }) => ReceiptHandle));
+      await queue.answer;
       return {};
     },
   };
@@ -81,6 +84,7 @@ function source(t: TestContext, handle: (message: ReceivedMessage) => Promise<Ou
         queue.givenBack.push(
           ...messages.map(({ receiptHandle, seconds }) => [receiptHandle, seconds] as const),
         );
+        await queue.answer;
       },
     },
     metrics: dueMetrics(registry),
@@ -299,6 +303,32 @@ describe('a stopping source', () => {
     await stopping;
     assert.deepEqual(queue.givenBack, [['handle of m1', 0]]);
   });
+
+  const MINUTE_MS = 60_000;
+  for (const [what, outcome, withinMs, isLate] of [
+    ['the delete of a handled message', DONE, MINUTE_MS, false],
+    ['the return of an unfinished message', { againInSeconds: 30 }, MINUTE_MS, false],
+    ['a return at its timeout', undefined, 5_000, false],
+    ['a return of its last call', DONE, MINUTE_MS, true],
+  ] as const) {
+    test(`ends only when the queue has answered ${what}`, async (t) => {
+      const { due, queue, time } = source(t, async () => outcome ?? handling().handle());
+      const answer = Promise.withResolvers<void>();
+      queue.answer = answer.promise;
+      if (!isLate) queue.put('m1');
+      await time.pass(200);
+      let isStopped = false;
+      const stopping = due.stop(withinMs).then(() => {
+        isStopped = true;
+      });
+      if (isLate) queue.put('m1');
+      await time.pass(WAIT_SECONDS * 1_000 + 6_000);
+      assert.equal(isStopped, false);
+      answer.resolve();
+      await time.settle();
+      await stopping;
+    });
+  }
 
   test('does not wait for the end of a backoff', async (t) => {
     const { due, queue, time } = source(t, done);

@@ -125,7 +125,7 @@ describe('a cluster that cannot be managed', () => {
       await time.pass(MINUTE_MS);
       assert.deepEqual(taken, ['a', 'b']);
       assert.deepEqual([...clusters.states], []);
-      assert.deepEqual([...clusters.faults], []);
+      assert.deepEqual([...clusters.faults, ...clusters.troubles], []);
       assert.deepEqual(refused, ['b'], 'however often it was tried');
     });
   }
@@ -222,9 +222,14 @@ describe('the start', () => {
     (await open(a, b)).close();
   });
 
-  test('continues when a cluster may become reachable by itself', async () => {
-    const clusters = await open(scripted('a', EXPIRED), scripted('b', UNREACHABLE));
-    clusters.close();
+  test('continues when a cluster may become reachable by itself, and closes all', async (t) => {
+    const all = [scripted('a', EXPIRED), scripted('b', UNREACHABLE)];
+    const closes = all.map(({ api }) => t.mock.method(api, 'close'));
+    (await open(...all)).close();
+    assert.deepEqual(
+      closes.map(({ mock }) => mock.callCount()),
+      [1, 1],
+    );
   });
 });
 

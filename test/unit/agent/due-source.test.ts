@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import {
+  type BatchResultErrorEntry,
   DeleteMessageBatchCommand,
   type Message,
   ReceiveMessageCommand,
@@ -34,6 +35,8 @@ function source(t: TestContext, handle: (message: ReceivedMessage) => Promise<Ou
     /** Thrown in place of an answer. */
     away: undefined as Error | undefined,
     refusesDeletes: false,
+    /** The messages that a delete of several leaves. */
+    undeleted: [] as BatchResultErrorEntry[],
     /** Deletes and returns wait for this promise. */
     answer: Promise.resolve(),
     asked: [] as ReceiveMessageCommandInput[],
@@ -69,7 +72,7 @@ function source(t: TestContext, handle: (message: ReceivedMessage) => Promise<Ou
       if (queue.refusesDeletes) throw new Error('the queue is away');
       queue.deleted.push(...(command.input.Entries ?? []).map(({ ReceiptHandle = '' }) => ReceiptHandle));
       await queue.answer;
-      return {};
+      return { Failed: queue.undeleted };
     },
   };
   const due = new DueSource({
@@ -200,15 +203,18 @@ describe('the source of due messages', () => {
 
   test('logs a failed delete and continues', async (t) => {
     const world = source(t, done);
-    const { queue, time, events } = world;
+    const { queue, time, log, events } = world;
     queue.refusesDeletes = true;
     queue.put('m1');
     await time.pass(200);
     assert.deepEqual(events(), ['message.not-deleted']);
     queue.refusesDeletes = false;
-    queue.put('m2');
+    queue.undeleted = [{ Id: '1', Code: 'InternalError', Message: 'try again', SenderFault: false }];
+    queue.put('m2', 'm3');
     await time.pass(200);
-    assert.deepEqual(queue.deleted, ['handle of m2']);
+    assert.deepEqual(queue.deleted, ['handle of m2', 'handle of m3']);
+    const { messageId, error } = log.lines[1]?.fields ?? {};
+    assert.deepEqual([messageId, error], ['m3', 'try again']);
     await stopped(world);
   });
 });

@@ -9,7 +9,7 @@ import { type EvictionRecord, ending } from '#shared/eviction/records.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { type Store, StoreError } from '#shared/state/store.ts';
 import { aNode, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
-import { recordingLog } from '#test/contracts/recording-log.ts';
+import { type RecordingLog, recordingLog } from '#test/contracts/recording-log.ts';
 import { recordingSender } from '../aws/recording-sender.ts';
 import { anExpiry } from './stream-records.ts';
 
@@ -20,10 +20,12 @@ const LATER = NOW + 48 * 3_600_000;
 let store: SqliteStore;
 let dueQueue: ReturnType<typeof recordingSender>;
 let deadLetters: ReturnType<typeof recordingSender>;
+let log: RecordingLog;
 beforeEach(async () => {
   store = new SqliteStore({ path: ':memory:' });
   dueQueue = recordingSender();
   deadLetters = recordingSender();
+  log = recordingLog();
   await store.commit(ref, 0, { node: aNode(), schedule: [], end: [], live: true }, NOW);
 });
 
@@ -33,7 +35,7 @@ async function handle(records: readonly DynamoDBRecord[], over: Partial<Store> =
     dueQueue,
     deadLetters,
     clock: { now: () => LATER },
-    log: recordingLog(),
+    log,
   });
   const response = await handler({ Records: [...records] }, {} as Context);
   return response?.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier) ?? [];
@@ -50,6 +52,7 @@ const bound = (of: SqliteStore): Store => ({
 const partition = () => store.load(ref, LATER);
 const stored = async ({ uid }: EvictionRecord) => (await partition()).scheduled.get(uid);
 const sent = () => dueQueue.calls.flat().map(({ body }) => parseDueMessage(body));
+const events = () => log.lines.map(({ event }) => event);
 const sequenceOf = (record: DynamoDBRecord) => record.dynamodb?.SequenceNumber;
 
 describe('an eviction whose timer was missed', () => {
@@ -59,6 +62,7 @@ describe('an eviction whose timer was missed', () => {
     assert.deepEqual(await stored(eviction), eviction);
     assert.deepEqual(sent(), [{ v: 1, kind: 'due', ...ref, at: LATER }]);
     assert.equal(dueQueue.calls[0]?.[0]?.delaySeconds, 10);
+    assert.deepEqual(events(), ['eviction.recovered']);
   });
 
   test('is restored and sent once even if the stream delivers its record twice', async () => {
@@ -142,6 +146,7 @@ describe('the batch', () => {
     const records = [anExpiry(ref, aRecord()), anExpiry(ref, aRecord())];
     const load: Store['load'] = () => Promise.reject(new StoreError('out of reach'));
     assert.deepEqual(await handle(records, { load }), records.map(sequenceOf));
+    assert.deepEqual(events(), ['eviction.recovery-failed']);
   });
 
   test('sends other nodes as due only once when it is retried for one failing node', async () => {
@@ -168,6 +173,7 @@ describe('the batch', () => {
       /^The stored item SCHEDULED#\S+ of .* cannot be read \(fireAt/,
     );
     assert.ok(await stored(good));
+    assert.deepEqual(events(), ['stream-record.rejected', 'eviction.recovered']);
   });
 
   test('sends dead letters with a body that SQS accepts, whatever the record contains', async () => {

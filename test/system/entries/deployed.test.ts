@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
@@ -85,4 +86,5 @@ test('the entries of relay, deltas, and evict evict the pods of a tainted node i
   await fed;
   assert.deepEqual([code, stderr], [0, '']);
   assert.deepEqual(aws.bodies('dead-letters'), []);
+  assert.equal((await new DynamoDbLeases(table).look(prod))?.holder, undefined, 'the lease is released');
 });

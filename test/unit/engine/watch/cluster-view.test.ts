@@ -691,6 +691,18 @@ describe('a resync', () => {
   });
 });
 
+test('ranks pods in the order of their first deltas', () => {
+  const nodes = ['n1', 'n2'].map((name) => liveNode(name, 'a'));
+  const { view } = silent();
+  view.replaceNodes(nodes, at(0));
+  for (const { name } of nodes) view.replacePods(name, [livePod(`u-${name}`, { node: name })], at(0));
+  const ranks = ['n2', 'n1', 'n2'].map((name) => {
+    const [pod] = view.nodeDelta(nodeName(name), at(1), true).pods;
+    return pod?.rank;
+  });
+  assert.deepEqual(ranks, [0, 1, 0]);
+});
+
 test('every delta is newer than the previous, and deltas of a later epoch are newer than all before', () => {
   const view = listed([liveNode('n1', 'a')], [livePod('u1')], 7);
   const deltas = [

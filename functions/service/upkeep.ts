@@ -25,7 +25,7 @@ export function startUpkeep(tasks: readonly Task[], log: Log): Upkeep {
   };
   let stopped = false;
   const now = (task: Task): void => {
-    if (!stopped) running = running.then(() => perform(task));
+    running = running.then(() => (stopped ? undefined : perform(task)));
   };
   const intervals = tasks.map((task) => setInterval(() => now(task), task.everyMs));
   return {

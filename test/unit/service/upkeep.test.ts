@@ -54,7 +54,7 @@ test('waits for the running task when stopping', async (context) => {
   await stopping;
 });
 
-test('runs a task on request, but none after the stop', async () => {
+test('runs a task on request, but begins none after the stop', async () => {
   const gate = Promise.withResolvers<void>();
   const done: string[] = [];
   const task = (name: string, run: () => Promise<void> = async () => undefined) => ({
@@ -67,9 +67,16 @@ test('runs a task on request, but none after the stop', async () => {
   await nextLoop();
   assert.deepEqual(done, []);
   gate.resolve();
-  const stopping = upkeep.stop();
-  upkeep.now(task('late'));
-  await stopping;
   await nextLoop();
   assert.deepEqual(done, ['slow', 'rearm']);
+  const last = Promise.withResolvers<void>();
+  upkeep.now(task('last', () => last.promise));
+  upkeep.now(task('waiting'));
+  await nextLoop();
+  const stopping = upkeep.stop();
+  upkeep.now(task('late'));
+  last.resolve();
+  await stopping;
+  await nextLoop();
+  assert.deepEqual(done, ['slow', 'rearm', 'last']);
 });

@@ -20,15 +20,15 @@ interface Turn<Key> {
 
 /**
  * An in-memory queue of keys with work, like client-go's. A key waits once, and one worker at a time has it; added
- * meanwhile, it returns when that worker is done. A failed key returns later, by consecutive failures. It holds only
- * keys: a worker looks up the current work.
+ * meanwhile, it returns when that worker is done. A failed key returns later, by consecutive failures, unless its time
+ * came meanwhile. It holds only keys: a worker looks up the current work.
  */
 export class WorkQueue<Key extends string> {
   readonly #options: WorkQueueOptions<Key>;
   /** Clusters with keys that are ready, worked on, or delayed; the one with the oldest last turn first. */
   readonly #turns = new Map<ClusterName, Turn<Key>>();
-  /** Keys that are worked on, each with whether it was added meanwhile. */
-  readonly #working = new Map<Key, boolean>();
+  /** Keys that are worked on, each with whether it was added meanwhile, or its time came. */
+  readonly #working = new Map<Key, 'added' | 'due' | undefined>();
   readonly #failures = new Map<Key, number>();
   /** Keys that are delayed because their work failed. Timeouts don't depend on a clock that may be set. */
   readonly #resting = new Map<Key, NodeJS.Timeout>();
@@ -43,7 +43,7 @@ export class WorkQueue<Key extends string> {
 
   /** Adds a key with work. A failed key is worked on after its delay. */
   add(key: Key): void {
-    if (!this.#resting.has(key)) this.#now(key);
+    if (!this.#resting.has(key)) this.#now(key, this.#working.get(key) ?? 'added');
   }
 
   /** Adds a key with work at a time, however far, or now if the time is past. An earlier failure doesn't delay it. */
@@ -71,7 +71,7 @@ export class WorkQueue<Key extends string> {
     if (key === undefined) return undefined;
     turn.ready.delete(key);
     turn.working += 1;
-    this.#working.set(key, false);
+    this.#working.set(key, undefined);
     this.#turns.delete(cluster);
     this.#turns.set(cluster, turn);
     return key;
@@ -79,18 +79,17 @@ export class WorkQueue<Key extends string> {
 
   done(key: Key): void {
     this.#failures.delete(key);
-    const again = this.#release(key);
-    if (again) this.#now(key);
+    if (this.#release(key)) this.#now(key);
   }
 
   /** Ends the failed work on a taken key: the key returns by itself. */
   failed(key: Key): void {
     const { backoff, clusterOf } = this.#options;
-    const failures = this.failuresOf(key) + 1;
-    this.#failures.set(key, failures);
-    this.#release(key);
-    if (this.#stopped) return;
-    const rest = setTimeout(() => this.#now(key), backoffMs(failures, backoff)).unref();
+    this.#failures.set(key, this.failuresOf(key) + 1);
+    const isDue = this.#release(key) === 'due';
+    if (isDue) this.#now(key);
+    if (isDue || this.#stopped) return;
+    const rest = setTimeout(() => this.#now(key), backoffMs(this.failuresOf(key), backoff)).unref();
     this.#turn(clusterOf(key)).resting += 1;
     this.#resting.set(key, rest);
   }
@@ -141,10 +140,10 @@ export class WorkQueue<Key extends string> {
     }
   }
 
-  #now(key: Key): void {
+  #now(key: Key, meanwhile: 'added' | 'due' = 'due'): void {
     if (this.#stopped) return;
     if (this.#working.has(key)) {
-      this.#working.set(key, true);
+      this.#working.set(key, meanwhile);
       return;
     }
     const turn = this.#turn(this.#options.clusterOf(key));
@@ -154,11 +153,11 @@ export class WorkQueue<Key extends string> {
     this.#whenReady();
   }
 
-  #release(key: Key): boolean {
-    const again = this.#working.get(key) ?? false;
+  #release(key: Key): 'added' | 'due' | undefined {
+    const again = this.#working.get(key);
     const cluster = this.#options.clusterOf(key);
     const turn = this.#turns.get(cluster);
-    if (!turn || !this.#working.delete(key)) return false;
+    if (!turn || !this.#working.delete(key)) return undefined;
     turn.working -= 1;
     this.#tidy(cluster, turn);
     return again;

@@ -8,7 +8,7 @@ export class NaiveWorkQueue {
   #now: number;
   readonly #restMs: (failures: number) => number;
   #waiting: string[] = [];
-  #working: { readonly key: string; again: boolean }[] = [];
+  #working: { readonly key: string; again: 'added' | 'due' | undefined }[] = [];
   #alarms: { readonly key: string; readonly at: number }[] = [];
   #resting: { readonly key: string; readonly at: number }[] = [];
   readonly #failures: string[] = [];
@@ -24,7 +24,7 @@ export class NaiveWorkQueue {
   }
 
   add(key: string): void {
-    if (!this.#resting.some((each) => each.key === key)) this.#begin(key);
+    if (!this.#resting.some((each) => each.key === key)) this.#begin(key, 'added');
   }
 
   addAt(key: string, at: number): void {
@@ -54,7 +54,7 @@ export class NaiveWorkQueue {
     }
     this.#passed.delete(cluster);
     this.#waiting = this.#waiting.filter((each) => each !== key);
-    this.#working.push({ key, again: false });
+    this.#working.push({ key, again: undefined });
   }
 
   get underWay(): readonly string[] {
@@ -71,12 +71,15 @@ export class NaiveWorkQueue {
 
   done(key: string): void {
     while (this.#failures.includes(key)) this.#failures.splice(this.#failures.indexOf(key), 1);
-    if (this.#end(key)) this.#begin(key);
+    if (this.#end(key) !== undefined) this.#begin(key);
   }
 
   failed(key: string): void {
-    this.#end(key);
     this.#failures.push(key);
+    if (this.#end(key) === 'due') {
+      this.#begin(key);
+      return;
+    }
     const failures = this.#failures.filter((each) => each === key).length;
     this.#resting.push({ key, at: this.#now + this.#restMs(failures) });
   }
@@ -96,10 +99,10 @@ export class NaiveWorkQueue {
     }
   }
 
-  #begin(key: string): void {
+  #begin(key: string, why: 'added' | 'due' = 'due'): void {
     const working = this.#working.find((each) => each.key === key);
     this.#resting = this.#resting.filter((each) => each.key !== key);
-    if (working) working.again = true;
+    if (working) working.again = working.again === 'due' ? 'due' : why;
     else if (!this.#waiting.includes(key)) {
       if (!this.#waiting.some((each) => clusterOf(each) === clusterOf(key)))
         this.#passed.delete(clusterOf(key));
@@ -107,8 +110,8 @@ export class NaiveWorkQueue {
     }
   }
 
-  #end(key: string): boolean {
-    const again = this.#working.find((each) => each.key === key)?.again ?? false;
+  #end(key: string): 'added' | 'due' | undefined {
+    const again = this.#working.find((each) => each.key === key)?.again;
     this.#working = this.#working.filter((each) => each.key !== key);
     return again;
   }

@@ -31,7 +31,7 @@ function drive(
 
 /** Stops timers and the date until the end of the test; only the test moves them. */
 export function driveTimers(context: Pick<TestContext, 'mock' | 'after'>, now = 0): DrivenTimers {
-  context.after(drive(context, { apis: ['setTimeout', 'Date'], now }));
+  context.after(drive(context, { apis: ['setTimeout', 'setInterval', 'Date'], now }));
   const settle = async (): Promise<void> => {
     for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve));
   };

@@ -16,6 +16,7 @@ const uids = (...names: readonly string[]) => names.map(podUid);
 function evictionsOf(context: TestContext) {
   const time = driveTimers(context);
   const calls: { readonly what: string; end(error?: Error): Promise<void> }[] = [];
+  const stopped = Promise.withResolvers<undefined>();
   const begin = (what: string) => {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     const end = (error?: Error) => {
@@ -24,7 +25,7 @@ function evictionsOf(context: TestContext) {
       return time.settle();
     };
     calls.push({ what, end });
-    return promise;
+    return Promise.race([promise, stopped.promise]);
   };
   const evictions = new Evictions({
     look: (_, failedBefore) => begin(failedBefore ? 'look again' : 'look'),
@@ -32,10 +33,9 @@ function evictionsOf(context: TestContext) {
     clock,
     log: recordingLog(),
   });
-  context.after(async () => {
-    const stopping = evictions.stop();
-    for (const call of calls) await call.end();
-    await stopping;
+  context.after(() => {
+    stopped.resolve(undefined);
+    return evictions.stop();
   });
   const next = async (what: string) => {
     await time.settle();

@@ -44,6 +44,17 @@ describe('Alarm', () => {
     assert.equal(times(), 1);
   });
 
+  test('does not fire once it was canceled, however often it looked at the clock before', () => {
+    let times = 0;
+    const alarm = new Alarm(systemClock, NOW + 5_000, () => {
+      times += 1;
+    });
+    mock.timers.tick(3_500);
+    alarm.cancel();
+    mock.timers.tick(DAY_MS);
+    assert.equal(times, 0);
+  });
+
   test("waits longer if a timeout ends before the clock's time", () => {
     let lagMs = 0;
     const times = rung(NOW + 10, { now: () => Date.now() - lagMs });

@@ -339,6 +339,19 @@ describe('calls of a queue', () => {
     );
   });
 
+  test('carry all pods of a node, without another change', async (context) => {
+    const { outbox, pods } = bench(context);
+    const cluster = holdLease(outbox);
+    cluster.taint('n1', 'a');
+    await outbox.drained();
+    cluster.pods(...Array.from({ length: 25 }, (_, index) => livePod(`u${index}`)));
+    await outbox.drained();
+    assert.deepEqual(
+      pods.calls.map(({ length }) => length),
+      [10, 10, 5],
+    );
+  });
+
   test('do not block the event loop for incoming changes', async (context) => {
     const { outbox, nodes } = bench(context);
     const [loud, quiet] = [holdLease(outbox, 'loud'), holdLease(outbox, 'quiet')];

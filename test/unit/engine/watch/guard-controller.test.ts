@@ -116,6 +116,8 @@ test('allows no deltas from the threshold on until the trip is saved, and then w
   assert.equal(guard.mayTell, false);
   await time.settle();
   assert.deepEqual([guard.mayTell, told.freed], [false, 0]);
+  guard.look();
+  assert.equal(book.tries, 1, 'one write at a time');
   writing.resolve();
   await time.settle();
   assert.deepEqual([guard.mayTell, told.freed], [true, 1]);
@@ -191,11 +193,12 @@ describe('a trip that cannot be saved', () => {
   });
 
   test('holds no evictions once its nodes recover', async (context) => {
-    const { fail, heal, book, time, told, sentRevision } = await bench(context);
+    const { guard, fail, heal, book, time, told, sentRevision } = await bench(context);
     book.isReadOnly = true;
     void fail(1, 2, 3);
     await time.pass(5 * SECOND);
     await heal(1);
+    guard.look();
     assert.deepEqual([told.again, sentRevision()], [[false, true], undefined]);
   });
 
@@ -233,6 +236,24 @@ describe('a trip that cannot be saved', () => {
       assert.deepEqual([scopes(book.state.trips), told.saved.at(-1)], [['cluster'], undefined]);
     });
   }
+});
+
+describe('a trip whose write fails after another process wrote', () => {
+  test('allows no deltas with the revision that the other process wrote', async (context) => {
+    const { guard, fail, book, time, sentRevision, governing } = await bench(context);
+    const writing = Promise.withResolvers<void>();
+    book.answer = writing.promise;
+    void fail(1, 2, 3);
+    book.set([]);
+    guard.ruled(governing());
+    await time.settle();
+    book.isReadOnly = true;
+    writing.resolve();
+    await time.settle();
+    assert.equal(guard.mayTell, false);
+    await time.pass(5 * SECOND);
+    assert.deepEqual([guard.mayTell, book.state.revision, sentRevision()], [true, 1, 2]);
+  });
 });
 
 describe('the check of writability', () => {

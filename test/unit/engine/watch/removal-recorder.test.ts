@@ -12,12 +12,13 @@ function notesOf(context: TestContext) {
   const time = driveTimers(context, 0);
   const stopping = new AbortController();
   const written: string[][] = [];
-  const state = { away: false };
+  const state = { away: false, answer: Promise.resolve() };
   const log = recordingLog();
   const outcomes: string[] = [];
   const notes = new RemovalRecorder(clusterName('c1'), {
     history: {
       noteGone: async (_cluster, pods) => {
+        await state.answer;
         if (state.away) throw new StoreError('the table is away');
         written.push(pods.map(({ uid, at }) => `${uid}@${at}`));
       },
@@ -52,6 +53,36 @@ test('keeps a failed write, and writes it later with its time', async (context) 
   assert.deepEqual(written, [['a@0', 'b@3000']]);
   assert.deepEqual(outcomes, ['failed', 'noted']);
   assert.equal(log.lines[0]?.event, 'history.write-failed');
+});
+
+for (const [outcome, away] of Object.entries({ succeeds: false, fails: true })) {
+  test(`writes a removal that was seen during a write that ${outcome}`, async (context) => {
+    const { time, written, state, gone } = notesOf(context);
+    const { promise, resolve: answer } = Promise.withResolvers<void>();
+    Object.assign(state, { away, answer: promise });
+    gone('a');
+    await time.pass(2 * SECOND);
+    gone('b');
+    answer();
+    await time.settle();
+    state.away = false;
+    await time.pass(2 * SECOND);
+    assert.deepEqual(written, away ? [['a@0', 'b@2000']] : [['a@0'], ['b@2000']]);
+  });
+}
+
+test('gathers removals for two seconds again after failures are over', async (context) => {
+  const { time, written, state, gone } = notesOf(context);
+  state.away = true;
+  gone('a');
+  await time.pass(40 * SECOND);
+  const { promise, resolve: answer } = Promise.withResolvers<void>();
+  Object.assign(state, { away: false, answer: promise });
+  await time.pass(60 * SECOND);
+  gone('b');
+  answer();
+  await time.pass(2 * SECOND);
+  assert.deepEqual(written, [['a@0'], ['b@100000']]);
 });
 
 test('writes the last removals immediately when it stops, and tries once', async (context) => {

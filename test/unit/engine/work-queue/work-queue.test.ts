@@ -187,15 +187,16 @@ describe('WorkQueue', () => {
 
   test('hands out and requeues nothing once stopped', () => {
     const queue = newQueue();
-    for (const key of ['1a', '1b', '1c']) queue.add(key);
-    queue.addAt('1d', NOW + 10);
-    assert.deepEqual([queue.take(), queue.take()], ['1a', '1b']);
+    for (const key of ['1a', '1b', '1c', '1d']) queue.add(key);
+    queue.addAt('1e', NOW + 10);
+    assert.deepEqual([queue.take(), queue.take(), queue.take()], ['1a', '1b', '1c']);
     queue.add('1a');
     queue.stop();
+    queue.untake('1c');
     queue.done('1a');
     queue.failed('1b');
-    queue.add('1e');
-    queue.addAt('1f', NOW + 20);
+    queue.add('1f');
+    queue.addAt('1g', NOW + 20);
     pass(DAY_MS);
     assert.equal(queue.take(), undefined);
     assert.equal(queue.size, 0);

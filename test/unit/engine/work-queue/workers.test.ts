@@ -113,4 +113,12 @@ describe('Workers', () => {
     await turns();
     assert.deepEqual(begun, ['1a']);
   });
+
+  test('start no work that was only offered when they stopped', async () => {
+    const { queue, workers, begun } = working(1);
+    queue.add('1a');
+    await workers.stop();
+    await turns();
+    assert.deepEqual(begun, []);
+  });
 });

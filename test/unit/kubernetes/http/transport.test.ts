@@ -235,6 +235,24 @@ describe('a delete with a send deadline', () => {
     assert.deepEqual([requests, waiting.length], [1, 1]);
   });
 
+  for (const protocol of ['http/1.1', 'http/1.1 over TLS', 'h2'] as const)
+    test(`is not sent if its credentials take too long, although a connection waits (${protocol})`, async (t) => {
+      const clock = new DrivenClock(NOW);
+      const { api, connection, requests } = await scriptedServer(t, node, { clock, protocol });
+      await api.getNode(NODE);
+      const { requestOptions } = connection;
+      connection.requestOptions = async () => {
+        await clock.advanceTo(at(251));
+        return requestOptions();
+      };
+      await assert.rejects(api.deletePod(POD, { uid: UID }, at(250)), LateCallError);
+      await api.getNode(NODE);
+      assert.deepEqual(
+        requests.map(({ method }) => method),
+        ['GET', 'GET'],
+      );
+    });
+
   test('is unanswered, not unsent, when its connection breaks after the deadline', async (t) => {
     const clock = new DrivenClock(NOW);
     const { api, requests } = await scriptedServer(
@@ -305,6 +323,22 @@ describe('an unreachable server', () => {
     await clock.advanceTo(NOW + 10_000);
     await unanswered(api.getNode(NODE));
     assert.equal(requests.length, 7);
+  });
+
+  test('receives no calls that waited for their turn while it became unreachable', async (t) => {
+    const held: ServerResponse[] = [];
+    let isAway = false;
+    const { api, requests } = await scriptedServer(t, (response, request) => {
+      if (isAway) reset(response, request);
+      else held.push(response);
+    });
+    const calls = Array.from({ length: MAX_CONCURRENT_CALLS + 20 }, () => unanswered(api.getNode(NODE)));
+    await until(() => requests.length === MAX_CONCURRENT_CALLS);
+    isAway = true;
+    for (const response of held) response.socket?.resetAndDestroy();
+    await Promise.all(calls);
+    const late = requests.length - MAX_CONCURRENT_CALLS;
+    assert.ok(late < 5, `${late} calls after it became unreachable`);
   });
 
   test('receives all calls again after any answer, even an error', async (t) => {

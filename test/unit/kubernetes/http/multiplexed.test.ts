@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { EventEmitter } from 'node:events';
 import type { ServerHttp2Session } from 'node:http2';
 import { createServer, type Socket } from 'node:net';
 import { describe, test } from 'node:test';
@@ -117,6 +118,30 @@ describe('an HTTP/2 connection', () => {
     assert.match(await message, /no complete answer within 10 s/);
     t.mock.timers.tick(3_000);
     answers = true;
+    await api.getNode(NODE);
+    assert.equal(connections().ever, 2);
+  });
+
+  test('is pinged every 15 s, and abandoned once its idle peer does not answer', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+    const { port, server } = await scriptedServer(t, node, TLS);
+    let pings = 0;
+    (server as EventEmitter).on('session', (session: EventEmitter) => session.on('ping', () => pings++));
+    const sockets: Socket[] = [];
+    const door = createServer((outer) => sockets.push(outer, tunnel(outer, port)));
+    const { host, connections } = await listening(t, door);
+    const access = { server: new URL(`https://${host}`), headers: {}, rejectUnauthorized: false };
+    const api = clientOf(t, () => access);
+    await api.getNode(NODE);
+    for (let nth = 1; nth <= 3; nth++) {
+      t.mock.timers.tick(15_000);
+      // Its answer follows the one to the ping.
+      await api.getNode(NODE);
+      assert.deepEqual([pings, connections().ever], [nth, 1]);
+    }
+    for (const socket of sockets) socket.unpipe().pause();
+    t.mock.timers.tick(15_000);
+    t.mock.timers.tick(3_000);
     await api.getNode(NODE);
     assert.equal(connections().ever, 2);
   });

@@ -63,6 +63,24 @@ test('a hundred listeners that left or whose session ended keep no other from jo
     for (const each of joined) each.emit('close');
   }));
 
+test('listeners that join during one read are limited, and may have left by its end', async () => {
+  const seen = { version: 1, at: 0, clusters: [], pending: [], unknown: [] } as unknown as Seen;
+  const { promise, resolve: answer } = Promise.withResolvers<Seen>();
+  const view = { look: () => promise, listen: () => undefined } as unknown as FleetView;
+  const live = new Live({ view, lookMs: 0 });
+  const [session, ended] = [new AbortController(), AbortSignal.abort()];
+  const left = Object.assign(response(), { destroyed: true });
+  const all = [left, ...Array.from({ length: 40 }, response)];
+  const joining = all.map((each, index) =>
+    live.join(each as unknown as ServerResponse, index === 1 ? ended : session.signal),
+  );
+  answer(seen);
+  const joined = await Promise.all(joining);
+  assert.equal(joined.filter(Boolean).length, 2 + 32, 'two had left, and take no place');
+  assert.equal(getEventListeners(session.signal, 'abort').length, 32);
+  for (const each of all) each.emit('close');
+});
+
 test('servers that are opened and closed several times, with callers that stay, leave no socket and no timer', () =>
   givesBack(async () => {
     const dir = mkdtempSync(join(tmpdir(), 'listeners-'));

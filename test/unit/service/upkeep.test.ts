@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { setImmediate as nextLoop } from 'node:timers/promises';
 import { startUpkeep } from '#functions/service/upkeep.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
+import { givesBack } from '#test/world/given-back.ts';
 
 test('runs each task at its interval despite failures of tasks', async (context) => {
   context.mock.timers.enable({ apis: ['setInterval'] });
@@ -53,6 +54,12 @@ test('waits for the running task when stopping', async (context) => {
   gate.resolve();
   await stopping;
 });
+
+test('leaves no timer after the stop', () =>
+  givesBack(() => {
+    const task = { name: 'purge', everyMs: 3_600_000, run: () => undefined };
+    return startUpkeep([task], recordingLog()).stop();
+  }));
 
 test('runs a task on request, but begins none after the stop', async () => {
   const gate = Promise.withResolvers<void>();

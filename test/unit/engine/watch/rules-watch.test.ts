@@ -92,6 +92,19 @@ test('reports the end of a rule that expires', async (context) => {
   assert.equal(told.length, 2);
 });
 
+test('reports the end of each rule, although the rules stay the same', async (context) => {
+  const { time, written, told, follow } = bench(context);
+  const stop = { scope: 'cluster', who: 'anna', at: START, why: 'an incident' } as const;
+  const ends = [10, 20, 30].map((seconds) => ({ ...stop, until: START + seconds * SECOND }));
+  written.set(C1, { ...rules, stops: ends });
+  follow(C1);
+  for (const times of [1, 2, 3, 4, 4]) {
+    await time.pass(5 * SECOND);
+    assert.equal(told.length, times);
+    await time.pass(5 * SECOND);
+  }
+});
+
 test('keeps the last rules while nothing can be read', async (context) => {
   const { time, away, written, log, told, follow } = bench(context);
   follow(C1);

@@ -527,5 +527,8 @@ describe('a lease that another relay requests', () => {
     await time.pass(5 * LEASE_RENEW_MS);
     assert.deepEqual([asked, one.said.ends], [1, []]);
     assert.equal((await leases.look(CLUSTER))?.bid, undefined);
+    await leases.bid(lease, { holder: 'c', load: 0 });
+    await time.pass(LEASE_RENEW_MS);
+    assert.equal(asked, 2, 'the next request is answered, too');
   });
 });

@@ -6,7 +6,7 @@ import { createHandler } from '#functions/evict/handler.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { recordingSender } from '#test/unit/aws/recording-sender.ts';
-import { benchAfter, deletedFrom } from '#test/unit/engine/evict/evict-bench.ts';
+import { benchAfter } from '#test/unit/engine/evict/evict-bench.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, ref } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
@@ -24,7 +24,7 @@ test("evicts in the agent's own cluster and sends messages of other clusters to 
   const others = due(clusterName('other'), 'm2');
   const response = await handler(sqsEvent(due(ref.cluster, 'm1'), others), {} as Context);
   assert.deepEqual(response?.batchItemFailures, []);
-  assert.deepEqual(deletedFrom(bench), ['u1']);
+  assert.deepEqual(bench.deleted, ['u1']);
   const [letter, ...more] = deadLetters.calls.flat();
   assert.equal(letter?.body, others.body);
   assert.equal(

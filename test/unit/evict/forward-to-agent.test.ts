@@ -11,7 +11,7 @@ import { recordingSender } from '#test/unit/aws/recording-sender.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, ref } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import { benchAfter, deletedFrom, type EvictBench } from '../engine/evict/evict-bench.ts';
+import { benchAfter, type EvictBench } from '../engine/evict/evict-bench.ts';
 
 const DUE = sqsRecord(encodeDue({ ...ref, at: at(60) }), { groupId: ref.cluster });
 
@@ -29,7 +29,7 @@ describe('a due message of a cluster with an agent', () => {
     const { queue, failed } = await handled(bench, async () => 'edge-1');
     assert.equal(failed, 0);
     assert.deepEqual(queue.calls, [[{ body: DUE.body, groupId: ref.cluster }]]);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(bench.deleted, []);
     assert.deepEqual(
       bench.log.lines.filter(({ event }) => event === 'message.forwarded').map(({ fields }) => fields),
       [{ ...ref, agent: 'edge-1' }],
@@ -45,12 +45,12 @@ describe('a due message of a cluster with an agent', () => {
       const bench = await onePod();
       const { failed } = await handled(bench, async () => 'edge-1', recordingSender(answer));
       assert.equal(failed, 1);
-      assert.deepEqual(deletedFrom(bench), []);
+      assert.deepEqual(bench.deleted, []);
     }
     const bench = await onePod();
     const { failed } = await handled(bench, () => Promise.reject(new StoreError('the table is away')));
     assert.equal(failed, 1);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(bench.deleted, []);
   });
 
   test('is handled here if the cluster has no agent', async () => {
@@ -58,6 +58,6 @@ describe('a due message of a cluster with an agent', () => {
     const { queue, failed } = await handled(bench, async () => undefined);
     assert.equal(failed, 0);
     assert.deepEqual(queue.calls, []);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
   });
 });

@@ -4,7 +4,7 @@ import { ownProver } from '#functions/service/service.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { StoreError } from '#shared/state/store.ts';
-import { type EvictBench, evictBench } from '#test/unit/engine/evict/evict-bench.ts';
+import { EvictBench } from '#test/unit/engine/evict/evict-bench.ts';
 import { at, ref, rules } from '#test/unit/eviction/builders.ts';
 
 const prove = (bench: EvictBench) => ownProver(bench).prove(ref.cluster, new AbortController().signal);
@@ -60,20 +60,20 @@ const FAILING: readonly [string, (bench: EvictBench) => void, string][] = [
 
 describe('a service in one process', () => {
   test('verifies evictions by a full pass, as of the start of the pass', async () => {
-    const bench = evictBench();
+    const bench = new EvictBench();
     assert.deepEqual(await prove(bench), { asOf: at(60) });
   });
 
   for (const [what, spoil, unproven] of FAILING) {
     test(`verifies nothing with ${what}`, async () => {
-      const bench = evictBench();
+      const bench = new EvictBench();
       spoil(bench);
       assert.deepEqual(await prove(bench), { unproven });
     });
   }
 
   test('verifies evictions by permissions in the namespaces that include names', async () => {
-    const bench = evictBench();
+    const bench = new EvictBench();
     bench.ruling = { ...rules, policy: { ...rules.policy, only: [{ namespaces: ['a', 'b'] }] } } as Rules;
     bench.cluster.allows = ({ verb, namespace }) => verb !== 'delete' || namespace !== undefined;
     assert.deepEqual(await prove(bench), { asOf: at(60) });
@@ -84,7 +84,7 @@ describe('a service in one process', () => {
   });
 
   test('verifies evictions without the permission to post Events', async () => {
-    const bench = evictBench();
+    const bench = new EvictBench();
     bench.cluster.allows = ({ resource }) => resource !== 'events';
     assert.deepEqual(await prove(bench), { asOf: at(60) });
   });

@@ -14,15 +14,7 @@ import { after, at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/
 import { driveTimers, inNoTime } from '#test/world/driven-timers.ts';
 import { ProofsInMemory } from '#test/world/proofs-in-memory.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import {
-  benchAfter,
-  deletedFrom,
-  type EvictBench,
-  evictBench,
-  podsNamed,
-  serverError,
-  statesIn,
-} from '../../engine/evict/evict-bench.ts';
+import { benchAfter, EvictBench, podsNamed, serverError } from '../../engine/evict/evict-bench.ts';
 
 const CONTEXT = {} as Context;
 
@@ -53,7 +45,7 @@ describe('a due message', () => {
   test('evicts the due pods of its node', async () => {
     const bench = await onePod();
     assert.deepEqual(await failed(bench, dueAt(60)), []);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
     assert.deepEqual(bench.retries, []);
   });
 
@@ -63,7 +55,7 @@ describe('a due message', () => {
     assert.deepEqual(await failed(bench, dueAt(60)), []);
     const nothing = sqsRecord(encodeDue({ ...ref, node: nodeName('n9'), at: at(0) }));
     assert.deepEqual(await failed(bench, nothing), []);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
     assert.equal(bench.cluster.events.length, 1);
   });
 
@@ -71,7 +63,7 @@ describe('a due message', () => {
     const bench = await onePod();
     assert.deepEqual(await failed(bench, dueAt(180)), ['1']);
     assert.deepEqual(bench.retries, [{ receiptHandle: '1', seconds: 120 }]);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(bench.deleted, []);
   });
 
   test('is sent again as a message of its cluster when a schedule delivers it early', async () => {
@@ -79,7 +71,7 @@ describe('a due message', () => {
     assert.deepEqual(await failed(bench, scheduledFor(180)), []);
     assert.deepEqual(bench.armed, [at(180)]);
     assert.deepEqual(bench.retries, []);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(bench.deleted, []);
   });
 
   test('is redelivered when an early message of a schedule cannot be sent again', async () => {
@@ -110,7 +102,7 @@ describe('a redelivered message that could not arm a retry', () => {
     failing(bench, 'delete', serverError(500, 30));
     bench.timerOutages = 1;
     assert.deepEqual(await failed(bench, dueAt(60)), ['1']);
-    bench.cluster.beforeRequest = () => undefined;
+    bench.recovers();
     return bench;
   }
 
@@ -124,7 +116,7 @@ describe('a redelivered message that could not arm a retry', () => {
     const bench = await unarmed();
     await bench.clock.advanceTo(at(61));
     assert.deepEqual(await failed(bench, dueAt(60, '1', 2)), []);
-    assert.deepEqual(deletedFrom(bench), ['u2']);
+    assert.deepEqual(bench.deleted, ['u2']);
     assert.ok(bench.armed.includes(at(90)), 'nobody tries u1 again');
   });
 
@@ -152,7 +144,7 @@ describe('an announcement', () => {
       bench.cluster.events.map(({ message }) => message),
       ['Cancelling deletion of Pod default/pod-u1', 'Cancelling deletion of Pod default/pod-u2'],
     );
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(bench.deleted, []);
   });
 
   test('logs a dropped Event for an unregistered cluster, and is not redelivered', async () => {
@@ -174,14 +166,14 @@ describe('an announcement', () => {
 
 describe('a message whose work fails', () => {
   test('is redelivered while nothing is stored for its node, because no retry can be recorded', async () => {
-    const bench = evictBench();
+    const bench = new EvictBench();
     const { scheduled } = after(nodeDelta(1));
     const change = { schedule: [...scheduled.values()], end: [], live: true };
     await bench.store.commit(ref, 0, change, at(0));
     bench.cluster.putPod(livePod());
     failing(bench, 'get', serverError(0));
     assert.deepEqual(await failed(bench, dueAt(60)), ['1']);
-    assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+    assert.deepEqual(await bench.states(), { u1: 'scheduled' });
   });
 
   test('is deleted on any error of the API server, because the retry of the node has its own timer', async () => {
@@ -193,7 +185,7 @@ describe('a message whose work fails', () => {
       const bench = await onePod();
       failing(bench, verb, error);
       assert.deepEqual(await failed(bench, dueAt(60)), []);
-      assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+      assert.deepEqual(await bench.states(), { u1: 'scheduled' });
       assert.equal(bench.armed.length, 1);
       assert.deepEqual(bench.retries, []);
     }
@@ -241,7 +233,7 @@ describe('a message whose work fails', () => {
     const other = { ...ref, node: nodeName('n2') };
     const records = [sqsRecord(encodeDue({ ...other, at: at(0) }), { messageId: '1' }), dueAt(60, '2')];
     assert.deepEqual(await failed(bench, ...records), ['1']);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
   });
 });
 
@@ -250,7 +242,7 @@ test('redelivers soon a message with pods that wait for a delta of the relay', a
   bench.cluster.putNode({ ...liveNode('n1', 'a'), taintsStamp: 'kubectl@1' });
   assert.deepEqual(await failed(bench, dueAt(60)), ['1']);
   assert.deepEqual(bench.retries, [{ receiptHandle: '1', seconds: 0.25 }]);
-  assert.deepEqual(deletedFrom(bench), []);
+  assert.deepEqual(bench.deleted, []);
 });
 
 describe('an unreadable message', () => {
@@ -261,7 +253,7 @@ describe('an unreadable message', () => {
     assert.equal(letter?.body, '{"v":9}');
     assert.match(letter.attributes?.['reason'] ?? '', /^due message rejected: /);
     assert.equal(letter.groupId, undefined);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
   });
 });
 
@@ -289,7 +281,7 @@ test('a message whose work never ends is returned in time, and delays no other',
   const stuck = sqsRecord(encodeDue({ ...ref, node: slow, at: at(0) }), { messageId: '1' });
   const handling = failed(bench, stuck, dueAt(60, '2'));
   await time.settle();
-  assert.deepEqual(deletedFrom(bench), ['u1']);
+  assert.deepEqual(bench.deleted, ['u1']);
   await time.pass(EVICT_RECORD_DEADLINE_MS);
   assert.deepEqual(await handling, ['1']);
   assert.equal(bench.retries.length, 1);
@@ -314,7 +306,7 @@ describe('a proof that evictions work', () => {
     const bench = await onePod();
     const notes = new ProofsInMemory();
     const proofs = new NotedProofs({ notes, clock: bench.clock, log: bench.log });
-    const handle = (...records: readonly SQSRecord[]) => failed({ ...bench, proofs }, ...records);
+    const handle = (...records: readonly SQSRecord[]) => failed(Object.assign(bench, { proofs }), ...records);
     const noted = async () => notes.read(ref.cluster);
     return { bench, handle, noted };
   }
@@ -329,7 +321,7 @@ describe('a proof that evictions work', () => {
     const { bench, handle, noted } = await proving();
     await handle(probe);
     await handle(dueAt(60));
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
     assert.equal((await noted()).passes, 1);
   });
 
@@ -337,7 +329,7 @@ describe('a proof that evictions work', () => {
     const { bench, handle, noted } = await proving();
     bench.ruling = { ...bench.ruling, stops: [{ scope: 'fleet', who: 'anna', at: 0, why: '' }] };
     await handle(probe, dueAt(60));
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(bench.deleted, []);
     assert.equal((await noted()).passes, 1);
   });
 

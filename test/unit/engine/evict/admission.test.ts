@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import type { Method } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, ref } from '#test/unit/eviction/builders.ts';
-import { benchAfter, type EvictBench, evicts, leaves, recordsIn, ruled, storedIn } from './evict-bench.ts';
+import { at, nodeDelta, pod } from '#test/unit/eviction/builders.ts';
+import { benchAfter, type EvictBench, ruled } from './evict-bench.ts';
 
 const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
@@ -36,12 +35,12 @@ async function beside(webs: number, vms: number, method: Method = evict): Promis
 describe('beside VMs whose eviction a webhook denies', () => {
   test('80 pods of a node are evicted in one pass without a pause', async () => {
     const bench = await beside(80, 3);
-    assert.equal((await evicts(bench)).length, 80);
+    assert.equal((await bench.evicts()).length, 80);
     assert.equal(bench.clock.now(), at(60));
-    const { node } = await storedIn(bench);
+    const { node } = await bench.stored();
     assert.equal(node?.retry, undefined);
     assert.deepEqual(
-      (await recordsIn(bench)).map(({ blocked, failure }) => [blocked, failure]),
+      (await bench.records()).map(({ blocked, failure }) => [blocked, failure]),
       Array(3).fill([
         { since: at(60), nextTryAt: at(60), by: 'admission', reason: MOVES.message },
         undefined,
@@ -52,8 +51,8 @@ describe('beside VMs whose eviction a webhook denies', () => {
 
   test('the log and an Event report once that a VM is blocked, and by which webhook', async () => {
     const bench = await beside(0, 1);
-    await evictNode(ref, bench);
-    await evicts(bench, at(65));
+    await bench.pass();
+    await bench.evicts(at(65));
     assert.deepEqual(
       bench.log.lines.flatMap(({ event, fields }) =>
         event === 'eviction.blocked' ? [[fields['by'], fields['error']]] : [],
@@ -69,8 +68,8 @@ describe('beside VMs whose eviction a webhook denies', () => {
   test('a VM with the annotation of a migration is blocked because it is migrating', async () => {
     const bench = await beside(0, 1);
     bench.cluster.putPod(livePod('vm1', { labels: { app: 'vm' }, moving: true }));
-    await evictNode(ref, bench);
-    const [record] = await recordsIn(bench);
+    await bench.pass();
+    const [record] = await bench.records();
     assert.equal(
       record?.blocked?.reason,
       `It is being moved off its node (annotation descheduler.alpha.kubernetes.io/eviction-in-progress). ${MOVES.message}`,
@@ -80,31 +79,31 @@ describe('beside VMs whose eviction a webhook denies', () => {
   test('a VM is evicted when the webhook and its budget allow it', async () => {
     const bench = await beside(0, 1);
     bench.cluster.budgets.set('vm', { app: 'vm', allowed: 0 });
-    await evictNode(ref, bench);
+    await bench.pass();
     bench.cluster.admission.clear();
-    await evicts(bench, at(65));
-    const [record] = await recordsIn(bench);
+    await bench.evicts(at(65));
+    const [record] = await bench.records();
     assert.deepEqual([record?.blocked?.since, record?.blocked?.by], [at(60), undefined]);
     bench.cluster.budgets.clear();
-    assert.deepEqual(await leaves(bench, at(75)), { vm1: 'done' });
+    assert.deepEqual(await bench.leaves(at(75)), { vm1: 'done' });
   });
 
   test('a VM is deleted at the timeout of the policy', async () => {
     const bench = await beside(0, 1);
-    await evictNode(ref, bench);
-    assert.deepEqual(await evicts(bench, at(60) + DEADLINE_MS - 1), []);
-    assert.deepEqual(await evicts(bench, at(65) + DEADLINE_MS), ['vm1']);
+    await bench.pass();
+    assert.deepEqual(await bench.evicts(at(60) + DEADLINE_MS - 1), []);
+    assert.deepEqual(await bench.evicts(at(65) + DEADLINE_MS), ['vm1']);
   });
 
   test('a VM fails at evict.timeout where onTimeout is fail, without an effect on other pods', async () => {
     const bench = await beside(1, 1, { ...evict, afterDeadline: 'never' });
     bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
-    await evictNode(ref, bench);
-    await evicts(bench, at(65) + DEADLINE_MS);
+    await bench.pass();
+    await bench.evicts(at(65) + DEADLINE_MS);
     bench.cluster.budgets.clear();
-    const { node } = await storedIn(bench);
+    const { node } = await bench.stored();
     assert.equal(node?.retry?.everything, false);
-    assert.match((await recordsIn(bench)).find(({ uid }) => uid === 'vm1')?.failure?.error ?? '', /denied/);
+    assert.match((await bench.records()).find(({ uid }) => uid === 'vm1')?.failure?.error ?? '', /denied/);
   });
 });
 
@@ -117,8 +116,8 @@ test('a webhook that denies the mark or the deletion of a pod fails only that po
       if (ref.name === 'pod-web2') throw denied;
       return deletePod.call(bench.cluster, ref, ...asked);
     };
-    assert.deepEqual(await evicts(bench), ['web1', 'web3'], String(status));
-    const [record] = await recordsIn(bench);
+    assert.deepEqual(await bench.evicts(), ['web1', 'web3'], String(status));
+    const [record] = await bench.records();
     assert.equal(record?.failure?.error, denied.message, String(status));
   }
 });

@@ -1,33 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import type { Method } from '#shared/eviction/policy.ts';
 import { dueOf } from '#shared/eviction/retry.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, ref, rules, taint } from '#test/unit/eviction/builders.ts';
-import {
-  benchAfter,
-  deletedFrom,
-  due,
-  type EvictBench,
-  evicts,
-  failing,
-  leaves,
-  logged,
-  messagesIn,
-  podsNamed,
-  reasonsIn,
-  recordOf,
-  recordsIn,
-  requestsOf,
-  ruled,
-  STOP,
-  statesIn,
-  storedIn,
-  until,
-} from './evict-bench.ts';
+import { at, nodeDelta, pod, rules, taint } from '#test/unit/eviction/builders.ts';
+import { benchAfter, due, type EvictBench, podsNamed, ruled, STOP } from './evict-bench.ts';
 
 const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
@@ -44,18 +23,18 @@ async function budgeted(count: number, allowed: number, method: Method = evict):
 describe('with the Eviction API as method', () => {
   test('a pod is not marked beforehand, and is recorded and reported as evicted', async () => {
     const bench = await budgeted(1, 1);
-    const requests = requestsOf(bench);
-    await evictNode(ref, bench);
+    const requests = bench.requests();
+    await bench.pass();
     assert.deepEqual(requests, ['get', 'list', 'get', 'evict', 'create']);
-    assert.deepEqual(await statesIn(bench), { u1: 'done' });
-    assert.deepEqual(messagesIn(bench), ['Marking for deletion Pod default/pod-u1']);
+    assert.deepEqual(await bench.states(), { u1: 'done' });
+    assert.deepEqual(bench.messages, ['Marking for deletion Pod default/pod-u1']);
   });
 
   test('a budget allows its number of evictions, and the other pods wait without a failure', async () => {
     const bench = await budgeted(3, 1);
-    await evictNode(ref, bench);
-    const { node, scheduled } = await storedIn(bench);
-    assert.equal(deletedFrom(bench).length, 1);
+    await bench.pass();
+    const { node, scheduled } = await bench.stored();
+    assert.equal(bench.deleted.length, 1);
     assert.equal(node?.retry, undefined);
     assert.deepEqual(
       [...scheduled.values()].map(({ blocked, failure }) => [blocked?.nextTryAt, failure]),
@@ -67,74 +46,74 @@ describe('with the Eviction API as method', () => {
 
   test('blocked pods are retried ever more rarely by one message that writes only the node, and are evicted when allowed', async () => {
     const bench = await budgeted(2, 0, { ...evict, deadlineMs: 15 * DEADLINE_MS });
-    const requests = requestsOf(bench);
-    await evictNode(ref, bench);
+    const requests = bench.requests();
+    await bench.pass();
     const written: number[] = [];
     const commit = bench.store.commit.bind(bench.store);
     bench.store.commit = async (...args) => {
       written.push(args[2].schedule.length);
       return commit(...args);
     };
-    await until(bench, at(60 + 5 + 10 + 20 + 40 + 59));
+    await bench.until(at(60 + 5 + 10 + 20 + 40 + 59));
     assert.deepEqual(bench.armed, []);
     assert.equal(requests.filter((verb) => verb === 'evict').length, 5 * 2);
     assert.deepEqual(written, [0, 0, 0, 0]);
     assert.equal(bench.armed.length, 0);
     bench.cluster.budgets.clear();
-    assert.deepEqual(await evicts(bench, at(60 + 5 + 10 + 20 + 40 + 60)), ['u1', 'u2']);
+    assert.deepEqual(await bench.evicts(at(60 + 5 + 10 + 20 + 40 + 60)), ['u1', 'u2']);
     assert.equal(requests.includes('patch'), false);
   });
 
   test('a blocked pod is reported once, in the log and by an Event', async () => {
     const bench = await budgeted(1, 0);
-    await evictNode(ref, bench);
-    await until(bench, at(80));
-    assert.equal(logged(bench, 'eviction.blocked').length, 1);
-    assert.deepEqual(reasonsIn(bench), ['TaintwardEvictionBlocked']);
+    await bench.pass();
+    await bench.until(at(80));
+    assert.equal(bench.logged('eviction.blocked').length, 1);
+    assert.deepEqual(bench.reasons, ['TaintwardEvictionBlocked']);
   });
 
   test('a pod that is blocked until the timeout is marked and deleted', async () => {
     const bench = await budgeted(1, 0);
-    await evictNode(ref, bench);
-    await until(bench, at(60) + DEADLINE_MS - 1);
-    assert.deepEqual(deletedFrom(bench), []);
-    const requests = requestsOf(bench);
-    await evicts(bench, at(60) + DEADLINE_MS);
+    await bench.pass();
+    await bench.until(at(60) + DEADLINE_MS - 1);
+    assert.deepEqual(bench.deleted, []);
+    const requests = bench.requests();
+    await bench.evicts(at(60) + DEADLINE_MS);
     assert.deepEqual(requests.slice(-4), ['patch', 'get', 'delete', 'create']);
-    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+    assert.deepEqual(await bench.states(), { u1: 'done' });
   });
 
   test('a blocked pod with onTimeout fail is retried ever more rarely, and fails as any other', async () => {
     const bench = await budgeted(1, 0, { ...evict, afterDeadline: 'never' });
-    await evictNode(ref, bench);
-    await until(bench, at(60) + 2 * DEADLINE_MS);
-    const { node } = await storedIn(bench);
+    await bench.pass();
+    await bench.until(at(60) + 2 * DEADLINE_MS);
+    const { node } = await bench.stored();
     assert.ok((node?.retry?.attempts ?? 0) > 1);
-    assert.match((await recordOf(bench))?.failure?.error ?? '', /budget/);
-    await evicts(bench, at(60) + rules.policy.giveUpAfterMs + 3 * DEADLINE_MS);
-    assert.deepEqual([bench.givenUp, deletedFrom(bench)], [1, []]);
+    assert.match((await bench.record())?.failure?.error ?? '', /budget/);
+    await bench.evicts(at(60) + rules.policy.giveUpAfterMs + 3 * DEADLINE_MS);
+    assert.deepEqual([bench.givenUp, bench.deleted], [1, []]);
   });
 
   test('pods on a node that is down are deleted despite their budget', async () => {
     const bench = await budgeted(1, 0);
     bench.cluster.putNode(liveNode('n1', 'a', NODE_UNREACHABLE));
-    assert.deepEqual(await evicts(bench), ['u1']);
+    assert.deepEqual(await bench.evicts(), ['u1']);
   });
 
   test('a server with too many requests postpones the whole node', async () => {
     const bench = await budgeted(2, 2);
-    failing(bench, 'evict', new ApiError('too many requests', 429, 'TooManyRequests', 7));
-    await evictNode(ref, bench);
-    const partition = await storedIn(bench);
+    bench.fails('evict', new ApiError('too many requests', 429, 'TooManyRequests', 7));
+    await bench.pass();
+    const partition = await bench.stored();
     assert.equal(partition.node?.retry?.everything, true);
     assert.deepEqual(dueOf(partition, at(66)), []);
   });
 
   test('a pod fails with an error that names the missing permission', async () => {
     const bench = await budgeted(1, 1);
-    failing(bench, 'evict', new ApiError('grant create on pods/eviction', 403, 'Forbidden'));
-    await evictNode(ref, bench);
-    assert.match((await recordOf(bench))?.failure?.error ?? '', /grant create on pods\/eviction/);
+    bench.fails('evict', new ApiError('grant create on pods/eviction', 403, 'Forbidden'));
+    await bench.pass();
+    assert.match((await bench.record())?.failure?.error ?? '', /grant create on pods\/eviction/);
   });
 
   test('a pod that changes meanwhile is evaluated again', async () => {
@@ -143,13 +122,13 @@ describe('with the Eviction API as method', () => {
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'evict' && asked++ === 0) bench.cluster.putPod(livePod('u1', { labels: { app: 'web' } }));
     };
-    await evictNode(ref, bench);
-    assert.deepEqual([asked, deletedFrom(bench)], [2, ['u1']]);
+    await bench.pass();
+    assert.deepEqual([asked, bench.deleted], [2, ['u1']]);
   });
 
   test('an eviction that is late is not sent, and its node is looked at again', async () => {
     const bench = await budgeted(1, 1);
-    const requests = requestsOf(bench);
+    const requests = bench.requests();
     let late = true;
     const evictPod = bench.cluster.evictPod.bind(bench.cluster);
     bench.cluster.evictPod = async (...asked) => {
@@ -157,32 +136,32 @@ describe('with the Eviction API as method', () => {
       late = false;
       return evictPod(...asked);
     };
-    await evictNode(ref, bench);
+    await bench.pass();
     assert.deepEqual(requests, ['get', 'list', 'get', 'evict', 'get', 'evict', 'create']);
   });
 
   test('a pod that was evicted before it was recorded counts as evicted', async () => {
     const bench = await budgeted(1, 1);
     bench.cluster.putPod(livePod('u1', { terminating: true, evicted: true }));
-    assert.deepEqual(await leaves(bench), { u1: 'done' });
+    assert.deepEqual(await bench.leaves(), { u1: 'done' });
   });
 
   test('a redelivered message arms the timer that could not be armed', async () => {
     const bench = await budgeted(1, 0);
     bench.timerOutages = 1;
-    await assert.rejects(evictNode(ref, bench));
-    await evictNode(ref, bench, true);
+    await assert.rejects(bench.pass());
+    await bench.redelivered();
     assert.deepEqual(bench.armed, [at(65)]);
   });
 
   test('a stop holds a pod that waits for a budget', async () => {
     const bench = await budgeted(1, 0);
-    await evictNode(ref, bench);
+    await bench.pass();
     bench.ruling = { ...by(evict), stops: [STOP] };
     bench.cluster.budgets.clear();
-    await until(bench, at(70));
-    assert.deepEqual(deletedFrom(bench), []);
-    assert.equal((await recordOf(bench))?.held?.by.kind, 'stopped');
+    await bench.until(at(70));
+    assert.deepEqual(bench.deleted, []);
+    assert.equal((await bench.record())?.held?.by.kind, 'stopped');
   });
 });
 
@@ -198,14 +177,14 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
       const bench = await budgeted(1, allowed ?? 0, never);
       if (allowed === undefined) bench.cluster.budgets.clear();
       bench.cluster.terminatingNamespaces.add('default');
-      const requests = requestsOf(bench);
-      assert.deepEqual(await evicts(bench), ['u1']);
+      const requests = bench.requests();
+      assert.deepEqual(await bench.evicts(), ['u1']);
       assert.equal(bench.cluster.deletions[0]?.pod.disrupted, true);
       assert.deepEqual(
         requests.filter((verb) => verb !== 'get'),
         ['list', 'evict', 'patch', 'delete', 'create'],
       );
-      assert.deepEqual(await statesIn(bench), { u1: 'done' });
+      assert.deepEqual(await bench.states(), { u1: 'done' });
       assert.deepEqual(bench.armed, []);
       const events = bench.log.lines.map(({ event }) => event);
       assert.ok(events.includes('pod.evicted'));
@@ -219,10 +198,10 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
 
   test('a pod whose budget blocked it before is deleted at its next try', async () => {
     const bench = await budgeted(1, 0, never);
-    assert.deepEqual(await evicts(bench), []);
+    assert.deepEqual(await bench.evicts(), []);
     bench.cluster.terminatingNamespaces.add('default');
-    await until(bench, at(65));
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    await bench.until(at(65));
+    assert.deepEqual(bench.deleted, ['u1']);
   });
 
   test('a stop holds the pod between the refusal and the delete', async () => {
@@ -231,8 +210,8 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'evict') bench.ruling = { ...bench.ruling, stops: [STOP] };
     };
-    assert.deepEqual(await evicts(bench), []);
-    assert.equal((await recordOf(bench))?.held?.by.kind, 'stopped');
+    assert.deepEqual(await bench.evicts(), []);
+    assert.equal((await bench.record())?.held?.by.kind, 'stopped');
   });
 
   test('pods of other namespaces on the node are still evicted through the Eviction API', async () => {
@@ -242,21 +221,21 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
     bench.ruling = by(never);
     bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
     bench.cluster.terminatingNamespaces.add('default');
-    assert.deepEqual(await evicts(bench), ['u1']);
-    const waiting = (await recordsIn(bench)).map(({ uid, blocked }) => [uid, blocked !== undefined]);
+    assert.deepEqual(await bench.evicts(), ['u1']);
+    const waiting = (await bench.records()).map(({ uid, blocked }) => [uid, blocked !== undefined]);
     assert.deepEqual(waiting, [['u2', true]]);
   });
 
   test('the words alone do not cause a delete', async () => {
     const bench = await budgeted(1, 1, never);
     const words = 'unable to create new content in namespace default because it is being terminated';
-    failing(bench, 'evict', new ApiError(words, 403, 'Forbidden'));
-    assert.deepEqual(await evicts(bench), []);
+    bench.fails('evict', new ApiError(words, 403, 'Forbidden'));
+    assert.deepEqual(await bench.evicts(), []);
   });
 });
 
 test('a pod that another actor evicts through the Eviction API is gone, where the method is delete', async () => {
   const bench = await benchAfter([nodeDelta(1, { taints: [taint('a')] })], [livePod()]);
   bench.cluster.putPod(livePod('u1', { terminating: true, evicted: true }));
-  assert.deepEqual(await leaves(bench), { u1: 'gone' });
+  assert.deepEqual(await bench.leaves(), { u1: 'gone' });
 });

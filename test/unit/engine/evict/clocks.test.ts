@@ -1,21 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
-import {
-  benchAfter,
-  deletedFrom,
-  duePods,
-  type EvictBench,
-  evicts,
-  leaves,
-  recordOf,
-  retryOf,
-  STOP,
-} from './evict-bench.ts';
+import { at, nodeDelta, pod, tolerating } from '#test/unit/eviction/builders.ts';
+import { benchAfter, duePods, type EvictBench, STOP } from './evict-bench.ts';
 
 /** Evicts at each armed time up to `endAt`. Returns the number of passes. */
 async function play(bench: EvictBench, endAt: number): Promise<number> {
@@ -27,7 +16,7 @@ async function play(bench: EvictBench, endAt: number): Promise<number> {
     bench.armed.splice(0, bench.armed.length, ...bench.armed.filter((moment) => moment > next));
     await bench.clock.advanceTo(Math.max(next, bench.clock.now()));
     looks += 1;
-    assert.equal(await evictNode(ref, bench), undefined);
+    assert.equal(await bench.pass(), undefined);
   }
 }
 
@@ -35,27 +24,27 @@ describe('a process that evicts', () => {
   test('waits until the deadline has passed for the API server as well, where its own clock is ahead', async () => {
     const bench = await duePods(1);
     bench.cluster.skewMs = -20_000;
-    assert.equal(await evictNode(ref, bench), undefined);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.equal(await bench.pass(), undefined);
+    assert.deepEqual(bench.deleted, []);
     assert.deepEqual(bench.armed, [at(80)]);
-    assert.deepEqual(await evicts(bench, at(80)), ['u1']);
+    assert.deepEqual(await bench.evicts(at(80)), ['u1']);
   });
 
   test('evicts at the deadline where the clocks differ by at most two seconds', async () => {
     for (const skewMs of [-2_000, 0, 2_000]) {
       const bench = await duePods(1);
       bench.cluster.skewMs = skewMs;
-      assert.deepEqual(await evicts(bench), ['u1'], `${skewMs} ms`);
+      assert.deepEqual(await bench.evicts(), ['u1'], `${skewMs} ms`);
     }
   });
 
   test('evicts once the earliest possible time by slow answers is past the deadline', async () => {
     const bench = await duePods(1);
     bench.cluster.otherSkews = [{ leastMs: -45_000, mostMs: 0 }];
-    assert.deepEqual(await evicts(bench), []);
+    assert.deepEqual(await bench.evicts(), []);
     assert.deepEqual(bench.armed, [at(105)]);
-    assert.equal(await retryOf(bench), undefined);
-    assert.deepEqual(await evicts(bench, at(105)), ['u1']);
+    assert.equal(await bench.retry(), undefined);
+    assert.deepEqual(await bench.evicts(at(105)), ['u1']);
   });
 
   test('evicts each pod once, in few passes, and never before its deadline by any clock', async () => {
@@ -91,8 +80,8 @@ describe('a process that evicts', () => {
     const tolerations = [tolerating('b', 300)];
     bench.cluster.putNode(liveNode('n1', 'b'));
     bench.cluster.putPod(livePod('u1', { tolerations }));
-    await evictNode(ref, bench);
-    assert.equal((await recordOf(bench))?.fireAt, at(340));
+    await bench.pass();
+    assert.equal((await bench.record())?.fireAt, at(340));
   });
 });
 
@@ -111,8 +100,8 @@ describe('clocks that differ by more than 30 s', () => {
     ] as const) {
       const bench = await duePods(1);
       bench.cluster.skewMs = skewMs;
-      assert.deepEqual(await evicts(bench), []);
-      const retry = await retryOf(bench);
+      assert.deepEqual(await bench.evicts(), []);
+      const retry = await bench.retry();
       assert.equal(
         retry?.error,
         `evictions are held because clocks differ: the API server's clock is at least ${says} the clock of the evicting process`,
@@ -123,18 +112,18 @@ describe('clocks that differ by more than 30 s', () => {
 
   test('allow evictions again once they agree', async () => {
     const bench = await apart();
-    await evictNode(ref, bench);
+    await bench.pass();
     bench.cluster.skewMs = 0;
     await play(bench, at(600));
-    assert.deepEqual(deletedFrom(bench), ['u1']);
-    assert.equal(await retryOf(bench), undefined);
+    assert.deepEqual(bench.deleted, ['u1']);
+    assert.equal(await bench.retry(), undefined);
   });
 
   test('hold no evictions where the clock of another API server agrees, and the earlier clock counts', async () => {
     const bench = await apart();
     bench.cluster.otherSkews = [{ leastMs: 0, mostMs: 1_000 }];
-    await evictNode(ref, bench);
-    assert.equal(await retryOf(bench), undefined);
+    await bench.pass();
+    assert.equal(await bench.retry(), undefined);
     assert.deepEqual(bench.armed, [at(300)]);
   });
 
@@ -145,37 +134,37 @@ describe('clocks that differ by more than 30 s', () => {
     bench.cluster.skewMs = 0;
     await play(bench, at(5 * 86_400));
     assert.equal(bench.givenUp, 0);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
   });
 
   test('still end records of deleted pods, and keep the gates of held pods', async () => {
     const bench = await apart();
     bench.cluster.removePod(livePod('u1'));
-    assert.deepEqual(await leaves(bench), { u1: 'gone' });
+    assert.deepEqual(await bench.leaves(), { u1: 'gone' });
     const stopped = await apart();
     stopped.ruling = { ...stopped.ruling, stops: [STOP] };
-    await evictNode(ref, stopped);
-    assert.equal((await recordOf(stopped))?.held?.by.kind, 'stopped');
+    await stopped.pass();
+    assert.equal((await stopped.record())?.held?.by.kind, 'stopped');
   });
 
   test('report no pod as would-evict in observe mode before they agree', async () => {
     const bench = await apart();
     bench.ruling = { ...bench.ruling, policy: { ...bench.ruling.policy, mode: 'observe' } };
-    await evictNode(ref, bench);
-    assert.equal((await recordOf(bench))?.held, undefined);
+    await bench.pass();
+    assert.equal((await bench.record())?.held, undefined);
     bench.cluster.skewMs = 0;
     await play(bench, at(900));
-    assert.equal((await recordOf(bench))?.held?.by.kind, 'observe');
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.equal((await bench.record())?.held?.by.kind, 'observe');
+    assert.deepEqual(bench.deleted, []);
   });
 
   test('reserve neither slots nor permits', async () => {
     const bench = await apart();
     bench.ruling = { ...bench.ruling, policy: { ...bench.ruling.policy, rate: 0.01 } };
-    await evictNode(ref, bench);
+    await bench.pass();
     bench.cluster.skewMs = 0;
-    const retry = await retryOf(bench);
-    assert.deepEqual(await evicts(bench, retry?.nextTryAt ?? 0), ['u1']);
+    const retry = await bench.retry();
+    assert.deepEqual(await bench.evicts(retry?.nextTryAt ?? 0), ['u1']);
   });
 });
 
@@ -198,6 +187,6 @@ test('evicts no pod of an unreachable node before its deadline by the API server
   });
   bench.cluster.skewMs = -240_000;
   for (let second = 0; second < 300; second += 5) {
-    assert.deepEqual(await evicts(bench, at(second + 240)), [], `at second ${second} of the API server`);
+    assert.deepEqual(await bench.evicts(at(second + 240)), [], `at second ${second} of the API server`);
   }
 });

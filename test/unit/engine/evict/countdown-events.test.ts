@@ -5,7 +5,6 @@ import { createHandler } from '#functions/evict/handler.ts';
 import { encodeCountdowns } from '#shared/aws/due-message.ts';
 import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
 import { countingDown, EVENT_REASON, heldBack } from '#shared/engine/evict/events.ts';
-import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { countdownOf } from '#shared/engine/news.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
@@ -22,7 +21,7 @@ import {
   tolerating,
 } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import { benchAfter, evictBench, reasonsIn, ruled, STOP } from './evict-bench.ts';
+import { benchAfter, EvictBench, ruled, STOP } from './evict-bench.ts';
 
 const record = recordIn(after(nodeDelta(1)));
 assert.ok(record);
@@ -105,10 +104,10 @@ describe('an Event of Taintward', () => {
 });
 
 test('posts the countdowns that a delta function announces', async () => {
-  const bench = evictBench();
+  const bench = new EvictBench();
   const [body = ''] = encodeCountdowns({ ...ref, pods: [countdown] });
   await createHandler(bench)(sqsEvent(sqsRecord(body), sqsRecord(body)), {} as Context);
-  assert.deepEqual(reasonsIn(bench), ['TaintwardEvictionScheduled']);
+  assert.deepEqual(bench.reasons, ['TaintwardEvictionScheduled']);
 });
 
 test('reports that a pod will be evicted in a paused cluster, and would be evicted in observe mode', async () => {
@@ -117,7 +116,7 @@ test('reports that a pod will be evicted in a paused cluster, and would be evict
     ['paused', 'The pod will'],
     ['observe', 'In enforce mode, the pod would'],
   ] as const) {
-    const bench = evictBench();
+    const bench = new EvictBench();
     bench.ruling = ruled({ mode });
     await createHandler(bench)(sqsEvent(sqsRecord(body)), {} as Context);
     assert.ok(bench.cluster.events[0]?.message.startsWith(`${words} be evicted`));
@@ -127,9 +126,9 @@ test('reports that a pod will be evicted in a paused cluster, and would be evict
 const eventsAfter = async (ruling: Rules, tolerations = [tolerating('a', 60)]) => {
   const bench = await benchAfter([nodeDelta(1)], [livePod('u1', { tolerations })]);
   bench.ruling = ruling;
-  await evictNode(ref, bench);
-  await evictNode(ref, bench, true);
-  return reasonsIn(bench);
+  await bench.pass();
+  await bench.redelivered();
+  return bench.reasons;
 };
 
 test('posts a single Event for a held, would-be or rescheduled eviction', async () => {
@@ -147,8 +146,8 @@ test('posts an Event for each hold of one pod, and one for a message that is del
   });
   const heldTwice = async (id: string) => {
     bench.ruling = hold(id);
-    await evictNode(ref, bench);
-    await evictNode(ref, bench, true);
+    await bench.pass();
+    await bench.redelivered();
   };
   await heldTwice('h1');
   bench.ruling = rules;

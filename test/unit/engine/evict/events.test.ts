@@ -15,10 +15,10 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { after, at, nodeDelta, recordIn, ref } from '#test/unit/eviction/builders.ts';
-import { evictBench, podsNamed, serverError } from './evict-bench.ts';
+import { EvictBench, podsNamed, serverError } from './evict-bench.ts';
 
 test('an Event is tried three times, and is then dropped and logged', async () => {
-  const bench = evictBench();
+  const bench = new EvictBench();
   let tries = 0;
   bench.cluster.beforeRequest = () => {
     tries += 1;
@@ -33,7 +33,7 @@ test('an Event is tried three times, and is then dropped and logged', async () =
 });
 
 test('denied Events are tried once each, and logged once for each namespace until one is posted', async () => {
-  const bench = evictBench();
+  const bench = new EvictBench();
   const pods = podsNamed(4).map((pod, index) => (index === 0 ? { ...pod, namespace: 'team' } : pod));
   let tries = 0;
   let isDenied = true;
@@ -56,7 +56,7 @@ test('denied Events are tried once each, and logged once for each namespace unti
 });
 
 test('an Event that fails at first is posted', async () => {
-  const bench = evictBench();
+  const bench = new EvictBench();
   let tries = 0;
   bench.cluster.beforeRequest = () => {
     tries += 1;
@@ -67,7 +67,7 @@ test('an Event that fails at first is posted', async () => {
 });
 
 test('an unresponsive server does not get a request for each Event', async () => {
-  const bench = evictBench();
+  const bench = new EvictBench();
   let tries = 0;
   bench.cluster.createEvent = async () => {
     tries += 1;
@@ -122,7 +122,7 @@ describe('announced decisions', () => {
   const cancelled = [{ version: { epoch: 1, sequence: 20 }, pods: [livePod()] }];
 
   test('are posted, and only countdowns need the rules', async () => {
-    const bench = evictBench();
+    const bench = new EvictBench();
     const keys = () => bench.cluster.events.map(({ key }) => key);
     const unruled = { ...bench, rules: () => Promise.reject(new Error('away')) };
     await announce(ref, { cancelled, countdowns: [] }, unruled);
@@ -133,7 +133,7 @@ describe('announced decisions', () => {
   });
 
   test('are dropped and logged only if the cluster is no longer managed', async () => {
-    const bench = evictBench();
+    const bench = new EvictBench();
     const unknown = { ...ref, cluster: clusterName('unknown') };
     await announce(unknown, { cancelled, countdowns }, bench);
     assert.deepEqual(

@@ -16,7 +16,7 @@ import type { RateLimiter } from '#shared/state/rate-limiter.ts';
 import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { standings } from '#test/contracts/partition-builders.ts';
-import { type RecordingLog, recordingLog } from '#test/contracts/recording-log.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { after, at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -25,93 +25,190 @@ import { FakeObjects } from '#test/world/fake-objects.ts';
 import { ScriptedQueue } from '#test/world/scripted-queue.ts';
 import { ScriptedStore } from '#test/world/scripted-store.ts';
 
-export interface EvictBench extends EvictHandlerDeps {
-  readonly clock: DrivenClock;
-  readonly cluster: FakeCluster;
-  readonly store: ScriptedStore;
-  readonly deadLetters: ScriptedQueue;
-  readonly log: RecordingLog;
-  permits: Permits;
-  rates: RateLimiter;
-  /** The rules of the cluster. */
-  ruling: Rules;
-  /** The armed times, in order. */
-  readonly armed: EpochMs[];
-  /** The number of attempts to arm a timer that fail before one succeeds. */
-  timerOutages: number;
-  readonly retries: { readonly receiptHandle: string; readonly seconds: number }[];
-  /** The delay of each deleted pod, in seconds. */
-  readonly lateness: number[];
-  /** The number of failed evictions. */
-  givenUp: number;
-  rivals: number;
-  /** The number of times that a server counted as unreachable. */
-  silences: number;
-}
+type Verb = Parameters<FakeCluster['beforeRequest']>[0];
 
 /**
- * Returns the ports of `evict` in memory. A test can break each port. The time is second 60, at which the
+ * The ports of `evict` in memory, and what they saw. A test can break each port. The time is second 60, at which the
  * scheduled pods are due.
  */
-export function evictBench(store = new ScriptedStore()): EvictBench {
-  const clock = new DrivenClock(at(60));
-  const cluster = new FakeCluster(clock);
-  const bench: EvictBench = {
-    clock,
-    cluster,
-    store,
-    deadLetters: new ScriptedQueue(),
-    setAside: (...failed) => settingAside(bench.deadLetters)(...failed),
-    log: recordingLog(),
-    rules: async () => bench.ruling,
-    ruling: rules,
-    armed: [],
-    timerOutages: 0,
-    retries: [],
-    lateness: [],
-    givenUp: 0,
-    rivals: 0,
-    silences: 0,
-    timers: {
-      arm: async (_ref, fireAts) => {
-        if (fireAts.length > 0 && bench.timerOutages > 0) {
-          bench.timerOutages -= 1;
-          throw new TimerError('no timer could be armed');
-        }
-        bench.armed.push(...fireAts);
-      },
-    },
-    clusters: {
-      api: async (name) => {
-        if (name !== ref.cluster) throw new UnknownClusterError(`cluster ${name} is not registered`);
-        return cluster;
-      },
-    },
-    visibility: {
-      retryIn: async (messages) => {
-        bench.retries.push(...messages);
-      },
-    },
-    rates: longBegun(clock),
-    permits: new ObjectPermits(new FakeObjects()),
-    metrics: {
-      podDeleted: (_cluster, seconds) => bench.lateness.push(seconds),
-      requestRefused: () => undefined,
-      outOfReach: () => {
-        bench.silences += 1;
-      },
-      retried: () => undefined,
-      gaveUp: (_cluster, evictions) => {
-        bench.givenUp += evictions;
-      },
-      messageFailing: () => undefined,
-      rivalSeen: () => {
-        bench.rivals += 1;
-      },
-      clockSkewed: () => undefined,
+export class EvictBench implements EvictHandlerDeps {
+  readonly clock = new DrivenClock(at(60));
+  readonly cluster = new FakeCluster(this.clock);
+  readonly store: ScriptedStore;
+  readonly deadLetters = new ScriptedQueue();
+  readonly setAside: EvictHandlerDeps['setAside'] = (...failed) => settingAside(this.deadLetters)(...failed);
+  readonly log = recordingLog();
+  permits: Permits = new ObjectPermits(new FakeObjects());
+  rates: RateLimiter = longBegun(this.clock);
+  /** The rules of the cluster. */
+  ruling: Rules;
+  readonly rules: EvictHandlerDeps['rules'] = async () => this.ruling;
+  /** The armed times, in order. */
+  readonly armed: EpochMs[] = [];
+  /** The number of attempts to arm a timer that fail before one succeeds. */
+  timerOutages = 0;
+  readonly retries: { readonly receiptHandle: string; readonly seconds: number }[] = [];
+  /** The delay of each deleted pod, in seconds. */
+  readonly lateness: number[] = [];
+  /** The number of failed evictions. */
+  givenUp = 0;
+  rivals = 0;
+  /** The number of times that a server counted as unreachable. */
+  silences = 0;
+
+  readonly timers: EvictHandlerDeps['timers'] = {
+    arm: async (_ref, fireAts) => {
+      if (fireAts.length > 0 && this.timerOutages > 0) {
+        this.timerOutages -= 1;
+        throw new TimerError('no timer could be armed');
+      }
+      this.armed.push(...fireAts);
     },
   };
-  return bench;
+  readonly clusters: EvictHandlerDeps['clusters'] = {
+    api: async (name) => {
+      if (name !== ref.cluster) throw new UnknownClusterError(`cluster ${name} is not registered`);
+      return this.cluster;
+    },
+  };
+  readonly visibility: EvictHandlerDeps['visibility'] = {
+    retryIn: async (messages) => {
+      this.retries.push(...messages);
+    },
+  };
+  readonly metrics: EvictHandlerDeps['metrics'] = {
+    podDeleted: (_cluster, seconds) => this.lateness.push(seconds),
+    requestRefused: () => undefined,
+    outOfReach: () => {
+      this.silences += 1;
+    },
+    retried: () => undefined,
+    gaveUp: (_cluster, evictions) => {
+      this.givenUp += evictions;
+    },
+    messageFailing: () => undefined,
+    rivalSeen: () => {
+      this.rivals += 1;
+    },
+    clockSkewed: () => undefined,
+  };
+
+  constructor(store = new ScriptedStore(), ruling = rules) {
+    this.store = store;
+    this.ruling = ruling;
+  }
+
+  /** Stores what the relay reported of a node. */
+  async stores(of: NodeRef, { node, scheduled }: Partition): Promise<void> {
+    const change = { ...(node ? { node } : {}), schedule: [...scheduled.values()], end: [], live: true };
+    await this.store.commit(of, 0, change, at(0));
+  }
+
+  /** Evicts once, with these ports in place of the bench's. */
+  pass(ports: Partial<EvictHandlerDeps> = {}, cameBefore = false) {
+    return evictNode(ref, { ...this, ...ports }, cameBefore);
+  }
+
+  /** Evicts as for a message that is redelivered. */
+  redelivered = () => this.pass({}, true);
+
+  /** Evicts, at this time or now. Returns the UIDs of all pods deleted so far. */
+  async evicts(now = this.clock.now()): Promise<readonly string[]> {
+    await this.clock.advanceTo(now);
+    await this.pass();
+    return this.deleted;
+  }
+
+  /** Evicts, at this time or now. Returns the state of each pod. */
+  async leaves(now?: EpochMs) {
+    await this.evicts(now);
+    return this.states();
+  }
+
+  /** Evicts at each armed time up to `end`. */
+  async until(end: number): Promise<void> {
+    for (let next = this.armed.shift(); next !== undefined && next <= end; next = this.armed.shift())
+      await this.evicts(next);
+    await this.clock.advanceTo(end);
+  }
+
+  /** Advances the time to the next retry, and retries. */
+  async nextTry(): Promise<void> {
+    const retry = await this.retry();
+    assert.ok(retry, 'nothing is to be tried again');
+    await this.evicts(Math.max(retry.nextTryAt, this.clock.now()));
+  }
+
+  /** Records the requests, in order; those of the kind `failing` fail with `error`. */
+  requests(failing?: Verb, error?: Error): string[] {
+    const requests: string[] = [];
+    this.cluster.beforeRequest = (verb) => {
+      requests.push(verb);
+      if (verb === failing && error) throw error;
+    };
+    return requests;
+  }
+
+  /** Makes the first `times` requests of this kind fail. */
+  fails(verb: Verb | 'any', error: Error, times = Infinity): void {
+    let left = times;
+    this.cluster.beforeRequest = (asked) => {
+      if ((verb === 'any' || asked === verb) && left-- > 0) throw error;
+    };
+  }
+
+  /** Makes every request succeed again. */
+  recovers(): void {
+    this.cluster.beforeRequest = () => undefined;
+  }
+
+  /** Has this happen before each request of a kind is answered. The number counts them, from 1. */
+  before(verb: Verb, happens: (count: number) => unknown): void {
+    let count = 0;
+    this.cluster.beforeRequest = (asked) => asked === verb && happens(++count);
+  }
+
+  /** Returns the stored state of a node. */
+  stored = (of: NodeRef = ref) => this.store.load(of, this.clock.now());
+
+  records = async (of?: NodeRef) => [...(await this.stored(of)).scheduled.values()];
+
+  record = async (uid = 'u1') => (await this.stored()).scheduled.get(podUid(uid));
+
+  /** Returns the state of each pod, by UID. */
+  states = async () => standings(await this.stored());
+
+  /** Returns the kind of gate that holds each pod, by UID; `undefined`: none. */
+  gates = async () => Object.fromEntries((await this.records()).map(({ uid, held }) => [uid, held?.by.kind]));
+
+  /** Returns the next retry of the node. */
+  async retry() {
+    const { node } = await this.stored();
+    return node?.outage ?? node?.retry;
+  }
+
+  get deleted(): readonly string[] {
+    return this.cluster.deletions.map(({ pod }) => pod.uid).sort();
+  }
+
+  /** Returns the seconds at which pods were deleted, after `start`. */
+  deletedAfter = (start: number) =>
+    this.cluster.deletions.map((deletion) => (deletion.at - at(start)) / 1000);
+
+  get isMarked(): boolean {
+    return [...this.cluster.livePods.values()].some(({ disrupted }) => disrupted);
+  }
+
+  get reasons(): readonly string[] {
+    return this.cluster.events.map(({ reason }) => reason);
+  }
+
+  get messages(): readonly string[] {
+    return this.cluster.events.map(({ message }) => message);
+  }
+
+  /** Returns the lines of the log with this event. */
+  logged = (event: string) => this.log.lines.filter((line) => line.event === event);
 }
 
 /** Returns a rate limiter of a process that started long ago. */
@@ -131,8 +228,8 @@ export async function benchAfter(
   pods: readonly LivePod[],
   store?: ScriptedStore,
 ): Promise<EvictBench> {
-  const bench = evictBench(store);
-  await storeIn(bench, ref, after(...deltas));
+  const bench = new EvictBench(store);
+  await bench.stores(ref, after(...deltas));
   bench.cluster.putNode(liveNode('n1', 'a'));
   for (const pod of pods) bench.cluster.putPod(pod);
   return bench;
@@ -162,102 +259,8 @@ export const heldUntil = (second: number, governing = rules): Rules => {
   return { ...governing, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
 };
 
-type Verb = Parameters<FakeCluster['beforeRequest']>[0];
-
-/** Records the requests, in order; those of the kind `failing` fail with `error`. */
-export function requestsOf({ cluster }: EvictBench, failing?: Verb, error?: Error): string[] {
-  const requests: string[] = [];
-  cluster.beforeRequest = (verb) => {
-    requests.push(verb);
-    if (verb === failing && error) throw error;
-  };
-  return requests;
-}
-
-/** Makes the first `times` requests of this kind fail. */
-export function failing({ cluster }: EvictBench, verb: Verb | 'any', error: Error, times = Infinity): void {
-  let left = times;
-  cluster.beforeRequest = (asked) => {
-    if ((verb === 'any' || asked === verb) && left-- > 0) throw error;
-  };
-}
-
-/** Evicts at each armed time up to `end`. */
-export async function until(bench: EvictBench, end: number): Promise<void> {
-  for (let next = bench.armed.shift(); next !== undefined && next <= end; next = bench.armed.shift()) {
-    await bench.clock.advanceTo(next);
-    await evictNode(ref, bench);
-  }
-  await bench.clock.advanceTo(end);
-}
-
-/** Returns the stored state of a node. */
-export const storedIn = ({ store, clock }: EvictBench, of: NodeRef = ref) => store.load(of, clock.now());
-
-export const recordsIn = async (bench: EvictBench, of?: NodeRef) => [
-  ...(await storedIn(bench, of)).scheduled.values(),
-];
-
-export const recordOf = async (bench: EvictBench, uid = 'u1') =>
-  (await storedIn(bench)).scheduled.get(podUid(uid));
-
-/** Returns the kind of gate that holds each pod, by UID; `undefined`: none. */
-export const gatesIn = async (bench: EvictBench) =>
-  Object.fromEntries((await recordsIn(bench)).map(({ uid, held }) => [uid, held?.by.kind]));
-
-/** Returns the next retry of the node. */
-export const retryOf = async (bench: EvictBench) => {
-  const { node } = await storedIn(bench);
-  return node?.outage ?? node?.retry;
-};
-
-/** Advances the time to the next retry, and retries. */
-export async function nextTry(bench: EvictBench): Promise<void> {
-  const retry = await retryOf(bench);
-  assert.ok(retry, 'nothing is to be tried again');
-  await bench.clock.advanceTo(Math.max(retry.nextTryAt, bench.clock.now()));
-  await evictNode(ref, bench);
-}
-
-export const reasonsIn = ({ cluster }: EvictBench) => cluster.events.map(({ reason }) => reason);
-export const messagesIn = ({ cluster }: EvictBench) => cluster.events.map(({ message }) => message);
-
-/** Returns the lines of the log with this event. */
-export const logged = ({ log }: EvictBench, event: string) =>
-  log.lines.filter((line) => line.event === event);
-
-export const isMarked = ({ cluster }: EvictBench): boolean =>
-  [...cluster.livePods.values()].some(({ disrupted }) => disrupted);
-
-/** Stores what the relay reported of a node. */
-export async function storeIn({ store }: EvictBench, of: NodeRef, told: Partition): Promise<void> {
-  const { node, scheduled } = told;
-  const change = { ...(node ? { node } : {}), schedule: [...scheduled.values()], end: [], live: true };
-  await store.commit(of, 0, change, at(0));
-}
-
 export const podsNamed = (count: number): readonly LivePod[] =>
   Array.from({ length: count }, (_, index) => livePod(`u${index + 1}`));
-
-/** Returns the state of each pod, by UID. */
-export const statesIn = async ({ store, clock }: EvictBench): Promise<Readonly<Record<string, string>>> =>
-  standings(await store.load(ref, clock.now()));
-
-export const deletedFrom = ({ cluster }: EvictBench): readonly string[] =>
-  cluster.deletions.map(({ pod }) => pod.uid).sort();
-
-/** Evicts, at this time or now. Returns the UIDs of all pods deleted so far. */
-export async function evicts(bench: EvictBench, now = bench.clock.now()): Promise<readonly string[]> {
-  await bench.clock.advanceTo(now);
-  await evictNode(ref, bench);
-  return deletedFrom(bench);
-}
-
-/** Evicts, at this time or now. Returns the state of each pod. */
-export async function leaves(bench: EvictBench, now?: EpochMs) {
-  await evicts(bench, now);
-  return statesIn(bench);
-}
 
 export const serverError = (status: number, retryAfterSeconds?: number) =>
   new ApiError(`the server answered ${status}`, status, '', retryAfterSeconds);

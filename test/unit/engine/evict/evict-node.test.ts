@@ -17,27 +17,7 @@ import { at, nodeDelta, pod, ref, taint, tolerating } from '#test/unit/eviction/
 import { inNoTime } from '#test/world/driven-timers.ts';
 import type { FakeCluster } from '#test/world/fake-cluster.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import {
-  benchAfter,
-  deletedFrom,
-  due,
-  type EvictBench,
-  evictBench,
-  evicts,
-  failing,
-  leaves,
-  logged,
-  messagesIn,
-  nextTry,
-  podsNamed,
-  recordsIn,
-  requestsOf,
-  retryOf,
-  serverError,
-  statesIn,
-  storedIn,
-  storeIn,
-} from './evict-bench.ts';
+import { benchAfter, due, EvictBench, podsNamed, serverError } from './evict-bench.ts';
 
 const forever = [tolerating('a')];
 
@@ -45,12 +25,12 @@ describe('a due pod', () => {
   test('is marked, deleted by its UID, recorded, reported and counted', async () => {
     const bench = await due(livePod());
     await bench.clock.advanceTo(at(62));
-    const requests = requestsOf(bench);
-    await evictNode(ref, bench);
+    const requests = bench.requests();
+    await bench.pass();
     assert.deepEqual(requests, ['get', 'list', 'patch', 'get', 'delete', 'create']);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
     assert.equal(bench.cluster.deletions[0]?.meant, 'u1');
-    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+    assert.deepEqual(await bench.states(), { u1: 'done' });
     assert.deepEqual(
       bench.cluster.events.map(({ message, type }) => `${type} ${message}`),
       ['Normal Marking for deletion Pod default/pod-u1'],
@@ -60,45 +40,45 @@ describe('a due pod', () => {
 
   test('is marked once, for any number of tries to delete it', async () => {
     const bench = await due(livePod());
-    failing(bench, 'delete', serverError(500), 1);
-    await evictNode(ref, bench);
-    const requests = requestsOf(bench);
-    await nextTry(bench);
+    bench.fails('delete', serverError(500), 1);
+    await bench.pass();
+    const requests = bench.requests();
+    await bench.nextTry();
     assert.deepEqual(requests, ['get', 'list', 'get', 'delete', 'create']);
   });
 
   test('is reported once, and only after its deletion', async () => {
     const bench = await due(livePod());
-    failing(bench, 'delete', serverError(503), 2);
-    await evictNode(ref, bench);
-    await nextTry(bench);
+    bench.fails('delete', serverError(503), 2);
+    await bench.pass();
+    await bench.nextTry();
     assert.deepEqual(bench.cluster.events, []);
-    await nextTry(bench);
-    await evictNode(ref, bench);
+    await bench.nextTry();
+    await bench.pass();
     assert.equal(bench.cluster.events.length, 1);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
   });
 
   test('is evicted although its Event cannot be posted', async () => {
     const bench = await due(livePod());
-    failing(bench, 'create', serverError(500));
-    assert.deepEqual(await leaves(bench), { u1: 'done' });
+    bench.fails('create', serverError(500));
+    assert.deepEqual(await bench.leaves(), { u1: 'done' });
     assert.ok(bench.log.lines.some(({ event }) => event === 'event.dropped'));
   });
 
   test('is listed in one request with all others', async () => {
     const bench = await due(...podsNamed(40));
-    const requests = requestsOf(bench);
-    await evictNode(ref, bench);
+    const requests = bench.requests();
+    await bench.pass();
     assert.ok(requests.filter((verb) => verb === 'get').length < 20, String(requests));
     assert.equal(requests.filter((verb) => verb === 'list').length, 1);
-    assert.equal(deletedFrom(bench).length, 40);
+    assert.equal(bench.deleted.length, 40);
   });
 });
 
 test('makes no request when no pod is due', async () => {
   const bench = await due(livePod());
-  const requests = requestsOf(bench);
+  const requests = bench.requests();
   await evictNode({ ...ref, node: nodeName('n2') }, bench);
   assert.deepEqual(requests, []);
 });
@@ -108,29 +88,29 @@ test('keeps a pod that is not due yet', async () => {
     [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 61)] })] })],
     [livePod('u1'), livePod('u2', { tolerations: [tolerating('a', 61)] })],
   );
-  assert.deepEqual(await leaves(bench), { u1: 'done', u2: 'scheduled' });
+  assert.deepEqual(await bench.leaves(), { u1: 'done', u2: 'scheduled' });
 });
 
 describe('an eviction that the live state contradicts is not executed:', () => {
   test('the taint is gone', async () => {
     const bench = await due(livePod());
     bench.cluster.putNode(liveNode());
-    assert.deepEqual(await evicts(bench), []);
-    assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
-    assert.deepEqual(messagesIn(bench), ['Cancelling deletion of Pod default/pod-u1']);
-    assert.equal(logged(bench, 'eviction.canceled')[0]?.fields['reason'], 'taint-removed');
+    assert.deepEqual(await bench.evicts(), []);
+    assert.deepEqual(await bench.states(), { u1: 'cancelled' });
+    assert.deepEqual(bench.messages, ['Cancelling deletion of Pod default/pod-u1']);
+    assert.equal(bench.logged('eviction.canceled')[0]?.fields['reason'], 'taint-removed');
   });
 
   test('the pod tolerates the taint now', async () => {
     const bench = await due(livePod('u1', { tolerations: forever }));
-    assert.deepEqual(await leaves(bench), { u1: 'cancelled' });
+    assert.deepEqual(await bench.leaves(), { u1: 'cancelled' });
   });
 
   test('the pod tolerates the taint for longer now', async () => {
     const bench = await due(livePod('u1', { tolerations: [tolerating('a', 90)] }));
-    assert.deepEqual(await leaves(bench), { u1: 'scheduled' });
+    assert.deepEqual(await bench.leaves(), { u1: 'scheduled' });
     assert.deepEqual(bench.armed, [at(90)]);
-    assert.deepEqual(await leaves(bench, at(90)), { u1: 'done' });
+    assert.deepEqual(await bench.leaves(at(90)), { u1: 'done' });
   });
 
   test('a newer delta changed the record meanwhile', async () => {
@@ -146,7 +126,7 @@ describe('an eviction that the live state contradicts is not executed:', () => {
       await store.commit(ref, revision, { schedule: newer, end: [], live: true }, at(60));
       return getNode(name);
     };
-    assert.deepEqual(await leaves(bench), { u1: 'scheduled' });
+    assert.deepEqual(await bench.leaves(), { u1: 'scheduled' });
     assert.deepEqual(bench.cluster.events, []);
   });
 });
@@ -169,13 +149,13 @@ describe('a delta that arrives during a pass applies:', () => {
     const bench = await due(livePod());
     bench.cluster.removeNode(ref.node);
     changeWhileMarking(bench, nodeDelta(2, { taints: [] }));
-    assert.deepEqual(await evicts(bench), []);
+    assert.deepEqual(await bench.evicts(), []);
   });
 
   test('the taint was removed and returned', async () => {
     const bench = await due(livePod());
     changeWhileMarking(bench, nodeDelta(2, { taints: [taint('a', 30)] }));
-    assert.deepEqual(await evicts(bench), []);
+    assert.deepEqual(await bench.evicts(), []);
   });
 });
 
@@ -186,8 +166,8 @@ describe('the deleted pod is the evaluated pod:', () => {
     cluster.beforeRequest = (verb) => {
       if (verb === 'patch') cluster.putPod(livePod('u1', { tolerations: forever }));
     };
-    assert.deepEqual(await evicts(bench), []);
-    assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
+    assert.deepEqual(await bench.evicts(), []);
+    assert.deepEqual(await bench.states(), { u1: 'cancelled' });
   });
 
   test('a pod that changes between its mark and its deletion is evaluated again', async () => {
@@ -202,7 +182,7 @@ describe('the deleted pod is the evaluated pod:', () => {
         if (verb === 'delete' && changes++ === 0)
           cluster.putPod(livePod('u1', { tolerations, disrupted: true }));
       };
-      assert.deepEqual(await leaves(bench), { u1: state });
+      assert.deepEqual(await bench.leaves(), { u1: state });
     }
   });
 
@@ -211,8 +191,8 @@ describe('the deleted pod is the evaluated pod:', () => {
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'delete') bench.cluster.putPod(livePod('u1', { disrupted: true }));
     };
-    assert.deepEqual(await evicts(bench), []);
-    assert.match((await retryOf(bench))?.error ?? '', /changed 10 times/);
+    assert.deepEqual(await bench.evicts(), []);
+    assert.match((await bench.retry())?.error ?? '', /changed 10 times/);
   });
 
   test('a deletion that waits too long is not sent, and its node is looked at again', async () => {
@@ -224,8 +204,8 @@ describe('the deleted pod is the evaluated pod:', () => {
       cluster.putNode(liveNode());
       void clock.advanceTo(clock.now() + LOOK_MAX_AGE_MS + 1);
     };
-    assert.deepEqual(await evicts(bench), []);
-    assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
+    assert.deepEqual(await bench.evicts(), []);
+    assert.deepEqual(await bench.states(), { u1: 'cancelled' });
   });
 });
 
@@ -254,8 +234,8 @@ describe('an observation that cancels does not cancel a record that is confirmed
         }
         return load(...args);
       };
-      assert.deepEqual(await evictNode(ref, bench), { againInSeconds: 0.25 });
-      assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+      assert.deepEqual(await bench.pass(), { againInSeconds: 0.25 });
+      assert.deepEqual(await bench.states(), { u1: 'scheduled' });
     });
   }
 });
@@ -266,15 +246,15 @@ describe('a rescheduled pod always has a timer:', () => {
   test('its timer is armed before its record moves', async (t) => {
     const bench = await putOff();
     bench.store.conflicts = Number.POSITIVE_INFINITY;
-    await assert.rejects(inNoTime(t, () => evictNode(ref, bench)));
+    await assert.rejects(inNoTime(t, () => bench.pass()));
     assert.deepEqual(bench.armed, [at(90)]);
   });
 
   test('its record does not move when no timer can be armed', async () => {
     const bench = await putOff();
     bench.timerOutages = 1;
-    await assert.rejects(evictNode(ref, bench), TimerError);
-    await evictNode(ref, bench);
+    await assert.rejects(bench.pass(), TimerError);
+    await bench.pass();
     assert.deepEqual(bench.armed, [at(90)]);
   });
 });
@@ -291,24 +271,24 @@ describe('an eviction of a pod that is already gone succeeds:', () => {
         const bench = await due(livePod());
         if (verb === undefined) change(bench.cluster);
         bench.cluster.beforeRequest = (asked) => asked === verb && change(bench.cluster);
-        assert.deepEqual(await leaves(bench), { u1: 'gone' });
-        assert.deepEqual(deletedFrom(bench), []);
+        assert.deepEqual(await bench.leaves(), { u1: 'gone' });
+        assert.deepEqual(bench.deleted, []);
         assert.deepEqual(bench.cluster.events, []);
         assert.deepEqual(bench.lateness, []);
       });
 
   test('when the pod terminates after an unrecorded eviction', async () => {
     const bench = await due(livePod('u1', { terminating: true, disrupted: true }));
-    assert.deepEqual(await leaves(bench), { u1: 'done' });
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await bench.leaves(), { u1: 'done' });
+    assert.deepEqual(bench.deleted, []);
   });
 });
 
 describe('a request that fails', () => {
   test('is investigated after a 409 with the right UID, and does not count as gone', async () => {
     const bench = await due(livePod());
-    failing(bench, 'patch', serverError(409), 1);
-    assert.deepEqual(await leaves(bench), { u1: 'done' });
+    bench.fails('patch', serverError(409), 1);
+    assert.deepEqual(await bench.leaves(), { u1: 'done' });
   });
 
   test('fails the whole node if it is an observation, and all pods are retried together', async () => {
@@ -322,16 +302,16 @@ describe('a request that fails', () => {
       [serverError(403), [true, undefined]],
     ] as const) {
       const bench = await due(...podsNamed(2));
-      failing(bench, 'get', error, 1);
-      assert.equal(await evictNode(ref, bench), undefined);
-      assert.deepEqual(await statesIn(bench), { u1: 'scheduled', u2: 'scheduled' });
-      const retry = await retryOf(bench);
+      bench.fails('get', error, 1);
+      assert.equal(await bench.pass(), undefined);
+      assert.deepEqual(await bench.states(), { u1: 'scheduled', u2: 'scheduled' });
+      const retry = await bench.retry();
       assert.deepEqual(bench.armed, [retry?.nextTryAt]);
-      const { node } = await storedIn(bench);
+      const { node } = await bench.stored();
       assert.deepEqual([node?.retry?.everything, node?.outage?.attempts], waits);
-      await nextTry(bench);
-      assert.deepEqual(deletedFrom(bench), ['u1', 'u2']);
-      assert.equal(await retryOf(bench), undefined);
+      await bench.nextTry();
+      assert.deepEqual(bench.deleted, ['u1', 'u2']);
+      assert.equal(await bench.retry(), undefined);
     }
   });
 
@@ -341,22 +321,22 @@ describe('a request that fails', () => {
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'delete' && asked++ < 3) throw serverError(500, asked * 10);
     };
-    await evictNode(ref, bench);
-    const states = Object.values(await statesIn(bench)).sort();
+    await bench.pass();
+    const states = Object.values(await bench.states()).sort();
     assert.deepEqual(states, ['done', 'done', 'scheduled', 'scheduled', 'scheduled']);
-    const retry = await retryOf(bench);
-    assert.equal((await storedIn(bench)).node?.outage, undefined);
+    const retry = await bench.retry();
+    assert.equal((await bench.stored()).node?.outage, undefined);
     assert.equal(retry?.nextTryAt, at(60) + 30_000);
     assert.match(retry?.error ?? '', /the server answered 500/);
   });
 
   test('stops the other requests if the server is overloaded', async () => {
     const bench = await due(...podsNamed(200));
-    const requests = requestsOf(bench, 'delete', serverError(429, 7));
-    await evictNode(ref, bench);
+    const requests = bench.requests('delete', serverError(429, 7));
+    await bench.pass();
     const deletions = requests.filter((verb) => verb === 'delete').length;
     assert.ok(deletions <= 40, `${deletions} deletions tried`);
-    assert.equal((await storedIn(bench)).node?.retry?.everything, true);
+    assert.equal((await bench.stored()).node?.retry?.everything, true);
   });
 
   test('prevents no other evictions, also later ones, even if some pods fail indefinitely', async () => {
@@ -367,17 +347,17 @@ describe('a request that fails', () => {
       if (Number(preconditions.uid.slice(1)) <= 20) throw serverError(403);
       await deletePod(given, preconditions);
     };
-    assert.equal((await evicts(bench)).length, 30);
-    assert.deepEqual(await evictNode(ref, bench, true), undefined);
-    const retry = await retryOf(bench);
+    assert.equal((await bench.evicts()).length, 30);
+    assert.deepEqual(await bench.redelivered(), undefined);
+    const retry = await bench.retry();
     assert.deepEqual(bench.armed, [retry?.nextTryAt, retry?.nextTryAt]);
   });
 
   test('does not prevent the record of the other outcomes', async () => {
     const bench = await due(...podsNamed(3));
-    failing(bench, 'delete', serverError(500), 1);
-    await evictNode(ref, bench);
-    assert.equal(Object.values(await statesIn(bench)).filter((state) => state === 'done').length, 2);
+    bench.fails('delete', serverError(500), 1);
+    await bench.pass();
+    assert.equal(Object.values(await bench.states()).filter((state) => state === 'done').length, 2);
     assert.equal(bench.cluster.events.length, 2);
   });
 });
@@ -392,93 +372,93 @@ describe('an eviction that keeps failing', () => {
       if (verb === 'get') tries += 1;
       throw serverError(0);
     };
-    await evictNode(ref, bench);
-    for (let rounds = 0; (await retryOf(bench)) && rounds < 5_000; rounds++) {
+    await bench.pass();
+    for (let rounds = 0; (await bench.retry()) && rounds < 5_000; rounds++) {
       assert.equal(bench.armed.length, rounds + 1);
-      await nextTry(bench);
+      await bench.nextTry();
     }
     const tookMs = bench.clock.now() - at(60);
     assert.ok(tookMs >= 4 * DAY_MS && tookMs < 4 * DAY_MS + 300_000, `given up after ${tookMs} ms`);
     assert.ok(tries / (tookMs / 3_600_000) < 20, `${tries} tries`);
-    assert.ok((await recordsIn(bench)).every(({ gaveUpAt }) => gaveUpAt !== undefined));
+    assert.ok((await bench.records()).every(({ gaveUpAt }) => gaveUpAt !== undefined));
     assert.deepEqual(
       bench.deadLetters.sent.map(({ body, attributes }) => [parseDueMessage(body), attributes]),
       [[{ v: 1, kind: 'retry', ...ref, pods: ['u1', 'u2'] }, { reason: 'the server answered 0' }]],
     );
-    assert.equal(logged(bench, 'eviction.failed').length, 2);
+    assert.equal(bench.logged('eviction.failed').length, 2);
     assert.equal(bench.givenUp, 2);
   });
 
   test('is not tried after it failed, until its dead letter is redriven', async () => {
     const bench = await due(livePod());
-    failing(bench, 'delete', serverError(403));
-    await evictNode(ref, bench);
+    bench.fails('delete', serverError(403));
+    await bench.pass();
     await bench.clock.advanceTo(at(60) + 4 * DAY_MS);
-    await nextTry(bench);
-    bench.cluster.beforeRequest = () => undefined;
-    const requests = requestsOf(bench);
-    await evictNode(ref, bench);
+    await bench.nextTry();
+    bench.recovers();
+    const requests = bench.requests();
+    await bench.pass();
     assert.deepEqual(requests, []);
     const [letter] = bench.deadLetters.sent;
     assert.ok(letter);
     await createHandler(bench)(sqsEvent(sqsRecord(letter.body)), {} as Context);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
   });
 
   test('does not fail in the try that evicts it', async () => {
     const bench = await due(...podsNamed(2));
-    failing(bench, 'delete', serverError(403), 2);
-    await evictNode(ref, bench);
+    bench.fails('delete', serverError(403), 2);
+    await bench.pass();
     await bench.clock.advanceTo(at(60) + 4 * DAY_MS);
     bench.cluster.putPod(livePod('u2', { tolerations: forever }));
-    await nextTry(bench);
-    assert.deepEqual(await statesIn(bench), { u1: 'done', u2: 'cancelled' });
+    await bench.nextTry();
+    assert.deepEqual(await bench.states(), { u1: 'done', u2: 'cancelled' });
     assert.deepEqual(bench.deadLetters.sent, []);
   });
 
   test('counts from the beginning once its deadline moved', async () => {
     const bench = await due(livePod());
-    failing(bench, 'delete', serverError(403));
-    await evictNode(ref, bench);
+    bench.fails('delete', serverError(403));
+    await bench.pass();
     const longer = [tolerating('a', 5 * 24 * 3600)];
     bench.cluster.putPod(livePod('u1', { tolerations: longer }));
-    await nextTry(bench);
-    await evicts(bench, at(0) + 5 * DAY_MS);
+    await bench.nextTry();
+    await bench.evicts(at(0) + 5 * DAY_MS);
     assert.equal(bench.givenUp, 0);
-    assert.equal((await retryOf(bench))?.attempts, 1);
+    assert.equal((await bench.retry())?.attempts, 1);
   });
 
   test('needs no retry when it ended before', async () => {
     const bench = await due(livePod());
-    failing(bench, 'delete', serverError(403));
-    await evictNode(ref, bench);
-    const ends = (await recordsIn(bench)).map((record) => ending(record, { outcome: 'gone' }));
+    bench.fails('delete', serverError(403));
+    await bench.pass();
+    const ends = (await bench.records()).map((record) => ending(record, { outcome: 'gone' }));
     await bench.store.end(ref, ends, bench.clock.now());
-    await nextTry(bench);
-    assert.equal(await retryOf(bench), undefined);
+    await bench.nextTry();
+    assert.equal(await bench.retry(), undefined);
   });
 
   test('keeps its count while its record is missing temporarily', async () => {
     const bench = await due(livePod());
-    failing(bench, 'any', serverError(0));
-    await evictNode(ref, bench);
-    const since = (await retryOf(bench))?.since;
+    bench.fails('any', serverError(0));
+    await bench.pass();
+    const since = (await bench.retry())?.since;
     bench.store.database.exec(
       "UPDATE objects SET version = version + 1, json = json_set(json, '$.status.records.scheduled', json('[]'))",
     );
-    await nextTry(bench);
-    assert.equal((await retryOf(bench))?.since, since);
+    await bench.nextTry();
+    assert.equal((await bench.retry())?.since, since);
   });
 
   test('is tried once by a redriven dead letter, for any number of deliveries', async () => {
     const bench = await due(livePod());
-    failing(bench, 'delete', serverError(403));
-    await evictNode(ref, bench);
+    bench.fails('delete', serverError(403));
+    await bench.pass();
     await bench.clock.advanceTo(at(60) + 4 * DAY_MS);
-    await nextTry(bench);
+    await bench.nextTry();
     const [letter] = bench.deadLetters.sent;
     assert.ok(letter);
-    const requests = requestsOf(bench, 'delete', serverError(403));
+    const requests = bench.requests('delete', serverError(403));
     const handler = createHandler(bench);
     for (const receives of [1, 2, 3])
       await handler(sqsEvent(sqsRecord(letter.body, { receives })), {} as Context);
@@ -491,29 +471,29 @@ describe('an eviction that keeps failing', () => {
       ['delete', serverError(403)],
     ] as const) {
       const bench = await due(livePod());
-      failing(bench, verb, error);
-      await evictNode(ref, bench);
-      const first = await retryOf(bench);
-      const requests = requestsOf(bench, verb, error);
+      bench.fails(verb, error);
+      await bench.pass();
+      const first = await bench.retry();
+      const requests = bench.requests(verb, error);
       const handler = createHandler(bench);
       const body = encodeRetry({ ...ref, pods: [podUid('u1')] });
       for (const receives of [1, 2, 3]) await handler(sqsEvent(sqsRecord(body, { receives })), {} as Context);
       assert.equal(requests.filter((each) => each === verb).length, 1);
-      const second = await retryOf(bench);
+      const second = await bench.retry();
       assert.deepEqual([second?.attempts, second?.since], [1, first?.since]);
       assert.equal(bench.cluster.answersElsewhere.length, verb === 'get' ? 1 : 0);
-      bench.cluster.beforeRequest = () => undefined;
+      bench.recovers();
       await handler(sqsEvent(sqsRecord(body)), {} as Context);
-      assert.deepEqual(deletedFrom(bench), ['u1']);
+      assert.deepEqual(bench.deleted, ['u1']);
     }
   });
 
   test('is tried again immediately if the server answered while a try got no answer', async () => {
     const bench = await due(livePod());
-    failing(bench, 'any', serverError(0));
-    await evictNode(ref, bench);
-    await nextTry(bench);
-    const { nextTryAt = 0 } = (await retryOf(bench)) ?? {};
+    bench.fails('any', serverError(0));
+    await bench.pass();
+    await bench.nextTry();
+    const { nextTryAt = 0 } = (await bench.retry()) ?? {};
     await bench.clock.advanceTo(nextTryAt);
     let isFirst = true;
     bench.cluster.beforeRequest = () => {
@@ -533,10 +513,10 @@ describe('an eviction that keeps failing', () => {
       await bench.store.commit(ref, found.revision, change, bench.clock.now());
       return found;
     };
-    const again = await evictNode(ref, bench);
+    const again = await bench.pass();
     assert.deepEqual(again, { againInSeconds: 0.25 });
-    assert.deepEqual(await evicts(bench, nextTryAt + 250), ['u1']);
-    assert.equal(await retryOf(bench), undefined);
+    assert.deepEqual(await bench.evicts(nextTryAt + 250), ['u1']);
+    assert.equal(await bench.retry(), undefined);
   });
 
   test('counts from its own first failure, not from the failure of others', async () => {
@@ -544,10 +524,10 @@ describe('an eviction that keeps failing', () => {
       [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 3 * 24 * 3600)] })] })],
       podsNamed(2),
     );
-    failing(bench, 'any', serverError(0));
-    await evictNode(ref, bench);
-    for (let rounds = 0; bench.givenUp === 0 && rounds < 5_000; rounds++) await nextTry(bench);
-    const failed = (await recordsIn(bench)).map(({ uid, gaveUpAt }) => [uid, gaveUpAt !== undefined]);
+    bench.fails('any', serverError(0));
+    await bench.pass();
+    for (let rounds = 0; bench.givenUp === 0 && rounds < 5_000; rounds++) await bench.nextTry();
+    const failed = (await bench.records()).map(({ uid, gaveUpAt }) => [uid, gaveUpAt !== undefined]);
     assert.deepEqual(Object.fromEntries(failed), { u1: true, u2: false });
   });
 });
@@ -556,12 +536,12 @@ describe('a written change is reported although no timer can be armed:', () => {
   test('a cancellation', async () => {
     const bench = await due(...podsNamed(2));
     bench.cluster.putPod(livePod('u1', { tolerations: forever }));
-    failing(bench, 'delete', serverError(500));
+    bench.fails('delete', serverError(500));
     bench.timerOutages = 1;
-    await assert.rejects(evictNode(ref, bench), TimerError);
-    assert.equal((await statesIn(bench))['u1'], 'cancelled');
-    assert.equal(logged(bench, 'eviction.canceled').length, 1);
-    assert.deepEqual(messagesIn(bench), ['Cancelling deletion of Pod default/pod-u1']);
+    await assert.rejects(bench.pass(), TimerError);
+    assert.equal((await bench.states())['u1'], 'cancelled');
+    assert.equal(bench.logged('eviction.canceled').length, 1);
+    assert.deepEqual(bench.messages, ['Cancelling deletion of Pod default/pod-u1']);
   });
 
   test('a failed eviction', async () => {
@@ -569,21 +549,21 @@ describe('a written change is reported although no timer can be armed:', () => {
       [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 4 * 24 * 3600)] })] })],
       podsNamed(2),
     );
-    failing(bench, 'delete', serverError(500));
-    await evictNode(ref, bench);
+    bench.fails('delete', serverError(500));
+    await bench.pass();
     await bench.clock.advanceTo(at(60) + 5 * 24 * 3_600_000);
     bench.timerOutages = 1;
-    await assert.rejects(evictNode(ref, bench), TimerError);
+    await assert.rejects(bench.pass(), TimerError);
     assert.equal(bench.givenUp, 1);
-    assert.equal(logged(bench, 'eviction.failed').length, 1);
+    assert.equal(bench.logged('eviction.failed').length, 1);
   });
 });
 
 test('ends the records of an unregistered cluster, with a copy to redrive', async () => {
   const bench = await due(livePod());
-  const elsewhere = evictBench();
+  const elsewhere = new EvictBench();
   const other = { ...ref, cluster: clusterName('c2') };
-  await storeIn(elsewhere, other, await storedIn(bench));
+  await elsewhere.stores(other, await bench.stored());
   await evictNode(other, elsewhere);
   const { scheduled: left, ended } = await elsewhere.store.load(other, at(60));
   assert.equal(left.size, 0);
@@ -601,8 +581,8 @@ describe('a long pass', () => {
       cluster.putNode(liveNode());
       void clock.advanceTo(clock.now() + LOOK_MAX_AGE_MS + 1);
     };
-    await evictNode(ref, bench);
-    const states = Object.values(await statesIn(bench));
+    await bench.pass();
+    const states = Object.values(await bench.states());
     const done = states.filter((state) => state === 'done').length;
     // Deletions in flight when the taint was removed are at most as many as run concurrently.
     assert.ok(done >= 20 && done <= 20 + 32, `${done} were deleted`);
@@ -617,9 +597,9 @@ describe('a long pass', () => {
       if (verb === 'get') gets += 1;
       if (verb === 'list') void bench.clock.advanceTo(at(61));
     };
-    await evictNode(ref, bench);
+    await bench.pass();
     assert.ok(gets < 15, `${gets} looks`);
-    assert.equal(deletedFrom(bench).length, 30);
+    assert.equal(bench.deleted.length, 30);
   });
 
   test('leaves the rest to the next pass when its second observation fails', async () => {
@@ -629,10 +609,10 @@ describe('a long pass', () => {
       if (verb === 'get' && ++gets > 1) throw serverError(0);
       if (verb === 'list') void bench.clock.advanceTo(at(61));
     };
-    assert.deepEqual(await evicts(bench), []);
-    bench.cluster.beforeRequest = () => undefined;
-    await nextTry(bench);
-    assert.equal(deletedFrom(bench).length, 30);
+    assert.deepEqual(await bench.evicts(), []);
+    bench.recovers();
+    await bench.nextTry();
+    assert.equal(bench.deleted.length, 30);
   });
 });
 
@@ -641,11 +621,11 @@ describe('when the end of a deletion cannot be recorded', () => {
     const bench = await due(livePod());
     const end = bench.store.end.bind(bench.store);
     bench.store.end = () => Promise.reject(new StoreError('the table is away'));
-    await assert.rejects(evictNode(ref, bench), StoreError);
+    await assert.rejects(bench.pass(), StoreError);
     assert.equal(bench.cluster.events.length, 1);
     bench.store.end = end;
-    assert.deepEqual(await leaves(bench), { u1: 'gone' });
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(await bench.leaves(), { u1: 'gone' });
+    assert.deepEqual(bench.deleted, ['u1']);
   });
 
   test('finished deletions are recorded although an unexpected error ended the pass', async () => {
@@ -654,8 +634,8 @@ describe('when the end of a deletion cannot be recorded', () => {
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'delete' && ++asked === 2) throw new TypeError('unforeseen');
     };
-    await assert.rejects(evictNode(ref, bench), TypeError);
-    assert.deepEqual(Object.values(await statesIn(bench)).sort(), ['done', 'scheduled']);
+    await assert.rejects(bench.pass(), TypeError);
+    assert.deepEqual(Object.values(await bench.states()).sort(), ['done', 'scheduled']);
   });
 });
 
@@ -672,7 +652,7 @@ test('makes one request to an unreachable server, and the others once it answers
   cluster.beforeRequest = (verb) => {
     if (cluster.breakerOpen && verb !== 'get') throw serverError(0);
   };
-  assert.deepEqual(await evicts(bench), ['u1']);
+  assert.deepEqual(await bench.evicts(), ['u1']);
 });
 
 test('counts an observation after which the server counts as unreachable', async () => {
@@ -681,48 +661,48 @@ test('counts an observation after which the server counts as unreachable', async
     bench.cluster.breakerOpen = true;
     throw serverError(0);
   };
-  await evictNode(ref, bench);
+  await bench.pass();
   assert.equal(bench.silences, 1);
 });
 
 test('rejects for the caller to retry when the table is unreachable', async () => {
   const bench = await due(livePod());
   bench.store.outages = 1;
-  await assert.rejects(evictNode(ref, bench), StoreError);
+  await assert.rejects(bench.pass(), StoreError);
 });
 
 test('lets the state of a node without taints expire', async () => {
   const bench = await due(...podsNamed(2));
-  const { node, revision } = await storedIn(bench);
+  const { node, revision } = await bench.stored();
   assert.ok(node);
   const untainted = { ...node, taints: [] };
   await bench.store.commit(ref, revision, { node: untainted, schedule: [], end: [], live: false }, at(60));
   bench.cluster.putNode(liveNode());
-  assert.deepEqual(await leaves(bench), { u1: 'cancelled', u2: 'cancelled' });
+  assert.deepEqual(await bench.leaves(), { u1: 'cancelled', u2: 'cancelled' });
   await bench.store.purge(at(60) + 8 * 24 * 3_600_000);
-  assert.equal((await storedIn(bench)).revision, 0);
+  assert.equal((await bench.stored()).revision, 0);
 });
 
 test('evicts pods of a deleted node by its last taints', async () => {
   const bench = await due(livePod());
   bench.cluster.removeNode(ref.node);
-  assert.deepEqual(await evicts(bench), ['u1']);
+  assert.deepEqual(await bench.evicts(), ['u1']);
 });
 
 test('two passes that fail at the same time arm a single retry', async () => {
   const bench = await due(livePod('u1'));
-  failing(bench, 'list', serverError(503));
-  await Promise.all([evictNode(ref, bench), evictNode(ref, bench)]);
-  const retry = await retryOf(bench);
+  bench.fails('list', serverError(503));
+  await Promise.all([bench.pass(), bench.pass()]);
+  const retry = await bench.retry();
   assert.deepEqual(bench.armed, [retry?.nextTryAt]);
 });
 
 test('logs another installation that evicts there once', async () => {
   const bench = await due(livePod('u1'), livePod('u2'));
   bench.cluster.rivals.push('theirs');
-  await evictNode(ref, bench);
-  await evictNode(ref, bench);
-  const told = logged(bench, 'cluster.conflicting-installation');
+  await bench.pass();
+  await bench.pass();
+  const told = bench.logged('cluster.conflicting-installation');
   assert.deepEqual(
     told.map(({ level, fields }) => [level, fields['cluster'], fields['otherInstallation']]),
     [['warn', ref.cluster, 'theirs']],
@@ -732,11 +712,12 @@ test('logs another installation that evicts there once', async () => {
 
 test('two installations with separate stores evict each pod once, and report it once', async () => {
   const here = await due(...podsNamed(10));
-  const there = { ...(await due(...podsNamed(10))), cluster: here.cluster, clusters: here.clusters };
-  await Promise.all([evictNode(ref, here), evictNode(ref, there)]);
-  assert.equal(deletedFrom(here).length, 10);
+  const there = await due(...podsNamed(10));
+  Object.assign(there, { cluster: here.cluster, clusters: here.clusters });
+  await Promise.all([here.pass(), there.pass()]);
+  assert.equal(here.deleted.length, 10);
   assert.equal(here.cluster.events.length, 10);
-  const states = [await statesIn(here), await statesIn(there)];
+  const states = [await here.states(), await there.states()];
   for (const { uid } of podsNamed(10)) {
     assert.deepEqual(states.map((each) => each[uid]).toSorted(), ['done', 'gone'], uid);
   }
@@ -744,9 +725,9 @@ test('two installations with separate stores evict each pod once, and report it 
 
 test('two concurrent passes evict each pod once', async () => {
   const bench = await due(...podsNamed(10));
-  await Promise.all([evictNode(ref, bench), evictNode(ref, bench)]);
-  assert.equal(deletedFrom(bench).length, 10);
-  assert.ok(Object.values(await statesIn(bench)).every((state) => state === 'done' || state === 'gone'));
+  await Promise.all([bench.pass(), bench.pass()]);
+  assert.equal(bench.deleted.length, 10);
+  assert.ok(Object.values(await bench.states()).every((state) => state === 'done' || state === 'gone'));
   assert.equal(bench.cluster.events.length, 10);
 });
 
@@ -763,9 +744,9 @@ test('delayed Events have the time of the eviction', async () => {
       later.push(post);
     },
   };
-  await evictNode(ref, { ...bench, rules: bench.rules, laterEvents });
+  await bench.pass({ rules: bench.rules, laterEvents });
   const wentAt = bench.clock.now();
-  assert.deepEqual([deletedFrom(bench), told], [['u1'], []]);
+  assert.deepEqual([bench.deleted, told], [['u1'], []]);
   await bench.clock.advanceTo(wentAt + 30_000);
   await Promise.all(later.map((post) => post()));
   assert.deepEqual(told, [wentAt]);

@@ -1,22 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import { ending, type Partition } from '#shared/eviction/records.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
-import {
-  benchAfter,
-  duePods,
-  type EvictBench,
-  evicts,
-  leaves,
-  recordsIn,
-  ruled,
-  serverError,
-  storedIn,
-} from './evict-bench.ts';
+import { benchAfter, duePods, type EvictBench, ruled, serverError } from './evict-bench.ts';
 
 const SLOW_MS = 200;
 
@@ -35,7 +24,7 @@ async function latestAfterAnswer(bench: EvictBench): Promise<number> {
     latest = notAfter - answeredAt;
     return deletePod(found, preconditions, notAfter);
   };
-  assert.deepEqual(await evicts(bench), ['u1']);
+  assert.deepEqual(await bench.evicts(), ['u1']);
   return latest;
 }
 
@@ -71,11 +60,11 @@ test('credentials that are rejected during a pass fail the whole node, and no si
   bench.cluster.beforeRequest = (verb) => {
     if (verb === 'delete' && deletes++ > 0) throw serverError(401);
   };
-  assert.equal((await evicts(bench)).length, 1);
-  const { node } = await storedIn(bench);
+  assert.equal((await bench.evicts()).length, 1);
+  const { node } = await bench.stored();
   assert.equal(node?.retry?.everything, true);
   assert.deepEqual(
-    (await recordsIn(bench)).map(({ failure }) => failure),
+    (await bench.records()).map(({ failure }) => failure),
     [undefined, undefined],
   );
 });
@@ -100,8 +89,8 @@ describe('a slot under the rate', () => {
         },
       },
     });
-    await evictNode(ref, racing);
-    const [record] = await recordsIn(bench);
+    await racing.pass();
+    const [record] = await bench.records();
     assert.deepEqual([record?.fireAt, record?.turnAt], [at(90), undefined]);
   });
 
@@ -109,12 +98,12 @@ describe('a slot under the rate', () => {
     const bench = await duePods(1);
     bench.ruling = at1PerSecond;
     await bench.rates.take(ref.cluster, asking(2), { rate: 1, drain: 50 }, at(60));
-    await evictNode(ref, bench);
-    assert.equal((await recordsIn(bench))[0]?.turnAt, at(62));
+    await bench.pass();
+    assert.equal((await bench.records())[0]?.turnAt, at(62));
     await bench.clock.advanceTo(at(62));
     bench.ruling = { ...at1PerSecond, policy: { ...at1PerSecond.policy, mode: 'paused' } };
-    await evictNode(ref, bench);
-    const [record] = await recordsIn(bench);
+    await bench.pass();
+    const [record] = await bench.records();
     assert.deepEqual([record?.held?.by.kind, record?.turnAt], ['paused', undefined]);
   });
 });
@@ -129,8 +118,8 @@ describe('a retry of a node', () => {
     bench.cluster.beforeRequest = () => {
       if (isDown) throw serverError(503);
     };
-    await evictNode(ref, bench);
-    const retryOf = async () => (await storedIn(bench)).node?.outage;
+    await bench.pass();
+    const retryOf = async () => (await bench.stored()).node?.outage;
     return {
       bench,
       retryOf,
@@ -144,7 +133,7 @@ describe('a retry of a node', () => {
     const { bench, retryOf } = await failing();
     const before = await retryOf();
     assert.ok(before && before.nextTryAt > bench.clock.now());
-    await evictNode(ref, bench, true);
+    await bench.redelivered();
     assert.deepEqual(await retryOf(), before);
   });
 
@@ -161,7 +150,7 @@ describe('a retry of a node', () => {
     ]) {
       const { bench, retryOf } = await failing();
       const { store, clock } = bench;
-      const before = await storedIn(bench);
+      const before = await bench.stored();
       const went = [...before.scheduled.values()].filter(({ uid }) => uid === 'u1');
       const ends = went.map((record) => ending(record, { outcome: 'gone' }, record.version));
       await store.commit(ref, before.revision, { schedule: [], end: ends, live: true }, clock.now());
@@ -178,7 +167,7 @@ describe('a retry of a node', () => {
         }
         return load(...args);
       };
-      await evictNode(ref, bench);
+      await bench.pass();
       assert.ok(loads >= 2);
       assert.notEqual(await retryOf(), undefined);
     }
@@ -187,7 +176,7 @@ describe('a retry of a node', () => {
   test('ends after a try that evicts every due pod', async () => {
     const { bench, retryOf, mend } = await failing();
     mend();
-    assert.deepEqual(await leaves(bench, (await retryOf())?.nextTryAt ?? 0), { u1: 'done', u2: 'scheduled' });
+    assert.deepEqual(await bench.leaves((await retryOf())?.nextTryAt ?? 0), { u1: 'done', u2: 'scheduled' });
     assert.equal(await retryOf(), undefined);
   });
 });
@@ -200,7 +189,7 @@ test('evicts pods that are long overdue and failed before after pods that have j
     [nodeDelta(1, { pods })],
     pods.map(({ uid, tolerations }) => livePod(uid, { tolerations })),
   );
-  await evicts(bench, at(61));
+  await bench.evicts(at(61));
   const order = bench.cluster.deletions.map(({ pod: { uid } }) => uid);
   assert.deepEqual(order.slice(0, 3).sort(), ['u4', 'u5', 'u6']);
   assert.deepEqual(order.slice(3).sort(), ['u1', 'u2', 'u3']);

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import type { Mode } from '#shared/eviction/policy.ts';
 import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
 import { at, ref } from '#test/unit/eviction/builders.ts';
-import { duePods, type EvictBench, failing, ruled, serverError } from './evict-bench.ts';
+import { duePods, type EvictBench, ruled, serverError } from './evict-bench.ts';
 
 const POD = { ...ref, namespace: 'default', pod: 'pod-u1', uid: 'u1', delta: '1-1' };
 const SCHEDULED = { ...POD, dueAt: at(60), taints: ['a:NoExecute'] };
@@ -31,7 +30,7 @@ const CASES: readonly (readonly [string, (bench: EvictBench) => unknown, string,
   ],
   [
     'an API server that rejects requests',
-    (bench) => failing(bench, 'delete', serverError(500)),
+    (bench) => bench.fails('delete', serverError(500)),
     'warn eviction.retrying',
     { ...ref, attempts: 1, nextTryAt: at(61.5), error: 'the server answered 500' },
   ],
@@ -50,7 +49,7 @@ for (const [name, happens, event, fields] of CASES)
     const bench = await duePods(1);
     happens(bench);
     await bench.clock.advanceTo(at(61));
-    for (let passes = 0; passes < 2; passes++) await evictNode(ref, bench);
+    for (let passes = 0; passes < 2; passes++) await bench.pass();
     assert.deepEqual(
       bench.log.lines.map((line) => [`${line.level} ${line.event}`, line.fields]),
       [[event, fields]],

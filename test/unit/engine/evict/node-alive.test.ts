@@ -1,26 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { LEASE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { AskingPod } from '#shared/eviction/rate.ts';
 import { NODE_NOT_READY, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
-import { nodeDelta, pod, ref, rules, taint } from '#test/unit/eviction/builders.ts';
-import {
-  benchAfter,
-  deletedFrom,
-  type EvictBench,
-  evicts,
-  failing,
-  gatesIn,
-  isMarked,
-  logged,
-  podsNamed,
-  recordsIn,
-  ruled,
-  serverError,
-} from './evict-bench.ts';
+import { nodeDelta, pod, rules, taint } from '#test/unit/eviction/builders.ts';
+import { benchAfter, type EvictBench, podsNamed, ruled, serverError } from './evict-bench.ts';
 
 const LEASE_MS = 40_000;
 
@@ -63,14 +49,14 @@ const advance = ({ clock }: EvictBench, ms: number) => clock.advanceTo(clock.now
 const leaseReads = ({ asked }: { readonly asked: readonly string[] }) =>
   asked.filter((verb) => verb === 'get-lease').length;
 
-const heldIn = async (bench: EvictBench) => (await recordsIn(bench)).map(({ held }) => held);
+const heldIn = async (bench: EvictBench) => (await bench.records()).map(({ held }) => held);
 
 describe('pods on an unreachable node', () => {
   test('are held while the node renews its Lease, and evaluated again when it expires', async () => {
     const bench = await unreachable({ pods: 3, renewedMsAgo: 15_000 });
     const until = bench.clock.now() + 25_000;
-    assert.deepEqual(await evicts(bench), []);
-    assert.ok(!isMarked(bench));
+    assert.deepEqual(await bench.evicts(), []);
+    assert.ok(!bench.isMarked);
     const held = await heldIn(bench);
     assert.equal(held.length, 3);
     for (const each of held) {
@@ -79,7 +65,7 @@ describe('pods on an unreachable node', () => {
     assert.deepEqual(bench.armed, [until]);
     assert.equal(leaseReads(bench), 1);
     assert.deepEqual(
-      logged(bench, 'eviction.held').map(({ fields }) => fields['by']),
+      bench.logged('eviction.held').map(({ fields }) => fields['by']),
       ['node-alive', 'node-alive', 'node-alive'],
     );
   });
@@ -88,66 +74,66 @@ describe('pods on an unreachable node', () => {
     const bench = await unreachable({ renewedMsAgo: 0 });
     const since = bench.clock.now();
     for (let renewals = 0; renewals < 3; renewals++) {
-      await evictNode(ref, bench);
+      await bench.pass();
       await advance(bench, LEASE_MS);
       renew(bench, 1_000);
     }
-    assert.deepEqual(await evicts(bench), []);
+    assert.deepEqual(await bench.evicts(), []);
     assert.deepEqual(
       (await heldIn(bench)).map((held) => held?.since),
       [since],
     );
-    assert.equal(logged(bench, 'eviction.held').length, 1);
+    assert.equal(bench.logged('eviction.held').length, 1);
     assert.equal(leaseReads(bench), 4);
   });
 
   test('are evicted once the Lease is no longer renewed', async () => {
     const bench = await unreachable({ pods: 2, renewedMsAgo: 0 });
-    await evictNode(ref, bench);
+    await bench.pass();
     await advance(bench, LEASE_MS - 1);
-    assert.deepEqual(await evicts(bench), []);
+    assert.deepEqual(await bench.evicts(), []);
     await advance(bench, 1);
-    assert.deepEqual(await evicts(bench), ['u1', 'u2']);
+    assert.deepEqual(await bench.evicts(), ['u1', 'u2']);
     assert.deepEqual(
-      logged(bench, 'pod.evicted').map(({ fields }) => fields['lease']),
+      bench.logged('pod.evicted').map(({ fields }) => fields['lease']),
       ['expired', 'expired'],
     );
   });
 
   test('are evicted where the node has no Lease, and the log has the reason', async () => {
     const bench = await unreachable({ pods: 40 });
-    assert.equal((await evicts(bench)).length, 40);
+    assert.equal((await bench.evicts()).length, 40);
     assert.equal(leaseReads(bench), 1);
-    const [first] = logged(bench, 'pod.evicted');
+    const [first] = bench.logged('pod.evicted');
     assert.equal(first?.fields['lease'], 'missing');
   });
 
   test('are evicted where the Lease must not be read', async () => {
     const bench = await unreachable({ renewedMsAgo: 0 });
-    failing(bench, 'get-lease', serverError(403));
-    assert.deepEqual(await evicts(bench), ['u1']);
-    const [first] = logged(bench, 'pod.evicted');
+    bench.fails('get-lease', serverError(403));
+    assert.deepEqual(await bench.evicts(), ['u1']);
+    const [first] = bench.logged('pod.evicted');
     assert.equal(first?.fields['lease'], 'hidden');
-    assert.deepEqual(logged(bench, 'eviction.retrying'), []);
+    assert.deepEqual(bench.logged('eviction.retrying'), []);
   });
 
   test('wait for the next retry while the Lease cannot be read', async () => {
     for (const status of [0, 401, 429, 500, 503]) {
       const bench = await unreachable({ renewedMsAgo: 60_000 });
-      failing(bench, 'get-lease', serverError(status), 1);
-      assert.deepEqual(await evicts(bench), [], String(status));
+      bench.fails('get-lease', serverError(status), 1);
+      assert.deepEqual(await bench.evicts(), [], String(status));
       const [retryAt = 0] = bench.armed;
-      assert.equal(logged(bench, 'eviction.retrying').length, 1);
+      assert.equal(bench.logged('eviction.retrying').length, 1);
       await advance(bench, retryAt - bench.clock.now());
-      assert.deepEqual(await evicts(bench), ['u1'], String(status));
+      assert.deepEqual(await bench.evicts(), ['u1'], String(status));
     }
   });
 
   test('are evicted despite a renewed Lease where policy does not require an expired Lease, without a read', async () => {
     const bench = await unreachable({ renewedMsAgo: 0 });
     bench.ruling = ruled({ requireExpiredLease: false });
-    await evictNode(ref, bench);
-    assert.deepEqual([deletedFrom(bench), leaseReads(bench)], [['u1'], 0]);
+    await bench.pass();
+    assert.deepEqual([bench.deleted, leaseReads(bench)], [['u1'], 0]);
   });
 
   test('follow the newest heartbeat where a pass takes longer than a heartbeat counts', async () => {
@@ -159,16 +145,16 @@ describe('pods on an unreachable node', () => {
       if (deleted === 1) renew(bench);
       if (deleted <= 32) void advance(bench, LEASE_MAX_AGE_MS / 8);
     };
-    await evictNode(ref, bench);
+    await bench.pass();
     assert.ok(deleted < 40, String(deleted));
-    assert.ok(Object.values(await gatesIn(bench)).includes('node-alive'));
+    assert.ok(Object.values(await bench.gates()).includes('node-alive'));
   });
 
   test('are held where the node became unreachable after the report', async () => {
     const bench = await unreachable({ keys: ['a'], liveKeys: [NODE_UNREACHABLE], renewedMsAgo: 0 });
     await advance(bench, 60_000);
     renew(bench);
-    assert.deepEqual(await evicts(bench), []);
+    assert.deepEqual(await bench.evicts(), []);
     assert.equal(leaseReads(bench), 1);
   });
 
@@ -179,9 +165,9 @@ describe('pods on an unreachable node', () => {
     bench.cluster.onDeleted = () => {
       bench.ruling = { ...rules, policyRevision: 2 };
     };
-    await evictNode(ref, bench);
-    assert.ok(deletedFrom(bench).length < 40);
-    assert.ok(Object.values(await gatesIn(bench)).includes('node-alive'));
+    await bench.pass();
+    assert.ok(bench.deleted.length < 40);
+    assert.ok(Object.values(await bench.gates()).includes('node-alive'));
   });
 
   test('reserve no slot of the cluster while they are held', async () => {
@@ -194,7 +180,7 @@ describe('pods on an unreachable node', () => {
         return [];
       },
     };
-    await evictNode(ref, { ...bench, rates });
+    await bench.pass({ rates });
     assert.equal(taken, 0);
     assert.equal((await heldIn(bench)).length, 3);
   });
@@ -204,15 +190,15 @@ describe('pods on a node with other taints', () => {
   test('are evicted despite a renewed Lease, without a read', async () => {
     for (const keys of [['a'], [NODE_NOT_READY], [NODE_OUT_OF_SERVICE]]) {
       const bench = await unreachable({ keys, renewedMsAgo: 0 });
-      await evictNode(ref, bench);
-      assert.deepEqual([deletedFrom(bench), leaseReads(bench)], [['u1'], 0], String(keys));
+      await bench.pass();
+      assert.deepEqual([bench.deleted, leaseReads(bench)], [['u1'], 0], String(keys));
     }
   });
 
   test('are evicted by these taints although the node is unreachable as well and renews its Lease', async () => {
     for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE]) {
       const bench = await unreachable({ keys: [NODE_UNREACHABLE, key], renewedMsAgo: 0 });
-      assert.deepEqual(await evicts(bench), ['u1'], key);
+      assert.deepEqual(await bench.evicts(), ['u1'], key);
     }
   });
 });
@@ -224,9 +210,9 @@ test('hold a pod in observe mode as in enforce mode: by the live node at first, 
   ] as const) {
     const bench = await unreachable({ renewedMsAgo });
     bench.ruling = ruled({ mode: 'observe' });
-    await evictNode(ref, bench);
+    await bench.pass();
     assert.equal(leaseReads(bench), 1);
-    assert.deepEqual(await gatesIn(bench), { u1: by });
+    assert.deepEqual(await bench.gates(), { u1: by });
   }
 });
 
@@ -243,12 +229,12 @@ test('pods with an unreadable Lease reserve no slots until it can be read', asyn
       },
     },
   });
-  failing(bench, 'get-lease', serverError(500));
-  await evictNode(ref, bench);
-  assert.deepEqual([taken, deletedFrom(bench)], [[], []]);
-  bench.cluster.beforeRequest = () => undefined;
+  bench.fails('get-lease', serverError(500));
+  await bench.pass();
+  assert.deepEqual([taken, bench.deleted], [[], []]);
+  bench.recovers();
   const [retry] = bench.armed;
   assert.ok(retry);
-  await evicts(bench, retry);
+  await bench.evicts(retry);
   assert.deepEqual(taken, [3]);
 });

@@ -24,7 +24,7 @@ import {
 } from '#test/unit/eviction/builders.ts';
 import type { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
-import { deletedFrom, type EvictBench, evictBench, failing, longBegun } from './evict-bench.ts';
+import { EvictBench, longBegun } from './evict-bench.ts';
 
 const governed = (policy: Partial<Policy>, more: Partial<Rules> = {}): Rules => ({
   ...rules,
@@ -53,7 +53,7 @@ const HOSTS: Readonly<Record<string, (clock: DrivenClock) => () => RateLimiter>>
 
 /** A bench with timers of all nodes, and with due pods on them. */
 class Stage {
-  readonly bench: EvictBench = evictBench();
+  readonly bench: EvictBench = new EvictBench();
   readonly #armed: { readonly ref: NodeRef; readonly at: EpochMs }[] = [];
   readonly begin: () => RateLimiter;
 
@@ -196,9 +196,9 @@ for (const [name, host] of Object.entries(HOSTS)) {
         await release(stage, ref, draining, wake);
         await stage.until(at(72));
         assert.ok(stage.gone > 40, `${stage.gone} of 50 went`);
-        failing(stage.bench, 'any', new ApiError('the server is away', 503));
+        stage.bench.fails('any', new ApiError('the server is away', 503));
         await stage.until(at(102));
-        stage.bench.cluster.beforeRequest = () => undefined;
+        stage.bench.recovers();
         await stage.until(at(400));
         assert.equal(stage.gone, 200);
         assert.ok(stage.most(1) <= burst(5), `${stage.most(1)} in one second`);
@@ -276,7 +276,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
         if (verb !== 'patch' || slow-- <= 0) return;
         void bench.clock.advanceTo(bench.clock.now() + RATE_PERMIT_LASTS_MS + 1);
       };
-      await evictNode(ref, bench);
+      await bench.pass();
       assert.ok(stage.gone > 0);
       await stage.until(at(120));
       assert.equal(stage.gone, 6);
@@ -289,8 +289,8 @@ for (const [name, host] of Object.entries(HOSTS)) {
       bench.cluster.beforeRequest = (verb) => {
         if (verb === 'patch') bench.ruling = governed({ rate: 1 }, { policyRevision: 2 });
       };
-      await evictNode(ref, bench);
-      assert.ok(deletedFrom(bench).length <= 1, `${deletedFrom(bench).length} went`);
+      await bench.pass();
+      assert.ok(bench.deleted.length <= 1, `${bench.deleted.length} went`);
     });
   });
 }
@@ -299,7 +299,7 @@ describe('a cluster without a rate', () => {
   test('needs no permits for pods that were never held', async () => {
     const stage = new Stage(() => () => ({ take: () => assert.fail('a permit was asked for') }));
     await stage.addNode('n1', 3);
-    await evictNode(ref, stage.bench);
+    await stage.bench.pass();
     assert.equal(stage.gone, 3);
   });
 
@@ -316,11 +316,11 @@ describe('a cluster without a rate', () => {
     });
     await stage.addNode('n1', 3);
     stage.bench.ruling = governed({ exclude: [{ labels: {}, until: at(90) }] });
-    await evictNode(ref, stage.bench);
+    await stage.bench.pass();
     const [record] = (await stage.bench.store.load(ref, at(60))).scheduled.values();
     assert.equal(record?.drains, true);
     await stage.bench.clock.advanceTo(at(90));
-    await evictNode(ref, stage.bench);
+    await stage.bench.pass();
     assert.deepEqual([stage.gone, asked], [3, 1]);
   });
 });

@@ -11,21 +11,13 @@ import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules, taint, tolerating } from '#test/unit/eviction/builders.ts';
 import {
   benchAfter,
-  deletedFrom,
   due,
   duePods,
   type EvictBench,
-  evicts,
-  failing,
-  gatesIn,
-  logged,
   podsNamed,
-  recordOf,
-  retryOf,
   ruled,
   serverError,
   stopped,
-  storedIn,
 } from './evict-bench.ts';
 
 describe('the Lease is read along with the node', () => {
@@ -70,7 +62,7 @@ describe('the Lease is read along with the node', () => {
         answers.push('list');
         return list(node);
       };
-      await evictNode(ref, bench);
+      await bench.pass();
       assert.equal(answers[0] === 'get-lease', isAlong, `${answers}`);
     });
 });
@@ -95,7 +87,7 @@ describe('a permit of the rate', () => {
 
   test('counts from the latest time of its delete, and from the answer if that came earlier', async () => {
     const { bench, sends } = await granted();
-    await evicts(bench);
+    await bench.evicts();
     assert.deepEqual(sends, [
       ['u1', at(60), at(60.25)],
       ['u1', at(60), undefined],
@@ -105,7 +97,7 @@ describe('a permit of the rate', () => {
   test('does not count anew from an answer that came later', async () => {
     const { bench, sends } = await granted();
     bench.cluster.onDeleted = () => void bench.clock.advanceTo(at(61));
-    await evicts(bench);
+    await bench.evicts();
     assert.deepEqual(sends, [['u1', at(60), at(60.25)]]);
   });
 
@@ -115,15 +107,15 @@ describe('a permit of the rate', () => {
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'delete' && late-- > 0) void bench.clock.advanceTo(at(60.3));
     };
-    assert.deepEqual(await evicts(bench), ['u1']);
+    assert.deepEqual(await bench.evicts(), ['u1']);
     assert.equal(takes.length, 1);
     assert.equal(sends.length, 3);
   });
 
   test('serves one delete that was sent', async () => {
     const { bench, takes } = await granted();
-    failing(bench, 'delete', new ApiError('the pod changed', 409, 'Conflict'), 1);
-    assert.deepEqual(await evicts(bench), ['u1']);
+    bench.fails('delete', new ApiError('the pod changed', 409, 'Conflict'), 1);
+    assert.deepEqual(await bench.evicts(), ['u1']);
     assert.equal(takes.length, 2);
   });
 
@@ -131,11 +123,11 @@ describe('a permit of the rate', () => {
     const inTurn = async (prepare: (bench: EvictBench) => unknown) => {
       const { bench, takes } = await granted();
       await prepare(bench);
-      await evicts(bench);
+      await bench.evicts();
       return takes.at(-1)?.map((asking) => asking.inTurn);
     };
     const changed = (fields: object) => async (bench: EvictBench) => {
-      const { revision, scheduled } = await storedIn(bench);
+      const { revision, scheduled } = await bench.stored();
       const schedule = [...scheduled.values()].map((record) => ({ ...record, ...fields }));
       await bench.store.commit(ref, revision, { schedule, end: [], live: true }, at(60));
     };
@@ -144,9 +136,9 @@ describe('a permit of the rate', () => {
     assert.deepEqual(await inTurn(changed({ drains: true, notBefore: at(59) })), [true]);
     assert.deepEqual(await inTurn(changed({ drains: true })), [false]);
     const tried = async (bench: EvictBench) => {
-      failing(bench, 'any', serverError(500), 1);
-      await evictNode(ref, bench);
-      const retry = await retryOf(bench);
+      bench.fails('any', serverError(500), 1);
+      await bench.pass();
+      const retry = await bench.retry();
       await bench.clock.advanceTo(retry?.nextTryAt ?? assert.fail('it is not to be tried again'));
     };
     assert.deepEqual(await inTurn(tried), [true]);
@@ -162,7 +154,7 @@ test('a pod is not marked if its method changed while the mark was waiting', asy
     return mark(...args);
   };
   bench.cluster.beforeRequest = (verb) => void (verb === 'patch' && patches++);
-  assert.deepEqual(await evicts(bench), ['u1']);
+  assert.deepEqual(await bench.evicts(), ['u1']);
   assert.equal(patches, 0);
 });
 
@@ -182,16 +174,16 @@ describe('when a pass cannot continue', () => {
       turn = mine.catch(() => undefined);
       return mine;
     };
-    assert.equal((await evicts(bench)).length, 1);
-    assert.deepEqual(Object.values(await gatesIn(bench)), ['stopped', 'stopped']);
+    assert.equal((await bench.evicts()).length, 1);
+    assert.deepEqual(Object.values(await bench.gates()), ['stopped', 'stopped']);
   });
 
   test('nothing is held without a reason', async () => {
     const bench = await duePods(1);
-    failing(bench, 'any', serverError(503), 1);
-    await evicts(bench);
-    assert.deepEqual(await gatesIn(bench), { u1: undefined });
-    assert.ok(await retryOf(bench));
+    bench.fails('any', serverError(503), 1);
+    await bench.evicts();
+    assert.deepEqual(await bench.gates(), { u1: undefined });
+    assert.ok(await bench.retry());
   });
 });
 
@@ -212,7 +204,7 @@ describe('a pass reports', () => {
   test('nothing of a cluster that works', async () => {
     const bench = await duePods(1);
     const counted = metricsOf(bench);
-    await evicts(bench);
+    await bench.evicts();
     assert.deepEqual(counted, []);
   });
 
@@ -220,15 +212,15 @@ describe('a pass reports', () => {
     const bench = await duePods(1);
     const counted = metricsOf(bench);
     bench.cluster.skewMs = -1_500;
-    await evicts(bench);
+    await bench.evicts();
     assert.deepEqual(counted, [['skew', 1.5]]);
   });
 
   test('each request that a server rejects', async () => {
     const bench = await duePods(1);
     const counted = metricsOf(bench);
-    failing(bench, 'delete', serverError(500));
-    await evicts(bench);
+    bench.fails('delete', serverError(500));
+    await bench.evicts();
     assert.deepEqual(counted, [['refused']]);
   });
 
@@ -236,11 +228,11 @@ describe('a pass reports', () => {
     const proofs = async (bench: EvictBench) => {
       let passed = 0;
       const noted = { passed: async () => void passed++ } as unknown as NonNullable<EvictDeps['proofs']>;
-      await evictNode(ref, { ...bench, proofs: noted, rules: bench.rules });
+      await bench.pass({ proofs: noted, rules: bench.rules });
       return passed;
     };
     const refused = await duePods(1);
-    failing(refused, 'any', serverError(500));
+    refused.fails('any', serverError(500));
     assert.deepEqual([await proofs(await duePods(1)), await proofs(refused)], [1, 0]);
   });
 
@@ -255,9 +247,9 @@ describe('a pass reports', () => {
   test('a pod of an observed cluster that ended by itself as one that it would have evicted', async () => {
     const bench = await duePods(1, ruled({ mode: 'observe' }));
     bench.cluster.removePod({ namespace: 'default', name: 'pod-u1' });
-    await evicts(bench);
-    assert.equal(logged(bench, 'eviction.would-evict').length, 1);
-    assert.equal(logged(bench, 'pod.already-gone').length, 0);
+    await bench.evicts();
+    assert.equal(bench.logged('eviction.would-evict').length, 1);
+    assert.equal(bench.logged('pod.already-gone').length, 0);
   });
 });
 
@@ -267,10 +259,10 @@ describe('a message that comes again', () => {
       [nodeDelta(1, { pods: [pod('u1', { tolerations: [tolerating('a', 90)] })] })],
       [],
     );
-    const fireAt = (await recordOf(bench))?.fireAt;
-    await evictNode(ref, bench);
+    const fireAt = (await bench.record())?.fireAt;
+    await bench.pass();
     assert.deepEqual(bench.armed, []);
-    await evictNode(ref, bench, true);
+    await bench.redelivered();
     assert.deepEqual(bench.armed, [fireAt]);
   });
 
@@ -278,9 +270,9 @@ describe('a message that comes again', () => {
     const bench = await due(...podsNamed(1));
     let calls = 0;
     Object.assign(bench.timers, { arm: async () => void calls++ });
-    await evicts(bench);
+    await bench.evicts();
     const before = calls;
-    await evictNode(ref, bench, true);
+    await bench.redelivered();
     assert.equal(calls, before);
   });
 });
@@ -288,8 +280,8 @@ describe('a message that comes again', () => {
 describe('a request to try again', () => {
   const failed = async (pods = 1) => {
     const bench = await duePods(pods);
-    failing(bench, 'any', serverError(500), 1);
-    await evicts(bench);
+    bench.fails('any', serverError(500), 1);
+    await bench.evicts();
     return bench;
   };
   const uids = podsNamed(2).map(({ uid }) => uid);
@@ -297,30 +289,30 @@ describe('a request to try again', () => {
   test('ends the wait of a node, and a redelivered one does not', async () => {
     const bench = await failed(2);
     await tryAgain(ref, uids, bench, true);
-    assert.ok(((await retryOf(bench))?.nextTryAt ?? 0) > at(60));
+    assert.ok(((await bench.retry())?.nextTryAt ?? 0) > at(60));
     await tryAgain(ref, uids, bench);
-    assert.equal((await retryOf(bench))?.nextTryAt, at(60));
+    assert.equal((await bench.retry())?.nextTryAt, at(60));
   });
 
   test('changes nothing if nothing waits', async () => {
     const bench = await duePods(1);
-    const { revision } = await storedIn(bench);
+    const { revision } = await bench.stored();
     await tryAgain(ref, uids, bench);
-    assert.equal((await storedIn(bench)).revision, revision);
+    assert.equal((await bench.stored()).revision, revision);
   });
 
   test('leaves the time at which failures began, unless they failed permanently', async () => {
     const bench = await failed();
     await bench.clock.advanceTo(at(61));
-    const since = (await retryOf(bench))?.since;
+    const since = (await bench.retry())?.since;
     await tryAgain(ref, uids, bench);
-    assert.equal((await retryOf(bench))?.since, since);
-    const { revision, scheduled } = await storedIn(bench);
+    assert.equal((await bench.retry())?.since, since);
+    const { revision, scheduled } = await bench.stored();
     const schedule = [...scheduled.values()].map((record) => ({ ...record, gaveUpAt: at(60) }));
     await bench.store.commit(ref, revision, { schedule, end: [], live: true }, at(61));
     await tryAgain(ref, uids, bench);
-    assert.equal((await retryOf(bench))?.since, at(61));
-    assert.equal((await recordOf(bench))?.gaveUpAt, undefined);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.equal((await bench.retry())?.since, at(61));
+    assert.equal((await bench.record())?.gaveUpAt, undefined);
+    assert.deepEqual(bench.deleted, []);
   });
 });

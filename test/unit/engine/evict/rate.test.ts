@@ -1,26 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
-import {
-  benchAfter,
-  deletedFrom,
-  duePods,
-  evicts,
-  failing,
-  heldUntil,
-  isMarked,
-  logged,
-  ruled,
-  STOP,
-  serverError,
-  statesIn,
-  storedIn,
-  until,
-} from './evict-bench.ts';
+import { benchAfter, duePods, heldUntil, ruled, STOP, serverError } from './evict-bench.ts';
 
 const at2PerSecond = ruled({ rate: 2 });
 
@@ -30,60 +14,57 @@ const limited = (count: number, ruling = at2PerSecond) => duePods(count, ruling)
 describe('in a cluster with a rate', () => {
   test('evicts pods at the rate, with one message per second', async () => {
     const bench = await limited(5);
-    assert.equal((await evicts(bench)).length, 2);
+    assert.equal((await bench.evicts()).length, 2);
     assert.deepEqual(bench.armed, [at(61), at(62)]);
-    await until(bench, at(62));
-    assert.deepEqual(
-      bench.cluster.deletions.map((deletion) => (deletion.at - at(60)) / 1000),
-      [0, 0, 1, 1, 2],
-    );
+    await bench.until(at(62));
+    assert.deepEqual(bench.deletedAfter(60), [0, 0, 1, 1, 2]);
   });
 
   test('keeps waiting pods unmarked and without a failure, also after a crash', async () => {
     const bench = await limited(3);
     bench.timerOutages = 1;
-    await assert.rejects(evictNode(ref, bench));
-    await evictNode(ref, bench, true);
-    const { node, scheduled } = await storedIn(bench);
+    await assert.rejects(bench.pass());
+    await bench.redelivered();
+    const { node, scheduled } = await bench.stored();
     assert.equal(node?.retry, undefined);
     assert.ok([...scheduled.values()].every(({ failure }) => failure === undefined));
-    assert.equal(isMarked(bench), false);
-    await until(bench, at(70));
-    assert.equal(deletedFrom(bench).length, 3);
+    assert.equal(bench.isMarked, false);
+    await bench.until(at(70));
+    assert.equal(bench.deleted.length, 3);
   });
 
   test('shares the rate among the nodes of a cluster', async () => {
     const bench = await limited(3);
     await bench.rates.take(ref.cluster, asking(10), { rate: 2, drain: 50 }, at(60));
-    await evictNode(ref, bench);
-    assert.deepEqual([deletedFrom(bench), bench.armed], [[], [at(65), at(66)]]);
+    await bench.pass();
+    assert.deepEqual([bench.deleted, bench.armed], [[], [at(65), at(66)]]);
   });
 
   test('asks again a minute later for pods without a slot', async () => {
     const bench = await limited(2);
     await bench.rates.take(ref.cluster, asking(120), { rate: 2, drain: 50 }, at(60));
     await bench.rates.take(ref.cluster, asking(120), { rate: 2, drain: 50 }, at(60));
-    await evictNode(ref, bench);
+    await bench.pass();
     assert.deepEqual(bench.armed, [at(120)]);
-    await evicts(bench, at(120));
+    await bench.evicts(at(120));
     assert.deepEqual(bench.armed.slice(1), [at(121)]);
   });
 
   test('evicts pods on a node out of service immediately', async () => {
     const bench = await limited(5);
     bench.cluster.putNode(liveNode('n1', 'a', NODE_OUT_OF_SERVICE));
-    assert.equal((await evicts(bench)).length, 5);
+    assert.equal((await bench.evicts()).length, 5);
   });
 
   test('evicts a pod whose eviction failed before waiting pods', async () => {
     const bench = await limited(1);
-    failing(bench, 'delete', serverError(500), 1);
-    await evictNode(ref, bench);
-    const { node } = await storedIn(bench);
+    bench.fails('delete', serverError(500), 1);
+    await bench.pass();
+    const { node } = await bench.stored();
     await bench.rates.take(ref.cluster, asking(100), { rate: 2, drain: 50 }, at(60));
-    await evicts(bench, node?.retry?.nextTryAt ?? 0);
+    await bench.evicts(node?.retry?.nextTryAt ?? 0);
     // The failed delete and another permit are those of the first second.
-    assert.deepEqual(await evicts(bench, at(61)), ['u1']);
+    assert.deepEqual(await bench.evicts(at(61)), ['u1']);
   });
 
   test('gives a slot to a pod that no budget blocked before it gives one to a blocked pod', async () => {
@@ -95,47 +76,41 @@ describe('in a cluster with a rate', () => {
     ]);
     bench.ruling = ruled({ method, rate: 1 });
     bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
-    await evictNode(ref, bench);
-    assert.notEqual((await storedIn(bench)).scheduled.get(pod('u1').uid)?.blocked, undefined);
-    assert.deepEqual(await evicts(bench, at(66)), ['u2']);
+    await bench.pass();
+    assert.notEqual((await bench.stored()).scheduled.get(pod('u1').uid)?.blocked, undefined);
+    assert.deepEqual(await bench.evicts(at(66)), ['u2']);
   });
 
   test('limits evictions after slots that passed unused', async () => {
     const bench = await limited(5);
-    await evictNode(ref, bench);
-    await evicts(bench, at(180));
-    await until(bench, at(190));
-    assert.deepEqual(
-      bench.cluster.deletions.map((deletion) => (deletion.at - at(60)) / 1000),
-      [0, 0, 120, 120, 121],
-    );
+    await bench.pass();
+    await bench.evicts(at(180));
+    await bench.until(at(190));
+    assert.deepEqual(bench.deletedAfter(60), [0, 0, 120, 120, 121]);
   });
 
   test('evicts pods at the rate after the common end of their hold', async () => {
     const bench = await limited(5, heldUntil(90, at2PerSecond));
-    await evictNode(ref, bench);
-    await until(bench, at(100));
-    assert.deepEqual(
-      bench.cluster.deletions.map((deletion) => (deletion.at - at(90)) / 1000),
-      [0, 0, 1, 1, 2],
-    );
+    await bench.pass();
+    await bench.until(at(100));
+    assert.deepEqual(bench.deletedAfter(90), [0, 0, 1, 1, 2]);
   });
 
   test('reserves no slot for a pod that a gate holds', async () => {
     const bench = await limited(2, { ...at2PerSecond, stops: [STOP] });
-    await evictNode(ref, bench);
+    await bench.pass();
     assert.deepEqual(await bench.rates.take(ref.cluster, asking(1), { rate: 2, drain: 50 }, at(60)), [
       undefined,
     ]);
-    assert.deepEqual(await statesIn(bench), { u1: 'scheduled', u2: 'scheduled' });
+    assert.deepEqual(await bench.states(), { u1: 'scheduled', u2: 'scheduled' });
   });
 
   test('reports pods in observe mode at the rate at which enforce mode would evict them', async () => {
     const bench = await limited(5, { ...at2PerSecond, policy: { ...at2PerSecond.policy, mode: 'observe' } });
-    const reported = () => logged(bench, 'eviction.would-evict').length;
+    const reported = () => bench.logged('eviction.would-evict').length;
     const counts: number[] = [];
     for (let second = 60; second <= 62; second++) {
-      await evicts(bench, at(second));
+      await bench.evicts(at(second));
       counts.push(reported());
     }
     assert.deepEqual(counts, [2, 4, 5]);
@@ -144,26 +119,26 @@ describe('in a cluster with a rate', () => {
 
   test('does not evict a pod in its slot when its taint was removed', async () => {
     const bench = await limited(5);
-    await evictNode(ref, bench);
+    await bench.pass();
     bench.cluster.putNode(liveNode('n1'));
-    await until(bench, at(70));
-    assert.equal(deletedFrom(bench).length, 2);
+    await bench.until(at(70));
+    assert.equal(bench.deleted.length, 2);
   });
 
   test('evicts no pod while the table is unreachable, and rejects the message', async () => {
     const bench = await limited(2);
     const rates = { take: async () => Promise.reject(new Error('the table is away')) };
-    await assert.rejects(evictNode(ref, { ...bench, rates }), /the table is away/);
-    assert.deepEqual(deletedFrom(bench), []);
+    await assert.rejects(bench.pass({ rates }), /the table is away/);
+    assert.deepEqual(bench.deleted, []);
   });
 });
 
 test('evicts a pod with a slot by its own timer', async () => {
   const bench = await limited(1);
   await bench.rates.take(ref.cluster, asking(10), { rate: 2, drain: 50 }, at(60));
-  await evictNode(ref, bench);
+  await bench.pass();
   bench.cluster.putPod(livePod('u1'));
-  assert.deepEqual(await evicts(bench), []);
-  await until(bench, at(65));
-  assert.deepEqual(deletedFrom(bench), ['u1']);
+  assert.deepEqual(await bench.evicts(), []);
+  await bench.until(at(65));
+  assert.deepEqual(bench.deleted, ['u1']);
 });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { at, ref } from '#test/unit/eviction/builders.ts';
-import { deletedFrom, duePods, failing, serverError } from './evict-bench.ts';
+import { duePods, serverError } from './evict-bench.ts';
 
 /** The time that SQS and a cold start may add to each try. */
 const DELIVERY_MS = 2_000;
@@ -14,7 +14,7 @@ for (const [level, status] of [
 ] as const)
   test(`evicts a pod within 120 s whose delete fails seven times and puts ${level} off, with the delays of SQS`, async () => {
     const bench = await duePods(1);
-    failing(bench, 'delete', serverError(status), 7);
+    bench.fails('delete', serverError(status), 7);
     const delays: number[] = [];
     const timers = new AwsTimers({
       ...{ groupName: '', roleArn: '', dueQueueArn: '', clock: bench.clock },
@@ -33,6 +33,6 @@ for (const [level, status] of [
       await bench.clock.advanceTo(bench.clock.now() + delay + DELIVERY_MS);
       await evictNode(ref, deps);
     }
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
     assert.ok(bench.clock.now() - at(60) <= 120_000, `${bench.clock.now() - at(60)} ms`);
   });

@@ -11,22 +11,13 @@ import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/
 import { SteppedClock } from '#test/world/stepped-clock.ts';
 import {
   benchAfter,
-  deletedFrom,
   duePods,
   type EvictBench,
-  evicts,
-  failing,
-  gatesIn,
   heldUntil,
-  isMarked,
-  logged,
   podsNamed,
-  reasonsIn,
-  recordOf,
   ruled,
   serverError,
   stopped,
-  storedIn,
 } from './evict-bench.ts';
 
 const observed: Rules = ruled({ mode: 'observe' });
@@ -46,17 +37,17 @@ describe('the rules of a node', () => {
     const bench = await benchAfter([nodeDelta(1, { guardRevision: 7 })], podsNamed(1));
     const trip = { scope: 'people', trippedAt: at(0), nodes: 20, outOf: 60 } as const;
     const tripped: Rules = { ...rules, trips: [trip], guardRevision: 7 };
-    await evictNode(ref, { ...bench, rules: async (_, revision = 0) => (revision < 7 ? rules : tripped) });
-    assert.deepEqual(deletedFrom(bench), []);
-    assert.deepEqual(await gatesIn(bench), { u1: 'guard' });
+    await bench.pass({ rules: async (_, revision = 0) => (revision < 7 ? rules : tripped) });
+    assert.deepEqual(bench.deleted, []);
+    assert.deepEqual(await bench.gates(), { u1: 'guard' });
   });
 
   test('block every eviction while the decision of the guard is not stored', async () => {
     const bench = await benchAfter([nodeDelta(1, { guardRevision: 1 })], podsNamed(1));
     const reader = readerOf(bench.clock);
-    await assert.rejects(evictNode(ref, { ...bench, rules: reader }), /decided is not stored/);
-    assert.deepEqual(deletedFrom(bench), []);
-    assert.deepEqual(await gatesIn(bench), { u1: undefined });
+    await assert.rejects(bench.pass({ rules: reader }), /decided is not stored/);
+    assert.deepEqual(bench.deleted, []);
+    assert.deepEqual(await bench.gates(), { u1: undefined });
   });
 });
 
@@ -69,9 +60,9 @@ test('a stop after the clock was set back holds all pods, for any time until the
   clock.set(-3_600_000);
   stored.stop = { scope: 'cluster', who: 'anna', at: clock.now(), why: 'an incident' };
   clock.pass(RULES_MAX_AGE_MS);
-  await evictNode(ref, { ...bench, clock, rules: reader });
-  assert.deepEqual(deletedFrom(bench), []);
-  assert.deepEqual(await gatesIn(bench), { u1: 'stopped', u2: 'stopped' });
+  await bench.pass({ clock, rules: reader });
+  assert.deepEqual(bench.deleted, []);
+  assert.deepEqual(await bench.gates(), { u1: 'stopped', u2: 'stopped' });
 });
 
 describe('a policy that excludes pods by what their records lack', () => {
@@ -93,8 +84,8 @@ describe('a policy that excludes pods by what their records lack', () => {
       const bench = await duePods(2);
       bench.cluster.putPod(livePod('u1', traits));
       bench.ruling = excluding(selection);
-      assert.deepEqual(await evicts(bench), ['u2']);
-      assert.deepEqual(await gatesIn(bench), { u1: 'excluded' });
+      assert.deepEqual(await bench.evicts(), ['u2']);
+      assert.deepEqual(await bench.gates(), { u1: 'excluded' });
     });
   }
 
@@ -106,23 +97,23 @@ describe('a policy that excludes pods by what their records lack', () => {
       isLate = false;
       bench.cluster.putPod(livePod('u1', traits));
     };
-    await evictNode(ref, bench);
+    await bench.pass();
     assert.equal(isLate, false);
-    assert.deepEqual(deletedFrom(bench), []);
-    assert.deepEqual(await gatesIn(bench), { u1: 'excluded' });
+    assert.deepEqual(bench.deleted, []);
+    assert.deepEqual(await bench.gates(), { u1: 'excluded' });
   });
 });
 
 describe('where the rules block evictions', () => {
   test('no pod is marked or deleted, and each is held once', async () => {
     const bench = await duePods(2, observed);
-    await evictNode(ref, bench);
-    await evictNode(ref, bench, true);
+    await bench.pass();
+    await bench.redelivered();
     const marked = [...bench.cluster.livePods.values()].filter(({ disrupted }) => disrupted);
-    assert.deepEqual([marked.length, deletedFrom(bench).length], [0, 0]);
-    assert.deepEqual(await gatesIn(bench), { u1: 'observe', u2: 'observe' });
+    assert.deepEqual([marked.length, bench.deleted.length], [0, 0]);
+    assert.deepEqual(await bench.gates(), { u1: 'observe', u2: 'observe' });
     assert.deepEqual(bench.armed, []);
-    assert.equal(logged(bench, 'eviction.would-evict').length, 2);
+    assert.equal(bench.logged('eviction.would-evict').length, 2);
   });
 
   test('a stop during a pass holds the pods that were not deleted yet', async () => {
@@ -130,9 +121,9 @@ describe('where the rules block evictions', () => {
     bench.cluster.onDeleted = () => {
       bench.ruling = stopped;
     };
-    await evictNode(ref, bench);
-    const deleted = deletedFrom(bench);
-    const gates = Object.values(await gatesIn(bench));
+    await bench.pass();
+    const deleted = bench.deleted;
+    const gates = Object.values(await bench.gates());
     assert.ok(deleted.length < 3, `${deleted}`);
     assert.deepEqual(gates, Array(3 - deleted.length).fill('stopped'));
   });
@@ -140,55 +131,55 @@ describe('where the rules block evictions', () => {
   test('a pod that is released while its hold is recorded is looked at again', async () => {
     const bench = await duePods(1);
     let asked = 0;
-    const again = await evictNode(ref, { ...bench, rules: async () => (asked++ === 0 ? observed : rules) });
+    const again = await bench.pass({ rules: async () => (asked++ === 0 ? observed : rules) });
     assert.deepEqual(again, { againInSeconds: 0.25 });
-    assert.deepEqual(await evicts(bench), ['u1']);
+    assert.deepEqual(await bench.evicts(), ['u1']);
   });
 
   test('pods of one hold share a timer for its end, for any number of passes', async () => {
     const later = pod('u2', { tolerations: [tolerating('a', 70)] });
     const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1'), later] })], podsNamed(2));
     bench.ruling = heldUntil(900);
-    await evictNode(ref, bench);
-    await evicts(bench, at(70));
-    assert.deepEqual(await gatesIn(bench), { u1: 'hold', u2: 'hold' });
+    await bench.pass();
+    await bench.evicts(at(70));
+    assert.deepEqual(await bench.gates(), { u1: 'hold', u2: 'hold' });
     assert.deepEqual(bench.armed, [at(900)]);
   });
 
   test('a pod is retried soon when its cluster fails at the end of its hold', async () => {
     const bench = await duePods(1, heldUntil(900));
-    await evictNode(ref, bench);
+    await bench.pass();
     await bench.clock.advanceTo(at(900));
-    failing(bench, 'any', serverError(503), 1);
-    await evictNode(ref, bench);
+    bench.fails('any', serverError(503), 1);
+    await bench.pass();
     const [, nextTryAt = Infinity] = bench.armed;
     assert.ok(nextTryAt <= at(905), 'no next try is armed');
-    assert.deepEqual(await evicts(bench, nextTryAt), ['u1']);
+    assert.deepEqual(await bench.evicts(nextTryAt), ['u1']);
   });
 
   test('an unreachable cluster is no failure, and due pods are held by their records', async () => {
     const bench = await duePods(2, stopped);
-    failing(bench, 'any', serverError(503));
-    await evictNode(ref, bench);
-    assert.deepEqual(await gatesIn(bench), { u1: 'stopped', u2: 'stopped' });
-    assert.equal((await storedIn(bench)).node?.retry, undefined);
+    bench.fails('any', serverError(503));
+    await bench.pass();
+    assert.deepEqual(await bench.gates(), { u1: 'stopped', u2: 'stopped' });
+    assert.equal((await bench.stored()).node?.retry, undefined);
   });
 
   test('a pass without an observation holds no pod whose deadline another pass moved meanwhile', async () => {
     const patient = livePod('u1', { tolerations: [tolerating('a', 90)] });
     const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1')] })], [patient]);
     bench.ruling = stopped;
-    failing(bench, 'any', serverError(503), 1);
+    bench.fails('any', serverError(503), 1);
     let others = 1;
     const again = await evictNode(ref, {
       ...bench,
       rules: async () => {
-        if (others-- > 0) await evictNode(ref, bench);
+        if (others-- > 0) await bench.pass();
         return stopped;
       },
     });
     assert.deepEqual(again, { againInSeconds: 0.25 });
-    const record = await recordOf(bench);
+    const record = await bench.record();
     assert.deepEqual([record?.fireAt, record?.held], [at(90), undefined]);
   });
 });
@@ -215,43 +206,43 @@ describe('in observe mode', () => {
   for (const [kind, ruling] of Object.entries(gates)) {
     test(`a pod is reported as held (${kind}), and once as would-evict when nothing else holds it`, async () => {
       const bench = await duePods(1, ruling);
-      assert.equal(await evictNode(ref, bench), undefined, 'nothing is left to do');
-      assert.deepEqual(await gatesIn(bench), { u1: kind });
+      assert.equal(await bench.pass(), undefined, 'nothing is left to do');
+      assert.deepEqual(await bench.gates(), { u1: kind });
       assert.deepEqual(eventsOf(bench), [['eviction.held', kind]]);
       bench.ruling = { ...observed, policyRevision: 9, guardRevision: 9 };
       const deltas = { ...bench, announce: async () => undefined, leaseEpoch: async () => undefined };
       for (const sequence of [2, 3]) {
         await applyDeltas([nodeDelta(sequence)], deltas);
-        await evicts(bench, at(60 + sequence));
+        await bench.evicts(at(60 + sequence));
       }
       assert.deepEqual(eventsOf(bench).slice(1), [['eviction.would-evict', undefined]]);
-      assert.deepEqual(reasonsIn(bench), ['TaintwardEvictionHeld', 'TaintwardWouldEvict']);
-      assert.deepEqual(deletedFrom(bench), []);
+      assert.deepEqual(bench.reasons, ['TaintwardEvictionHeld', 'TaintwardWouldEvict']);
+      assert.deepEqual(bench.deleted, []);
     });
 
     test(`a pod that the built-in controller evicts is recorded with the gate that would have held it (${kind})`, async () => {
       const bench = await duePods(1, ruling);
       const deleted = { at: at(60), by: 'taint-manager' } as const;
       bench.cluster.putPod(livePod('u1', { terminating: true, disrupted: true, deleted }));
-      await evictNode(ref, bench);
-      const [end] = (await storedIn(bench)).ended.values();
+      await bench.pass();
+      const [end] = (await bench.stored()).ended.values();
       assert.deepEqual([end?.outcome, end?.by?.kind], ['gone', kind]);
     });
   }
 
   test('a pod of an unreachable cluster is held by what is stored of it', async () => {
     const bench = await duePods(1, gates['guard'] ?? rules);
-    failing(bench, 'any', serverError(503));
-    await evictNode(ref, bench);
-    assert.deepEqual(await gatesIn(bench), { u1: 'guard' });
+    bench.fails('any', serverError(503));
+    await bench.pass();
+    assert.deepEqual(await bench.gates(), { u1: 'guard' });
   });
 
   test('a pod of an unreachable cluster that nothing is known to hold is not reported, and is evaluated again', async () => {
     const bench = await duePods(1, by({ exclude: [{ labels: { matchLabels: { app: 'web' } } }] }));
-    failing(bench, 'any', serverError(503), 1);
-    await evictNode(ref, bench);
+    bench.fails('any', serverError(503), 1);
+    await bench.pass();
     assert.deepEqual(eventsOf(bench), []);
-    await evicts(bench, bench.armed[0] ?? 0);
+    await bench.evicts(bench.armed[0] ?? 0);
     assert.deepEqual(eventsOf(bench), [['eviction.would-evict', undefined]]);
   });
 
@@ -259,11 +250,11 @@ describe('in observe mode', () => {
     const bench = await duePods(1, observed);
     let others = 1;
     const rulesOfAnotherPass = async () => {
-      if (others-- > 0) await evictNode(ref, bench);
+      if (others-- > 0) await bench.pass();
       return gates['hold'] ?? rules;
     };
-    await evictNode(ref, { ...bench, rules: rulesOfAnotherPass });
-    assert.deepEqual(await gatesIn(bench), { u1: 'observe' });
+    await bench.pass({ rules: rulesOfAnotherPass });
+    assert.deepEqual(await bench.gates(), { u1: 'observe' });
     assert.equal(eventsOf(bench).length, 1);
   });
 
@@ -273,7 +264,7 @@ describe('in observe mode', () => {
       by({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } }),
     );
     bench.cluster.beforeRequest = (verb) => assert.notEqual(verb, 'evict');
-    await evictNode(ref, bench);
+    await bench.pass();
     assert.match(bench.cluster.events[0]?.message ?? '', /, unless a disruption budget had blocked it$/);
   });
 });
@@ -295,16 +286,16 @@ async function lateMarks(times: number, meanwhile: () => void = () => undefined)
 
 test('marks and deletes a pod in its slot although its mark was late repeatedly', async () => {
   const bench = await lateMarks(20);
-  assert.deepEqual(await evicts(bench), ['u1']);
+  assert.deepEqual(await bench.evicts(), ['u1']);
 });
 
 test('neither marks nor deletes a pod whose mark was late after a stop', async () => {
   const bench = await lateMarks(1, () => {
     bench.ruling = stopped;
   });
-  assert.deepEqual(await evicts(bench), []);
-  assert.ok(!isMarked(bench));
-  assert.deepEqual(await gatesIn(bench), { u1: 'stopped' });
+  assert.deepEqual(await bench.evicts(), []);
+  assert.ok(!bench.isMarked);
+  assert.deepEqual(await bench.gates(), { u1: 'stopped' });
 });
 
 test('marks a pod with one request after a long wait while the rules, read again meanwhile, allow it', async () => {
@@ -317,8 +308,8 @@ test('marks a pod with one request after a long wait while the rules, read again
     bench.ruling = { ...rules };
     return mark(...args);
   };
-  await evictNode(ref, bench);
-  assert.deepEqual([asked, deletedFrom(bench)], [1, ['u1']]);
+  await bench.pass();
+  assert.deepEqual([asked, bench.deleted], [1, ['u1']]);
 });
 
 test('does not send a mark after a stop', async () => {
@@ -328,6 +319,6 @@ test('does not send a mark after a stop', async () => {
     bench.ruling = stopped;
     return mark(...args);
   };
-  assert.deepEqual(await evicts(bench), []);
-  assert.ok(!isMarked(bench));
+  assert.deepEqual(await bench.evicts(), []);
+  assert.ok(!bench.isMarked);
 });

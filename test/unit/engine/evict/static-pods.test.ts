@@ -6,15 +6,7 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { ENDED_WINDOW_MS } from '#shared/state/store.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, podDelta, podGone, rules, tolerating } from '#test/unit/eviction/builders.ts';
-import {
-  benchAfter,
-  deletedFrom,
-  type EvictBench,
-  evictBench,
-  evicts,
-  gatesIn,
-  statesIn,
-} from './evict-bench.ts';
+import { benchAfter, EvictBench } from './evict-bench.ts';
 
 /** A mirror pod: all of one static pod have the same name. */
 const MIRROR = { name: 'proxy-n1', owner: { kind: 'Node', name: 'n1' } };
@@ -33,7 +25,7 @@ async function evictedOnce(): Promise<EvictBench> {
     [nodeDelta(1, { pods: [mirror('u1')] })],
     [livePod('u1', { ...MIRROR, tolerations: [] })],
   );
-  assert.deepEqual(await evicts(bench), ['u1']);
+  assert.deepEqual(await bench.evicts(), ['u1']);
   return bench;
 }
 
@@ -47,14 +39,14 @@ async function appears(bench: EvictBench, fields: PodFacts, sequence: number): P
   await apply(bench, podDelta(sequence, { pod: fields }));
 }
 
-const gateOf = async (bench: EvictBench, uid = 'u2') => (await gatesIn(bench))[uid];
+const gateOf = async (bench: EvictBench, uid = 'u2') => (await bench.gates())[uid];
 
 /** Advances to the armed times, as timers do. */
 async function untilIdle(bench: EvictBench): Promise<void> {
   for (;;) {
     const next = bench.armed.sort((a, b) => a - b).shift();
     if (next === undefined) return;
-    await evicts(bench, Math.max(next, bench.clock.now()));
+    await bench.evicts(Math.max(next, bench.clock.now()));
   }
 }
 
@@ -68,7 +60,7 @@ describe('the mirror pod that a kubelet recreates after an eviction', () => {
   test('is held unmarked, with an Event, and counts no further eviction', async () => {
     const bench = await evictedOnce();
     await settles(bench, mirror('u2'), 61);
-    assert.deepEqual([deletedFrom(bench), bench.lateness.length, bench.givenUp], [['u1'], 1, 0]);
+    assert.deepEqual([bench.deleted, bench.lateness.length, bench.givenUp], [['u1'], 1, 0]);
     assert.equal(await gateOf(bench), 'recreated');
     assert.equal((await bench.cluster.getPod({ namespace: 'default', name: 'proxy-n1' }))?.disrupted, false);
     assert.match(
@@ -89,7 +81,7 @@ describe('the mirror pod that a kubelet recreates after an eviction', () => {
     await apply(bench, podDelta(seconds + 2, { pod: tolerant }));
     assert.equal(await gateOf(bench), undefined);
     await untilIdle(bench);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
     assert.equal(await gateOf(bench), 'recreated');
   });
 
@@ -97,13 +89,13 @@ describe('the mirror pod that a kubelet recreates after an eviction', () => {
     const bench = await evictedOnce();
     const seconds = (3 * ENDED_WINDOW_MS) / 1000;
     await settles(bench, mirror('u2', { podSince: at(61), tolerations: [tolerating('a', seconds)] }), 61);
-    assert.deepEqual([deletedFrom(bench), await gateOf(bench)], [['u1'], 'recreated']);
+    assert.deepEqual([bench.deleted, await gateOf(bench)], [['u1'], 'recreated']);
   });
 
   test('is recognized before the end of the earlier pod is stored', async () => {
     const bench = await benchAfter([nodeDelta(1, { pods: [mirror('u1')] })], []);
     await settles(bench, mirror('u2'), 60);
-    assert.deepEqual([deletedFrom(bench), await gateOf(bench)], [[], 'recreated']);
+    assert.deepEqual([bench.deleted, await gateOf(bench)], [[], 'recreated']);
   });
 
   test('is held again when another actor deletes it', async () => {
@@ -114,20 +106,20 @@ describe('the mirror pod that a kubelet recreates after an eviction', () => {
     const deleted = { ...mirror('u2'), deleted: { at: at(seconds), by: 'other' as const } };
     await apply(bench, podGone(seconds, { uid: mirror('u2').uid, deleted }));
     await settles(bench, mirror('u3'), seconds + 1);
-    assert.deepEqual([deletedFrom(bench), await gateOf(bench, 'u3')], [['u1'], 'recreated']);
+    assert.deepEqual([bench.deleted, await gateOf(bench, 'u3')], [['u1'], 'recreated']);
   });
 
   test('stays once its node is not tainted', async () => {
     const bench = await evictedOnce();
     await settles(bench, mirror('u2'), 61);
     await apply(bench, nodeDelta(80, { taints: [], pods: [] }));
-    assert.equal((await statesIn(bench))['u2'], 'cancelled');
+    assert.equal((await bench.states())['u2'], 'cancelled');
   });
 });
 
 describe('a mirror pod is evicted', () => {
   test('if a gate held the earlier pod of its name until another actor deleted it', async () => {
-    const bench = evictBench();
+    const bench = new EvictBench();
     await bench.clock.advanceTo(at(61));
     bench.ruling = excluding;
     bench.cluster.putNode(liveNode('n1', 'a'));
@@ -138,36 +130,36 @@ describe('a mirror pod is evicted', () => {
     await apply(bench, podGone(62, { uid: mirror('u1').uid, deleted }));
     bench.ruling = { ...rules, policyRevision: 3 };
     await settles(bench, mirror('u2'), 63);
-    assert.deepEqual(deletedFrom(bench), ['u2']);
+    assert.deepEqual(bench.deleted, ['u2']);
   });
 
   test('if another actor deleted the earlier pod of its name before its deadline', async () => {
     const earlier = mirror('u1', { tolerations: [tolerating('a', 600)] });
     const bench = await benchAfter([nodeDelta(1, { pods: [earlier] })], []);
     await apply(bench, podGone(60, { uid: earlier.uid }));
-    assert.equal((await statesIn(bench))['u1'], 'gone');
+    assert.equal((await bench.states())['u1'], 'gone');
     await settles(bench, mirror('u2'), 61);
-    assert.deepEqual(deletedFrom(bench), ['u2']);
+    assert.deepEqual(bench.deleted, ['u2']);
   });
 
   test('if the earlier pod of its name is only seen to be gone later, and was not due', async () => {
     const earlier = mirror('u1', { tolerations: [tolerating('a', 600)] });
     const bench = await benchAfter([nodeDelta(1, { pods: [earlier] })], []);
     await settles(bench, mirror('u2'), 61);
-    assert.deepEqual(deletedFrom(bench), ['u2']);
+    assert.deepEqual(bench.deleted, ['u2']);
   });
 
   test('if the earlier pod of its name was spared when its node was untainted', async () => {
     const bench = await benchAfter([nodeDelta(1, { pods: [mirror('u1')] })], []);
     await apply(bench, nodeDelta(60, { taints: [], pods: [] }));
     await settles(bench, mirror('u2'), 61);
-    assert.deepEqual(deletedFrom(bench), ['u2']);
+    assert.deepEqual(bench.deleted, ['u2']);
   });
 
   test('if its relay reports it again when it is due', async () => {
     const bench = await benchAfter([nodeDelta(1, { pods: [mirror('u1')] })], []);
     await settles(bench, mirror('u1'), 61);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.deleted, ['u1']);
   });
 
   test('if only a pod of another name, namespace, or kind of owner was evicted', async () => {
@@ -181,7 +173,7 @@ describe('a mirror pod is evicted', () => {
       bench.cluster.putPod(livePod('u2', { ...rest, namespace }));
       await apply(bench, podDelta(61, { pod: { ...rest, namespace } }));
       await untilIdle(bench);
-      assert.deepEqual(deletedFrom(bench), ['u1', 'u2'], JSON.stringify(fields));
+      assert.deepEqual(bench.deleted, ['u1', 'u2'], JSON.stringify(fields));
     }
   });
 });

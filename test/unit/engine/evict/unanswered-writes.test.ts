@@ -11,7 +11,7 @@ import type { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, tolerating } from '#test/unit/eviction/builders.ts';
 import { scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
-import { benchAfter, evicts, ruled, storedIn } from './evict-bench.ts';
+import { benchAfter, ruled } from './evict-bench.ts';
 
 const NODE = nodeName('n1');
 const POD = { namespace: 'shop', name: 'vm' };
@@ -79,10 +79,10 @@ describe('calls without an answer in time', () => {
     );
     bench.ruling = ruled({ method });
     bench.cluster.admission.set('vm', error);
-    assert.deepEqual(await evicts(bench), ['web']);
-    const { node, scheduled } = await storedIn(bench);
+    assert.deepEqual(await bench.evicts(), ['web']);
+    const { node, scheduled } = await bench.stored();
     assert.equal(node?.retry?.everything, false);
     assert.equal(scheduled.get(podUid('vm'))?.failure?.error, error.message);
-    assert.deepEqual(await evicts(bench, at(61)), ['late', 'web']);
+    assert.deepEqual(await bench.evicts(at(61)), ['late', 'web']);
   });
 });

@@ -19,20 +19,7 @@ import { after, at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/build
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
-import {
-  deletedFrom,
-  type EvictBench,
-  evictBench,
-  evicts,
-  failing,
-  logged,
-  nextTry,
-  recordsIn,
-  STOP,
-  serverError,
-  storedIn,
-  storeIn,
-} from './evict-bench.ts';
+import { EvictBench, STOP, serverError } from './evict-bench.ts';
 
 const other = { ...ref, node: nodeName('n2') };
 const WINDOW_S = 600;
@@ -55,12 +42,12 @@ async function twoNodes(
   each: number,
   fields: (index: number) => Partial<LivePod> = () => OF_WEB,
 ): Promise<EvictBench> {
-  const bench = evictBench();
+  const bench = new EvictBench();
   bench.ruling = ruling;
   for (const place of [ref, other]) {
     bench.cluster.putNode(liveNode(place.node, 'a'));
     const uids = Array.from({ length: each }, (_, index) => `${place.node}-${index + 1}`);
-    await storeIn(bench, place, after(nodeDelta(1, { pods: uids.map((uid) => pod(uid)) })));
+    await bench.stores(place, after(nodeDelta(1, { pods: uids.map((uid) => pod(uid)) })));
     uids.forEach(
       (uid, index) => void bench.cluster.putPod(livePod(uid, { node: place.node, ...fields(index) })),
     );
@@ -71,7 +58,7 @@ async function twoNodes(
 /** Evicts on both nodes concurrently, each in a new process. Returns the UIDs of all deleted pods. */
 async function look(bench: EvictBench, open: () => Permits = () => bench.permits) {
   await Promise.all([ref, other].map((place) => evictNode(place, { ...bench, permits: open() })));
-  return deletedFrom(bench);
+  return bench.deleted;
 }
 
 /** Repeats this at each armed time up to `end`. */
@@ -120,7 +107,7 @@ describe('where policy limits evictions of each workload', () => {
   test('a pod over the limit waits unmarked and without a failure, and its gate is reported', async () => {
     const bench = await twoNodes(limitedTo(1), 1);
     await look(bench);
-    const [record] = [...(await recordsIn(bench)), ...(await recordsIn(bench, other))];
+    const [record] = [...(await bench.records()), ...(await bench.records(other))];
     const untilAt = at(60 + WINDOW_S + LASTS_S);
     assert.deepEqual(record?.held, {
       by: {
@@ -156,26 +143,26 @@ describe('where policy limits evictions of each workload', () => {
   test('a percentage without the permission to count replicas holds every pod with this reason', async () => {
     const bench = await twoNodes(limitedTo('50%'), 1);
     bench.cluster.replicas.set('default/Deployment/web', 4);
-    failing(bench, 'get-replicas', new ApiError('is forbidden', 403));
+    bench.fails('get-replicas', new ApiError('is forbidden', 403));
     await look(bench);
     for (const place of [ref, other]) {
-      const by = (await recordsIn(bench, place))[0]?.held?.by;
+      const by = (await bench.records(place))[0]?.held?.by;
       assert.ok(by?.kind === 'workload-limit');
       assert.equal(by.count, undefined);
     }
-    assert.deepEqual(deletedFrom(bench), []);
-    bench.cluster.beforeRequest = () => undefined;
+    assert.deepEqual(bench.deleted, []);
+    bench.recovers();
     await until(bench, at(200));
-    assert.equal(deletedFrom(bench).length, 2);
+    assert.equal(bench.deleted.length, 2);
   });
 
   test('an error of the server when it counts replicas postpones the node as any failure does', async () => {
     const bench = await twoNodes(limitedTo('50%'), 1);
-    failing(bench, 'get-replicas', serverError(500));
+    bench.fails('get-replicas', serverError(500));
     await look(bench);
-    const { node } = await storedIn(bench);
+    const { node } = await bench.stored();
     assert.equal(node?.outage?.attempts, 1);
-    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(bench.deleted, []);
   });
 
   test('bare pods, and pods of other workloads and namespaces, do not wait', async () => {
@@ -202,10 +189,10 @@ describe('where policy limits evictions of each workload', () => {
     bench.cluster.putNode(liveNode('n1', 'a', NODE_OUT_OF_SERVICE));
     await look(bench);
     assert.deepEqual(
-      deletedFrom(bench).filter((uid) => uid.startsWith('n1')),
+      bench.deleted.filter((uid) => uid.startsWith('n1')),
       ['n1-1', 'n1-2'],
     );
-    assert.equal(deletedFrom(bench).length, 3);
+    assert.equal(bench.deleted.length, 3);
   });
 
   test('waiting pods are evicted immediately once their node is out of service', async () => {
@@ -213,17 +200,17 @@ describe('where policy limits evictions of each workload', () => {
     await look(bench);
     for (const { node } of [ref, other]) bench.cluster.putNode(liveNode(node, 'a', NODE_OUT_OF_SERVICE));
     await until(bench, at(60 + WINDOW_S + LASTS_S));
-    assert.equal(deletedFrom(bench).length, 4);
+    assert.equal(bench.deleted.length, 4);
   });
 
   test('a pod whose eviction failed is retried with its own permit', async () => {
     const bench = await twoNodes(limitedTo(1), 1);
-    failing(bench, 'delete', serverError(500), 3);
-    await evictNode(ref, bench);
-    for (let tries = 0; tries < 3; tries++) await nextTry(bench);
-    assert.deepEqual(deletedFrom(bench), ['n1-1']);
+    bench.fails('delete', serverError(500), 3);
+    await bench.pass();
+    for (let tries = 0; tries < 3; tries++) await bench.nextTry();
+    assert.deepEqual(bench.deleted, ['n1-1']);
     await evictNode(other, bench);
-    assert.deepEqual(deletedFrom(bench), ['n1-1']);
+    assert.deepEqual(bench.deleted, ['n1-1']);
   });
 
   test('a permit that expired while the server was slow is requested again before the delete', async () => {
@@ -234,9 +221,9 @@ describe('where policy limits evictions of each workload', () => {
       isSlow = false;
       void bench.clock.advanceTo(bench.clock.now() + PERMIT_LASTS_MS + 1);
     };
-    const again = await evictNode(ref, bench);
-    assert.deepEqual([deletedFrom(bench), again], [[], { againInSeconds: 0.25 }]);
-    assert.deepEqual(await evicts(bench), ['n1-1']);
+    const again = await bench.pass();
+    assert.deepEqual([bench.deleted, again], [[], { againInSeconds: 0.25 }]);
+    assert.deepEqual(await bench.evicts(), ['n1-1']);
   });
 
   test('a limit that is set during a pass applies to it', async () => {
@@ -251,7 +238,7 @@ describe('where policy limits evictions of each workload', () => {
   test('waiting pods are evicted when a new policy has no limit', async () => {
     const bench = await twoNodes(limitedTo(1), 1);
     await look(bench);
-    const waiting = deletedFrom(bench)[0] === 'n1-1' ? other : ref;
+    const waiting = bench.deleted[0] === 'n1-1' ? other : ref;
     bench.ruling = { ...rules, policyRevision: 2 };
     const { node, scheduled, revision } = await bench.store.load(waiting, bench.clock.now());
     const woken = [...scheduled.values()].map(({ held, ...record }) => ({
@@ -269,7 +256,7 @@ describe('where policy limits evictions of each workload', () => {
 
   test('waiting pods reserve no slot of the cluster', async () => {
     const bench = await twoNodes(limitedTo(1, { rate: 1 }), 3);
-    assert.equal((await evicts(bench)).length, 1);
+    assert.equal((await bench.evicts()).length, 1);
     assert.deepEqual(
       await bench.rates.take(ref.cluster, asking(1), { rate: 1, drain: 50 }, bench.clock.now()),
       [{ turnAt: at(61) }],
@@ -292,6 +279,6 @@ describe('where policy limits evictions of each workload', () => {
   test('observe mode reports only the pods that the limit lets go', async () => {
     const bench = await twoNodes(limitedTo(1, { mode: 'observe' }), 2);
     assert.deepEqual(await look(bench), []);
-    assert.equal(logged(bench, 'eviction.would-evict').length, 1);
+    assert.equal(bench.logged('eviction.would-evict').length, 1);
   });
 });

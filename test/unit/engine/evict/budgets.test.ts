@@ -5,18 +5,21 @@ import { dueOf } from '#shared/eviction/retry.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, rules, taint } from '#test/unit/eviction/builders.ts';
-import { benchAfter, due, type EvictBench, podsNamed, ruled, STOP } from './evict-bench.ts';
+import { at, nodeDelta, pod, rules, } from '#test/unit/eviction/builders.ts';
+import { benchAfter, due, type EvictBench, passes, podsNamed, ruled, STOP } from './evict-bench.ts';
 
 const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
 const by = (method: Method) => ruled({ method });
 
+const labeled = (count: number) => podsNamed(count).map((each) => ({ ...each, labels: { app: 'web' } }));
+const allow = ({ cluster }: EvictBench, allowed: number) =>
+  cluster.budgets.set('web', { app: 'web', allowed });
+
 /** Returns a bench with due pods whose budget allows `allowed` disruptions, and with this eviction method. */
 async function budgeted(count: number, allowed: number, method: Method = evict): Promise<EvictBench> {
-  const pods = podsNamed(count).map((each) => ({ ...each, labels: { app: 'web' } }));
-  const bench = Object.assign(await due(...pods), { ruling: by(method) });
-  bench.cluster.budgets.set('web', { app: 'web', allowed });
+  const bench = Object.assign(await due(...labeled(count)), { ruling: by(method) });
+  allow(bench, allowed);
   return bench;
 }
 
@@ -56,20 +59,13 @@ describe('with the Eviction API as method', () => {
     };
     await bench.until(at(60 + 5 + 10 + 20 + 40 + 59));
     assert.deepEqual(bench.armed, []);
+    assert.equal(bench.logged('eviction.blocked').length, 2, 'reported once');
+    assert.deepEqual(bench.reasons, Array(2).fill('TaintwardEvictionBlocked'));
     assert.equal(requests.filter((verb) => verb === 'evict').length, 5 * 2);
     assert.deepEqual(written, [0, 0, 0, 0]);
-    assert.equal(bench.armed.length, 0);
     bench.cluster.budgets.clear();
     assert.deepEqual(await bench.evicts(at(60 + 5 + 10 + 20 + 40 + 60)), ['u1', 'u2']);
     assert.equal(requests.includes('patch'), false);
-  });
-
-  test('a blocked pod is reported once, in the log and by an Event', async () => {
-    const bench = await budgeted(1, 0);
-    await bench.pass();
-    await bench.until(at(80));
-    assert.equal(bench.logged('eviction.blocked').length, 1);
-    assert.deepEqual(bench.reasons, ['TaintwardEvictionBlocked']);
   });
 
   test('a pod that is blocked until the timeout is marked and deleted', async () => {
@@ -94,10 +90,38 @@ describe('with the Eviction API as method', () => {
     assert.deepEqual([bench.givenUp, bench.deleted], [1, []]);
   });
 
-  test('pods on a node that is down are deleted despite their budget', async () => {
-    const bench = await budgeted(1, 0);
-    bench.cluster.putNode(liveNode('n1', 'a', NODE_UNREACHABLE));
-    assert.deepEqual(await bench.evicts(), ['u1']);
+  const pods = labeled(1);
+  const ruling = by(evict);
+  passes({
+    'pods on a node that is down are deleted despite their budget': {
+      ...{ pods, rules: ruling, deleted: ['u1'] },
+      given: (bench) => {
+        allow(bench, 0);
+        bench.cluster.putNode(liveNode('n1', 'a', NODE_UNREACHABLE));
+      },
+    },
+    'a pod fails with an error that names the missing permission': {
+      ...{ rules: ruling, failures: ['grant create on pods/eviction'] },
+      given: (bench) => bench.fails('evict', new ApiError('grant create on pods/eviction', 403, 'Forbidden')),
+    },
+    'a pod that changes meanwhile is evaluated again': {
+      ...{ pods, rules: ruling, deleted: ['u1'] },
+      given: (bench) =>
+        bench.before(
+          'evict',
+          (count) => count === 1 && bench.cluster.putPod(livePod('u1', { labels: { app: 'web' } })),
+        ),
+    },
+    'a pod that was evicted before it was recorded counts as evicted': {
+      ...{
+        rules: ruling,
+        pods: [livePod('u1', { terminating: true, evicted: true })],
+        states: { u1: 'done' },
+      },
+    },
+    'a pod that another actor evicts through the API is gone, where the method is delete': {
+      ...{ pods: [livePod('u1', { terminating: true, evicted: true })], states: { u1: 'gone' } },
+    },
   });
 
   test('a server with too many requests postpones the whole node', async () => {
@@ -107,23 +131,6 @@ describe('with the Eviction API as method', () => {
     const partition = await bench.stored();
     assert.equal(partition.node?.retry?.everything, true);
     assert.deepEqual(dueOf(partition, at(66)), []);
-  });
-
-  test('a pod fails with an error that names the missing permission', async () => {
-    const bench = await budgeted(1, 1);
-    bench.fails('evict', new ApiError('grant create on pods/eviction', 403, 'Forbidden'));
-    await bench.pass();
-    assert.match((await bench.record())?.failure?.error ?? '', /grant create on pods\/eviction/);
-  });
-
-  test('a pod that changes meanwhile is evaluated again', async () => {
-    const bench = await budgeted(1, 2);
-    let asked = 0;
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'evict' && asked++ === 0) bench.cluster.putPod(livePod('u1', { labels: { app: 'web' } }));
-    };
-    await bench.pass();
-    assert.deepEqual([asked, bench.deleted], [2, ['u1']]);
   });
 
   test('an eviction that is late is not sent, and its node is looked at again', async () => {
@@ -138,12 +145,6 @@ describe('with the Eviction API as method', () => {
     };
     await bench.pass();
     assert.deepEqual(requests, ['get', 'list', 'get', 'evict', 'get', 'evict', 'create']);
-  });
-
-  test('a pod that was evicted before it was recorded counts as evicted', async () => {
-    const bench = await budgeted(1, 1);
-    bench.cluster.putPod(livePod('u1', { terminating: true, evicted: true }));
-    assert.deepEqual(await bench.leaves(), { u1: 'done' });
   });
 
   test('a redelivered message arms the timer that could not be armed', async () => {
@@ -232,10 +233,4 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
     bench.fails('evict', new ApiError(words, 403, 'Forbidden'));
     assert.deepEqual(await bench.evicts(), []);
   });
-});
-
-test('a pod that another actor evicts through the Eviction API is gone, where the method is delete', async () => {
-  const bench = await benchAfter([nodeDelta(1, { taints: [taint('a')] })], [livePod()]);
-  bench.cluster.putPod(livePod('u1', { terminating: true, evicted: true }));
-  assert.deepEqual(await bench.leaves(), { u1: 'gone' });
 });

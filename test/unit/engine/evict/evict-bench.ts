@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import type { EvictHandlerDeps } from '#functions/evict/handler.ts';
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
 import { settingAside } from '#shared/aws/due-message.ts';
@@ -207,6 +208,22 @@ export class EvictBench implements EvictHandlerDeps {
     return this.cluster.events.map(({ message }) => message);
   }
 
+  /** Returns all that cases can expect of a pass. */
+  async seen() {
+    const records = await this.records();
+    return {
+      deleted: this.deleted,
+      states: await this.states(),
+      gates: await this.gates(),
+      armed: this.armed.map((moment) => (moment - at(0)) / 1000),
+      events: this.messages,
+      log: this.log.lines.map(({ event }) => event),
+      isMarked: this.isMarked,
+      failures: records.map(({ failure }) => failure?.error),
+      blocked: records.map(({ blocked }) => blocked?.reason),
+    };
+  }
+
   /** Returns the lines of the log with this event. */
   logged = (event: string) => this.log.lines.filter((line) => line.event === event);
 }
@@ -242,6 +259,28 @@ export const due = (...pods: readonly LivePod[]): Promise<EvictBench> =>
 /** Returns a bench with this number of due pods, under these rules. */
 export const duePods = async (count: number, ruling = rules): Promise<EvictBench> =>
   Object.assign(await due(...podsNamed(count)), { ruling });
+
+/** One pass: the records, the cluster, its rules and answers, and what the pass must do. */
+export interface Case extends Partial<Awaited<ReturnType<EvictBench['seen']>>> {
+  /** The due pods, by default one. */
+  readonly pods?: readonly LivePod[];
+  readonly rules?: Rules;
+  /** What changes after the pods were scheduled, and how the API server answers. */
+  readonly given?: (bench: EvictBench) => unknown;
+}
+
+/** Declares a test for each case, by its title. A case without an expectation fails. */
+export function passes(cases: Readonly<Record<string, Case>>): void {
+  for (const [title, { pods = podsNamed(1), rules: ruling, given, ...expected }] of Object.entries(cases))
+    test(title, async () => {
+      const bench = Object.assign(await due(...pods), ruling && { ruling });
+      await given?.(bench);
+      await bench.pass();
+      const seen = Object.entries(await bench.seen()).filter(([name]) => name in expected);
+      assert.notEqual(seen.length, 0);
+      assert.deepEqual(Object.fromEntries(seen), expected);
+    });
+}
 
 /** Returns the rules with these fields of the policy. */
 export const ruled = (policy: Partial<Policy>, more: Partial<Rules> = {}): Rules => ({

@@ -4,7 +4,16 @@ import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
-import { benchAfter, duePods, heldUntil, ruled, STOP, serverError } from './evict-bench.ts';
+import {
+  benchAfter,
+  duePods,
+  heldUntil,
+  passes,
+  podsNamed,
+  ruled,
+  STOP,
+  serverError,
+} from './evict-bench.ts';
 
 const at2PerSecond = ruled({ rate: 2 });
 
@@ -50,10 +59,11 @@ describe('in a cluster with a rate', () => {
     assert.deepEqual(bench.armed.slice(1), [at(121)]);
   });
 
-  test('evicts pods on a node out of service immediately', async () => {
-    const bench = await limited(5);
-    bench.cluster.putNode(liveNode('n1', 'a', NODE_OUT_OF_SERVICE));
-    assert.equal((await bench.evicts()).length, 5);
+  passes({
+    'evicts pods on a node out of service immediately': {
+      ...{ pods: podsNamed(5), rules: at2PerSecond, deleted: ['u1', 'u2', 'u3', 'u4', 'u5'] },
+      given: ({ cluster }) => cluster.putNode(liveNode('n1', 'a', NODE_OUT_OF_SERVICE)),
+    },
   });
 
   test('evicts a pod whose eviction failed before waiting pods', async () => {

@@ -14,6 +14,7 @@ import {
   duePods,
   type EvictBench,
   heldUntil,
+  passes,
   podsNamed,
   ruled,
   serverError,
@@ -78,29 +79,20 @@ describe('a policy that excludes pods by what their records lack', () => {
   ];
   const excluding = (selection: Selection) => ruled({ exclude: [selection] });
 
-  for (const selection of selections) {
-    const [by] = Object.keys(selection);
-    test(`holds the pod that has it in the cluster, by ${by}`, async () => {
-      const bench = await duePods(2);
-      bench.cluster.putPod(livePod('u1', traits));
-      bench.ruling = excluding(selection);
-      assert.deepEqual(await bench.evicts(), ['u2']);
-      assert.deepEqual(await bench.gates(), { u1: 'excluded' });
+  for (const selection of selections)
+    passes({
+      [`holds the pod that has it in the cluster, by ${Object.keys(selection)}`]: {
+        ...{ pods: podsNamed(2), rules: excluding(selection), deleted: ['u2'], gates: { u1: 'excluded' } },
+        given: ({ cluster }) => cluster.putPod(livePod('u1', traits)),
+      },
     });
-  }
 
-  test('holds a pod that gets the annotation after its node was read', async () => {
-    const bench = await duePods(1, excluding({ annotations: { keep: 'true' } }));
-    let isLate = true;
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb !== 'patch' || !isLate) return;
-      isLate = false;
-      bench.cluster.putPod(livePod('u1', traits));
-    };
-    await bench.pass();
-    assert.equal(isLate, false);
-    assert.deepEqual(bench.deleted, []);
-    assert.deepEqual(await bench.gates(), { u1: 'excluded' });
+  passes({
+    'holds a pod that gets the annotation after its node was read': {
+      ...{ rules: excluding({ annotations: { keep: 'true' } }), deleted: [], gates: { u1: 'excluded' } },
+      given: (bench) =>
+        bench.before('patch', (count) => count === 1 && bench.cluster.putPod(livePod('u1', traits))),
+    },
   });
 });
 
@@ -230,11 +222,11 @@ describe('in observe mode', () => {
     });
   }
 
-  test('a pod of an unreachable cluster is held by what is stored of it', async () => {
-    const bench = await duePods(1, gates['guard'] ?? rules);
-    bench.fails('any', serverError(503));
-    await bench.pass();
-    assert.deepEqual(await bench.gates(), { u1: 'guard' });
+  passes({
+    'a pod of an unreachable cluster is held by what is stored of it': {
+      ...{ rules: gates['guard'] ?? rules, gates: { u1: 'guard' } },
+      given: (bench) => bench.fails('any', serverError(503)),
+    },
   });
 
   test('a pod of an unreachable cluster that nothing is known to hold is not reported, and is evaluated again', async () => {

@@ -62,38 +62,55 @@ const byPolicy = (policy: Partial<Policy>): Rules => ({ ...rules, policy: { ...r
 const due = after(nodeDelta(1));
 const tolerationsOf = (...tolerations: readonly Toleration[]) => seen({ tolerations });
 
+/** Returns a decision in short form. */
+const brief = (found: EvictionDecision): string => {
+  if (found.kind === 'cancel') return `cancel: ${found.because}`;
+  if (found.kind === 'reschedule') return `reschedule: ${(found.record.fireAt - at(0)) / 1000}`;
+  return found.kind === 'end' ? `end: ${found.outcome}` : found.kind;
+};
+/** Declares a test for each case: the decision about a pod of `due`. */
+function decides(cases: Readonly<Record<string, readonly [sight: Sight, decision: string]>>): void {
+  for (const [title, [sight, decision]] of Object.entries(cases))
+    test(title, () => assert.equal(brief(verdict(due, sight)), decision));
+}
+const B: Taint = { key: 'b', effect: 'NoExecute' };
+const tolerating60 = (taints: readonly LiveTaint[], ...tolerations: readonly Toleration[]) =>
+  look(60, taints, tolerationsOf(...tolerations));
+
 describe('a due pod', () => {
-  test('is evicted when the live state agrees', () => {
-    assert.equal(verdict(due, look(60, [A], seen())).kind, 'evict');
+  decides({
+    'is evicted when the live state agrees': [look(60, [A], seen()), 'evict'],
+    'is evicted although the live taint has another value': [
+      look(60, [{ ...A, value: 'new' }], seen()),
+      'evict',
+    ],
+    'is canceled when the taint was removed': [look(60, [], seen()), 'cancel: taint-removed'],
+    'is canceled when only taints with other effects remain': [
+      look(60, [{ ...A, effect: 'NoSchedule' }], seen()),
+      'cancel: taint-removed',
+    ],
+    'is canceled when it tolerates the taint now': [
+      tolerating60([A], tolerating('a')),
+      'cancel: tolerated-forever',
+    ],
+    'is canceled when its taint was replaced by a taint that it tolerates': [
+      tolerating60([B], tolerating('b')),
+      'cancel: taint-removed',
+    ],
+    'is rescheduled when it tolerates the taint for longer now': [
+      tolerating60([A], tolerating('a', 90)),
+      'reschedule: 90',
+    ],
+    'is rescheduled when another taint replaced it': [
+      tolerating60([B], tolerating('b', 10)),
+      'reschedule: 70',
+    ],
+    'is not evicted a millisecond early': [{ ...look(60, [A], seen()), at: at(60) - 1 }, 'reschedule: 60'],
   });
 
-  test('is evicted although the live taint has another value, because key and effect identify a taint', () => {
-    assert.equal(verdict(due, look(60, [{ ...A, value: 'new' }], seen())).kind, 'evict');
-  });
-
-  test('is canceled when the taint was removed', () => {
-    const found = verdict(due, look(60, [], seen()));
-    assert.equal(found.kind === 'cancel' && found.because, 'taint-removed');
-  });
-
-  test('is canceled when it now tolerates the taint indefinitely', () => {
-    const found = verdict(due, look(60, [A], tolerationsOf(tolerating('a'))));
-    assert.equal(found.kind === 'cancel' && found.because, 'tolerated-forever');
-  });
-
-  test('is rescheduled when it now tolerates the taint for longer', () => {
-    const found = verdict(due, look(60, [A], tolerationsOf(tolerating('a', 90))));
-    assert.ok(found.kind === 'reschedule');
-    assert.equal(found.record.fireAt, at(90));
-    assert.deepEqual(found.record.version, recordIn(due)?.version);
-  });
-
-  test('is rescheduled when another taint replaced the known taint', () => {
-    const found = verdict(
-      due,
-      look(60, [{ key: 'b', effect: 'NoExecute' }], tolerationsOf(tolerating('b', 10))),
-    );
-    assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(70));
+  test('keeps its version when it is rescheduled', () => {
+    const found = verdict(due, tolerating60([A], tolerating('a', 90)));
+    assert.deepEqual(found.kind === 'reschedule' && found.record.version, recordIn(due)?.version);
   });
 
   test('is looked at once a minute for an unreported taint, because each observation restarts the countdown', () => {
@@ -137,20 +154,10 @@ describe('a due pod', () => {
     assert.equal(verdict(partition, look(10, [{ key: 'b', effect: 'NoExecute' }], seen())).kind, 'evict');
   });
 
-  test('is canceled when only taints with other effects remain', () => {
-    const found = verdict(due, look(60, [{ key: 'a', effect: 'NoSchedule' }], seen()));
-    assert.equal(found.kind, 'cancel');
-  });
-
   test('is evaluated by live state where nothing is stored for its node', () => {
     const record = recordIn(due) as EvictionRecord;
     const found = evaluate(undefined, look(60, [A], seen()), rules)(record, seen());
     assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(120));
-  });
-
-  test('is canceled when its taint was replaced by a taint that it tolerates indefinitely', () => {
-    const found = verdict(due, look(60, [{ ...A, key: 'b' }], tolerationsOf(tolerating('b'))));
-    assert.equal(found.kind === 'cancel' && found.because, 'taint-removed');
   });
 
   test('is canceled by its tolerations when only a tolerated taint of its causes remains', () => {
@@ -160,22 +167,12 @@ describe('a due pod', () => {
     const found = verdict(both, look(60, [A], tolerationsOf(tolerating('a'))));
     assert.equal(found.kind === 'cancel' && found.because, 'tolerated-forever');
   });
-
-  test('is not evicted a millisecond early', () => {
-    const early = { ...look(60, [A], seen()), at: at(60) - 1 };
-    assert.equal(verdict(due, early).kind, 'reschedule');
-  });
 });
 
 describe('a missing pod', () => {
-  test('is gone', () => {
-    const found = verdict(due, look(60, [A]));
-    assert.equal(found.kind === 'end' && found.outcome, 'gone');
-  });
-
-  test('is gone when another pod has its name', () => {
-    const other = seen({ uid: pod('u2').uid });
-    assert.equal(verdict(due, look(60, [A], other)).kind, 'end');
+  decides({
+    'is gone': [look(60, [A]), 'end: gone'],
+    'is gone when another pod has its name': [look(60, [A], seen({ uid: pod('u2').uid })), 'end: gone'],
   });
 
   for (const [disrupted, outcome] of [
@@ -329,17 +326,17 @@ test('records the actor of a pod that another taint manager evicted as gone', ()
 });
 
 describe('on a missing node', () => {
-  test('evicts by the last known taints', () => {
-    assert.equal(verdict(due, look(60, undefined, seen())).kind, 'evict');
+  decides({
+    'evicts by the last known taints': [look(60, undefined, seen()), 'evict'],
+    'reschedules a pod that now tolerates the taint for longer': [
+      look(60, undefined, tolerationsOf(tolerating('a', 600))),
+      'reschedule: 600',
+    ],
   });
 
-  test('evicts a pod that was bound before the deletion of the node', () => {
+  test('evicts a pod that was bound before the deletion of the node, and cancels a pod that was bound later', () => {
     const partition = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
     assert.equal(verdict(partition, look(60, undefined, seen())).kind, 'evict');
-  });
-
-  test('cancels a pod that was bound after the deletion', () => {
-    const partition = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
     const record: EvictionRecord = { ...(recordIn(partition) as EvictionRecord), podSince: at(21) };
     assert.equal(verdict(partition, look(99, undefined, seen()), record).kind, 'cancel');
   });
@@ -355,11 +352,6 @@ describe('on a missing node', () => {
     const taints = node.taints.map((each) => ({ ...each, known: 'found', since: at(30) }) as const);
     const doubted: Partition = { ...due, node: { ...node, taints } };
     assert.equal(verdict(doubted, look(99, undefined, seen())).kind, 'cancel');
-  });
-
-  test('reschedules a pod that now tolerates the taint for longer', () => {
-    const found = verdict(due, look(60, undefined, tolerationsOf(tolerating('a', 600))));
-    assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(600));
   });
 });
 

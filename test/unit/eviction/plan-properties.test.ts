@@ -100,8 +100,13 @@ test('changes nothing for a repeated delta, arms the same timers and repeats the
         const again = planned(partition, delta);
         assert.equal(changesNothing(again), true);
         const told = first.cancel.filter((each) => isAnnounced(each, delta.observedAt));
-        const repeated = new Set(again.cancelledBefore.map(({ uid }) => uid));
-        for (const { uid } of told) assert.ok(repeated.has(uid));
+        const repeated = new Map(
+          again.cancelledBefore.map(({ endedAt: _endedAt, ...end }) => [end.uid, end] as const),
+        );
+        assert.deepEqual(
+          told.map(({ uid }) => repeated.get(uid)),
+          told,
+        );
         assert.deepEqual(again.arm, first.arm);
       }
     }),

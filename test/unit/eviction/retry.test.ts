@@ -255,15 +255,6 @@ test('tries a pod that was blocked for too long with the failures of its node, n
   assert.equal(momentOf({ ...record, blocked, failure: { since: at(660), error: '' } }, node), at(900));
 });
 
-test('honors Retry-After of the API server up to an hour', () => {
-  const wait = (retryAfterSeconds: number) =>
-    (tried(withPods(1), { ...SILENT, retryAfterSeconds }, at(60)).node.retry?.nextTryAt ?? 0) - at(60);
-  assert.equal(wait(0), 1_000);
-  assert.equal(wait(1), 1_000);
-  assert.equal(wait(90), 90_000);
-  assert.equal(wait(86_400), 3_600_000);
-});
-
 describe('an eviction that fails for too long', () => {
   test('fails four days after its first failure, and is never retried by itself', () => {
     const first = tried(withPods(2), failed('u2'), at(60));

@@ -183,15 +183,6 @@ describe('a resync', () => {
     assert.ok(nodes.taken.every((delta) => delta.kind === 'node' && delta.wake));
   });
 
-  test('untaints nodes that only the store has as tainted', async (context) => {
-    const given = bench(context);
-    const node = { taints: [{ ...taint('a'), since: 0 }], version: { epoch: 0, sequence: 1 }, observedAt: 0 };
-    await given.store.commit(ref, 0, { node, schedule: [], end: [], live: true }, Date.now());
-    given.cluster.nodes.lists = [listOf(liveNode('n1'))];
-    const { nodes } = await started(context, SECOND, given);
-    assert.deepEqual(nodes.taken[0]?.taints, []);
-  });
-
   test('is retried soon after a failure of the store, and the relay is syncing until then', async (context) => {
     const given = bench(context);
     const list = given.store.taintedNodes.bind(given.store);
@@ -207,19 +198,6 @@ describe('a resync', () => {
 });
 
 describe('a lease', () => {
-  test('is kept as long as the relay runs', async (context) => {
-    const given = bench(context);
-    const first = relayOf(context, given);
-    const second = relayOf(context, given, 'relay-2');
-    first.relay.start();
-    await given.time.pass(SECOND);
-    second.relay.start();
-    await given.time.pass(10 * LEASE_TTL_MS);
-    assert.equal(first.relay.state.kind, 'live');
-    assert.equal(second.relay.state.kind, 'standby');
-    assert.deepEqual(second.nodes.calls, []);
-  });
-
   test('stops the watches when it is lost, and drops unsent deltas', async (context) => {
     const given = bench(context);
     const { relay, nodes, events, metrics } = relayOf(context, given);

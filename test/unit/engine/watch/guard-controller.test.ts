@@ -167,12 +167,6 @@ test('knows how far each trip is from its reset, while it knows the cluster', as
   assert.deepEqual(shown(), [[0, undefined]], 'the recovery is interrupted');
 });
 
-test('allows no deltas also when the view changed without a notice', async (context) => {
-  const { guard, view } = await bench(context);
-  for (const index of [1, 2, 3]) view.upsertNode({ ...liveNode(`n${index}`), taints: [down()] }, Date.now());
-  assert.equal(guard.mayTell, false);
-});
-
 describe('a trip that cannot be saved', () => {
   test('is retried repeatedly, and holds evictions by a revision that is not stored', async (context) => {
     const { guard, fail, book, time, told, said, sentRevision } = await bench(context);

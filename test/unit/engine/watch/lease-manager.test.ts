@@ -330,21 +330,17 @@ describe('a relay that holds a lease', () => {
     assert.deepEqual((await leases.look(CLUSTER))?.tripProgress, []);
   });
 
-  test('cannot send after a pause until it has renewed', async (context) => {
-    const { one } = await holding(context, SECOND);
-    one.skew.stopwatchMs += 15 * SECOND;
-    assert.equal(one.keeper.canSend(), false);
-    assert.equal(await one.canSendAfter(LEASE_RENEW_MS), true);
-    assert.equal(one.said.regained, 1);
-    assert.deepEqual(one.said.ends, []);
-  });
-
-  test('cannot send after its host slept, when the stopwatch stopped and the clock continued', async (context) => {
-    const { one } = await holding(context, SECOND);
-    one.skew.clockMs += 15 * SECOND;
-    assert.equal(one.keeper.canSend(), false);
-    assert.equal(await one.canSendAfter(LEASE_RENEW_MS), true);
-  });
+  for (const [what, clock] of [
+    ['a pause', 'stopwatchMs'],
+    ['its host slept, when the stopwatch stopped and the clock continued', 'clockMs'],
+  ] as const)
+    test(`cannot send after ${what}, until it has renewed`, async (context) => {
+      const { one } = await holding(context, SECOND);
+      one.skew[clock] += 15 * SECOND;
+      assert.equal(one.keeper.canSend(), false);
+      assert.equal(await one.canSendAfter(LEASE_RENEW_MS), true);
+      assert.deepEqual([one.said.regained, one.said.ends], [1, []]);
+    });
 
   test('does not rely on a clock that is set back', async (context) => {
     const { one } = await holding(context, SECOND);
@@ -354,31 +350,22 @@ describe('a relay that holds a lease', () => {
     assert.equal(await one.canSendAfter(LEASE_TTL_MS), false);
   });
 
-  test('counts the lease from the request of the renewal, not from the answer', async (context) => {
-    const { leases, one } = await holding(context);
-    one.table.renew = async (...args) => {
-      const renewed = await leases.renew(...args);
-      one.table.renew = away;
-      await new Promise((resolve) => setTimeout(resolve, 5 * SECOND));
-      return renewed;
-    };
-    assert.equal(await one.canSendAfter(LEASE_RENEW_MS + LEASE_TTL_MS - STEP_MS), true);
-    assert.equal(await one.canSendAfter(2 * STEP_MS), false);
-  });
-
-  test('counts the lease from the request of the acquisition, not from the answer', async (context) => {
-    const { keeperOf, leases } = bench(context);
-    const one = keeperOf('a');
-    one.table.renew = away;
-    one.table.take = async (...args) => {
-      const taken = await leases.take(...args);
-      await new Promise((resolve) => setTimeout(resolve, 5 * SECOND));
-      return taken;
-    };
-    one.keeper.start();
-    assert.equal(await one.canSendAfter(LEASE_TTL_MS - STEP_MS), true);
-    assert.equal(await one.canSendAfter(2 * STEP_MS), false);
-  });
+  for (const call of ['take', 'renew'] as const)
+    test(`counts the lease from the request, not from the answer (${call})`, async (context) => {
+      const { time, keeperOf, leases } = bench(context);
+      const one = keeperOf('a');
+      const slow = async <Answer>(answer: Answer) => {
+        one.table.renew = away;
+        await new Promise((resolve) => setTimeout(resolve, 5 * SECOND));
+        return answer;
+      };
+      if (call === 'take') one.table.take = async (...args) => slow(await leases.take(...args));
+      else one.table.renew = async (...args) => slow(await leases.renew(...args));
+      one.keeper.start();
+      await time.pass(call === 'take' ? 0 : LEASE_RENEW_MS);
+      assert.equal(await one.canSendAfter(LEASE_TTL_MS - STEP_MS), true);
+      assert.equal(await one.canSendAfter(2 * STEP_MS), false);
+    });
 
   test('ends immediately when another relay has the lease, and waits again', async (context) => {
     const { time, leases, one } = await holding(context, SECOND);

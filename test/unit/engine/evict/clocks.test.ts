@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, tolerating } from '#test/unit/eviction/builders.ts';
 import { benchAfter, duePods, type EvictBench, STOP } from './evict-bench.ts';
@@ -166,27 +165,4 @@ describe('clocks that differ by more than 30 s', () => {
     const retry = await bench.retry();
     assert.deepEqual(await bench.evicts(retry?.nextTryAt ?? 0), ['u1']);
   });
-});
-
-test('evicts no pod of an unreachable node before its deadline by the API server, by a clock that is 240 s ahead', async () => {
-  const tolerations = [tolerating(NODE_UNREACHABLE, 300)];
-  const taint = {
-    key: NODE_UNREACHABLE,
-    effect: 'NoExecute',
-    known: 'appeared',
-    seenAt: at(0),
-    timeAdded: at(0),
-  } as const;
-  const bench = await benchAfter(
-    [nodeDelta(1, { taints: [taint], pods: [pod('u1', { tolerations })] })],
-    [livePod('u1', { tolerations })],
-  );
-  bench.cluster.putNode({
-    ...liveNode('n1'),
-    taints: [{ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(0) }],
-  });
-  bench.cluster.skewMs = -240_000;
-  for (let second = 0; second < 300; second += 5) {
-    assert.deepEqual(await bench.evicts(at(second + 240)), [], `at second ${second} of the API server`);
-  }
 });

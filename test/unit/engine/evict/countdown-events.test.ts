@@ -91,16 +91,6 @@ describe('an Event of Taintward', () => {
       );
     }
   });
-
-  test('has a key for each gate, also at the same time', () => {
-    const gates: readonly EvictionGate[] = [
-      { kind: 'paused' },
-      { kind: 'hold', id: 'h1' },
-      { kind: 'stopped', scope: 'fleet' },
-      { kind: 'observe' },
-    ];
-    assert.equal(new Set(gates.map((gate) => heldBack(record, gate).key)).size, gates.length);
-  });
 });
 
 test('posts the countdowns that a delta function announces', async () => {

@@ -104,13 +104,15 @@ test('an Event of Taintward has a key for each change of a pod', () => {
     countingDown({ ...countdownOf(record), moved: false }, false),
     heldBack(record, { kind: 'observe' }),
     heldBack(held, { kind: 'paused' }),
+    heldBack(held, { kind: 'hold', id: 'h1' }),
+    heldBack(held, { kind: 'stopped', scope: 'fleet' }),
     blockedEviction(record, 'budget'),
   ].map(({ key }) => key);
   const due = at(60);
   assert.deepEqual(keys, [
     `u1/countdown/${due}`,
     `u1/would/${due}`,
-    `u1/held/paused/${due}/${at(61)}`,
+    ...['paused', 'hold', 'stopped'].map((kind) => `u1/held/${kind}/${due}/${at(61)}`),
     `u1/blocked/${due}`,
   ]);
 });

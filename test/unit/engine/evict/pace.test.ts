@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { type NodeRef, nodeName } from '#shared/eviction/identity.ts';
-import type { Policy, Rules } from '#shared/eviction/policy.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import { RATE_PERMIT_LASTS_MS } from '#shared/eviction/rate.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
@@ -12,25 +12,10 @@ import type { RateLimiter } from '#shared/state/rate-limiter.ts';
 import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import {
-  at,
-  emptyPartition,
-  nodeDelta,
-  planned,
-  pod,
-  ref,
-  rules,
-  taint,
-} from '#test/unit/eviction/builders.ts';
+import { at, emptyPartition, nodeDelta, planned, pod, ref, taint } from '#test/unit/eviction/builders.ts';
 import type { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
-import { EvictBench, longBegun } from './evict-bench.ts';
-
-const governed = (policy: Partial<Policy>, more: Partial<Rules> = {}): Rules => ({
-  ...rules,
-  ...more,
-  policy: { ...rules.policy, ...policy },
-});
+import { EvictBench, longBegun, ruled } from './evict-bench.ts';
 
 /** Rate limiters of successive processes, by the place of their state. */
 const HOSTS: Readonly<Record<string, (clock: DrivenClock) => () => RateLimiter>> = {
@@ -120,7 +105,6 @@ const hold = {
   why: 'an incident',
   target: { kind: 'node', node: ref.node },
 } as const;
-const guard = { scope: 'people', trippedAt: at(10), nodes: 1, outOf: 1 } as const;
 
 /** Stores that no gate remains for the pods of a node; `wake`: by a wake of the relay. */
 async function release({ bench, arm }: Stage, of: NodeRef, ruling: Rules, wake: boolean): Promise<void> {
@@ -154,7 +138,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
 
   describe(`evictions at the rates of a cluster, with ${name}`, () => {
     test('reach the rate, and exceed it in no second, with answers that take unequal time', async () => {
-      const stage = await staged(100, governed({ rate: 20 }));
+      const stage = await staged(100, ruled({ rate: 20 }));
       const { bench } = stage;
       let requests = 0;
       bench.cluster.beforeRequest = () => {
@@ -177,7 +161,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
       };
       const pace = { rate: 20, drain: 10 };
       const stage = await staged(40, {
-        ...governed(pace),
+        ...ruled(pace),
         holds: [{ ...held, until: at(61) + 400 } as const],
       });
       for (const [index, node] of ['n2', 'n3', 'n4', 'n5'].entries())
@@ -190,7 +174,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
 
     for (const wake of [true, false])
       test(`release held pods at the rate although the API server was unreachable, ${wake ? 'woken' : 'told of'}`, async () => {
-        const draining = governed({ drain: 5 });
+        const draining = ruled({ drain: 5 });
         const stage = await staged(200, { ...draining, holds: [hold] });
         await stage.until(at(62));
         await release(stage, ref, draining, wake);
@@ -207,27 +191,15 @@ for (const [name, host] of Object.entries(HOSTS)) {
 
     test('release pods at the rate when their exclusion ends', async () => {
       const exclude = [{ labels: {}, until: at(120) }];
-      const stage = await staged(50, governed({ drain: 2, exclude }));
+      const stage = await staged(50, ruled({ drain: 2, exclude }));
       await stage.until(at(300));
       assert.equal(stage.gone, 50);
       assert.ok(stage.most(1) <= burst(2));
       assert.ok(stage.most(10) <= 22);
     });
 
-    test('release pods at the rate that the guard held', async () => {
-      const draining = governed({ drain: 2, guard: rules.policy.guard });
-      const tripped = { ...draining, trips: [guard] };
-      const stage = await staged(50, tripped);
-      await stage.until(at(62));
-      assert.equal(stage.gone, 0);
-      await release(stage, ref, { ...draining, guardRevision: 1 }, true);
-      await stage.until(at(300));
-      assert.equal(stage.gone, 50);
-      assert.ok(stage.most(1) <= burst(2));
-    });
-
     test('keep the rate when the process is replaced repeatedly', async () => {
-      const stage = await staged(40, governed({ rate: 2 }));
+      const stage = await staged(40, ruled({ rate: 2 }));
       for (const second of [61, 62, 63]) stage.arm(await stage.addNode(`n${second}`, 40), at(second));
       for (const second of [60, 61, 62, 63, 64, 65]) {
         await stage.until(at(second));
@@ -240,18 +212,18 @@ for (const [name, host] of Object.entries(HOSTS)) {
     });
 
     test('keep a lower rate as soon as it is applied', async () => {
-      const stage = await staged(200, governed({ rate: 20 }));
+      const stage = await staged(200, ruled({ rate: 20 }));
       await stage.until(at(63) - 1);
       const before = stage.gone;
       assert.ok(before >= 40);
-      stage.bench.ruling = governed({ rate: 0.1 }, { policyRevision: 2 });
+      stage.bench.ruling = ruled({ rate: 0.1 }, { policyRevision: 2 });
       await stage.until(at(123));
       assert.ok(stage.gone - before <= 7, `${stage.gone - before} of 7 went`);
       assert.ok(stage.gone > before);
     });
 
     test('keep the rate while the clock is set back and forth', async () => {
-      const stage = await staged(60, governed({ rate: 2 }));
+      const stage = await staged(60, ruled({ rate: 2 }));
       const { bench } = stage;
       const { clock } = bench;
       let aheadMs = 0;
@@ -269,7 +241,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
     });
 
     test('delete no pod by an expired permit, and continue where each answer takes seconds', async () => {
-      const stage = await staged(6, governed({ rate: 2 }));
+      const stage = await staged(6, ruled({ rate: 2 }));
       const { bench } = stage;
       let slow = 3;
       bench.cluster.beforeRequest = (verb) => {
@@ -284,10 +256,10 @@ for (const [name, host] of Object.entries(HOSTS)) {
     });
 
     test('use no permit of another policy for a delete', async () => {
-      const stage = await staged(4, governed({ rate: 4 }));
+      const stage = await staged(4, ruled({ rate: 4 }));
       const { bench } = stage;
       bench.cluster.beforeRequest = (verb) => {
-        if (verb === 'patch') bench.ruling = governed({ rate: 1 }, { policyRevision: 2 });
+        if (verb === 'patch') bench.ruling = ruled({ rate: 1 }, { policyRevision: 2 });
       };
       await bench.pass();
       assert.ok(bench.deleted.length <= 1, `${bench.deleted.length} went`);
@@ -315,7 +287,7 @@ describe('a cluster without a rate', () => {
       };
     });
     await stage.addNode('n1', 3);
-    stage.bench.ruling = governed({ exclude: [{ labels: {}, until: at(90) }] });
+    stage.bench.ruling = ruled({ exclude: [{ labels: {}, until: at(90) }] });
     await stage.bench.pass();
     const [record] = (await stage.bench.store.load(ref, at(60))).scheduled.values();
     assert.equal(record?.drains, true);

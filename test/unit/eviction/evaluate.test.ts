@@ -289,10 +289,6 @@ describe('where policy treats a NoSchedule taint as NoExecute', () => {
   const judged = (virtualKeys: readonly string[], sight: Sight) =>
     evaluate(told.node, sight, byPolicy({ virtualKeys }))(record, sight.pods.get(record.uid));
 
-  test('evicts a due pod while the taint is present', () => {
-    assert.equal(judged(['a'], look(60, [twin], seen())).kind, 'evict');
-  });
-
   test('cancels when the taint is removed, or when policy no longer lists its key, also on a deleted node', () => {
     const spared = [
       judged(['a'], look(60, [], seen())),
@@ -304,6 +300,7 @@ describe('where policy treats a NoSchedule taint as NoExecute', () => {
   });
 
   test('keeps the countdown of the taint when the NoExecute taint appears', () => {
+    assert.equal(judged(['a'], look(60, [twin], seen())).kind, 'evict');
     assert.equal(judged(['a'], look(60, [twin, A], seen())).kind, 'evict');
     assert.equal(judged(['a'], look(59, [twin, A], seen())).kind, 'reschedule');
     const anew = { ...twin, timeAdded: at(50) };
@@ -441,17 +438,12 @@ describe('by the rules of its cluster', () => {
   assert.ok(record);
   const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
 
-  test('holds a due pod, and keeps its deadline', () => {
-    const found = judged(observed, record);
-    assert.ok(found.kind === 'hold');
-    const held = { by: { kind: 'observe' }, since: at(60) };
-    assert.deepEqual(found.record, { ...record, held, drains: true });
-  });
-
-  test('keeps the original hold time of a held pod', () => {
-    const held: EvictionRecord = { ...record, held: { by: { kind: 'observe' }, since: at(30) } };
-    const found = judged(observed, held);
-    assert.equal(found.kind === 'hold' && found.record.held?.since, at(30));
+  test('holds a due pod, and keeps its deadline and the time since which it was held', () => {
+    for (const since of [60, 30]) {
+      const held = { by: { kind: 'observe' }, since: at(since) } as const;
+      const found = judged(observed, since === 60 ? record : { ...record, held });
+      assert.deepEqual(found.kind === 'hold' && found.record, { ...record, held, drains: true });
+    }
   });
 
   test('does not hold a pod whose taints no longer evict it', () => {
@@ -462,15 +454,6 @@ describe('by the rules of its cluster', () => {
   test('ends a deleted due pod as would-have where the cluster is in observe mode', () => {
     const found = evaluate(due.node, look(60, [A]), observed)(record, undefined);
     assert.deepEqual(found, { kind: 'end', outcome: 'would-have' });
-  });
-
-  test('looks at a pod that is excluded for one taint again at the deadline of another', () => {
-    const excluding: Rules = { ...rules, policy: { ...rules.policy, exclude: [{ taints: ['a'] }] } };
-    const both = seen({ tolerations: [tolerating('a', 60), tolerating('b', 90)] });
-    const sight = look(60, [A, { key: 'b', effect: 'NoExecute' }], both);
-    const found = evaluate(due.node, sight, excluding)(record, both);
-    // The observation sees the taint b for the first time, so the countdown of b starts with the observation.
-    assert.equal(found.kind === 'hold' && found.record.held?.until, at(60 + 90));
   });
 
   describe('the next observation of a held pod', () => {

@@ -68,11 +68,6 @@ describe('a node delta', () => {
     );
   });
 
-  test('arms one timer for all pods with the same deadline', () => {
-    const pods = Array.from({ length: 110 }, (_, index) => pod(`u${index}`));
-    assert.deepEqual(planned(emptyPartition, nodeDelta(1, { pods })).arm, [at(60)]);
-  });
-
   test('cancels the evictions of an untainted node, which is live no longer', () => {
     const decided = planned(after(nodeDelta(1)), nodeDelta(20, { taints: [] }));
     assert.deepEqual(reasons(decided), ['taint-removed']);
@@ -91,14 +86,11 @@ describe('a node delta', () => {
     assert.equal(forecast(after(nodeDelta(1), untaint, nodeDelta(30))), 'due at 80');
   });
 
-  test('cancels for a deleted pod when a deleted node has no taints', () => {
-    const deserted = nodeDelta(20, { taints: [], pods: [], deletedAt: at(20) });
-    assert.deepEqual(reasons(planned(after(nodeDelta(1)), deserted)), ['pod-gone']);
-  });
-
-  test('cancels the evictions of pods that it does not list', () => {
-    const decided = planned(after(nodeDelta(1)), nodeDelta(20, { pods: [] }));
-    assert.deepEqual(reasons(decided), ['pod-gone']);
+  test('cancels the evictions of pods that it does not list, also of a deleted node without taints', () => {
+    for (const gone of [{}, { taints: [], deletedAt: at(20) }])
+      assert.deepEqual(reasons(planned(after(nodeDelta(1)), nodeDelta(20, { pods: [], ...gone }))), [
+        'pod-gone',
+      ]);
   });
 
   test('does not end a pod that another relay reported after the listing', () => {
@@ -155,10 +147,6 @@ describe('a pod delta', () => {
       podDelta(70),
     ).confirm;
     assert.deepEqual(confirmed, { ...record, version: { epoch: 1, sequence: 70 } });
-  });
-
-  test('schedules its pod', () => {
-    assert.equal(forecast(after(podDelta(1))), 'due at 60');
   });
 
   test('counts from the binding when the pod is newer than the taint', () => {
@@ -303,15 +291,11 @@ describe('a late delta', () => {
     assert.equal(decided.node?.outage?.nextTryAt, at(70));
   });
 
-  test('does not undo a confirmation of a newer node delta', () => {
-    assert.equal(forecast(after(nodeDelta(1), nodeDelta(20), podDelta(10, { pod: forever }))), 'due at 60');
-  });
-
-  test('does not undo a confirmation of a newer pod delta', () => {
-    assert.equal(
-      forecast(after(nodeDelta(1), podDelta(20), nodeDelta(10, { pods: [forever] }))),
-      'due at 60',
-    );
+  test('does not undo a confirmation of a newer delta', () => {
+    const patient = podDelta(10, { pod: forever });
+    assert.equal(forecast(after(nodeDelta(1), nodeDelta(20), patient)), 'due at 60');
+    const listed = nodeDelta(10, { pods: [forever] });
+    assert.equal(forecast(after(nodeDelta(1), podDelta(20), listed)), 'due at 60');
   });
 
   test('does not schedule a pod that a newer delta did not list', () => {
@@ -357,11 +341,7 @@ describe('a tombstone', () => {
 describe('a deadline that has passed when it is processed', () => {
   const late = nodeDelta(100, { observedAt: at(100) });
 
-  test('is set to the time of the observation', () => {
-    assert.equal(forecast(after(late)), 'due at 100');
-  });
-
-  test('is not moved by later deltas, however long the eviction takes', () => {
+  test('is set to the time of the observation, and is not moved later, however long the eviction takes', () => {
     assert.equal(forecast(after(late, nodeDelta(200), podDelta(300))), 'due at 100');
   });
 
@@ -400,14 +380,11 @@ describe('a deleted node', () => {
     assert.equal(planned(after(nodeDelta(1)), deleted).live, true);
   });
 
-  test('still affects a pod that was bound before the deletion and reported later', () => {
-    const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { podSince: at(10) }) });
-    assert.equal(forecast(after(nodeDelta(1), deleted, heard), 'u2'), 'due at 70');
-  });
-
-  test('does not affect pods that were bound after the deletion', () => {
-    const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { podSince: at(25) }) });
-    assert.equal(forecast(after(nodeDelta(1), deleted, heard), 'u2'), 'none');
+  test('still affects a pod that was bound before the deletion and reported later, and no pod bound later', () => {
+    const bound = (second: number) =>
+      podDelta(30, { deletedAt: at(20), pod: pod('u2', { podSince: at(second) }) });
+    assert.equal(forecast(after(nodeDelta(1), deleted, bound(10)), 'u2'), 'due at 70');
+    assert.equal(forecast(after(nodeDelta(1), deleted, bound(25)), 'u2'), 'none');
   });
 
   test('keeps the stored taints when the relay never saw any, also taints stored after its observation', () => {
@@ -424,11 +401,8 @@ describe('a deleted node', () => {
     assert.equal(decided.live, false);
   });
 
-  test('continues its countdowns when it returns with its taint', () => {
+  test('continues its countdowns when it returns with its taint, and cancels when it returns untainted', () => {
     assert.equal(forecast(after(nodeDelta(1), deleted, nodeDelta(40))), 'due at 60');
-  });
-
-  test('cancels when it returns untainted', () => {
     assert.equal(forecast(after(nodeDelta(1), deleted, nodeDelta(40, { taints: [] }))), 'cancelled');
   });
 });

@@ -258,11 +258,6 @@ describe('a failure is retried', () => {
     assert.equal(result.retries[0]?.nextTryAt, NOW + 100_000);
   });
 
-  test('not before the wait that a single pod requested', () => {
-    const { result } = written(passOf({ ...failed, retryAfterSeconds: 20 } as PodOutcome));
-    assert.equal(result.retries[0]?.nextTryAt, NOW + 20_000);
-  });
-
   test('more rarely, where the cluster is unreachable', () => {
     const silent = passOf({ ...refused, unanswered: true });
     const wait = (outOfReach: boolean) =>

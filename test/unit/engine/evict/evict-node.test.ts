@@ -474,18 +474,6 @@ describe('an eviction that keeps failing', () => {
     assert.deepEqual(await bench.evicts(nextTryAt + 250), ['u1']);
     assert.equal(await bench.retry(), undefined);
   });
-
-  test('counts from its own first failure, not from the failure of others', async () => {
-    const bench = await benchAfter(
-      [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 3 * 24 * 3600)] })] })],
-      podsNamed(2),
-    );
-    bench.fails('any', serverError(0));
-    await bench.pass();
-    for (let rounds = 0; bench.givenUp === 0 && rounds < 5_000; rounds++) await bench.nextTry();
-    const failed = (await bench.records()).map(({ uid, gaveUpAt }) => [uid, gaveUpAt !== undefined]);
-    assert.deepEqual(Object.fromEntries(failed), { u1: true, u2: false });
-  });
 });
 
 describe('a written change is reported although no timer can be armed:', () => {

@@ -5,6 +5,7 @@ import { ending, type Partition } from '#shared/eviction/records.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
+import type { DrivenClock } from '#test/world/driven-clock.ts';
 import { benchAfter, duePods, type EvictBench, ruled, serverError } from './evict-bench.ts';
 
 const SLOW_MS = 200;
@@ -29,28 +30,22 @@ async function latestAfterAnswer(bench: EvictBench): Promise<number> {
 }
 
 describe('a delete is sent within the limit after the answer about its node, for any time', () => {
-  test('with a slow read of the table after that answer', async () => {
-    const bench = await duePods(1);
-    const { store, clock } = bench;
-    const load = store.load.bind(store);
-    store.load = async (...args) => {
+  const slowly = (clock: DrivenClock) => clock.advanceTo(clock.now() + SLOW_MS);
+
+  test('with a slow read of the table or of the rules after that answer', async () => {
+    const [slowTable, slowRules] = [await duePods(1), await duePods(1)];
+    const load = slowTable.store.load.bind(slowTable.store);
+    slowTable.store.load = async (...args) => {
       const found = await load(...args);
-      await clock.advanceTo(clock.now() + SLOW_MS);
+      await slowly(slowTable.clock);
       return found;
     };
-    assert.equal(await latestAfterAnswer(bench), LOOK_MAX_AGE_MS);
-  });
-
-  test('with a slow read of the rules after that answer', async () => {
-    const bench = await duePods(1);
-    const { clock } = bench;
-    const slow = Object.assign(bench, {
-      rules: async () => {
-        await clock.advanceTo(clock.now() + SLOW_MS);
-        return bench.ruling;
-      },
-    });
-    assert.equal(await latestAfterAnswer(slow), LOOK_MAX_AGE_MS);
+    const read = async () => {
+      await slowly(slowRules.clock);
+      return slowRules.ruling;
+    };
+    for (const bench of [slowTable, Object.assign(slowRules, { rules: read })])
+      assert.equal(await latestAfterAnswer(bench), LOOK_MAX_AGE_MS);
   });
 });
 

@@ -5,7 +5,7 @@ import { BuiltInEvictions, REPORTED_FOR_MS } from '#shared/engine/watch/built-in
 import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { clusterName, podUid } from '#shared/eviction/identity.ts';
-import type { Rules } from '#shared/eviction/policy.ts';
+import type { Rules, Selection } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { NODE_NOT_READY } from '#shared/taints/taint.ts';
@@ -45,6 +45,7 @@ function bench(fields: Partial<Rules> = {}, keys: readonly string[] = ['a']) {
 }
 
 const policy = ENFORCED.policy;
+const STOPPED: Partial<Rules> = { stops: [{ ...act, scope: 'fleet' }] };
 const trip = { scope: 'cluster', trippedAt: NOW - 500, nodes: 5, outOf: 9 } as const;
 
 const SELECTED = {
@@ -55,31 +56,24 @@ const SELECTED = {
 };
 
 describe('an eviction by the built-in controller', () => {
-  for (const [what, fields, keys] of [
-    [
-      'held',
-      { holds: [{ ...act, id: 'h1', target: { kind: 'pod', namespace: 'default', name: 'pod-u1' } }] },
-      ['a'],
-    ],
-    ['excluded', { policy: { ...policy, exclude: [{ namespaces: ['default'] }] } }, ['a']],
-    [
-      'excluded by its labels',
-      { policy: { ...policy, exclude: [{ labels: { matchLabels: { app: 'db' } } }] } },
-      ['a'],
-    ],
-    ['excluded by its owner', { policy: { ...policy, exclude: [{ ownerKinds: ['DaemonSet'] }] } }, ['a']],
-    [
-      'excluded by its priority',
-      { policy: { ...policy, exclude: [{ priorityClassNames: ['gold'] }] } },
-      ['a'],
-    ],
-    ['excluded by its annotation', { policy: { ...policy, exclude: [{ annotations: { a: 'b' } }] } }, ['a']],
-    ['stopped', { stops: [{ ...act, scope: 'fleet' }] }, ['a']],
-    ['paused', { policy: { ...policy, mode: 'paused' } }, ['a']],
-    ['guarded', { trips: [trip] }, [NODE_NOT_READY]],
-  ] as const satisfies readonly (readonly [string, Partial<Rules>, readonly string[]])[])
+  const excluding = (selection: Selection): Partial<Rules> => ({
+    policy: { ...policy, exclude: [selection] },
+  });
+  const target = { kind: 'pod', namespace: 'default', name: 'pod-u1' } as const;
+  const kept: Readonly<Record<string, Partial<Rules>>> = {
+    held: { holds: [{ ...act, id: 'h1', target }] },
+    excluded: excluding({ namespaces: ['default'] }),
+    'excluded by its labels': excluding({ labels: { matchLabels: { app: 'db' } } }),
+    'excluded by its owner': excluding({ ownerKinds: ['DaemonSet'] }),
+    'excluded by its priority': excluding({ priorityClassNames: ['gold'] }),
+    'excluded by its annotation': excluding({ annotations: { a: 'b' } }),
+    stopped: STOPPED,
+    paused: { policy: { ...policy, mode: 'paused' } },
+    guarded: { trips: [trip] },
+  };
+  for (const [what, fields] of Object.entries(kept))
     test(`counts once for a pod that is ${what}`, async () => {
-      const { evictions, faults, log, counted } = bench(fields, keys);
+      const { evictions, faults, log, counted } = bench(fields, [what === 'guarded' ? NODE_NOT_READY : 'a']);
       for (let times = 0; times < 3; times++) evictions.see(evicted('u1', SELECTED));
       assert.deepEqual(
         faults.list.map(({ type, count, since }) => [type, count, since]),
@@ -89,36 +83,17 @@ describe('an eviction by the built-in controller', () => {
       assert.equal(await counted(), 1);
     });
 
-  for (const [what, fields, pod, keys] of [
-    ['that nothing keeps', {}, evicted(), ['a']],
-    ['of a cluster that is only observed', { policy: { ...policy, mode: 'observe' } }, evicted(), ['a']],
-    [
-      'that the policy excludes for another taint alone',
-      { policy: { ...policy, exclude: [{ taints: ['b'] }] } },
-      evicted(),
-      ['a', 'b'],
-    ],
-    [
-      'that somebody deleted otherwise',
-      { stops: [{ ...act, scope: 'fleet' }] },
-      evicted('u1', { deleted: { at: NOW, by: 'other' } }),
-      ['a'],
-    ],
-    [
-      'that this service evicted',
-      { stops: [{ ...act, scope: 'fleet' }] },
-      livePod('u1', { terminating: true, disrupted: true }),
-      ['a'],
-    ],
-    [
-      'that terminates since long ago',
-      { stops: [{ ...act, scope: 'fleet' }] },
-      evicted('u1', { deleted: { at: NOW - REPORTED_FOR_MS, by: 'taint-manager' } }),
-      ['a'],
-    ],
-  ] as const satisfies readonly (readonly [string, Partial<Rules>, LivePod, readonly string[]])[])
+  const old = { deleted: { at: NOW - REPORTED_FOR_MS, by: 'taint-manager' } } as const;
+  for (const [what, fields, pod] of [
+    ['that nothing keeps', {}, evicted()],
+    ['of a cluster that is only observed', { policy: { ...policy, mode: 'observe' } }, evicted()],
+    ['that the policy excludes for another taint alone', excluding({ taints: ['b'] }), evicted()],
+    ['that somebody deleted otherwise', STOPPED, evicted('u1', { deleted: { at: NOW, by: 'other' } })],
+    ['that this service evicted', STOPPED, livePod('u1', { terminating: true, disrupted: true })],
+    ['that terminates since long ago', STOPPED, evicted('u1', old)],
+  ] as const satisfies readonly (readonly [string, Partial<Rules>, LivePod])[])
     test(`is no fault for a pod ${what}`, async () => {
-      const { evictions, faults, log, counted } = bench(fields, keys);
+      const { evictions, faults, log, counted } = bench(fields, ['a', 'b']);
       evictions.see(pod);
       assert.deepEqual([faults.list, log.lines, await counted()], [[], [], 0]);
     });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { ref, rules } from '#test/unit/eviction/builders.ts';
@@ -33,79 +34,72 @@ const HELD: readonly [string, Partial<Rules>][] = [
   ],
 ];
 
+type Obstacle = (takeover: ProbedTakeover) => unknown;
+const refusing =
+  (part: 'deltas' | 'evict' | 'relay'): Obstacle =>
+  (takeover) =>
+    takeover.given.refused.add(part);
+const failing =
+  (fields: Partial<ProbedTakeover['given']>): Obstacle =>
+  ({ given }) =>
+    Object.assign(given, fields);
+const forbidding =
+  (isForbidden: (asked: Permission) => boolean): Obstacle =>
+  ({ cluster }) => {
+    cluster.allows = (asked) => !isForbidden(asked);
+  };
+const UNKNOWN = new StoreError('it has a field that this release does not know');
+const NOT_SENT_ON = /the delta function doesn't send probes on$/;
+const NO_ANSWER = /the delta function sends probes on, but evict doesn't answer$/;
+
 /** The obstacles to evictions, and the reason that the relay reports. */
-const OBSTACLES: readonly [string, (takeover: ProbedTakeover) => void, RegExp][] = [
+const OBSTACLES: readonly [string, Obstacle, RegExp][] = [
   [
     'the delta function is dead',
     ({ nodeDeltas }) => Object.assign(nodeDeltas, { isDead: true }),
-    /the delta function doesn't send probes on$/,
+    NOT_SENT_ON,
   ],
   [
     'the queue of node deltas throttles',
     ({ nodeDeltas }) => Object.assign(nodeDeltas, { refuses: true }),
     /^the node-deltas queue rejects probes: throttled$/,
   ],
-  [
-    'evict is dead',
-    ({ dueQueue }) => Object.assign(dueQueue, { isDead: true }),
-    /the delta function sends probes on, but evict doesn't answer$/,
-  ],
+  ['evict is dead', ({ dueQueue }) => Object.assign(dueQueue, { isDead: true }), NO_ANSWER],
   [
     'the queue of what is due throttles',
     ({ dueQueue }) => Object.assign(dueQueue, { refuses: true }),
-    /the delta function doesn't send probes on$/,
+    NOT_SENT_ON,
   ],
-  [
-    'the delta function cannot read the table',
-    ({ given }) => given.refused.add('deltas'),
-    /the delta function doesn't send probes on$/,
-  ],
-  [
-    'the delta function cannot read the lease',
-    ({ given }) =>
-      Object.assign(given, {
-        leaseError: new StoreError('the lease has an attribute that this release does not know'),
-      }),
-    /the delta function doesn't send probes on$/,
-  ],
-  [
-    'evict cannot write the table',
-    ({ given }) => given.refused.add('evict'),
-    /the delta function sends probes on, but evict doesn't answer$/,
-  ],
-  ['the relay cannot read the table', ({ given }) => given.refused.add('relay'), /ProvisionedThroughput/],
+  ['the delta function cannot read the table', refusing('deltas'), NOT_SENT_ON],
+  ['the delta function cannot read the lease', failing({ leaseError: UNKNOWN }), NOT_SENT_ON],
+  ['evict cannot write the table', refusing('evict'), NO_ANSWER],
+  ['the relay cannot read the table', refusing('relay'), /ProvisionedThroughput/],
   [
     'pods may not be deleted',
-    ({ cluster }) => {
-      cluster.allows = ({ verb }) => verb !== 'delete';
-    },
+    forbidding(({ verb }) => verb === 'delete'),
     /^evict can't evict pods: the credentials lack the permission to delete pods$/,
   ],
   [
     'pods may not be marked',
-    ({ cluster }) => {
-      cluster.allows = ({ resource }) => resource !== 'pods/status';
-    },
+    forbidding(({ resource }) => resource === 'pods/status'),
     /lack the permission to patch pods\/status$/,
   ],
   [
     'the API server refuses the credentials of evict',
-    ({ given }) => Object.assign(given, { refusal: new ApiError('Unauthorized', 401, 'Unauthorized') }),
+    failing({ refusal: new ApiError('Unauthorized', 401, 'Unauthorized') }),
     /^evict can't evict pods: the cluster can't be reached: .*Unauthorized/,
   ],
   [
     'the rules cannot be read',
-    ({ given }) =>
-      Object.assign(given, {
-        rulesError: new StoreError('the policy has a setting that this release does not know'),
-      }),
+    failing({ rulesError: UNKNOWN }),
     /^evict can't evict pods: the cluster's rules can't be read: /,
   ],
   [
     'the Eviction API may not be used although policy does',
-    ({ given, cluster }) => {
+    (takeover) => {
+      const { given } = takeover;
       govern(given, { policy: { ...given.rules.policy, method: BY_EVICTION_API } });
-      cluster.allows = ({ resource }) => resource !== 'pods/eviction';
+      forbidding(({ resource }) => resource === 'pods/eviction')(takeover);
     },
     /lack the permission to create pods\/eviction$/,
   ],

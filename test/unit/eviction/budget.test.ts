@@ -27,15 +27,12 @@ describe('the eviction method of a due pod', () => {
     assert.equal(meansOf(evict, leaving(), at(60)), 'evict');
   });
 
-  test('is always delete on a node that is down, deleted or out of service', () => {
+  test('is always delete on a node that is down, deleted or out of service, and in a namespace that is being deleted', () => {
     for (const key of [NODE_NOT_READY, NODE_UNREACHABLE, NODE_OUT_OF_SERVICE]) {
       assert.equal(meansOf(never, leaving(['a', key]), at(60)), 'delete');
     }
-    assert.equal(meansOf(never, { ...leaving(), nodeGone: true }, at(60)), 'delete');
-  });
-
-  test('is delete in a namespace that is being deleted', () => {
-    assert.equal(meansOf(never, { ...leaving(), namespaceTerminating: true }, at(60)), 'delete');
+    for (const gone of ['nodeGone', 'namespaceTerminating'])
+      assert.equal(meansOf(never, { ...leaving(), [gone]: true }, at(60)), 'delete');
   });
 
   test('becomes delete when its budget blocked it until evict.timeout, unless onTimeout is fail', () => {
@@ -77,16 +74,12 @@ describe('pods that their budgets block', () => {
     assert.equal(dueOf(waiting, at(65)).length, 3);
   });
 
-  test('join the pending retry of their node without another timer', () => {
+  test('join the pending retry of their node without another timer, also one that is due at the same time', () => {
     const first = blocked(partition, ['u1'], at(60));
-    const second = blocked(first, ['u2'], at(62));
-    assert.equal(second.armAt, undefined);
-    assert.equal(second.node.blocked?.nextTryAt, at(65));
-  });
-
-  test('join a retry that is due at exactly the same time', () => {
-    const first = blocked(partition, ['u1'], at(60));
-    assert.equal(blocked(first, ['u2'], at(60)).armAt, undefined);
+    for (const second of [60, 62]) {
+      const { armAt, node } = blocked(first, ['u2'], at(second));
+      assert.deepEqual([armAt, node.blocked?.nextTryAt], [undefined, at(65)]);
+    }
   });
 
   test('are retried after twice the time when they are blocked again, without a write of their records', () => {
@@ -95,6 +88,7 @@ describe('pods that their budgets block', () => {
     assert.deepEqual([second.armAt, second.changed], [at(75), []]);
     assert.equal(dueOf(second, at(75) - 1).length, 1);
     assert.equal(dueOf(second, at(75)).length, 3);
+    assert.equal(second.scheduled.get(pod().uid)?.blocked?.since, at(60), 'since they were first blocked');
   });
 
   test('do not join a retry that is more than a minute ahead, as after a clock was set back', () => {
@@ -110,12 +104,6 @@ describe('pods that their budgets block', () => {
       blocked({ ...partition, scheduled: failing }, ['u1'], at(60)).scheduled.get(record.uid)?.failure,
       undefined,
     );
-  });
-
-  test('count from the time at which they were first blocked', () => {
-    const first = blocked(partition, ['u1'], at(60));
-    const second = blocked(first, ['u1'], at(65));
-    assert.equal(second.scheduled.get(pod().uid)?.blocked?.since, at(60));
   });
 
   test('fail from evict.timeout on, where onTimeout is fail', () => {

@@ -39,11 +39,8 @@ describe('a node', () => {
     assert.deepEqual(nodeLife(renewed(40), NOW), { kind: 'lapsed', because: 'expired' });
   });
 
-  test('is not alive without a Lease', () => {
+  test('is not alive without a Lease, or with an incomplete Lease', () => {
     assert.deepEqual(nodeLife(undefined, NOW), { kind: 'lapsed', because: 'missing' });
-  });
-
-  test('is not alive with an incomplete Lease', () => {
     const { renewedAt: _renewedAt, ...never } = renewed(1);
     const { durationMs: _durationMs, ...endless } = renewed(1);
     for (const lease of [never, endless])
@@ -123,14 +120,12 @@ describe('a pod on an unreachable node', () => {
   });
 });
 
-describe('a pod on a node with any other taint', () => {
-  test('needs no Lease', () => {
-    for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE])
-      for (const life of [ALIVE, 'unread'] as const) {
-        assert.equal(findGate(rules, due({ dueBy: [key], life }), NOW), undefined);
-        assert.equal(leaseNoteOn(rules, due({ dueBy: [key], life }), NOW), undefined);
-      }
-  });
+test('needs no Lease for any other taint', () => {
+  for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE])
+    for (const life of [ALIVE, 'unread'] as const) {
+      assert.equal(findGate(rules, due({ dueBy: [key], life }), NOW), undefined);
+      assert.equal(leaseNoteOn(rules, due({ dueBy: [key], life }), NOW), undefined);
+    }
 });
 
 test('ends the gate of a node’s Lease with the Lease, and with another policy', () => {
@@ -157,21 +152,17 @@ describe('evaluate', () => {
   const verdict = (seen: NodeObservation) => evaluate(partition.node, seen, rules)(record, shown);
   const evicted = { kind: 'evict', by: 'delete', unlimited: false };
 
-  test('requires a read of the Lease before an eviction', () => {
+  test('requires a read of the Lease before an eviction, but of no deleted node, and reports why it does not hold', () => {
     assert.deepEqual(verdict(look()), { ...evicted, lease: 'unread' });
+    assert.deepEqual(verdict(look({ taints: undefined })), evicted);
+    const life: NodeLife = { kind: 'lapsed', because: 'missing' };
+    assert.deepEqual(verdict(look({ life })), { ...evicted, lease: 'missing' });
   });
 
   test('holds the pod until the Lease expires', () => {
     const found = verdict(look({ life: ALIVE }));
     assert.ok(found.kind === 'hold');
     assert.deepEqual(found.record.held, { by: KEPT, since: NOW, until: ALIVE.until });
-  });
-
-  test('reports why the Lease does not hold the pod', () => {
-    assert.deepEqual(verdict(look({ life: { kind: 'lapsed', because: 'missing' } })), {
-      ...evicted,
-      lease: 'missing',
-    });
   });
 
   test('looks at the pod again when another taint is due first', () => {
@@ -185,9 +176,5 @@ describe('evaluate', () => {
     )(record, { ...shown, tolerations });
     assert.ok(found.kind === 'hold');
     assert.equal(found.record.held?.until, at(1011) - 1);
-  });
-
-  test('requires no Lease of a deleted node', () => {
-    assert.deepEqual(verdict(look({ taints: undefined })), evicted);
   });
 });

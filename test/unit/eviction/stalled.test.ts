@@ -7,6 +7,9 @@ import { after, at, nodeDelta, pod, recordIn, ref, rules, taint, tolerating } fr
 const DELTA = nodeDelta(1);
 const STORED = after(DELTA);
 const NOTHING = after();
+const record = recordIn(STORED);
+const { node } = STORED;
+assert.ok(record && node);
 
 const down = (fields: Partial<DownNode> = {}): DownNode => ({
   node: ref.node,
@@ -54,8 +57,6 @@ describe('evictions proceed from a node that is down', () => {
 
   for (const outcome of ['done', 'gone', 'gave-up'] as const) {
     test(`when the eviction of a pod ended as ${outcome}`, () => {
-      const record = recordIn(STORED);
-      assert.ok(record);
       const end = { ...record, outcome, endedAt: at(61) };
       const ended = { ...STORED, scheduled: new Map(), ended: new Map([[record.uid, end]]) };
       assert.equal(stall(down(), ended), undefined);
@@ -69,8 +70,6 @@ describe('evictions proceed from a node that is down', () => {
     ['waits its turn', { turnAt: at(900) }],
   ] as const) {
     test(`when an eviction is long due, and ${what}`, () => {
-      const record = recordIn(STORED);
-      assert.ok(record);
       const scheduled = new Map([[record.uid, { ...record, ...fields }]]);
       assert.equal(stall(down(), { ...STORED, scheduled }, 900), undefined);
     });
@@ -98,8 +97,6 @@ describe('evictions do not proceed from a node that is down', () => {
   });
 
   test('while the deadline of an existing pod is canceled', () => {
-    const record = recordIn(STORED);
-    assert.ok(record);
     const uid = pod('u2').uid;
     const end = { ...record, uid, outcome: 'cancelled', endedAt: at(50) } as const;
     assert.equal(
@@ -109,9 +106,6 @@ describe('evictions do not proceed from a node that is down', () => {
   });
 
   test('while a pod that a budget blocks is not retried, a minute after the retry of its node', () => {
-    const record = recordIn(STORED);
-    const { node } = STORED;
-    assert.ok(record && node);
     const blocked = { since: at(60), nextTryAt: at(60), reason: 'x' };
     const waiting = {
       ...STORED,
@@ -123,9 +117,6 @@ describe('evictions do not proceed from a node that is down', () => {
   });
 
   test('while a failed eviction is overdue, for any next retry of its node', () => {
-    const record = recordIn(STORED);
-    const { node } = STORED;
-    assert.ok(record && node);
     const retry = { attempts: 9, since: at(60), nextTryAt: at(900), error: 'no', everything: true };
     const failing = {
       ...STORED,

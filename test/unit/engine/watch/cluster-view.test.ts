@@ -237,16 +237,15 @@ describe('a pod on a tainted node', () => {
       assert.deepEqual(told(view.upsertPod(livePod('u1', traits), at(5 + second))), ['n1 a: has u1']);
   });
 
-  test('is sent when it is deleted', () => {
-    const view = tainted(livePod());
-    assert.deepEqual(told(view.deletePod(livePod(), at(1))), ['n1 a: lost u1']);
-    assert.deepEqual(view.deletePod(livePod(), at(2)), []);
-  });
-
-  test('is gone as soon as it terminates', () => {
-    const view = tainted(livePod());
-    assert.deepEqual(told(view.upsertPod(livePod('u1', { terminating: true }), at(1))), ['n1 a: lost u1']);
-    assert.deepEqual(view.deletePod(livePod(), at(2)), []);
+  test('is sent once as gone, when it terminates or is deleted', () => {
+    for (const terminates of [true, false]) {
+      const view = tainted(livePod());
+      const gone = livePod('u1', { terminating: true });
+      assert.deepEqual(told(terminates ? view.upsertPod(gone, at(1)) : view.deletePod(livePod(), at(1))), [
+        'n1 a: lost u1',
+      ]);
+      assert.deepEqual(view.deletePod(livePod(), at(2)), []);
+    }
   });
 
   test('is removed without a delta after our eviction', () => {
@@ -439,25 +438,20 @@ describe('the known start of a taint', () => {
 });
 
 describe('a deleted node', () => {
-  test('keeps its taints for its remaining pods, and is removed with the last', () => {
-    const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2')]);
-    const deleted = only(view.deleteNode(N1, at(5)));
-    assert.deepEqual(told([deleted]), ['n1 deleted a: u1 u2']);
-    assert.equal(deleted.deletedAt, at(5));
-    assert.deepEqual(view.deleteNode(N1, at(6)), []);
-    assert.deepEqual(told(view.deletePod(livePod('u1'), at(7))), ['n1 deleted a: lost u1']);
-    assert.deepEqual(told(view.deletePod(livePod('u2'), at(8))), ['n1 deleted untainted: no pods']);
-    assert.deepEqual(view.counts, NOTHING);
-    assert.deepEqual(view.resync([], at(9), false), []);
-  });
-
-  test('is removed also when its last pod was evicted', () => {
-    const view = listed([liveNode('n1', 'a')], [livePod()]);
-    view.deleteNode(N1, at(5));
-    assert.deepEqual(told(view.deletePod(livePod('u1', { disrupted: true }), at(6))), [
-      'n1 deleted untainted: no pods',
-    ]);
-  });
+  for (const disrupted of [false, true])
+    test(`keeps its taints for its remaining pods, and is removed with the last, evicted: ${disrupted}`, () => {
+      const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2')]);
+      const deleted = only(view.deleteNode(N1, at(5)));
+      assert.deepEqual(told([deleted]), ['n1 deleted a: u1 u2']);
+      assert.equal(deleted.deletedAt, at(5));
+      assert.deepEqual(view.deleteNode(N1, at(6)), []);
+      assert.deepEqual(told(view.deletePod(livePod('u1'), at(7))), ['n1 deleted a: lost u1']);
+      assert.deepEqual(told(view.deletePod(livePod('u2', { disrupted }), at(8))), [
+        'n1 deleted untainted: no pods',
+      ]);
+      assert.deepEqual(view.counts, NOTHING);
+      assert.deepEqual(view.resync([], at(9), false), []);
+    });
 
   test('is kept when a list has another of its pods and lacks the known pod', () => {
     const view = listed([liveNode('n1', 'a')], [livePod('u1')]);
@@ -597,10 +591,19 @@ describe('a resync', () => {
     );
   });
 
-  test('sends nodes as untainted that only the store still has as tainted', () => {
-    const view = listed([liveNode('n1')], [livePod()]);
-    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 untainted: no pods']);
-  });
+  for (const [what, view, expected] of [
+    [
+      'a node as untainted that only the store has as tainted',
+      listed([liveNode('n1')], [livePod()]),
+      'untainted',
+    ],
+    ['and removes a missing stored node without pods', listed(), 'deleted untainted'],
+    ['a node once that both have as tainted', listed([liveNode('n1', 'a')]), 'a'],
+  ] as const)
+    test(`sends ${what}`, () => {
+      assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), [`n1 ${expected}: no pods`]);
+      assert.equal(view.counts.nodes, expected === 'deleted untainted' ? 0 : 1);
+    });
 
   test('sends a missing stored node as deleted, with its stored taints as found', () => {
     const view = listed([], [livePod()]);
@@ -610,6 +613,13 @@ describe('a resync', () => {
     assert.equal(delta.taints[0]?.known, 'found');
     assert.deepEqual(told(view.upsertPod(livePod('u2'), at(2))), ['n1 deleted a: has u2']);
     assert.equal(delta.taints[0]?.seenAt, at(-100));
+    const { node, state } = stored('n1', 'a');
+    const again = listed([], [livePod()]).resync(
+      [{ node, state: { ...state, deletedAt: at(-50) } }],
+      at(1),
+      false,
+    );
+    assert.equal(only(again).deletedAt, at(-50));
   });
 
   test('sends the stored taints of a returning node as found at its return, because the time between is unknown', () => {
@@ -622,13 +632,6 @@ describe('a resync', () => {
     ]);
   });
 
-  test('keeps the time at which a stored node was deleted', () => {
-    const gone = stored('n1', 'a');
-    const view = listed([], [livePod()]);
-    const deltas = view.resync([{ ...gone, state: { ...gone.state, deletedAt: at(-50) } }], at(1), false);
-    assert.equal(only(deltas).deletedAt, at(-50));
-  });
-
   test('sends a missing stored node as untainted when its taint was last reported as removed', () => {
     const view = listed([], [livePod()]);
     const { node, state } = stored('n1', 'a');
@@ -636,12 +639,6 @@ describe('a resync', () => {
     const delta = only(view.resync([{ node, state: { ...state, taints: doubtful } }], at(1), false));
     assert.deepEqual(told([delta]), ['n1 untainted: no pods']);
     assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(3))).taints, [taint('a', 3)]);
-  });
-
-  test('sends and removes a missing stored node without pods', () => {
-    const view = listed();
-    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 deleted untainted: no pods']);
-    assert.deepEqual(view.counts, NOTHING);
   });
 
   test('sends a stored node without taints that it saw deleted, and whose last pod it saw go', () => {
@@ -761,25 +758,24 @@ describe('pods beyond any limit of a cluster', () => {
     assert.throws(() => view.upsertPod(large(taken + 1), at(2)), TOO_MANY);
   });
 
-  test('are rejected when they are stuck terminating', () => {
-    const view = listed([liveNode('n1', 'a')]);
-    const leaving = { overAt: at(30), finalizers: [LARGE] };
-    few(
-      takenBy((index) =>
-        view.upsertPod(livePod(`u${index}`, { terminating: true, disrupted: true, leaving }), at(1)),
-      ),
-    );
-  });
-
-  test('are rejected when other actors keep deleting them', () => {
-    const view = listed([liveNode('n1', 'a')]);
-    few(
-      takenBy((index) => {
+  const leaving = { terminating: true, disrupted: true, leaving: { overAt: at(30), finalizers: [LARGE] } };
+  for (const [how, take] of [
+    [
+      'are stuck terminating',
+      (view: SendingView, index: number) => view.upsertPod(livePod(`u${index}`, leaving), at(1)),
+    ],
+    [
+      'are deleted repeatedly by other actors',
+      (view: SendingView, index: number) => {
         view.upsertPod(large(index), at(1));
         view.deletePod(large(index, { deleted: { at: at(1), by: 'other' } }), at(1));
-      }),
-    );
-  });
+      },
+    ],
+  ] as const)
+    test(`are rejected when they ${how}`, () => {
+      const view = listed([liveNode('n1', 'a')]);
+      few(takenBy((index) => take(view, index)));
+    });
 
   test('are accepted where the same few pods change repeatedly', () => {
     const view = listed([liveNode('n1', 'a')]);

@@ -91,20 +91,17 @@ describe('in a cluster with a rate', () => {
     assert.deepEqual(await bench.evicts(at(66)), ['u2']);
   });
 
-  test('limits evictions after slots that passed unused', async () => {
-    const bench = await limited(5);
-    await bench.pass();
-    await bench.evicts(at(180));
-    await bench.until(at(190));
-    assert.deepEqual(bench.deletedAfter(60), [0, 0, 120, 120, 121]);
-  });
-
-  test('evicts pods at the rate after the common end of their hold', async () => {
-    const bench = await limited(5, heldUntil(90, at2PerSecond));
-    await bench.pass();
-    await bench.until(at(100));
-    assert.deepEqual(bench.deletedAfter(90), [0, 0, 1, 1, 2]);
-  });
+  for (const [what, ruling, start, times] of [
+    ['after slots that passed unused', at2PerSecond, 60, [0, 0, 120, 120, 121]],
+    ['after the common end of their hold', heldUntil(180, at2PerSecond), 180, [0, 0, 1, 1, 2]],
+  ] as const)
+    test(`evicts pods at the rate ${what}`, async () => {
+      const bench = await limited(5, ruling);
+      await bench.pass();
+      await bench.evicts(at(180));
+      await bench.until(at(190));
+      assert.deepEqual(bench.deletedAfter(start), times);
+    });
 
   test('reserves no slot for a pod that a gate holds', async () => {
     const bench = await limited(2, { ...at2PerSecond, stops: [STOP] });

@@ -254,18 +254,16 @@ describe('where policy limits evictions of each workload', () => {
     );
   });
 
-  test('permits and replicas are not requested without a limit', async () => {
-    const bench = await twoNodes(rules, 2);
-    bench.permits = { take: () => assert.fail('a permit was asked for') };
-    bench.cluster.beforeRequest = (verb) => assert.notEqual(verb, 'get-replicas');
-    assert.equal((await look(bench)).length, 4);
-  });
-
-  test('a pod that a gate holds gets no permit', async () => {
-    const bench = await twoNodes({ ...limitedTo(1), stops: [STOP] }, 2);
-    bench.permits = { take: () => assert.fail('a permit was asked for') };
-    assert.deepEqual(await look(bench), []);
-  });
+  for (const [what, ruling, count] of [
+    ['no limit', rules, 4],
+    ['a limit and a stop, which holds all pods', { ...limitedTo('50%'), stops: [STOP] }, 0],
+  ] as const)
+    test(`permits and replicas are not requested with ${what}`, async () => {
+      const bench = await twoNodes(ruling, 2);
+      bench.permits = { take: () => assert.fail('a permit was asked for') };
+      bench.before('get-replicas', () => assert.fail('replicas were counted'));
+      assert.equal((await look(bench)).length, count);
+    });
 
   test('observe mode reports only the pods that the limit lets go', async () => {
     const bench = await twoNodes(limitedTo(1, { mode: 'observe' }), 2);

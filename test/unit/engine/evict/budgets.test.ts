@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, mock, test } from 'node:test';
 import type { Method } from '#shared/eviction/policy.ts';
 import { dueOf } from '#shared/eviction/retry.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, rules, } from '#test/unit/eviction/builders.ts';
-import { benchAfter, due, type EvictBench, passes, podsNamed, ruled, STOP } from './evict-bench.ts';
+import { at, nodeDelta, pod, rules } from '#test/unit/eviction/builders.ts';
+import {
+  beforeCalls,
+  benchAfter,
+  due,
+  type EvictBench,
+  passes,
+  podsNamed,
+  ruled,
+  STOP,
+} from './evict-bench.ts';
 
 const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
@@ -51,17 +60,13 @@ describe('with the Eviction API as method', () => {
     const bench = await budgeted(2, 0, { ...evict, deadlineMs: 15 * DEADLINE_MS });
     const requests = bench.requests();
     await bench.pass();
-    const written: number[] = [];
-    const commit = bench.store.commit.bind(bench.store);
-    bench.store.commit = async (...args) => {
-      written.push(args[2].schedule.length);
-      return commit(...args);
-    };
+    const commit = mock.method(bench.store, 'commit');
     await bench.until(at(60 + 5 + 10 + 20 + 40 + 59));
     assert.deepEqual(bench.armed, []);
     assert.equal(bench.logged('eviction.blocked').length, 2, 'reported once');
     assert.deepEqual(bench.reasons, Array(2).fill('TaintwardEvictionBlocked'));
     assert.equal(requests.filter((verb) => verb === 'evict').length, 5 * 2);
+    const written = commit.mock.calls.map(({ arguments: [, , { schedule }] }) => schedule.length);
     assert.deepEqual(written, [0, 0, 0, 0]);
     bench.cluster.budgets.clear();
     assert.deepEqual(await bench.evicts(at(60 + 5 + 10 + 20 + 40 + 60)), ['u1', 'u2']);
@@ -136,13 +141,7 @@ describe('with the Eviction API as method', () => {
   test('an eviction that is late is not sent, and its node is looked at again', async () => {
     const bench = await budgeted(1, 1);
     const requests = bench.requests();
-    let late = true;
-    const evictPod = bench.cluster.evictPod.bind(bench.cluster);
-    bench.cluster.evictPod = async (...asked) => {
-      if (late) await bench.clock.advanceTo(bench.clock.now() + 251);
-      late = false;
-      return evictPod(...asked);
-    };
+    beforeCalls(bench.cluster, 'evictPod', (count) => count === 1 && bench.delay(251));
     await bench.pass();
     assert.deepEqual(requests, ['get', 'list', 'get', 'evict', 'get', 'evict', 'create']);
   });
@@ -208,9 +207,7 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
   test('a stop holds the pod between the refusal and the delete', async () => {
     const bench = await budgeted(1, 0, never);
     bench.cluster.terminatingNamespaces.add('default');
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'evict') bench.ruling = { ...bench.ruling, stops: [STOP] };
-    };
+    bench.before('evict', () => Object.assign(bench, { ruling: { ...bench.ruling, stops: [STOP] } }));
     assert.deepEqual(await bench.evicts(), []);
     assert.equal((await bench.record())?.held?.by.kind, 'stopped');
   });

@@ -169,6 +169,9 @@ export class EvictBench implements EvictHandlerDeps {
     this.cluster.beforeRequest = (asked) => asked === verb && happens(++count);
   }
 
+  /** Lets this time pass while something else waits. */
+  delay = (ms: number) => this.clock.advanceTo(this.clock.now() + ms);
+
   /** Returns the stored state of a node. */
   stored = (of: NodeRef = ref) => this.store.load(of, this.clock.now());
 
@@ -259,6 +262,22 @@ export const due = (...pods: readonly LivePod[]): Promise<EvictBench> =>
 /** Returns a bench with this number of due pods, under these rules. */
 export const duePods = async (count: number, ruling = rules): Promise<EvictBench> =>
   Object.assign(await due(...podsNamed(count)), { ruling });
+
+/** Has this happen before each call of a method. The number counts the calls, from 1. */
+export function beforeCalls<Target extends object>(
+  target: Target,
+  method: keyof Target & string,
+  happens: (count: number) => unknown,
+): void {
+  const real = target[method] as (...args: unknown[]) => unknown;
+  let count = 0;
+  const watched = async (...args: unknown[]) => {
+    count += 1;
+    await happens(count);
+    return real.apply(target, args);
+  };
+  Object.assign(target, { [method]: watched });
+}
 
 /** One pass: the records, the cluster, its rules and answers, and what the pass must do. */
 export interface Case extends Partial<Awaited<ReturnType<EvictBench['seen']>>> {

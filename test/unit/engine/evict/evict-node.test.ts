@@ -17,7 +17,7 @@ import { at, nodeDelta, pod, ref, taint, tolerating } from '#test/unit/eviction/
 import { inNoTime } from '#test/world/driven-timers.ts';
 import type { FakeCluster } from '#test/world/fake-cluster.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import { benchAfter, due, EvictBench, passes, podsNamed, serverError } from './evict-bench.ts';
+import { beforeCalls, benchAfter, due, EvictBench, passes, podsNamed, serverError } from './evict-bench.ts';
 
 const forever = [tolerating('a')];
 
@@ -92,17 +92,12 @@ describe('an eviction that the live state contradicts is not executed:', () => {
 
   test('a newer delta changed the record meanwhile', async () => {
     const bench = await due(livePod('u1', { tolerations: forever }));
-    const { cluster, store } = bench;
-    const getNode = cluster.getNode.bind(cluster);
-    cluster.getNode = async (name) => {
-      const { revision, scheduled } = await store.load(ref, at(60));
-      const newer = [...scheduled.values()].map((record) => ({
-        ...record,
-        version: { epoch: 1, sequence: 9 },
-      }));
-      await store.commit(ref, revision, { schedule: newer, end: [], live: true }, at(60));
-      return getNode(name);
-    };
+    beforeCalls(bench.cluster, 'getNode', async () => {
+      const version = { epoch: 1, sequence: 9 };
+      const { revision, scheduled } = await bench.stored();
+      const schedule = [...scheduled.values()].map((record) => ({ ...record, version }));
+      await bench.store.commit(ref, revision, { schedule, end: [], live: true }, at(60));
+    });
     assert.deepEqual(await bench.leaves(), { u1: 'scheduled' });
     assert.deepEqual(bench.cluster.events, []);
   });
@@ -111,15 +106,12 @@ describe('an eviction that the live state contradicts is not executed:', () => {
 describe('a delta that arrives during a pass applies:', () => {
   /** Applies a delta before a mark is answered. */
   function changeWhileMarking(bench: EvictBench, delta: Delta): void {
-    const { cluster, store } = bench;
-    const mark = cluster.markDisrupted.bind(cluster);
-    cluster.markDisrupted = async (...asked) => {
-      const before = await store.load(ref, at(60));
+    beforeCalls(bench.cluster, 'markDisrupted', async () => {
+      const before = await bench.stored();
       const { node } = plan(before, delta, bench.ruling, { now: at(60) });
       assert.ok(node);
-      await store.commit(ref, before.revision, { node, schedule: [], end: [], live: true }, at(60));
-      return mark(...asked);
-    };
+      await bench.store.commit(ref, before.revision, { node, schedule: [], end: [], live: true }, at(60));
+    });
   }
 
   passes({
@@ -188,20 +180,15 @@ describe('an observation that cancels does not cancel a record that is confirmed
       const bench = await due(livePod());
       const { cluster, store } = bench;
       cluster.putNode(liveNode());
-      const load = store.load.bind(store);
-      let loads = 0;
-      store.load = async (...args) => {
-        loads += 1;
-        if (loads === 2) {
-          // Before the correction is committed, the taint returns and a relay reports it.
-          cluster.putNode(liveNode('n1', 'a'));
-          const { revision, node } = await load(...args);
-          assert.ok(node);
-          const observed = { ...node, ...told };
-          await store.commit(ref, revision, { node: observed, schedule: [], end: [], live: true }, at(60));
-        }
-        return load(...args);
-      };
+      beforeCalls(store, 'load', async (count) => {
+        if (count !== 2) return;
+        // Before the correction is committed, the taint returns and a relay reports it.
+        cluster.putNode(liveNode('n1', 'a'));
+        const { revision, node } = await bench.stored();
+        assert.ok(node);
+        const observed = { ...node, ...told };
+        await store.commit(ref, revision, { node: observed, schedule: [], end: [], live: true }, at(60));
+      });
       assert.deepEqual(await bench.pass(), { againInSeconds: 0.25 });
       assert.deepEqual(await bench.states(), { u1: 'scheduled' });
     });
@@ -292,10 +279,9 @@ describe('a request that fails', () => {
 
   test('delays the retry of single pods by the longest requested wait', async () => {
     const bench = await due(...podsNamed(5));
-    let asked = 0;
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'delete' && asked++ < 3) throw serverError(500, asked * 10);
-    };
+    bench.before('delete', (count) => {
+      if (count <= 3) throw serverError(500, count * 10);
+    });
     await bench.pass();
     const states = Object.values(await bench.states()).sort();
     assert.deepEqual(states, ['done', 'done', 'scheduled', 'scheduled', 'scheduled']);
@@ -574,10 +560,9 @@ describe('when the end of a deletion cannot be recorded', () => {
 
   test('finished deletions are recorded although an unexpected error ended the pass', async () => {
     const bench = await due(...podsNamed(2));
-    let asked = 0;
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'delete' && ++asked === 2) throw new TypeError('unforeseen');
-    };
+    bench.before('delete', (count) => {
+      if (count === 2) throw new TypeError('unforeseen');
+    });
     await assert.rejects(bench.pass(), TypeError);
     assert.deepEqual(Object.values(await bench.states()).sort(), ['done', 'scheduled']);
   });

@@ -6,7 +6,7 @@ import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
 import type { DrivenClock } from '#test/world/driven-clock.ts';
-import { benchAfter, duePods, type EvictBench, ruled, serverError } from './evict-bench.ts';
+import { beforeCalls, benchAfter, duePods, type EvictBench, ruled, serverError } from './evict-bench.ts';
 
 const SLOW_MS = 200;
 
@@ -51,10 +51,9 @@ describe('a delete is sent within the limit after the answer about its node, for
 
 test('credentials that are rejected during a pass fail the whole node, and no single pod', async () => {
   const bench = await duePods(3);
-  let deletes = 0;
-  bench.cluster.beforeRequest = (verb) => {
-    if (verb === 'delete' && deletes++ > 0) throw serverError(401);
-  };
+  bench.before('delete', (count) => {
+    if (count > 1) throw serverError(401);
+  });
   assert.equal((await bench.evicts()).length, 1);
   const { node } = await bench.stored();
   assert.equal(node?.retry?.everything, true);
@@ -150,18 +149,15 @@ describe('a retry of a node', () => {
       const ends = went.map((record) => ending(record, { outcome: 'gone' }, record.version));
       await store.commit(ref, before.revision, { schedule: [], end: ends, live: true }, clock.now());
       await clock.advanceTo((await retryOf())?.nextTryAt ?? 0);
-      const load = store.load.bind(store);
       let loads = 0;
-      store.load = async (...args) => {
-        loads += 1;
-        if (loads === 2) {
-          const found = await load(...args);
-          const { node, schedule } = meanwhile(found);
-          assert.ok(node);
-          await store.commit(ref, found.revision, { node, schedule, end: [], live: true }, clock.now());
-        }
-        return load(...args);
-      };
+      beforeCalls(store, 'load', async (count) => {
+        loads = count;
+        if (count !== 2) return;
+        const found = await bench.stored();
+        const { node, schedule } = meanwhile(found);
+        assert.ok(node);
+        await store.commit(ref, found.revision, { node, schedule, end: [], live: true }, clock.now());
+      });
       await bench.pass();
       assert.ok(loads >= 2);
       assert.notEqual(await retryOf(), undefined);

@@ -243,11 +243,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
     test('delete no pod by an expired permit, and continue where each answer takes seconds', async () => {
       const stage = await staged(6, ruled({ rate: 2 }));
       const { bench } = stage;
-      let slow = 3;
-      bench.cluster.beforeRequest = (verb) => {
-        if (verb !== 'patch' || slow-- <= 0) return;
-        void bench.clock.advanceTo(bench.clock.now() + RATE_PERMIT_LASTS_MS + 1);
-      };
+      bench.before('patch', (count) => count <= 3 && void bench.delay(RATE_PERMIT_LASTS_MS + 1));
       await bench.pass();
       assert.ok(stage.gone > 0);
       await stage.until(at(120));
@@ -258,9 +254,8 @@ for (const [name, host] of Object.entries(HOSTS)) {
     test('use no permit of another policy for a delete', async () => {
       const stage = await staged(4, ruled({ rate: 4 }));
       const { bench } = stage;
-      bench.cluster.beforeRequest = (verb) => {
-        if (verb === 'patch') bench.ruling = ruled({ rate: 1 }, { policyRevision: 2 });
-      };
+      const ruling = ruled({ rate: 1 }, { policyRevision: 2 });
+      bench.before('patch', () => Object.assign(bench, { ruling }));
       await bench.pass();
       assert.ok(bench.deleted.length <= 1, `${bench.deleted.length} went`);
     });

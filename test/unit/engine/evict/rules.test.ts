@@ -10,6 +10,7 @@ import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { SteppedClock } from '#test/world/stepped-clock.ts';
 import {
+  beforeCalls,
   benchAfter,
   duePods,
   type EvictBench,
@@ -292,25 +293,19 @@ test('neither marks nor deletes a pod whose mark was late after a stop', async (
 
 test('marks a pod with one request after a long wait while the rules, read again meanwhile, allow it', async () => {
   const bench = await duePods(1);
-  const mark = bench.cluster.markDisrupted.bind(bench.cluster);
   let asked = 0;
-  bench.cluster.markDisrupted = async (...args) => {
-    asked += 1;
+  beforeCalls(bench.cluster, 'markDisrupted', async (count) => {
+    asked = count;
     await bench.clock.advanceTo(at(70));
     bench.ruling = { ...rules };
-    return mark(...args);
-  };
+  });
   await bench.pass();
   assert.deepEqual([asked, bench.deleted], [1, ['u1']]);
 });
 
 test('does not send a mark after a stop', async () => {
   const bench = await duePods(1);
-  const mark = bench.cluster.markDisrupted.bind(bench.cluster);
-  bench.cluster.markDisrupted = async (...args) => {
-    bench.ruling = stopped;
-    return mark(...args);
-  };
+  beforeCalls(bench.cluster, 'markDisrupted', () => Object.assign(bench, { ruling: stopped }));
   assert.deepEqual(await bench.evicts(), []);
   assert.ok(!bench.isMarked);
 });

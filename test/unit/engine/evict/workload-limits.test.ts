@@ -206,12 +206,7 @@ describe('where policy limits evictions of each workload', () => {
 
   test('a permit that expired while the server was slow is requested again before the delete', async () => {
     const bench = await twoNodes(limitedTo(1), 1);
-    let isSlow = true;
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb !== 'patch' || !isSlow) return;
-      isSlow = false;
-      void bench.clock.advanceTo(bench.clock.now() + PERMIT_LASTS_MS + 1);
-    };
+    bench.before('patch', (count) => count === 1 && void bench.delay(PERMIT_LASTS_MS + 1));
     const again = await bench.pass();
     assert.deepEqual([bench.deleted, again], [[], { againInSeconds: 0.25 }]);
     assert.deepEqual(await bench.evicts(), ['n1-1']);
@@ -219,9 +214,8 @@ describe('where policy limits evictions of each workload', () => {
 
   test('a limit that is set during a pass applies to it', async () => {
     const bench = await twoNodes(rules, 2);
-    bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'patch') bench.ruling = { ...limitedTo(1), policyRevision: 2 };
-    };
+    const ruling = { ...limitedTo(1), policyRevision: 2 };
+    bench.before('patch', () => Object.assign(bench, { ruling }));
     await look(bench);
     assert.equal((await look(bench)).length, 1);
   });

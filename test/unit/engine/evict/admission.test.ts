@@ -3,8 +3,8 @@ import { describe, test } from 'node:test';
 import type { Method } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod } from '#test/unit/eviction/builders.ts';
-import { benchAfter, type EvictBench, ruled } from './evict-bench.ts';
+import { at } from '#test/unit/eviction/builders.ts';
+import { asReported, type EvictBench, ruled } from './evict-bench.ts';
 
 const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
@@ -17,16 +17,9 @@ const MOVES = new ApiError(
 
 /** A node with due pods of a web server, and with VMs that KubeVirt migrates. */
 async function beside(webs: number, vms: number, method: Method = evict): Promise<EvictBench> {
-  const named = (kind: string, count: number) =>
-    Array.from({ length: count }, (_, index) => `${kind}${index + 1}`);
-  const [web, vm] = [named('web', webs), named('vm', vms)];
-  const bench = await benchAfter(
-    [nodeDelta(1, { pods: [...vm, ...web].map((uid) => pod(uid)) })],
-    [
-      ...web.map((uid) => livePod(uid, { labels: { app: 'web' } })),
-      ...vm.map((uid) => livePod(uid, { labels: { app: 'vm' } })),
-    ],
-  );
+  const podsOf = (app: string, count: number) =>
+    Array.from({ length: count }, (_, index) => livePod(`${app}${index + 1}`, { labels: { app } }));
+  const bench = await asReported(...podsOf('vm', vms), ...podsOf('web', webs));
   bench.ruling = ruled({ method });
   bench.cluster.admission.set('vm', MOVES);
   return bench;

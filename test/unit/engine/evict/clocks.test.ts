@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, tolerating } from '#test/unit/eviction/builders.ts';
-import { benchAfter, duePods, type EvictBench, STOP } from './evict-bench.ts';
+import { at, tolerating } from '#test/unit/eviction/builders.ts';
+import { asReported, duePods, type EvictBench, STOP } from './evict-bench.ts';
 
 /** Evicts at each armed time up to `endAt`. Returns the number of passes. */
 async function play(bench: EvictBench, endAt: number): Promise<number> {
@@ -54,10 +54,7 @@ describe('a process that evicts', () => {
     await fc.assert(
       fc.asyncProperty(skews, fc.integer({ min: 0, max: 90 }), async (found, seconds) => {
         const tolerations = [tolerating('a', seconds)];
-        const bench = await benchAfter(
-          [nodeDelta(1, { pods: [pod('u1', { tolerations })] })],
-          [livePod('u1', { tolerations })],
-        );
+        const bench = await asReported(livePod('u1', { tolerations }));
         bench.cluster.otherSkews = found;
         bench.armed.push(at(Math.max(60, seconds)));
         const looks = await play(bench, at(600));

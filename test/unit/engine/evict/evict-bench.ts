@@ -259,6 +259,12 @@ export async function benchAfter(
 export const due = (...pods: readonly LivePod[]): Promise<EvictBench> =>
   benchAfter([nodeDelta(1, { pods: pods.map(({ uid, namespace }) => pod(uid, { namespace })) })], pods);
 
+/** Returns a bench whose store has these pods, with their tolerations, and whose cluster has them on the node. */
+export const asReported = (...pods: readonly LivePod[]): Promise<EvictBench> => {
+  const facts = pods.map(({ uid, namespace, tolerations }) => pod(uid, { namespace, tolerations }));
+  return benchAfter([nodeDelta(1, { pods: facts })], pods);
+};
+
 /** Returns a bench with this number of due pods, under these rules. */
 export const duePods = async (count: number, ruling = rules): Promise<EvictBench> =>
   Object.assign(await due(...podsNamed(count)), { ruling });

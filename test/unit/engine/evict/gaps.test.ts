@@ -4,9 +4,9 @@ import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import { ending, type Partition } from '#shared/eviction/records.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
+import { at, ref, tolerating } from '#test/unit/eviction/builders.ts';
 import type { DrivenClock } from '#test/world/driven-clock.ts';
-import { beforeCalls, benchAfter, duePods, type EvictBench, ruled, serverError } from './evict-bench.ts';
+import { asReported, beforeCalls, duePods, type EvictBench, ruled, serverError } from './evict-bench.ts';
 
 const SLOW_MS = 200;
 
@@ -104,31 +104,18 @@ describe('a slot under the rate', () => {
 
 describe('a retry of a node', () => {
   const failing = async () => {
-    const bench = await benchAfter(
-      [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 600)] })] })],
-      [livePod('u1'), livePod('u2', { tolerations: [tolerating('a', 600)] })],
-    );
-    let isDown = true;
-    bench.cluster.beforeRequest = () => {
-      if (isDown) throw serverError(503);
-    };
+    const bench = await asReported(livePod('u1'), livePod('u2', { tolerations: [tolerating('a', 600)] }));
+    bench.fails('any', serverError(503));
     await bench.pass();
-    const retryOf = async () => (await bench.stored()).node?.outage;
-    return {
-      bench,
-      retryOf,
-      mend: () => {
-        isDown = false;
-      },
-    };
+    return bench;
   };
 
   test('stays when a message arrives before it is due', async () => {
-    const { bench, retryOf } = await failing();
-    const before = await retryOf();
+    const bench = await failing();
+    const before = await bench.retry();
     assert.ok(before && before.nextTryAt > bench.clock.now());
     await bench.redelivered();
-    assert.deepEqual(await retryOf(), before);
+    assert.deepEqual(await bench.retry(), before);
   });
 
   test('stays when another pass sets a retry or a deadline while its end is recorded', async () => {
@@ -142,13 +129,13 @@ describe('a retry of a node', () => {
         schedule: [...scheduled.values()].map((record) => ({ ...record, fireAt: at(60) })),
       }),
     ]) {
-      const { bench, retryOf } = await failing();
+      const bench = await failing();
       const { store, clock } = bench;
       const before = await bench.stored();
       const went = [...before.scheduled.values()].filter(({ uid }) => uid === 'u1');
       const ends = went.map((record) => ending(record, { outcome: 'gone' }, record.version));
       await store.commit(ref, before.revision, { schedule: [], end: ends, live: true }, clock.now());
-      await clock.advanceTo((await retryOf())?.nextTryAt ?? 0);
+      await clock.advanceTo((await bench.retry())?.nextTryAt ?? 0);
       let loads = 0;
       beforeCalls(store, 'load', async (count) => {
         loads = count;
@@ -160,26 +147,24 @@ describe('a retry of a node', () => {
       });
       await bench.pass();
       assert.ok(loads >= 2);
-      assert.notEqual(await retryOf(), undefined);
+      assert.notEqual(await bench.retry(), undefined);
     }
   });
 
   test('ends after a try that evicts every due pod', async () => {
-    const { bench, retryOf, mend } = await failing();
-    mend();
-    assert.deepEqual(await bench.leaves((await retryOf())?.nextTryAt ?? 0), { u1: 'done', u2: 'scheduled' });
-    assert.equal(await retryOf(), undefined);
+    const bench = await failing();
+    bench.recovers();
+    assert.deepEqual(await bench.leaves((await bench.retry())?.nextTryAt ?? 0), {
+      u1: 'done',
+      u2: 'scheduled',
+    });
+    assert.equal(await bench.retry(), undefined);
   });
 });
 
 test('evicts pods that are long overdue and failed before after pods that have just become due', async () => {
-  const some = ['u1', 'u2', 'u3'].map((uid) => pod(uid, { tolerations: [tolerating('a', 5)] }));
-  const fresh = ['u4', 'u5', 'u6'].map((uid) => pod(uid));
-  const pods = [...some, ...fresh];
-  const bench = await benchAfter(
-    [nodeDelta(1, { pods })],
-    pods.map(({ uid, tolerations }) => livePod(uid, { tolerations })),
-  );
+  const overdue = ['u1', 'u2', 'u3'].map((uid) => livePod(uid, { tolerations: [tolerating('a', 5)] }));
+  const bench = await asReported(...overdue, livePod('u4'), livePod('u5'), livePod('u6'));
   await bench.evicts(at(61));
   const order = bench.cluster.deletions.map(({ pod: { uid } }) => uid);
   assert.deepEqual(order.slice(0, 3).sort(), ['u4', 'u5', 'u6']);

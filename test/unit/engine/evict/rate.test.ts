@@ -3,9 +3,9 @@ import { describe, test } from 'node:test';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
+import { at, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
 import {
-  benchAfter,
+  asReported,
   duePods,
   heldUntil,
   passes,
@@ -79,11 +79,10 @@ describe('in a cluster with a rate', () => {
 
   test('gives a slot to a pod that no budget blocked before it gives one to a blocked pod', async () => {
     const method = { kind: 'evict', deadlineMs: 600_000, afterDeadline: 'delete' } as const;
-    const deltas = [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 65)] })] })];
-    const bench = await benchAfter(deltas, [
+    const bench = await asReported(
       livePod('u1', { labels: { app: 'web' } }),
       livePod('u2', { tolerations: [tolerating('a', 65)] }),
-    ]);
+    );
     bench.ruling = ruled({ method, rate: 1 });
     bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
     await bench.pass();

@@ -9,9 +9,9 @@ import { refuserOf } from '#shared/kubernetes/http/eviction-refusal.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/http/transport.ts';
 import type { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, tolerating } from '#test/unit/eviction/builders.ts';
+import { at, tolerating } from '#test/unit/eviction/builders.ts';
 import { scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
-import { benchAfter, ruled } from './evict-bench.ts';
+import { asReported, ruled } from './evict-bench.ts';
 
 const NODE = nodeName('n1');
 const POD = { namespace: 'shop', name: 'vm' };
@@ -69,13 +69,10 @@ describe('calls without an answer in time', () => {
   test('a pod with an unanswered eviction fails alone, and a later pod of its node is evicted on time', async (t) => {
     const { error } = await unanswered(t, (api) => api.evictPod(POD, { uid: UID }));
     const method: Method = { kind: 'evict', deadlineMs: 600_000, afterDeadline: 'never' };
-    const bench = await benchAfter(
-      [nodeDelta(1, { pods: [pod('vm'), pod('web'), pod('late', { tolerations: [tolerating('a', 61)] })] })],
-      [
-        livePod('vm', { labels: { app: 'vm' } }),
-        livePod('web'),
-        livePod('late', { tolerations: [tolerating('a', 61)] }),
-      ],
+    const bench = await asReported(
+      livePod('vm', { labels: { app: 'vm' } }),
+      livePod('web'),
+      livePod('late', { tolerations: [tolerating('a', 61)] }),
     );
     bench.ruling = ruled({ method });
     bench.cluster.admission.set('vm', error);

@@ -9,15 +9,17 @@ import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { freePort } from '#test/aws/server-process.ts';
 import { BusySite, TOLERATED_SECONDS } from '#test/cluster/rig/busy-site.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { type KubeconfigEntry, kubeconfigText } from '#test/cluster/rig/kubeconfig.ts';
-import { NpmService, type Outcome, taintwardIn } from '#test/cluster/rig/npm-service.ts';
+import { NpmService, taintwardIn } from '#test/cluster/rig/npm-service.ts';
 import { momentComes } from '#test/cluster/rig/on-time.ts';
 import { runName } from '#test/cluster/rig/test-cluster.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import type { PodLife } from '#test/cluster/rig/witness.ts';
+import type { Outcome } from '#test/world/child.ts';
 
 /*
  * An incident of two clusters, as their operators live through it: `npm start` and `npx taintward` from outside. What is
@@ -548,7 +550,7 @@ test('SIGTERM to npm ends the service, which evicts nothing after that, and free
   const stoppedAt = Date.now();
   desk.running.terminate();
   await until('nothing answers', async () => (await desk.running.readyz()) === undefined, ENDS_WITHIN_MS);
-  await until('npm ends', () => Promise.race([desk.running.ended, false as const]), ENDS_WITHIN_MS);
+  await until('npm ends', () => Promise.race([desk.running.exit, false as const]), ENDS_WITHIN_MS);
   t.diagnostic(`it ended within ${Date.now() - stoppedAt} ms`);
   const [node] = eu.nodes;
   assert.ok(node);
@@ -597,15 +599,15 @@ test('two contexts of one cluster are refused at the start', async (t) => {
   t.after(() => rmSync(dir, { recursive: true }));
   const names = ['docker-desktop', 'docker-for-desktop'];
   const entries = [eu.entry('docker-desktop'), eu.directEntry('docker-for-desktop')];
-  const service = await NpmService.spawn(dir, await contextArgs(dir, entries));
+  const service = new NpmService(dir, await freePort(), await contextArgs(dir, entries));
   t.after(() => service.kill());
-  const { code, err } = await until(
+  const { code, stderr } = await until(
     'npm start ends',
-    () => Promise.race([service.ended, delay(100, false as const)]),
+    () => Promise.race([service.exit, delay(100, false as const)]),
     ENDS_WITHIN_MS,
   );
   assert.notEqual(code, 0);
-  for (const name of names) assert.ok(err.includes(name), err);
+  for (const name of names) assert.ok(stderr.includes(name), stderr);
 });
 
 test('pods of a terminating namespace are deleted at once, by a policy with the Eviction API, too', async (t) => {

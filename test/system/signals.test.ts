@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,6 +9,7 @@ import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { isInUse } from '#shared/state/sqlite/state-directory.ts';
 import { freePort } from '#test/aws/server-process.ts';
 import { until } from '#test/cluster/rig/until.ts';
+import { Child } from '#test/world/child.ts';
 import { NpmStart, npmStart } from '#test/world/npm-start.ts';
 import { startInstallation } from './entries/entries.ts';
 
@@ -17,47 +18,31 @@ const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGKILL'] as const;
 type Env = Readonly<Record<string, string>>;
 
 /** A script under npm, in a process group of its own, which is killed at the end of the test. */
-class Script {
-  readonly #npm: ChildProcess;
-  #output = '';
-
+class Script extends Child {
   constructor(t: TestContext, name: string, args: readonly string[], env: Env) {
-    this.#npm = spawn('npm', ['run', name, '--', ...args], {
+    super('npm', ['run', name, '--', ...args], {
       cwd: PROJECT_DIR,
-      detached: true,
+      group: true,
       env: { PATH: process.env['PATH'], HOME: tmpdir(), ...env },
     });
-    for (const stream of [this.#npm.stdout, this.#npm.stderr])
-      stream?.on('data', (text) => {
-        this.#output += text;
-      });
-    t.after(() => this.#signalGroup('SIGKILL'));
+    t.after(() => this.signal('SIGKILL'));
   }
 
   /** Resolves when the output has this text. */
   printed(text: string): Promise<unknown> {
     return until(`output of ${text}`, () => {
-      assert.equal(this.#npm.exitCode, null, this.#output);
-      return this.#output.includes(text);
+      const output = this.out.text + this.err.text;
+      assert.equal(this.process.exitCode, null, output);
+      return output.includes(text);
     });
   }
 
   /** Signals npm alone, and resolves when no process of the group is left. */
   async endsBy(signal: NodeJS.Signals): Promise<void> {
-    const ended = once(this.#npm, 'exit');
-    this.#npm.kill(signal);
+    const ended = once(this.process, 'exit');
+    this.process.kill(signal);
     await ended;
-    await until(`the end of all processes after ${signal}`, () => !this.#signalGroup(0));
-  }
-
-  /** Reports whether the group has a process. */
-  #signalGroup(signal: NodeJS.Signals | 0): boolean {
-    try {
-      process.kill(-(this.#npm.pid ?? assert.fail('npm is not installed')), signal);
-      return true;
-    } catch {
-      return false;
-    }
+    await until(`the end of all processes after ${signal}`, () => !this.signal(0));
   }
 }
 
@@ -156,7 +141,7 @@ test('Ctrl-C under npm, which signals the program twice, stops it as one signal 
   service.signal('SIGINT');
   await service.event('relay.stopping');
   service.signal('SIGINT');
-  assert.equal(await service.ended, 0);
+  assert.equal((await service.exit).code, 0);
 });
 
 test('a signal to the command line ends a command that watches', async (t) => {

@@ -1,10 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { freePort } from '#test/aws/server-process.ts';
+import { Child } from '#test/world/child.ts';
 import { type ProcessUsage, processUsage } from './process-usage.ts';
 import { until } from './until.ts';
 
@@ -39,53 +37,26 @@ export interface OutputLine {
   readonly text: string;
 }
 
-/** The exit status of the process, and its standard error. */
-export interface Exit {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stderr: string;
-}
-
 /**
  * The service as an operator runs it: `npm start -- --context … --kubeconfig … --state-dir … --policy …`, but without
  * npm between.
  */
-export class ServiceProcess {
+export class ServiceProcess extends Child {
   readonly output: OutputLine[] = [];
-  readonly #child: ChildProcess;
-  readonly #exit: Promise<Exit>;
   readonly #port: number;
   readonly #stateDir: string | undefined;
   /** The service's names of its clusters. */
   readonly #clusters: readonly string[];
-  #ended: Exit | undefined;
 
-  private constructor(child: ChildProcess, port: number, { contexts, inCluster, stateDir }: ServiceOptions) {
-    this.#child = child;
+  private constructor(args: readonly string[], port: number, options: ServiceOptions) {
+    super(process.execPath, [...(options.program ?? START), ...args], {
+      cwd: options.release ?? ROOT,
+      env: { ...process.env, ...options.env },
+      onLine: (text) => this.output.push({ at: Date.now(), text }),
+    });
     this.#port = port;
-    this.#stateDir = stateDir;
-    this.#clusters = inCluster === undefined ? contexts : ['in-cluster'];
-    let stderr = '';
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text;
-    });
-    if (child.stdout) {
-      createInterface({ input: child.stdout }).on('line', (text) =>
-        this.output.push({ at: Date.now(), text }),
-      );
-    }
-    const kill = () => child.kill('SIGKILL');
-    process.once('exit', kill);
-    this.#exit = once(child, 'close').then(() => {
-      process.off('exit', kill);
-      this.#ended = { code: child.exitCode, signal: child.signalCode, stderr };
-      return this.#ended;
-    });
-  }
-
-  /** `undefined` while the process runs. */
-  get ended(): Exit | undefined {
-    return this.#ended;
+    this.#stateDir = options.stateDir;
+    this.#clusters = options.inCluster === undefined ? options.contexts : ['in-cluster'];
   }
 
   /** Starts the service and does not wait. */
@@ -98,12 +69,7 @@ export class ServiceProcess {
       ...(options.inCluster === undefined ? [] : ['--in-cluster', '--namespace', options.inCluster]),
       ...(options.policy === false ? [] : ['--policy', options.policy ?? UNGUARDED]),
     ];
-    const child = spawn(process.execPath, [...(options.program ?? START), ...args], {
-      cwd: options.release ?? ROOT,
-      env: { ...process.env, ...options.env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    return new ServiceProcess(child, port, options);
+    return new ServiceProcess(args, port, options);
   }
 
   /** Starts the service and waits until it watches all its clusters. */
@@ -120,7 +86,7 @@ export class ServiceProcess {
 
   async ready(): Promise<void> {
     await until('the service is ready', async () => {
-      if (this.#ended) throw new Error(`The service ended early: ${this.#ended.stderr || 'it said nothing'}`);
+      if (this.ended) throw new Error(`The service ended early: ${this.ended.stderr || 'it said nothing'}`);
       const states = await this.states().catch(() => undefined);
       return states && this.#clusters.every((cluster) => states.includes(`${cluster} live`));
     });
@@ -156,40 +122,8 @@ export class ServiceProcess {
     return until(`the service says "${parts.join(' … ')}"`, () => this.said(...parts).at(-1));
   }
 
-  /** Suspends the process: SIGSTOP. */
-  pause(): void {
-    this.#child.kill('SIGSTOP');
-  }
-
-  /** Resumes the process: SIGCONT. */
-  resume(): void {
-    this.#child.kill('SIGCONT');
-  }
-
-  /** Resolves with the exit status when the process ends by itself. */
-  get exit(): Promise<Exit> {
-    return this.#exit;
-  }
-
-  /** `kill -9`. */
-  async kill(): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await this.#exit;
-  }
-
-  /** Stops the process as a supervisor does; rejects when it does not end by itself. */
-  async stop(): Promise<Exit> {
-    this.#child.kill('SIGTERM');
-    try {
-      return await until('the service ends after SIGTERM', () => this.#ended);
-    } catch (error) {
-      await this.kill();
-      throw error;
-    }
-  }
-
   /** Returns the process's resource usage so far; `undefined` where there is no /proc. */
   usage(): ProcessUsage | undefined {
-    return processUsage(this.#child.pid);
+    return processUsage(this.process.pid);
   }
 }

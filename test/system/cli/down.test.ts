@@ -12,12 +12,12 @@ const WITHIN_MS = 15_000;
 
 /** Starts `npm start` with the simulated cluster. `ending` waits until a command ends with one of these codes. */
 async function demo(t: Parameters<typeof npmStart>[0]) {
-  const { state, signal } = await npmStart(t);
+  const service = await npmStart(t);
   const ending = (codes: readonly number[], ...words: readonly string[]): Promise<Said> =>
     until(
       `${words.join(' ')} ends with ${codes.join(' or ')}`,
       async () => {
-        const said = await taintward(...words, '-o', 'json', '--state-dir', state);
+        const said = await taintward(...words, '-o', 'json', '--state-dir', service.state);
         return codes.includes(said.code) && said;
       },
       WITHIN_MS,
@@ -33,25 +33,25 @@ async function demo(t: Parameters<typeof npmStart>[0]) {
     return findings.filter(({ verdict }) => verdict === 'bad').map(({ check }) => check);
   };
   assert.deepEqual(await status(0), { issues: [], unknown: [] });
-  return { signal, ending, status, bad };
+  return { service, ending, status, bad };
 }
 
 test('status and doctor report a suspended npm start within 15 s, until it resumes', async (t) => {
-  const { signal, status, bad } = await demo(t);
-  signal('SIGSTOP');
+  const { service, status, bad } = await demo(t);
+  service.pause();
   // At first only npm start does not answer. The commands also wait for the simulated cluster, which does not answer
   // either.
   const silent = await status(69, 2);
   assert.ok(silent.unknown.some((text: string) => text.includes(SOCKET_FILE)));
   assert.deepEqual((await status(2)).issues, ['not-responding']);
   assert.ok((await bad()).includes('process'));
-  signal('SIGCONT');
+  service.resume();
   await status(0);
 });
 
 test('status and doctor report a killed npm start within 15 s', async (t) => {
-  const { signal, status, bad, ending } = await demo(t);
-  signal('SIGKILL');
+  const { service, status, bad, ending } = await demo(t);
+  service.signal('SIGKILL');
   assert.deepEqual((await status(2)).issues, ['not-running']);
   assert.ok((await bad()).includes('process'));
   assert.notEqual((await ending([69], 'pending')).err, '');

@@ -1,14 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
 import { AwsOverHttp } from '#test/world/aws-over-http.ts';
+import { Child } from '#test/world/child.ts';
 import { functionEnvironment } from '#test/world/function-environment.ts';
 
 /** A simulated cluster and an AWS account for the entries of programs; removed after the test. */
@@ -46,31 +44,14 @@ export async function startInstallation(context: TestContext): Promise<Installat
   };
 }
 
-export interface Program {
-  /** Stops the program; resolves with its exit code and its standard error. */
-  stop(): Promise<{ readonly code: number | null; readonly stderr: string }>;
-}
-
 /** Runs a program by its entry, with this environment and no other. The program never outlives the test. */
 export function startProgram(
   context: TestContext,
   entry: string,
   args: readonly string[],
-  environment: Readonly<Record<string, string>>,
-): Program {
-  const main = fileURLToPath(import.meta.resolve(entry));
-  const child: ChildProcess = spawn(process.execPath, [main, ...args], {
-    env: environment,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  context.after(() => child.kill('SIGKILL'));
-  const stderr = child.stderr ? text(child.stderr) : Promise.resolve('');
-  const ended = once(child, 'exit');
-  return {
-    async stop() {
-      child.kill('SIGTERM');
-      const [code] = await ended;
-      return { code, stderr: await stderr };
-    },
-  };
+  env: Readonly<Record<string, string>>,
+): Child {
+  const child = new Child(process.execPath, [fileURLToPath(import.meta.resolve(entry)), ...args], { env });
+  context.after(() => child.kill());
+  return child;
 }

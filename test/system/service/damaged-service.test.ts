@@ -17,6 +17,7 @@ import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
+import type { Exit } from '#test/world/child.ts';
 import { NpmStart } from '#test/world/npm-start.ts';
 
 /** Some pods on each node tolerate this taint for half a minute. */
@@ -31,14 +32,15 @@ class Service extends NpmStart {
 
   /** Waits until it ends with 1, and a sentence on standard error that names this path. */
   async endsNaming(path: string): Promise<void> {
-    assert.equal(await this.ended, 1);
+    assert.equal((await this.exit).code, 1);
     const sentence = this.err.all.at(-1) ?? '';
     assert.ok(sentence.startsWith('taintward: ') && sentence.includes(path), sentence);
   }
 
-  async stop(): Promise<void> {
-    this.signal('SIGTERM');
-    assert.equal(await this.ended, 0);
+  override async stop(): Promise<Exit> {
+    const exit = await super.stop();
+    assert.equal(exit.code, 0);
+    return exit;
   }
 }
 

@@ -27,7 +27,7 @@ test("npm start --log json prints only the functions' log lines on standard outp
   const service = new NpmStart(context, ['--log', 'json']);
   await service.event('relay.synced');
   service.signal('SIGTERM');
-  await service.ended;
+  await service.exit;
   const events = service.out.all.map((line) => {
     const { time, level, event } = JSON.parse(line);
     assert.ok(Date.parse(time) > 0 && level === 'info', line);

@@ -22,7 +22,7 @@ async function started(t: TestContext, args: readonly string[], state: string) {
   return {
     kill: async () => {
       service.signal('SIGKILL');
-      await service.ended;
+      await service.exit;
     },
     policies: policies.map(({ event, mode, file }) => [event, mode, file].join(' ').trim()),
   };

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
+import { Child } from '#test/world/child.ts';
 
 const WRITER = fileURLToPath(new URL('./sqlite-durability-writer.ts', import.meta.url));
 /** The writer is killed when it has printed this many commits. */
@@ -18,15 +16,15 @@ const COMMITS = 50;
 test('a killed process has lost no commit that it reported, and left none half done', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'store-'));
   const path = join(directory, 'taintward.db');
-  const writer = spawn(process.execPath, [WRITER, path], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const ended = once(writer, 'exit');
-  try {
-    let told = 0;
-    for await (const line of createInterface({ input: writer.stdout })) {
+  let told = 0;
+  const writer = new Child(process.execPath, [WRITER, path], {
+    onLine: (line) => {
       told = Number(line);
-      if (told === COMMITS) writer.kill('SIGKILL');
-    }
-    await ended;
+      if (told === COMMITS) writer.signal('SIGKILL');
+    },
+  });
+  try {
+    await writer.exit;
     const store = new SqliteStore({ path });
     const ref = { cluster: clusterName('c'), node: nodeName('n') };
     const { revision, node, scheduled } = await store.load(ref, NOW);
@@ -36,7 +34,7 @@ test('a killed process has lost no commit that it reported, and left none half d
     assert.equal(node?.version.sequence, revision);
     assert.equal(scheduled.size, 2 * revision);
   } finally {
-    writer.kill('SIGKILL');
+    await writer.kill();
     rmSync(directory, { recursive: true });
   }
 });

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -14,6 +12,7 @@ import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
 import { until } from '#test/cluster/rig/until.ts';
+import { Child } from '#test/world/child.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
 
 const DOOMED_CLUSTER = fileURLToPath(new URL('./doomed-cluster.ts', import.meta.url));
@@ -165,11 +164,9 @@ describe('a restart', () => {
     await allScheduled();
     const before = identities();
     await cluster.close();
-    const doomed = spawn(process.execPath, [DOOMED_CLUSTER, dir], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const exited = once(doomed, 'exit');
-    await Promise.race([once(doomed.stdout, 'data'), exited]);
-    doomed.kill('SIGKILL');
-    await exited;
+    const doomed = new Child(process.execPath, [DOOMED_CLUSTER, dir]);
+    await doomed.out.first((line) => line);
+    await doomed.kill();
     cluster = await start();
     assert.deepEqual(cluster.nodes()[0]?.taints, ['maintenance=now:NoExecute']);
     assert.deepEqual(identities(), before);

@@ -29,9 +29,17 @@ function drive(
   };
 }
 
-/** Stops timers and the date until the end of the test; only the test moves them. */
-export function driveTimers(context: Pick<TestContext, 'mock' | 'after'>, now = 0): DrivenTimers {
-  context.after(drive(context, { apis: ['setTimeout', 'setInterval', 'Date'], now }));
+/**
+ * Stops timers and the date until the end of the test; only the test moves them. `running`: intervals began before, so
+ * that they stay real: nothing else could end them.
+ */
+export function driveTimers(
+  context: Pick<TestContext, 'mock' | 'after'>,
+  now = 0,
+  intervals: 'driven' | 'running' = 'driven',
+): DrivenTimers {
+  const apis = ['setTimeout', 'Date', ...(intervals === 'driven' ? (['setInterval'] as const) : [])] as const;
+  context.after(drive(context, { apis, now }));
   const settle = async (): Promise<void> => {
     for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve));
   };

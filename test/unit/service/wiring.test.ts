@@ -153,7 +153,7 @@ test('a standby that takes over tries again while the store is unreadable, takes
     });
   const failed = () =>
     log.lines.filter(({ event }) => event === 'maintenance.failed').map(({ fields }) => fields['task']);
-  const time = driveTimers(t, Date.now());
+  const time = driveTimers(t, Date.now(), 'running');
   lead();
   await time.settle();
   assert.deepEqual(failed(), ['take-over']);

@@ -45,11 +45,11 @@ export class AgentStack extends Stack {
     this.#bindDeltas(identity, config.name);
     timers.bindArm(identity);
     timers.due.bindTake(identity);
-    this.#tell(identity, id, agent, config);
+    this.#configure(identity, id, agent, config);
     if (identity.role) this.#closeQueues(timers, identity.role, names, prefix);
     const topics = topicsBeside(this, config);
     for (const spec of agentAlarmSpecs(id, timers)) serviceAlarm(this, spec, { prefix: config.name, topics });
-    this.#sayHowToGoOn(identity, id, agent, config.name);
+    this.#outputNextSteps(identity, id, agent, config.name);
   }
 
   /** Queues cannot be divided by cluster: the delta functions check a message's sender against the cluster's lease. */
@@ -69,7 +69,7 @@ export class AgentStack extends Stack {
   }
 
   /** Sets the environment variables that give no access. */
-  #tell(identity: AgentIdentity, id: string, { cluster }: AgentConfig, config: Config): void {
+  #configure(identity: AgentIdentity, id: string, { cluster }: AgentConfig, config: Config): void {
     setEndpoint(identity, config);
     identity.setEnvironment({
       AGENT: id,
@@ -121,18 +121,18 @@ export class AgentStack extends Stack {
     }
   }
 
-  #sayHowToGoOn(
+  #outputNextSteps(
     { role, policy, environment }: AgentIdentity,
     id: string,
     { cluster, namespace, serviceAccount, podIdentity, irsa }: AgentConfig,
     installation: string,
   ): void {
-    if (role) this.#say('Role', 'What the agent becomes.', role.roleArn);
+    if (role) this.#output('Role', 'What the agent becomes.', role.roleArn);
     if (policy)
-      this.#say('Policy', 'Attach it to the role that your agent runs as.', policy.managedPolicyArn);
+      this.#output('Policy', 'Attach it to the role that your agent runs as.', policy.managedPolicyArn);
     for (const [index, arn] of (podIdentity?.clusterArns ?? []).entries()) {
       const [, , , region, , name] = arn.split(':');
-      this.#say(
+      this.#output(
         `PodIdentity${index === 0 ? '' : index + 1}`,
         'Have the pods of the agent become that role.',
         `aws eks create-pod-identity-association --region ${region} --cluster-name ${name?.replace('cluster/', '')} --namespace ${namespace} --service-account ${serviceAccount} --role-arn ${role?.roleArn}`,
@@ -143,21 +143,25 @@ export class AgentStack extends Stack {
       mode: 'agent',
       agent: { ...account, installation, cluster, id, ...(irsa && role ? { roleArn: role.roleArn } : {}) },
     };
-    this.#say('Values', 'Install the chart with these in a file (helm --values).', this.toJsonString(values));
+    this.#output(
+      'Values',
+      'Install the chart with these in a file (helm --values).',
+      this.toJsonString(values),
+    );
     const variables = Object.entries({ AWS_REGION: this.region, ...environment });
-    this.#say(
+    this.#output(
       'Environment',
       'Environment of an agent that is installed without the chart.',
       variables.map(([name, value]) => `${name}=${value}`).join(' '),
     );
-    this.#say(
+    this.#output(
       'NextStep',
       'No relay of the service enters the cluster then.',
       `npx taintward clusters add ${cluster} --agent ${id}`,
     );
   }
 
-  #say(name: string, description: string, value: string): void {
+  #output(name: string, description: string, value: string): void {
     new CfnOutput(this, name, { description, value });
   }
 }

@@ -73,7 +73,7 @@ export interface AlarmSpec {
   /** The resource that the alarm is for, for example a queue or a function. */
   readonly of?: string;
   /** The description in one sentence. */
-  readonly says: string;
+  readonly sentence: string;
   readonly metric: Metric;
   /** The alarm fires at or above this value, */
   readonly threshold: number;
@@ -114,7 +114,7 @@ export function agentAlarmSpecs(agent: string, timers: Timed): readonly AlarmSpe
       id: 'Silent',
       title: 'Agent silent',
       of,
-      says: `An agent has not emptied its queue for ${SILENT_MINUTES} minutes. Either it does not run, so nothing is evicted in its cluster, or it is overloaded.`,
+      sentence: `An agent has not emptied its queue for ${SILENT_MINUTES} minutes. Either it does not run, so nothing is evicted in its cluster, or it is overloaded.`,
       metric: emptyReceives(queue),
       threshold: 1,
       below: true,
@@ -134,7 +134,8 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'UnwatchedClusters',
       title: 'Cluster without relay',
-      says: 'No relay holds the lease of a registered cluster, so its taints are not noticed; timers continue. Or the function heartbeat fails.',
+      sentence:
+        'No relay holds the lease of a registered cluster, so its taints are not noticed; timers continue. Or the function heartbeat fails.',
       metric: own.unwatchedClusters,
       threshold: 1,
       lasting: SOME_MINUTES,
@@ -143,7 +144,7 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'UnheardClusters',
       title: 'Cluster unreachable',
-      says: `No relay has had contact with a registered cluster for ${DISCONNECTED_SECONDS} s, so its taints are not noticed; timers continue.`,
+      sentence: `No relay has had contact with a registered cluster for ${DISCONNECTED_SECONDS} s, so its taints are not noticed; timers continue.`,
       metric: own.lastContactAge,
       threshold: DISCONNECTED_SECONDS,
       lasting: ONCE,
@@ -151,7 +152,8 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'NobodyEvicts',
       title: 'No eviction controller',
-      says: 'Pods are more than ten minutes overdue. The built-in controller of their cluster does not evict, and the policy forbids Taintward to evict.',
+      sentence:
+        'Pods are more than ten minutes overdue. The built-in controller of their cluster does not evict, and the policy forbids Taintward to evict.',
       metric: own.nobodyEvicts,
       threshold: 1,
       lasting: SOME_MINUTES,
@@ -159,7 +161,8 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'GuardTripped',
       title: 'Guard tripped',
-      says: 'Many nodes of a cluster or zone are down, or have custom taints. This may be a mistake, so their pods are not evicted.',
+      sentence:
+        'Many nodes of a cluster or zone are down, or have custom taints. This may be a mistake, so their pods are not evicted.',
       metric: own.guardTrips,
       threshold: 1,
       lasting: ONCE,
@@ -167,7 +170,8 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'TakeoverWithheld',
       title: 'Takeover heartbeat suspended',
-      says: 'The takeover heartbeat of a cluster is suspended. After its timeout, the built-in controller evicts there.',
+      sentence:
+        'The takeover heartbeat of a cluster is suspended. After its timeout, the built-in controller evicts there.',
       metric: own.takeoversWithheld,
       threshold: 1,
       lasting: ONCE,
@@ -175,7 +179,7 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'RefusedDeltas',
       title: 'Deltas rejected',
-      says: 'A queue rejects a delta of a node permanently, so pods of the node are not evicted.',
+      sentence: 'A queue rejects a delta of a node permanently, so pods of the node are not evicted.',
       metric: own.rejectedDeltas,
       threshold: 1,
       lasting: ONCE,
@@ -183,7 +187,7 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'UnsentDeltas',
       title: 'Delta sending failing',
-      says: 'Relays fail to send deltas to a queue, so no new eviction is scheduled; timers continue.',
+      sentence: 'Relays fail to send deltas to a queue, so no new eviction is scheduled; timers continue.',
       metric: own.unsentDeltas,
       threshold: 1,
       lasting: SOME_MINUTES,
@@ -191,7 +195,7 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'ClockSkew',
       title: 'Clock skew',
-      says: `The clock of an API server differs by more than ${MAX_SKEW_SECONDS} s, so deadlines may be off by as much.`,
+      sentence: `The clock of an API server differs by more than ${MAX_SKEW_SECONDS} s, so deadlines may be off by as much.`,
       metric: own.skew,
       threshold: MAX_SKEW_SECONDS,
       lasting: SOME_MINUTES,
@@ -199,7 +203,8 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'OverBudget',
       title: 'Relay over capacity',
-      says: 'A relay exceeds its capacity because no other relay is available. It may become slow, or run out of memory.',
+      sentence:
+        'A relay exceeds its capacity because no other relay is available. It may become slow, or run out of memory.',
       metric: own.overBudget,
       threshold: 1,
       lasting: LASTING,
@@ -211,7 +216,7 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
 const missingRelays = ({ service }: FargateRelay, { relayCount }: Config): AlarmSpec => ({
   id: 'MissingRelays',
   title: 'Relays missing',
-  says: `Fewer than ${relayCount} relays run, so too few are on standby: tasks do not start, or fail repeatedly.`,
+  sentence: `Fewer than ${relayCount} relays run, so too few are on standby: tasks do not start, or fail repeatedly.`,
   metric: runningTasks(service),
   threshold: relayCount,
   below: true,
@@ -225,7 +230,7 @@ function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'LateEvictions',
       title: 'Evictions delayed',
-      says: `Pods were evicted more than ${LATE_SECONDS} s after their deadline.`,
+      sentence: `Pods were evicted more than ${LATE_SECONDS} s after their deadline.`,
       metric: own.late(Stats.MAXIMUM),
       threshold: LATE_SECONDS,
       lasting: ONCE,
@@ -233,7 +238,7 @@ function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'ApiServersSilent',
       title: 'API server unreachable',
-      says: 'An API server did not answer several calls of evict in a row, so its due evictions wait.',
+      sentence: 'An API server did not answer several calls of evict in a row, so its due evictions wait.',
       metric: own.outOfReach,
       threshold: 1,
       lasting: AT_EACH_TRY,
@@ -241,7 +246,8 @@ function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'ApiRefusals',
       title: 'Eviction requests failing',
-      says: 'An API server repeatedly rejects requests of evict, or does not answer them. They are retried until the giveUpAfter of the policy.',
+      sentence:
+        'An API server repeatedly rejects requests of evict, or does not answer them. They are retried until the giveUpAfter of the policy.',
       metric: own.refusals,
       threshold: 1,
       lasting: AT_EACH_TRY,
@@ -249,7 +255,8 @@ function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'GivenUp',
       title: 'Evictions failed',
-      says: 'Evictions failed for the whole giveUpAfter of their policy, or their cluster was removed from the registry.',
+      sentence:
+        'Evictions failed for the whole giveUpAfter of their policy, or their cluster was removed from the registry.',
       metric: own.givenUp,
       threshold: 1,
       lasting: ONCE,
@@ -257,7 +264,7 @@ function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'StuckPods',
       title: 'Pods stuck terminating',
-      says: 'Evicted pods are stuck terminating for more than a minute after their grace period.',
+      sentence: 'Evicted pods are stuck terminating for more than a minute after their grace period.',
       metric: own.stuckPods,
       threshold: 1,
       lasting: LASTING,
@@ -265,7 +272,8 @@ function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'SharedClusters',
       title: 'Conflicting installation',
-      says: 'Another installation evicts in a cluster of this one, by its own rules. It ignores the holds of this one.',
+      sentence:
+        'Another installation evicts in a cluster of this one, by its own rules. It ignores the holds of this one.',
       metric: own.rivals,
       threshold: 1,
       lasting: ONCE,
@@ -283,7 +291,8 @@ function queueAlarms({ config, deltas, timers, functions }: AlarmedProps): reado
     {
       id: 'Untaken',
       title: 'Due messages not processed',
-      says: 'Due messages have waited in evictions-due for five minutes without a break. Evictions are delayed: evict does not run, or has too little concurrency.',
+      sentence:
+        'Due messages have waited in evictions-due for five minutes without a break. Evictions are delayed: evict does not run, or has too little concurrency.',
       metric: neverFewerWaiting(timers.due.queue),
       threshold: 1,
       lasting: MINUTES_ON_END,
@@ -291,7 +300,8 @@ function queueAlarms({ config, deltas, timers, functions }: AlarmedProps): reado
     {
       id: 'MessagesFailing',
       title: 'Messages failing repeatedly',
-      says: 'Messages of evictions-due fail although they were received three times or more. The age of the oldest message does not count them.',
+      sentence:
+        'Messages of evictions-due fail although they were received three times or more. The age of the oldest message does not count them.',
       metric: ownMetrics(config.name).messagesFailing,
       threshold: 1,
       lasting: AT_EACH_TRY,
@@ -303,7 +313,7 @@ const deadLetterAlarm = ({ name, queue }: DeadLetterQueue): AlarmSpec => ({
   id: `DeadLetters-${name}`,
   title: 'Dead letters',
   of: name,
-  says: 'Messages could not be processed. A redrive is safe at any age.',
+  sentence: 'Messages could not be processed. A redrive is safe at any age.',
   metric: waiting(queue),
   threshold: 1,
   lasting: ONCE,
@@ -313,7 +323,7 @@ const oldestAlarm = ({ spec, queue }: ServiceQueue, threshold: number): AlarmSpe
   id: `Oldest-${spec.name}`,
   title: 'Queue backlog',
   of: spec.name,
-  says: 'The consumer of this queue fails, is throttled, or has too little concurrency.',
+  sentence: 'The consumer of this queue fails, is throttled, or has too little concurrency.',
   metric: oldest(queue),
   threshold,
   lasting: SOME_MINUTES,
@@ -324,7 +334,8 @@ const dueAlarm = ({ due }: Timed): AlarmSpec => oldestAlarm(due, OLDEST_DUE_SECO
 const droppedAlarm = (timers: Timed): AlarmSpec => ({
   id: 'DroppedSchedules',
   title: 'Schedules dropped',
-  says: 'EventBridge Scheduler could not send to evictions-due for an hour. The next resync, within ten minutes, evaluates those evictions.',
+  sentence:
+    'EventBridge Scheduler could not send to evictions-due for an hour. The next resync, within ten minutes, evaluates those evictions.',
   metric: scheduler(timers, 'InvocationDroppedCount'),
   threshold: 1,
   lasting: ONCE,
@@ -338,7 +349,7 @@ function platformAlarms({ functions, state, timers }: AlarmedProps): readonly Al
         id: `Errors-${fn.name}`,
         title: 'Function errors',
         of: fn.name,
-        says: 'Invocations crash or time out. SQS redelivers the messages of failed invocations.',
+        sentence: 'Invocations crash or time out. SQS redelivers the messages of failed invocations.',
         metric: errors(fn),
         threshold: 1,
         lasting: NOW_AND_THEN,
@@ -347,7 +358,7 @@ function platformAlarms({ functions, state, timers }: AlarmedProps): readonly Al
         id: `Throttles-${fn.name}`,
         title: 'Functions throttled',
         of: fn.name,
-        says: 'The account has too little Lambda concurrency.',
+        sentence: 'The account has too little Lambda concurrency.',
         metric: throttles(fn),
         threshold: 1,
         lasting: NOW_AND_THEN,
@@ -356,7 +367,8 @@ function platformAlarms({ functions, state, timers }: AlarmedProps): readonly Al
         id: `Loops-${fn.name}`,
         title: 'Function stopped as loop',
         of: fn.name,
-        says: 'Lambda treats a chain of invocations as an unwanted loop, and drops the next one. Retried evictions end there.',
+        sentence:
+          'Lambda treats a chain of invocations as an unwanted loop, and drops the next one. Retried evictions end there.',
         metric: droppedAsLoops(fn),
         threshold: 1,
         lasting: ONCE,
@@ -367,7 +379,7 @@ function platformAlarms({ functions, state, timers }: AlarmedProps): readonly Al
         id: `${kind}Throttles`,
         title: 'Table throttled',
         of: `${kind.toLowerCase()}s`,
-        says: 'DynamoDB throttles requests. They are retried later.',
+        sentence: 'DynamoDB throttles requests. They are retried later.',
         metric: tableThrottles(state, kind),
         threshold: 1,
         lasting: NOW_AND_THEN,
@@ -376,7 +388,8 @@ function platformAlarms({ functions, state, timers }: AlarmedProps): readonly Al
         id: `Index${kind}Throttles`,
         title: 'Table throttled',
         of: `${kind.toLowerCase()}s of its index`,
-        says: 'DynamoDB throttles requests to the index. While it throttles writes of the index, it also throttles those of the table.',
+        sentence:
+          'DynamoDB throttles requests to the index. While it throttles writes of the index, it also throttles those of the table.',
         metric: indexThrottles(state, kind),
         threshold: 1,
         lasting: NOW_AND_THEN,
@@ -386,7 +399,7 @@ function platformAlarms({ functions, state, timers }: AlarmedProps): readonly Al
     {
       id: 'StreamBehind',
       title: 'Stream delayed',
-      says: `A record of the table's stream reached expiry ${OLDEST_RECORD_MS / 60_000} minutes late or more. Missed evictions are recovered late, and after a day never.`,
+      sentence: `A record of the table's stream reached expiry ${OLDEST_RECORD_MS / 60_000} minutes late or more. Missed evictions are recovered late, and after a day never.`,
       metric: recordAge(functions.expiry),
       threshold: OLDEST_RECORD_MS,
       lasting: ONCE,

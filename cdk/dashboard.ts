@@ -33,7 +33,7 @@ import type { ServiceFunction } from './service-function.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
 
-const TOLD_BY_CLUSTER: readonly LogEvent[] = [
+const EVENTS_BY_CLUSTER: readonly LogEvent[] = [
   'eviction.scheduled',
   'eviction.blocked',
   'eviction.held',
@@ -54,7 +54,7 @@ export const BY_CLUSTER_QUERIES: readonly { readonly title: string; readonly lin
     title: 'Evictions by cluster and event',
     lines: [
       'fields cluster, event',
-      `filter event in [${TOLD_BY_CLUSTER.map((event) => `"${event}"`).join(', ')}]`,
+      `filter event in [${EVENTS_BY_CLUSTER.map((event) => `"${event}"`).join(', ')}]`,
       'stats count(*) as evictions by cluster, event',
       'sort cluster asc, event asc',
     ],

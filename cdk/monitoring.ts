@@ -15,7 +15,7 @@ const NOBODY =
 export class Monitoring extends Construct {
   readonly dashboard: ServiceDashboard;
   /** The recipients of alarms, as text for people. */
-  readonly told: string;
+  readonly recipients: string;
 
   constructor(scope: Construct, id: string, props: AlarmedProps) {
     super(scope, id);
@@ -24,11 +24,11 @@ export class Monitoring extends Construct {
       ...(alarmTopicArn === undefined ? [] : [Topic.fromTopicArn(this, 'Topic', alarmTopicArn)]),
       ...(alarmEmail === undefined ? [] : [this.#mailTo(alarmEmail, name)]),
     ];
-    const told = [
+    const recipients = [
       alarmTopicArn,
       alarmEmail && `${alarmEmail}, once the mail that AWS sends there is confirmed`,
     ];
-    this.told = told.filter((each) => each !== undefined).join('; ') || NOBODY;
+    this.recipients = recipients.filter((each) => each !== undefined).join('; ') || NOBODY;
     if (topics.length === 0)
       Annotations.of(this).addWarningV2(
         'taintward:alarms-tell-nobody',

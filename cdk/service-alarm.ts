@@ -18,13 +18,13 @@ export interface ServiceAlarmProps {
 /** Creates an alarm of the installation, with a link to its section in the runbooks. */
 export function serviceAlarm(
   scope: Construct,
-  { id, title, of, says, metric, threshold, below, lasting, whenMissing }: AlarmSpec,
+  { id, title, of, sentence, metric, threshold, below, lasting, whenMissing }: AlarmSpec,
   { prefix, topics }: ServiceAlarmProps,
 ): Alarm {
   const { points, outOf, period } = lasting;
   const alarm = new Alarm(scope, id, {
     alarmName: alarmName(prefix, of === undefined ? title : `${title} (${of})`),
-    alarmDescription: `${says} What to do: ${PAGE}#${anchorOf(title)}`,
+    alarmDescription: `${sentence} What to do: ${PAGE}#${anchorOf(title)}`,
     metric: period ? metric.with({ period }) : metric,
     threshold,
     comparisonOperator: below

@@ -29,8 +29,8 @@ export class TaintwardStack extends Stack {
     const agents = new Agents(this, 'Agents', { installation: config.name });
     const clusters = new ClusterAccess(this, 'Clusters', config);
     const shared = { config, state, deltas, timers, clusters };
-    const needsNetwork = config.relay === 'fargate' || config.vpcId !== undefined || config.staticEgressIps;
-    const network = needsNetwork ? new Network(this, 'Network', config) : undefined;
+    const usesNetwork = config.relay === 'fargate' || config.vpcId !== undefined || config.staticEgressIps;
+    const network = usesNetwork ? new Network(this, 'Network', config) : undefined;
     const relay =
       network && config.relay === 'fargate'
         ? new FargateRelay(this, 'Relay', { ...shared, network })
@@ -49,13 +49,13 @@ export class TaintwardStack extends Stack {
     } else if (config.relays) {
       for (const name of Object.keys(config.relays)) {
         const suffix = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
-        this.#sayHowToRun(new ExternalRelay(this, `Relay${suffix}`, { ...shared, name }), suffix);
+        this.#outputRelayCommand(new ExternalRelay(this, `Relay${suffix}`, { ...shared, name }), suffix);
       }
     } else {
-      this.#sayHowToRun(new ExternalRelay(this, 'Relay', shared));
+      this.#outputRelayCommand(new ExternalRelay(this, 'Relay', shared));
     }
     clusters.publish(functions.evict);
-    if (closed) this.#sayWhoCalls(closed);
+    if (closed) this.#outputCallers(closed);
     new OperatorPermissions(this, 'OperatorRights', {
       prefix,
       state,
@@ -65,46 +65,50 @@ export class TaintwardStack extends Stack {
       functions,
       clusters,
     });
-    const { dashboard, told } = new Monitoring(this, 'Monitoring', {
+    const { dashboard, recipients } = new Monitoring(this, 'Monitoring', {
       ...shared,
       functions,
       ...(relay ? { relay } : {}),
     });
     // LocalStack has no AWS console.
     if (config.endpoint === 'aws')
-      this.#say('Dashboard', 'Dashboard of the service.', this.#dashboardUrl(dashboard.name));
-    this.#say('AlarmsTell', 'Recipients of alarms.', told);
-    this.#say(
+      this.#output('Dashboard', 'Dashboard of the service.', this.#dashboardUrl(dashboard.name));
+    this.#output('AlarmsTell', 'Recipients of alarms.', recipients);
+    this.#output(
       'TableName',
       'Table of the service. Set TAINTWARD_TABLE to it for the command line.',
       state.table.tableName,
     );
-    this.#say(
+    this.#output(
       'NextStep',
       'Nothing is evicted before a cluster is registered.',
       'npx taintward clusters add --help',
     );
   }
 
-  #sayHowToRun({ policy, environment }: ExternalRelay, suffix = ''): void {
+  #outputRelayCommand({ policy, environment }: ExternalRelay, suffix = ''): void {
     const variables = Object.entries({ AWS_REGION: this.region, ...environment });
     const command = [...variables.map(([name, value]) => `${name}=${value}`), 'npm run relay'].join(' ');
-    this.#say(
+    this.#output(
       `RelayPolicy${suffix}`,
       'Attach it to the role or user that your relays run as.',
       policy.managedPolicyArn,
     );
-    this.#say(`RelayCommand${suffix}`, 'Start your relays with it; any number shares the clusters.', command);
+    this.#output(
+      `RelayCommand${suffix}`,
+      'Start your relays with it; any number shares the clusters.',
+      command,
+    );
   }
 
-  #sayWhoCalls({ securityGroup, addresses }: Network): void {
-    this.#say(
+  #outputCallers({ securityGroup, addresses }: Network): void {
+    this.#output(
       'SecurityGroup',
       'Relays and evict call from it: let it in where clusters have private endpoints.',
       securityGroup.securityGroupId,
     );
     if (addresses.length === 0) return;
-    this.#say(
+    this.#output(
       'Addresses',
       'Relays and evict call from these: let them in where public endpoints have an allow-list.',
       addresses.join(' '),
@@ -116,7 +120,7 @@ export class TaintwardStack extends Stack {
     return `https://${region}.${consoleHost(this)}/cloudwatch/home?region=${region}#dashboards/dashboard/${name}`;
   }
 
-  #say(name: string, description: string, value: string): void {
+  #output(name: string, description: string, value: string): void {
     new CfnOutput(this, name, { description, value });
   }
 }

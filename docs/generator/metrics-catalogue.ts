@@ -3,7 +3,7 @@ import { type Metric, Registry } from 'prom-client';
 import { dueMetrics } from '#functions/agent/due-metrics.ts';
 import { createHandler as createHeartbeat } from '#functions/heartbeat/handler.ts';
 import { Emf, emfEvictionMetrics } from '#shared/aws/emf.ts';
-import { prometheusEvictionMetrics, standingMetrics } from '#shared/engine/evict/eviction-metrics.ts';
+import { prometheusEvictionMetrics, stateMetrics } from '#shared/engine/evict/eviction-metrics.ts';
 import { DELTA_QUEUES } from '#shared/engine/watch/ports.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
@@ -50,7 +50,7 @@ const REGISTRIES: Readonly<Record<Counted, (registry: Registry) => void>> = {
   'npm start'(registry) {
     relayMetrics(registry);
     prometheusEvictionMetrics(registry);
-    standingMetrics(registry, { standings: () => [] });
+    stateMetrics(registry, { states: () => [] });
   },
 };
 
@@ -95,7 +95,7 @@ async function writtenMetrics(): Promise<ReadonlyMap<string, NonNullable<Catalog
   relay.unsent(DELTA_QUEUES[0], 1);
   const heartbeat = createHeartbeat({
     registry: { list: async () => ({ clusters: [], strays: [] }) },
-    leases: { lookAtAll: async () => [] },
+    leases: { readAll: async () => [] },
     emf: emfOf('heartbeat'),
     stopwatch: () => 0,
     log: logTo(() => undefined),

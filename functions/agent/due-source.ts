@@ -35,7 +35,7 @@ export const RETRY: Backoff = { firstMs: 500, longestMs: 10_000 };
 /** Time without an answer after which the queue counts as unreachable. Shorter outages are ignored. */
 export const UNREACHED_MS = 30_000;
 /** Interval at which an ongoing outage is logged again. */
-const TELL_AGAIN_MS = 10 * 60_000;
+const LOG_AGAIN_MS = 10 * 60_000;
 
 const ATTRIBUTES: MessageSystemAttributeName[] = ['ApproximateReceiveCount', 'MessageGroupId', 'SenderId'];
 
@@ -63,7 +63,7 @@ export class DueSource {
   readonly #inHand = new Map<Promise<void>, readonly ReceivedMessage[]>();
   readonly #polling: Promise<void>;
   #failing: Age | undefined;
-  #told: Age | undefined;
+  #logged: Age | undefined;
 
   /** Starts polling immediately. */
   constructor(deps: DueSourceDeps) {
@@ -177,8 +177,8 @@ export class DueSource {
     const { clock, metrics, log } = this.#deps;
     metrics.receiveFailed();
     this.#failing ??= new Age(clock);
-    if (this.#told && this.#told.atLeastMs < TELL_AGAIN_MS) return;
-    this.#told = new Age(clock);
+    if (this.#logged && this.#logged.atLeastMs < LOG_AGAIN_MS) return;
+    this.#logged = new Age(clock);
     log.error('queue.unreachable', { queue: this.#name, error: reason });
   }
 }

@@ -72,9 +72,9 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     tableName: environment.TABLE_NAME,
   });
   const rulesStore = new DynamoDbRulesStore(table);
-  const needs = async (name: ClusterName) =>
+  const permissions = async (name: ClusterName) =>
     requiredUnder((await rulesStore.read(name)).orders.policy?.read ?? DEFAULT_POLICY);
-  const clusters = await ManagedClusters.open([chosen], { clock, log, needs });
+  const clusters = await ManagedClusters.open([chosen], { clock, log, permissions });
   const registry = new DynamoDbClusterRegistry(table);
   const laterEvents = new LaterEvents();
   const ports = duePorts(environment, {

@@ -173,8 +173,8 @@ function byPart(options: AccessOptions, both: Name, relay: Name, evict: Name): B
     throw new UsageError(`${flag} is mutually exclusive with ${relayFlag} and ${evictFlag}. Specify either.`);
   }
   if (ofRelay !== undefined && ofEvict !== undefined) return { relay: ofRelay, evict: ofEvict };
-  const [said, missing] = ofRelay === undefined ? [evictFlag, relayFlag] : [relayFlag, evictFlag];
-  throw new UsageError(`${said} requires ${missing}. To use the same for relay and evict, specify ${flag}.`);
+  const [given, missing] = ofRelay === undefined ? [evictFlag, relayFlag] : [relayFlag, evictFlag];
+  throw new UsageError(`${given} requires ${missing}. To use the same for relay and evict, specify ${flag}.`);
 }
 
 const flagOf = (name: Name): string => FLAGS.find((each) => each.name === name)?.flag ?? name;

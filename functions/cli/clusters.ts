@@ -138,13 +138,13 @@ async function checked(
   const isHere = access.kind === 'local-context';
   const ofHost = { cluster: async () => liveCluster(name, connect(cluster, 'evict'), clock) };
   if (!isHere) progress('Asking evict');
-  const asked = isHere
+  const checked = isHere
     ? undefined
     : fleet.checkAccess?.({ name, access, namespaces: evictedNamespaces(policy) });
-  const evictors = isHere ? ofHost : { ...fleet, ...(asked ? { checkAccess: () => asked } : {}) };
+  const evictors = isHere ? ofHost : { ...fleet, ...(checked ? { checkAccess: () => checked } : {}) };
   const [result, ...hints] = await evictorPermissions(evictors, name, policy, cluster);
   if (result.verdict !== 'ok') throw refused(`${result.message} ${result.remediation}`);
-  const answer = asked ? await asked : await identified(new RestApi(connect(cluster, 'evict')));
+  const answer = checked ? await checked : await identified(new RestApi(connect(cluster, 'evict')));
   if ('uids' in answer) await refuseTwin(name, answer.uids, fleet);
   if (identityOf(access, 'relay') !== identityOf(access, 'evict'))
     await refuseRelay(new RestApi(connect(cluster, 'relay')));
@@ -162,7 +162,7 @@ const identified = async (api: RestApi) => ({ uids: await api.uids().finally(() 
 /** Rejects with `CliError` if the cluster is managed under another name. */
 async function refuseTwin(name: ClusterName, uids: ClusterUids | undefined, fleet: Fleet): Promise<void> {
   for (const { name: other } of (await registryOf(fleet).list()).clusters)
-    if (isSameCluster((await fleet.leases.look(other))?.uids, uids))
+    if (isSameCluster((await fleet.leases.read(other))?.uids, uids))
       throw new CliError(sameClusterText(name, other));
 }
 

@@ -13,8 +13,8 @@ const OF_CLUSTERS = ['cluster', 'clusters'];
 export function addCompletion(program: Command, deps: CliDeps): void {
   const root = tab(program, { completionCommandName: 'completion' });
   let names: readonly string[] = [];
-  const complete = (say: (value: string, description: string) => void) => {
-    for (const name of names) say(name, 'cluster');
+  const complete = (add: (value: string, description: string) => void) => {
+    for (const name of names) add(name, 'cluster');
   };
   for (const { arguments: args, options } of root.commands.values()) {
     for (const known of [...args, ...options]) {
@@ -46,9 +46,9 @@ async function clusterNames(words: readonly string[], deps: CliDeps): Promise<re
     const at = words.lastIndexOf(flag);
     return at < 0 ? undefined : words[at + 1];
   };
-  const said = { state: after('--state-dir'), table: after('--table') };
+  const given = { state: after('--state-dir'), table: after('--table') };
   const env = { state: process.env['TAINTWARD_STATE_DIR'], table: process.env['TAINTWARD_TABLE'] };
-  const { state, table } = said.state || said.table ? said : env;
+  const { state, table } = given.state || given.table ? given : env;
   const choice: FleetChoice = { ...(state ? { state } : {}), ...(table ? { table } : {}) };
   const late = AbortSignal.timeout(NAMES_MS);
   const none = new Promise<readonly string[]>((resolve) => late.addEventListener('abort', () => resolve([])));

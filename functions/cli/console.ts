@@ -64,8 +64,8 @@ export function addConsoleCommand(
     withFleet<ConsoleOptions>(command, deps, async (fleet, options) => {
       const { host, port, open, comparisonOperators } = options;
       // If the service already serves a console, use that: it shows more and needs no second process.
-      const asked = OWN_ONLY.some((name) => command.getOptionValueSource(name) !== 'default');
-      const served = asked ? undefined : await fleet.consoleLink?.();
+      const isOwn = OWN_ONLY.some((name) => command.getOptionValueSource(name) !== 'default');
+      const served = isOwn ? undefined : await fleet.consoleLink?.();
       if (served !== undefined) {
         deps.print(linkText(fleet, served));
         const another = open ? await fleet.consoleLink?.() : undefined;

@@ -27,7 +27,7 @@ export function addDoctorCommand(program: Command, deps: CliDeps): void {
     withLive<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
       const findings = await examine(fleet, await clusterOrAll(name, fleet), deps);
       deps.print(shownAs(output, { data: () => findings, text: () => findingsText(findings, deps.paint) }));
-      if (findings.some(({ verdict }) => verdict === 'bad')) deps.exitWith(EXIT.needsYou);
+      if (findings.some(({ verdict }) => verdict === 'bad')) deps.exitWith(EXIT.actionRequired);
     }),
   );
 }

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import type { Preview } from '#shared/operations/acts/preview.ts';
 import { previewOutput } from '#shared/operations/acts/preview-output.ts';
 import { UsageError } from '#shared/operations/fleet/fleet.ts';
-import type { PendingLook } from '#shared/operations/look/pending.ts';
+import type { PendingEviction } from '#shared/operations/look/pending.ts';
 import type { ChangedSetting } from '#shared/state/policy-change.ts';
 import type { CliDeps } from './command.ts';
 import { linesText, type OutputFormat, outputOption, shownAs, tableText } from './output.ts';
@@ -57,7 +57,7 @@ export const settingRows = (settings: readonly ChangedSetting[]): readonly (read
 ];
 
 /** Returns the numbers of pods that are evicted immediately, by node and namespace. Empty: there are none. */
-export function evictedTable(goes: readonly PendingLook[]): string {
+export function evictedTable(goes: readonly PendingEviction[]): string {
   if (goes.length === 0) return '';
   const groups = Map.groupBy(goes, ({ node, record }) => JSON.stringify([node, record.namespace]));
   const rows = [...groups].map(([key, { length }]) => [

@@ -8,7 +8,7 @@ export const EXIT = {
    * The result was shown, and an action is required or something breaks. Used by doctor, status, and
    * what-if.
    */
-  needsYou: 2,
+  actionRequired: 2,
   /**
    * The result was shown, but parts of it are unknown. Used by status and pending, and by every command that
    * found only the state of a stopped `npm start`. Same value as `EX_UNAVAILABLE` in sysexits(3).
@@ -25,7 +25,7 @@ export const EXIT_CODES_TEXT = `
 Exit codes:
   ${EXIT.fine}   success
   ${EXIT.failed}   failure; standard error holds the cause
-  ${EXIT.needsYou}   an action is required, or something breaks: doctor, status, what-if
+  ${EXIT.actionRequired}   an action is required, or something breaks: doctor, status, what-if
   ${EXIT.cannotKnow}  the state is unknown or may be outdated: pending, status, and any command that used the state of a stopped npm start
   ${EXIT.usage}  invalid usage
 

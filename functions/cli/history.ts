@@ -112,10 +112,10 @@ async function read(
 /** The lines are part of a larger answer, in the given order. */
 export function podHistoryLines(
   entries: readonly EntryOutput[],
-  look: { readonly wide: boolean; readonly paint: Paint },
+  layout: { readonly wide: boolean; readonly paint: Paint },
 ): readonly string[] {
   const happenings = entries.map((entry): Happening => ({ of: 'pod', entry }));
-  return tableLines(happenings, columnsFor(happenings, look.wide), look);
+  return tableLines(happenings, columnsFor(happenings, layout.wide), layout);
 }
 
 function historyText(happenings: readonly Happening[], wide: boolean, paint: Paint): string {

@@ -34,10 +34,10 @@ const deps: Omit<CliDeps, 'exitWith'> = {
   },
   paint: terminalPaint,
   progress,
-  watch: (look) => {
+  watch: (show) => {
     const seenEnough = new AbortController();
     onStopSignal(() => seenEnough.abort());
-    return watchOn(process.stdout, seenEnough.signal)(look);
+    return watchOn(process.stdout, seenEnough.signal)(show);
   },
   confirm: process.stdin.isTTY
     ? (question) => confirmBy({ input: process.stdin, output: process.stderr }, question)

@@ -67,7 +67,7 @@ export interface Column<Row> {
   readonly wide?: true;
 }
 
-interface TableLook {
+interface TableLayout {
   /** Shows all columns, however long the lines are. */
   readonly wide: boolean;
   readonly paint: Paint;
@@ -75,14 +75,14 @@ interface TableLook {
   readonly indent?: number;
 }
 
-export const roomIn = ({ wide, paint }: Pick<TableLook, 'wide' | 'paint'>): number =>
+export const roomIn = ({ wide, paint }: Pick<TableLayout, 'wide' | 'paint'>): number =>
   (wide ? undefined : paint.columns) ?? Number.POSITIVE_INFINITY;
 
 /** Wide columns are left out unless `wide` is set, and rows wrap if the line is too short. */
 export function tableOf<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
-  { wide, paint, indent = 0 }: TableLook,
+  { wide, paint, indent = 0 }: TableLayout,
 ): string {
   const shown = columns.filter((column) => wide || !column.wide);
   const table = [shown.map(({ head }) => head), ...rows.map((row) => shown.map(({ of }) => of(row)))];

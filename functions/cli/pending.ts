@@ -6,7 +6,7 @@ import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/f
 import { isBlind } from '#shared/operations/look/issues.ts';
 import { type Snapshot, view } from '#shared/operations/look/look.ts';
 import { stuckOutput } from '#shared/operations/look/output-records.ts';
-import type { PendingLook } from '#shared/operations/look/pending.ts';
+import type { PendingEviction } from '#shared/operations/look/pending.ts';
 import { heldText, retryOf } from '#shared/operations/look/pending-state.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
@@ -61,15 +61,15 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
     'taintward pending --stuck',
   ).action((name: string | undefined) =>
     withFleet<PendingOptions>(command, deps, async (fleet, options) => {
-      const look = async () => {
+      const read = async () => {
         const clusters = await clusterOrAll(name, fleet);
         const shown = options.stuck
           ? stuckShown(await stuckOf(fleet, clusters), deps.paint)
           : pendingShown(await seenOf(fleet, clusters, deps), options, deps);
         return shownAs(options.output, shown);
       };
-      if (options.watch) await deps.watch(look);
-      else deps.print(await look());
+      if (options.watch) await deps.watch(read);
+      else deps.print(await read());
     }),
   );
 }
@@ -82,8 +82,8 @@ async function stuckOf({ leases }: Fleet, clusters: readonly ClusterName[]): Pro
   return found;
 }
 
-interface PendingRow extends PendingLook {
-  readonly standing: string;
+interface PendingRow extends PendingEviction {
+  readonly heldBy: string;
   readonly inMs: number;
 }
 
@@ -111,7 +111,7 @@ function pendingShown(
     pending
       .filter(({ record, gates }) => !held || (record.fireAt <= at && gates.length > 0))
       .map((each): PendingRow => {
-        return { ...each, standing: standingText(each, storedRules, at), inMs: each.record.fireAt - at };
+        return { ...each, heldBy: heldByText(each, storedRules, at), inMs: each.record.fireAt - at };
       }),
   );
   return {
@@ -132,17 +132,17 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   { head: 'IN', of: ({ inMs }) => (inMs > 0 ? spanText(inMs) : 'due') },
   { head: 'TAINT', of: ({ record }) => record.reasons.map(({ taint }) => taintText(taint)).join(', ') },
   { head: 'CAUSE', of: ({ record }) => causeTexts(causesOf(record.reasons)).join('; '), wide: true },
-  { head: 'HELD BY', of: ({ standing }) => standing },
+  { head: 'HELD BY', of: ({ heldBy }) => heldBy },
 ];
 
 /** Returns the reason why a record's eviction doesn't happen, as text for people. Usually empty. */
-function standingText(look: PendingLook, storedRules: StoredRules | undefined, at: EpochMs): string {
-  const { record, gates } = look;
+function heldByText(row: PendingEviction, storedRules: StoredRules | undefined, at: EpochMs): string {
+  const { record, gates } = row;
   const { gaveUpAt, failure, blocked, turnAt } = record;
   if (gaveUpAt !== undefined)
     return `failed at ${timeText(gaveUpAt)}: ${failure?.error ?? 'retries exhausted'}`;
   if (gates.length > 0) return heldText(gates, storedRules);
-  const retry = retryOf(look, at);
+  const retry = retryOf(row, at);
   if (retry) return retry.text;
   if (blocked) {
     const by = blocked.by === 'admission' ? 'admission' : 'disruption budget';
@@ -157,10 +157,10 @@ const blockedJson = ({ since, by, reason }: Blocked) => ({
   reason,
 });
 
-function pendingJson(look: PendingLook, at: EpochMs): object {
-  const { cluster, node, record, gates } = look;
+function pendingJson(row: PendingEviction, at: EpochMs): object {
+  const { cluster, node, record, gates } = row;
   const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, blocked, turnAt } = record;
-  const { nextTryAt, error } = retryOf(look, at) ?? {};
+  const { nextTryAt, error } = retryOf(row, at) ?? {};
   return {
     cluster,
     node,

@@ -56,9 +56,9 @@ const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
 ];
 
 function tolerationText({ toleration, changedBy, seconds }: TaintAccount): string {
-  const said = toleration ? placeText(toleration) : 'none';
-  if (changedBy === 'tolerationSecondsOverrides') return `${said}, by policy ${seconds} s`;
-  return changedBy === 'treatAsNoExecute' ? `${said}, by policy as NoExecute` : said;
+  const matched = toleration ? placeText(toleration) : 'none';
+  if (changedBy === 'tolerationSecondsOverrides') return `${matched}, by policy ${seconds} s`;
+  return changedBy === 'treatAsNoExecute' ? `${matched}, by policy as NoExecute` : matched;
 }
 
 /** Formats a toleration with its index, counted from 0 as in `kubectl get pod -o jsonpath`. */
@@ -86,8 +86,8 @@ function governingLines({ policy, gates, budgets = [], builtIn, ...story }: PodS
     const { state, evidence, evictsAt } = builtIn;
     const does =
       evictsAt === undefined ? 'it would not evict the pod' : `it evicts the pod at ${timeText(evictsAt)}`;
-    const told = state === 'off' ? '' : state === 'on' ? `; ${does}` : `; if it runs, ${does}`;
-    lines.push(`built-in controller: ${state}${evidence === '' ? '' : ` (${evidence})`}${told}`);
+    const consequence = state === 'off' ? '' : state === 'on' ? `; ${does}` : `; if it runs, ${does}`;
+    lines.push(`built-in controller: ${state}${evidence === '' ? '' : ` (${evidence})`}${consequence}`);
   }
   return lines;
 }

@@ -75,7 +75,7 @@ function addApply(policy: Command, deps: CliDeps): void {
       const text = applicableText(options.file, deps);
       const policy = parsePolicyDocument(text);
       const why = options.reason === undefined ? {} : { reason: options.reason };
-      const needs = permissionsNeededBy(policy).map(needText);
+      const permissions = permissionsNeededBy(policy).map(needText);
       const warnings = evictedByOthers(policy);
       const clusters = await clustersNamed(names, options.all, fleet);
       const doubts = await evictorDoubts(policy, clusters, fleet, deps.clock.now());
@@ -87,7 +87,7 @@ function addApply(policy: Command, deps: CliDeps): void {
         const previews = await previewsOf(acts, fleet, deps);
         const all = previews.map(({ effects, ...preview }) => ({
           ...preview,
-          effects: [...effects, ...(preview.settings?.length ? needs : []), ...warnings],
+          effects: [...effects, ...(preview.settings?.length ? permissions : []), ...warnings],
         }));
         printPreviews(all, options, deps);
         return;
@@ -100,7 +100,7 @@ function addApply(policy: Command, deps: CliDeps): void {
       }
       for (const { act } of acts) {
         const { message, changed } = await performAct(act, { pending: [], at: 0 }, fleet);
-        deps.print(linesText([message, ...(changed ? needs : [])]));
+        deps.print(linesText([message, ...(changed ? permissions : [])]));
       }
     }),
   );

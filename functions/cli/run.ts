@@ -37,7 +37,7 @@ export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith
     ...deps,
     print: (text) => deps.print(shownLines(text)),
     complain,
-    watch: (look) => deps.watch(async () => shownLines(await look())),
+    watch: (show) => deps.watch(async () => shownLines(await show())),
     exitWith: (found) => {
       code = found;
     },

@@ -24,10 +24,10 @@ export function sectionsText(answer: string, sections: readonly Section[], paint
 export const tableLines = <Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
-  look: { readonly wide: boolean; readonly paint: Paint },
+  layout: { readonly wide: boolean; readonly paint: Paint },
 ): readonly string[] =>
   rows.length === 0
     ? []
-    : tableOf(rows, columns, { ...look, indent: INDENT.length })
+    : tableOf(rows, columns, { ...layout, indent: INDENT.length })
         .trimEnd()
         .split('\n');

@@ -4,7 +4,7 @@ import { scopeText } from '#shared/explain/gate-text.ts';
 import { clusterOrAll } from '#shared/operations/fleet/fleet.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
 import type { Issue } from '#shared/operations/look/issues.ts';
-import { look } from '#shared/operations/look/look.ts';
+import { readClusters } from '#shared/operations/look/look.ts';
 import {
   type ClusterStatus,
   type FleetStatus,
@@ -46,14 +46,14 @@ export function addStatusCommand(program: Command, deps: CliDeps): void {
   withExamples(command, 'taintward status', 'taintward status prod -o yaml').action(
     (name: string | undefined) =>
       withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
-        const status = statusOf(await look(fleet, await clusterOrAll(name, fleet), deps));
+        const status = statusOf(await readClusters(fleet, await clusterOrAll(name, fleet), deps));
         deps.print(
           shownAs(output, {
             data: () => statusJson(status),
             text: (wide) => statusText(status, wide, deps.paint),
           }),
         );
-        if (status.issues.length > 0) deps.exitWith(EXIT.needsYou);
+        if (status.issues.length > 0) deps.exitWith(EXIT.actionRequired);
         else if (status.unknown.length > 0) deps.exitWith(EXIT.cannotKnow);
       }),
   );
@@ -87,8 +87,9 @@ function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
           paint('bold', 'Action required'),
           ...issues.map((need) => `  ${paint('red', '!')} ${needText(need)}`),
         ]);
-  const spoken = relays.length === 0 ? '' : `\n${tableOf(relays, relayColumns(at, paint), { wide, paint })}`;
-  return `${table}${spoken}\n${lines}\n${found}`;
+  const relayTable =
+    relays.length === 0 ? '' : `\n${tableOf(relays, relayColumns(at, paint), { wide, paint })}`;
+  return `${table}${relayTable}\n${lines}\n${found}`;
 }
 
 const needText = ({ cluster, message, remediation }: Issue): string =>
@@ -225,12 +226,10 @@ const tripJson = ({ trippedAt, resetsAt, ...trip }: TripReport): object => ({
   ...momentsJson({ trippedAt, resetsAt }),
 });
 
-const serviceJson = ({
-  faults: _faults,
-  heardAt: lastContactAt,
-  since,
-  ...service
-}: ServiceClusterView): object => ({ ...service, ...momentsJson({ lastContactAt, since }) });
+const serviceJson = ({ faults: _faults, lastContactAt, since, ...service }: ServiceClusterView): object => ({
+  ...service,
+  ...momentsJson({ lastContactAt, since }),
+});
 
 const actJson = <Act extends { readonly at: EpochMs; readonly until?: EpochMs }>(act: Act): object => ({
   ...act,

@@ -78,7 +78,7 @@ export function addWhatIfCommand(program: Command, deps: CliDeps): void {
         text: (wide: boolean) => answerText(answer, wide, deps.paint),
       };
       deps.print(shownAs(options.output, shown));
-      if (answer.breaks.length > 0) deps.exitWith(EXIT.needsYou);
+      if (answer.breaks.length > 0) deps.exitWith(EXIT.actionRequired);
     }),
   );
 }
@@ -264,8 +264,8 @@ function breakText(broken: Break, guarded: number): string {
       const then = heeded
         ? 'they are evicted as the budget allows, or when the policy times out'
         : 'taint evictions ignore the budget';
-      const said = reason === undefined ? '' : ` The API server says: ${reason.replace(/\.$/, '')}.`;
-      return `Budget ${budgetText(broken.budget)} ${allows}, and ${all}: ${then}.${said}`;
+      const answer = reason === undefined ? '' : ` The API server says: ${reason.replace(/\.$/, '')}.`;
+      return `Budget ${budgetText(broken.budget)} ${allows}, and ${all}: ${then}.${answer}`;
     }
     case 'emptied': {
       const { namespace, kind, name, together } = broken.workload;

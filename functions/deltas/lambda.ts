@@ -36,7 +36,7 @@ const leases = new DynamoDbLeases(table);
 const rulesStore = new DynamoDbRulesStore(table);
 const matching = { comparisonOperators: environment.COMPARISON_OPERATORS };
 const rules = renewable(() => rulesReader({ rulesStore, matching, clock }));
-const recentLease = renewable(() => onceASecond((cluster) => leases.look(cluster), clock));
+const recentLease = renewable(() => onceASecond((cluster) => leases.read(cluster), clock));
 const sqs = new SQSClient(SQS_SETTINGS);
 const scheduler = new SchedulerClient(CLIENT_SETTINGS);
 const agentOf = agentBy(recentRegistrations(new DynamoDbClusterRegistry(table), clock));

@@ -19,7 +19,7 @@ import { pause } from '#shared/time/pause.ts';
 
 export interface HeartbeatDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;
-  readonly leases: Pick<LeaseReader, 'lookAtAll'>;
+  readonly leases: Pick<LeaseReader, 'readAll'>;
   readonly emf: Emf;
   /** A stopwatch that continues while the function is frozen. */
   readonly stopwatch: Stopwatch;
@@ -41,17 +41,17 @@ export function createHandler({ registry, leases, emf, stopwatch, invoked, log }
     .handler(async () => {
       const { clusters: registered, strays } = await registry.list();
       const clusters = registered.map(({ name }) => name);
-      onlooker.see(clusters, await leases.lookAtAll(clusters));
+      onlooker.see(clusters, await leases.readAll(clusters));
       // The first look shows the holder of a lease, but not whether the holder is alive.
       if (clusters.some((cluster) => onlooker.isWatched(cluster) === undefined)) {
         await pause(LEASE_TTL_MS);
-        onlooker.see(clusters, await leases.lookAtAll(clusters));
+        onlooker.see(clusters, await leases.readAll(clusters));
       }
       const unwatched = clusters.filter((cluster) => !onlooker.isWatched(cluster));
-      const heard = registered.flatMap((cluster) => onlooker.connectionState(cluster) ?? []);
+      const connections = registered.flatMap((cluster) => onlooker.connectionState(cluster) ?? []);
       for (const reason of strays) log.error('registry.invalid-item', { error: reason });
       for (const cluster of unwatched) log.warn('cluster.unwatched', { cluster });
-      for (const { cluster, since, sinceContactMs } of heard) {
+      for (const { cluster, since, sinceContactMs } of connections) {
         if (sinceContactMs > DISCONNECTED_AFTER_MS && onlooker.isWatched(cluster))
           log.warn('cluster.disconnected', { cluster, since });
       }
@@ -59,7 +59,7 @@ export function createHandler({ registry, leases, emf, stopwatch, invoked, log }
       emf.put(
         LAST_CONTACT_AGE,
         'Seconds',
-        Math.max(0, ...heard.map(({ sinceContactMs }) => sinceContactMs)) / 1000,
+        Math.max(0, ...connections.map(({ sinceContactMs }) => sinceContactMs)) / 1000,
       );
     });
 }
@@ -96,10 +96,10 @@ class Onlooker {
   }: RegisteredCluster): { cluster: ClusterName; since: EpochMs; sinceContactMs: number } | undefined {
     const seen = this.#seen.get(cluster);
     if (!seen?.record) return undefined;
-    const { heardAt = addedAt, renewedAt } = seen.record;
-    if (heardAt === undefined) return undefined;
+    const { lastContactAt = addedAt, renewedAt } = seen.record;
+    if (lastContactAt === undefined) return undefined;
     // A cluster that was registered again had no contact before its registration.
-    const since = Math.max(heardAt, addedAt ?? heardAt);
+    const since = Math.max(lastContactAt, addedAt ?? lastContactAt);
     return {
       cluster,
       since,

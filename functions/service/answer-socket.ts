@@ -26,8 +26,8 @@ export function answerSocket({ view, link, api }: SocketAnswers): Serve {
     if (route === 'GET /service') return sendJson(response, view());
     if (route === 'POST /console/link') return sendJson(response, linked(link()));
     if (!pathname.startsWith('/api/')) return void response.writeHead(404).end();
-    const asked = { path: pathname.slice(1), searchParams, token: '', ended };
-    await (await api()).answer(request, response, asked);
+    const question = { path: pathname.slice(1), searchParams, token: '', ended };
+    await (await api()).answer(request, response, question);
   };
 }
 

@@ -25,7 +25,7 @@ export function clusterViews(
   const all = new Map<ClusterName, ClusterState>([...states, ...relay.states()]);
   return Object.fromEntries(
     [...all].map(([name, state]): [string, ServiceClusterView] => {
-      const { counts, heardAt, tally } = known.get(name) ?? {};
+      const { counts, lastContactAt, tally } = known.get(name) ?? {};
       const why = troubles.get(name);
       return [
         name,
@@ -33,7 +33,7 @@ export function clusterViews(
           state: state.kind,
           ...(state.kind === 'disconnected' ? { since: state.since } : {}),
           ...(why === undefined ? {} : { why }),
-          ...(heardAt === undefined ? {} : { heardAt }),
+          ...(lastContactAt === undefined ? {} : { lastContactAt }),
           breakerOpen: apis.get(name)?.breakerOpen ?? false,
           faults: faults.get(name) ?? [],
           ...(counts ?? { nodes: 0, tainted: 0, pods: 0 }),

@@ -26,7 +26,7 @@ export interface DecisionsDeps {
 const AT_ONCE = 8;
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000 };
 /** The undecided deltas of a cluster. */
-interface Spoken {
+interface ClusterDeltas {
   readonly pending: PendingDeltas;
   readonly canSend: () => boolean;
 }
@@ -38,7 +38,7 @@ interface Spoken {
  */
 export class Decisions implements Outbox {
   readonly #deps: DecisionsDeps;
-  readonly #clusters = new Map<ClusterName, Spoken>();
+  readonly #clusters = new Map<ClusterName, ClusterDeltas>();
   readonly #queue: WorkQueue<string>;
   readonly #workers: Workers<string>;
 
@@ -67,10 +67,10 @@ export class Decisions implements Outbox {
   }
 
   mark(cluster: ClusterName, subjects: readonly Subject[], wake = false): void {
-    const spoken = this.#clusters.get(cluster);
-    if (!spoken) return;
+    const deltas = this.#clusters.get(cluster);
+    if (!deltas) return;
     for (const subject of subjects) {
-      spoken.pending.mark(subject, wake);
+      deltas.pending.mark(subject, wake);
       this.#queue.add(nodeKey({ cluster, node: subject.node }));
     }
   }
@@ -85,7 +85,7 @@ export class Decisions implements Outbox {
   }
 
   async drained(): Promise<void> {
-    const isBusy = ([cluster, { canSend }]: [ClusterName, Spoken]) =>
+    const isBusy = ([cluster, { canSend }]: [ClusterName, ClusterDeltas]) =>
       this.#queue.sizeOf(cluster) > 0 && canSend();
     while (this.#clusters.entries().some(isBusy)) await this.#workers.next;
   }

@@ -26,7 +26,7 @@ const TRY = 'taint node-1 maintenance=now:NoExecute';
 
 /** `quit` is called when the user quits at the prompt. */
 export async function startDemo(dir: string, clock: Clock, voice: Terminal, quit: () => void): Promise<Demo> {
-  const { log, say, isToTerminal } = voice;
+  const { log, print, isToTerminal } = voice;
   const cluster = await startSimulatedCluster({ clock, dir, log });
   const prompt = listenForLines(process.stdin, quit);
   return {
@@ -34,11 +34,11 @@ export async function startDemo(dir: string, clock: Clock, voice: Terminal, quit
     context: cluster.context,
     byClick: clickable(cluster),
     invite(link) {
-      say(WELCOME(cluster, link && pageText(isToTerminal ? link() : undefined)));
+      print(WELCOME(cluster, link && pageText(isToTerminal ? link() : undefined)));
       prompt.onLine((line) => {
         const [command = '', ...words] = line.trim().split(/\s+/);
         if (command === 'quit' || command === 'exit') quit();
-        else if (command !== '') answer({ cluster, link }, command, words, say);
+        else if (command !== '') answer({ cluster, link }, command, words, print);
       });
     },
     async close() {
@@ -104,11 +104,16 @@ interface Prompted {
   readonly link: (() => string) | undefined;
 }
 
-function answer(prompted: Prompted, command: string, words: readonly string[], say: Terminal['say']): void {
+function answer(
+  prompted: Prompted,
+  command: string,
+  words: readonly string[],
+  print: Terminal['print'],
+): void {
   try {
-    perform(prompted, command, words, say);
+    perform(prompted, command, words, print);
   } catch (error) {
-    say(errorMessage(error));
+    print(errorMessage(error));
   }
 }
 
@@ -116,11 +121,11 @@ function perform(
   { cluster, link }: Prompted,
   command: string,
   words: readonly string[],
-  say: Terminal['say'],
+  print: Terminal['print'],
 ): void {
   const [node = '', taint = ''] = words;
   if (taint === '' && (command === 'taint' || command === 'untaint')) {
-    say(`Specify a node and a taint. Usage:\n${HELP}`);
+    print(`Specify a node and a taint. Usage:\n${HELP}`);
     return;
   }
   switch (command) {
@@ -131,18 +136,18 @@ function perform(
       cluster.untaint(node, taint);
       return;
     case 'nodes':
-      for (const each of cluster.nodes()) say(`  ${each.name}  ${each.taints.join(', ') || 'untainted'}`);
+      for (const each of cluster.nodes()) print(`  ${each.name}  ${each.taints.join(', ') || 'untainted'}`);
       return;
     case 'pods':
       for (const pod of cluster.pods().filter((each) => node === '' || each.node === node)) {
-        say(`  ${pod.node ?? 'pending'}  ${pod.namespace}/${pod.name}  ${pod.status}`);
+        print(`  ${pod.node ?? 'pending'}  ${pod.namespace}/${pod.name}  ${pod.status}`);
       }
       return;
     case 'console':
-      say(link ? `  ${link()}` : 'The console is disabled. To enable it, restart without --no-console.');
+      print(link ? `  ${link()}` : 'The console is disabled. To enable it, restart without --no-console.');
       return;
     default:
-      say(command === 'help' ? HELP : `Unknown command "${command}". Available commands:\n${HELP}`);
+      print(command === 'help' ? HELP : `Unknown command "${command}". Available commands:\n${HELP}`);
   }
 }
 

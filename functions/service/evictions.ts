@@ -13,7 +13,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export interface EvictionsDeps {
   /** Resolves with the time of the next look. `failedBefore`: the previous look failed. */
-  readonly look: (ref: NodeRef, failedBefore: boolean) => Promise<EpochMs | undefined>;
+  readonly process: (ref: NodeRef, failedBefore: boolean) => Promise<EpochMs | undefined>;
   /** Resets failed pods of a node, so that they are tried again. */
   readonly tryAgain: (ref: NodeRef, pods: readonly PodUid[]) => Promise<void>;
   readonly clock: Clock;
@@ -32,7 +32,7 @@ export class Evictions implements Timers {
   readonly #queue: WorkQueue<string>;
   readonly #workers: Workers<string>;
   /** Pods that operators want to retry, by node. */
-  readonly #asked = new Map<string, Set<PodUid>>();
+  readonly #requested = new Map<string, Set<PodUid>>();
 
   constructor(deps: EvictionsDeps) {
     this.#deps = deps;
@@ -42,7 +42,7 @@ export class Evictions implements Timers {
     this.#workers = new Workers({
       queue: this.#queue,
       atOnce: AT_ONCE,
-      work: (key, failures) => this.#look(key, failures > 0),
+      work: (key, failures) => this.#process(key, failures > 0),
       failed: (key, reason, failures) =>
         log.warn('message.retrying', { ...parseNodeKey(key), receiveCount: failures, error: reason }),
     });
@@ -66,7 +66,7 @@ export class Evictions implements Timers {
 
   retry({ cluster, node }: NodeRef, pods: readonly PodUid[]): void {
     const key = nodeKey({ cluster, node });
-    this.#asked.set(key, new Set([...(this.#asked.get(key) ?? []), ...pods]));
+    this.#requested.set(key, new Set([...(this.#requested.get(key) ?? []), ...pods]));
     this.#queue.addAt(key, this.#deps.clock.now());
   }
 
@@ -75,14 +75,14 @@ export class Evictions implements Timers {
     return this.#workers.stop();
   }
 
-  async #look(key: string, failedBefore: boolean): Promise<EpochMs | undefined> {
+  async #process(key: string, failedBefore: boolean): Promise<EpochMs | undefined> {
     const ref = parseNodeKey(key);
-    const asked = this.#asked.get(key);
-    if (asked) {
-      await this.#deps.tryAgain(ref, [...asked]);
-      if (this.#asked.get(key) === asked) this.#asked.delete(key);
+    const requested = this.#requested.get(key);
+    if (requested) {
+      await this.#deps.tryAgain(ref, [...requested]);
+      if (this.#requested.get(key) === requested) this.#requested.delete(key);
     }
-    return this.#deps.look(ref, failedBefore);
+    return this.#deps.process(ref, failedBefore);
   }
 }
 
@@ -100,9 +100,12 @@ export async function handleNode(
  * Starts the requests that operators made from other processes. If a request is unreadable, starts the others
  * first and then rejects.
  */
-export async function beginAsked({ asked }: ServiceState, evictions: Evictions): Promise<void> {
+export async function beginRequested(
+  { requests: requested }: ServiceState,
+  evictions: Evictions,
+): Promise<void> {
   const failures: unknown[] = [];
-  for (const { body } of await asked()) {
+  for (const { body } of await requested()) {
     try {
       const message = parseDueMessage(body);
       evictions.retry(message, message.kind === 'retry' ? message.pods : []);

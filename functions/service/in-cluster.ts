@@ -22,7 +22,7 @@ const POD_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
  * Runs one replica of the service in a cluster until it is asked to stop or loses its leadership. As with
  * `npm start`, it rejects with errors whose messages are for the operator.
  */
-export async function runInCluster(options: StartOptions, { log, say }: Terminal): Promise<void> {
+export async function runInCluster(options: StartOptions, { log, print }: Terminal): Promise<void> {
   const [context] = options.contexts;
   const connect = (): Connection =>
     context === undefined ? inClusterConnection() : contextConnection(context, options.kubeconfig);
@@ -42,7 +42,7 @@ export async function runInCluster(options: StartOptions, { log, say }: Terminal
   const clusters = await ManagedClusters.open([chosenCluster(IN_CLUSTER, connect, apiOf)], {
     clock: systemClock,
     log,
-    needs: neededPermissions(policies, state.rulesStore),
+    permissions: neededPermissions(policies, state.rulesStore),
   });
   const service = await startLocalService({
     clusters,
@@ -53,32 +53,32 @@ export async function runInCluster(options: StartOptions, { log, say }: Terminal
     policies,
   });
   log.info('relay.started', { port: service.probePort });
-  say(
+  print(
     `Replica ${installation}, state in namespace ${namespace}. ${probesText(options.host, service.probePort)}`,
   );
-  void leadership.begun.then(() => say('This replica is the leader.'));
-  void service.leading.then(() => tellRules(service, say));
+  void leadership.begun.then(() => print('This replica is the leader.'));
+  void service.leading.then(() => printRules(service, print));
   const stopped = new Promise<'stopped'>((resolve) => onStopSignal(() => resolve('stopped')));
   const why = await Promise.race([stopped, leadership.ended.then(() => 'followed' as const)]);
   log.info('relay.stopping');
   if (why === 'followed') {
     // The next leader continues the work in progress, so this replica does not wait for it.
-    say('This replica is no longer the leader. It exits, to restart as a standby.');
+    print('This replica is no longer the leader. It exits, to restart as a standby.');
     process.exit(1);
   }
-  say('Stopping. Timers are stored, and the next leader continues them.');
+  print('Stopping. Timers are stored, and the next leader continues them.');
   await service.stop();
   clusters.close();
   log.info('relay.stopped');
 }
 
 /** If the rules cannot be read, prints the error: nothing depends on this output. */
-async function tellRules(service: LocalService, say: Terminal['say']): Promise<void> {
+async function printRules(service: LocalService, print: Terminal['print']): Promise<void> {
   try {
-    for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);
+    for (const line of rulesLines(await service.rules(), systemClock.now())) print(line);
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
-    say(error.message);
+    print(error.message);
   }
 }
 

@@ -42,7 +42,7 @@ const OPERATOR_ERRORS = [
 
 async function run(options: StartOptions): Promise<void> {
   const speech = openTerminal(options.log, systemClock);
-  const { log, say, isToTerminal } = speech;
+  const { log, print, isToTerminal } = speech;
   const stopped = Promise.withResolvers<void>();
   const state = takeStateDirectory(options.stateDir);
   const wantsDemo = options.contexts.length === 0;
@@ -66,8 +66,8 @@ async function run(options: StartOptions): Promise<void> {
     log,
     lost: fail,
   });
-  const needs = neededPermissions(policies, serviceState.rulesStore);
-  const clusters = await ManagedClusters.open(chosen, { clock: systemClock, log, needs });
+  const permissions = neededPermissions(policies, serviceState.rulesStore);
+  const clusters = await ManagedClusters.open(chosen, { clock: systemClock, log, permissions });
   const matching = { comparisonOperators: options.comparisonOperators };
   const service = await startLocalService({
     clusters,
@@ -96,8 +96,8 @@ async function run(options: StartOptions): Promise<void> {
       error: `the socket path ${state.file(SOCKET_FILE)} is too long: use a shorter --state-dir`,
     });
   const names = chosen.map(({ name }) => name).join(', ');
-  say(`Managing ${names}. ${probesText(options.host, service.probePort)}`);
-  for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);
+  print(`Managing ${names}. ${probesText(options.host, service.probePort)}`);
+  for (const line of rulesLines(await service.rules(), systemClock.now())) print(line);
   if (options.consolePort !== undefined)
     console = await serveConsole({ port: options.consolePort, api, log });
   if (console) log.info('console.started', { address: console.address });
@@ -106,13 +106,13 @@ async function run(options: StartOptions): Promise<void> {
     const link = isToTerminal
       ? `Console (the link works in one browser): ${console.link()}`
       : `Console: to get a link, run npx taintward --state-dir ${options.stateDir} console`;
-    say(link);
+    print(link);
   }
 
   onStopSignal(stopped.resolve);
   await stopped.promise;
   log.info('relay.stopping');
-  say('Stopping. After a restart, all timers continue.');
+  print('Stopping. After a restart, all timers continue.');
   await socket?.close();
   await console?.close();
   fleet?.close();

@@ -11,7 +11,7 @@ import {
 import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
 import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
 import { tryAgain } from '#shared/engine/evict/evict-node.ts';
-import { prometheusEvictionMetrics, standingMetrics } from '#shared/engine/evict/eviction-metrics.ts';
+import { prometheusEvictionMetrics, stateMetrics } from '#shared/engine/evict/eviction-metrics.ts';
 import { LaterEvents } from '#shared/engine/evict/later-events.ts';
 import type { EvictDeps } from '#shared/engine/evict/ports.ts';
 import { whyNotEvicting } from '#shared/engine/evict/proofs.ts';
@@ -36,9 +36,9 @@ import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
 import { clusterViews, leaseless } from './cluster-views.ts';
 import { announceLater, Decisions } from './decisions.ts';
-import { beginAsked, Evictions, handleNode } from './evictions.ts';
+import { beginRequested, Evictions, handleNode } from './evictions.ts';
 import { type ChosenPolicies, StartPolicies } from './start-policies.ts';
-import { tellCountdowns } from './start-report.ts';
+import { logCountdowns } from './start-report.ts';
 import { startUpkeep, type Task, type Upkeep } from './upkeep.ts';
 
 /**
@@ -53,7 +53,7 @@ const PERMISSIONS_MS = 2_000;
 /** Delays after which a new leader reads the store again. */
 const TAKE_OVER_RETRY: Backoff = { firstMs: 250, longestMs: 5_000 };
 /** Interval at which operators' requests are read. */
-export const ASKED_MS = 5_000;
+export const REQUESTS_MS = 5_000;
 
 export interface LocalServiceOptions {
   readonly clusters: Pick<ManagedClusters, 'apis' | 'states' | 'troubles' | 'faults' | 'admit'>;
@@ -91,7 +91,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const startedAt = clock.now();
   const registry = new Registry();
   const metrics = relayMetrics(registry);
-  standingMetrics(registry, store);
+  stateMetrics(registry, store);
   const operator = new Operator({ rulesStore, clock, who: localUser() });
   const names = [...apis.keys()];
   const policies = new StartPolicies(options.policies, names, { operator, rulesStore, clock, log });
@@ -103,7 +103,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const laterEvents = new LaterEvents();
   const rates = new EmbeddedRateLimiter(systemStopwatch);
   const evictions = new Evictions({
-    look: (ref, failedBefore) => laterEvents.ahead(() => handleNode(ref, evictDeps, failedBefore)),
+    process: (ref, failedBefore) => laterEvents.ahead(() => handleNode(ref, evictDeps, failedBefore)),
     tryAgain: (ref, pods) => tryAgain(ref, pods, evictDeps),
     clock,
     log,
@@ -111,7 +111,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const access = new CheckedAccess({
     clusters: { api: async (cluster) => apis.get(cluster) ?? refuseUnknown(cluster) },
     // A service in a cluster manages that cluster only.
-    lease: state.leads ? async () => undefined : onceASecond((cluster) => leases.look(cluster), clock),
+    lease: state.leads ? async () => undefined : onceASecond((cluster) => leases.read(cluster), clock),
     rules: rulesNow,
     clock,
     log,
@@ -168,7 +168,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     // No capacity limit: no other relay can manage these clusters.
     nodeBudget: Infinity,
     otherLeases: async (cluster) => {
-      const found = await Promise.all(names.map((name) => name !== cluster && leases.look(name)));
+      const found = await Promise.all(names.map((name) => name !== cluster && leases.read(name)));
       return found.filter((lease) => typeof lease === 'object');
     },
   });
@@ -196,12 +196,12 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       everyMs: PERMISSIONS_MS,
       run: () => names.forEach((name) => void access.api(name).catch(() => undefined)),
     },
-    { name: 'asked', everyMs: ASKED_MS, run: () => beginAsked(state, evictions) },
+    { name: 'asked', everyMs: REQUESTS_MS, run: () => beginRequested(state, evictions) },
   ];
   let upkeep: Upkeep | undefined;
   const stopping = new AbortController();
   const lead = async () => {
-    await tellCountdowns(store, log);
+    await logCountdowns(store, log);
     await evictions.rearm(store);
     if (stopping.signal.aborted) return;
     upkeep = startUpkeep(tasks, log);

@@ -40,11 +40,11 @@ function rulesText(rules: Rules, now: EpochMs): string {
 }
 
 /** Nobody would read more. */
-const TOLD = 20;
+const LOGGED = 20;
 
 /** Earliest deadlines first, then the number of further ones. Rejects with `StoreError`. */
-export async function tellCountdowns(store: Pick<ServiceStore, 'countdowns'>, log: Log): Promise<void> {
-  const { total, soonest } = await store.countdowns(TOLD);
+export async function logCountdowns(store: Pick<ServiceStore, 'countdowns'>, log: Log): Promise<void> {
+  const { total, soonest } = await store.countdowns(LOGGED);
   for (const { ref, record } of soonest) log.info('eviction.loaded', evictionFields(ref, record));
   if (total > soonest.length) log.info('evictions.loaded', { more: total - soonest.length });
 }

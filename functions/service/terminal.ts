@@ -13,16 +13,16 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 export interface Terminal {
   readonly log: Log;
   /** Prints a line for the user who started the process. */
-  say(line: string): void;
-  /** True if `say` prints to a terminal, where secrets may be shown. Piped output may end up in a log. */
+  print(line: string): void;
+  /** True if `print` prints to a terminal, where secrets may be shown. Piped output may end up in a log. */
   readonly isToTerminal: boolean;
 }
 
-/** With `json`, standard output contains only the log, so `say` prints to standard error. */
+/** With `json`, standard output contains only the log, so `print` prints to standard error. */
 export function openTerminal(format: LogFormat, clock: Clock): Terminal {
   const stream = format === 'json' ? process.stderr : process.stdout;
-  const say = (line: string): void => printLine(stream, line);
-  return { log: format === 'json' ? jsonLog() : textLog(clock, say), say, isToTerminal: stream.isTTY };
+  const print = (line: string): void => printLine(stream, line);
+  return { log: format === 'json' ? jsonLog() : textLog(clock, print), print, isToTerminal: stream.isTTY };
 }
 
 /** Prints a line. Colors are kept only on terminals, and other control characters never. */

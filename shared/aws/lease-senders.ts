@@ -20,14 +20,14 @@ export type CanSend = (cluster: ClusterName, userId: string) => Promise<boolean>
  * Accepts the senders in a cluster's lease: IAM decides who may write it, and a relay that acquires it writes its own
  * sender. No sender in it accepts all; without a lease, none is. `recent`: a lease as of up to a second ago.
  */
-export function leaseSenders(leases: Pick<Leases, 'look'>, recent: Leases['look']): CanSend {
+export function leaseSenders(leases: Pick<Leases, 'read'>, recent: Leases['read']): CanSend {
   return async (cluster, userId) => {
     const sender = senderOf(userId);
-    const isNamed = async (look: Leases['look']) => {
-      const lease = await look(cluster);
+    const isNamed = async (read: Leases['read']) => {
+      const lease = await read(cluster);
       return lease !== undefined && (lease.senders?.includes(sender) ?? true);
     };
     // A relay sends deltas as soon as it holds the lease, so the recent copy may be older than its first delta.
-    return (await isNamed(recent)) || isNamed((name) => leases.look(name));
+    return (await isNamed(recent)) || isNamed((name) => leases.read(name));
   };
 }

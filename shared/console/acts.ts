@@ -21,7 +21,7 @@ export interface ActDeps {
 /** Rejects with `OperatorError` if the act would have no effect now, and with `StoreError`. */
 export async function preview(act: ConsoleAction, { fleet, view }: ActDeps): Promise<Preview> {
   await known(act, fleet);
-  const seen = await view.lookAgain();
+  const seen = await view.readAgain();
   return { ...previewOutput(await previewAct(act, seen, fleet)), confirm: confirmation(act, seen) };
 }
 
@@ -31,12 +31,12 @@ export async function preview(act: ConsoleAction, { fleet, view }: ActDeps): Pro
  */
 export async function perform(act: ConsoleAction, confirm: string, { fleet, view }: ActDeps): Promise<Done> {
   await known(act, fleet);
-  const seen = await view.lookAgain();
+  const seen = await view.readAgain();
   if (confirmation(act, seen) !== confirm) {
     throw new StaleActError('Something has changed since this was shown: look at it again.');
   }
   const { message } = await performAct(act, seen, fleet);
-  await view.lookAgain();
+  await view.readAgain();
   return { message };
 }
 

@@ -22,8 +22,8 @@ import {
   confirmedSchema,
   type DemoNode,
   demoTaintSchema,
-  type HistoryAsked,
   type HistoryPage,
+  type HistoryQuestion,
   historySchema,
   inClusterSchema,
   nodeSchema,
@@ -91,11 +91,11 @@ export function answersOf(deps: AnswersDeps): Answers {
       ...(demo ? { demo: { cluster: demo.cluster } } : {}),
       now: clock.now(),
     })),
-    'GET api/status': route(nothingSchema, async () => statusOf(await view.look())),
-    'GET api/pending': route(pendingSchema, async (query) => pendingPage(await view.look(), query)),
-    'GET api/timeline': route(timelineSchema, async ({ cluster }) => timelineOf(await view.look(), cluster)),
-    'GET api/nodes': route(ofClusterSchema, async ({ cluster }) => nodesOf(await view.look(), cluster)),
-    'GET api/stuck': route(ofClusterSchema, async ({ cluster }) => stuckOf(await view.look(), cluster)),
+    'GET api/status': route(nothingSchema, async () => statusOf(await view.read())),
+    'GET api/pending': route(pendingSchema, async (query) => pendingPage(await view.read(), query)),
+    'GET api/timeline': route(timelineSchema, async ({ cluster }) => timelineOf(await view.read(), cluster)),
+    'GET api/nodes': route(ofClusterSchema, async ({ cluster }) => nodesOf(await view.read(), cluster)),
+    'GET api/stuck': route(ofClusterSchema, async ({ cluster }) => stuckOf(await view.read(), cluster)),
     'GET api/history': route(historySchema, (query) => historyPage(fleet, query, clock.now())),
     'GET api/audit': route(auditSchema, async ({ cluster, from, to }) => {
       const now = clock.now();
@@ -150,7 +150,7 @@ async function policyOf(fleet: Fleet, cluster: ClusterName, now: EpochMs): Promi
 
 async function historyPage(
   fleet: Pick<Fleet, 'history' | 'clusters'>,
-  { cluster, event, from, to, limit, ...about }: HistoryAsked,
+  { cluster, event, from, to, limit, ...about }: HistoryQuestion,
   now: number,
 ): Promise<HistoryPage> {
   const { node, namespace, pod } = about;

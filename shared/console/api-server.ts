@@ -29,7 +29,7 @@ const STATUS: readonly (readonly [number, readonly (new (...args: never[]) => Er
 ];
 
 /** A request of a session. */
-export interface Asked {
+export interface SessionRequest {
   /** Path as in `Api`: `api/status`. */
   readonly path: string;
   readonly searchParams: URLSearchParams;
@@ -58,13 +58,13 @@ export class ApiServer {
   }
 
   /** Never rejects. */
-  async answer(request: IncomingMessage, response: ServerResponse, asked: Asked): Promise<void> {
+  async answer(request: IncomingMessage, response: ServerResponse, question: SessionRequest): Promise<void> {
     try {
-      await this.#answer(request, response, asked);
+      await this.#answer(request, response, question);
     } catch (error) {
       const failure = failureOf(error);
       // Log neither the query nor the session, because they contain tokens.
-      if (failure.status >= 500) this.#log.error('console.failed', { path: asked.path, error });
+      if (failure.status >= 500) this.#log.error('console.failed', { path: question.path, error });
       if (response.headersSent) response.destroy();
       else sendJson(response, failure.status, { error: escapeForDisplay(failure.message) } satisfies Failure);
     }
@@ -73,7 +73,7 @@ export class ApiServer {
   async #answer(
     request: IncomingMessage,
     response: ServerResponse,
-    { path, searchParams, token, ended }: Asked,
+    { path, searchParams, token, ended }: SessionRequest,
   ): Promise<void> {
     if (request.method === 'GET' && path === 'api/live') {
       if (!(await this.#live.join(response, ended)))

@@ -236,7 +236,7 @@ export const historySchema = z.strictObject({
   to: moment.optional(),
   limit: z.coerce.number().int().min(1).max(MAX_ENTRIES).default(200),
 });
-export type HistoryAsked = z.output<typeof historySchema>;
+export type HistoryQuestion = z.output<typeof historySchema>;
 
 export const auditSchema = z.strictObject({
   cluster: clusterNameSchema.optional(),
@@ -258,7 +258,7 @@ export const whatIfSchema = z.strictObject({
   nodes: z.string().max(20_000).optional(),
 });
 
-export type WhatIfAsked = z.output<typeof whatIfSchema>;
+export type WhatIfQuestion = z.output<typeof whatIfSchema>;
 
 const target = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('pod'), namespace: text, name: text }),

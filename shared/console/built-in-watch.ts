@@ -9,7 +9,7 @@ import type { Clock } from '#shared/time/clock.ts';
 /** The read covers the whole control plane, which rarely changes. */
 const ASK_AGAIN_MS = 5 * 60_000;
 
-const NOT_ASKED: BuiltIn = { state: 'unknown', evidence: 'its cluster has not answered yet' };
+const NO_ANSWER_YET: BuiltIn = { state: 'unknown', evidence: 'its cluster has not answered yet' };
 
 interface Known {
   readonly age: Age;
@@ -40,7 +40,7 @@ export class BuiltInWatch {
       const asking = this.#ask(cluster).finally(() => this.#asking.delete(cluster));
       this.#asking.set(cluster, asking);
     }
-    return known?.builtIn ?? NOT_ASKED;
+    return known?.builtIn ?? NO_ANSWER_YET;
   }
 
   async #ask(cluster: ClusterName): Promise<void> {

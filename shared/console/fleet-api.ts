@@ -8,7 +8,7 @@ import { parseTaint } from '#shared/taints/taint-argument.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { answersOf, type DemoCluster, type Questions } from './answers.ts';
-import type { WhatIfAsked } from './api.ts';
+import type { WhatIfQuestion } from './api.ts';
 import { ApiServer } from './api-server.ts';
 import { BuiltInWatch } from './built-in-watch.ts';
 import { FleetView } from './fleet-view.ts';
@@ -36,8 +36,8 @@ export function fleetApi({ fleet, questions, matching, demo, clock, log }: Fleet
     clock,
     maxAgeMs: MAX_AGE_MS[fleet.kind],
   });
-  const asked = questions ?? questionsTo(fleet, { matching, clock });
-  const answers = answersOf({ fleet, view, questions: asked, demo, clock });
+  const answering = questions ?? questionsTo(fleet, { matching, clock });
+  const answers = answersOf({ fleet, view, questions: answering, demo, clock });
   return new ApiServer({ answers, live: new Live({ view }), log });
 }
 
@@ -58,7 +58,7 @@ const questionsTo = (
 });
 
 /** Without names and labels, all nodes are chosen. */
-const choiceOf = ({ nodes, selector }: Pick<WhatIfAsked, 'nodes' | 'selector'>): NodeChoice =>
+const choiceOf = ({ nodes, selector }: Pick<WhatIfQuestion, 'nodes' | 'selector'>): NodeChoice =>
   nodes === undefined
     ? { labels: { matchExpressions: selector === undefined ? [] : parseLabelSelector(selector) } }
     : { names: nodes.split(',').map((name) => name.trim()) };

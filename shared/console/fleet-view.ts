@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { type Snapshot, type ViewedFleet, view } from '#shared/operations/look/look.ts';
-import { firstDue, type PendingLook } from '#shared/operations/look/pending.ts';
+import { firstDue, type PendingEviction } from '#shared/operations/look/pending.ts';
 import { pendingStateOf } from '#shared/operations/look/pending-state.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -22,7 +22,7 @@ export interface Seen extends Snapshot {
   readonly pending: readonly PendingSeen[];
 }
 
-export interface PendingSeen extends PendingLook {
+export interface PendingSeen extends PendingEviction {
   readonly row: PendingRow;
 }
 
@@ -48,7 +48,7 @@ export class FleetView {
   }
 
   /** Returns a current or recent snapshot. Rejects with `StoreError` if nothing can be read. */
-  async look(): Promise<Seen> {
+  async read(): Promise<Seen> {
     if (this.#seen && this.#age && this.#age.atMostMs < this.#goodForMs) return this.#seen;
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
@@ -56,11 +56,11 @@ export class FleetView {
     return this.#reading;
   }
 
-  /** Does the same as {@link look}, but returns nothing older than this call. Used after changes. */
-  async lookAgain(): Promise<Seen> {
+  /** Does the same as {@link read}, but returns nothing older than this call. Used after changes. */
+  async readAgain(): Promise<Seen> {
     await this.#reading?.catch(() => undefined);
     this.#age = undefined;
-    return this.look();
+    return this.read();
   }
 
   listen(listener: (seen: Seen) => void): { readonly end: () => void } {
@@ -100,7 +100,7 @@ async function seenOf(
   return { ...found, at, pending: pending.sort(firstDue) };
 }
 
-function rowOf(pending: PendingLook, storedRules: StoredRules | undefined, at: EpochMs): PendingRow {
+function rowOf(pending: PendingEviction, storedRules: StoredRules | undefined, at: EpochMs): PendingRow {
   const { cluster, node, record, gates } = pending;
   const { uid, namespace, name, fireAt, reasons } = record;
   const { state, note } = pendingStateOf(pending, storedRules, at);

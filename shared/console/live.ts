@@ -6,7 +6,7 @@ import type { LiveEvents } from './api.ts';
 import type { FleetView, Seen } from './fleet-view.ts';
 
 /** Interval between reads while a listener is connected. */
-const LOOK_MS = 1_000;
+const READ_MS = 1_000;
 /** Interval of a comment by which both ends detect a lost connection. */
 const HEARTBEAT_MS = 15_000;
 /** Backlog at which a slow listener is disconnected. It must connect again. */
@@ -16,25 +16,25 @@ export const MAX_LISTENERS = 32;
 export interface LiveDeps {
   readonly view: FleetView;
   /** Absent: every second. */
-  readonly lookMs?: number;
+  readonly readMs?: number;
 }
 
 /** Sends changes as server-sent events. All listeners share one reader, which stops when none is connected. */
 export class Live {
   readonly #view: FleetView;
-  readonly #lookMs: number;
+  readonly #readMs: number;
   readonly #listeners = new Map<ServerResponse, { status: string; version?: number }>();
-  #looking = false;
+  #reading = false;
 
-  constructor({ view, lookMs = LOOK_MS }: LiveDeps) {
+  constructor({ view, readMs = READ_MS }: LiveDeps) {
     this.#view = view;
-    this.#lookMs = lookMs;
+    this.#readMs = readMs;
     view.listen((seen) => {
       if (this.#listeners.size === 0) return;
       const status = statusOf(seen);
       for (const [response] of this.#listeners) {
-        this.#tellPending(response, seen);
-        this.#tellStatus(response, status);
+        this.#sendPending(response, seen);
+        this.#sendStatus(response, status);
       }
     });
   }
@@ -42,7 +42,7 @@ export class Live {
   /** Sends state and changes until the response closes or `ended` aborts. `false`: too many listeners. */
   async join(response: ServerResponse, ended: AbortSignal): Promise<boolean> {
     if (this.#listeners.size >= MAX_LISTENERS) return false;
-    const seen = await this.#view.look();
+    const seen = await this.#view.read();
     // Meanwhile, others may have joined, and this listener may have disconnected.
     if (this.#listeners.size >= MAX_LISTENERS) return false;
     if (response.destroyed || ended.aborted) {
@@ -50,7 +50,7 @@ export class Live {
       return true;
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' });
-    response.write(`retry: ${LOOK_MS}\n\n`);
+    response.write(`retry: ${READ_MS}\n\n`);
     this.#listeners.set(response, { status: '' });
     const heartbeat = setInterval(() => response.write(':\n\n'), HEARTBEAT_MS);
     const leave = () => {
@@ -59,7 +59,7 @@ export class Live {
       this.#listeners.delete(response);
     };
     const end = () => {
-      this.#tell(response, 'end', {
+      this.#send(response, 'end', {
         reason: 'The session ended. To open the console again, run taintward console.',
       });
       leave();
@@ -67,44 +67,44 @@ export class Live {
     };
     ended.addEventListener('abort', end);
     response.once('close', leave);
-    this.#tellStatus(response, statusOf(seen));
-    this.#tellPending(response, seen);
-    void this.#look();
+    this.#sendStatus(response, statusOf(seen));
+    this.#sendPending(response, seen);
+    void this.#read();
     return true;
   }
 
-  async #look(): Promise<void> {
-    if (this.#looking) return;
-    this.#looking = true;
+  async #read(): Promise<void> {
+    if (this.#reading) return;
+    this.#reading = true;
     while (this.#listeners.size > 0) {
-      await pause(this.#lookMs);
+      await pause(this.#readMs);
       try {
-        await this.#view.look();
+        await this.#view.read();
       } catch (error) {
         const trouble = { error: errorMessage(error) };
-        for (const [response] of this.#listeners) this.#tell(response, 'trouble', trouble);
+        for (const [response] of this.#listeners) this.#send(response, 'trouble', trouble);
       }
     }
-    this.#looking = false;
+    this.#reading = false;
   }
 
-  #tellPending(response: ServerResponse, { version, at }: Seen): void {
-    const told = this.#listeners.get(response);
-    if (!told || told.version === version) return;
-    told.version = version;
-    this.#tell(response, 'pending', { version, at });
+  #sendPending(response: ServerResponse, { version, at }: Seen): void {
+    const sent = this.#listeners.get(response);
+    if (!sent || sent.version === version) return;
+    sent.version = version;
+    this.#send(response, 'pending', { version, at });
   }
 
   /** Sends the status unless it equals the last one, apart from its time. */
-  #tellStatus(response: ServerResponse, status: FleetStatus): void {
-    const told = this.#listeners.get(response);
-    const said = JSON.stringify({ ...status, at: 0 });
-    if (!told || told.status === said) return;
-    told.status = said;
-    this.#tell(response, 'status', status);
+  #sendStatus(response: ServerResponse, status: FleetStatus): void {
+    const sent = this.#listeners.get(response);
+    const text = JSON.stringify({ ...status, at: 0 });
+    if (!sent || sent.status === text) return;
+    sent.status = text;
+    this.#send(response, 'status', status);
   }
 
-  #tell<Event extends keyof LiveEvents>(
+  #send<Event extends keyof LiveEvents>(
     response: ServerResponse,
     event: Event,
     data: LiveEvents[Event],

@@ -18,7 +18,7 @@ const MINUTES = 60;
 
 export function pendingPage(seen: Seen, query: PendingQuery): PendingPage {
   const { offset, limit, sort, order } = query;
-  const rows = seen.pending.map(({ row }) => row).filter((row) => isAsked(row, query));
+  const rows = seen.pending.map(({ row }) => row).filter((row) => matches(row, query));
   // The rows are already sorted by deadline.
   if (sort !== 'due') rows.sort((a, b) => compare(a[SORTED_BY[sort]], b[SORTED_BY[sort]]));
   if (order === 'down') rows.reverse();
@@ -30,7 +30,7 @@ const SORTED_BY = { cluster: 1, node: 2, pod: 4, state: 6 } as const;
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-function isAsked(row: PendingRow, { cluster, node, namespace, state, search }: PendingQuery): boolean {
+function matches(row: PendingRow, { cluster, node, namespace, state, search }: PendingQuery): boolean {
   const [, ofCluster, onNode, inNamespace, pod, , stands] = row;
   return (
     (cluster ?? ofCluster) === ofCluster &&

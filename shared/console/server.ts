@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIPv6 } from 'node:net';
-import { type Asked, openListener } from '#shared/http/listener.ts';
+import { openListener, type RequestInfo } from '#shared/http/listener.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { once } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -82,7 +82,7 @@ export async function startConsole(options: ConsoleOptions): Promise<Console> {
     forKnown: CONNECTIONS_OF_SESSIONS,
     headerBytes: MAX_HEADER_BYTES,
     headers: { ...HEADERS, 'content-security-policy': policyOf(), 'cache-control': 'no-store' },
-    serve: (request, response, asked) => guarded.answer(request, response, asked),
+    serve: (request, response, question) => guarded.answer(request, response, question),
   }).catch((error: NodeJS.ErrnoException) => {
     throw new ConsoleAddressError(
       `the console cannot be served on port ${options.port} of ${host} (${error.code}): choose another with ${options.portSetBy}, or 0 for any`,
@@ -130,19 +130,23 @@ class Guarded {
   }
 
   /** Never rejects. */
-  async answer(request: IncomingMessage, response: ServerResponse, asked: Asked): Promise<void> {
+  async answer(request: IncomingMessage, response: ServerResponse, question: RequestInfo): Promise<void> {
     try {
-      await this.#answer(request, response, asked);
+      await this.#answer(request, response, question);
     } catch (error) {
       // Leave out the first part, which is the session's secret.
-      const [, , ...path] = asked.url.pathname.split('/');
+      const [, , ...path] = question.url.pathname.split('/');
       this.#deps.log.error('console.failed', { path: path.join('/'), error });
       if (response.headersSent) response.destroy();
       else refuse(response, 500, FAILED);
     }
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse, { url, know }: Asked): Promise<void> {
+  async #answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { url, know }: RequestInfo,
+  ): Promise<void> {
     const { authorities, sessions } = this.#deps;
     // With DNS rebinding, a page of another site reaches this server, but with the other site's name.
     const authority = request.headers.host ?? '';
@@ -186,8 +190,8 @@ class Guarded {
   #enter(request: IncomingMessage, response: ServerResponse, key: string | null): boolean {
     const { sessions } = this.#deps;
     // A prefetch must not use up the link.
-    const looksAhead = request.method !== 'GET' || /prefetch|prerender/.test(purposeOf(request));
-    const session = key === null || looksAhead ? undefined : sessions.open(key);
+    const isPrefetch = request.method !== 'GET' || /prefetch|prerender/.test(purposeOf(request));
+    const session = key === null || isPrefetch ? undefined : sessions.open(key);
     if (!session) {
       refuse(response, 401, NO_SESSION);
       return false;

@@ -65,7 +65,7 @@ export function afterBlocks(
   const changed: EvictionRecord[] = [];
   const failed = new Map<PodUid, string>();
   const waiting = [...scheduled.values()].flatMap(({ blocked }) => blocked ?? []);
-  const asked: { readonly since: EpochMs }[] = [];
+  const answered: { readonly since: EpochMs }[] = [];
   for (const [uid, block] of blocks) {
     const found = scheduled.get(uid);
     if (!found || found.fireAt > now) continue;
@@ -75,19 +75,19 @@ export function afterBlocks(
     }
     const { failure, ...record } = found;
     const since = found.blocked?.since ?? now;
-    asked.push({ since });
+    answered.push({ since });
     if (!failure && isSameBlock(found.blocked, block)) continue;
     const nextTryAt = found.blocked?.nextTryAt ?? now;
     changed.push({ ...record, blocked: { since, nextTryAt, ...block } });
   }
-  if (asked.length === 0) return { changed, failed };
+  if (answered.length === 0) return { changed, failed };
   // A next try from before the clock was set back counts as none.
   const known = (node?.blocked?.nextTryAt ?? Infinity) <= now + MAX_BUDGET_RETRY_MS;
   const before = known && waiting.length > 0 ? node?.blocked : undefined;
   const isComing = before && before.nextTryAt > now ? before : undefined;
   const attempts = isComing?.attempts ?? (progressed ? 1 : (before?.attempts ?? 0) + 1);
   const waitMs = Math.min(BUDGET_RETRY_MS * 2 ** Math.min(attempts - 1, 30), MAX_BUDGET_RETRY_MS);
-  const deadlines = [...waiting, ...asked]
+  const deadlines = [...waiting, ...answered]
     .map(({ since }) => since + (method.kind === 'evict' ? method.deadlineMs : Infinity))
     .filter((deadline) => deadline > now);
   const nextTryAt = Math.min(isComing?.nextTryAt ?? now + waitMs, ...deadlines);

@@ -118,7 +118,7 @@ export const BEHIND_PATIENCE_MS = 60_000;
  */
 export function evaluate(
   node: NodeState | undefined,
-  look: NodeObservation,
+  observation: NodeObservation,
   rules: Rules,
 ): (record: EvictionRecord, pod: SeenPod | undefined) => EvictionDecision {
   // A deleted node keeps its last taints, except taints that may have been removed earlier.
@@ -126,19 +126,20 @@ export function evaluate(
   const last = node?.taints.filter(
     (taint) => !isDoubtful(node, taint) && (!taint.virtual || virtualKeys.includes(taint.key)),
   );
-  const { skews = [] } = look;
+  const { skews = [] } = observation;
   // Elapsed time is measured by one clock: an unreported taint's countdown starts and ends by the same.
-  const earliest = earliestNow(look.at, skews);
+  const earliest = earliestNow(observation.at, skews);
   const apart = areApart(skews) ? heldText(skews) : undefined;
   // No pod is evicted while clocks are apart. An eviction that is due by our clock must record why.
-  const dueBefore = apart === undefined ? earliest : look.at;
-  const taints = look.taints
-    ? timeLiveTaints(node, look.taints, virtualKeys, earliest, latestNow(look.at, skews))
+  const dueBefore = apart === undefined ? earliest : observation.at;
+  const taints = observation.taints
+    ? timeLiveTaints(node, observation.taints, virtualKeys, earliest, latestNow(observation.at, skews))
     : (last ?? []);
-  const deletedAt = look.taints ? undefined : (node?.deletedAt ?? look.at);
-  const behind = node !== undefined && look.taints !== undefined && look.taintsStamp !== node.taintsStamp;
+  const deletedAt = observation.taints ? undefined : (node?.deletedAt ?? observation.at);
+  const behind =
+    node !== undefined && observation.taints !== undefined && observation.taintsStamp !== node.taintsStamp;
   const deadlineOf = podDeadlines(taints, deletedAt, rules);
-  const duenessOf = dueness(taints, deletedAt, look, rules);
+  const duenessOf = dueness(taints, deletedAt, observation, rules);
   const { method } = rules.policy;
   const observed = isObserved(rules);
   const ended = (record: EvictionRecord, pod?: SeenPod): EvictionDecision => {
@@ -147,8 +148,8 @@ export function evaluate(
     // The pod does not show the caller of the Eviction API. If policy uses it, we assume that we did.
     const byUs = (disrupted && !deleted) || (method.kind === 'evict' && evicted === true);
     if (byUs && !observed) return { ...how, outcome: 'done' };
-    const seen = { ...node, node: look.node, ...(pod ? { traits: pod } : {}) };
-    const by = storedGate(rules, seen, record, look.at);
+    const seen = { ...node, node: observation.node, ...(pod ? { traits: pod } : {}) };
+    const by = storedGate(rules, seen, record, observation.at);
     if (by?.kind === 'observe') return { ...how, outcome: 'would-have' };
     return { ...how, outcome: 'gone', ...(by && deleted ? { by } : {}) };
   };
@@ -163,7 +164,7 @@ export function evaluate(
         ({ since, taint }) => since === earliest && isReason(record, taint),
       );
       const at = again ? Math.max(deadline.at, earliest + BEHIND_PATIENCE_MS) : deadline.at;
-      if (at <= look.at) return { kind: 'early', againAt: look.at + (at - earliest) };
+      if (at <= observation.at) return { kind: 'early', againAt: observation.at + (at - earliest) };
       return { kind: 'reschedule', record: moved(record, { ...deadline, at }) };
     }
     // Live state may have moved the deadline since the pod's record was written.
@@ -181,16 +182,16 @@ export function evaluate(
         return { kind: 'refused', isHold: true, error: apart, retryAfterSeconds: APART_RETRY_SECONDS };
       const leaving = {
         dueBy,
-        nodeGone: look.taints === undefined,
+        nodeGone: observation.taints === undefined,
         blocked: record.blocked,
-        namespaceTerminating: look.terminatingNamespaces?.has(record.namespace) === true,
+        namespaceTerminating: observation.terminatingNamespaces?.has(record.namespace) === true,
       };
       const unlimited = dueBy.includes(NODE_OUT_OF_SERVICE);
-      const by = meansOf(method, leaving, look.at);
+      const by = meansOf(method, leaving, observation.at);
       would = { kind: 'evict', by, unlimited, ...(lease === undefined ? {} : { lease }) };
       if (!duePod) return would;
     }
-    const since = record.held?.by.kind === duePod.by.kind ? record.held.since : look.at;
+    const since = record.held?.by.kind === duePod.by.kind ? record.held.since : observation.at;
     // The pod's turn is over by the time the gate opens.
     const { turnAt: _turnAt, ...rest } = record;
     return { kind: 'hold', record: heldRecord(rest, { ...duePod, since }), ...(would ? { would } : {}) };

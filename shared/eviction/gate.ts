@@ -37,11 +37,11 @@ export function findGate(rules: Rules, pod: DuePod, now: EpochMs): EvictionGate 
   const gate = clusterGate(rules, now) ?? holdOn(rules.holds, pod, now);
   if (gate) return gate;
   const { policyRevision: revision, guardRevision } = rules;
-  const said = pod.dueBy.map((key) => saidOf(rules, pod, key, now) ?? lifeOn(rules, pod, key, now));
-  const [first] = said;
-  if (!first || said.includes(undefined))
+  const gates = pod.dueBy.map((key) => taintGate(rules, pod, key, now) ?? lifeOn(rules, pod, key, now));
+  const [first] = gates;
+  if (!first || gates.includes(undefined))
     return pod.record.recreated ? { kind: 'recreated' } : limitOn(rules, pod, now);
-  const untils = said.map((each) => each?.until).filter((until) => until !== undefined);
+  const untils = gates.map((each) => each?.until).filter((until) => until !== undefined);
   const until = untils.length > 0 ? { until: Math.min(...untils) } : {};
   return { ...first, revision, guardRevision, ...until };
 }
@@ -52,7 +52,7 @@ export function findGate(rules: Rules, pod: DuePod, now: EpochMs): EvictionGate 
 export function leaseNoteOn(rules: Rules, pod: DuePod, now: EpochMs): Lapse | 'unread' | undefined {
   const { life, dueBy } = pod;
   if (life === undefined || !asksLease(rules) || !dueBy.includes(NODE_UNREACHABLE)) return undefined;
-  const isDecisive = dueBy.every((key) => key === NODE_UNREACHABLE || saidOf(rules, pod, key, now));
+  const isDecisive = dueBy.every((key) => key === NODE_UNREACHABLE || taintGate(rules, pod, key, now));
   if (!isDecisive) return undefined;
   // A node that was alive may have renewed its Lease since the Lease was last read.
   return life === 'unread' || life.kind === 'alive' ? 'unread' : life.because;
@@ -196,7 +196,7 @@ function isOf(workload: Owner, owner: Owner | undefined): boolean {
   );
 }
 
-type Said =
+type TaintGate =
   | { readonly kind: 'excluded'; readonly until?: EpochMs }
   | {
       readonly kind: 'guard';
@@ -205,7 +205,7 @@ type Said =
       readonly until?: never;
     };
 
-const saidOf = (rules: Rules, pod: DuePod, key: string, now: EpochMs): Said | undefined =>
+const taintGate = (rules: Rules, pod: DuePod, key: string, now: EpochMs): TaintGate | undefined =>
   exclusion(rules, pod, key, now) ?? guardOn(rules.trips, pod, key);
 
 function lifeOn(rules: Rules, { life }: DuePod, key: string, now: EpochMs) {
@@ -222,7 +222,7 @@ function limitOn(rules: Rules, { dueBy, record: { held } }: DuePod, now: EpochMs
   return mayStillHold(by, rules, now) ? by : undefined;
 }
 
-function exclusion({ policy }: Rules, pod: DuePod, key: string, now: EpochMs): Said | undefined {
+function exclusion({ policy }: Rules, pod: DuePod, key: string, now: EpochMs): TaintGate | undefined {
   const { exclude, only } = policy;
   const excluded = exclude.find((each) => selects(each, pod, key, now));
   if (excluded) return { kind: 'excluded', ...untilOf(excluded) };
@@ -283,7 +283,7 @@ function matchesExpression({ operator, values = [] }: LabelExpression, value: st
 }
 
 /** The `out-of-service` taint has none: such a node certainly does not run. */
-function guardOn(trips: readonly Trip[], pod: DuePod, key: string): Said | undefined {
+function guardOn(trips: readonly Trip[], pod: DuePod, key: string): TaintGate | undefined {
   const trip = key === NODE_OUT_OF_SERVICE ? undefined : trips.find((each) => holdsBy(each, pod, key));
   if (!trip) return undefined;
   const { scope, zone, trippedAt } = trip;

@@ -104,8 +104,8 @@ export function reviewGuard(
     if (policy.shadow) return shadowed(last, watched, time);
     const trip = trips.find(isOfThis);
     return trip
-      ? standing(trip, last, watched, time)
-      : standingNot(released.find(isOfThis), last, watched, time);
+      ? continued(trip, last, watched, time)
+      : notTripped(released.find(isOfThis), last, watched, time);
   });
   const kept = outcomes.flatMap(({ kept }) => kept ?? []);
   const added = outcomes.flatMap(({ added }) => added ?? []);
@@ -158,12 +158,12 @@ interface Outcome {
   readonly episode?: Episode;
 }
 
-function standing(trip: Trip, last: Episode | undefined, watched: Watched, time: ReviewTime): Outcome {
+function continued(trip: Trip, last: Episode | undefined, watched: Watched, time: ReviewTime): Outcome {
   const episode = goOn('held', trip, last, watched, time);
   return episode ? { kept: trip, episode } : {};
 }
 
-function standingNot(
+function notTripped(
   known: ReleasedTrip | undefined,
   last: Episode | undefined,
   watched: Watched,

@@ -4,7 +4,7 @@ import { evictingTaints } from '#shared/taints/virtual.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { begunBy, compareVersions, type Delta, isAhead, latestOf, newer, type SeenTaint } from './facts.ts';
 import type { NodeState, TimedTaint } from './records.ts';
-import { changeTries, MAX_ASKED_MS } from './retry.ts';
+import { changeTries, MAX_RETRY_AFTER_MS } from './retry.ts';
 import { isHeldText } from './skew.ts';
 
 /**
@@ -53,7 +53,7 @@ function clampStarts(node: NodeState, now: EpochMs): NodeState {
 const nextTryBy = <T extends { readonly nextTryAt: EpochMs }>(
   next: T | undefined,
   now: EpochMs,
-): T | undefined => (next && next.nextTryAt > now + MAX_ASKED_MS ? { ...next, nextTryAt: now } : next);
+): T | undefined => (next && next.nextTryAt > now + MAX_RETRY_AFTER_MS ? { ...next, nextTryAt: now } : next);
 
 /**
  * Returns the known state with each countdown started no earlier than the delta proves. Any delta counts, however old
@@ -64,13 +64,13 @@ const nextTryBy = <T extends { readonly nextTryAt: EpochMs }>(
  * - A taint whose own time changed was set again. A time in the future proves nothing.
  */
 export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeState {
-  const toldOf = countdownsOf(delta.taints);
+  const sentOf = countdownsOf(delta.taints);
   const setAgainAt = setAgainSince(known.taints, delta.taints);
   const taints = known.taints.map((stored) => {
-    const told = toldOf(stored);
-    if (told) {
-      const standing = reset(stored, setAgainAt(told), told.seenAt, now);
-      return told.known === 'appeared' ? raised(standing, told.seenAt, now) : standing;
+    const sent = sentOf(stored);
+    if (sent) {
+      const current = reset(stored, setAgainAt(sent), sent.seenAt, now);
+      return sent.known === 'appeared' ? raised(current, sent.seenAt, now) : current;
     }
     // A delta of a deleted node whose taints no relay saw does not prove that a taint was absent.
     if (delta.deletedAt !== undefined) return stored;
@@ -204,8 +204,8 @@ export function timeLiveTaints(
 }
 
 /** Reports whether a delta has all facts: without a taint of the node, it also lacks the matching tolerations. */
-export function tellsOf(delta: Delta, node: NodeState): boolean {
-  return node.taints.every((taint) => delta.taints.some((told) => isSameTaint(told, taint)));
+export function coversTaints(delta: Delta, node: NodeState): boolean {
+  return node.taints.every((taint) => delta.taints.some((sent) => isSameTaint(sent, taint)));
 }
 
 export function sameFacts(a: NodeState | undefined, b: NodeState): boolean {

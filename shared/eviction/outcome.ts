@@ -84,7 +84,7 @@ export function momentsOf({ before, settled }: DonePass): readonly EpochMs[] {
 /** Outcomes that need no write under the lock. Most passes only end records. */
 const UNLOCKED: readonly PodOutcome['kind'][] = ['deleted', 'end', 'behind', 'early', 'fault'];
 
-export const needsCommit = ({ before, settled }: DonePass, now: EpochMs): boolean =>
+export const mustCommit = ({ before, settled }: DonePass, now: EpochMs): boolean =>
   (before.node?.retry?.nextTryAt ?? Infinity) <= now ||
   before.node?.outage !== undefined ||
   settled.some(({ outcome }) => !UNLOCKED.includes(outcome.kind));
@@ -101,7 +101,7 @@ export function recordOf(
 ) {
   const { node, scheduled } = found;
   const { giveUpAfterMs, method } = rules.policy;
-  const { left, cancelled, schedule, blocks, failures, moved } = standing(pass, found, rules, now);
+  const { left, cancelled, schedule, blocks, failures, moved } = remaining(pass, found, rules, now);
   const progressed = endsOf(pass.settled).length > 0;
   const waiting = afterBlocks({ node, scheduled: left }, blocks, method, { now, progressed });
   for (const uid of blocks.keys()) if (!waiting.failed.has(uid)) left.delete(uid);
@@ -114,7 +114,7 @@ export function recordOf(
   const [failure = failures.everything] = pods.values();
   const result = {
     /** Changes of records, each record as it is to be stored. */
-    told: schedule.flatMap((record) => {
+    changed: schedule.flatMap((record) => {
       const note = changeOf(scheduled.get(record.uid), record);
       return note && note.what !== 'freed' ? { record, note } : [];
     }),
@@ -147,7 +147,7 @@ export function recordOf(
 export type Recorded = ReturnType<typeof recordOf>['result'];
 
 /** The writes for outcomes that still hold. `left`: scheduled records that these do not settle. */
-function standing({ before, settled, outOfReach }: DonePass, found: Partition, rules: Rules, now: EpochMs) {
+function remaining({ before, settled, outOfReach }: DonePass, found: Partition, rules: Rules, now: EpochMs) {
   const left = new Map(found.scheduled);
   const cancelled: FinalRecord[] = [];
   const schedule: EvictionRecord[] = [];

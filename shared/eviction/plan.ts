@@ -10,7 +10,7 @@ import {
   type Version,
 } from './facts.ts';
 import { isOfPod, isOfTaints, mayStillHold, storedGate } from './gate.ts';
-import { mergeNodeState, raiseStarts, sameFacts, tellsOf } from './node-state.ts';
+import { coversTaints, mergeNodeState, raiseStarts, sameFacts } from './node-state.ts';
 import { dueAt, type PodDeadline, podDeadlines } from './pod-deadline.ts';
 import type { Rules } from './policy.ts';
 import {
@@ -72,9 +72,9 @@ export interface Plan {
  * two resyncs, decide nothing. The partition must hold the records of the delta's pods (a node delta: all records). The
  * delta defines the virtual taints: when they change, its relay sends a new one.
  */
-export function plan(partition: Partition, delta: Delta, rules: Rules, heard: Moment): Plan {
+export function plan(partition: Partition, delta: Delta, rules: Rules, received: Moment): Plan {
   // A delta can't be received before it was observed: a clock that shows this is behind, and would start countdowns too early.
-  const moment = { ...heard, now: Math.max(heard.now, delta.observedAt) };
+  const moment = { ...received, now: Math.max(received.now, delta.observedAt) };
   const known = partition.node;
   const counts = isCurrent(delta, moment);
   const node = counts
@@ -183,7 +183,7 @@ function podDecider(
   { rules, now }: Given,
 ): (pod: PodFacts) => PodDecision | undefined {
   const deadlineOf = podDeadlines(node.taints, node.deletedAt, rules);
-  const tells = tellsOf(delta, node);
+  const covers = coversTaints(delta, node);
   return (pod) => {
     const record = scheduled.get(pod.uid);
     const end = ended.get(pod.uid);
@@ -192,9 +192,9 @@ function podDecider(
     const isFree = record?.held && delta.kind === 'node' && !mayStillHold(record.held.by, rules, now);
     if (last && isBy(delta, last) && !isFree) return record ? { kind: 'rearm', record } : repeat(end);
     // A node delta with this pod and the current taints was received already, or is still to come.
-    if (!tells) return undefined;
-    const heard = newer(last?.version, known?.podsVersion);
-    const age = heard ? compareVersions(delta.version, heard) : 1;
+    if (!covers) return undefined;
+    const newest = newer(last?.version, known?.podsVersion);
+    const age = newest ? compareVersions(delta.version, newest) : 1;
     if (age < 0) return undefined;
     if (age === 0 && delta.kind === 'node' && !isFree) return leaveAsItIs(node, delta, record);
     // An older release stored any time, even one in the future.
@@ -230,7 +230,7 @@ function deletionDecider(
   { rules, now }: Given,
 ): (pod: DeletedPod) => PodDecision | undefined {
   const deadlineOf = podDeadlines(node.taints, node.deletedAt, rules);
-  const tells = node.taints.length > 0 && tellsOf(delta, node);
+  const covers = node.taints.length > 0 && coversTaints(delta, node);
   return ({ uid, namespace, name, podSince, tolerations, deleted }) => {
     const record = scheduled.get(uid);
     const gateOf = (pod: Parameters<typeof storedGate>[2]) => {
@@ -240,7 +240,7 @@ function deletionDecider(
     if (record) return endAbsent(delta, record, 'gone', { deleted, ...gateOf(record) });
     const before = ended.get(uid);
     if (before && (isTombstone(before) || before.deleted)) return repeatAbsent(delta, before);
-    if (deleted.by !== 'taint-manager' || !tells) return before && repeatAbsent(delta, before);
+    if (deleted.by !== 'taint-manager' || !covers) return before && repeatAbsent(delta, before);
     const { fireAt, reasons } =
       before?.outcome === 'would-have' ? before : due(deadlineOf(tolerations, podSince));
     const who = { uid, namespace, name, podSince };
@@ -344,8 +344,8 @@ function endAbsent(
 
 /** `undefined`: there is nothing to do. */
 function repeatAbsent(delta: Delta, end: EndedPod): PodDecision | undefined {
-  const told = isBy(delta, end) && isAnnounced({ ...end, cancelled: 'pod-gone' }, delta.observedAt);
-  return told ? repeat(end) : undefined;
+  const announced = isBy(delta, end) && isAnnounced({ ...end, cancelled: 'pod-gone' }, delta.observedAt);
+  return announced ? repeat(end) : undefined;
 }
 
 /** A pod that is overdue for longer has lost its timer: usually it is evicted within a second. */

@@ -20,17 +20,17 @@ export function podDeadlines(
 ): (tolerations: readonly Toleration[], podSince: EpochMs) => PodDeadline | undefined {
   const deadline = deadlineFor(taints, matching, policy.tolerationSeconds);
   // Most pods of a node share a deadline with others, so its description is made once.
-  const told = new Map<Deadline<TimedTaint>, PodDeadline>();
+  const described = new Map<Deadline<TimedTaint>, PodDeadline>();
   return (tolerations, podSince) => {
     if (deletedAt !== undefined && podSince > deletedAt) return undefined;
     const found = deadline(tolerations, podSince);
     if (!found) return undefined;
-    let said = told.get(found);
-    if (!said) {
-      said = { at: saturate(found.atMs), reasons: found.because.map(reasonOf) };
-      told.set(found, said);
+    let description = described.get(found);
+    if (!description) {
+      description = { at: saturate(found.atMs), reasons: found.because.map(reasonOf) };
+      described.set(found, description);
     }
-    return said;
+    return description;
   };
 }
 

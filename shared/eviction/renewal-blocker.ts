@@ -28,8 +28,8 @@ const UNSYNCED = "the relay hasn't listed the whole cluster yet";
  * Returns why a relay may not renew the heartbeat now, in a few words; `undefined`: it may, if evictions from down
  * nodes proceed (`stallOf`). All conditions must be met: the heartbeat keeps the built-in controller from evicting.
  */
-export function renewalBlocker(standing: RenewalInputs): string | undefined {
-  const { mode, guarded, connectionState, keys, virtualKeys, holdsLease, skewMs, clocksApart } = standing;
+export function renewalBlocker(inputs: RenewalInputs): string | undefined {
+  const { mode, guarded, connectionState, keys, virtualKeys, holdsLease, skewMs, clocksApart } = inputs;
   if (mode === 'observe') return 'the policy is in observe mode: set mode to enforce';
   // The node controller's own limits, by zone, apply to the taints that the takeover keeps out.
   if (!guarded)

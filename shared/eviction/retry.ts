@@ -13,7 +13,7 @@ const EARLY_OUTAGE_TRIES = 60;
 const FIRST_UNREACHABLE_MS = 5_000;
 export const MAX_RETRY_MS = 300_000;
 /** Longest `Retry-After` of a server that is honored. */
-export const MAX_ASKED_MS = 3_600_000;
+export const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /** Milliseconds after failed tries (1 or more) in a row. `random`, 0 to 1, shortens them by up to half. */
 export function retryWaitMs(
@@ -61,9 +61,9 @@ export function momentOf(record: EvictionRecord, node: NodeState | undefined): E
   if (record.gaveUpAt !== undefined) return undefined;
   if (record.held && record.held.until === undefined) return undefined;
   // A pod that was blocked for too long is tried with the failures of its node, not with the blocked pods.
-  const isAsked = record.blocked && !record.held && !record.failure;
-  const asked = isAsked ? (node?.blocked?.nextTryAt ?? 0) : 0;
-  const moment = Math.max(ownMomentOf(record), asked);
+  const isBlocked = record.blocked && !record.held && !record.failure;
+  const blockedUntil = isBlocked ? (node?.blocked?.nextTryAt ?? 0) : 0;
+  const moment = Math.max(ownMomentOf(record), blockedUntil);
   return Math.max(moment, nextTryOf(record, node)?.nextTryAt ?? moment);
 }
 
@@ -203,8 +203,11 @@ function nextRetry(
   // Unless the whole node waits, a pod that fails for the first time waits no longer than it would alone.
   const startsAgain = isFirst && !retry?.everything && everything === undefined;
   const attempts = startsAgain ? 1 : (retry?.attempts ?? 0) + 1;
-  const askedMs = Math.min(retryAfterSeconds * 1000, MAX_ASKED_MS);
-  const waitMs = Math.max(retryWaitMs(attempts, random, everything === undefined ? {} : failures), askedMs);
+  const retryAfterMs = Math.min(retryAfterSeconds * 1000, MAX_RETRY_AFTER_MS);
+  const waitMs = Math.max(
+    retryWaitMs(attempts, random, everything === undefined ? {} : failures),
+    retryAfterMs,
+  );
   const isComing = retry && retry.nextTryAt > now && (!startsAgain || retry.nextTryAt <= now + waitMs);
   // Failures of single pods don't show for how long the others couldn't be tried.
   const failingSince = everything === undefined ? (retry?.since ?? now) : everythingSince;

@@ -1,7 +1,7 @@
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { AskedPod, NodeForecast } from './forecast.ts';
+import type { ForecastPod, NodeForecast } from './forecast.ts';
 
 export interface BuiltIn {
   readonly state: 'on' | 'off' | 'unknown';
@@ -14,7 +14,7 @@ export interface BuiltIn {
  */
 export function builtInDeadline(
   { taints, deletedAt }: Pick<NodeForecast, 'taints' | 'deletedAt'>,
-  { tolerations }: Pick<AskedPod, 'tolerations'>,
+  { tolerations }: Pick<ForecastPod, 'tolerations'>,
   podSince: EpochMs,
   { matching }: Pick<Rules, 'matching'>,
 ): EpochMs | undefined {

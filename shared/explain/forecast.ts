@@ -23,7 +23,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Budget, budgetsOf, refuses } from './budgets.ts';
 import { type Cause, causesOf } from './cause.ts';
 
-export interface AskedPod extends SeenPod {
+export interface ForecastPod extends SeenPod {
   readonly namespace: string;
   readonly name: string;
   /** `undefined` until bound. */
@@ -117,30 +117,30 @@ const MAX_STEPS = 1_000;
 export interface NodeForecast {
   readonly taints: readonly TimedTaint[];
   readonly deletedAt?: EpochMs;
-  forecastOf(pod: AskedPod): Forecast;
+  forecastOf(pod: ForecastPod): Forecast;
 }
 
 /**
  * Forecasts a node's pods if nothing changes: `plan` takes the API server's view, as if a relay had just sent it; then
  * `evaluate` decides at each time of processing, until the pod is evicted or no time is left.
  */
-export function forecastPod(asked: NodeCase): NodeForecast {
-  const { now, partition, rules, live } = asked;
-  const facts = toldNow(asked);
+export function forecastPod(question: NodeCase): NodeForecast {
+  const { now, partition, rules, live } = question;
+  const facts = factsNow(question);
   const node = mergeNodeState(partition.node, { ...facts, kind: 'pod-gone', uid: podUid('') }, now);
-  const said = live.life ?? lifeIn(partition, now);
+  const knownLife = live.life ?? lifeIn(partition, now);
   // A live node renews its Lease, so the Lease does not expire if nothing changes.
-  const life = said?.kind === 'alive' ? { ...said, until: NEVER } : said;
+  const life = knownLife?.kind === 'alive' ? { ...knownLife, until: NEVER } : knownLife;
   const verdictAt = (at: EpochMs) => evaluate(node, { ...live, life, node: partition.ref.node, at }, rules);
-  const forecastOf = (pod: AskedPod): Forecast => {
+  const forecastOf = (pod: ForecastPod): Forecast => {
     if (pod.terminating) return leaving(pod);
     if (pod.node === undefined) return { kind: 'keep', cause: 'unbound' };
     const { uid, namespace, name, owner, podSince, tolerations } = pod;
-    const told = { uid, namespace, name, podSince, tolerations, ...(owner ? { owner } : {}) };
-    const delta: Delta = { ...facts, kind: 'pod', pod: told };
+    const podFacts = { uid, namespace, name, podSince, tolerations, ...(owner ? { owner } : {}) };
+    const delta: Delta = { ...facts, kind: 'pod', pod: podFacts };
     const [decision] = plan(partition, delta, rules, { now }).decisions;
     if (decision && 'record' in decision)
-      return follow(decision.record, pod, node, { asked, said, verdictAt });
+      return follow(decision.record, pod, node, { question, knownLife, verdictAt });
     const record = partition.scheduled.get(uid);
     if (!decision && record?.gaveUpAt !== undefined) return gaveUp(record, record.gaveUpAt);
     const end = partition.ended.get(uid);
@@ -161,7 +161,7 @@ function lifeIn({ scheduled }: Partition, now: EpochMs): NodeLife | undefined {
 }
 
 /** The API server's view of a node, as a relay would send it. */
-function toldNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts {
+function factsNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts {
   const facts = { ref: partition.ref, version: NEWEST, observedAt: now };
   if (live.taints === undefined) {
     const { taints = [], deletedAt = now } = partition.node ?? {};
@@ -177,19 +177,19 @@ function toldNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts 
 }
 
 interface Course {
-  readonly asked: NodeCase;
-  readonly said: NodeLife | undefined;
+  readonly question: NodeCase;
+  readonly knownLife: NodeLife | undefined;
   verdictAt(at: EpochMs): ReturnType<typeof evaluate>;
 }
 
 /** Follows a scheduled pod: decides it at one time after the other. */
 function follow(
   scheduled: EvictionRecord,
-  pod: AskedPod,
+  pod: ForecastPod,
   node: NodeState,
-  { asked, said, verdictAt }: Course,
+  { question, knownLife, verdictAt }: Course,
 ): Forecast {
-  const { now, rules, budgets = [] } = asked;
+  const { now, rules, budgets = [] } = question;
   const heldBy: EvictionGate[] = [];
   let blockedBy: readonly string[] = [];
   let rejected: Pick<Extract<Forecast, { kind: 'blocked' }>, 'rejected'> = {};
@@ -240,7 +240,7 @@ function follow(
         const ends = [held.until, nextExpiry(rules, at)].filter(
           (end) => end !== undefined && end > at && end < NEVER,
         );
-        const by = asTold(held.by, said);
+        const by = withoutNever(held.by, knownLife);
         if (ends.length === 0) {
           const asks = verdict.would?.by === 'evict' ? budgetsOf(budgets, pod.labels ?? {}) : [];
           const blocked = refuses(asks) ? { blockedBy: asks.map(({ name }) => name) } : {};
@@ -272,13 +272,13 @@ function follow(
   throw new Error(`rules ended ${MAX_STEPS} times, and still something holds the pod`);
 }
 
-function staying({ taints, deletedAt }: NodeState, { podSince }: AskedPod): Forecast {
+function staying({ taints, deletedAt }: NodeState, { podSince }: ForecastPod): Forecast {
   if (taints.length === 0) return { kind: 'keep', cause: 'untainted' };
   const isLater = deletedAt !== undefined && podSince > deletedAt;
   return { kind: 'keep', cause: isLater ? 'bound-later' : 'tolerated' };
 }
 
-function leaving({ disrupted, evicted, deleted, leaving }: AskedPod): Forecast {
+function leaving({ disrupted, evicted, deleted, leaving }: ForecastPod): Forecast {
   const { overAt, finalizers = [] } = leaving ?? {};
   const other = deleted?.by ?? 'other';
   const by = disrupted && !deleted ? 'taintward' : evicted ? 'eviction-api' : other;
@@ -308,9 +308,9 @@ export function retrying(
 }
 
 /** Returns a gate without the end that never comes. The gate of a Lease ends when the Lease is read again. */
-function asTold(by: EvictionGate, said: NodeLife | undefined): EvictionGate {
+function withoutNever(by: EvictionGate, knownLife: NodeLife | undefined): EvictionGate {
   if (!('until' in by) || by.until !== NEVER) return by;
-  if (by.kind === 'node-alive') return said?.kind === 'alive' ? { ...by, until: said.until } : by;
+  if (by.kind === 'node-alive') return knownLife?.kind === 'alive' ? { ...by, until: knownLife.until } : by;
   const { until: _never, ...gate } = by;
   return gate;
 }

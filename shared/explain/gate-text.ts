@@ -125,10 +125,10 @@ export const keptLabel = (by: KeptBy): string =>
 /** Describes a gate, after "held by": "hold h3f9a2c1d (anna: is being debugged) until …". */
 export function gateText({ by, act, trip }: GateAccount, moment: (at: EpochMs) => string): string {
   const why = act ? `${act.actor}: ${act.reason}` : trip && `tripped by ${trip}`;
-  const told = `${wordsOf(by).name(by)}${why === undefined ? '' : ` (${why})`}`;
+  const text = `${wordsOf(by).name(by)}${why === undefined ? '' : ` (${why})`}`;
   if (by.kind === 'node-alive')
-    return `${told}: its Lease was renewed at ${moment(by.renewedAt)}, and is read again when it expires`;
-  return 'until' in by && by.until !== undefined ? `${told} until ${moment(by.until)}` : told;
+    return `${text}: its Lease was renewed at ${moment(by.renewedAt)}, and is read again when it expires`;
+  return 'until' in by && by.until !== undefined ? `${text} until ${moment(by.until)}` : text;
 }
 
 /** A gate of a pod, and the operator or trip behind it. */

@@ -18,17 +18,17 @@ export type MomentText = (at: EpochMs) => string;
  */
 export function headline(answer: PodAnswer, moment: MomentText): string {
   const { namespace, name, before, outcome, unknown } = answer;
-  const told = `${namespace}/${name} ${forecastText(answer, moment)}`;
+  const text = `${namespace}/${name} ${forecastText(answer, moment)}`;
   const deaf = disconnectedText(answer, 'its eviction is', moment);
   const rival = rivalText(answer, moment);
   const earlier = before ? `An earlier pod of this name ${pastText(before, answer, moment)}` : '';
   const isUnseen = outcome.kind !== 'unknown' && unknown.some(({ what }) => what === 'the pod');
   const unseen = isUnseen ? 'This is its record: the pod could not be read.' : '';
   const moved =
-    answer.takeoverInProgress && outcome.kind !== 'terminating' && !told.includes(BEING_MOVED)
+    answer.takeoverInProgress && outcome.kind !== 'terminating' && !text.includes(BEING_MOVED)
       ? BEING_MOVED
       : '';
-  return [told, moved, unseen, deaf, rival, earlier].filter((sentence) => sentence !== '').join(' ');
+  return [text, moved, unseen, deaf, rival, earlier].filter((sentence) => sentence !== '').join(' ');
 }
 
 function forecastText(answer: PodAnswer, moment: MomentText): string {
@@ -187,13 +187,13 @@ function disconnectedText(
   moment: MomentText,
 ): string {
   if (!disconnected) return '';
-  const heard =
+  const lastContact =
     disconnected.since === undefined
       ? `no relay has ever connected to cluster ${cluster}`
       : `no relay has been connected to cluster ${cluster} since ${moment(disconnected.since)}`;
   return disconnected.unscheduled > 0
-    ? `But ${heard}: ${evictions} not scheduled until a relay connects.`
-    : `N${heard.slice(1)}: changes of nodes and pods are missed.`;
+    ? `But ${lastContact}: ${evictions} not scheduled until a relay connects.`
+    : `N${lastContact.slice(1)}: changes of nodes and pods are missed.`;
 }
 
 /** A pod that has been due for longer by the built-in controller's rule shows that this controller does not run. */
@@ -203,9 +203,8 @@ const SPARED_MS = 10 * 60_000;
 function rivalText({ at: now, decidedBy, outcome, builtIn }: PodAnswer, moment: MomentText): string {
   const evictsAt = builtIn?.evictsAt;
   if (decidedBy === 'built-in' || evictsAt === undefined || builtIn?.state === 'off') return '';
-  const standing =
-    outcome.kind === 'evict' ? outcome.at : outcome.kind === 'terminating' ? -Infinity : Infinity;
-  if (evictsAt >= standing) return '';
+  const ours = outcome.kind === 'evict' ? outcome.at : outcome.kind === 'terminating' ? -Infinity : Infinity;
+  if (evictsAt >= ours) return '';
   const isDue = evictsAt <= now;
   if (builtIn?.state === 'on') {
     const when = isDue
@@ -264,10 +263,10 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
         : countText(count, 'stays', 'stay');
     }),
   ].filter((part) => part !== '');
-  const told = `${what} ${evicting.join(' and ')}: ${parts.length > 0 ? parts.join('; ') : 'no pods'}.`;
+  const text = `${what} ${evicting.join(' and ')}: ${parts.length > 0 ? parts.join('; ') : 'no pods'}.`;
   const isUnseen = unknown.some(({ what }) => what === 'the node' || what === 'its pods');
   const unseen = isUnseen ? 'This is the stored state: the node could not be read.' : '';
-  return [told, unseen, deaf, nodeRivalText(answer, moment)].filter((sentence) => sentence !== '').join(' ');
+  return [text, unseen, deaf, nodeRivalText(answer, moment)].filter((sentence) => sentence !== '').join(' ');
 }
 
 const countText = (count: number, one: string, many: string): string =>
@@ -283,9 +282,9 @@ function builtInSubject({ state }: NodeAnswer['builtIn']): string {
 function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment: MomentText): string {
   if (decidedBy === 'built-in' || builtIn.state === 'off') return '';
   const earlier = pods.flatMap(({ outcome, builtInAt }) => {
-    const standing =
+    const ours =
       outcome.kind === 'evict' ? outcome.at : outcome.kind === 'terminating' ? -Infinity : Infinity;
-    return builtInAt !== undefined && builtInAt < standing ? [builtInAt] : [];
+    return builtInAt !== undefined && builtInAt < ours ? [builtInAt] : [];
   });
   const first = Math.min(...earlier);
   if (earlier.length === 0) return '';

@@ -8,7 +8,7 @@ import type { Budget } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
 import { originOf, type TaintOrigin } from './cause.ts';
 import type { DisconnectionAccount } from './disconnection.ts';
-import { type AskedPod, type Forecast, forecastPod, type NodeCase } from './forecast.ts';
+import { type Forecast, type ForecastPod, forecastPod, type NodeCase } from './forecast.ts';
 import { type GateAccount, type KeptBy, wordsOf } from './gate-text.ts';
 import { accountOfGate, allGates } from './gates.ts';
 import {
@@ -37,7 +37,7 @@ export interface NodeQuestion {
   readonly node: NodeName;
   readonly live: Known<NodeCase['live']>;
   readonly foundAt?: EpochMs;
-  readonly pods: Known<readonly AskedPod[]>;
+  readonly pods: Known<readonly ForecastPod[]>;
   readonly workloads: Known<ReadonlyMap<PodUid, Workload>>;
   readonly budgets: Known<ReadonlyMap<string, readonly Budget[]>>;
   readonly service?: Pick<ServiceFacts, 'rules' | 'partition' | 'deaf'> & {
@@ -108,8 +108,8 @@ export interface NodeAnswer {
 }
 
 /** Explains what happens on a node and why, by the same decisions as the service. */
-export function explainNode(asked: NodeQuestion): NodeAnswer {
-  const { now, cluster, node, live, service, matching } = asked;
+export function explainNode(question: NodeQuestion): NodeAnswer {
+  const { now, cluster, node, live, service, matching } = question;
   const given = service?.rules ?? { value: builtInRules(matching) };
   const rules = knownOr(given, builtInRules(matching));
   const partition = knownOr<Partition, Partition>(service?.partition ?? { unknown: '' }, {
@@ -120,7 +120,7 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
     ended: new Map(),
   });
   const shown = knownOr(live, undefined);
-  const { taints = [], deletedAt, pods } = fatesIn(asked, { partition, rules, shown });
+  const { taints = [], deletedAt, pods } = fatesIn(question, { partition, rules, shown });
   const governed = 'unknown' in given ? pods.map((pod) => ungovernedPod(pod, given.unknown)) : pods;
   const deaf = service && knownOr(service.deaf, undefined);
   const unscheduled = pods.filter(
@@ -143,9 +143,9 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
     ),
     gates: [...gates.values()].map((by) => accountOfGate(by, rules)),
     ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
-    builtIn: knownOr(asked.builtIn, { state: 'unknown', evidence: '' } as const),
+    builtIn: knownOr(question.builtIn, { state: 'unknown', evidence: '' } as const),
     history: service ? knownOr(service.history, []) : [],
-    unknown: unknownOf(asked),
+    unknown: unknownOf(question),
   };
 }
 
@@ -177,16 +177,16 @@ function fatesIn(
       })),
     };
   }
-  const asked = { now, partition, rules, live: shown, ...(foundAt === undefined ? {} : { foundAt }) };
+  const question = { now, partition, rules, live: shown, ...(foundAt === undefined ? {} : { foundAt }) };
   const ofNamespace = knownOr(budgets, undefined);
   const runBy = knownOr(workloads, undefined);
   const foresights = new Map(
     [...new Set(pods.value.map(({ namespace }) => namespace))].map((namespace) => {
       const its = ofNamespace?.get(namespace);
-      return [namespace, forecastPod(its ? { ...asked, budgets: its } : asked)];
+      return [namespace, forecastPod(its ? { ...question, budgets: its } : question)];
     }),
   );
-  const { taints, deletedAt } = forecastPod(asked);
+  const { taints, deletedAt } = forecastPod(question);
   const timed = taints.map(timedTaint);
   const others = (shown.taints ?? []).filter(
     ({ key, effect }) => !taints.some((taint) => taint.key === key && taint.effect === effect),
@@ -207,15 +207,15 @@ function fatesIn(
       const workload = runBy?.get(pod.uid);
       const its = ofNamespace?.get(pod.namespace);
       const heldBy = allGates(rules, (left) =>
-        gatesOf(forecastPod({ ...asked, ...(its ? { budgets: its } : {}), rules: left }).forecastOf(pod)),
+        gatesOf(forecastPod({ ...question, ...(its ? { budgets: its } : {}), rules: left }).forecastOf(pod)),
       );
-      const told = {
+      const account = {
         ...who(pod),
         ...(workload ? { workload } : {}),
         outcome: foresight.forecastOf(pod),
         heldBy,
       };
-      return [builtInAt === undefined ? told : { ...told, builtInAt }];
+      return [builtInAt === undefined ? account : { ...account, builtInAt }];
     }),
   };
 }

@@ -8,7 +8,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
 import type { Disconnection, DisconnectionAccount } from './disconnection.ts';
-import { type AskedPod, type Forecast, forecastPod, type NodeCase } from './forecast.ts';
+import { type Forecast, type ForecastPod, forecastPod, type NodeCase } from './forecast.ts';
 import { type GateAccount, wordsOf } from './gate-text.ts';
 import { accountOfGate, allGates } from './gates.ts';
 import {
@@ -53,7 +53,7 @@ export interface PodCase {
   readonly namespace: string;
   readonly name: string;
   /** The pod as the API server shows it; `undefined`: there is none. */
-  readonly pod: Known<AskedPod | undefined>;
+  readonly pod: Known<ForecastPod | undefined>;
   readonly workload: Known<Workload | undefined>;
   readonly end?: PodEnd;
   readonly node: Known<NodeCase['live']>;
@@ -104,9 +104,9 @@ export interface PodAnswer {
 }
 
 /** Explains why a pod is evicted or stays, and what happens next, by the same decisions as the service. */
-export function explainPod(asked: PodCase): PodAnswer {
-  const { now, cluster, namespace, name, service } = asked;
-  const pod = knownOr(asked.pod, undefined);
+export function explainPod(question: PodCase): PodAnswer {
+  const { now, cluster, namespace, name, service } = question;
+  const pod = knownOr(question.pod, undefined);
   const history = service ? knownOr(service.history, []) : [];
   const deaf = service && knownOr(service.deaf, undefined);
   const answer = {
@@ -115,7 +115,7 @@ export function explainPod(asked: PodCase): PodAnswer {
     namespace,
     name,
     history,
-    unknown: unknownOf(asked),
+    unknown: unknownOf(question),
     ...(deaf ? { disconnected: { ...deaf, unscheduled: 0 } } : {}),
     decidedBy: service ? 'taintward' : 'built-in',
     taints: [],
@@ -123,14 +123,14 @@ export function explainPod(asked: PodCase): PodAnswer {
     release: [],
     remediations: [],
   } as const;
-  if ('unknown' in asked.pod) return { ...answer, ...byRecord(asked, asked.pod.unknown) };
+  if ('unknown' in question.pod) return { ...answer, ...byRecord(question, question.pod.unknown) };
   if (!pod) return { ...answer, outcome: pastOutcome(history) };
   const { uid, node, owner } = pod;
-  const workload = knownOr(asked.workload, undefined);
+  const workload = knownOr(question.workload, undefined);
   const before = pastOutcome(history, uid);
   const stuck = service && knownOr(service.stuck, []).find((report) => report.uid === uid);
-  const told = byLife(asked, pod);
-  const unscheduled = isToGo(told.outcome) && !partitionIn(asked, pod).scheduled.has(uid) ? 1 : 0;
+  const result = byLife(question, pod);
+  const unscheduled = isToGo(result.outcome) && !partitionIn(question, pod).scheduled.has(uid) ? 1 : 0;
   return {
     ...answer,
     uid,
@@ -141,7 +141,7 @@ export function explainPod(asked: PodCase): PodAnswer {
     ...(stuck ? { stuck } : {}),
     ...(pod.moving ? { takeoverInProgress: pod.moving } : {}),
     ...(deaf ? { disconnected: { ...deaf, unscheduled } } : {}),
-    ...told,
+    ...result,
   };
 }
 
@@ -149,23 +149,23 @@ export function explainPod(asked: PodCase): PodAnswer {
 export const isToGo = ({ kind }: PodAnswer['outcome']): boolean =>
   kind === 'evict' || kind === 'held' || kind === 'blocked';
 
-type Told = Pick<PodAnswer, 'outcome'> & Partial<PodAnswer>;
+type PartialAnswer = Pick<PodAnswer, 'outcome'> & Partial<PodAnswer>;
 
-function byLife(asked: PodCase, pod: AskedPod): Told {
-  const { now, cluster, service, matching } = asked;
+function byLife(question: PodCase, pod: ForecastPod): PartialAnswer {
+  const { now, cluster, service, matching } = question;
   const given = service?.rules ?? { value: builtInRules(matching) };
   const rules = knownOr(given, builtInRules(matching));
-  const partition = partitionIn(asked, pod);
-  const live = knownOr(asked.node, storedLife(partition));
-  const budgets = knownOr(asked.budgets, undefined);
-  if (pod.node !== undefined && !live && 'unknown' in asked.node)
-    return { outcome: { kind: 'unknown', reason: asked.node.unknown } };
+  const partition = partitionIn(question, pod);
+  const live = knownOr(question.node, storedLife(partition));
+  const budgets = knownOr(question.budgets, undefined);
+  if (pod.node !== undefined && !live && 'unknown' in question.node)
+    return { outcome: { kind: 'unknown', reason: question.node.unknown } };
   const node: NodeCase = {
     now,
     partition,
     rules,
     live: live ?? { taints: [] },
-    ...(asked.foundAt === undefined ? {} : { foundAt: asked.foundAt }),
+    ...(question.foundAt === undefined ? {} : { foundAt: question.foundAt }),
     ...(budgets ? { budgets } : {}),
   };
   const foresight = forecastPod(node);
@@ -176,7 +176,7 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
   const taints =
     pod.node === undefined ? [] : accountsOf(foresight, node.live.taints ?? [], pod, podSince, rules);
   const evictsAt = pod.node === undefined ? undefined : builtInDeadline(foresight, pod, podSince, rules);
-  const builtIn = knownOr(asked.builtIn, { state: 'unknown', evidence: '' } as const);
+  const builtIn = knownOr(question.builtIn, { state: 'unknown', evidence: '' } as const);
   const nodeGone = foresight.deletedAt !== undefined;
   const gates = allGates(rules, (left) => gatesOf(forecastPod({ ...node, rules: left }).forecastOf(pod)));
   return {
@@ -189,7 +189,7 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
     builtIn: { ...builtIn, ...(evictsAt === undefined ? {} : { evictsAt }) },
     ...(pod.node === undefined
       ? {}
-      : { scheduling: schedulingOf(pod.owner, taints, foretold, nodeGone, asked.end) }),
+      : { scheduling: schedulingOf(pod.owner, taints, foretold, nodeGone, question.end) }),
     remediations:
       pod.node === undefined
         ? []
@@ -198,7 +198,7 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
 }
 
 /** Explains a pod by the stored data alone: by its record, if it has one. */
-function byRecord({ service, namespace, name, now, cluster }: PodCase, why: string): Told {
+function byRecord({ service, namespace, name, now, cluster }: PodCase, why: string): PartialAnswer {
   const partition = service && knownOr(service.partition, undefined);
   const record = partition?.scheduled
     .values()
@@ -229,7 +229,7 @@ const duePod = (
   release: [...new Set(gates.flatMap((by) => wordsOf(by).release(by, cluster) ?? []))],
 });
 
-function partitionIn({ cluster, service }: PodCase, { node }: AskedPod): Partition {
+function partitionIn({ cluster, service }: PodCase, { node }: ForecastPod): Partition {
   const nothing: Partition = {
     ref: { cluster, node: node ?? ('' as NodeName) },
     revision: 0,

@@ -1,6 +1,6 @@
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import { DOWN_KEYS } from '#shared/taints/taint.ts';
-import type { AskedPod, Forecast } from './forecast.ts';
+import type { Forecast, ForecastPod } from './forecast.ts';
 import type { TaintAccount } from './taints.ts';
 
 /** A way to keep a pod on its node. */
@@ -19,7 +19,7 @@ export interface Whereabouts {
   readonly node: NodeName;
   /** The pod garbage collector deletes the node's pods, whatever they tolerate. */
   readonly nodeGone: boolean;
-  readonly pod: Pick<AskedPod, 'namespace' | 'name' | 'tolerations'>;
+  readonly pod: Pick<ForecastPod, 'namespace' | 'name' | 'tolerations'>;
 }
 
 /** Ways to keep a pod; empty if nothing can or need. The first alone suffices; else, all taints must be handled. */

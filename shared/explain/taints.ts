@@ -7,7 +7,7 @@ import { evicts, type Taint, type Toleration } from '#shared/taints/taint.ts';
 import { asExecuting } from '#shared/taints/virtual.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { originOf, settingOf, type TaintOrigin } from './cause.ts';
-import type { AskedPod, NodeForecast } from './forecast.ts';
+import type { ForecastPod, NodeForecast } from './forecast.ts';
 
 export interface PlacedToleration {
   readonly index: number;
@@ -41,7 +41,7 @@ export interface TaintAccount {
 export function accountsOf(
   { taints, deletedAt }: Pick<NodeForecast, 'taints' | 'deletedAt'>,
   live: readonly Taint[],
-  { tolerations }: Pick<AskedPod, 'tolerations'>,
+  { tolerations }: Pick<ForecastPod, 'tolerations'>,
   podSince: EpochMs,
   rules: Rules,
 ): readonly TaintAccount[] {

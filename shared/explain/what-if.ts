@@ -7,7 +7,7 @@ import type { Partition } from '#shared/eviction/records.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
-import { type AskedPod, type Forecast, forecastPod } from './forecast.ts';
+import { type Forecast, type ForecastPod, forecastPod } from './forecast.ts';
 import { failsJob, type Job, type JobOutcome, jobOutcome } from './job.ts';
 import { type Workload, workloadText } from './workload.ts';
 
@@ -21,7 +21,7 @@ export interface NodeToTaint {
   readonly partition: Partition;
 }
 
-export interface PodThere extends AskedPod {
+export interface PodThere extends ForecastPod {
   readonly node: NodeName;
   /** The pod counts as ready for its workload and for its budgets. */
   readonly ready: boolean;
@@ -161,7 +161,7 @@ export interface GuardForecast {
   readonly trips: readonly TripReport[];
   readonly dryRun: boolean;
   /** Trips that already exist. */
-  readonly standing: readonly TripReport[];
+  readonly existing: readonly TripReport[];
 }
 
 export interface Pace {
@@ -205,8 +205,8 @@ export function forecastsOf({ now, taint, nodes, pods, rules, counts, released }
     }
   }
   const trips = (shadow ? review.wouldTrip : review.added).map(reportOf);
-  const standing = review.trips.filter((trip) => !review.added.includes(trip)).map(reportOf);
-  return { pods: forecasts, guarded, guard: { trips, dryRun: shadow, standing } };
+  const existing = review.trips.filter((trip) => !review.added.includes(trip)).map(reportOf);
+  return { pods: forecasts, guarded, guard: { trips, dryRun: shadow, existing } };
 }
 
 /** A taint with the same key and effect is replaced, as by `kubectl taint --overwrite`. */
@@ -229,15 +229,15 @@ export const podsToAsk = (
 export function whatIf(situation: Situation, forecasts: Forecasts, findings: Findings): WhatIf {
   const { now, taint, nodes, pods, rules } = situation;
   const { guard, guarded } = forecasts;
-  const told = pods.map((pod): Told => {
+  const pod = pods.map((pod): JudgedPod => {
     const forecast = forecasts.pods.get(pod.uid);
     if (!forecast) throw new Error(`pod ${pod.namespace}/${pod.name} is on none of the nodes`);
     const { namespace, name, uid } = pod;
     return { pod, forecast, workload: findings.workloads.get(uid) ?? { namespace, kind: 'Pod', name } };
   });
-  const going = told.filter(isGoing);
+  const going = pod.filter(isGoing);
   const gone = going.filter(({ forecast }) => forecast.at <= now).length;
-  const workloads = Map.groupBy(told, ({ workload }) => workloadText(workload))
+  const workloads = Map.groupBy(pod, ({ workload }) => workloadText(workload))
     .entries()
     .map(([text, its]) => workloadForecast(its, findings.replicas.get(text), now))
     .toArray()
@@ -248,10 +248,10 @@ export function whatIf(situation: Situation, forecasts: Forecasts, findings: Fin
     at: now,
     taint,
     nodes: nodes.map(({ partition }) => partition.ref.node),
-    pods: told.length,
+    pods: pod.length,
     now: gone,
     later: going.length - gone,
-    keep: told.length - going.length,
+    keep: pod.length - going.length,
     mirrors: going.filter(({ workload }) => workload.kind === 'Node').length,
     guarded: guarded.size,
     ...(gate ? { gate: gate } : {}),
@@ -275,7 +275,7 @@ export function whatIf(situation: Situation, forecasts: Forecasts, findings: Fin
     ],
     workloads,
     budgets,
-    each: told.map(({ pod: { namespace, name, uid, node }, workload, forecast }) => ({
+    each: pod.map(({ pod: { namespace, name, uid, node }, workload, forecast }) => ({
       namespace,
       name,
       uid,
@@ -286,15 +286,15 @@ export function whatIf(situation: Situation, forecasts: Forecasts, findings: Fin
   };
 }
 
-interface Told {
+interface JudgedPod {
   readonly pod: PodThere;
   readonly workload: Workload;
   readonly forecast: Forecast;
 }
 
-type Going = Told & { readonly forecast: Extract<Forecast, { kind: 'evict' }> };
+type Going = JudgedPod & { readonly forecast: Extract<Forecast, { kind: 'evict' }> };
 
-const isGoing = (told: Told): told is Going => told.forecast.kind === 'evict';
+const isGoing = (pod: JudgedPod): pod is Going => pod.forecast.kind === 'evict';
 
 function paceOf(going: readonly Going[], { policy: { rate, drain } }: Rules): Pace {
   const lastAt = lastOf(going, rate);
@@ -320,7 +320,7 @@ function lastOf(going: readonly Going[], rate: number | undefined): EpochMs | un
 }
 
 function workloadForecast(
-  its: readonly Told[],
+  its: readonly JudgedPod[],
   replicas: Replicas | undefined,
   now: EpochMs,
 ): WorkloadForecast {
@@ -414,9 +414,9 @@ function budgetForecast(
   of: Pick<BudgetForecast, 'namespace' | 'name' | 'allowed'>,
 ): BudgetForecast {
   const together = mostReadyTogether(going);
-  const said = going.map((each) => ({ ...each, answer: answers.get(each.pod.uid) }));
-  const why = said.flatMap(({ answer }) => (answer?.kind === 'unknown' ? [answer.why] : [])).at(0);
-  const blocked = said.flatMap(({ pod, forecast, answer }) =>
+  const answered = going.map((each) => ({ ...each, answer: answers.get(each.pod.uid) }));
+  const why = answered.flatMap(({ answer }) => (answer?.kind === 'unknown' ? [answer.why] : [])).at(0);
+  const blocked = answered.flatMap(({ pod, forecast, answer }) =>
     answer?.kind === 'blocked' ? [{ pod, forecast, reason: answer.reason }] : [],
   );
   const [first] = blocked;

@@ -5,11 +5,11 @@ import { Duplex } from 'node:stream';
 /** Bytes that the parser gets at a time. A client that pipelines requests costs a slice, not a whole buffer of them. */
 const SLICE_BYTES = 1024;
 /** A request must be received completely, headers and body, within this many looks. */
-export const LOOKS_TO_ASK = 5;
+export const TICKS_TO_ASK = 5;
 /** A connection without a request is closed after this many looks, unless its caller is known. */
-export const LOOKS_TO_BEGIN = 2;
+export const TICKS_TO_BEGIN = 2;
 /** A reader that takes nothing of an answer for this many looks counts as gone. */
-export const LOOKS_TO_READ = 10;
+export const TICKS_TO_READ = 10;
 
 interface Exchange {
   readonly request: IncomingMessage;
@@ -25,7 +25,7 @@ export class Connection extends Duplex {
   isKnown = false;
   isServed = false;
   readonly #socket: Socket;
-  readonly #knownLooks: number;
+  readonly #knownTicks: number;
   /** The first request is in progress; the others were in the same slice. */
   readonly #exchanges: Exchange[] = [];
   #received: Buffer | undefined;
@@ -36,18 +36,18 @@ export class Connection extends Duplex {
   #hasEnded = false;
   #isEndPassed = false;
   #writes = 0;
-  #writesAtLook = 0;
+  #writesAtTick = 0;
   #isWriting = false;
-  #looks = 0;
+  #ticks = 0;
   #turns = 0;
 
-  /** With TLS, `socket` is the decrypting one. `knownLooks`: looks for which an idle known caller is kept. */
-  constructor(socket: Socket, knownLooks: number) {
+  /** With TLS, `socket` is the decrypting one. `knownTicks`: looks for which an idle known caller is kept. */
+  constructor(socket: Socket, knownTicks: number) {
     super({ readableHighWaterMark: 1 });
     this.#socket = socket;
-    this.#knownLooks = knownLooks;
+    this.#knownTicks = knownTicks;
     socket.on('data', (chunk: Buffer) => {
-      if (!this.#hasBegun) this.#looks = 0;
+      if (!this.#hasBegun) this.#ticks = 0;
       this.#hasBegun = true;
       this.#received = this.#received ? Buffer.concat([this.#received, chunk]) : chunk;
       this.#pass();
@@ -70,7 +70,7 @@ export class Connection extends Duplex {
     response.once('close', () => {
       this.#exchanges.shift();
       this.isServed = true;
-      this.#looks = 0;
+      this.#ticks = 0;
       this.#hasBegun = this.#received !== undefined;
       // All other connections have their turn before the next request of this one.
       this.#isTurning = true;
@@ -92,17 +92,17 @@ export class Connection extends Duplex {
   }
 
   /** Returns true if time is up. Looks are counted, not time: a suspended process cuts no connection. */
-  look(): boolean {
-    const isFlowing = !this.#isWriting || this.#writes !== this.#writesAtLook;
-    this.#writesAtLook = this.#writes;
-    if (this.isAnswering && isFlowing) this.#looks = 0;
-    return ++this.#looks > this.#mostLooks;
+  tick(): boolean {
+    const isFlowing = !this.#isWriting || this.#writes !== this.#writesAtTick;
+    this.#writesAtTick = this.#writes;
+    if (this.isAnswering && isFlowing) this.#ticks = 0;
+    return ++this.#ticks > this.#maxTicks;
   }
 
-  get #mostLooks(): number {
-    if (this.isAnswering) return LOOKS_TO_READ;
-    if (this.#hasBegun) return LOOKS_TO_ASK;
-    return this.isKnown ? this.#knownLooks : LOOKS_TO_BEGIN;
+  get #maxTicks(): number {
+    if (this.isAnswering) return TICKS_TO_READ;
+    if (this.#hasBegun) return TICKS_TO_ASK;
+    return this.isKnown ? this.#knownTicks : TICKS_TO_BEGIN;
   }
 
   /** The first request was received completely: its answer may take long. */

@@ -7,16 +7,16 @@ import {
 } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createSecureContext, TLSSocket } from 'node:tls';
-import { Connection, LOOKS_TO_BEGIN } from './connection.ts';
+import { Connection, TICKS_TO_BEGIN } from './connection.ts';
 import { isInReserve } from './descriptors.ts';
 import { isOwnName } from './own-name.ts';
 
 export const CONNECTIONS = 64;
 const HEADER_BYTES = 4 * 1024;
 const IDLE_SECONDS = 60;
-export const LOOK_MS = 1_000;
+export const TICK_MS = 1_000;
 /** The same trouble is reported once in this many looks. */
-export const LOOKS_BETWEEN_REPORTS = 60;
+export const TICKS_BETWEEN_REPORTS = 60;
 
 /** The log of the listener itself. */
 export interface ListenerLog {
@@ -27,7 +27,7 @@ export interface ListenerLog {
 }
 
 /** Information about a request besides its headers. */
-export interface Asked {
+export interface RequestInfo {
   /** The request's target; its host means nothing. */
   readonly url: URL;
   /** Marks the caller as authenticated: the connection is kept, and isn't closed in favor of unknown callers. */
@@ -37,7 +37,7 @@ export interface Asked {
 export type Serve = (
   request: IncomingMessage,
   response: ServerResponse,
-  asked: Asked,
+  info: RequestInfo,
 ) => Promise<void> | void;
 
 export interface ListenerOptions {
@@ -79,11 +79,11 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   else server.listen(options.at.port, options.at.host);
   await once(server, 'listening');
   server.on('error', (error) => places.report(error));
-  const looking = setInterval(() => places.look(), LOOK_MS);
+  const ticking = setInterval(() => places.tick(), TICK_MS);
   return {
     port: 'path' in options.at ? 0 : (server.address() as AddressInfo).port,
     async close() {
-      clearInterval(looking);
+      clearInterval(ticking);
       const closed = once(server, 'close');
       server.close();
       places.close();
@@ -102,7 +102,7 @@ class Places {
   readonly #secure: ReturnType<typeof createSecureContext> | undefined;
   /** The longest idle first. */
   readonly #connections = new Set<Connection>();
-  #looksToReport = 0;
+  #ticksToReport = 0;
 
   constructor(options: ListenerOptions) {
     const { connections = CONNECTIONS, forKnown = 0, headerBytes = HEADER_BYTES, tls } = options;
@@ -167,14 +167,14 @@ class Places {
     connection.destroy();
   }
 
-  look(): void {
-    if (this.#looksToReport > 0) this.#looksToReport -= 1;
-    for (const connection of [...this.#connections]) if (connection.look()) this.#cut(connection);
+  tick(): void {
+    if (this.#ticksToReport > 0) this.#ticksToReport -= 1;
+    for (const connection of [...this.#connections]) if (connection.tick()) this.#cut(connection);
   }
 
   report(reason: unknown): void {
-    if (this.#looksToReport > 0) return;
-    this.#looksToReport = LOOKS_BETWEEN_REPORTS;
+    if (this.#ticksToReport > 0) return;
+    this.#ticksToReport = TICKS_BETWEEN_REPORTS;
     this.#options.log.error('listener.accept-failed', { listener: this.#options.name, error: reason });
   }
 
@@ -196,7 +196,7 @@ class Places {
     const { name, log, serve, headers = {}, names = [] } = this.#options;
     try {
       for (const [header, value] of Object.entries(headers)) response.setHeader(header, value);
-      response.setHeader('keep-alive', `timeout=${connection.isKnown ? this.#idleSeconds : LOOKS_TO_BEGIN}`);
+      response.setHeader('keep-alive', `timeout=${connection.isKnown ? this.#idleSeconds : TICKS_TO_BEGIN}`);
       const { host } = request.headers;
       // HTTP/1.0 has no host names; browsers don't use it.
       if (host === undefined && request.httpVersion !== '1.0')

@@ -30,7 +30,7 @@ export class Marker {
   }
 
   /** Reads the markers of a pod from its JSON. `aheadMs`: by how much the server's clock, which dated the mark, is ahead. */
-  look(pod: unknown, aheadMs = 0): void {
+  read(pod: unknown, aheadMs = 0): void {
     for (const { manager, time } of itemsOf(fieldsOf(fieldsOf(pod)['metadata'])['managedFields']).map(
       fieldsOf,
     )) {

@@ -133,8 +133,8 @@ export const isDenied = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status === 403;
 
 /** Returns the response to a question that is optional; `undefined`: it was denied, as hardened clusters do. */
-export const unlessDenied = <T>(asked: Promise<T>): Promise<T | undefined> =>
-  asked.catch((error: unknown) => {
+export const unlessDenied = <T>(question: Promise<T>): Promise<T | undefined> =>
+  question.catch((error: unknown) => {
     if (isDenied(error)) return undefined;
     throw error;
   });
@@ -145,9 +145,9 @@ export const unlessDenied = <T>(asked: Promise<T>): Promise<T | undefined> =>
  */
 export async function missingPermissions(
   api: Pick<PermissionReview, 'allowed'>,
-  needs: readonly Need[],
+  permissions: readonly Need[],
 ): Promise<readonly string[]> {
-  const missing = needs.map(async ({ namespaces = [], ...right }) => {
+  const missing = permissions.map(async ({ namespaces = [], ...right }) => {
     if (await api.allowed(right)) return [];
     if (namespaces.length === 0) return [permissionText(right)];
     return missingPermissions(
@@ -185,9 +185,9 @@ export async function nodeLeaseHint(api: PermissionReview): Promise<string | und
  */
 export async function preflight(
   api: PermissionReview,
-  needs: readonly Need[],
+  permissions: readonly Need[],
 ): Promise<ApiError | undefined> {
-  const missing = await missingPermissions(api, needs).catch((error: unknown) => {
+  const missing = await missingPermissions(api, permissions).catch((error: unknown) => {
     if (isDenied(error)) return error;
     throw error;
   });

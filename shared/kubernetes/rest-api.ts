@@ -75,7 +75,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
       project: (json) => {
         const pod = projectPod(json);
         // The managed fields of other pods were cut out, and few of them are marked.
-        if (pod.disrupted && pod.terminating) this.#marker?.look(json, this.skewMs);
+        if (pod.disrupted && pod.terminating) this.#marker?.read(json, this.skewMs);
         return pod;
       },
       trim: trimPod,
@@ -323,7 +323,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
   }
 
   #livePod(json: unknown): LivePod {
-    this.#marker?.look(json, this.skewMs);
+    this.#marker?.read(json, this.skewMs);
     return projectPod(json);
   }
 

@@ -146,17 +146,17 @@ const entry = (
 const beginning = (ref: NodeRef, who: Who, at: EpochMs): HistoryEntry => entry(ref, who, at, 'scheduled');
 
 function notedEntry(ref: NodeRef, note: Noted, at: EpochMs): HistoryEntry {
-  const told = entry(ref, note, at, note.what);
+  const added = entry(ref, note, at, note.what);
   switch (note.what) {
     case 'moved':
-      return { ...told, movedFrom: note.from.fireAt };
+      return { ...added, movedFrom: note.from.fireAt };
     case 'held':
     case 'would-have':
     case 'freed':
-      return { ...told, by: note.by };
+      return { ...added, by: note.by };
     case 'blocked':
     case 'gave-up':
-      return { ...told, error: note.error };
+      return { ...added, error: note.error };
     default:
       return note satisfies never;
   }

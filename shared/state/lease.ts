@@ -46,10 +46,10 @@ export interface LeaseRecord {
   readonly epoch: number;
   /** In this epoch. If two reads find the same number, the lease was not renewed in between. */
   readonly renewals: number;
-  /** By its holder's clock. Compared with `heardAt`, never with another clock. */
+  /** By its holder's clock. Compared with `lastContactAt`, never with another clock. */
   readonly renewedAt: EpochMs;
   /** When a relay last received data from the cluster, by that relay's clock. Absent: never. */
-  readonly heardAt?: EpochMs;
+  readonly lastContactAt?: EpochMs;
   /** The cluster's number of nodes when a relay last knew it. Absent: never. */
   readonly nodes?: number;
   /** The release of the relay that holds the lease. Absent: there is no holder, or it does not report its release. */
@@ -79,7 +79,10 @@ export interface Lease extends LeaseRecord {
 
 /** A holder's report on itself and the cluster, sent with a renewal. Unknown values stay unchanged. */
 export interface LeaseReport
-  extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes' | 'breakerOpen' | 'faults' | 'tripProgress'> {
+  extends Pick<
+    LeaseRecord,
+    'renewedAt' | 'lastContactAt' | 'nodes' | 'breakerOpen' | 'faults' | 'tripProgress'
+  > {
   /** Ends the current request for the lease. */
   readonly declines?: true;
   /** Replaces the claim of the cluster. Such a report is not counted as a renewal: it has no other news. */
@@ -131,7 +134,7 @@ export interface Leases {
    * Resolves with the lease; `undefined`: never acquired. `mayLag`: half the price. A waiting relay may use it, because
    * it cannot acquire a lease that has changed since.
    */
-  look(cluster: ClusterName, options?: { readonly mayLag?: boolean }): Promise<LeaseRecord | undefined>;
+  read(cluster: ClusterName, options?: { readonly mayLag?: boolean }): Promise<LeaseRecord | undefined>;
   /**
    * Acquires the lease that was `found` with the next epoch; `undefined`: it changed since. The caller must make sure
    * that it is free, or that its holder is dead.
@@ -158,7 +161,7 @@ export const leaseFields = {
   epoch: z.int().positive(),
   renewals: z.int().nonnegative(),
   renewedAt: epochMs,
-  heardAt: epochMs.exactOptional(),
+  lastContactAt: epochMs.exactOptional(),
   nodes: z.int().nonnegative().exactOptional(),
   version: z.string().exactOptional(),
   breakerOpen: z.boolean().exactOptional(),
@@ -200,12 +203,12 @@ export function acquisition(found: LeaseRecord | undefined, holder: string, now:
 
 export const renewal = (
   lease: Lease,
-  { renewedAt, heardAt, nodes, breakerOpen, faults, tripProgress, declines, claim }: LeaseReport,
+  { renewedAt, lastContactAt, nodes, breakerOpen, faults, tripProgress, declines, claim }: LeaseReport,
 ): LeaseChange => ({
   expected: holding(lease),
   set: {
     renewedAt,
-    ...(heardAt === undefined ? {} : { heardAt }),
+    ...(lastContactAt === undefined ? {} : { lastContactAt }),
     ...(nodes === undefined ? {} : { nodes }),
     ...(breakerOpen === undefined ? {} : { breakerOpen }),
     ...(faults === undefined ? {} : { faults }),
@@ -268,7 +271,7 @@ export const isSameLease = (one: LeaseRecord | undefined, other: LeaseRecord | u
 
 export interface LeaseReader {
   /** Resolves with the leases of those clusters that have one, strongly consistent. Unreadable leases are omitted. */
-  lookAtAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]>;
+  readAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]>;
   /** The epoch of the last acquisition, whether or not it is still held. `undefined`: never. */
   epoch(cluster: ClusterName): Promise<number | undefined>;
 }

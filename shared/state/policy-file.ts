@@ -98,16 +98,16 @@ export async function applyPolicyFile(
 /** `noted`: reports whether to record this file as the one applied last. */
 function decide(
   { text, hash, writtenAt: at }: PolicyFile,
-  standing: OperatorControls['policy'],
+  current: OperatorControls['policy'],
   found: AppliedFile | undefined,
   unlessOlder: boolean,
 ): { readonly outcome: FileOutcome; readonly noted: boolean } {
-  const isSame = standing?.text === text;
+  const isSame = current?.text === text;
   if (found?.hash === hash) return { outcome: isSame ? 'unchanged' : 'kept', noted: false };
   if (found && unlessOlder && at < found.writtenAt) return { outcome: 'older', noted: false };
   if (isSame) return { outcome: 'unchanged', noted: true };
   // An older release recorded nothing, but the policy that it applied may be paused.
-  if (!found && standing && isPauseOf(standing, text)) return { outcome: 'kept', noted: true };
+  if (!found && current && isPauseOf(current, text)) return { outcome: 'kept', noted: true };
   return { outcome: 'applied', noted: true };
 }
 

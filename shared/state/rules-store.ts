@@ -134,7 +134,7 @@ export interface RulesReaderDeps {
   readonly clock: Clock;
 }
 
-interface Asked<T> {
+interface Requested<T> {
   readonly age: Age;
   readonly found: Promise<T>;
 }
@@ -145,12 +145,12 @@ interface Asked<T> {
  * clusters share one read of it.
  */
 export function rulesReader({ rulesStore, matching, clock }: RulesReaderDeps): RulesReader {
-  const known = new Map<ClusterName, Asked<Rules>>();
-  let fleet: Asked<StoredFleetRules | undefined> | undefined;
+  const known = new Map<ClusterName, Requested<Rules>>();
+  let fleet: Requested<StoredFleetRules | undefined> | undefined;
 
-  const isFresh = ({ age }: Asked<unknown>): boolean => age.atMostMs < RULES_MAX_AGE_MS;
+  const isFresh = ({ age }: Requested<unknown>): boolean => age.atMostMs < RULES_MAX_AGE_MS;
 
-  const ask = (cluster: ClusterName): Asked<StoredRules> => {
+  const ask = (cluster: ClusterName): Requested<StoredRules> => {
     if (fleet && isFresh(fleet)) {
       const { age, found } = fleet;
       // The result is as old as the older of its parts.

@@ -9,9 +9,9 @@ import type { OutgoingMessage } from './sender.ts';
 import type { Store } from './store.ts';
 
 /** Number of a cluster's scheduled evictions in one state: pending, failed, or the kind of gate that holds them. */
-export interface Standing {
+export interface StateCount {
   readonly cluster: ClusterName;
-  readonly standing: 'pending' | 'gave-up' | EvictionGate['kind'];
+  readonly state: 'pending' | 'gave-up' | EvictionGate['kind'];
   readonly evictions: number;
 }
 
@@ -31,7 +31,7 @@ export interface ServiceStore extends Store {
   upcoming(): AsyncIterable<Upcoming>;
   /** Excludes held and failed evictions. Returns at most `limit` of the soonest. */
   countdowns(limit: number): Promise<Countdowns>;
-  standings(): readonly Standing[];
+  states(): readonly StateCount[];
 }
 
 export interface ServiceState {
@@ -47,7 +47,7 @@ export interface ServiceState {
   /** `act` is called each time this process may evict again after an interruption. Absent: it always may. */
   whenRegained?(act: () => void): void;
   /** Removes and returns requests from outside; this process must then perform them. Rejects with `StoreError`. */
-  asked(): Promise<readonly OutgoingMessage[]>;
+  requests(): Promise<readonly OutgoingMessage[]>;
   /** Removes state whose retention is over, as TTL does in DynamoDB. Rejects with `StoreError`. */
   purge(now: EpochMs): Promise<void>;
   close(): void;

@@ -33,7 +33,7 @@ export interface Cause<T> {
 export type SecondsByKey = Readonly<Record<string, number>>;
 
 /** A taint, with the time (epoch ms, whole) since which it is on the node. */
-type StandingTaint = Taint & { readonly since: number };
+type TimedTaint = Taint & { readonly since: number };
 
 /** The latest time that a JavaScript date can hold. */
 const MAX_DATE_MS = 8_640_000_000_000_000n;
@@ -46,7 +46,7 @@ const MAX_DATE_MS = 8_640_000_000_000_000n;
  * A virtual taint is matched as if it were NoExecute. A pod without a match stays if it tolerates the taint as
  * NoSchedule.
  */
-export function deadline<T extends StandingTaint>(
+export function deadline<T extends TimedTaint>(
   tolerations: readonly Toleration[],
   taints: readonly T[],
   podSince: number,
@@ -60,7 +60,7 @@ export function deadline<T extends StandingTaint>(
  * {@link deadline} for many pods of one node. A shared list is matched once; its pods from before the taints share one
  * deadline object.
  */
-export function deadlineFor<T extends StandingTaint>(
+export function deadlineFor<T extends TimedTaint>(
   taints: readonly T[],
   options: MatchOptions,
   secondsByKey: SecondsByKey = {},
@@ -73,10 +73,10 @@ export function deadlineFor<T extends StandingTaint>(
       const causes = limitsOf(tolerations, evicting, options, secondsByKey);
       let from = Number.POSITIVE_INFINITY;
       for (const { taint } of causes) from = Math.min(from, taint.since);
-      limits = { causes, from, standing: earliest(causes, from) };
+      limits = { causes, from, latest: earliest(causes, from) };
       known.set(tolerations, limits);
     }
-    return podSince <= limits.from ? limits.standing : earliest(limits.causes, podSince);
+    return podSince <= limits.from ? limits.latest : earliest(limits.causes, podSince);
   };
 }
 
@@ -86,7 +86,7 @@ interface Limits<T> {
   /** Since when the oldest of these taints is there. */
   readonly from: number;
   /** The deadline of pods that are there since then, or longer. */
-  readonly standing: Deadline<T> | undefined;
+  readonly latest: Deadline<T> | undefined;
 }
 
 function limitsOf<T extends Taint>(
@@ -127,7 +127,7 @@ function toleratedSeconds(match: Toleration | undefined): bigint | undefined {
   return seconds > 0n ? seconds : 0n;
 }
 
-function earliest<T extends StandingTaint>(
+function earliest<T extends TimedTaint>(
   limits: readonly Cause<T>[],
   podSince: number,
 ): Deadline<T> | undefined {
@@ -163,9 +163,9 @@ export function countdownIdentity(taint: Taint): string {
  */
 export function countdownsOf<T extends Taint>(before: readonly T[]): (taint: Taint) => T | undefined {
   // The first of several taints counts.
-  const standing = before.toReversed();
-  const own = new Map(standing.map((each) => [ownIdentity(each), each]));
-  const same = new Map(standing.map((each) => [countdownIdentity(each), each]));
+  const newestFirst = before.toReversed();
+  const own = new Map(newestFirst.map((each) => [ownIdentity(each), each]));
+  const same = new Map(newestFirst.map((each) => [countdownIdentity(each), each]));
   return (taint) => own.get(ownIdentity(taint)) ?? same.get(countdownIdentity(taint));
 }
 
@@ -178,9 +178,9 @@ export function setAgainSince(
   before: readonly LiveTaint[],
   after: readonly LiveTaint[],
 ): (taint: LiveTaint) => number | undefined {
-  const standing = before.toReversed();
-  const own = new Map(standing.map((each) => [ownIdentity(each), each]));
-  const ofKey = new Map(standing.map((each) => [each.key, each]));
+  const newestFirst = before.toReversed();
+  const own = new Map(newestFirst.map((each) => [ownIdentity(each), each]));
+  const ofKey = new Map(newestFirst.map((each) => [each.key, each]));
   const stood = after.filter((each) => {
     const same = own.get(ownIdentity(each));
     return !each.virtual && same !== undefined && same.timeAdded === each.timeAdded;

@@ -9,7 +9,7 @@ export type Severity = 'debug' | 'info' | 'warn' | 'error';
 
 /** Structured log: takes the events of `LogEvents`, each with the fields it has there. */
 export type Log = {
-  readonly [S in Severity]: <Event extends LogEvent>(event: Event, ...told: FieldsOf<Event>) => void;
+  readonly [S in Severity]: <Event extends LogEvent>(event: Event, ...fields: FieldsOf<Event>) => void;
 };
 
 export function logTo(write: (severity: Severity, line: LogLine) => void): Log {

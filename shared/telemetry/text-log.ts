@@ -16,22 +16,22 @@ import type { EvictionFields, LogEvents, LogLine, PodFields } from './log-events
 export function textLog(clock: Clock, write: (line: string) => void): Log {
   return logTo((severity, line) => {
     if (severity === 'debug') return;
-    const told = tell(line, clock.now()) ?? (severity === 'info' ? undefined : complaint(line));
-    if (told === undefined) return;
+    const described = textOf(line, clock.now()) ?? (severity === 'info' ? undefined : complaint(line));
+    if (described === undefined) return;
     const { cluster, node }: LogFields = line.fields;
     const where = [cluster, node].filter((part) => part !== undefined).join(' ');
-    const text = `${styleText('dim', dateAndTime(clock.now()))} ${where ? `${where}  ` : ''}${told}`;
+    const text = `${styleText('dim', dateAndTime(clock.now()))} ${where ? `${where}  ` : ''}${described}`;
     write(shownLine(text));
   });
 }
 
 /** Returns the text of an event that has one; `undefined` for every other event. */
-function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
+function textOf({ event, fields }: LogLine, now: EpochMs): string | undefined {
   switch (event) {
     case 'relay.synced':
       return `watching (nodes: ${fields.nodes}, tainted: ${fields.tainted}, pods on tainted nodes: ${fields.pods})`;
     case 'node.changed':
-      return tellNode(fields);
+      return nodeText(fields);
     case 'eviction.scheduled':
       return `${podOf(fields)}: ${willEvict(fields, now)}`;
     case 'eviction.rescheduled':
@@ -110,7 +110,7 @@ const KEPT = {
   older: 'another replica applied a newer file than --policy',
 };
 
-function tellNode({ deletedAt, taints }: LogEvents['node.changed']): string {
+function nodeText({ deletedAt, taints }: LogEvents['node.changed']): string {
   if (deletedAt !== undefined) return 'node deleted; its last taints still apply to its pods';
   return taints.length === 0
     ? styleText('green', 'untainted')
@@ -136,8 +136,8 @@ function complaint({ event, fields }: LogLine): string {
     return ` ${name}=${isMoment ? dateAndTime(value).replace(' ', 'T') : String(value)}`;
   });
   const why = reason instanceof Error ? reason.message : String(reason ?? '');
-  const told = `${details.join('')} ${why}`.trimEnd();
-  return styleText('yellow', told === '' ? event : `${event}:${told}`);
+  const described = `${details.join('')} ${why}`.trimEnd();
+  return styleText('yellow', described === '' ? event : `${event}:${described}`);
 }
 
 /** Names of fields that hold a time. */

@@ -63,7 +63,7 @@ const MIN_AGE_MS = 5_000;
 const RETRY_MS = 10_000;
 
 interface Kept<T> extends Obtained<T> {
-  readonly asked: Age;
+  readonly requested: Age;
   readonly obtained: Age;
 }
 
@@ -98,20 +98,20 @@ export class RefreshingCache<T> {
     if (this.#kept && this.#kept.obtained.atMostMs >= MIN_AGE_MS) this.#kept = undefined;
   }
 
-  #isDue({ asked, freshForMs, servesForMs }: Kept<T>): boolean {
-    if (asked.atMostMs >= servesForMs) return true;
+  #isDue({ requested, freshForMs, servesForMs }: Kept<T>): boolean {
+    if (requested.atMostMs >= servesForMs) return true;
     const rests = this.#failed !== undefined && this.#failed.atLeastMs < RETRY_MS;
-    return asked.atMostMs >= freshForMs && !rests;
+    return requested.atMostMs >= freshForMs && !rests;
   }
 
   async #renew(): Promise<T> {
-    const asked = new Age(this.#clock);
+    const requested = new Age(this.#clock);
     try {
-      this.#kept = { ...(await this.#obtain()), asked, obtained: new Age(this.#clock) };
+      this.#kept = { ...(await this.#obtain()), requested, obtained: new Age(this.#clock) };
       this.#failed = undefined;
       return this.#kept.value;
     } catch (error) {
-      if (!this.#kept || this.#kept.asked.atMostMs >= this.#kept.servesForMs) throw error;
+      if (!this.#kept || this.#kept.requested.atMostMs >= this.#kept.servesForMs) throw error;
       this.#failed = new Age(this.#clock);
       return this.#kept.value;
     }

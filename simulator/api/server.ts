@@ -2,7 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { generate } from 'selfsigned';
 import { replaceOwn } from '#shared/files/owner-only.ts';
-import { type Asked, type ListenerLog, openListener } from '#shared/http/listener.ts';
+import { type ListenerLog, openListener, type RequestInfo } from '#shared/http/listener.ts';
 import { methodNotAllowed, StatusError } from '../objects/status.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import { reviewAt } from './access-reviews.ts';
@@ -45,7 +45,11 @@ export async function startApiServer(store: ObjectStore, log?: ApiServerLog): Pr
   const { key, certificate } = await loopbackCertificate();
   const token = randomBytes(32).toString('base64url');
   const isAuthorized = bearerCheck(token);
-  const serve = async (request: IncomingMessage, response: ServerResponse, asked: Asked): Promise<void> => {
+  const serve = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    asked: RequestInfo,
+  ): Promise<void> => {
     try {
       await answer(store, isAuthorized, request, response, asked);
     } catch (error) {
@@ -75,7 +79,7 @@ async function answer(
   isAuthorized: (request: IncomingMessage) => boolean,
   request: IncomingMessage,
   response: ServerResponse,
-  { url: { pathname, searchParams }, know }: Asked,
+  { url: { pathname, searchParams }, know }: RequestInfo,
 ): Promise<void> {
   if (HEALTH_PATHS.includes(pathname)) {
     response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end('ok');

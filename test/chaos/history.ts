@@ -4,10 +4,10 @@ import type { History, NodeTurn, SentDelete, Time } from './judge.ts';
 import { askedAt } from './users.ts';
 
 /** The maximum time between the response about its node and a delete, as the service promises. */
-const LOOK_MAX_AGE_MS = 250;
+const NODE_MAX_AGE_MS = 250;
 /** The additional time of response and delete between proxy and service, on a busy machine. */
 const BOTH_WAYS_MS = 500;
-const OLDEST_MS = LOOK_MAX_AGE_MS + BOTH_WAYS_MS;
+const OLDEST_MS = NODE_MAX_AGE_MS + BOTH_WAYS_MS;
 
 /** The requests at the proxy, and further data for judging deletes by them. */
 export interface Passed {

@@ -30,7 +30,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
 
     /** Acquires a lease without concurrent writers. */
     async function taken(cluster: ClusterName, holder: string, now = NOW): Promise<Lease> {
-      const lease = await leases.take(cluster, await leases.look(cluster), holder, now);
+      const lease = await leases.take(cluster, await leases.read(cluster), holder, now);
       assert.ok(lease);
       return lease;
     }
@@ -43,7 +43,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
 
     test('are acquired for the first time with the current second as the epoch', async () => {
       const cluster = aCluster('admin@prod/eu:1');
-      assert.equal(await leases.look(cluster), undefined);
+      assert.equal(await leases.read(cluster), undefined);
       const lease = await leases.take(cluster, undefined, 'a', NOW);
       assert.deepEqual(lease, {
         cluster,
@@ -53,7 +53,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
         renewals: 0,
         renewedAt: NOW,
       });
-      assert.deepEqual(await leases.look(cluster), lease);
+      assert.deepEqual(await leases.read(cluster), lease);
     });
 
     test('keep a claim for later holders, and replace it by the name that was first, and back', async () => {
@@ -67,10 +67,10 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual(second.uids, uids);
       const main = aCluster('main');
       await leases.renew(second, { renewedAt: NOW, claim: { sameAs: main } });
-      const refused = await leases.look(cluster);
+      const refused = await leases.read(cluster);
       assert.deepEqual([refused?.uids, refused?.sameAs], [undefined, main]);
       await leases.renew(second, { renewedAt: NOW, claim: { uids: { nodes: [] } } });
-      const { uids: last, sameAs } = (await leases.look(cluster)) ?? {};
+      const { uids: last, sameAs } = (await leases.read(cluster)) ?? {};
       assert.deepEqual([last, sameAs], [{ nodes: [] }, undefined]);
     });
 
@@ -79,23 +79,23 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const lost = await taken(cluster, 'a');
       await taken(cluster, 'b');
       await leases.renew(lost, { renewedAt: NOW, claim: { uids: { nodes: ['n1'] } } });
-      assert.equal((await leases.look(cluster))?.uids, undefined);
+      assert.equal((await leases.read(cluster))?.uids, undefined);
     });
 
     test('cannot be acquired with an outdated record', async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');
       const refuses = async (found: LeaseRecord | undefined) => {
-        const before = await leases.look(cluster);
+        const before = await leases.read(cluster);
         assert.equal(await leases.take(cluster, found, 'b', NOW), undefined);
-        assert.deepEqual(await leases.look(cluster), before);
+        assert.deepEqual(await leases.read(cluster), before);
       };
       await refuses(undefined);
       const kept = await renewed(lease);
       await refuses(lease);
       await leases.release(kept);
       await refuses(kept);
-      const free = await leases.look(cluster);
+      const free = await leases.read(cluster);
       await taken(cluster, 'c');
       await refuses(free);
     });
@@ -119,11 +119,11 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const lease = await taken(cluster, 'a');
       const first = await leases.renew(lease, { renewedAt: NOW + 3_000 });
       assert.deepEqual(first, { ...lease, renewals: 1, renewedAt: NOW + 3_000 });
-      assert.deepEqual(await leases.look(cluster), first);
+      assert.deepEqual(await leases.read(cluster), first);
       // A holder that lost a response uses the previous renewal.
       const second = await leases.renew(lease, { renewedAt: NOW + 6_000 });
       assert.deepEqual(second, { ...lease, renewals: 2, renewedAt: NOW + 6_000 });
-      assert.deepEqual(await leases.look(cluster), second);
+      assert.deepEqual(await leases.read(cluster), second);
     });
 
     test('accept a late renewal while nobody else has acquired the lease', async () => {
@@ -134,7 +134,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
     test("keep a cluster's data when the holder changes", async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');
-      const known = { heardAt: NOW + 1_000, nodes: 3 };
+      const known = { lastContactAt: NOW + 1_000, nodes: 3 };
       assert.deepEqual(await leases.renew(lease, { renewedAt: NOW + 3_000, ...known }), {
         ...lease,
         renewals: 1,
@@ -142,12 +142,12 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
         ...known,
       });
       const again = await renewed(lease, NOW + 6_000);
-      assert.deepEqual([again.heardAt, again.nodes], [known.heardAt, known.nodes]);
+      assert.deepEqual([again.lastContactAt, again.nodes], [known.lastContactAt, known.nodes]);
       await leases.release(again);
       const next = await taken(cluster, 'b');
-      assert.deepEqual([next.heardAt, next.nodes], [known.heardAt, known.nodes]);
-      const none = await leases.renew(next, { renewedAt: NOW, heardAt: NOW + 9_000, nodes: 0 });
-      assert.deepEqual([none?.heardAt, none?.nodes], [NOW + 9_000, 0]);
+      assert.deepEqual([next.lastContactAt, next.nodes], [known.lastContactAt, known.nodes]);
+      const none = await leases.renew(next, { renewedAt: NOW, lastContactAt: NOW + 9_000, nodes: 0 });
+      assert.deepEqual([none?.lastContactAt, none?.nodes], [NOW + 9_000, 0]);
     });
 
     test("keep the holder's own data with its renewals, and drop it with its lease", async () => {
@@ -163,7 +163,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const told = await leases.renew(next, { renewedAt: NOW, breakerOpen: true });
       assert.ok(told);
       await leases.release(told);
-      const free = await leases.look(cluster);
+      const free = await leases.read(cluster);
       assert.deepEqual([free?.version, free?.breakerOpen], [undefined, undefined]);
     });
 
@@ -176,17 +176,17 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       ];
       assert.deepEqual((await leases.renew(lease, { renewedAt: NOW, faults }))?.faults, faults);
       assert.deepEqual((await renewed(lease)).faults, faults);
-      assert.deepEqual((await leases.look(cluster))?.faults, faults);
+      assert.deepEqual((await leases.read(cluster))?.faults, faults);
       assert.deepEqual((await leases.renew(lease, { renewedAt: NOW, faults: [] }))?.faults, []);
-      assert.deepEqual((await leases.look(cluster))?.faults, []);
+      assert.deepEqual((await leases.read(cluster))?.faults, []);
       await leases.renew(lease, { renewedAt: NOW, faults });
       const next = await taken(cluster, 'b');
       assert.equal(next.faults, undefined, 'those of the holder before');
       assert.equal(await leases.renew(lease, { renewedAt: NOW, faults }), undefined);
-      assert.equal((await leases.look(cluster))?.faults, undefined);
+      assert.equal((await leases.read(cluster))?.faults, undefined);
       await leases.renew(next, { renewedAt: NOW, faults });
       await leases.release(next);
-      assert.equal((await leases.look(cluster))?.faults, undefined, 'nobody holds it');
+      assert.equal((await leases.read(cluster))?.faults, undefined, 'nobody holds it');
     });
 
     test("keep the trips' progress that a holder reports, and drop it with its lease", async () => {
@@ -198,14 +198,14 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       ];
       await leases.renew(lease, { renewedAt: NOW, tripProgress });
       assert.deepEqual((await renewed(lease)).tripProgress, tripProgress);
-      assert.deepEqual((await leases.look(cluster))?.tripProgress, tripProgress);
+      assert.deepEqual((await leases.read(cluster))?.tripProgress, tripProgress);
       assert.deepEqual((await leases.renew(lease, { renewedAt: NOW, tripProgress: [] }))?.tripProgress, []);
       await leases.renew(lease, { renewedAt: NOW, tripProgress });
       const next = await taken(cluster, 'b');
       assert.equal(next.tripProgress, undefined, 'that of the holder before');
       await leases.renew(next, { renewedAt: NOW, tripProgress });
       await leases.release(next);
-      assert.equal((await leases.look(cluster))?.tripProgress, undefined, 'nobody holds it');
+      assert.equal((await leases.read(cluster))?.tripProgress, undefined, 'nobody holds it');
     });
 
     test('keep a bid until the holder declines it, or the lease is acquired', async () => {
@@ -214,7 +214,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const [first, second] = ['b', 'c'].map((holder, load) => ({ holder, load }));
       assert.ok(first && second);
       await leases.bid(lease, first);
-      assert.deepEqual((await leases.look(cluster))?.bid, first);
+      assert.deepEqual((await leases.read(cluster))?.bid, first);
       await leases.bid(lease, second);
       const asked = await renewed(lease);
       assert.deepEqual(asked.bid, second);
@@ -222,11 +222,11 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.ok(declined && !('bid' in declined));
       await leases.bid(lease, first);
       await leases.release(lease);
-      assert.deepEqual((await leases.look(cluster))?.bid, first);
+      assert.deepEqual((await leases.read(cluster))?.bid, first);
       const next = await taken(cluster, 'b');
       assert.ok(!('bid' in next));
       await leases.bid(lease, second);
-      assert.deepEqual(await leases.look(cluster), next, 'it has another holder');
+      assert.deepEqual(await leases.read(cluster), next, 'it has another holder');
     });
 
     test("let others acquire a dead holder's lease despite a bid", async () => {
@@ -242,7 +242,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const present = await taken(cluster, 'b');
       assert.equal(await leases.renew(former, { renewedAt: NOW }), undefined);
       await leases.release(former);
-      assert.deepEqual(await leases.look(cluster), present);
+      assert.deepEqual(await leases.read(cluster), present);
     });
 
     test('fence off the former self when the same holder acquires the lease again', async () => {
@@ -252,7 +252,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.equal(present.epoch, FIRST_EPOCH + 1);
       assert.equal(await leases.renew(former, { renewedAt: NOW }), undefined);
       await leases.release(former);
-      assert.deepEqual(await leases.look(cluster), present);
+      assert.deepEqual(await leases.read(cluster), present);
     });
 
     test('have no holder when released, and never reuse an epoch', async () => {
@@ -260,7 +260,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const former = await taken(cluster, 'a');
       await leases.release(former);
       const { holder: _holder, version: _version, ...free } = former;
-      assert.deepEqual(await leases.look(cluster), free);
+      assert.deepEqual(await leases.read(cluster), free);
       assert.equal(await leases.renew(former, { renewedAt: NOW }), undefined);
       const present = await taken(cluster, 'b', NOW + 1);
       assert.equal(present.epoch, FIRST_EPOCH + 1);
@@ -323,14 +323,14 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       await taken(one, 'a');
       await taken(one, 'a');
       assert.equal((await taken(two, 'b')).epoch, FIRST_EPOCH);
-      assert.equal((await leases.look(one))?.holder, 'a');
+      assert.equal((await leases.read(one))?.holder, 'a');
     });
 
     test('are acquired by exactly one of many concurrent candidates', async () => {
       const cluster = aCluster();
       const holders = Array.from({ length: 10 }, (_, index) => `relay-${index}`);
       for (const epoch of [FIRST_EPOCH, FIRST_EPOCH + 1, FIRST_EPOCH + 2]) {
-        const found = await leases.look(cluster);
+        const found = await leases.read(cluster);
         const results = await Promise.all(holders.map((holder) => leases.take(cluster, found, holder, NOW)));
         const won = results.filter((lease) => lease !== undefined);
         assert.deepEqual(

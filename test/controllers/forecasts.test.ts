@@ -437,7 +437,7 @@ async function taintward(...args: readonly string[]): Promise<unknown> {
     live: (choice) => openLive(choice, fleetDeps),
   });
   // `what-if` exits with 2 if something breaks.
-  assert.ok(code === EXIT.fine || code === EXIT.needsYou, `${args.join(' ')}: ${state.complained}`);
+  assert.ok(code === EXIT.fine || code === EXIT.actionRequired, `${args.join(' ')}: ${state.complained}`);
   return JSON.parse(state.printed);
 }
 

@@ -16,7 +16,7 @@ import type { RulesStore } from '#shared/state/rules-store.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { KINDS } from '#shared/state/sqlite/sqlite-objects.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
-import { sqliteAsked, sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
+import { sqliteLeases, sqliteRequests } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { type Store, StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -158,7 +158,7 @@ const readings = (of: { store: Store; history: History; leases: Leases; rulesSto
   () => of.store.load(REF, NOW, ['11111111-0000-4000-8000-000000000000' as never]),
   () => collected(of.store.taintedNodes(CLUSTER)),
   () => collected(of.history.entries({ cluster: CLUSTER, ...ALWAYS })),
-  () => of.leases.look(CLUSTER),
+  () => of.leases.read(CLUSTER),
   () => of.rulesStore.read(CLUSTER),
   () => of.rulesStore.readAll([CLUSTER]),
   () => of.rulesStore.fleetStop(),
@@ -265,7 +265,7 @@ async function filledDatabase(): Promise<SqliteStore> {
   await rulesStore.changeOrders(CLUSTER, { revision: 0, holds: [] }, storedRules.orders, entry);
   await rulesStore.changeGuard(CLUSTER, { revision: 0, trips: [] }, storedRules.guard.trips);
   await rulesStore.changeFleetStop(undefined, storedRules.fleetStop, entry);
-  await sqliteAsked(database).send([{ body: '{}' }]);
+  await sqliteRequests(database).send([{ body: '{}' }]);
   return store;
 }
 
@@ -316,10 +316,10 @@ async function feedDatabase(
       () => leases.stuck(CLUSTER),
       () => leases.clusters(),
       () => leases.epoch(CLUSTER),
-      () => sqliteAsked(database).take(),
+      () => sqliteRequests(database).take(),
       () => collected(store.upcoming()),
       () => store.countdowns(10),
-      () => store.standings(),
+      () => store.states(),
     ]);
   } finally {
     restore(store, table, before);

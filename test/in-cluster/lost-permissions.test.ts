@@ -46,7 +46,7 @@ test('the Lease of a replica whose permissions were revoked reports it within 15
   t.after(() => transport.close());
   const place = { group: LEASE_GROUP, resource: LEASES, namespace: cluster.namespace };
   const leases = new ObjectLeases(new RestObjects(transport, place));
-  const faults = async () => (await leases.look(clusterName('in-cluster')))?.faults;
+  const faults = async () => (await leases.read(clusterName('in-cluster')))?.faults;
   await replicas.startLeader();
   await until('it reports that nothing is wrong', async () => (await faults())?.length === 0);
   const from = Date.now();

@@ -149,7 +149,7 @@ class History {
         counted: () => undefined,
         deleted: () => undefined,
         gone: () => undefined,
-        tell: (subjects) => this.#replica.apply(subjects),
+        mark: (subjects) => this.#replica.apply(subjects),
       },
     );
   }

@@ -99,7 +99,7 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
   ],
   'shared/eviction/gate.ts': [
     {
-      line: 'const untils = said.map((each) => each?.until).filter((until) => until !== undefined);',
+      line: 'const untils = gates.map((each) => each?.until).filter((until) => until !== undefined);',
       mutants: { OptionalChaining: 1 },
       reason: "If a taint has no gate, the line above has returned, which the type checker can't infer.",
     },
@@ -238,12 +238,12 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
       reason: 'No number is greater than `undefined`; the check satisfies the type checker.',
     },
     {
-      line: 'if (!said) {',
+      line: 'if (!description) {',
       mutants: { ConditionalExpression: 1 },
       reason: 'The map only avoids describing the same deadline for each pod.',
     },
     {
-      line: 'told.set(found, said);',
+      line: 'described.set(found, description);',
       mutants: { CallExpression: 1 },
       reason: 'The map only avoids describing the same deadline for each pod.',
     },
@@ -331,7 +331,7 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
   ],
   'shared/taints/deadline.ts': [
     {
-      line: 'return podSince <= limits.from ? limits.standing : earliest(limits.causes, podSince);',
+      line: 'return podSince <= limits.from ? limits.latest : earliest(limits.causes, podSince);',
       mutants: { EqualityOperator: 1, ConditionalExpression: 1 },
       reason:
         'A pod that was there before the taints gets the deadline that all of them share; worked out for it alone, it is the same.',

@@ -25,7 +25,7 @@ type LeaseEpoch = ReturnType<typeof leaseEpochs>;
 export type User = QueueKey | 'expiry';
 
 /** The guard of a cluster, as its relay uses it. */
-export type Guard = Pick<GuardController, 'mayTell' | 'ruled' | 'counted' | 'look'>;
+export type Guard = Pick<GuardController, 'maySend' | 'ruled' | 'counted' | 'review'>;
 
 /** The store of a cluster's guard state. */
 export type GuardBook = Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'>;

@@ -1,4 +1,4 @@
-import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
@@ -166,7 +166,7 @@ export class Judge {
     const { sentAt, markedAt = 0 } = sent;
     const looks = sent.looks.filter(
       ({ node, begunAt, answeredAt }) =>
-        node === pod.node && begunAt >= markedAt && sentAt - answeredAt <= LOOK_MAX_AGE_MS,
+        node === pod.node && begunAt >= markedAt && sentAt - answeredAt <= NODE_MAX_AGE_MS,
     );
     if (looks.length === 0) this.#accuse(`P1: ${pod.uid} was deleted by a look that is too old`);
     const moments = looks.flatMap(({ state, begunAt }) =>

@@ -1,4 +1,4 @@
-import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
@@ -53,7 +53,7 @@ export class NaiveJudge {
     const { clock, disturbances, weather } = this.#bench;
     const now = clock.now();
     const { apiMs, late } = weather.climate;
-    const seenMs = LOOK_MAX_AGE_MS + 2 * apiMs + (late > 0 ? PATIENCE_MS : 0);
+    const seenMs = NODE_MAX_AGE_MS + 2 * apiMs + (late > 0 ? PATIENCE_MS : 0);
     const sawAll = disturbances.isQuiet(name, this.#begunAt, now);
     const opinion = this.#models.get(name)?.goes(uid, now, seenMs, { sawAll, healed: this.#healed(name) });
     if (!opinion) return;

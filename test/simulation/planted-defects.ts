@@ -183,7 +183,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     area: 'relay',
     climate: 'shifting',
     governed: false,
-    fault: { relayView: (view) => instead(view, { tells: () => true }) },
+    fault: { relayView: (view) => instead(view, { isComplete: () => true }) },
   },
   'a list’s answer replaces what newer events said': {
     area: 'relay',
@@ -262,7 +262,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     climate: 'dark',
     governed: true,
     fault: {
-      relayGuard: (guard) => instead(guard, { mayTell: true }),
+      relayGuard: (guard) => instead(guard, { maySend: true }),
       // Usually the write is too fast for the defect to show, so the hook delays it.
       guardBook: (book, { clock }) =>
         instead(book, {
@@ -292,7 +292,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     area: 'policy',
     climate: 'dark',
     governed: true,
-    fault: { relayGuard: (guard) => instead(guard, { look: () => undefined }) },
+    fault: { relayGuard: (guard) => instead(guard, { review: () => undefined }) },
   },
   'what is excluded by traits that only the pod shows is evicted': {
     area: 'policy',

@@ -99,15 +99,15 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     shows: { climate: 'slow', governed: false },
     file: 'shared/engine/evict/pass.ts',
     instead:
-      'const view = await this.#look();\n        const verdict = await this.#verdict(view, record, shown);',
-    says: "const view = await this.#look();\n        const verdict = { kind: 'evict', by: means } as Verdict & { kind: 'evict' };",
+      'const view = await this.#readNode();\n        const verdict = await this.#verdict(view, record, shown);',
+    says: "const view = await this.#readNode();\n        const verdict = { kind: 'evict', by: means } as Verdict & { kind: 'evict' };",
   },
   'a look is as young as what was read of the store beside it': {
     area: 'core',
     shows: { climate: 'belated' },
     file: 'shared/engine/evict/pass.ts',
-    instead: 'Math.min(view.answeredAt + LOOK_MAX_AGE_MS, permittedTo, pacedTo);',
-    says: 'Math.min(this.#deps.clock.now() + LOOK_MAX_AGE_MS, permittedTo, pacedTo);',
+    instead: 'Math.min(view.answeredAt + NODE_MAX_AGE_MS, permittedTo, pacedTo);',
+    says: 'Math.min(this.#deps.clock.now() + NODE_MAX_AGE_MS, permittedTo, pacedTo);',
   },
   'a commit writes the first of its records': {
     area: 'adapters',
@@ -177,8 +177,8 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     shows: { climate: 'queued', governed: true },
     file: 'shared/engine/evict/pass.ts',
     instead:
-      'if (rules !== found.rules) {\n      const verdict = evaluate(found.stored, found.look, rules)(record, pod);',
-    says: 'if (rules === found.rules) {\n      const verdict = evaluate(found.stored, found.look, rules)(record, pod);',
+      'if (rules !== found.rules) {\n      const verdict = evaluate(found.stored, found.observation, rules)(record, pod);',
+    says: 'if (rules === found.rules) {\n      const verdict = evaluate(found.stored, found.observation, rules)(record, pod);',
   },
   'permits come four times as often as the rate says': {
     area: 'policy',
@@ -205,8 +205,8 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     area: 'core',
     shows: { kind: 'takeovers' },
     file: 'shared/eviction/evaluate.ts',
-    instead: 'const earliest = earliestNow(look.at, skews);',
-    says: 'const earliest = look.at;',
+    instead: 'const earliest = earliestNow(observation.at, skews);',
+    says: 'const earliest = observation.at;',
   },
   'the heartbeat goes on without a new proof': {
     area: 'relay',

@@ -54,7 +54,8 @@ export class RecordingView extends ClusterView implements Onlooker {
 
   override upsertPod(pod: LivePod, now: EpochMs): readonly Subject[] {
     const { node, uid } = pod;
-    if (node && this.follows(node) && this.tells(node)) this.#truth.knowledge.podSeen(this.#epoch, uid, now);
+    if (node && this.follows(node) && this.isComplete(node))
+      this.#truth.knowledge.podSeen(this.#epoch, uid, now);
     return super.upsertPod(pod, now);
   }
 

@@ -292,7 +292,7 @@ export class SimulatedApi implements KubernetesApi {
     try {
       return await this.#process.request('api', answered, this.#cluster.name);
     } finally {
-      if (date > 0) this.#skew.hear({ sentAt, receivedAt: own.now(), date });
+      if (date > 0) this.#skew.receive({ sentAt, receivedAt: own.now(), date });
     }
   }
 

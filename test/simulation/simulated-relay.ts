@@ -62,7 +62,7 @@ export class SimulatedRelay {
     const lease = await this.#untilItWorks(async () => {
       // The previous relay may not have noticed the loss of its lease yet. The epoch identifies its later messages.
       const now = clock.now();
-      const taken = await leases.take(name, await leases.look(name), `relay ${now}`, now);
+      const taken = await leases.take(name, await leases.read(name), `relay ${now}`, now);
       if (!taken) throw new Error('another relay was faster');
       return taken;
     });
@@ -99,14 +99,14 @@ export class SimulatedRelay {
         counted: () => guard?.counted(),
         deleted: () => undefined,
         gone: () => undefined,
-        tell: (subjects, wake) => {
+        mark: (subjects, wake) => {
           outbox.mark(name, subjects, wake);
           // `wake` is true only for nodes that the watch has recalled from the store.
           recalled ||= wake;
           if (recalled && !view.awaitsPods) this.#synced();
         },
       });
-      outbox.open(name, view, () => guard?.mayTell ?? true);
+      outbox.open(name, view, () => guard?.maySend ?? true);
       watch.start();
       return { watch, guard };
     };
@@ -151,7 +151,7 @@ export class SimulatedRelay {
       log,
     });
     const guard = fault.relayGuard(keeper);
-    const looking = clock.setInterval(LOOK_MS, () => guard.look());
+    const looking = clock.setInterval(LOOK_MS, () => guard.review());
     deps.signal.addEventListener('abort', () => {
       looking.off = true;
     });

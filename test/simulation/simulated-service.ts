@@ -66,7 +66,7 @@ function serviceIn(process: Process, cluster: LiveCluster, scene: Scene) {
   /** The nodes to look at again. */
   const again = new Set<string>();
   const evictions: Evictions = new Evictions({
-    look: async (ref, failedBefore) => {
+    process: async (ref, failedBefore) => {
       const key = nodeKey(ref);
       const receives = failedBefore || again.delete(key) ? 2 : 1;
       queues.evictionsDue.onReceived({

@@ -25,7 +25,7 @@ export async function makeBusy(
   }
   const lease = await leases.take(cluster, undefined, 'relay-1', now);
   assert.ok(lease);
-  await leases.renew(lease, { renewedAt: now, heardAt: now, nodes: count, faults: [] });
+  await leases.renew(lease, { renewedAt: now, lastContactAt: now, nodes: count, faults: [] });
   const stuck = { namespace: 'default', overAt: now, finalizers: [], nodeState: 'gone' } as const;
   await leases.reportStuck(
     lease,

@@ -68,7 +68,7 @@ export class DeltaReplica {
   }
 
   #applyNode(node: NodeName): void {
-    if (!this.#view.tells(node)) return;
+    if (!this.#view.isComplete(node)) return;
     const { taints, pods } = this.#view.nodeDelta(node, Date.now(), false);
     if (taints.length === 0) this.#replica.delete(node);
     else {
@@ -80,7 +80,7 @@ export class DeltaReplica {
   #nodeFaults(node: LiveNode, pods: readonly LivePod[]): readonly string[] {
     const { name } = node;
     if (!this.#view.follows(name)) return [`${name} is not followed`];
-    if (!this.#view.tells(name)) return [`the pods of ${name} are not listed`];
+    if (!this.#view.isComplete(name)) return [`the pods of ${name} are not listed`];
     const keys = evicting(node).map(({ key }) => key);
     const seen = this.#view.nodeDelta(name, 0, false).taints.map(({ key }) => key);
     return [

@@ -82,7 +82,8 @@ export class SendingView {
     const outbox = this.#outbox;
     outbox.mark(subjects, wake);
     if (!this.synced) return [];
-    for (const node of this.#view.followed()) if (!this.#view.tells(node)) outbox.mark(this.#list(node, now));
+    for (const node of this.#view.followed())
+      if (!this.#view.isComplete(node)) outbox.mark(this.#list(node, now));
     return [...outbox.send(now)];
   }
 }

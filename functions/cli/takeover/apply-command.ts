@@ -23,7 +23,7 @@ const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const MANAGER = 'taintward-takeover';
 /** An API server usually serves a new kind, or applies a new policy, within a second or two. */
 const KNOWN_WITHIN_MS = 30_000;
-const LOOK_MS = 250;
+const POLL_MS = 250;
 /** Number, interval, and timeout of the dry runs that prove a takeover. */
 export const PATIENCE = { proofs: 6, everyMs: 500, withinMs: KNOWN_WITHIN_MS };
 
@@ -160,6 +160,6 @@ async function applyOnceKnown(objects: ClusterObjects, object: Manifest): Promis
         );
       }
     }
-    await delay(LOOK_MS);
+    await delay(POLL_MS);
   }
 }

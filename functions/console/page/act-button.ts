@@ -10,12 +10,12 @@ interface ActButtonProps {
   /** Object of the act, for screen readers. */
   readonly about?: string;
   readonly icon?: IconName;
-  readonly look?: 'plain' | 'main' | 'goes' | 'edged';
+  readonly kind?: 'plain' | 'main' | 'goes' | 'edged';
 }
 
 /** A button that does an act after confirmation. */
-export const ActButton = ({ intent, text, about, icon, look }: ActButtonProps): VNode => html`
-  <button type="button" class=${`button ${look ?? ''}`} onClick=${() => confirm(intent)}>
+export const ActButton = ({ intent, text, about, icon, kind }: ActButtonProps): VNode => html`
+  <button type="button" class=${`button ${kind ?? ''}`} onClick=${() => confirm(intent)}>
     ${icon && html`<${Icon} name=${icon} />`}
     <span class="word">${text ?? intent.verb}${about !== undefined && html`<span class="unseen"> ${about}</span>`}</span>
   </button>

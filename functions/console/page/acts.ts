@@ -25,27 +25,27 @@ export interface Intent {
 }
 
 /** The current question and its number. The same question, asked again, has a new number. */
-const intent = signal<{ readonly asked: Intent; readonly question: number } | undefined>(undefined);
+const intent = signal<{ readonly intended: Intent; readonly question: number } | undefined>(undefined);
 let questions = 0;
 /** The last act's message, shown for a while. */
-export const said = signal('');
+export const shownMessage = signal('');
 
 /** Asks the user to confirm an act and to give a reason. */
-export function confirm(asked: Intent): void {
+export function confirm(intended: Intent): void {
   questions += 1;
-  intent.value = { asked, question: questions };
+  intent.value = { intended, question: questions };
 }
 
-const SAID_FOR_MS = 6_000;
+const SHOWN_FOR_MS = 6_000;
 let saying: ReturnType<typeof setTimeout> | undefined;
 
 /** Shows that something was done. */
-export function say(text: string): void {
-  said.value = text;
+export function showMessage(text: string): void {
+  shownMessage.value = text;
   clearTimeout(saying);
   saying = setTimeout(() => {
-    said.value = '';
-  }, SAID_FOR_MS);
+    shownMessage.value = '';
+  }, SHOWN_FOR_MS);
 }
 
 const MINUTE_MS = 60_000;
@@ -60,8 +60,8 @@ const LASTS: readonly (readonly [ms: number, text: string])[] = [
 
 /** Shows the effect of an act, asks for the reason, and does the act. */
 export function Confirmation(): VNode | undefined {
-  const { asked, question = 0 } = intent.value ?? {};
-  return asked && html`<${Form} key=${question} intent=${asked} onClose=${() => closed(question)} />`;
+  const { intended, question = 0 } = intent.value ?? {};
+  return intended && html`<${Form} key=${question} intent=${intended} onClose=${() => closed(question)} />`;
 }
 
 /** A dialog's close event arrives late: the next question may already be open, and stays open. */
@@ -80,7 +80,7 @@ interface FormProps {
   readonly onClose: () => void;
 }
 
-function Form({ intent: asked, onClose }: FormProps): VNode {
+function Form({ intent: intended, onClose }: FormProps): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const [reason, setReason] = useState('');
   const [durationMs, setForMs] = useState(0);
@@ -88,13 +88,13 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
   const [error, setError] = useState('');
   const [busy, setBusy] = useState(false);
   // An emergency doesn't wait for a reason.
-  const optional = asked.draft.kind === 'stop';
+  const optional = intended.draft.kind === 'stop';
   useEffect(() => {
     dialog.current?.showModal();
   }, []);
   useEffect(() => {
     let stale = false;
-    post('POST api/preview', actOf(asked, NO_REASON_YET, durationMs)).then(
+    post('POST api/preview', actOf(intended, NO_REASON_YET, durationMs)).then(
       (preview) => {
         if (!stale) setShown(preview);
       },
@@ -111,7 +111,7 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
     setBusy(true);
     setError('');
     try {
-      const act = actOf(asked, reason.trim(), durationMs);
+      const act = actOf(intended, reason.trim(), durationMs);
       const preview = await post('POST api/preview', act);
       // The operator confirmed a number of evictions. If it grew, show the preview again.
       if (shown === undefined || preview.pods.evictedNow > shown.pods.evictedNow) {
@@ -121,10 +121,10 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
       }
       const done = await post('POST api/acts', { act, confirm: preview.confirm });
       dialog.current?.close();
-      say(done.message);
+      showMessage(done.message);
     } catch (thrown) {
       const changed = thrown instanceof ServerError && thrown.status === 409;
-      if (changed) setShown(await post('POST api/preview', actOf(asked, NO_REASON_YET, durationMs)));
+      if (changed) setShown(await post('POST api/preview', actOf(intended, NO_REASON_YET, durationMs)));
       setError(sentenceOf(thrown));
     } finally {
       setBusy(false);
@@ -143,7 +143,7 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
           if (!busy) void submit();
         }}
       >
-        <h2 id="confirm-title">${asked.title}</h2>
+        <h2 id="confirm-title">${intended.title}</h2>
         <div class="says">
           ${
             shown
@@ -170,7 +170,7 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
           ></textarea>
         </label>
         ${
-          asked.lasts &&
+          intended.lasts &&
           html`<label class="field">
             <span>Duration</span>
             <select
@@ -192,7 +192,7 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
             class=${`button ${(shown?.pods.evictedNow ?? 0) > 0 ? 'goes' : 'main'}`}
             disabled=${busy || shown === undefined || (!optional && reason.trim() === '')}
           >
-            ${asked.verb}
+            ${intended.verb}
           </button>
         </div>
       </form>

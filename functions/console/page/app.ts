@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import type { ComponentType, VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { ActButton, resumeAll, stopAll } from './act-button.ts';
-import { Confirmation, said } from './acts.ts';
+import { Confirmation, shownMessage } from './acts.ts';
 import { Icon, type IconName, Mark } from './icons.ts';
 import { connection, now, pendingTotal, status, trouble } from './live.ts';
 import { momentText } from './moments.ts';
@@ -44,7 +44,7 @@ export function App(): VNode {
       <${Arrival} />
     </main>
     <${Confirmation} />
-    <div class="toast" role="status">${said.value}</div>
+    <div class="toast" role="status">${shownMessage.value}</div>
   `;
 }
 

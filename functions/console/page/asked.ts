@@ -3,7 +3,7 @@ import { whenever } from './live.ts';
 import { sentenceOf } from './server.ts';
 
 /** State of a question. */
-export type Asked<T> =
+export type Answered<T> =
   | { readonly kind: 'asking' }
   | { readonly kind: 'answered'; readonly answer: T }
   | { readonly kind: 'failed'; readonly error: string };
@@ -12,21 +12,21 @@ export type Asked<T> =
  * Asks when shown and when one of `by` changes; with `live`, whenever the answer may have changed. The last answer
  * stays meanwhile.
  */
-export function useAsked<T>(
+export function useAnswer<T>(
   ask: (signal: AbortSignal) => Promise<T>,
   by: readonly unknown[],
   live: boolean,
-): Asked<T> {
-  const [asked, setAsked] = useState<Asked<T>>({ kind: 'asking' });
+): Answered<T> {
+  const [state, setState] = useState<Answered<T>>({ kind: 'asking' });
   useEffect(() => {
     const aborted = new AbortController();
     const once = () => {
       ask(aborted.signal).then(
         (answer) => {
-          if (!aborted.signal.aborted) setAsked({ kind: 'answered', answer });
+          if (!aborted.signal.aborted) setState({ kind: 'answered', answer });
         },
         (error: unknown) => {
-          if (!aborted.signal.aborted) setAsked({ kind: 'failed', error: sentenceOf(error) });
+          if (!aborted.signal.aborted) setState({ kind: 'failed', error: sentenceOf(error) });
         },
       );
     };
@@ -36,5 +36,5 @@ export function useAsked<T>(
       end?.();
     };
   }, by);
-  return asked;
+  return state;
 }

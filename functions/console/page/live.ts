@@ -31,7 +31,7 @@ let ahead = 0;
 const tick = () => {
   now.value = Date.now() + ahead;
 };
-const hear = (at: number) => {
+const setTime = (at: number) => {
   ahead = at - Date.now();
   tick();
 };
@@ -50,7 +50,7 @@ export function listen(): void {
   setInterval(tick, 1_000);
   void get('GET api/session', {}).then((answer) => {
     session.value = answer;
-    hear(answer.now);
+    setTime(answer.now);
   }, lost);
   document.addEventListener('visibilitychange', attend);
   attend();
@@ -77,12 +77,12 @@ function connect(): void {
     pendingVersion.value = 0;
   });
   on('status', (data) => {
-    hear(data.at);
+    setTime(data.at);
     status.value = data;
     trouble.value = '';
   });
   on('pending', ({ version, at }) => {
-    hear(at);
+    setTime(at);
     latestVersion = version;
     void readPending();
     trouble.value = '';
@@ -149,17 +149,17 @@ const ASK_EVERY_MS = 1_500;
 /** Calls `ask` now, and when evictions or status change, at most as often as people can read. Returns what ends it. */
 export function whenever(ask: () => void): () => void {
   let waits: ReturnType<typeof setTimeout> | undefined;
-  let askedAt = 0;
+  let requestedAt = 0;
   const end = effect(() => {
     void pendingVersion.value;
     void status.value;
     waits ??= setTimeout(
       () => {
         waits = undefined;
-        askedAt = Date.now();
+        requestedAt = Date.now();
         ask();
       },
-      Math.max(0, askedAt + ASK_EVERY_MS - Date.now()),
+      Math.max(0, requestedAt + ASK_EVERY_MS - Date.now()),
     );
   });
   return () => {

@@ -21,8 +21,8 @@ export const route = computed<Route>(() => {
 });
 
 export function href(path: readonly string[], query: Readonly<Record<string, string>> = {}): string {
-  const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ''));
-  const text = asked.size > 0 ? `?${asked}` : '';
+  const parameters = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ''));
+  const text = parameters.size > 0 ? `?${parameters}` : '';
   return `#/${path.map(encodeURIComponent).join('/')}${text}`;
 }
 

@@ -22,7 +22,7 @@ export function gateWord(kind: EvictionGate['kind']): Word {
   return from === 'policy' ? { text } : { text, tone: 'held' };
 }
 
-export const STANDING: Readonly<Record<PendingState, Word>> = {
+export const STATE_WORDS: Readonly<Record<PendingState, Word>> = {
   scheduled: { text: 'scheduled' },
   due: { text: 'evicting', tone: 'goes' },
   ...(Object.fromEntries(GATE_KINDS.map((kind) => [kind, gateWord(kind)])) as Record<

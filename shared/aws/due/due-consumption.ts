@@ -34,7 +34,7 @@ export function dueConsumption(deps: DueDeps): Consumption<DueMessage> {
   /** Keys of nodes with a redelivered message. The next pass over the node takes the redelivery into account. */
   const cameBefore = new Set<string>();
 
-  const look = (ref: NodeRef, receives: number) => {
+  const process = (ref: NodeRef, receives: number) => {
     const key = nodeKey(ref);
     if (receives > 1) cameBefore.add(key);
     return passes.run(key, (free) => evictNode(ref, deps, cameBefore.delete(key), free));
@@ -54,7 +54,7 @@ export function dueConsumption(deps: DueDeps): Consumption<DueMessage> {
           return undefined;
         }
         const leftMs = message.at - deps.clock.now();
-        if (leftMs <= 0) return look(ref, receives);
+        if (leftMs <= 0) return process(ref, receives);
         // The timer fired early: the platform cannot delay it that long in one step, or it was a little early.
         if (groupId !== undefined) return { againInSeconds: leftMs / 1000 };
         // A schedule cannot set a group on a standard queue. Armed again, the message has its cluster's (fair queues).
@@ -71,7 +71,7 @@ export function dueConsumption(deps: DueDeps): Consumption<DueMessage> {
       }
       case 'retry':
         await tryAgain(ref, message.pods, deps, receives > 1);
-        return look(ref, receives);
+        return process(ref, receives);
       default:
         return message satisfies never;
     }

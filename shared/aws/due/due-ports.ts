@@ -51,7 +51,7 @@ export function duePorts(
     installation: environment.INSTALLATION_NAME,
   });
   const leases = new DynamoDbLeases(table);
-  const lease = onceASecond((cluster) => leases.look(cluster), clock);
+  const lease = onceASecond((cluster) => leases.read(cluster), clock);
   const deadLetters = new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL });
   return {
     ...deps,

@@ -99,8 +99,8 @@ export async function openAwsRelay(
 }
 
 /** Leases of the other registered clusters. A relay's clusters share reads: a large fleet claims simultaneously. */
-export function otherLeases(registry: Pick<ClusterRegistry, 'list'>, leases: Pick<LeaseReader, 'lookAtAll'>) {
-  const read = async () => leases.lookAtAll((await registry.list()).clusters.map(({ name }) => name));
+export function otherLeases(registry: Pick<ClusterRegistry, 'list'>, leases: Pick<LeaseReader, 'readAll'>) {
+  const read = async () => leases.readAll((await registry.list()).clusters.map(({ name }) => name));
   const recent = cached(10_000, read, systemClock);
   const fresh = cached(FRESH_MS, read, systemClock);
   return async (cluster: ClusterName, isFresh: boolean): Promise<readonly LeaseRecord[]> => {

@@ -30,7 +30,7 @@ export interface ClusterOutbox {
   readonly pending: PendingDeltas;
   readonly canSend: () => boolean;
   /** Called when a queue accepted deltas of the cluster, or with an error when it did not. */
-  readonly told: (queue: DeltaQueue, error?: unknown) => void;
+  readonly onSent: (queue: DeltaQueue, error?: unknown) => void;
 }
 
 /** A delta that was made to be sent immediately. */
@@ -203,7 +203,7 @@ export class DeltaBatcher {
     log.warn('relay.queue-unreachable', { queue: name, waiting: deltas.length, error: reason });
     for (const each of deltas) {
       this.#giveBack(each);
-      each.of.told(name, reason);
+      each.of.onSent(name, reason);
     }
     for (const key of new Set(deltas.map((each) => each.key))) this.#nodes.done(key);
   }
@@ -213,7 +213,7 @@ export class DeltaBatcher {
     metrics.sent.inc({ queue: name }, deltas.length - failures.length);
     const failureOf = new Map(failures.map((failure) => [failure.index, failure]));
     const reasonOf = new Map(failures.map(({ index, reason }) => [deltas[index]?.of, reason]));
-    for (const of of new Set(deltas.map((each) => each.of))) of.told(name, reasonOf.get(of));
+    for (const of of new Set(deltas.map((each) => each.of))) of.onSent(name, reasonOf.get(of));
     const refused = deltas.filter((_, index) => failureOf.get(index)?.permanent === false);
     for (const each of refused) this.#giveBack(each);
     if (refused.length > 0) metrics.unsent(name, refused.length);
@@ -228,13 +228,13 @@ export class DeltaBatcher {
   #answered({ of, delta }: OutgoingDelta, failure: SendFailure | undefined): void {
     const { name, log, metrics, mark } = this.#deps;
     const uid = onlyPod(delta);
-    const told = { ...delta.ref, queue: name, delta: deltaId(delta.version) };
+    const logFields = { ...delta.ref, queue: name, delta: deltaId(delta.version) };
     if (failure) {
       metrics.refused(name);
-      log.error('relay.delta-rejected', { ...told, error: failure.reason });
+      log.error('relay.delta-rejected', { ...logFields, error: failure.reason });
       return;
     }
-    log.info('relay.delta-sent', uid === undefined ? told : { ...told, uid });
+    log.info('relay.delta-sent', uid === undefined ? logFields : { ...logFields, uid });
     const { node } = delta.ref;
     // Pods whose facts had no room in a node's delta are sent one by one.
     if (delta.kind === 'node' && delta.others)

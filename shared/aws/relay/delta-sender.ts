@@ -42,9 +42,9 @@ export class DeltaSender implements Outbox {
     name: ClusterName,
     view: ClusterView,
     canSend: () => boolean,
-    told: (queue: DeltaQueue, error?: unknown) => void = () => undefined,
+    onSent: (queue: DeltaQueue, error?: unknown) => void = () => undefined,
   ): void {
-    this.#clusters.set(name, { name, pending: new PendingDeltas(view), canSend, told });
+    this.#clusters.set(name, { name, pending: new PendingDeltas(view), canSend, onSent });
   }
 
   mark(cluster: ClusterName, subjects: readonly Subject[], wake = false): void {

@@ -10,7 +10,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 
 /** Pauses before each read of the proofs. Warm functions take some hundred milliseconds, cold ones some seconds. */
-const LOOKS_MS = [500, 700, 1_300, 2_500, 3_000] as const;
+const READS_AFTER_MS = [500, 700, 1_300, 2_500, 3_000] as const;
 /** Maximum of consecutive unanswered probes that are sent with each heartbeat. */
 const MAX_UNANSWERED = 3;
 /** Backoff of probes after `MAX_UNANSWERED`: where a function fails, each probe becomes a dead letter. */
@@ -35,7 +35,7 @@ interface Probes {
   nextAtMs: number;
 }
 
-interface Look {
+interface ProofsRead {
   readonly at: EpochMs;
   readonly found: StoredProofs;
 }
@@ -60,15 +60,15 @@ export class ProbingProver implements Prover {
     const isSent = stopwatchMs(clock) >= probes.nextAtMs;
     const refusal = isSent ? await this.#send(cluster, probes) : undefined;
     if (refusal !== undefined) return { unproven: `the node-deltas queue rejects probes: ${refusal}` };
-    let before: Look | undefined;
-    for (const waitMs of isSent ? LOOKS_MS : [0]) {
+    let before: ProofsRead | undefined;
+    for (const waitMs of isSent ? READS_AFTER_MS : [0]) {
       await pause(waitMs, signal);
-      const look = { at: clock.now(), found: await proofs.read(cluster) };
-      learn(probes, look.found);
-      if (before && before.found.passes !== look.found.passes) learnPass(probes, before.at);
+      const read = { at: clock.now(), found: await proofs.read(cluster) };
+      learn(probes, read.found);
+      if (before && before.found.passes !== read.found.passes) learnPass(probes, before.at);
       // Accept a late answer too: in a storm, the next answer would arrive no sooner.
       if (probes.proven?.isNews || probes.unanswered.length === 0 || signal.aborted) break;
-      before = look;
+      before = read;
     }
     return this.#conclude(cluster, probes);
   }

@@ -26,7 +26,7 @@ const RETRY: Readonly<Record<Trouble['kind'], Backoff>> = {
 };
 /** Maximum time that a start waits for slow clusters, to compare them. */
 export const START_CHECK_MS = 3_000;
-export const TELL_AGAIN_MS = 10 * 60_000;
+export const LOG_AGAIN_MS = 10 * 60_000;
 
 /** No cluster can be managed until an operator fixes the access; the message has a line for each reason. */
 export class ClustersRejectedError extends Error {
@@ -52,7 +52,7 @@ type Take = (name: ClusterName, api: KubernetesApi) => void;
 export interface ManagedClustersDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly needs: (cluster: ClusterName) => Promise<readonly Need[]>;
+  readonly permissions: (cluster: ClusterName) => Promise<readonly Need[]>;
 }
 
 /** The chosen clusters. Each is tried until its credentials have all permissions; none waits for another. */
@@ -79,7 +79,7 @@ export class ManagedClusters {
     const clusters = new ManagedClusters(chosen, deps);
     const hopes = [...clusters.#verdicts].map(async ([name, verdict]) => {
       const trouble = await verdict;
-      if (trouble?.kind === 'access-denied') throw new ClustersRejectedError(told(name, trouble));
+      if (trouble?.kind === 'access-denied') throw new ClustersRejectedError(troubleText(name, trouble));
     });
     try {
       await Promise.any(hopes);
@@ -165,8 +165,8 @@ export class ManagedClusters {
     try {
       readAccess();
       // While the rules can't be read, no pod is evicted.
-      const needs = await this.#deps.needs(name).catch(() => OBSERVE_PERMISSIONS);
-      const error = await preflight(api, needs);
+      const permissions = await this.#deps.permissions(name).catch(() => OBSERVE_PERMISSIONS);
+      const error = await preflight(api, permissions);
       if (!error) return undefined;
       // Credentials that may not even read a node have no access at all.
       await api.getNode(PROBE_NODE);
@@ -193,7 +193,7 @@ export class ManagedClusters {
     const { clock, log } = this.#deps;
     let last: { readonly message: string; readonly age: Age } | undefined;
     return ({ kind, error }) => {
-      if (last?.message === error.message && last.age.atLeastMs < TELL_AGAIN_MS) return;
+      if (last?.message === error.message && last.age.atLeastMs < LOG_AGAIN_MS) return;
       last = { message: error.message, age: new Age(clock) };
       const event = kind === 'unreachable' ? 'cluster.unreachable' : 'cluster.access-denied';
       log.warn(event, { cluster, error });
@@ -208,5 +208,5 @@ function isRefusal(error: Error): boolean {
 }
 
 /** The errors of a kubeconfig name the context themselves. */
-const told = (name: ClusterName, { error }: Trouble): string =>
+const troubleText = (name: ClusterName, { error }: Trouble): string =>
   error instanceof KubeconfigError ? error.message : `cluster ${name}: ${error.message}`;

@@ -61,7 +61,7 @@ export async function startProbeServer(
       case '/readyz': {
         const all = [...states()];
         const unwell = all.filter(([, { kind }]) => kind !== 'standby' && kind !== 'live');
-        const told = searchParams.has('verbose') ? all : unwell;
+        const shown = searchParams.has('verbose') ? all : unwell;
         const held = [...trips()].flatMap(([name, each]) =>
           each.map((trip) => `${name} ${tripInWords(trip)}\n`),
         );
@@ -69,7 +69,7 @@ export async function startProbeServer(
         const wrong = [...found].flatMap(([name, each]) =>
           each.map((fault) => `${name} ${faultInWords(fault)}\n`),
         );
-        const stands = told.map(([name, state]) => `${name} ${inWords(state)}\n`);
+        const stands = shown.map(([name, state]) => `${name} ${inWords(state)}\n`);
         const text = [...stands, ...wrong, ...held].join('');
         return answer(response, isReady(all, found) ? 200 : 503, text || 'ok\n');
       }

@@ -120,19 +120,19 @@ interface Agenda {
 }
 
 /** A shorter countdown ends before anybody reads its Event. */
-export const TOLD_COUNTDOWN_MS = 30_000;
+export const ANNOUNCED_COUNTDOWN_MS = 30_000;
 
 function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
   const schedule: EvictionRecord[] = [];
   const end: FinalRecord[] = [];
   const arm = new Set<EpochMs>();
-  const told: FinalRecord[] = [];
+  const announced: FinalRecord[] = [];
   const countdowns: Countdown[] = [];
   for (const decision of decisions) {
     switch (decision.kind) {
       case 'schedule':
       case 'reschedule':
-        if (decision.record.fireAt - delta.observedAt > TOLD_COUNTDOWN_MS)
+        if (decision.record.fireAt - delta.observedAt > ANNOUNCED_COUNTDOWN_MS)
           countdowns.push({ ...countdownOf(decision.record), moved: decision.kind === 'reschedule' });
         schedule.push(decision.record);
         arm.add(ownMomentOf(decision.record));
@@ -147,19 +147,19 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
         break;
       case 'cancel':
         end.push(decision.ending);
-        if (isAnnounced(decision.ending, delta.observedAt)) told.push(decision.ending);
+        if (isAnnounced(decision.ending, delta.observedAt)) announced.push(decision.ending);
         break;
       case 'evicted-elsewhere':
         end.push(decision.ending);
         break;
       case 'cancelled-before':
-        told.push(decision.ending);
+        announced.push(decision.ending);
         break;
       default:
         decision satisfies never;
     }
   }
-  return { schedule, end, arm, announce: told, countdowns };
+  return { schedule, end, arm, announce: announced, countdowns };
 }
 
 function logChanges(

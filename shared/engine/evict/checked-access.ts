@@ -13,7 +13,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-const TELL_AGAIN_MS = 10 * 60_000;
+const LOG_AGAIN_MS = 10 * 60_000;
 /** Delay before a cluster that did not answer is asked again. */
 const ASK_AGAIN_MS = 60_000;
 
@@ -58,8 +58,8 @@ export class CheckedAccess implements ClusterAccess {
     const { rules, clock, log } = this.#deps;
     try {
       const { policy, policyRevision: revision } = await rules(cluster);
-      const needs = permissionsNeededBy(policy);
-      if (needs.length === 0) {
+      const permissions = permissionsNeededBy(policy);
+      if (permissions.length === 0) {
         this.#checked.delete(cluster);
         return;
       }
@@ -68,10 +68,10 @@ export class CheckedAccess implements ClusterAccess {
       const age = new Age(clock);
       this.#checked.set(cluster, { revision, age, lastsMs: ASK_AGAIN_MS });
       let lastsMs = Number.POSITIVE_INFINITY;
-      for (const need of needs) {
+      for (const need of permissions) {
         const missing = await missingPermissions(api, need.permissions);
         if (missing.length === 0) continue;
-        lastsMs = TELL_AGAIN_MS;
+        lastsMs = LOG_AGAIN_MS;
         log.error('policy.permission-missing', { cluster, error: sentence(api, need, missing) });
       }
       this.#checked.set(cluster, { revision, age, lastsMs });

@@ -63,7 +63,7 @@ export async function evictNode(
     recorded();
     if (api.breakerOpen) deps.metrics.outOfReach(ref.cluster);
     if (api.skewMs !== undefined) deps.metrics.clockSkewed(ref.cluster, Math.abs(api.skewMs) / 1000);
-    tellRivals(ref.cluster, api, deps);
+    reportRivals(ref.cluster, api, deps);
     const at = deps.clock.now();
     const post = () => postEvents(api, events, deps, at);
     await (deps.laterEvents ? deps.laterEvents.post(ref.cluster, events.length, post) : post());
@@ -71,7 +71,7 @@ export async function evictNode(
 }
 
 /** Two installations evict twice, each by its own rules: one evicts the pods that the other holds. */
-function tellRivals(cluster: ClusterName, api: KubernetesApi, { log, metrics }: EvictDeps): void {
+function reportRivals(cluster: ClusterName, api: KubernetesApi, { log, metrics }: EvictDeps): void {
   for (let rival = api.takeRival(); rival !== undefined; rival = api.takeRival()) {
     metrics.rivalSeen(cluster);
     const reason =

@@ -74,7 +74,7 @@ const EVICTIONS = 'taintward_evictions';
 const STATES = { pending: 'pending', 'gave-up': 'failed', observe: 'would-evict' } as const;
 
 /** Counts evictions by state at each scrape. A cluster that no longer has any continues with 0. */
-export function standingMetrics(registry: Registry, store: Pick<ServiceStore, 'standings'>): void {
+export function stateMetrics(registry: Registry, store: Pick<ServiceStore, 'states'>): void {
   const clusters = new Set<string>();
   new Gauge({
     name: EVICTIONS,
@@ -82,13 +82,13 @@ export function standingMetrics(registry: Registry, store: Pick<ServiceStore, 's
     labelNames: ['cluster', 'state'],
     registers: [registry],
     collect() {
-      const counts = store.standings();
+      const counts = store.states();
       for (const { cluster } of counts) clusters.add(cluster);
       for (const cluster of clusters) {
         for (const state of [...Object.values(STATES), 'held']) this.set({ cluster, state }, 0);
       }
-      for (const { cluster, standing, evictions } of counts) {
-        const state = standing in STATES ? STATES[standing as keyof typeof STATES] : 'held';
+      for (const { cluster, state: stored, evictions } of counts) {
+        const state = stored in STATES ? STATES[stored as keyof typeof STATES] : 'held';
         this.inc({ cluster, state }, evictions);
       }
     },

@@ -30,16 +30,16 @@ import { limitingWorkload, type PermitAnswer, takePermits } from './take-permits
 
 export const PARALLEL_EVICTIONS = 32;
 /** Maximum time between the server's answer about a node and a delete: taints come and go. */
-export const LOOK_MAX_AGE_MS = 250;
+export const NODE_MAX_AGE_MS = 250;
 /** Maximum time between the check of the rules, in a mark's turn, and the sending of the mark. */
 const MARK_MAX_AGE_MS = 250;
 /** Maximum looks in one pass at a pod that keeps changing, or whose delete comes too late. */
-const MAX_LOOKS = 10;
+const MAX_READS = 10;
 /** Maximum age of a node's Lease: kubelets renew theirs as often, and most passes end sooner. */
 export const LEASE_MAX_AGE_MS = 10_000;
 
 interface NodeView {
-  readonly look: NodeObservation;
+  readonly observation: NodeObservation;
   readonly stored: NodeState | undefined;
   /** When the server's answer arrived. The stored state may have taken longer. */
   readonly answeredAt: EpochMs;
@@ -63,13 +63,13 @@ export class Pass {
   readonly #deps: PassDeps;
   /** The outcome that stopped the pass early: no further pod is tried. */
   #stopped: PodOutcome | undefined;
-  #looked: Promise<unknown> = Promise.resolve();
-  #nextLook: Promise<NodeView> | undefined;
+  #lastRead: Promise<unknown> = Promise.resolve();
+  #nextRead: Promise<NodeView> | undefined;
   /** Absent outcome: the pod needs no permit, or has yet to ask. */
   #permissions: ReadonlyMap<PodUid, PermitAnswer> = new Map();
   readonly #ratePermits = new Map<PodUid, RatePermit>();
   readonly #terminatingNamespaces = new Set<string>();
-  #lease: { readonly askedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
+  #lease: { readonly requestedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
 
   constructor(partition: Partition, api: KubernetesApi, deps: PassDeps) {
     this.#partition = partition;
@@ -84,9 +84,9 @@ export class Pass {
     try {
       // A server that counts as unreachable gets a single request: a second one would be rejected, and fail the pass.
       const isInReach = !this.#api.breakerOpen;
-      const looking = this.#lookNow(this.#partition, isInReach ? this.#foreseenLife(due) : undefined);
-      if (!isInReach) await looking;
-      const [view, found] = await Promise.all([looking, this.#api.podsOnNode(this.#partition.ref.node, due)]);
+      const reading = this.#readNodeNow(this.#partition, isInReach ? this.#foreseenLife(due) : undefined);
+      if (!isInReach) await reading;
+      const [view, found] = await Promise.all([reading, this.#api.podsOnNode(this.#partition.ref.node, due)]);
       pods = new Map(found.map((pod) => [pod.uid, pod]));
       first = await this.#withLife(view, due, pods);
     } catch (error) {
@@ -102,7 +102,7 @@ export class Pass {
       const outcome = turn
         ? { kind: 'waiting' as const, turn }
         : (this.#heldOf(record.uid) ?? (await this.#handle(record, pods.get(record.uid), first)));
-      this.#tell(record, outcome);
+      this.#report(record, outcome);
       settled.push({ record, outcome });
     };
     await pMap(due, settle, { concurrency: PARALLEL_EVICTIONS });
@@ -242,9 +242,9 @@ export class Pass {
     };
     if (!(error instanceof ApiError)) return stop({ kind: 'fault', error });
     this.#deps.metrics.requestRefused(this.#partition.ref.cluster);
-    const said = { error: error.message, retryAfterSeconds: error.retryAfterSeconds ?? 0 };
-    if (record && refuserOf(error) !== 'server') return { kind: 'failed', ...said };
-    return stop({ kind: 'refused', ...said, unanswered: error.unanswered });
+    const failure = { error: error.message, retryAfterSeconds: error.retryAfterSeconds ?? 0 };
+    if (record && refuserOf(error) !== 'server') return { kind: 'failed', ...failure };
+    return stop({ kind: 'refused', ...failure, unanswered: error.unanswered });
   }
 
   /**
@@ -267,7 +267,7 @@ export class Pass {
       means = verdict.by;
     }
     let shown: LivePod | undefined = pod;
-    for (let looks = 0; looks < MAX_LOOKS; looks++) {
+    for (let reads = 0; reads < MAX_READS; reads++) {
       try {
         // Mark before the delete: otherwise, a Job's podFailurePolicy counts the pod as failed (KEP-3329).
         if (means === 'delete' && !shown.disrupted) {
@@ -276,7 +276,7 @@ export class Pass {
           if (!marked) return await this.#handle(record, shown, found);
           shown = marked;
         }
-        const view = await this.#look();
+        const view = await this.#readNode();
         const verdict = await this.#verdict(view, record, shown);
         if (verdict.kind !== 'evict') return verdict;
         // The node may have gone down meanwhile: then the pod must be marked first.
@@ -289,7 +289,7 @@ export class Pass {
         if (permittedTo < this.#deps.clock.now()) return { kind: 'behind' };
         const pacedTo = await this.#rateOf(view, record, verdict);
         if (typeof pacedTo === 'object') return { kind: 'waiting', turn: pacedTo };
-        const notAfter = Math.min(view.answeredAt + LOOK_MAX_AGE_MS, permittedTo, pacedTo);
+        const notAfter = Math.min(view.answeredAt + NODE_MAX_AGE_MS, permittedTo, pacedTo);
         return await this.#removeAtRate(record, shown, verdict, notAfter);
       } catch (error) {
         // Nothing was sent: look at the node again.
@@ -306,7 +306,7 @@ export class Pass {
         if (shown?.uid !== record.uid) return GONE;
       }
     }
-    const error = `the pod or its node changed ${MAX_LOOKS} times while it was to be deleted`;
+    const error = `the pod or its node changed ${MAX_READS} times while it was to be deleted`;
     return { kind: 'failed', error, retryAfterSeconds: 0 };
   }
 
@@ -330,7 +330,7 @@ export class Pass {
     const now = this.#deps.clock.now();
     const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
     if (rules !== found.rules) {
-      const verdict = evaluate(found.stored, found.look, rules)(record, pod);
+      const verdict = evaluate(found.stored, found.observation, rules)(record, pod);
       if (verdict.kind !== 'evict' || verdict.by !== 'delete')
         throw new LateCallError('the rules changed while the mark was waiting');
     }
@@ -387,7 +387,7 @@ export class Pass {
     return { kind: 'deleted', lateMs, ...(lease === undefined || lease === 'unread' ? {} : { lease }) };
   }
 
-  #tell(record: EvictionRecord, outcome: PodOutcome): void {
+  #report(record: EvictionRecord, outcome: PodOutcome): void {
     const { metrics, log } = this.#deps;
     const { ref } = this.#partition;
     if (outcome.kind === 'deleted') {
@@ -401,21 +401,21 @@ export class Pass {
   }
 
   /** Looks at the node, beginning no earlier than now; one look serves all callers that ask before it begins. */
-  #look(): Promise<NodeView> {
-    this.#nextLook ??= this.#looked.then(() => {
-      this.#nextLook = undefined;
-      const look = this.#lookNow();
-      this.#looked = look.catch(() => undefined);
-      return look;
+  #readNode(): Promise<NodeView> {
+    this.#nextRead ??= this.#lastRead.then(() => {
+      this.#nextRead = undefined;
+      const read = this.#readNodeNow();
+      this.#lastRead = read.catch(() => undefined);
+      return read;
     });
-    return this.#nextLook;
+    return this.#nextRead;
   }
 
   /**
    * Reads the stored state again, unless `loaded` just now: a delta may have reported since that a taint came back, or
    * that a deleted node had lost its taints.
    */
-  async #lookNow(loaded?: Partition, foreseen?: Promise<NodeLife | undefined>): Promise<NodeView> {
+  async #readNodeNow(loaded?: Partition, foreseen?: Promise<NodeLife | undefined>): Promise<NodeView> {
     const { store, clock } = this.#deps;
     const { ref } = this.#partition;
     const at = clock.now();
@@ -426,10 +426,10 @@ export class Pass {
     const { taints, taintsStamp, zone } = live ?? {};
     const { skews } = this.#api;
     const terminatingNamespaces = this.#terminatingNamespaces;
-    const look = { node: ref.node, at, taints, taintsStamp, zone, life, skews, terminatingNamespaces };
+    const observation = { node: ref.node, at, taints, taintsStamp, zone, life, skews, terminatingNamespaces };
     // Read the rules last: a server may take longer than rules stay valid.
     const rules = await this.#deps.rules(ref.cluster, stored?.guardRevision);
-    return judgedBy({ look, stored, answeredAt, rules });
+    return judgedBy({ observation, stored, answeredAt, rules });
   }
 
   /**
@@ -441,8 +441,8 @@ export class Pass {
     if (!due.some(isUnreachable)) return undefined;
     try {
       const rules = await this.#deps.rules(this.#partition.ref.cluster);
-      const isAsked = asksLease(rules) && (isObserved(rules) || !clusterGate(rules, this.#deps.clock.now()));
-      return isAsked ? await this.#life() : undefined;
+      const decides = asksLease(rules) && (isObserved(rules) || !clusterGate(rules, this.#deps.clock.now()));
+      return decides ? await this.#life() : undefined;
     } catch {
       return undefined;
     }
@@ -455,7 +455,7 @@ export class Pass {
   ): Promise<NodeView> {
     if (!due.some((record) => isUnread(view.verdict(record, pods.get(record.uid))))) return view;
     const life = await this.#life().catch(() => undefined);
-    return life ? lookedAgain(view, { life }) : view;
+    return life ? withLife(view, { life }) : view;
   }
 
   async #verdict(
@@ -465,15 +465,15 @@ export class Pass {
   ): Promise<EvictionDecision> {
     const verdict = view.verdict(record, pod);
     if (!isUnread(verdict)) return verdict;
-    const later = lookedAgain(view, { life: await this.#life() }).verdict(record, pod);
+    const later = withLife(view, { life: await this.#life() }).verdict(record, pod);
     return isUnread(later) ? { kind: 'behind' } : later;
   }
 
   /** Reads the Lease once, and again in a pass that takes long. Rejects with `ApiError`. */
   #life(): Promise<NodeLife> {
     const { clock } = this.#deps;
-    const askedAt = clock.now();
-    if (this.#lease && askedAt - this.#lease.askedAt <= LEASE_MAX_AGE_MS) return this.#lease.life;
+    const requestedAt = clock.now();
+    if (this.#lease && requestedAt - this.#lease.requestedAt <= LEASE_MAX_AGE_MS) return this.#lease.life;
     const life = this.#api.getNodeLease(this.#partition.ref.node).then(
       (lease) => nodeLife(lease, clock.now()),
       (error: unknown): NodeLife => {
@@ -482,7 +482,7 @@ export class Pass {
         throw error;
       },
     );
-    this.#lease = { askedAt, life };
+    this.#lease = { requestedAt, life };
     return life;
   }
 }
@@ -501,8 +501,8 @@ const evictionOf = (verdict: EvictionDecision): Evict | undefined =>
   verdict.kind === 'evict' ? verdict : verdict.kind === 'hold' ? verdict.would : undefined;
 
 function judgedBy(view: Omit<NodeView, 'verdict'>): NodeView {
-  return { ...view, verdict: evaluate(view.stored, view.look, view.rules) };
+  return { ...view, verdict: evaluate(view.stored, view.observation, view.rules) };
 }
 
-const lookedAgain = (view: NodeView, more: Pick<NodeObservation, 'life'>): NodeView =>
-  judgedBy({ ...view, look: { ...view.look, ...more } });
+const withLife = (view: NodeView, more: Pick<NodeObservation, 'life'>): NodeView =>
+  judgedBy({ ...view, observation: { ...view.observation, ...more } });

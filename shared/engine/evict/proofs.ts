@@ -16,7 +16,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { EvictDeps, Proofs } from './ports.ts';
 
 /** Time since the last probe after which proofs aren't needed. */
-const ASKED_FOR_MS = 10 * 60_000;
+const PROBED_FOR_MS = 10 * 60_000;
 /** Minimum interval between notes: a relay asks every 20 s, and an outage causes hundreds of passes. */
 const NOTED_EACH_MS = 5_000;
 
@@ -49,7 +49,7 @@ export class NotedProofs implements Proofs {
 
   async passed(cluster: ClusterName): Promise<void> {
     const { notes, clock } = this.#deps;
-    if (!isYounger(this.#probed.get(cluster), ASKED_FOR_MS)) return;
+    if (!isYounger(this.#probed.get(cluster), PROBED_FOR_MS)) return;
     if (isYounger(this.#noted.get(cluster), NOTED_EACH_MS)) return;
     this.#noted.set(cluster, new Age(clock));
     await this.#note(cluster, () => notes.notedPass(cluster, clock.now()));
@@ -84,11 +84,11 @@ export async function whyNotEvicting(
     const api = await clusters.api(cluster);
     await api.getNode(PROBE_NODE);
     step = "the API server doesn't say which permissions the credentials have";
-    const needs = [
+    const permissions = [
       ...neededUnder(policy, EVICTING_PERMISSIONS),
       ...permissionsNeededBy(policy).flatMap(({ permissions }) => permissions),
     ];
-    const missing = await missingPermissions(api, needs);
+    const missing = await missingPermissions(api, permissions);
     if (missing.length > 0) return `the credentials lack the permission to ${missing.join(', ')}`;
     return areApart(api.skews) ? heldText(api.skews) : undefined;
   } catch (error) {

@@ -6,7 +6,7 @@ import {
   type DonePass,
   endsOf,
   momentsOf,
-  needsCommit,
+  mustCommit,
   type Recorded,
   recordOf,
 } from '#shared/eviction/outcome.ts';
@@ -38,9 +38,9 @@ export async function recordPass(
   if (ends.length > 0) await store.end(ref, ends, clock.now());
   // Arm the timers first: once the records are stored, the redelivered message finds nothing due.
   await timers.arm(ref, momentsOf(pass));
-  const written = needsCommit(pass, clock.now()) ? await correct(pass, deps) : undefined;
+  const written = mustCommit(pass, clock.now()) ? await correct(pass, deps) : undefined;
   // Report the stored changes before anything else can fail: the redelivered message no longer finds them.
-  const { cancelled = [], told = [], policy, gaveUp = [], askAgainAt } = written ?? {};
+  const { cancelled = [], changed = [], policy, gaveUp = [], askAgainAt } = written ?? {};
   for (const each of cancelled) {
     deps.log.info('eviction.canceled', {
       ...evictionFields(ref, each),
@@ -49,7 +49,7 @@ export async function recordPass(
     });
     announce(cancellingDeletion(each, each.version));
   }
-  for (const each of told) announce(tell(ref, each, policy, deps));
+  for (const each of changed) announce(report(ref, each, policy, deps));
   if (gaveUp.length > 0) deps.metrics.gaveUp(ref.cluster, gaveUp.length);
   if (askAgainAt !== undefined) await timers.arm(ref, [askAgainAt]);
   for (const { attempts, nextTryAt, error } of written?.retries ?? []) {
@@ -75,9 +75,9 @@ async function correct(pass: DonePass, deps: PassDeps): Promise<Recorded> {
   return commitUnderLock(store, ref, undefined, clock, recorded);
 }
 
-function tell(
+function report(
   ref: NodeRef,
-  { record, note }: Recorded['told'][number],
+  { record, note }: Recorded['changed'][number],
   policy: Policy | undefined,
   { log }: PassDeps,
 ): PodEvent {

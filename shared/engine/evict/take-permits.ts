@@ -62,8 +62,8 @@ async function takeFor(
     const until = moments[index] ?? now + FORBIDDEN_RETRY_MS;
     if (until <= now) return [record.uid, { kind: 'permitted', until: now + PERMIT_LASTS_MS }];
     const of = { workload: `${workload.kind}/${workload.name}`, windowMs };
-    const said = count === undefined ? of : { ...of, count };
-    const by = { kind: 'workload-limit' as const, ...said, revision, guardRevision, until };
+    const limited = count === undefined ? of : { ...of, count };
+    const by = { kind: 'workload-limit' as const, ...limited, revision, guardRevision, until };
     const since = record.held?.by.kind === by.kind ? record.held.since : now;
     return [record.uid, { kind: 'hold', record: { ...record, held: { by, since, until } } }];
   });

@@ -43,7 +43,7 @@ const DRAIN_MS = 5_000;
 /** A relay that is disconnected for this long hands the lease off: another relay may be able to connect. */
 export const DISCONNECTED_MS = 3 * 60_000;
 /** Interval of the relay's checks, and of the guard's, because trips can reset by time alone. */
-export const LOOK_MS = 10_000;
+export const CHECK_MS = 10_000;
 /** Pods that are overdue for this long show that the built-in controller doesn't evict: it needs a second. */
 export const FORGOTTEN_MS = 10 * 60_000;
 /** The history is searched this far back for evicted pods. Most grace periods are 30 s. */
@@ -116,10 +116,10 @@ export class ClusterRelay {
         held: (lease, signal) => this.#hold(lease, signal),
         // Send the changes that were seen while the lease could not be renewed.
         regained: () => {
-          this.#session?.guard.look();
+          this.#session?.guard.review();
           deps.outbox.send();
         },
-        heardAt: () => this.#session?.watch.heardAt,
+        lastContactAt: () => this.#session?.watch.lastContactAt,
         nodes: () => (this.#session?.view.listed ? this.#session.view.counts.nodes : undefined),
         breakerOpen: () => api.breakerOpen,
         faults: () => this.#faults.list,
@@ -139,8 +139,8 @@ export class ClusterRelay {
   }
 
   /** The last contact with the cluster; `undefined`: none since this relay acquired the lease. */
-  get heardAt(): EpochMs | undefined {
-    return this.#session?.watch.heardAt;
+  get lastContactAt(): EpochMs | undefined {
+    return this.#session?.watch.lastContactAt;
   }
 
   get tally(): GuardCounts | undefined {
@@ -216,13 +216,13 @@ export class ClusterRelay {
       (error) => this.#faults.note(STORE_FAILING, error, { by: 'rules' }),
     );
     while (!signal.aborted) {
-      await pause(LOOK_MS, signal);
+      await pause(CHECK_MS, signal);
       if (signal.aborted) break;
       this.#releaseIfDisconnected();
-      this.#session?.guard.look();
-      this.#lookAtClocks();
-      this.#lookWhoEvicts();
-      this.#lookForRival(heldAt);
+      this.#session?.guard.review();
+      this.#checkClocks();
+      this.#checkWhoEvicts();
+      this.#checkForRival(heldAt);
       await this.#checkClaim(lease, signal);
       await this.#reportStuck(lease);
     }
@@ -276,7 +276,7 @@ export class ClusterRelay {
       },
       deleted: (pod) => builtIn.see(pod),
       gone: (pods) => gone.add(pods),
-      tell: (subjects, wake) => outbox.mark(this.#cluster, subjects, wake),
+      mark: (subjects, wake) => outbox.mark(this.#cluster, subjects, wake),
     });
     const takeover = keepTakeover(
       this.#cluster,
@@ -287,8 +287,8 @@ export class ClusterRelay {
         connectionState: () => watch.connectionState.kind,
         holdsLease: () => this.#keeper.canSend(),
         whyStalled: async (keys) => (await guard.whyUnwritable()) ?? (await stalled.why(keys)),
-        prove: (asked) => prover.prove(this.#cluster, asked),
-        told: (state, reason) => {
+        prove: (signal) => prover.prove(this.#cluster, signal),
+        onState: (state, reason) => {
           if (this.#session) this.#session.takeoverState = state;
           faults.note({ type: 'heartbeat-suspended' }, reason);
         },
@@ -296,7 +296,7 @@ export class ClusterRelay {
       signal,
     );
     this.#session = { view, watch, guard, rules, takeover, takeoverState: 'none', gone, nobodyEvicts: false };
-    const canSend = () => this.#keeper.canSend() && guard.mayTell && identifies(this.#uids);
+    const canSend = () => this.#keeper.canSend() && guard.maySend && identifies(this.#uids);
     outbox.open(this.#cluster, view, canSend, (by, error) =>
       faults.note({ type: 'queue-failing' }, error, { by }),
     );
@@ -336,7 +336,7 @@ export class ClusterRelay {
     try {
       if (identifies(this.#uids)) return await this.#claim(lease, this.#uids);
       // Of two relays that find each other's claims, one is first next time.
-      if (!this.#uids) await pause(Math.random() * LOOK_MS, signal);
+      if (!this.#uids) await pause(Math.random() * CHECK_MS, signal);
       if (this.#session) await this.#claim(lease, await this.#api.uids());
     } catch {
       // The fault, the list of nodes, or the lease's next renewal reports the error.
@@ -376,7 +376,7 @@ export class ClusterRelay {
   }
 
   /** Logs clocks that differ by more than 30 s, once. When it is over, wakes the evictions that it held. */
-  #lookAtClocks(): void {
+  #checkClocks(): void {
     const session = this.#session;
     if (!session) return;
     const { clocks } = session;
@@ -401,7 +401,7 @@ export class ClusterRelay {
     this.#deps.outbox.mark(this.#cluster, subjects, wake);
   }
 
-  #lookWhoEvicts(): void {
+  #checkWhoEvicts(): void {
     const session = this.#session;
     if (!session) return;
     const { clock, log } = this.#deps;
@@ -421,7 +421,7 @@ export class ClusterRelay {
    * Notes another installation that evicts here. A replica marks pods only while it leads, so its earlier marks don't
    * count.
    */
-  #lookForRival(heldAt: EpochMs): void {
+  #checkForRival(heldAt: EpochMs): void {
     const { installation, markedAt } = this.#api.lastRival ?? { markedAt: 0 };
     const lastsMs = markedAt + RIVAL_FOR_MS - this.#deps.clock.now();
     if (markedAt < heldAt + FOLLOWED_MS || lastsMs <= 0) return;

@@ -71,7 +71,7 @@ const UNTAINTED: NodeEntry = { taints: [] };
  * in, and subjects of deltas come out. A delta is made when it is sent, from the state at that time. Nodes without an
  * evicting taint produce no deltas.
  *
- * A node delta covers all pods of its node, so it waits for their list ({@link tells}). A node's loss of its taints can
+ * A node delta covers all pods of its node, so it waits for their list ({@link isComplete}). A node's loss of its taints can
  * be sent immediately. Node and pod events arrive on separate watches in no common order; the later event is merged
  * with the state from the earlier one.
  */
@@ -198,7 +198,7 @@ export class ClusterView {
     return entry.taints.some(({ key }) => key === NODE_UNREACHABLE) ? 'unreachable' : 'there';
   }
 
-  tells(node: NodeName): boolean {
+  isComplete(node: NodeName): boolean {
     return !this.follows(node) || this.#pods.has(node);
   }
 
@@ -405,15 +405,15 @@ export class ClusterView {
     });
   }
 
-  /** Returns the delta of a node with all its pods; requires {@link tells}. `wake`: overdue evictions are checked. */
+  /** Returns the delta of a node with all its pods; requires {@link isComplete}. `wake`: overdue evictions are checked. */
   nodeDelta(name: NodeName, now: EpochMs, wake: boolean): NodeDelta {
     const facts = this.#facts(name, now);
     const cut = decidingTolerations(facts.taints);
     const pods = [...(this.#pods.get(name)?.values() ?? [])].map((pod) => {
-      const told = asTold(pod, cut);
-      return wake ? { ...told, rank: this.#rankOf(pod.uid) } : told;
+      const sent = asSent(pod, cut);
+      return wake ? { ...sent, rank: this.#rankOf(pod.uid) } : sent;
     });
-    const deleted = this.#deletedOf(name, now).map((pod) => asTold(pod, cut));
+    const deleted = this.#deletedOf(name, now).map((pod) => asSent(pod, cut));
     const answered = wake ? { answeredAt: this.answeredAt } : {};
     return { kind: 'node', ...facts, pods, ...(deleted.length > 0 ? { deleted } : {}), wake, ...answered };
   }
@@ -424,9 +424,9 @@ export class ClusterView {
     if (!pod && !gone) return undefined;
     const facts = this.#facts(node, now);
     const cut = decidingTolerations(facts.taints);
-    if (pod) return { kind: 'pod', ...facts, pod: asTold(pod, cut) };
+    if (pod) return { kind: 'pod', ...facts, pod: asSent(pod, cut) };
     const deleted = this.#deleted.get(node)?.get(uid);
-    return { kind: 'pod-gone', ...facts, uid, ...(deleted ? { deleted: asTold(deleted, cut) } : {}) };
+    return { kind: 'pod-gone', ...facts, uid, ...(deleted ? { deleted: asSent(deleted, cut) } : {}) };
   }
 
   #rankOf(uid: PodUid): number {
@@ -514,7 +514,7 @@ function podFacts(pod: LivePod, before: PodFacts | undefined, now: EpochMs): See
   return { uid, namespace, name, ...(owner ? { owner } : {}), tolerations, podSince, ...mark };
 }
 
-function asTold<Pod extends SeenPod>(
+function asSent<Pod extends SeenPod>(
   { traitsMark: _traitsMark, ...pod }: Pod,
   cut: ReturnType<typeof decidingTolerations>,
 ): Omit<Pod, 'traitsMark'> {

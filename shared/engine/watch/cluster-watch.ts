@@ -41,13 +41,13 @@ export interface ClusterWatchDeps {
   /** The cluster's rules at the start; see {@link ClusterWatch.ruled}. */
   readonly rules: Rules;
   claim(): Promise<void>;
-  /** Called when nodes changed, even if there is nothing to send. Called before `tell`. */
+  /** Called when nodes changed, even if there is nothing to send. Called before `mark`. */
   counted(): void;
   /** Called each time that a pod is seen that another process deleted. */
   deleted(pod: LivePod): void;
   gone(pods: readonly GonePod[]): void;
   /** Called when there is something to send. `wake`: overdue evictions there are checked immediately. */
-  tell(subjects: readonly Subject[], wake: boolean): void;
+  mark(subjects: readonly Subject[], wake: boolean): void;
 }
 
 /**
@@ -69,10 +69,10 @@ export class ClusterWatch {
   #running: Promise<unknown> | undefined;
   /** The start of the current failure; absent: the last contact succeeded. */
   #failing: { readonly since: EpochMs; readonly age: Age } | undefined;
-  #heardAt: EpochMs | undefined;
+  #lastContactAt: EpochMs | undefined;
   #rules: Rules;
   /** The rules changed, so the next wake is followed by a second one. */
-  #ruledAnew = false;
+  #rulesChanged = false;
   #recalled = false;
   #synced = false;
   /** Nodes without taints that are watched while evicted pods still terminate there. */
@@ -101,16 +101,16 @@ export class ClusterWatch {
       {
         replace: (node, listed) => {
           this.#deps.metrics.lists.inc(this.#labels('pods'));
-          for (const pod of listed) this.#look(pod);
-          this.#tell(view.replacePods(node, listed, deps.clock.now()));
-          this.#tellGone();
+          for (const pod of listed) this.#seePod(pod);
+          this.#mark(view.replacePods(node, listed, deps.clock.now()));
+          this.#reportGone();
           this.#follow(node);
           this.#seeSynced();
         },
         change: ({ kind, object }) => {
-          this.#look(object);
-          this.#tell(kind === 'upsert' ? view.upsertPod(object, deps.clock.now()) : view.deletePod(object));
-          if (kind === 'delete') this.#tellGone();
+          this.#seePod(object);
+          this.#mark(kind === 'upsert' ? view.upsertPod(object, deps.clock.now()) : view.deletePod(object));
+          if (kind === 'delete') this.#reportGone();
           // The pod may have been the last that terminated on a node without taints.
           if (kind === 'delete' && object.node) this.#follow(object.node);
         },
@@ -131,8 +131,8 @@ export class ClusterWatch {
     return Math.round(this.#failing?.age.atLeastMs ?? 0);
   }
 
-  get heardAt(): EpochMs | undefined {
-    return this.#heardAt;
+  get lastContactAt(): EpochMs | undefined {
+    return this.#lastContactAt;
   }
 
   start(): void {
@@ -142,7 +142,7 @@ export class ClusterWatch {
   /** Applies changed rules: all tainted nodes are reevaluated. */
   ruled(rules: Rules): void {
     this.#rules = rules;
-    this.#ruledAnew = true;
+    this.#rulesChanged = true;
     this.#deps.log.info('rules.changed', { cluster: this.#cluster });
     this.#resync.now();
     const { virtualKeys } = rules.policy;
@@ -178,7 +178,7 @@ export class ClusterWatch {
           if (!nodes.some(({ name }) => name === node)) this.#endFuture(node);
         for (const node of nodes) this.#checkTaints(node);
         counted();
-        this.#tell(subjects);
+        this.#mark(subjects);
         view.answeredAt = clock.now();
         this.#returning = false;
         void this.#untilWake().then(() => this.#resync.now());
@@ -189,11 +189,11 @@ export class ClusterWatch {
         if (kind === 'upsert') this.#checkTaints(object);
         else this.#endFuture(object.name);
         counted();
-        this.#tell(subjects);
+        this.#mark(subjects);
         this.#seeSynced();
       },
-      heard: () => {
-        this.#heardAt = clock.now();
+      contact: () => {
+        this.#lastContactAt = clock.now();
         if (!this.#failing) return;
         log.info('cluster.reconnected', { cluster: this.#cluster, outageMs: this.outageMs });
         this.#failing = undefined;
@@ -237,7 +237,7 @@ export class ClusterWatch {
       try {
         const waiting = (await this.#storedTaintedNodes()).filter(({ state }) => state.outage);
         // Until then, the pending resync wakes all nodes.
-        if (this.#recalled) this.#deps.tell(waiting, true);
+        if (this.#recalled) this.#deps.mark(waiting, true);
       } catch (error) {
         this.#deps.log.error('relay.resync-failed', { cluster: this.#cluster, error });
         this.#answer.now();
@@ -245,14 +245,14 @@ export class ClusterWatch {
     }
   }
 
-  #tell(subjects: readonly Subject[]): void {
+  #mark(subjects: readonly Subject[]): void {
     // A node that starts or stops being followed is always among the subjects.
     for (const { node, uid } of subjects) if (uid === undefined) this.#follow(node);
     // Until then, the pending resync sends everything.
-    if (this.#recalled && subjects.length > 0) this.#deps.tell(subjects, false);
+    if (this.#recalled && subjects.length > 0) this.#deps.mark(subjects, false);
   }
 
-  #look(pod: LivePod): void {
+  #seePod(pod: LivePod): void {
     this.#checkTime(pod);
     if (pod.deleted) this.#deps.deleted(pod);
   }
@@ -298,7 +298,7 @@ export class ClusterWatch {
     this.#deps.faults.end(FUTURE_TAINT, node);
   }
 
-  #tellGone(): void {
+  #reportGone(): void {
     const at = this.#deps.clock.now();
     const gone = this.#view.takeGone().map((uid) => ({ uid, at }));
     if (gone.length > 0) this.#deps.gone(gone);
@@ -325,7 +325,7 @@ export class ClusterWatch {
   }
 
   async #resyncing(): Promise<void> {
-    const { clock, log, faults, tell } = this.#deps;
+    const { clock, log, faults, mark } = this.#deps;
     const { signal } = this.#stopping;
     const view = this.#view;
     for (let settling = false; ; ) {
@@ -341,10 +341,10 @@ export class ClusterWatch {
         for (const node of view.followed()) this.#pods.add(node);
         this.#recalled = true;
         faults.end(UNREAD_STATE, RESYNC);
-        tell(wake ? inOrder(subjects, view.rank(stored, this.#rules, now)) : subjects, wake);
+        mark(wake ? inOrder(subjects, view.rank(stored, this.#rules, now)) : subjects, wake);
         // Listing the nodes for other virtual keys is a gap, too, while a decider may still keep the earlier rules.
-        settling = this.#ruledAnew || (settling && cause === 'gap');
-        this.#ruledAnew = false;
+        settling = this.#rulesChanged || (settling && cause === 'gap');
+        this.#rulesChanged = false;
       } catch (error) {
         log.error('relay.resync-failed', { cluster: this.#cluster, error });
         faults.begin(UNREAD_STATE, error, { by: RESYNC });
@@ -413,9 +413,9 @@ class ResyncRequest {
 
   async next(intervalMs: number, signal: AbortSignal): Promise<'gap' | 'interval' | 'stopped'> {
     if (!this.#requested) {
-      const asked = new AbortController();
-      this.#wake = () => asked.abort();
-      await pause(intervalMs, AbortSignal.any([signal, asked.signal]));
+      const requested = new AbortController();
+      this.#wake = () => requested.abort();
+      await pause(intervalMs, AbortSignal.any([signal, requested.signal]));
     }
     const cause = this.#requested ? 'gap' : 'interval';
     this.#requested = false;

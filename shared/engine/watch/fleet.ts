@@ -33,7 +33,7 @@ export class Fleet {
   readonly #seen = new Map<ClusterName, LeaseRecord | undefined>();
   /** By cluster, until when by the stopwatch. */
   readonly #avoided = new Map<ClusterName, number>();
-  #asked: { readonly cluster: ClusterName; readonly atMs: number } | undefined;
+  #requested: { readonly cluster: ClusterName; readonly atMs: number } | undefined;
   #giving: ClusterName | undefined;
 
   constructor(options: FleetOptions) {
@@ -44,7 +44,7 @@ export class Fleet {
   saw(cluster: ClusterName, record: LeaseRecord | undefined): void {
     this.#seen.set(cluster, record);
     const isOurs = record?.holder === this.#options.holder;
-    if (isOurs && this.#asked?.cluster === cluster) this.#asked = undefined;
+    if (isOurs && this.#requested?.cluster === cluster) this.#requested = undefined;
     if (!isOurs && this.#giving === cluster) this.#giving = undefined;
   }
 
@@ -98,9 +98,9 @@ export class Fleet {
     const { holder, budget, stopwatch } = this.#options;
     const now = stopwatch();
     if (now - this.#startedMs < SETTLING_MS || this.#seen.size < clusters) return undefined;
-    if (this.#asked && now - this.#asked.atMs < ANSWER_MS) return undefined;
+    if (this.#requested && now - this.#requested.atMs < ANSWER_MS) return undefined;
     const lease = leaseToAskFor(this.#records(), holder, budget, (cluster) => this.#avoids(cluster));
-    this.#asked = lease && { cluster: lease.cluster, atMs: now };
+    this.#requested = lease && { cluster: lease.cluster, atMs: now };
     return lease;
   }
 

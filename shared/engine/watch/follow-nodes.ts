@@ -24,7 +24,7 @@ export interface NodeSink {
   replace(nodes: readonly LiveNode[]): void;
   change(change: Change<LiveNode>): void;
   /** The server answered or sent an event. */
-  heard(): void;
+  contact(): void;
   /** A request failed and is retried. A version that is too old is no failure, unless the next one is too, again. */
   failed(error: unknown, request: Request): void;
   /** A list is complete, or a watch is established. */
@@ -94,11 +94,11 @@ class NodeFollower {
     this.#initial = this.#version === undefined ? new NodeList() : undefined;
     const from = this.#version === undefined ? { initial: true } : { resourceVersion: this.#version };
     const stands = () => {
-      this.#sink.heard();
+      this.#sink.contact();
       if (!this.#initial) this.#sink.answered('watch');
     };
     for await (const event of watchWithTimeout(this.#nodes, { ...from, signal }, { clock, stands })) {
-      this.#sink.heard();
+      this.#sink.contact();
       if (!this.#take(event)) continue;
       // Update the version only now: an event that the sink rejected must be delivered again.
       if (this.#version !== undefined) {
@@ -189,7 +189,7 @@ async function listByPages(
   let version = '';
   const failed = (error: unknown) => sink.failed(error, 'list');
   for await (const page of listPages(nodes, { limit: PAGE_SIZE, signal, failed })) {
-    sink.heard();
+    sink.contact();
     for (const node of page.items) listed.push(node);
     version = page.resourceVersion;
   }

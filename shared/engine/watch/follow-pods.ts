@@ -203,7 +203,7 @@ export class PodFollower {
           // The event may have been in transit when the node was removed.
           if (signal.aborted) return;
           if (isNewer(from, versionOf(event))) return this.rewind();
-          if ('object' in event) this.#hear(followed, event);
+          if ('object' in event) this.#receive(followed, event);
           from = versionOf(event);
           failures = 0;
           expired = false;
@@ -273,7 +273,7 @@ export class PodFollower {
         for await (const event of watchWithTimeout(this.#pods, options, { clock, stands })) {
           if (signal.aborted) return;
           if (isNewer(from, versionOf(event))) return this.rewind();
-          if ('object' in event) this.#hearShared(event);
+          if ('object' in event) this.#receiveShared(event);
           from = versionOf(event);
           if (event.kind !== 'bookmark') shared.position = from;
           failures = 0;
@@ -311,16 +311,16 @@ export class PodFollower {
     for (const each of this.#followed.values()) if (!each.own) void this.#followShared(each);
   }
 
-  #hearShared(change: Change<LivePod>): void {
+  #receiveShared(change: Change<LivePod>): void {
     const { node } = change.object;
     const followed = node && this.#followed.get(node);
-    if (followed && !followed.own) this.#hear(followed, change);
+    if (followed && !followed.own) this.#receive(followed, change);
   }
 
-  #hear(followed: FollowedNode, change: Change<LivePod>): void {
+  #receive(followed: FollowedNode, change: Change<LivePod>): void {
     const { resourceVersion } = change.object;
     followed.position = newest(followed.position ?? CACHED, resourceVersion);
-    if (followed.merge.hear(change)) this.#sink.change(change);
+    if (followed.merge.receive(change)) this.#sink.change(change);
   }
 
   #list(followed: FollowedNode, priority = followed.priority): Promise<string> {
@@ -369,8 +369,8 @@ export class PodFollower {
   /** Nodes whose own list is faster don't wait for this one. */
   async #listAll(): Promise<void> {
     const { signal } = this.#deps;
-    const asked = new Map(
-      this.#waiting.map((each) => [each.node, { each, asked: each.merge.ask(), pods: [] as LivePod[] }]),
+    const requests = new Map(
+      this.#waiting.map((each) => [each.node, { each, list: each.merge.ask(), pods: [] as LivePod[] }]),
     );
     let version = '';
     let bytes = 0;
@@ -378,7 +378,7 @@ export class PodFollower {
     try {
       for await (const page of listPages(this.#pods, { limit: PAGE_SIZE, signal, failed })) {
         for (const pod of page.items) {
-          const waiting = pod.node && asked.get(pod.node);
+          const waiting = pod.node && requests.get(pod.node);
           if (!waiting) continue;
           const taken = this.#passing.take(pod);
           if (taken === undefined) throw tooManyPassing();
@@ -390,7 +390,7 @@ export class PodFollower {
     } finally {
       this.#passing.give(bytes);
     }
-    for (const { each, asked: ask, pods } of asked.values()) {
+    for (const { each, list: ask, pods } of requests.values()) {
       const known = each.stopping.signal.aborted ? undefined : each.merge.answer(ask, pods, version);
       if (known) this.#replace(each, known, version);
     }
@@ -414,7 +414,7 @@ export class PodFollower {
     signal.throwIfAborted();
     // All pods were listed while this list waited.
     if (isFirst && merge.listed && followed.position !== undefined) return followed.position;
-    const asked = merge.ask();
+    const list = merge.ask();
     const floor = newest(
       followed.position ?? CACHED,
       followed.own ? CACHED : (this.#shared?.position ?? CACHED),
@@ -424,7 +424,7 @@ export class PodFollower {
     try {
       page = await this.#pods.list({ onNode: node, ...(fromCache ? { notOlderThan: floor } : {}), signal });
     } catch (error) {
-      merge.giveUp(asked);
+      merge.giveUp(list);
       throw error;
     }
     signal.throwIfAborted();
@@ -433,7 +433,7 @@ export class PodFollower {
       this.rewind();
       return undefined;
     }
-    const pods = merge.answer(asked, page.items, page.resourceVersion);
+    const pods = merge.answer(list, page.items, page.resourceVersion);
     if (!pods) return undefined;
     this.#replace(followed, pods, page.resourceVersion);
     return page.resourceVersion;

@@ -52,7 +52,7 @@ export class GuardController {
   #policy: GuardPolicy;
   #state: GuardState | undefined;
   /** The newest stored revision, according to the last rules received. */
-  #heardOf = 0;
+  #newestRevision = 0;
   #episodes: readonly Episode[] = [];
   /** The tally's number of changes at the last review. */
   #changes = -1;
@@ -90,7 +90,7 @@ export class GuardController {
    * Reports whether deltas may be sent: the current counts are reviewed, and no new trip waits to be saved. To be
    * checked immediately before sending.
    */
-  get mayTell(): boolean {
+  get maySend(): boolean {
     const isReviewed = this.#view.tally.changes === this.#changes || !this.#deps.knows();
     return isReviewed && this.#state !== undefined && (!this.#adding || this.#promised !== undefined);
   }
@@ -116,7 +116,7 @@ export class GuardController {
           return undefined;
         }
         this.#adopt((await rulesStore.read(this.#cluster)).guard, 'operator');
-        this.look();
+        this.review();
       }
       return "other processes keep changing the guard's state";
     } catch (error) {
@@ -127,26 +127,26 @@ export class GuardController {
 
   ruled(rules: Rules): void {
     this.#policy = rules.policy.guard;
-    this.#heardOf = rules.guardRevision;
-    this.look();
+    this.#newestRevision = rules.guardRevision;
+    this.review();
   }
 
   /** To be called after each change of nodes, before its deltas are sent. */
   counted(): void {
-    if (this.#view.tally.changes !== this.#changes) this.#look();
+    if (this.#view.tally.changes !== this.#changes) this.#reviewNow();
   }
 
   /** Reviews the guard. Also to be called every few seconds: time resets trips. */
-  look(): void {
-    const waited = !this.mayTell;
-    this.#look();
-    if (waited && this.mayTell) this.#deps.freed();
+  review(): void {
+    const waited = !this.maySend;
+    this.#reviewNow();
+    if (waited && this.maySend) this.#deps.freed();
   }
 
-  #look(): void {
+  #reviewNow(): void {
     if (!this.#state) return;
     // The rules may show a revision that this relay just wrote before the answer to the write arrives.
-    if (this.#state.revision < this.#heardOf) void this.#read(this.#writing ? 'auto' : 'operator');
+    if (this.#state.revision < this.#newestRevision) void this.#read(this.#writing ? 'auto' : 'operator');
     if (!this.#deps.knows()) {
       this.#episodes = unreported(this.#episodes);
       return;
@@ -172,7 +172,7 @@ export class GuardController {
       this.#deps.log.warn('rules.unreadable', { error });
       return false;
     }
-    this.#look();
+    this.#reviewNow();
     return true;
   }
 

@@ -21,7 +21,7 @@ import type { Fleet } from './fleet.ts';
 /** Interval between renewals. Three attempts fit into the lifetime of a lease. */
 export const LEASE_RENEW_MS = 3_000;
 /** Maximum time before a relay without the lease looks again, jittered by half. */
-export const LEASE_LOOK_MS = 2_000;
+export const LEASE_READ_MS = 2_000;
 
 /** Another relay acquired the lease, this relay stopped following the cluster, or it handed the lease off. */
 export type LeaseEnd = 'lost' | 'stopped' | 'given-away';
@@ -35,7 +35,7 @@ export interface LeaseCallbacks {
   /** The expired lease was renewed in the same epoch: pending deltas may be sent. */
   regained(): void;
   /** Returns the time of the last contact with the cluster under any lease of ours; `undefined`: none yet. */
-  heardAt(): EpochMs | undefined;
+  lastContactAt(): EpochMs | undefined;
   /** Returns the number of nodes in the cluster; `undefined`: not known yet. */
   nodes(): number | undefined;
   /** Reports whether requests to the API server are suspended for some seconds because it doesn't answer. */
@@ -115,19 +115,19 @@ export class LeaseManager {
     const { signal } = this.#stopping;
     let seen: Sighting | undefined;
     while (!signal.aborted) {
-      let waitMs = LEASE_LOOK_MS * (0.5 + Math.random() / 2);
+      let waitMs = LEASE_READ_MS * (0.5 + Math.random() / 2);
       try {
-        const record = await leases.look(this.#cluster, { mayLag: true });
+        const record = await leases.read(this.#cluster, { mayLag: true });
         this.#callbacks.reached();
         fleet.saw(this.#cluster, record);
-        const looked = new Age(clock);
+        const readAge = new Age(clock);
         const nowMs = stopwatchMs(clock);
         seen = sighting(seen, record, nowMs);
         const leftMs = seen.since + this.#patienceMs(record) - nowMs;
         if (leftMs <= 0) {
           const lease = await leases.take(this.#cluster, record, holder, clock.now());
           if (lease) {
-            this.#renewed = looked;
+            this.#renewed = readAge;
             fleet.saw(this.#cluster, lease);
             return lease;
           }
@@ -187,13 +187,13 @@ export class LeaseManager {
     for (;;) {
       await pause(LEASE_RENEW_MS, over);
       if (over.aborted) return;
-      const asked = new Age(clock);
+      const requestAge = new Age(clock);
       try {
         const renewed = await leases.renew(lease, this.#report(declines));
         this.#callbacks.reached();
         if (!renewed) break;
         const ranOut = !this.canSend();
-        this.#renewed = asked;
+        this.#renewed = requestAge;
         if (ranOut) this.#callbacks.regained();
         fleet.saw(this.#cluster, renewed);
         const gives = fleet.gives(renewed);
@@ -210,13 +210,13 @@ export class LeaseManager {
   }
 
   #report(declines: boolean): LeaseReport {
-    const [heardAt, nodes] = [this.#callbacks.heardAt(), this.#callbacks.nodes()];
+    const [lastContactAt, nodes] = [this.#callbacks.lastContactAt(), this.#callbacks.nodes()];
     return {
       renewedAt: this.#deps.clock.now(),
       breakerOpen: this.#callbacks.breakerOpen(),
       faults: this.#callbacks.faults(),
       tripProgress: this.#callbacks.tripProgress().slice(0, MAX_PROGRESS),
-      ...(heardAt === undefined ? {} : { heardAt }),
+      ...(lastContactAt === undefined ? {} : { lastContactAt }),
       ...(nodes === undefined ? {} : { nodes }),
       ...(declines ? { declines } : {}),
     };

@@ -9,12 +9,12 @@ import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** The state of a node; `joining`: it joined as down, as nodes do, and was not up yet. */
-type Standing = 'up' | 'down' | 'joining';
+type NodePhase = 'up' | 'down' | 'joining';
 
 /** Nodes of a zone, or of none, with the same state share it, so a node costs only its entry in a map. */
 interface Place {
   readonly zone: string | undefined;
-  readonly standing: Standing;
+  readonly phase: NodePhase;
   nodes: number;
 }
 
@@ -64,7 +64,7 @@ export class NodeTally {
     const last = this.#nodes.get(node.name);
     const isDown = this.#seeDown(node, now);
     const wasSeen = !listed || node.taintsStamp === before.taintsStamp;
-    const joins = last ? last.standing === 'joining' && wasSeen : !listed;
+    const joins = last ? last.phase === 'joining' && wasSeen : !listed;
     this.#put(node.name, last, node.zone, isDown ? (joins ? 'joining' : 'down') : 'up');
     const set = taints.filter(isByPeople);
     if (set.length === 0) {
@@ -102,10 +102,10 @@ export class NodeTally {
     }
     const zones = new Map<string, Affected>();
     const cluster = { nodes: 0, outOf: 0 };
-    for (const { zone, standing, nodes } of this.#places.values()) {
-      if (standing === 'joining') continue;
+    for (const { zone, phase, nodes } of this.#places.values()) {
+      if (phase === 'joining') continue;
       cluster.outOf += nodes;
-      if (standing !== 'down') continue;
+      if (phase !== 'down') continue;
       cluster.nodes += nodes;
       const up = this.#places.get(placeKey(zone, 'up'))?.nodes ?? 0;
       if (zone !== undefined) zones.set(zone, { nodes, outOf: nodes + up });
@@ -127,7 +127,7 @@ export class NodeTally {
 
   #isDownIn(name: NodeName, zone: string | undefined): boolean {
     const place = this.#nodes.get(name);
-    return place?.standing === 'down' && (zone === undefined || place.zone === zone);
+    return place?.phase === 'down' && (zone === undefined || place.zone === zone);
   }
 
   /** When the first of the nodes that count as tainted by people was tainted; absent: none. */
@@ -144,11 +144,11 @@ export class NodeTally {
     return since.length > 0;
   }
 
-  #put(name: NodeName, last: Place | undefined, zone: string | undefined, standing: Standing): void {
-    if (last?.standing === standing && last.zone === zone) return;
+  #put(name: NodeName, last: Place | undefined, zone: string | undefined, phase: NodePhase): void {
+    if (last?.phase === phase && last.zone === zone) return;
     if (last) this.#leave(last);
-    const key = placeKey(zone, standing);
-    const place = this.#places.get(key) ?? { zone, standing, nodes: 0 };
+    const key = placeKey(zone, phase);
+    const place = this.#places.get(key) ?? { zone, phase, nodes: 0 };
     place.nodes += 1;
     this.#places.set(key, place);
     this.#nodes.set(name, place);
@@ -157,7 +157,7 @@ export class NodeTally {
 
   #leave(place: Place): void {
     place.nodes -= 1;
-    if (place.nodes === 0) this.#places.delete(placeKey(place.zone, place.standing));
+    if (place.nodes === 0) this.#places.delete(placeKey(place.zone, place.phase));
   }
 
   #gotTaint(name: NodeName, at: EpochMs, now: EpochMs): void {
@@ -168,7 +168,7 @@ export class NodeTally {
   }
 }
 
-const placeKey = (zone: string | undefined, standing: Standing): string => `${standing} ${zone ?? ''}`;
+const placeKey = (zone: string | undefined, phase: NodePhase): string => `${phase} ${zone ?? ''}`;
 
 const isByPeople = ({ key }: SeenTaint): boolean => !DOWN_KEYS.includes(key) && key !== NODE_OUT_OF_SERVICE;
 

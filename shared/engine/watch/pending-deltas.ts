@@ -65,7 +65,7 @@ export class PendingDeltas {
       return;
     }
     const wake = this.#nodes.get(node);
-    if (wake === undefined || !this.#view.tells(node)) return;
+    if (wake === undefined || !this.#view.isComplete(node)) return;
     this.#nodes.delete(node);
     yield this.#view.nodeDelta(node, now, wake);
   }

@@ -10,7 +10,7 @@ import type { ClusterFaults } from './cluster-faults.ts';
 export const CHECK_PERMISSIONS_MS = 10_000;
 
 /** Permissions that the next taint, or the end of a watch, will require. */
-const ASKED: readonly (Permission & Pick<Fault, 'type'> & { readonly resource: 'nodes' | 'pods' })[] = [
+const REVIEWED: readonly (Permission & Pick<Fault, 'type'> & { readonly resource: 'nodes' | 'pods' })[] = [
   { type: 'watch-failing', verb: 'watch', resource: 'nodes' },
   { type: 'list-failing', verb: 'list', resource: 'pods' },
 ];
@@ -32,7 +32,7 @@ export async function watchPermissions(
   for (let wasSilent = false; !signal.aborted; ) {
     let isSilent = false;
     await Promise.all(
-      ASKED.map(async ({ type, ...right }) => {
+      REVIEWED.map(async ({ type, ...right }) => {
         const error = await whyNot(api, right);
         isSilent ||= error instanceof ApiError && error.unanswered;
         if (!signal.aborted) faults.note({ type, resource: right.resource }, error, { by: BY });

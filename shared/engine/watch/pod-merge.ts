@@ -16,7 +16,7 @@ export class PodMerge {
   #version: string | undefined;
   #kept: Change<LivePod>[] | undefined;
   #keptBytes = 0;
-  #asked = 0;
+  #lists = 0;
 
   constructor(passing: PassingPods) {
     this.#passing = passing;
@@ -28,15 +28,15 @@ export class PodMerge {
 
   /** Starts to keep events for a list that is about to be requested. An answer to an earlier list no longer counts. */
   ask(): number {
-    this.#asked += 1;
+    this.#lists += 1;
     this.drop();
     this.#kept = [];
-    return this.#asked;
+    return this.#lists;
   }
 
   /** Returns the existing pods; `undefined`: another list was requested, or more events arrived than are kept. */
-  answer(asked: number, pods: readonly LivePod[], version: string): readonly LivePod[] | undefined {
-    if (asked !== this.#asked || !this.#kept) return undefined;
+  answer(list: number, pods: readonly LivePod[], version: string): readonly LivePod[] | undefined {
+    if (list !== this.#lists || !this.#kept) return undefined;
     const known = new Map(pods.map((pod) => [pod.uid, pod]));
     for (const { kind, object } of this.#kept) {
       if (!isNewer(object.resourceVersion, version)) continue;
@@ -48,8 +48,8 @@ export class PodMerge {
     return [...known.values()];
   }
 
-  giveUp(asked: number): void {
-    if (asked === this.#asked) this.drop();
+  giveUp(list: number): void {
+    if (list === this.#lists) this.drop();
   }
 
   /** Drops the events that are kept for a list in progress: its answer doesn't count. */
@@ -60,7 +60,7 @@ export class PodMerge {
   }
 
   /** Reports whether a change counts now. While a list is in progress, the change may count again afterwards. */
-  hear(change: Change<LivePod>): boolean {
+  receive(change: Change<LivePod>): boolean {
     if (this.#kept) this.#keep(this.#kept, change);
     return this.#version !== undefined && isNewer(change.object.resourceVersion, this.#version);
   }

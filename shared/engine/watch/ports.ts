@@ -8,12 +8,12 @@ export type DeltaQueue = (typeof DELTA_QUEUES)[number];
 
 /** The path from the relays of clusters to the processes that evaluate their deltas. */
 export interface Outbox {
-  /** Sends a cluster's deltas whenever `canSend`, checked before each send, allows it. `told`: after each attempt. */
+  /** Sends a cluster's deltas whenever `canSend`, checked before each send, allows it. `onSent`: after each attempt. */
   open(
     cluster: ClusterName,
     view: ClusterView,
     canSend: () => boolean,
-    told?: (queue: DeltaQueue, error?: unknown) => void,
+    onSent?: (queue: DeltaQueue, error?: unknown) => void,
   ): void;
   /** Marks subjects for sending; `wake`: overdue evictions on these nodes are checked immediately. */
   mark(cluster: ClusterName, subjects: readonly Subject[], wake?: boolean): void;

@@ -22,7 +22,7 @@ const RESOURCES = ['nodes', 'pods'] as const;
 const SCOPES: readonly Trip['scope'][] = ['cluster', 'zone', 'people'];
 const MODES: readonly ModeInForce[] = ['observe', 'enforce', 'paused', 'stopped'];
 
-export interface ClusterStanding {
+export interface ClusterGauges {
   readonly cluster: ClusterName;
   readonly state: ClusterRelayState;
   readonly mode: ModeInForce | undefined;
@@ -38,7 +38,7 @@ export interface ClusterStanding {
 interface ClusterGauge {
   readonly name: string;
   readonly help: string;
-  value(standing: ClusterStanding): number;
+  value(gauges: ClusterGauges): number;
 }
 
 interface LabeledGauge {
@@ -46,7 +46,7 @@ interface LabeledGauge {
   readonly help: string;
   readonly label: string;
   /** Returns the values by that label; `undefined`: the cluster has no series. */
-  values(standing: ClusterStanding): Readonly<Record<string, number>> | undefined;
+  values(gauges: ClusterGauges): Readonly<Record<string, number>> | undefined;
 }
 
 const CLUSTER_GAUGES: readonly ClusterGauge[] = [
@@ -122,19 +122,19 @@ const numbers = <Key extends string>(
 ): Readonly<Record<string, number>> => Object.fromEntries(keys.map((key) => [key, numberOf(key)]));
 
 /** Gauges are collected at each scrape, so a cluster's series exists for exactly as long as the cluster does. */
-function registerGauges(registry: Registry, standings: () => readonly ClusterStanding[]): void {
+function registerGauges(registry: Registry, gaugesOfClusters: () => readonly ClusterGauges[]): void {
   const registers = [registry];
   for (const { name, help, value } of CLUSTER_GAUGES) {
     const collect = (gauge: Gauge) => {
-      for (const standing of standings()) gauge.set({ cluster: standing.cluster }, value(standing));
+      for (const gauges of gaugesOfClusters()) gauge.set({ cluster: gauges.cluster }, value(gauges));
     };
     registerGauge({ name, help, labelNames: ['cluster'], registers }, collect);
   }
   for (const { name, help, label, values } of LABELED_GAUGES) {
     const collect = (gauge: Gauge) => {
-      for (const standing of standings())
-        for (const [key, value] of Object.entries(values(standing) ?? {}))
-          gauge.set({ cluster: standing.cluster, [label]: key }, value);
+      for (const gauges of gaugesOfClusters())
+        for (const [key, value] of Object.entries(values(gauges) ?? {}))
+          gauge.set({ cluster: gauges.cluster, [label]: key }, value);
     };
     registerGauge({ name, help, labelNames: ['cluster', label], registers }, collect);
   }
@@ -229,8 +229,8 @@ export function relayMetrics(registry: Registry, emf?: MetricSink) {
     emf?.put(...metric);
     emf?.flush();
   };
-  let standings: () => readonly ClusterStanding[] = () => [];
-  registerGauges(registry, () => standings());
+  let gaugesOfClusters: () => readonly ClusterGauges[] = () => [];
+  registerGauges(registry, () => gaugesOfClusters());
   const overBudget = new Gauge({
     name: OVER_BUDGET,
     help: 'Nodes that the relay follows beyond its capacity, because no other relay is available.',
@@ -239,8 +239,8 @@ export function relayMetrics(registry: Registry, emf?: MetricSink) {
   return {
     ...clusterCounters(registry),
     ...deltaMetrics(registry, put),
-    observe(clusters: () => readonly ClusterStanding[]): void {
-      standings = clusters;
+    observe(clusters: () => readonly ClusterGauges[]): void {
+      gaugesOfClusters = clusters;
     },
     load: new Gauge({
       name: 'taintward_relay_load',

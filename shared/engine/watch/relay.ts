@@ -10,20 +10,20 @@ import type { ClusterRelayState } from './cluster-state.ts';
 import { Fleet } from './fleet.ts';
 import { PodFollowLimits } from './follow-pods.ts';
 import { LeaseManager } from './lease-manager.ts';
-import type { ClusterStanding } from './relay-metrics.ts';
+import type { ClusterGauges } from './relay-metrics.ts';
 
 /** Interval at which a relay checks whether it should have more clusters, and reports its load, jittered by half. */
 const SHARE_MS = 5_000;
 
 /** Smaller clock skews are usual and not reported. */
-export const TOLD_SKEW_MS = 1_000;
+export const REPORTED_SKEW_MS = 1_000;
 
 interface Reported {
   readonly keeper: LeaseManager;
   readonly faults: () => readonly Fault[];
 }
 
-const UNENTERED: Omit<ClusterStanding, 'cluster' | 'faults'> = {
+const UNENTERED: Omit<ClusterGauges, 'cluster' | 'faults'> = {
   state: { kind: 'syncing' },
   mode: undefined,
   counts: NO_COUNTS,
@@ -57,8 +57,8 @@ export class Relay {
     deps.metrics.observe(() => [
       ...[...this.#clusters].map(([cluster, relay]) => {
         const { state, mode, counts, trips, takeover, nobodyEvicts, faults, stuck } = relay;
-        const standing = { cluster, state, mode, counts, trips, takeover, nobodyEvicts, faults };
-        return { ...standing, stuck: stuck.length };
+        const gauges = { cluster, state, mode, counts, trips, takeover, nobodyEvicts, faults };
+        return { ...gauges, stuck: stuck.length };
       }),
       ...[...this.#reported].map(([cluster, { faults }]) => ({ ...UNENTERED, cluster, faults: faults() })),
     ]);
@@ -87,7 +87,7 @@ export class Relay {
       {
         held: async (_, signal) => void (await once(signal, 'abort')),
         regained: nothing,
-        heardAt: nothing,
+        lastContactAt: nothing,
         nodes: nothing,
         breakerOpen: () => false,
         tripProgress: () => [],
@@ -141,7 +141,7 @@ export class Relay {
     return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.state]));
   }
 
-  clusters(): ReadonlyMap<ClusterName, Pick<ClusterRelay, 'state' | 'counts' | 'heardAt' | 'tally'>> {
+  clusters(): ReadonlyMap<ClusterName, Pick<ClusterRelay, 'state' | 'counts' | 'lastContactAt' | 'tally'>> {
     return this.#clusters;
   }
 
@@ -184,7 +184,7 @@ export class Relay {
       const stuck = clusters.reduce((sum, cluster) => sum + cluster.stuck.length, 0);
       if (stuck > 0) metrics.podsStuck(stuck);
       const skewMs = Math.max(0, ...clusters.map((cluster) => Math.abs(cluster.skewMs ?? 0)));
-      if (skewMs > TOLD_SKEW_MS) metrics.clockSkewed(skewMs / 1000);
+      if (skewMs > REPORTED_SKEW_MS) metrics.clockSkewed(skewMs / 1000);
       if (excess > 0 && !wasOver) log.warn('relay.over-capacity', { load, excess });
       wasOver = excess > 0;
       const lease = signal.aborted ? undefined : this.#fleet.wanted(this.#clusters.size);

@@ -62,12 +62,12 @@ export class RulesWatch {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       this.#woken = new AbortController();
-      await this.#look();
+      await this.#read();
       await pause(POLL_MS, AbortSignal.any([signal, this.#woken.signal]));
     }
   }
 
-  async #look(): Promise<void> {
+  async #read(): Promise<void> {
     const { readAll, clock, log } = this.#deps;
     const clusters = [...this.#followed.keys()];
     if (clusters.length === 0) return;
@@ -79,22 +79,22 @@ export class RulesWatch {
       for (const cluster of clusters) this.#followed.get(cluster)?.read(error);
       return;
     }
-    this.#tellUnreadable(clusters.filter((cluster) => !read.has(cluster)));
+    this.#logUnreadable(clusters.filter((cluster) => !read.has(cluster)));
     const now = clock.now();
     for (const [cluster, rules] of read) {
       const followed = this.#followed.get(cluster);
       if (!followed) continue;
       followed.read();
-      const { told } = followed;
-      const changed = !told || !isDeepStrictEqual(told.rules, rules);
-      const expired = told?.expiresAt !== undefined && told.expiresAt <= now;
+      const { received } = followed;
+      const changed = !received || !isDeepStrictEqual(received.rules, rules);
+      const expired = received?.expiresAt !== undefined && received.expiresAt <= now;
       if (!changed && !expired) continue;
-      followed.told = { rules, expiresAt: nextExpiry(rules, now) };
+      followed.received = { rules, expiresAt: nextExpiry(rules, now) };
       followed.listener(rules);
     }
   }
 
-  #tellUnreadable(clusters: readonly ClusterName[]): void {
+  #logUnreadable(clusters: readonly ClusterName[]): void {
     const reason = 'a newer release wrote them, or they were edited by hand: upgrade, or revert the edit';
     for (const cluster of clusters) {
       this.#followed.get(cluster)?.read(new Error(`The cluster's rules can't be read: ${reason}.`));
@@ -108,11 +108,11 @@ export class RulesWatch {
 interface Following {
   readonly listener: RulesListener;
   readonly read: (error?: unknown) => void;
-  told?: Told;
+  received?: ReceivedRules;
 }
 
 /** The rules that a listener received last, and when time alone changes their effect. */
-interface Told {
+interface ReceivedRules {
   readonly rules: Rules;
   readonly expiresAt: EpochMs | undefined;
 }

@@ -17,8 +17,8 @@ export const HEARTBEAT_MS = 20_000;
 /** A heartbeat of this age has had no successor in time. */
 export const MISSING_MS = 1.5 * HEARTBEAT_MS;
 /** Before the first heartbeat, so many answers are awaited at most to learn the API server's time. */
-const CLOCK_LOOKS = 3;
-const CLOCK_LOOK_MS = 400;
+const CLOCK_READS = 3;
+const CLOCK_READ_MS = 400;
 /** Interval at which the takeover is again proven to work, by dry-run writes to a node. */
 export const PROVEN_MS = 10 * 60_000;
 /**
@@ -47,7 +47,7 @@ export interface TakeoverHeartbeatDeps {
   /** When evictions were last proven to work; rejects when unknown. Called last, when nothing else prevents renewal. */
   readonly prove: (signal: AbortSignal) => Promise<Proof>;
   /** Called after each attempt with the state of the heartbeat; `reason`: why it is suspended. */
-  readonly told: (state: TakeoverState, reason?: unknown) => void;
+  readonly onState: (state: TakeoverState, reason?: unknown) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -70,7 +70,7 @@ export async function keepTakeover(
       (error: unknown): Outcome => ({ kind: 'withheld', keys: before.keys, reason: error }),
     );
     if (signal.aborted) return;
-    deps.told(outcome.kind, outcome.kind === 'withheld' ? outcome.reason : undefined);
+    deps.onState(outcome.kind, outcome.kind === 'withheld' ? outcome.reason : undefined);
     if (outcome.kind === 'renewed' && before.kind !== 'renewed')
       log.info('takeover.heartbeat-renewed', { cluster });
     if (outcome.kind === 'none' && before.kind !== 'none') log.info('takeover.ended', { cluster });
@@ -109,8 +109,8 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
     throw error;
   }
   // A single answer shows the API server's time only to a bit more than a second.
-  for (let looks = 1; takeover && api.skewMs === undefined && looks < CLOCK_LOOKS; looks++) {
-    await pause(CLOCK_LOOK_MS, signal);
+  for (let reads = 1; takeover && api.skewMs === undefined && reads < CLOCK_READS; reads++) {
+    await pause(CLOCK_READ_MS, signal);
     takeover = await api.getTakeover();
   }
   if (!takeover) {

@@ -38,25 +38,25 @@ export async function* watchWithTimeout<T>(
     MIN_WATCH_SECONDS + Math.random() * (MAX_WATCH_SECONDS - MIN_WATCH_SECONDS),
   );
   const age = new Age(clock);
-  let heard = false;
-  let standing: NodeJS.Timeout | undefined;
+  let received = false;
+  let timer: NodeJS.Timeout | undefined;
   const opened = () => {
-    standing = setTimeout(stands, SHORTEST_WATCH_MS);
+    timer = setTimeout(stands, SHORTEST_WATCH_MS);
   };
   try {
     const signal = AbortSignal.any([options.signal, silent.signal]);
     for await (const event of resource.watch({ ...options, timeoutSeconds, signal, opened })) {
       clearTimeout(silence);
       silence = resetTimeout();
-      heard = true;
+      received = true;
       yield event;
     }
   } finally {
     clearTimeout(silence);
-    clearTimeout(standing);
+    clearTimeout(timer);
   }
   if (silent.signal.aborted) throw new WatchTimeoutError();
-  if (!heard && !options.signal.aborted && age.atLeastMs < SHORTEST_WATCH_MS) {
+  if (!received && !options.signal.aborted && age.atLeastMs < SHORTEST_WATCH_MS) {
     throw new ApiError('the server ended the watch at once', 0);
   }
 }

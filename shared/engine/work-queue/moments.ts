@@ -81,7 +81,7 @@ export class Moments<Key> {
 }
 
 /** Interval at which it checks the clock, which may have been set forward. */
-const LOOK_MS = 1_000;
+const CLOCK_CHECK_MS = 1_000;
 
 /** Fires once, at its time by the clock or up to a second later, never before; doesn't keep a process alive. */
 export class Alarm {
@@ -104,7 +104,7 @@ export class Alarm {
   }
 
   #wait(): NodeJS.Timeout {
-    const leftMs = Math.min(Math.max(this.#at - this.#clock.now(), 0), LOOK_MS);
+    const leftMs = Math.min(Math.max(this.#at - this.#clock.now(), 0), CLOCK_CHECK_MS);
     return setTimeout(() => {
       if (this.#clock.now() < this.#at) this.#timeout = this.#wait();
       else this.#ring();

@@ -45,17 +45,19 @@ export class ClockSkew {
     this.#clock = clock;
   }
 
-  hear({ sentAt, receivedAt, date }: DatedAnswer): void {
+  receive({ sentAt, receivedAt, date }: DatedAnswer): void {
     // Our own clock was set during the call.
     if (receivedAt < sentAt) return;
     const receivedMs = this.#stopwatchMs(receivedAt);
     const sentMs = receivedMs - (receivedAt - sentAt);
-    const heard = { leastMs: date - receivedMs, mostMs: date + DATE_GRAIN_MS - sentMs };
+    const received = { leastMs: date - receivedMs, mostMs: date + DATE_GRAIN_MS - sentMs };
     const clocks = this.#clocksAt(receivedMs);
-    const found = clocks.find(({ leastMs, mostMs }) => leastMs <= heard.mostMs && heard.leastMs <= mostMs);
+    const found = clocks.find(
+      ({ leastMs, mostMs }) => leastMs <= received.mostMs && received.leastMs <= mostMs,
+    );
     const narrowed = {
-      leastMs: Math.max(found?.leastMs ?? -Infinity, heard.leastMs),
-      mostMs: Math.min(found?.mostMs ?? Infinity, heard.mostMs),
+      leastMs: Math.max(found?.leastMs ?? -Infinity, received.leastMs),
+      mostMs: Math.min(found?.mostMs ?? Infinity, received.mostMs),
       asOf: receivedMs,
     };
     // Earlier ranges widen only once, from their own time on.

@@ -19,7 +19,7 @@ const MAX_CONCURRENT_SYSTEM_LOOKUPS = 2;
 /** Codes of a DNS server's response that there is no such name, or no such address of it. */
 const NOT_THERE: readonly string[] = ['ENOTFOUND', 'ENODATA'];
 /** Codes of a DNS server's response that it cannot tell. Many forwarders know no names without a dot. */
-const NOT_TOLD: readonly string[] = ['ESERVFAIL', 'EREFUSED'];
+const CANNOT_TELL: readonly string[] = ['ESERVFAIL', 'EREFUSED'];
 /** Codes of no response: the DNS server is silent, its port is closed, or the time is over. */
 const SILENT: readonly string[] = ['ETIMEOUT', 'ECONNREFUSED', 'ECANCELLED'];
 
@@ -51,8 +51,8 @@ const dnsError = (name: string, code: string) =>
 const wanted = ({ family }: LookupOptions): number => Number(String(family ?? 0).replace('IPv', ''));
 
 function addressesOf(name: string): Promise<readonly LookupAddress[]> {
-  const asked = underway.get(name);
-  if (asked !== undefined) return asked;
+  const pending = underway.get(name);
+  if (pending !== undefined) return pending;
   const answer = find(name).finally(() => underway.delete(name));
   underway.set(name, answer);
   return answer;
@@ -66,8 +66,8 @@ async function find(name: string): Promise<readonly LookupAddress[]> {
   const codes: string[] = [];
   try {
     // All are asked now, because a silent search domain must not use up the time of the others.
-    for (const asked of searchNames(textOf(RESOLVER_FILE), name).map((each) => askDns(resolver, each))) {
-      const { found, refusals } = await asked;
+    for (const pending of searchNames(textOf(RESOLVER_FILE), name).map((each) => askDns(resolver, each))) {
+      const { found, refusals } = await pending;
       if (found.length > 0) return found;
       codes.push(...refusals);
     }
@@ -75,8 +75,8 @@ async function find(name: string): Promise<readonly LookupAddress[]> {
     clearTimeout(timer);
     resolver.cancel();
   }
-  const toldBySystem = name.includes('.') ? NOT_THERE : [...NOT_THERE, ...NOT_TOLD];
-  const code = codes.find((each) => !toldBySystem.includes(each));
+  const leftToSystem = name.includes('.') ? NOT_THERE : [...NOT_THERE, ...CANNOT_TELL];
+  const code = codes.find((each) => !leftToSystem.includes(each));
   if (code !== undefined) throw dnsError(name, SILENT.includes(code) ? 'ETIMEOUT' : code);
   return systemTurns.run(() => system(name, { all: true }), { inHurry: false });
 }

@@ -297,7 +297,7 @@ export class Transport {
     const { status, headers, sentAt } = answer;
     this.#breaker.answered();
     const date = Date.parse(headers.date ?? '');
-    if (date) this.#skew.hear({ sentAt, receivedAt: this.#clock.now(), date });
+    if (date) this.#skew.receive({ sentAt, receivedAt: this.#clock.now(), date });
     if (status >= 200 && status < 300) return answer;
     if (status === 401) this.#connection.forgetCredentials?.();
     const text = await this.#whole(answer, 'refusal', String);

@@ -3,12 +3,12 @@ import type { Trip } from '#shared/eviction/policy.ts';
 import { keptLabel } from '#shared/explain/gate-text.ts';
 import { isSameGate } from '#shared/explain/gates.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { PendingLook } from '../look/pending.ts';
+import type { PendingEviction } from '../look/pending.ts';
 
 /** Pods that an act concerns. */
 export interface Affected {
   /** Pods that the act evicts immediately. */
-  readonly goes: readonly PendingLook[];
+  readonly goes: readonly PendingEviction[];
   /** Number of pods that the act lets be evicted at their deadlines. */
   readonly later: number;
   /** Number of pods that are held after the act. */
@@ -18,12 +18,12 @@ export interface Affected {
 /** The effect of an operator's act on pending evictions. */
 export interface Effect extends Affected {
   /** One sentence each. */
-  readonly says: readonly string[];
+  readonly sentences: readonly string[];
 }
 
 /** A pending eviction with all its gates before and after an act. */
 export interface Judged {
-  readonly look: PendingLook;
+  readonly eviction: PendingEviction;
   readonly before: readonly EvictionGate[];
   readonly after: readonly EvictionGate[];
 }
@@ -38,19 +38,19 @@ interface EffectOptions {
 
 /** Returns the effect of other rules on the evictions that an act concerns. */
 export function effectOf(judged: readonly Judged[], { pace, now, none }: EffectOptions): Effect {
-  const live = judged.filter(({ look }) => look.record.gaveUpAt === undefined);
+  const live = judged.filter(({ eviction }) => eviction.record.gaveUpAt === undefined);
   const [free, held] = [
     live.filter(({ before }) => before.length === 0),
     live.filter(({ before }) => before.length > 0),
   ];
-  const freed = held.filter(({ after }) => after.length === 0).map(({ look }) => look);
+  const freed = held.filter(({ after }) => after.length === 0).map(({ eviction }) => eviction);
   const goes = freed.filter(({ record }) => record.fireAt <= now);
-  const caught = free.filter(({ after }) => after.length > 0).map(({ look }) => look);
+  const caught = free.filter(({ after }) => after.length > 0).map(({ eviction }) => eviction);
   const stay = held.filter(({ after }) => after.length > 0);
   const affected = { goes, later: freed.length - goes.length, held: caught.length + stay.length };
   const nothing = freed.length + caught.length === 0 ? none(stay.length > 0) : undefined;
   return {
-    says: [
+    sentences: [
       ...(freed.length === 0 ? [] : releasedText(affected, pace)),
       ...(caught.length === 0 ? [] : [keptText(caught, now)]),
       ...(nothing === undefined ? [] : [nothing]),
@@ -64,7 +64,7 @@ export function effectOf(judged: readonly Judged[], { pace, now, none }: EffectO
 export const isOther = ({ before, after }: Judged): boolean =>
   before.length !== after.length || staying({ before, after }).length < after.length;
 
-const staying = ({ before, after }: Omit<Judged, 'look'>): readonly EvictionGate[] =>
+const staying = ({ before, after }: Omit<Judged, 'eviction'>): readonly EvictionGate[] =>
   after.filter((by) => before.some((each) => isSameGate(each, by)));
 
 function remaining(judged: Judged): readonly EvictionGate[] {
@@ -82,16 +82,16 @@ function releasedText({ goes, later }: Affected, perSecond: number | undefined):
   ];
 }
 
-function keptText(free: readonly PendingLook[], now: EpochMs): string {
+function keptText(free: readonly PendingEviction[], now: EpochMs): string {
   const due = free.filter(({ record }) => record.fireAt <= now).length;
   return `${free.length === 1 ? '1 pending eviction is' : `${free.length} pending evictions are`} held by it${due === 0 ? '' : `, ${due} of them due now`}.`;
 }
 
 /** Returns the effect of a retry of failed evictions. Other gates still hold some of them. */
-export function retried(givenUp: readonly PendingLook[]): Effect {
+export function retried(givenUp: readonly PendingEviction[]): Effect {
   const goes = givenUp.filter(({ gates }) => gates.length === 0);
   const stay = givenUp.filter(({ gates }) => gates.length > 0);
-  return { says: heldText(stay.map(({ gates }) => gates)), goes, later: 0, held: stay.length };
+  return { sentences: heldText(stay.map(({ gates }) => gates)), goes, later: 0, held: stay.length };
 }
 
 /** Only the cluster shows which nodes are in a zone, so later deadlines there are not counted. */

@@ -5,7 +5,7 @@ import { capitalized } from '#shared/text/capitalized.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type Fleet, storedRulesNow } from '../fleet/fleet.ts';
-import { type PendingLook, pendingLook } from '../look/pending.ts';
+import { type PendingEviction, pendingEvictions } from '../look/pending.ts';
 import type { Act } from './act.ts';
 import { type ActState, type EvictionPreview, place, previewOf, retriedOf, retriedText } from './preview.ts';
 
@@ -29,8 +29,8 @@ export async function actState(
 ): Promise<ActState> {
   const names = cluster === undefined ? await fleet.clusters() : [cluster];
   const rules = await storedRulesNow(names, fleet);
-  const pending: PendingLook[] = [];
-  for (const each of names) pending.push(...(await pendingLook(fleet, each, at)));
+  const pending: PendingEviction[] = [];
+  for (const each of names) pending.push(...(await pendingEvictions(fleet, each, at)));
   return {
     at,
     pending,
@@ -117,7 +117,7 @@ export async function performAct(
 const done = (message: string): Performed => ({ message, changed: true });
 
 async function retry(
-  failed: readonly PendingLook[],
+  failed: readonly PendingEviction[],
   why: string | undefined,
   operator: Operator,
   fleet: ActedFleet,

@@ -6,7 +6,7 @@ import type { StoredRules } from '#shared/state/rules-store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { PendingLook } from '../look/pending.ts';
+import type { PendingEviction } from '../look/pending.ts';
 import type { Act } from './act.ts';
 import { type Affected, effectOf, isOther, retried, zonesText } from './effect.ts';
 import { rehearsed } from './rehearsal.ts';
@@ -36,7 +36,7 @@ export interface ChangedObject {
 
 export interface ActState {
   readonly at: EpochMs;
-  readonly pending: readonly PendingLook[];
+  readonly pending: readonly PendingEviction[];
   readonly clusters: readonly {
     readonly cluster: ClusterName;
     /** Absent: the rules could not be read. */
@@ -57,7 +57,7 @@ export function previewOf(
   if (act.kind === 'retry') {
     const found = retriedOf(act, pending, now);
     const verb = found.length === 1 ? 'is' : 'are';
-    const { says: effects, ...pods } = retried(found);
+    const { sentences: effects, ...pods } = retried(found);
     return { ...of, change: `${retriedText(found)} ${verb} retried in ${place(cluster)}.`, effects, pods };
   }
   const clusters = state.clusters.filter(isMeant).flatMap(({ cluster: name, storedRules }) => {
@@ -66,7 +66,7 @@ export function previewOf(
   });
   const [only] = cluster === undefined ? [] : clusters;
   const uncounted = [...new Set(clusters.flatMap((each) => each.uncounted))];
-  const { says, ...pods } = effectOf(
+  const { sentences, ...pods } = effectOf(
     clusters.flatMap(({ judged }) =>
       judged.filter((each) => OF_ALL_PODS.includes(act.kind) || isOther(each)),
     ),
@@ -80,7 +80,7 @@ export function previewOf(
   return {
     ...of,
     change: changeText(act, state.clusters),
-    effects: [...says, ...uncounted, ...zones],
+    effects: [...sentences, ...uncounted, ...zones],
     pods,
     ...(act.kind === 'apply-policy' && only ? { settings: changedSettings(only.before, only.after) } : {}),
   };
@@ -129,9 +129,9 @@ function changeText(act: Exclude<Act, { readonly kind: 'retry' }>, clusters: Act
 /** Returns the evictions that a retry is about: those that failed, and those that wait for their next try. */
 export const retriedOf = (
   act: Extract<Act, { readonly kind: 'retry' }>,
-  pending: readonly PendingLook[],
+  pending: readonly PendingEviction[],
   now: EpochMs,
-): readonly PendingLook[] =>
+): readonly PendingEviction[] =>
   pending.filter(({ cluster, node, record, state }) => {
     const isWaiting = record.fireAt <= now && (nextTryOf(record, state)?.nextTryAt ?? now) > now;
     const isMeant = (act.cluster ?? cluster) === cluster && (act.node ?? node) === node;
@@ -139,7 +139,7 @@ export const retriedOf = (
   });
 
 /** Counts these evictions: "2 failed evictions and 1 waiting for the next try". */
-export function retriedText(found: readonly PendingLook[]): string {
+export function retriedText(found: readonly PendingEviction[]): string {
   const failed = found.filter(({ record }) => record.gaveUpAt !== undefined).length;
   const waiting = found.length - failed;
   const more = waiting === 0 ? '' : ` and ${waiting} waiting for the next try`;

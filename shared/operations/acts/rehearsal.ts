@@ -9,7 +9,7 @@ import { storedGates } from '#shared/explain/recorded-forecast.ts';
 import { changedSettings } from '#shared/state/policy-change.ts';
 import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { MATCHING, type PendingLook } from '../look/pending.ts';
+import { MATCHING, type PendingEviction } from '../look/pending.ts';
 import type { Judged } from './effect.ts';
 
 /** The effect of an act on the pending evictions of a cluster. */
@@ -25,7 +25,7 @@ export interface Rehearsed {
 /** Evaluates the pending evictions of a cluster before and after a change of its rules. */
 export function rehearsed(
   [stored, changed]: readonly [before: StoredRules, after: StoredRules],
-  pending: readonly PendingLook[],
+  pending: readonly PendingEviction[],
   now: EpochMs,
 ): Rehearsed {
   const [rules, next] = [watched(rulesOf(stored, MATCHING)), watched(rulesOf(changed, MATCHING))];
@@ -33,10 +33,13 @@ export function rehearsed(
   const looser = new Set(looserSettings(rules.policy, next.policy, now));
   // With the same revisions, gates that only the cluster shows stay as they were found.
   const { policyRevision, guardRevision } = rules;
-  const left = pending.map((look) => ({ ...look, record: withoutFound(look.record, looser, ended) }));
+  const left = pending.map((eviction) => ({
+    ...eviction,
+    record: withoutFound(eviction.record, looser, ended),
+  }));
   const after = gatesUnder({ ...next, policyRevision, guardRevision }, left, now);
   const before = gatesUnder(rules, pending, now);
-  const judged = pending.map((look) => ({ look, before: before(look), after: after(look) }));
+  const judged = pending.map((eviction) => ({ eviction, before: before(eviction), after: after(eviction) }));
   const uncounted = uncountedText(rules.policy, next, { judged, looser, now });
   return { before: rules.policy, after: next.policy, ended, judged, uncounted };
 }
@@ -44,7 +47,7 @@ export function rehearsed(
 /** Returns rules without the trips that a relay is about to end. */
 const watched = (rules: Rules): Rules => ({ ...rules, trips: watchedTrips(rules.policy.guard, rules.trips) });
 
-function gatesUnder(rules: Rules, pending: readonly PendingLook[], now: EpochMs) {
+function gatesUnder(rules: Rules, pending: readonly PendingEviction[], now: EpochMs) {
   const nodes = [...Map.groupBy(pending, nodeKey).values()].flatMap(([ref, ...others]) => {
     if (!ref) return [];
     const scheduled = new Map([ref, ...others].map(({ record }) => [record.uid, record]));
@@ -52,7 +55,7 @@ function gatesUnder(rules: Rules, pending: readonly PendingLook[], now: EpochMs)
     return [...scheduled.values()].map((record) => [record.uid, gatesOf(record)] as const);
   });
   const gates = new Map(nodes);
-  return ({ record }: PendingLook): readonly EvictionGate[] => gates.get(record.uid) ?? [];
+  return ({ record }: PendingEviction): readonly EvictionGate[] => gates.get(record.uid) ?? [];
 }
 
 /** Gates that a relay found in the cluster, and the settings that they depend on. */
@@ -100,7 +103,7 @@ function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged
   const scheduling = Object.values(SCHEDULING).filter(has);
   const isFreed = judged.some((each) => each.before.length > 0 && each.after.length === 0);
   const hastened = judged.filter(
-    ({ look: { record }, ...gates }) =>
+    ({ eviction: { record }, ...gates }) =>
       gates.before.length + gates.after.length === 0 &&
       record.gaveUpAt === undefined &&
       record.fireAt <= now &&

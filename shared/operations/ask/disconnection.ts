@@ -12,11 +12,11 @@ export async function disconnectionOf(
 ): Promise<Disconnection | undefined> {
   // If the process doesn't respond, use the lease.
   const [lease, service] = await Promise.all([
-    fleet.leases.look(cluster),
+    fleet.leases.read(cluster),
     fleet.service().catch(() => undefined),
   ]);
   const view = service?.clusters[cluster];
-  const heardAt = view?.heardAt ?? lease?.heardAt;
-  if (view?.state === 'syncing' || connectionStatusOf(heardAt, now) === 'connected') return undefined;
-  return heardAt === undefined ? {} : { since: heardAt };
+  const lastContactAt = view?.lastContactAt ?? lease?.lastContactAt;
+  if (view?.state === 'syncing' || connectionStatusOf(lastContactAt, now) === 'connected') return undefined;
+  return lastContactAt === undefined ? {} : { since: lastContactAt };
 }

@@ -22,7 +22,7 @@ import { reach, rulesNow } from './reach.ts';
 import { momentText } from './time-text.ts';
 import { type OwnedPod, ownersOf } from './workload-finder.ts';
 
-export interface AskedNode {
+export interface NodeOfCluster {
   readonly cluster: ClusterName;
   readonly node: NodeName;
   readonly matching: MatchOptions;
@@ -44,7 +44,7 @@ const PARALLEL_NAMESPACES = 8;
  */
 export async function askNode(
   fleet: Fleet | ContextFleet,
-  { cluster, node, matching }: AskedNode,
+  { cluster, node, matching }: NodeOfCluster,
   { clock }: { readonly clock: Clock },
 ): Promise<NodeStory> {
   const { ask, askFirst, close } = await reach(fleet, cluster);
@@ -66,7 +66,7 @@ export async function askNode(
     ]);
     const shown = knownOr(live, undefined);
     const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
-    const asked: NodeQuestion = {
+    const question: NodeQuestion = {
       now: clock.now(),
       cluster,
       node,
@@ -79,11 +79,11 @@ export async function askNode(
       ...(foundAt === undefined ? {} : { foundAt }),
       ...(service ? { service } : {}),
     };
-    const answer = explainNode(asked);
+    const answer = explainNode(question);
     const isStranger = answer.state === 'gone' && answer.pods.length === 0 && answer.history.length === 0;
     if (isStranger) throw new FleetError(`Node "${node}" not found in cluster "${cluster}". Check its name.`);
     return {
-      headline: nodeHeadline(answer, (at) => momentText(at, asked.now)),
+      headline: nodeHeadline(answer, (at) => momentText(at, question.now)),
       ...answer,
       history: service ? knownOr(service.history, []).map(entryOutput) : [],
     };
@@ -109,7 +109,7 @@ async function budgetsOfAll(
 
 async function serviceFacts(
   fleet: Fleet,
-  { cluster, node, matching }: AskedNode,
+  { cluster, node, matching }: NodeOfCluster,
   now: EpochMs,
 ): Promise<
   Omit<NonNullable<NodeQuestion['service']>, 'history'> & { readonly history: Known<readonly HistoryEntry[]> }

@@ -70,7 +70,7 @@ export async function askPod(
     ]);
     const shown = knownOr(node, undefined);
     const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
-    const asked: PodCase = {
+    const question: PodCase = {
       now: clock.now(),
       cluster,
       namespace,
@@ -85,9 +85,9 @@ export async function askPod(
       ...(foundAt === undefined ? {} : { foundAt }),
       ...(service ? { service } : {}),
     };
-    const answer = explainPod(asked);
+    const answer = explainPod(question);
     return {
-      headline: headline(answer, (at) => momentText(at, asked.now)),
+      headline: headline(answer, (at) => momentText(at, question.now)),
       ...answer,
       history: service ? knownOr(service.history, []).map(entryOutput) : [],
     };

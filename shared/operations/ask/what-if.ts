@@ -109,14 +109,14 @@ export async function askWhatIf(
       budgetsOf(objects, [...new Set(situation.pods.map(({ namespace }) => namespace))], unknown),
     ]);
     unknown.push(...finder.unknown);
-    const asked = podsToAsk(situation, forecasts, budgets);
-    progress(`asking the Eviction API for ${asked.length} pods`);
+    const candidates = podsToAsk(situation, forecasts, budgets);
+    progress(`asking the Eviction API for ${candidates.length} pods`);
     const findings: Findings = {
       workloads,
       replicas: finder.replicas,
       jobs: finder.jobs,
       budgets,
-      answers: await answersFor(objects, asked, unknown),
+      answers: await answersFor(objects, candidates, unknown),
     };
     const policy = fleet.kind === 'context' ? 'default' : 'applied';
     return { cluster, policy, unknown, ...whatIf(situation, forecasts, findings) };
@@ -313,9 +313,9 @@ async function answersFor(
   return new Map(answers);
 }
 
-type Asked = Answer & { readonly forbidden?: boolean };
+type BudgetAnswer = Answer & { readonly forbidden?: boolean };
 
-async function answerFor(objects: ClusterObjects, { namespace, name, uid }: PodThere): Promise<Asked> {
+async function answerFor(objects: ClusterObjects, { namespace, name, uid }: PodThere): Promise<BudgetAnswer> {
   try {
     await objects.tryCreate(`/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
       apiVersion: 'policy/v1',

@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import type { PodUid } from '#shared/eviction/identity.ts';
-import type { AskedPod } from '#shared/explain/forecast.ts';
+import type { ForecastPod } from '#shared/explain/forecast.ts';
 import type { Job } from '#shared/explain/job.ts';
 import type { Findings, Replicas } from '#shared/explain/what-if.ts';
 import { type Workload, workloadText } from '#shared/explain/workload.ts';
@@ -29,7 +29,7 @@ const PARALLEL_PODS = 8;
 
 /** A pod and its JSON. Only the owner references of the JSON are read. */
 export interface OwnedPod {
-  readonly pod: AskedPod;
+  readonly pod: ForecastPod;
   readonly json: unknown;
 }
 

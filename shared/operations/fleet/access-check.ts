@@ -14,13 +14,13 @@ export async function askEvict(
   const { name, access, namespaces } = checkAccess;
   const question: AccessQuestion = { checkAccess: { name, access, namespaces } };
   const { FunctionError, Payload } = await invoked(client, functionName, question);
-  const said = Buffer.from(Payload ?? []).toString();
+  const payload = Buffer.from(Payload ?? []).toString();
   if (FunctionError === undefined) {
-    const { data } = readAs(accessAnswerSchema, parsedJson(said));
+    const { data } = readAs(accessAnswerSchema, parsedJson(payload));
     if (data !== undefined) return data;
   }
   throw new FleetError(
-    `Function ${functionName} gave an unknown response about cluster ${name} (${said.slice(0, 200)}). Deploy the release of this command.`,
+    `Function ${functionName} gave an unknown response about cluster ${name} (${payload.slice(0, 200)}). Deploy the release of this command.`,
   );
 }
 

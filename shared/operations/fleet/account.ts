@@ -21,7 +21,7 @@ export interface AlarmSeen {
   readonly state: 'OK' | 'ALARM' | 'INSUFFICIENT_DATA';
   readonly since: EpochMs;
   /** Meaning and remediation. */
-  readonly says: string;
+  readonly description: string;
   readonly receivers: number;
 }
 

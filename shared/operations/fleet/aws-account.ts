@@ -50,12 +50,12 @@ export class AwsAccount implements Account {
   async alarms(): Promise<readonly AlarmSeen[]> {
     const { cloudWatch: client, prefix } = this.#deps;
     const pages = paginateDescribeAlarms({ client }, { AlarmNamePrefix: alarmName(prefix, '') });
-    const found = await asked('alarms', 'cloudwatch:DescribeAlarms', () => Array.fromAsync(pages));
+    const found = await permitted('alarms', 'cloudwatch:DescribeAlarms', () => Array.fromAsync(pages));
     return found.flatMap(({ MetricAlarms = [] }) => MetricAlarms).map((alarm) => alarmSeen(alarm, prefix));
   }
 
   async #invocations(): Promise<number> {
-    const { AccountLimit } = await asked('concurrent executions', 'lambda:GetAccountSettings', () =>
+    const { AccountLimit } = await permitted('concurrent executions', 'lambda:GetAccountSettings', () =>
       this.#deps.lambda.send(new GetAccountSettingsCommand()),
     );
     return AccountLimit?.UnreservedConcurrentExecutions ?? 0;
@@ -64,7 +64,7 @@ export class AwsAccount implements Account {
   async #batches(name: FedFunction): Promise<number> {
     const { lambda: client, prefix } = this.#deps;
     const pages = paginateListEventSourceMappings({ client }, { FunctionName: `${prefix}-${name}` });
-    const found = await asked(`queue of ${name}`, 'lambda:ListEventSourceMappings', () =>
+    const found = await permitted(`queue of ${name}`, 'lambda:ListEventSourceMappings', () =>
       Array.fromAsync(pages),
     );
     const mappings = found.flatMap(({ EventSourceMappings = [] }) => EventSourceMappings);
@@ -74,8 +74,10 @@ export class AwsAccount implements Account {
   async #writes(): Promise<Pick<Quotas, 'writesAtOnce' | 'mostWrites'>> {
     const { dynamoDb, tableName } = this.#deps;
     const [{ TableMaxWriteCapacityUnits = 0 }, { Table }] = await Promise.all([
-      asked('limits of tables', 'dynamodb:DescribeLimits', () => dynamoDb.send(new DescribeLimitsCommand())),
-      asked('table', 'dynamodb:DescribeTable', () =>
+      permitted('limits of tables', 'dynamodb:DescribeLimits', () =>
+        dynamoDb.send(new DescribeLimitsCommand()),
+      ),
+      permitted('table', 'dynamodb:DescribeTable', () =>
         dynamoDb.send(new DescribeTableCommand({ TableName: tableName })),
       ),
     ]);
@@ -96,12 +98,12 @@ function alarmSeen(
     name: AlarmName.slice(alarmName(prefix, '').length),
     state: StateValue ?? 'INSUFFICIENT_DATA',
     since: (alarm.StateTransitionedTimestamp ?? alarm.StateUpdatedTimestamp)?.getTime() ?? 0,
-    says: AlarmDescription,
+    description: AlarmDescription,
     receivers: ActionsEnabled ? (alarm.AlarmActions ?? []).length : 0,
   };
 }
 
-async function asked<T>(what: string, right: string, ask: () => Promise<T>): Promise<T> {
+async function permitted<T>(what: string, right: string, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (error) {

@@ -59,7 +59,7 @@ export interface Fleet extends Clusters {
   readonly store: Store;
   readonly history: History;
   /** The holders of leases, and the evicted pods that relays reported as stuck terminating. */
-  readonly leases: Pick<Leases, 'look' | 'stuck'>;
+  readonly leases: Pick<Leases, 'read' | 'stuck'>;
   /** Absent if clusters are selected otherwise, as by `npm start`. */
   readonly registry?: ClusterRegistry;
   /** By its queue. Absent if the fleet has no agents. Rejects with `FleetError`. */

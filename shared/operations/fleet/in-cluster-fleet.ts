@@ -31,7 +31,7 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
     backlog: async () => undefined,
     service: async () => undefined,
     operator: async () => new Operator({ rulesStore: kept.rulesStore, clock, who: localUser() }),
-    dueQueue: async () => kept.asked,
+    dueQueue: async () => kept.requests,
     close: () => kept.close(),
   };
 }

@@ -7,7 +7,7 @@ import { isDefaultKubeconfig } from '#shared/kubernetes/kubeconfig/kubeconfig-fi
 import { Operator } from '#shared/state/operator.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
-import { sqliteAsked, sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
+import { sqliteLeases, sqliteRequests } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { isInUse, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { StoreError } from '#shared/state/store.ts';
@@ -92,7 +92,7 @@ export function localFleet(
       );
     },
     operator: async () => new Operator({ rulesStore, clock, who: localUser() }),
-    dueQueue: async () => sqliteAsked(database),
+    dueQueue: async () => sqliteRequests(database),
     close: () => store.close(),
   };
 }

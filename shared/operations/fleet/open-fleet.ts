@@ -89,12 +89,12 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
       return bare;
     }
     deps.hint(`Using the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
-    return askedBy(access, local, deps.clock);
+    return connectedBy(access, local, deps.clock);
   }
-  return askedBy(access, openFleet(choice, deps), deps.clock);
+  return connectedBy(access, openFleet(choice, deps), deps.clock);
 }
 
-const askedBy = (access: LocalContextAccess, fleet: Fleet, clock: Clock): Fleet => ({
+const connectedBy = (access: LocalContextAccess, fleet: Fleet, clock: Clock): Fleet => ({
   ...fleet,
   cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
 });

@@ -11,7 +11,7 @@ const clusterViewSchema = z.object({
   since: moment.optional(),
   /** With `access-denied` and `disconnected`: the reason as a sentence, if known. */
   why: z.string().optional(),
-  heardAt: moment.optional(),
+  lastContactAt: moment.optional(),
   /** True while requests to its API server are suspended for some seconds, because it doesn't respond. */
   breakerOpen: z.boolean(),
   /** Faults of the cluster. Absent: none. */

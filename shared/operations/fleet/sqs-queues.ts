@@ -130,7 +130,7 @@ export class SqsQueues implements DeadLetterBox {
     wanted?: string,
   ): Promise<void> {
     while (seen.size < limit && !(wanted !== undefined && seen.has(wanted))) {
-      const { Messages = [] } = await this.#asked(name, 'sqs:ReceiveMessage', () =>
+      const { Messages = [] } = await this.#permitted(name, 'sqs:ReceiveMessage', () =>
         this.#client.send(
           new ReceiveMessageCommand({
             QueueUrl,
@@ -164,7 +164,7 @@ export class SqsQueues implements DeadLetterBox {
 
   async #attributes(name: string): Promise<{ readonly arn: string; readonly messages: number }> {
     const QueueUrl = await this.#url(name);
-    const { Attributes = {} } = await this.#asked(name, 'sqs:GetQueueAttributes', () =>
+    const { Attributes = {} } = await this.#permitted(name, 'sqs:GetQueueAttributes', () =>
       this.#client.send(
         new GetQueueAttributesCommand({
           QueueUrl,
@@ -179,13 +179,13 @@ export class SqsQueues implements DeadLetterBox {
   }
 
   async #url(name: string): Promise<string> {
-    const { QueueUrl = '' } = await this.#asked(name, 'sqs:GetQueueUrl', () =>
+    const { QueueUrl = '' } = await this.#permitted(name, 'sqs:GetQueueUrl', () =>
       this.#client.send(new GetQueueUrlCommand({ QueueName: `${this.#prefix}-${name}` })),
     );
     return QueueUrl;
   }
 
-  async #asked<T>(name: string, right: string, ask: () => Promise<T>): Promise<T> {
+  async #permitted<T>(name: string, right: string, ask: () => Promise<T>): Promise<T> {
     try {
       return await ask();
     } catch (error) {

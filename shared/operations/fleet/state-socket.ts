@@ -48,11 +48,11 @@ export async function askSocket(
 ): Promise<unknown> {
   const socketPath = reachable(path);
   if (socketPath === undefined || findOwn(path, 'socket') === undefined) return undefined;
-  const asked = httpRequest({ socketPath, method, path: question, agent: false, timeout: ANSWER_MS });
-  asked.once('timeout', () => asked.destroy());
-  asked.end();
+  const request = httpRequest({ socketPath, method, path: question, agent: false, timeout: ANSWER_MS });
+  request.once('timeout', () => request.destroy());
+  request.end();
   try {
-    const [response] = await once(asked, 'response');
+    const [response] = await once(request, 'response');
     if (response.statusCode === 200) return await json(response);
     response.resume();
     throw new Error(`${path} answers ${response.statusCode} to ${question}`);

@@ -1,6 +1,6 @@
 import { VERSION } from '#shared/version.ts';
 import { type AlarmSeen, FED_FUNCTIONS, type Quotas } from '../fleet/account.ts';
-import { bad, ok, type Told, warn } from './finding.ts';
+import { bad, type ClusterFinding, ok, warn } from './finding.ts';
 
 /** Of `heartbeat`, and of `expiry`, which reads the shards of the table's stream one at a time. */
 const OTHER_INVOCATIONS = 2;
@@ -16,7 +16,7 @@ const SIZES = [
 export function quotaFindings(
   { invocations, batches, writesAtOnce, mostWrites }: Quotas,
   nodes: number,
-): readonly Told[] {
+): readonly ClusterFinding[] {
   const used = FED_FUNCTIONS.reduce((sum, name) => sum + batches[name], OTHER_INVOCATIONS);
   const lambda = `Lambda runs ${invocations} concurrent invocations of functions without reserved concurrency, and the service uses up to ${used}`;
   const atOnce =
@@ -53,7 +53,7 @@ export function quotaFindings(
 }
 
 /** Checks for firing alarms, and for alarms without receivers. */
-export function alarmFindings(alarms: readonly AlarmSeen[]): readonly Told[] {
+export function alarmFindings(alarms: readonly AlarmSeen[]): readonly ClusterFinding[] {
   if (alarms.length === 0) {
     return [warn('alarms', 'The alarms of the stack were removed.', 'Deploy the stack again.')];
   }
@@ -62,8 +62,8 @@ export function alarmFindings(alarms: readonly AlarmSeen[]): readonly Told[] {
   return [
     ...alarms
       .filter(({ state }) => state === 'ALARM')
-      .map(({ name, since, says }) =>
-        bad('alarms', `Firing since ${new Date(since).toISOString()}: ${name}.`, says),
+      .map(({ name, since, description }) =>
+        bad('alarms', `Firing since ${new Date(since).toISOString()}: ${name}.`, description),
       ),
     deaf.length === 0
       ? ok(
@@ -90,9 +90,9 @@ export function alarmFindings(alarms: readonly AlarmSeen[]): readonly Told[] {
 export function versionFindings(
   release: string | undefined,
   relays: readonly (string | undefined)[],
-): readonly Told[] {
+): readonly ClusterFinding[] {
   const others = [...new Set(relays)].filter((version) => version !== release);
-  const found: Told[] = [];
+  const found: ClusterFinding[] = [];
   if (release === undefined) {
     found.push(
       warn(

@@ -13,7 +13,7 @@ const SIMULATED = 'simulated';
 /** Prefix of the field managers of Taintward's marks. */
 const OUR_MANAGER = 'taintward';
 /** Number of nodes whose pods are checked for marks. */
-const NODES_LOOKED_AT = 20;
+const NODES_CHECKED = 20;
 
 /**
  * Determines the state of the built-in controller, from the first available evidence:
@@ -85,9 +85,9 @@ async function byVersion(objects: ClusterObjects): Promise<BuiltIn | undefined> 
 }
 
 /** `undefined`: the API server responded with an error. */
-async function unlessRefused<T>(asked: Promise<T>): Promise<T | undefined> {
+async function unlessRefused<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
-    return await asked;
+    return await answer;
   } catch (error) {
     if (error instanceof ApiError && error.status !== 0) return undefined;
     throw error;
@@ -95,12 +95,12 @@ async function unlessRefused<T>(asked: Promise<T>): Promise<T | undefined> {
 }
 
 async function byMarks(objects: ClusterObjects): Promise<BuiltIn | undefined> {
-  let looked = 0;
+  let checked = 0;
   for await (const node of objects.list('/api/v1/nodes')) {
     const taints = itemsOf(fieldsOf(node['spec'])['taints']).map(fieldsOf);
     if (!taints.some(({ effect }) => effect === 'NoExecute')) continue;
-    if (looked >= NODES_LOOKED_AT) return undefined;
-    looked += 1;
+    if (checked >= NODES_CHECKED) return undefined;
+    checked += 1;
     const fieldSelector = `spec.nodeName=${textOf(fieldsOf(node['metadata'])['name'])}`;
     for await (const pod of objects.list('/api/v1/pods', { fieldSelector })) {
       const marker = markerOf(pod);

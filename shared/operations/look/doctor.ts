@@ -38,7 +38,7 @@ import {
   reviewedBy,
   servicePermissions,
 } from './evictor-permissions.ts';
-import { bad, type Finding, ok, type Told, warn } from './finding.ts';
+import { bad, type ClusterFinding, type Finding, ok, warn } from './finding.ts';
 import { type Issue, isOfRelay } from './issues.ts';
 import { view } from './look.ts';
 import { type FleetStatus, statusOf } from './status.ts';
@@ -84,22 +84,22 @@ export async function examine(
   return [...ofFleet, ...ofClusters.flat()];
 }
 
-async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Told[]> {
+async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly ClusterFinding[]> {
   const groups = await Promise.all([
-    looked('store', 'Check the name and your permissions', async () => {
-      const askedAt = clock.now();
+    checked('store', 'Check the name and your permissions', async () => {
+      const requestedAt = clock.now();
       await fleet.rulesStore.fleetStop();
-      return [ok('store', `The ${fleet.where} responds within ${clock.now() - askedAt} ms.`)];
+      return [ok('store', `The ${fleet.where} responds within ${clock.now() - requestedAt} ms.`)];
     }),
     fleet.registry ? examineRegistry(fleet.registry) : [],
-    looked('identity', 'Check your credentials', async () => {
+    checked('identity', 'Check your credentials', async () => {
       await fleet.operator();
       return [ok('identity', 'Your identity is known, as the audit log requires.')];
     }),
-    looked('queues', 'Check your permissions for its queues', async () =>
+    checked('queues', 'Check your permissions for its queues', async () =>
       queueFindings(await fleet.backlog()),
     ),
-    looked('dead letters', 'Check your permissions for its queues', async () => {
+    checked('dead letters', 'Check your permissions for its queues', async () => {
       const letters = await fleet.deadLetters.count();
       return letters ? deadLetterFindings(letters) : [];
     }),
@@ -108,35 +108,35 @@ async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Told[]
   return groups.flat();
 }
 
-const examineRegistry = (registry: ClusterRegistry): Promise<readonly Told[]> =>
-  looked('registry', 'Check your permissions for the table', async () =>
+const examineRegistry = (registry: ClusterRegistry): Promise<readonly ClusterFinding[]> =>
+  checked('registry', 'Check your permissions for the table', async () =>
     (await registry.list()).strays.map((stray) => bad('registry', stray, 'Delete it from the table.')),
   );
 
 /** Runs a check. If it fails, the error is the finding. */
-async function looked(
-  what: Told['check'],
+async function checked(
+  what: ClusterFinding['check'],
   fix: string,
-  look: () => Promise<readonly Told[]>,
-  told: typeof bad = bad,
-): Promise<readonly Told[]> {
+  check: () => Promise<readonly ClusterFinding[]>,
+  verdict: typeof bad = bad,
+): Promise<readonly ClusterFinding[]> {
   try {
-    return await look();
+    return await check();
   } catch (error) {
-    return [told(what, errorMessage(error), `${fix}.`)];
+    return [verdict(what, errorMessage(error), `${fix}.`)];
   }
 }
 
 /** This is a warning, because the caller's permissions don't affect the service. */
 const SEE_ACCOUNT = 'Attach taintward-viewer of this release to your role, or use the AWS console';
 
-async function examineAccount(account: Account, fleet: Fleet): Promise<readonly Told[]> {
+async function examineAccount(account: Account, fleet: Fleet): Promise<readonly ClusterFinding[]> {
   const leases = async () => {
-    const all = (await fleet.clusters()).map((cluster) => fleet.leases.look(cluster));
+    const all = (await fleet.clusters()).map((cluster) => fleet.leases.read(cluster));
     return (await Promise.all(all)).filter((lease) => lease !== undefined);
   };
   const groups = await Promise.all([
-    looked(
+    checked(
       'versions',
       SEE_ACCOUNT,
       async () => {
@@ -148,7 +148,7 @@ async function examineAccount(account: Account, fleet: Fleet): Promise<readonly 
       },
       warn,
     ),
-    looked(
+    checked(
       'quotas',
       SEE_ACCOUNT,
       async () => {
@@ -157,7 +157,7 @@ async function examineAccount(account: Account, fleet: Fleet): Promise<readonly 
       },
       warn,
     ),
-    looked('alarms', SEE_ACCOUNT, async () => alarmFindings(await account.alarms()), warn),
+    checked('alarms', SEE_ACCOUNT, async () => alarmFindings(await account.alarms()), warn),
   ]);
   return groups.flat();
 }
@@ -166,7 +166,7 @@ async function examineAccount(account: Account, fleet: Fleet): Promise<readonly 
 function processFindings(
   { process, issues, unknown }: FleetStatus,
   service: ServiceView | undefined,
-): readonly Told[] {
+): readonly ClusterFinding[] {
   if (process === undefined) return [];
   if (!service) {
     const down = issues.filter(({ type }) => type === 'not-running' || type === 'not-responding');
@@ -176,18 +176,18 @@ function processFindings(
   const { version, startedAt } = service;
   const runs = ok('process', `Running since ${new Date(startedAt).toISOString()}.`);
   if (version === VERSION) return [runs, ok('versions', `The service and this command are ${VERSION}.`)];
-  const says = `The service is ${version}, this command is ${VERSION}.`;
-  return [runs, warn('versions', says, 'Restart the service, or use the command of its release.')];
+  const sentence = `The service is ${version}, this command is ${VERSION}.`;
+  return [runs, warn('versions', sentence, 'Restart the service, or use the command of its release.')];
 }
 
-const needFinding = (what: Told['check'], { message, remediation }: Issue): Told => ({
+const needFinding = (what: ClusterFinding['check'], { message, remediation }: Issue): ClusterFinding => ({
   check: what,
   verdict: 'bad',
   message,
   ...(remediation === undefined ? {} : { remediation }),
 });
 
-function queueFindings(backlog: ReadonlyMap<string, number> | undefined): readonly Told[] {
+function queueFindings(backlog: ReadonlyMap<string, number> | undefined): readonly ClusterFinding[] {
   if (!backlog) return [];
   const full = [...backlog].filter(([, count]) => count > MAX_WAITING);
   if (full.length === 0) return [ok('queues', 'No queue has a backlog.')];
@@ -200,7 +200,7 @@ function queueFindings(backlog: ReadonlyMap<string, number> | undefined): readon
   );
 }
 
-function deadLetterFindings(counts: ReadonlyMap<string, number>): readonly Told[] {
+function deadLetterFindings(counts: ReadonlyMap<string, number>): readonly ClusterFinding[] {
   if (counts.size === 0) return [ok('dead letters', 'No dead-letter messages.')];
   return [...counts].map(([queue, count]) =>
     warn(
@@ -216,7 +216,7 @@ async function examineCluster(
   cluster: ClusterName,
   status: FleetStatus | undefined,
   clock: Clock,
-): Promise<readonly Told[]> {
+): Promise<readonly ClusterFinding[]> {
   const known =
     fleet.kind === 'context' ? undefined : await fleet.rulesStore.read(cluster).catch(errorMessage);
   const storedRules = typeof known === 'string' ? undefined : known;
@@ -225,12 +225,12 @@ async function examineCluster(
       ? [bad('store', known, 'Upgrade this command, or apply the policy again.')]
       : []),
     ...(status ? relayFindings(status, cluster) : []),
-    ...(await looked('registry', 'Check your permissions for the table', async () => {
+    ...(await checked('registry', 'Check your permissions for the table', async () => {
       const agent = fleet.kind === 'context' ? undefined : await agentIn(fleet, cluster);
       if (agent !== undefined) return [notEntered(agent)];
       const groups = await Promise.all([
         asksEvict(fleet) ? evictorPermissions(fleet, cluster, policyOf(storedRules)) : [],
-        looked('connection', 'Check its address, your credentials, and the network', () =>
+        checked('connection', 'Check its address, your credentials, and the network', () =>
           examineLive(fleet, cluster, storedRules, clock),
         ),
       ]);
@@ -245,17 +245,20 @@ async function agentIn({ registry }: Fleet, cluster: ClusterName): Promise<strin
   return access?.kind === 'agent' ? access.agent : undefined;
 }
 
-const notEntered = (agent: string): Told =>
+const notEntered = (agent: string): ClusterFinding =>
   ok(
     'connection',
     `Agent ${agent} runs in the cluster, which has no access from outside. To examine it, run taintward doctor --context NAME.`,
   );
 
-function relayFindings({ at, issues, clusters }: FleetStatus, cluster: ClusterName): readonly Told[] {
+function relayFindings(
+  { at, issues, clusters }: FleetStatus,
+  cluster: ClusterName,
+): readonly ClusterFinding[] {
   const { connection, lastContactAt = at } = clusters.find((each) => each.cluster === cluster) ?? {};
   const found = issues
     .filter((need) => need.cluster === cluster && isOfRelay(need.type))
-    .map((need): Told => {
+    .map((need): ClusterFinding => {
       const finding = needFinding('relay', need);
       return need.type === 'api-server-unreachable' ? { ...finding, verdict: 'warn' } : finding;
     });
@@ -277,27 +280,27 @@ async function examineLive(
   cluster: ClusterName,
   storedRules: StoredRules | undefined,
   clock: Clock,
-): Promise<readonly Told[]> {
+): Promise<readonly ClusterFinding[]> {
   const live = await fleet.cluster(cluster);
   try {
-    const askedAt = clock.now();
+    const requestedAt = clock.now();
     const version = textOf((await unlessDenied(live.objects.get('/version')))?.['gitVersion']);
     const reached = ok(
       'connection',
-      `Its API server (${version || 'unknown version'}) responds within ${clock.now() - askedAt} ms.`,
+      `Its API server (${version || 'unknown version'}) responds within ${clock.now() - requestedAt} ms.`,
     );
     const policy = policyOf(storedRules);
     const wanted = storedRules && { policy, mode: modeOf(policy, clock.now()) };
     const groups = await Promise.all([
       asksEvict(fleet)
         ? []
-        : looked('permissions', 'Grant the permissions in all namespaces', () =>
+        : checked('permissions', 'Grant the permissions in all namespaces', () =>
             servicePermissions(live, policy, accountOf(fleet)),
           ),
-      looked('built-in', 'Grant yourself permission to list nodes and pods', () =>
+      checked('built-in', 'Grant yourself permission to list nodes and pods', () =>
         evictorFindings(live, wanted, clock, accountOf(fleet)),
       ),
-      looked('tolerations', 'Grant yourself permission to list workloads', () =>
+      checked('tolerations', 'Grant yourself permission to list workloads', () =>
         tolerationFindings(live.objects),
       ),
     ]);
@@ -314,7 +317,7 @@ const WORKLOADS = [
 ] as const;
 
 /** Warns of ineffective tolerations in workloads, once for each rule. Kinds that may not be read are skipped. */
-async function tolerationFindings(objects: ClusterObjects): Promise<readonly Told[]> {
+async function tolerationFindings(objects: ClusterObjects): Promise<readonly ClusterFinding[]> {
   const found: (IneffectiveToleration & { readonly workload: string })[] = [];
   for (const { kind, plural } of WORKLOADS) {
     try {
@@ -340,7 +343,7 @@ async function tolerationFindings(objects: ClusterObjects): Promise<readonly Tol
 }
 
 /** If the version is unknown, doesn't warn. */
-function provenFindings(version: string): readonly Told[] {
+function provenFindings(version: string): readonly ClusterFinding[] {
   if (version === '' || isProven(version)) return [];
   return [
     warn(
@@ -352,8 +355,8 @@ function provenFindings(version: string): readonly Told[] {
 }
 
 /** Responses contain the time to the second, so requests at different fractions of it are more precise. */
-async function clockFindings({ api }: LiveCluster): Promise<readonly Told[]> {
-  for (let asked = 0; api.skewMs === undefined && asked < CLOCK_QUESTIONS; asked++) {
+async function clockFindings({ api }: LiveCluster): Promise<readonly ClusterFinding[]> {
+  for (let requests = 0; api.skewMs === undefined && requests < CLOCK_QUESTIONS; requests++) {
     await unlessDenied(api.allowed({ verb: 'list', resource: 'nodes' }));
     await pause(CLOCK_QUESTION_MS);
   }
@@ -376,7 +379,7 @@ async function evictorFindings(
   wanted: Wanted | undefined,
   clock: Clock,
   account: ServiceAccount | undefined,
-): Promise<readonly Told[]> {
+): Promise<readonly ClusterFinding[]> {
   const [builtIn, takeover] = await Promise.all([
     builtInOf(live.objects),
     takeoverState(live.objects, clock).catch(hiddenTakeover),
@@ -392,7 +395,7 @@ async function evictorFindings(
 async function takeoverPermissionFindings(
   live: Pick<LiveCluster, 'api' | 'objects'>,
   account: ServiceAccount | undefined,
-): Promise<readonly Told[]> {
+): Promise<readonly ClusterFinding[]> {
   try {
     const { review, whose } = reviewedBy(live, account);
     const missing = await missingPermissions(review, TAKEOVER_PERMISSIONS);
@@ -414,7 +417,7 @@ async function takeoverPermissionFindings(
 }
 
 /** Some clusters are read with the service's identity, which may not see takeovers; that is no error. */
-function hiddenTakeover(error: unknown): Told {
+function hiddenTakeover(error: unknown): ClusterFinding {
   if (error instanceof ApiError && error.status === 403) {
     return ok(
       'takeover',
@@ -428,7 +431,7 @@ function builtInFinding(
   { state, evidence }: BuiltIn,
   mode: Mode | undefined,
   { nodes, now = 0 }: Partial<TakeoverState> = {},
-): Told {
+): ClusterFinding {
   const by = `by ${evidence}`;
   const isTaken = nodes?.live !== undefined && isInForce(nodes.live, now);
   switch (state) {

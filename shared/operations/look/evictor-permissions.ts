@@ -23,13 +23,13 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Fleet, FleetError, type ServiceAccount } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { accountPermissions, userOf } from './account-permissions.ts';
-import { bad, ok, type Told, warn } from './finding.ts';
+import { bad, type ClusterFinding, ok, warn } from './finding.ts';
 
 /** Clusters that are checked at a time. The stack keeps as many invocations of `evict` free for checks. */
 export const PARALLEL_CHECKS = 5;
 
 /** The result, which is a warning if the permissions are not verified, and hints about optional ones. */
-export type PermissionFindings = readonly [result: Told, ...hints: Told[]];
+export type PermissionFindings = readonly [result: ClusterFinding, ...hints: ClusterFinding[]];
 
 type Evictors = Pick<Fleet, 'checkAccess' | 'cluster' | 'registry' | 'serviceAccount'>;
 
@@ -71,14 +71,14 @@ async function evictPermissions(
   }
   const answer = await checkAccess({ name, access, namespaces: evictedNamespaces(policy) });
   if (!answer.reached) {
-    const says = `evict cannot work in the cluster: ${answer.reason}`;
-    return [bad('permissions', says, 'Fix the cause (docs/how-to/grant-cluster-access.md).')];
+    const sentence = `evict cannot work in the cluster: ${answer.reason}`;
+    return [bad('permissions', sentence, 'Fix the cause (docs/how-to/grant-cluster-access.md).')];
   }
   const allowed = async (right: Permission) => !answer.missing.includes(permissionText(right));
   const relay = identityOf(access, 'relay');
   const isShared = relay !== undefined && relay === identityOf(access, 'evict');
-  const needs = isShared ? NEEDED_PERMISSIONS : EVICT_PERMISSIONS;
-  return findingsOf({ review: { host: name, allowed }, whose: 'evict' }, needs, policy);
+  const permissions = isShared ? NEEDED_PERMISSIONS : EVICT_PERMISSIONS;
+  return findingsOf({ review: { host: name, allowed }, whose: 'evict' }, permissions, policy);
 }
 
 /** Checks the permissions of a service by its account in the cluster, or by the credentials of this process. */
@@ -123,13 +123,13 @@ export const reviewedBy = (
 
 async function findingsOf(
   { review, whose }: ReturnType<typeof reviewedBy>,
-  needs: readonly Permission[],
+  permissions: readonly Permission[],
   policy: Policy,
   fix = 'Grant them with the roles in cdk/rbac, in all namespaces unless one is named.',
   observes = false,
 ): Promise<PermissionFindings> {
   const ofPolicy = permissionsNeededBy(policy).flatMap(({ permissions }) => permissions);
-  const needed = neededUnder(policy, needs);
+  const needed = neededUnder(policy, permissions);
   const optional = needed.filter((right) => !isRequired(right));
   const [missing, noEvents] = await Promise.all([
     missingPermissions(review, [...needed.filter(isRequired), ...ofPolicy]),
@@ -147,14 +147,14 @@ async function findingsOf(
             `${whose} ${has} all permissions that observe mode needs. To evict, grant ${[...missing, ...noEvents].join(', ')}.`,
           )
         : bad('permissions', `${whose} ${lacks} ${what}: ${missing.join(', ')}.`, fix);
-  const hints: Told[] = [];
+  const hints: ClusterFinding[] = [];
   if (noEvents.length > 0 && !observes) {
-    const says = `${whose} cannot create Events, so none report evictions.`;
-    hints.push(warn('permissions', says, `Grant ${noEvents.join(', ')} (cdk/rbac/evict).`));
+    const sentence = `${whose} cannot create Events, so none report evictions.`;
+    hints.push(warn('permissions', sentence, `Grant ${noEvents.join(', ')} (cdk/rbac/evict).`));
   }
   if (hint !== undefined) {
-    const says = `${whose} cannot read node Leases, which show whether an unreachable node is alive.`;
-    hints.push(warn('permissions', says, hint));
+    const sentence = `${whose} cannot read node Leases, which show whether an unreachable node is alive.`;
+    hints.push(warn('permissions', sentence, hint));
   }
   return [result, ...hints];
 }

@@ -28,16 +28,28 @@ export interface Finding {
   readonly remediation?: string;
 }
 
-export type Told = Omit<Finding, 'cluster'>;
+export type ClusterFinding = Omit<Finding, 'cluster'>;
 
-export const ok = (check: Told['check'], message: string): Told => ({ check, verdict: 'ok', message });
-export const warn = (check: Told['check'], message: string, remediation: string): Told => ({
+export const ok = (check: ClusterFinding['check'], message: string): ClusterFinding => ({
+  check,
+  verdict: 'ok',
+  message,
+});
+export const warn = (
+  check: ClusterFinding['check'],
+  message: string,
+  remediation: string,
+): ClusterFinding => ({
   check,
   verdict: 'warn',
   message,
   remediation,
 });
-export const bad = (check: Told['check'], message: string, remediation: string): Told => ({
+export const bad = (
+  check: ClusterFinding['check'],
+  message: string,
+  remediation: string,
+): ClusterFinding => ({
   check,
   verdict: 'bad',
   message,

@@ -85,12 +85,12 @@ export interface FleetFacts {
 
 /** Returns the issues of a fleet, most urgent first. */
 export function issuesOf({ at, process, clusters, stop, deadLetters = {} }: FleetFacts): readonly Issue[] {
-  const down = process && processNeeds(process, clusters, at);
+  const down = process && processIssue(process, clusters, at);
   const dead = Object.entries(deadLetters).filter(([, count]) => count > 0);
   return [
     ...(down ?? []),
     // The last report of a process that is down no longer applies.
-    ...clusters.flatMap((each) => needsOfCluster(each, at, down === undefined)),
+    ...clusters.flatMap((each) => clusterIssues(each, at, down === undefined)),
     ...dead.map(
       ([queue, count]): Issue => ({
         type: 'dead-letters',
@@ -113,7 +113,7 @@ export function issuesOf({ at, process, clusters, stop, deadLetters = {} }: Flee
 }
 
 /** `undefined`: it responds, or renewed a lease recently. */
-function processNeeds(
+function processIssue(
   process: NonNullable<FleetFacts['process']>,
   clusters: readonly ClusterFacts[],
   at: EpochMs,
@@ -142,23 +142,23 @@ function processNeeds(
   ];
 }
 
-function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): readonly Issue[] {
+function clusterIssues(facts: ClusterFacts, at: EpochMs, isReported: boolean): readonly Issue[] {
   const { cluster, error, service, trips = [], failed = 0, stuck = 0, delayMs = 0, stop } = facts;
-  const needs: Issue[] = [];
+  const issues: Issue[] = [];
   const need = (kind: Issue['type'], text: string, more: Pick<Issue, 'scope' | 'since' | 'remediation'>) =>
-    void needs.push({ type: kind, cluster, message: text, ...more });
+    void issues.push({ type: kind, cluster, message: text, ...more });
   if (error !== undefined) {
     need('unreadable', `Its state is unreadable: ${error}`, {
       remediation: `For details, run taintward doctor ${cluster}.`,
     });
-    return needs;
+    return issues;
   }
   if (service?.state === 'access-denied') {
     need('access-denied', `Access denied: ${service.why ?? 'see the log'}`, {});
-  } else if (isSaid) {
+  } else if (isReported) {
     const twin = facts.faults?.filter(({ type }) => type === 'same-cluster') ?? [];
-    if (service?.state !== 'syncing' && twin.length === 0) needs.push(...hearingNeeds(facts, at));
-    needs.push(...faultNeeds(twin.length > 0 ? { ...facts, faults: twin } : facts));
+    if (service?.state !== 'syncing' && twin.length === 0) issues.push(...connectionIssues(facts, at));
+    issues.push(...faultIssues(twin.length > 0 ? { ...facts, faults: twin } : facts));
   }
   for (const trip of trips) {
     const scope = scopeText(trip);
@@ -200,7 +200,7 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
       remediation: `To resume, run taintward resume ${cluster} --reason 'REASON'.`,
     });
   }
-  return needs;
+  return issues;
 }
 
 function resetText({ scope, affectedNow, resetsBelow, resetsAt }: TripReport): string {
@@ -216,13 +216,13 @@ function resetText({ scope, affectedNow, resetsBelow, resetsAt }: TripReport): s
     : `${now} It resets at ${timeText(resetsAt)} if they stay fewer than ${resetsBelow}.`;
 }
 
-function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Issue[] {
+function connectionIssues(facts: ClusterFacts, at: EpochMs): readonly Issue[] {
   const { cluster, connection, lastContactAt, renewedAt, holder } = facts;
   if (connection === undefined) return [];
   if (connection === 'connected') {
     const text = 'Its API server does not respond. Requests are retried every few seconds.';
     return isOutOfReach(facts)
-      ? [{ type: 'api-server-unreachable', cluster, message: text, remediation: LOOK_AT_SERVER }]
+      ? [{ type: 'api-server-unreachable', cluster, message: text, remediation: CHECK_SERVER }]
       : [];
   }
   if (connection === 'stale' || holder === undefined || !isRenewed(renewedAt, at)) {
@@ -232,28 +232,28 @@ function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Issue[] {
         ? `No relay has held its lease${ago}: changes of nodes and pods are missed.`
         : `${holder} has not renewed its lease${ago}: the relay is down, frozen, or cut off. Changes of nodes and pods are missed.`;
     const since = renewedAt === undefined ? {} : { since: renewedAt };
-    return [{ type: 'lease-expired', cluster, message: text, ...since, remediation: LOOK_AT_RELAY }];
+    return [{ type: 'lease-expired', cluster, message: text, ...since, remediation: CHECK_RELAY }];
   }
   const text =
     connection === 'never-connected'
       ? `${holder} holds its lease, but has never connected to the cluster.`
       : `${holder} holds its lease, but is disconnected from the cluster: changes of nodes and pods are missed.`;
   const since = lastContactAt === undefined ? {} : { since: lastContactAt };
-  const remediation = connection === 'never-connected' ? LOOK_AT_START : LOOK_AT_RELAY;
+  const remediation = connection === 'never-connected' ? CHECK_START : CHECK_RELAY;
   return [{ type: 'disconnected', cluster, message: text, ...since, remediation }];
 }
 
-const LOOK_AT_SERVER = 'Check its API server, and the network to it. Deadlines are kept.';
-const LOOK_AT_RELAY =
+const CHECK_SERVER = 'Check its API server, and the network to it. Deadlines are kept.';
+const CHECK_RELAY =
   'Check that a relay runs, and look for relay.watch-failed in its log. Deadlines are kept.';
-const LOOK_AT_START = LOOK_AT_RELAY.replace('relay.', 'cluster.unreachable or relay.');
+const CHECK_START = CHECK_RELAY.replace('relay.', 'cluster.unreachable or relay.');
 const GRANT = 'Grant the missing permissions to its credentials. To list them, run taintward doctor.';
 
 const isOutOfReach = ({ service, breakerOpen = service?.breakerOpen }: ClusterFacts): boolean =>
   breakerOpen === true;
 
 /** An API server that doesn't respond is reported only once. */
-function faultNeeds(facts: ClusterFacts): readonly Issue[] {
+function faultIssues(facts: ClusterFacts): readonly Issue[] {
   const { cluster, faults = [] } = facts;
   return faults
     .filter(({ type, status }) => status !== undefined || !isUnread(type) || !isOutOfReach(facts))
@@ -276,7 +276,7 @@ function faultTexts({ type, error, resource, status, count }: Fault, cluster: Cl
       };
     case 'list-failing':
     case 'watch-failing': {
-      const remediation = status === 401 || status === 403 ? GRANT : LOOK_AT_SERVER;
+      const remediation = status === 401 || status === 403 ? GRANT : CHECK_SERVER;
       return {
         message: `Its ${read} cannot be ${type === 'list-failing' ? 'listed' : 'watched'}: ${because}`,
         remediation,
@@ -358,10 +358,10 @@ export const isRenewed = (renewedAt: EpochMs | undefined, at: EpochMs): boolean 
   renewedAt !== undefined && at - renewedAt <= LEASE_TTL_MS;
 
 /** Returns the connection status at `at`, from the time of the last contact. */
-export const connectionStatusOf = (heardAt: EpochMs | undefined, at: EpochMs): ConnectionStatus =>
-  heardAt === undefined
+export const connectionStatusOf = (lastContactAt: EpochMs | undefined, at: EpochMs): ConnectionStatus =>
+  lastContactAt === undefined
     ? 'never-connected'
-    : at - heardAt > DISCONNECTED_AFTER_MS
+    : at - lastContactAt > DISCONNECTED_AFTER_MS
       ? 'disconnected'
       : 'connected';
 

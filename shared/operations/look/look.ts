@@ -15,7 +15,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { Clusters, Fleet } from '../fleet/fleet.ts';
 import { builtInOf } from './built-in.ts';
-import { type PendingLook, pendingOn } from './pending.ts';
+import { type PendingEviction, pendingOn } from './pending.ts';
 
 const PARALLEL_CLUSTERS = 8;
 /** Timeout for the state of a cluster's built-in controller. */
@@ -38,12 +38,12 @@ export interface Snapshot {
   readonly backlog?: ReadonlyMap<string, number>;
   readonly deadLetters?: ReadonlyMap<string, number>;
   readonly fleetStop?: Stop;
-  readonly clusters: readonly ClusterLook[];
+  readonly clusters: readonly ClusterRead[];
   /** Facts that could not be read, as sentences. */
   readonly unknown: readonly string[];
 }
 
-export interface ClusterLook {
+export interface ClusterRead {
   readonly cluster: ClusterName;
   /** Error of a read. If present, other fields may be missing. */
   readonly error?: string;
@@ -55,7 +55,7 @@ export interface ClusterLook {
   readonly live: LiveFacts;
   readonly tainted?: readonly TaintedNode[];
   /** Pending evictions, earliest deadline first. */
-  readonly pending: readonly PendingLook[];
+  readonly pending: readonly PendingEviction[];
   readonly stuck?: readonly StuckPod[];
 }
 
@@ -72,7 +72,7 @@ export type ViewedFleet = Pick<
   'kind' | 'where' | 'rulesStore' | 'store' | 'leases' | 'clusters' | 'service'
 >;
 
-export interface LookDeps {
+export interface ReadDeps {
   readonly clock: Clock;
   readonly progress?: (text?: string) => void;
   /** The previous snapshot. A lease that changed since then is held, whatever the clocks show. */
@@ -80,10 +80,10 @@ export interface LookDeps {
 }
 
 /** A cluster that cannot be read doesn't affect the others. */
-export async function look(
+export async function readClusters(
   fleet: Fleet,
   clusters: readonly ClusterName[],
-  deps: LookDeps,
+  deps: ReadDeps,
 ): Promise<Snapshot> {
   const { unknown, orUnknown } = asking();
   const [functions, deadLetters, backlog, seen] = await Promise.all([
@@ -101,23 +101,26 @@ export async function look(
   };
 }
 
-/** Does the same as {@link look}, without the requests that cost money: to queues and the AWS account. */
+/** Does the same as {@link readClusters}, without the requests that cost money: to queues and the AWS account. */
 export async function view(
   fleet: ViewedFleet,
   clusters: readonly ClusterName[],
   live: (cluster: ClusterName) => LiveFacts | Promise<LiveFacts>,
-  deps: LookDeps,
+  deps: ReadDeps,
 ): Promise<Snapshot> {
   const { clock, progress = () => undefined } = deps;
   // Take the time first, so that a slow response doesn't make other facts look older.
   const at = clock.now();
   const { unknown, orUnknown } = asking();
   let silent = false;
-  const asked = fleet.service().catch((error: unknown) => {
+  const answer = fleet.service().catch((error: unknown) => {
     silent = true;
     throw error;
   });
-  const [service, fleetStop] = await Promise.all([orUnknown(asked), orUnknown(fleet.rulesStore.fleetStop())]);
+  const [service, fleetStop] = await Promise.all([
+    orUnknown(answer),
+    orUnknown(fleet.rulesStore.fleetStop()),
+  ]);
   const process = silent ? 'not-responding' : service ? 'responding' : 'not-running';
   let done = 0;
   const found = await pMap(
@@ -126,8 +129,8 @@ export async function view(
       const [read, facts] = await Promise.all([readCluster(fleet, cluster, deps), live(cluster)]);
       done += 1;
       progress(`Clusters asked: ${done} of ${clusters.length}`);
-      const said = service?.clusters[cluster];
-      return { ...read, live: facts, ...(said ? { service: said } : {}) };
+      const view = service?.clusters[cluster];
+      return { ...read, live: facts, ...(view ? { service: view } : {}) };
     },
     { concurrency: PARALLEL_CLUSTERS },
   );
@@ -158,8 +161,8 @@ function asking() {
 async function readCluster(
   fleet: ViewedFleet,
   cluster: ClusterName,
-  deps: LookDeps,
-): Promise<Omit<ClusterLook, 'live' | 'service'>> {
+  deps: ReadDeps,
+): Promise<Omit<ClusterRead, 'live' | 'service'>> {
   try {
     const [storedRules, lease, stuck, tainted] = await Promise.all([
       fleet.rulesStore.read(cluster),
@@ -178,9 +181,9 @@ async function readCluster(
 async function leaseOf(
   { kind, leases }: ViewedFleet,
   cluster: ClusterName,
-  { clock, before }: LookDeps,
-): Promise<Pick<ClusterLook, 'lease' | 'renewedAt'>> {
-  const lease = await leases.look(cluster);
+  { clock, before }: ReadDeps,
+): Promise<Pick<ClusterRead, 'lease' | 'renewedAt'>> {
+  const lease = await leases.read(cluster);
   if (!lease) return {};
   const seen = before?.clusters.find((each) => each.cluster === cluster);
   if (seen?.renewedAt !== undefined && isSameLease(seen.lease, lease))
@@ -191,7 +194,7 @@ async function leaseOf(
   if (!isOld || kind === 'local') return { lease, renewedAt };
   if (seen?.lease) return { lease, renewedAt: now };
   await pause(RENEWED_WITHIN_MS);
-  const again = await leases.look(cluster);
+  const again = await leases.read(cluster);
   return !again || isSameLease(lease, again)
     ? { lease, renewedAt }
     : { lease: again, renewedAt: clock.now() };

@@ -6,7 +6,7 @@ import { accountOfGate } from '#shared/explain/gates.ts';
 import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import { MATCHING, type PendingLook } from './pending.ts';
+import { MATCHING, type PendingEviction } from './pending.ts';
 
 /**
  * State of a pending eviction:
@@ -31,7 +31,11 @@ export type PendingState = (typeof PENDING_STATES)[number];
 
 /** Returns the state of a record at `now`, with a note about it. */
 export function pendingStateOf(
-  { record, gates, state }: Pick<PendingLook, 'record' | 'gates'> & Partial<Pick<PendingLook, 'state'>>,
+  {
+    record,
+    gates,
+    state,
+  }: Pick<PendingEviction, 'record' | 'gates'> & Partial<Pick<PendingEviction, 'state'>>,
   storedRules: StoredRules | undefined,
   now: EpochMs,
 ): { readonly state: PendingState; readonly note: string } {
@@ -48,7 +52,7 @@ export function pendingStateOf(
 
 /** Returns when and why an eviction that failed, or waits for the API server, is retried; `undefined`: neither. */
 export function retryOf(
-  { record, state }: Pick<PendingLook, 'record'> & Partial<Pick<PendingLook, 'state'>>,
+  { record, state }: Pick<PendingEviction, 'record'> & Partial<Pick<PendingEviction, 'state'>>,
   now: EpochMs,
 ): { readonly nextTryAt?: EpochMs; readonly error: string; readonly text: string } | undefined {
   const { failure } = record;

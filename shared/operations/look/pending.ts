@@ -18,7 +18,7 @@ export interface Pending {
 }
 
 /** A pending eviction with the state of its node, and all gates that hold it now or once it is due. */
-export interface PendingLook extends Pending {
+export interface PendingEviction extends Pending {
   readonly state: NodeState | undefined;
   readonly gates: readonly EvictionGate[];
 }
@@ -26,7 +26,7 @@ export interface PendingLook extends Pending {
 /** Stored records don't require matching tolerations again. */
 export const MATCHING = { comparisonOperators: false };
 
-function pendingIn(partition: Partition, storedRules: StoredRules, now: EpochMs): readonly PendingLook[] {
+function pendingIn(partition: Partition, storedRules: StoredRules, now: EpochMs): readonly PendingEviction[] {
   const { ref, node: state, scheduled } = partition;
   const gatesOf = storedGates(partition, rulesOf(storedRules, MATCHING), now);
   return [...scheduled.values()].map((record) => {
@@ -37,23 +37,23 @@ function pendingIn(partition: Partition, storedRules: StoredRules, now: EpochMs)
 }
 
 /** Earliest deadline first, with all gates that hold them. Rejects with `StoreError`. */
-export async function pendingLook(
+export async function pendingEvictions(
   { store, rulesStore }: Pick<Fleet, 'store' | 'rulesStore'>,
   cluster: ClusterName,
   now: EpochMs,
-): Promise<readonly PendingLook[]> {
+): Promise<readonly PendingEviction[]> {
   const nodes = await Array.fromAsync(store.taintedNodes(cluster));
   return pendingOn(store, cluster, nodes, await rulesStore.read(cluster), now);
 }
 
-/** Does the same as {@link pendingLook}, for these nodes and under these rules. */
+/** Does the same as {@link pendingEvictions}, for these nodes and under these rules. */
 export const pendingOn = (
   store: Pick<Store, 'load'>,
   cluster: ClusterName,
   nodes: readonly TaintedNode[],
   storedRules: StoredRules,
   now: EpochMs,
-): Promise<PendingLook[]> =>
+): Promise<PendingEviction[]> =>
   readNodes(store, cluster, nodes, now, (partition) => pendingIn(partition, storedRules, now));
 
 /** By deadline and then by name. Those that have just ended may be included. Rejects with `StoreError`. */

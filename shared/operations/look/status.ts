@@ -17,7 +17,7 @@ import {
   issuesOf,
   latenessOf,
 } from './issues.ts';
-import type { ClusterLook, Snapshot } from './look.ts';
+import type { ClusterRead, Snapshot } from './look.ts';
 import {
   type FleetStopOutput,
   type HoldOutput,
@@ -141,7 +141,7 @@ export function statusOf(seen: Snapshot): FleetStatus {
   return { ...status, issues: issuesOf(status) };
 }
 
-function relaysOf(clusters: readonly ClusterLook[]): readonly RelayStatus[] {
+function relaysOf(clusters: readonly ClusterRead[]): readonly RelayStatus[] {
   const leases = clusters.flatMap((each) => {
     const { lease, renewedAt = 0 } = each;
     return lease ? [{ ...lease, renewedAt, nodes: nodesOf(each) ?? 0 }] : [];
@@ -163,26 +163,26 @@ function relaysOf(clusters: readonly ClusterLook[]): readonly RelayStatus[] {
     .sort((a, b) => (a.holder < b.holder ? -1 : 1));
 }
 
-const nodesOf = ({ lease, service }: ClusterLook): number | undefined =>
+const nodesOf = ({ lease, service }: ClusterRead): number | undefined =>
   service?.state === 'live' ? service.nodes : lease?.nodes;
 
 /** Reports whether a lease holder reports the state of a cluster at present. */
-const isCurrent = ({ service, lease, renewedAt }: ClusterLook, { process, at }: Snapshot): boolean =>
+const isCurrent = ({ service, lease, renewedAt }: ClusterRead, { process, at }: Snapshot): boolean =>
   service !== undefined ||
   (process !== 'not-running' && lease?.holder !== undefined && isRenewed(renewedAt, at));
 
-const faultsOf = (each: ClusterLook, seen: Snapshot): readonly Fault[] | undefined =>
+const faultsOf = (each: ClusterRead, seen: Snapshot): readonly Fault[] | undefined =>
   isCurrent(each, seen) ? (each.service ?? each.lease)?.faults : undefined;
 
-const progressOf = (each: ClusterLook, seen: Snapshot): readonly ReportedProgress[] =>
+const progressOf = (each: ClusterRead, seen: Snapshot): readonly ReportedProgress[] =>
   isCurrent(each, seen) && isRenewed(each.renewedAt, seen.at) ? (each.lease?.tripProgress ?? []) : [];
 
 /** Reports whether the lease holder has just acquired the lease, and has not reported the state yet. */
-const isNew = (each: ClusterLook, seen: Snapshot): boolean =>
+const isNew = (each: ClusterRead, seen: Snapshot): boolean =>
   each.service === undefined && each.lease?.renewals === 0 && isCurrent(each, seen);
 
 /** About a relay that has not reported yet, or that doesn't report faults, as in older releases. */
-function unreported(each: ClusterLook, seen: Snapshot): readonly string[] {
+function unreported(each: ClusterRead, seen: Snapshot): readonly string[] {
   const { cluster, lease } = each;
   if (isNew(each, seen))
     return [`The state of cluster ${cluster} is not known yet: its relay has just acquired the lease.`];
@@ -191,23 +191,23 @@ function unreported(each: ClusterLook, seen: Snapshot): readonly string[] {
   return [`Faults of cluster ${cluster} are unknown: its relay (release ${release}) does not report them.`];
 }
 
-function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
+function clusterStatus(each: ClusterRead, seen: Snapshot): ClusterStatus {
   const { at } = seen;
   const { cluster, error, storedRules, lease, renewedAt, service, live, tainted, pending, stuck } = each;
   if (error !== undefined) return { cluster, error };
   if (!storedRules || !tainted || !stuck) return { cluster, ...live };
-  const heardAt = service?.heardAt ?? lease?.heardAt;
+  const lastContactAt = service?.lastContactAt ?? lease?.lastContactAt;
   const breakerOpen = (service ?? (isCurrent(each, seen) ? lease : undefined))?.breakerOpen;
   const nodes = nodesOf(each);
   const connectionState =
-    heardAt === undefined && isNew(each, seen) ? undefined : connectionStatusOf(heardAt, at);
+    lastContactAt === undefined && isNew(each, seen) ? undefined : connectionStatusOf(lastContactAt, at);
   const faults = faultsOf(each, seen);
   const records = pending.map(({ record }) => record);
-  const standings = Object.fromEntries(PENDING_STATES.map((standing) => [standing, 0])) as Record<
+  const states = Object.fromEntries(PENDING_STATES.map((state) => [state, 0])) as Record<
     PendingState,
     number
   >;
-  for (const look of pending) standings[pendingStateOf(look, storedRules, at).state]++;
+  for (const eviction of pending) states[pendingStateOf(eviction, storedRules, at).state]++;
   const delayMs = latenessOf(pending, at);
   const latest = pending.find((each) => delayMs > 0 && latenessOf([each], at) === delayMs);
   const delayCause = latest && (retryOf(latest, at)?.error ?? latest.record.blocked?.reason);
@@ -217,7 +217,7 @@ function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
     ...ruledBy(storedRules, at, progressOf(each, seen)),
     ...live,
     ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
-    ...(heardAt === undefined ? {} : { lastContactAt: heardAt }),
+    ...(lastContactAt === undefined ? {} : { lastContactAt }),
     ...(renewedAt === undefined ? {} : { renewedAt }),
     ...(connectionState
       ? { connection: connectionState === 'connected' && !isCurrent(each, seen) ? 'stale' : connectionState }
@@ -230,8 +230,8 @@ function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
     retrying: tainted.filter(({ state }) => state.retry ?? state.outage).length,
     pending: records.length,
     held: records.filter(({ held, gaveUpAt }) => held && gaveUpAt === undefined).length,
-    failed: standings['failed'],
-    states: standings,
+    failed: states['failed'],
+    states: states,
     stuck: stuck.length,
     delayMs,
     ...(delayCause === undefined ? {} : { delayCause }),

@@ -2,7 +2,7 @@ import type { Mode, Policy } from '#shared/eviction/policy.ts';
 import { renewalBlocker, watchesDownNodes } from '#shared/eviction/renewal-blocker.ts';
 import { isInForce } from '#shared/kubernetes/takeover.ts';
 import type { TakeoverState } from '../takeover/state.ts';
-import { bad, ok, type Told } from './finding.ts';
+import { bad, type ClusterFinding, ok } from './finding.ts';
 
 /** The mode and policy that the cluster's owner set. */
 export interface Wanted {
@@ -14,7 +14,7 @@ export interface Wanted {
 export function takeoverFindings(
   { nodes, alarms, now }: TakeoverState,
   wanted: Wanted | undefined,
-): readonly Told[] {
+): readonly ClusterFinding[] {
   if (!nodes) return [];
   const wrong = alarms.map((alarm) =>
     bad(

@@ -56,7 +56,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     this.#sender = sender;
   }
 
-  async look(
+  async read(
     cluster: ClusterName,
     { mayLag = false }: { readonly mayLag?: boolean } = {},
   ): Promise<LeaseRecord | undefined> {
@@ -103,7 +103,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
 
   async reportStuck(lease: Lease, pods: readonly StuckPod[]): Promise<void> {
     const { cluster } = lease;
-    if (!isHeld(await this.look(cluster), lease)) return;
+    if (!isHeld(await this.read(cluster), lease)) return;
     await this.#table.update({ key: stuckKey(cluster), set: { pods } });
   }
 
@@ -116,17 +116,17 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     await this.#table.update({ key: leaseKey(lease.cluster), ...release(lease) });
   }
 
-  async lookAtAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]> {
+  async readAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]> {
     const items = await Array.fromAsync(this.#table.batchGet(clusters.map(leaseKey)));
     return items.flatMap((item) => {
       // Omit an unreadable lease: no relay can hold it.
       const { data } = readAs(recordSchema, item);
-      return data ? [spoken(clusterName(`${item['pk']}`.slice(LEASE_PREFIX.length)), data)] : [];
+      return data ? [checked(clusterName(`${item['pk']}`.slice(LEASE_PREFIX.length)), data)] : [];
     });
   }
 
   async epoch(cluster: ClusterName): Promise<number | undefined> {
-    return (await this.look(cluster))?.epoch;
+    return (await this.read(cluster))?.epoch;
   }
 }
 
@@ -134,13 +134,13 @@ const withSender = (sender: string, before: readonly string[] = []): readonly st
   [sender, ...before.filter((each) => each !== sender)].slice(0, SENDERS);
 
 const recordOf = (cluster: ClusterName, item: Item): LeaseRecord =>
-  spoken(cluster, parseStored(recordSchema, item, `lease of cluster ${cluster}`));
+  checked(cluster, parseStored(recordSchema, item, `lease of cluster ${cluster}`));
 
 /**
  * Omits the senders and reports of an earlier epoch, which a relay of a release without them leaves, and reports
  * without a holder.
  */
-const spoken = (
+const checked = (
   cluster: ClusterName,
   { senders, faults, tripProgress, ...record }: z.output<typeof recordSchema>,
 ): LeaseRecord => ({

@@ -54,11 +54,11 @@ export class DynamoDbStore implements Store {
     const items = only
       ? await this.#itemsOf(ref, since, only)
       : await Array.fromAsync(this.#table.query(nodeKey(ref), since));
-    const asked = only && new Set(only);
+    const uids = only && new Set(only);
     return partitionOf(
       { ref, ...node },
       items.filter(isScheduled).map(parseScheduledItem),
-      items.filter(isEnded).flatMap((each) => parseEndedItem(each, asked)),
+      items.filter(isEnded).flatMap((each) => parseEndedItem(each, uids)),
     );
   }
 

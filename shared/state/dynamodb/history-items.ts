@@ -87,7 +87,7 @@ export function changedItem(of: HistoryItemOf, pods: readonly Noted[]): Item {
       from: 'from' in pod ? { due: pod.from.fireAt, why: common.why(pod.from.reasons) } : undefined,
     })),
     ...common.values(),
-    brakes: gates.values,
+    gates: gates.values,
   };
 }
 
@@ -169,7 +169,7 @@ const historyItemSchema = z.object({
   reasons: z.array(z.unknown()),
   starts: z.array(z.unknown()).default([]),
   versions: z.array(z.unknown()).default([]),
-  brakes: z.array(z.unknown()).default([]),
+  gates: z.array(z.unknown()).default([]),
 });
 
 export function momentOfHistory(item: Item): EpochMs {
@@ -209,7 +209,7 @@ const movedFrom = z.object({ due: z.unknown(), why: z.unknown() });
 
 export function parseChangedItem(item: Item): readonly Noted[] {
   const name = nameOf(item);
-  const { pods, namespaces, reasons, brakes: gates } = parseStored(historyItemSchema, item, name);
+  const { pods, namespaces, reasons, gates } = parseStored(historyItemSchema, item, name);
   return pods.map(({ ns, due, why, by, from, ...more }) => {
     const before = from === undefined ? undefined : parseStored(movedFrom, from, name);
     return parseStored(

@@ -60,7 +60,7 @@ const whoseSchema = z.object({
   status: z.object({ cluster: z.string().transform(clusterName).exactOptional() }),
 });
 
-export const nothingSaid = (cluster: ClusterName | undefined): KeptRules => ({
+export const noRules = (cluster: ClusterName | undefined): KeptRules => ({
   cluster,
   orders: NO_RULES.orders,
   guard: NO_RULES.guard,

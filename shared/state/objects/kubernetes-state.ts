@@ -27,7 +27,7 @@ export interface KeptInCluster
   /** Removes state whose retention is over. Rejects with `StoreError`. */
   purge(now: EpochMs): Promise<void>;
   /** Operators' requests to the leader. */
-  readonly asked: ConfigMapQueue;
+  readonly requests: ConfigMapQueue;
   close(): void;
 }
 
@@ -60,7 +60,7 @@ export function keptInCluster(
     history: new KubernetesHistory({ store, configMaps: objects('v1', 'configmaps') }),
     leases: new ObjectLeases(objects(LEASE_GROUP, LEASES)),
     purge: (now) => store.purge(now),
-    asked: new ConfigMapQueue(objects('v1', 'configmaps'), `taintward-asked-${IN_CLUSTER}`),
+    requests: new ConfigMapQueue(objects('v1', 'configmaps'), `taintward-asked-${IN_CLUSTER}`),
     close: () => transport.close(),
   };
 }
@@ -73,7 +73,7 @@ export interface LedState {
 /** Returns the state in the cluster itself, which one replica at a time writes. Throws `StoreError`. */
 export function ledState(options: KeptInClusterOptions & { readonly log: Log }): LedState {
   const { clock, log } = options;
-  const { asked, close, purge, ...kept } = keptInCluster(options, {
+  const { requests, close, purge, ...kept } = keptInCluster(options, {
     leads: () => leadership.mayAct(),
     unreadable: (reason) => log.error('state.unreadable', { error: reason }),
   });
@@ -84,7 +84,7 @@ export function ledState(options: KeptInClusterOptions & { readonly log: Log }):
     leads: leadership.begun,
     reachesLeases: leadership.reachesLeases,
     whenRegained: leadership.whenRegained,
-    asked: async () => (leadership.mayAct() ? asked.take() : []),
+    requests: async () => (leadership.mayAct() ? requests.take() : []),
     purge,
     close,
   };

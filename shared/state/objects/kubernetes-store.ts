@@ -156,8 +156,8 @@ export class KubernetesStore extends ObjectStore {
       const isOwn = name === own;
       const isLive = isOwn ? ttl * 1000 > now || scheduled.length > 0 : endsOf(kept).some(recently(now));
       if (isLive || resourceVersion === undefined) continue;
-      const tells = isOwn || kept.history !== undefined;
-      if (tells && historyOf(kept).some(({ at }) => at > before)) continue;
+      const hasHistory = isOwn || kept.history !== undefined;
+      if (hasHistory && historyOf(kept).some(({ at }) => at > before)) continue;
       this.#refuseIdle();
       await this.inTurn(ref, async () => {
         this.#remembered.forget(name);

@@ -63,24 +63,24 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
     holder: string,
     now: EpochMs,
   ): Promise<Lease | undefined> {
-    const asked = new Age(this.#deps.clock);
+    const requestAge = new Age(this.#deps.clock);
     const lease = await this.#reaching(this.#deps.leases.take(cluster, found, holder, now));
     if (!lease) return undefined;
-    this.#renewed = asked;
+    this.#renewed = requestAge;
     this.#leads = true;
     this.#begun.resolve();
     return lease;
   }
 
   async renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined> {
-    const asked = new Age(this.#deps.clock);
+    const requestAge = new Age(this.#deps.clock);
     const renewed = await this.#reaching(this.#deps.leases.renew(lease, report));
     if (!renewed) {
       this.#end();
       return undefined;
     }
     const ranOut = !this.mayAct();
-    this.#renewed = asked;
+    this.#renewed = requestAge;
     if (ranOut) this.#regained();
     return renewed;
   }
@@ -91,8 +91,8 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
     await this.#deps.leases.release(lease);
   }
 
-  look(cluster: ClusterName): Promise<LeaseRecord | undefined> {
-    return this.#reaching(this.#deps.leases.look(cluster));
+  read(cluster: ClusterName): Promise<LeaseRecord | undefined> {
+    return this.#reaching(this.#deps.leases.read(cluster));
   }
 
   bid(lease: Lease, bid: LeaseRequest): Promise<void> {

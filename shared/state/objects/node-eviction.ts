@@ -41,7 +41,7 @@ export const HISTORY_CHARS = 96 * 1024;
 export const MAX_CHARS = 512 * 1024;
 
 /** Numbers of a node's scheduled evictions, by state: pending, failed, or the kind of gate that holds them. */
-export type Standings = Readonly<Record<string, number>>;
+export type StateCounts = Readonly<Record<string, number>>;
 
 export interface Moment {
   readonly at: EpochMs;
@@ -277,11 +277,11 @@ function halved([only]: readonly Moment[]): readonly Moment[] {
   return [{ at: only.at, noted: rest(only.noted), ended: rest(only.ended) }];
 }
 
-export function standingsOf({ scheduled }: Pick<KeptNode, 'scheduled'>): Standings {
+export function countStates({ scheduled }: Pick<KeptNode, 'scheduled'>): StateCounts {
   const counts: Record<string, number> = {};
   for (const { gaveUpAt, held } of scheduled) {
-    const standing = gaveUpAt === undefined ? (held?.by.kind ?? 'pending') : 'gave-up';
-    counts[standing] = (counts[standing] ?? 0) + 1;
+    const state = gaveUpAt === undefined ? (held?.by.kind ?? 'pending') : 'gave-up';
+    counts[state] = (counts[state] ?? 0) + 1;
   }
   return counts;
 }

@@ -77,7 +77,7 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
     this.#objects = objects;
   }
 
-  async look(cluster: ClusterName): Promise<LeaseRecord | undefined> {
+  async read(cluster: ClusterName): Promise<LeaseRecord | undefined> {
     return (await this.#found(cluster)).record;
   }
 
@@ -129,7 +129,7 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   }
 
   async epoch(cluster: ClusterName): Promise<number | undefined> {
-    return (await this.look(cluster))?.epoch;
+    return (await this.read(cluster))?.epoch;
   }
 
   async #found(cluster: ClusterName): Promise<FoundLease> {

@@ -20,7 +20,7 @@ import {
   evictionRules,
   type KeptRules,
   nameOfRules,
-  nothingSaid,
+  noRules,
   readEvictionRules,
   rulesName,
   withEntry,
@@ -170,7 +170,7 @@ export class ObjectRulesStore implements FileRulesStore {
 }
 
 const keptIn = (object: unknown, cluster: ClusterName | undefined): KeptRules =>
-  object === undefined ? nothingSaid(cluster) : readEvictionRules(object);
+  object === undefined ? noRules(cluster) : readEvictionRules(object);
 
 export const fleetStopIn = (object: unknown): Stop | undefined => keptIn(object, undefined).fleet.fleetStop;
 

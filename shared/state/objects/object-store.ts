@@ -1,13 +1,13 @@
 import { type ClusterName, type NodeRef, nodeKey, type PodUid } from '#shared/eviction/identity.ts';
 import type { EndedPod, FinalRecord, NodeState, Partition } from '#shared/eviction/records.ts';
 import type { ScheduledEviction } from '#shared/state/history.ts';
-import type { Countdowns, ServiceStore, Standing, Upcoming } from '#shared/state/service-state.ts';
+import type { Countdowns, ServiceStore, StateCount, Upcoming } from '#shared/state/service-state.ts';
 import { type Commit, partitionOf, type TaintedNode } from '#shared/state/store.ts';
 import { nodeTtl } from '#shared/state/stored.ts';
 import { untilWritten } from '#shared/state/until-written.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { conflictText } from './change-object.ts';
-import { isRunning, type KeptNode, type Moment, type Standings, standingsOf } from './node-eviction.ts';
+import { countStates, isRunning, type KeptNode, type Moment, type StateCounts } from './node-eviction.ts';
 
 /** Summary values of a node, which spare reading its records when all nodes are listed. */
 export interface NodeFigures {
@@ -17,7 +17,7 @@ export interface NodeFigures {
   readonly due: readonly EpochMs[];
   /** The first deadline of a running countdown. Absent: none runs. */
   readonly next?: EpochMs;
-  readonly standings: Standings;
+  readonly states: StateCounts;
 }
 
 export function figuresOf({ ref, node, scheduled }: KeptNode): NodeFigures {
@@ -26,7 +26,7 @@ export function figuresOf({ ref, node, scheduled }: KeptNode): NodeFigures {
   for (const record of scheduled) {
     if (isRunning(record) && record.fireAt < (next ?? Infinity)) next = record.fireAt;
   }
-  return { ref, node, due, ...(next === undefined ? {} : { next }), standings: standingsOf({ scheduled }) };
+  return { ref, node, due, ...(next === undefined ? {} : { next }), states: countStates({ scheduled }) };
 }
 
 /** The data of a write that is not in the node's object itself. */
@@ -47,7 +47,7 @@ export abstract class ObjectStore implements ServiceStore {
    * Work on a node runs in sequence: the last read has the last write, and this process never conflicts with itself.
    */
   readonly #turns = new Map<string, Promise<unknown>>();
-  readonly #standings = new Map<string, { readonly cluster: ClusterName; readonly counts: Standings }>();
+  readonly #states = new Map<string, { readonly cluster: ClusterName; readonly counts: StateCounts }>();
 
   protected abstract read(ref: NodeRef): Promise<KeptNode>;
   /** The object as it was read last, which the next write verifies; the current one if reading costs nothing. */
@@ -64,13 +64,13 @@ export abstract class ObjectStore implements ServiceStore {
   abstract purge(now: EpochMs): Promise<void>;
 
   async load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition> {
-    const asked = only && new Set(only);
+    const uids = only && new Set(only);
     const [{ revision, node, scheduled }, ended] = await this.inTurn(ref, async () => {
       const kept = await this.read(ref);
-      this.count({ ref, standings: standingsOf(kept) });
-      return [kept, asked?.size === 0 ? [] : await this.ended(kept, now, asked)] as const;
+      this.count({ ref, states: countStates(kept) });
+      return [kept, uids?.size === 0 ? [] : await this.ended(kept, now, uids)] as const;
     });
-    const records = scheduled.filter(({ uid }) => !asked || asked.has(uid));
+    const records = scheduled.filter(({ uid }) => !uids || uids.has(uid));
     return partitionOf({ ref, revision, node }, records, ended);
   }
 
@@ -130,12 +130,12 @@ export abstract class ObjectStore implements ServiceStore {
   }
 
   async countdowns(limit: number): Promise<Countdowns> {
-    const running = await Array.fromAsync(this.#all(), ({ ref, next, standings }) => ({
+    const running = await Array.fromAsync(this.#all(), ({ ref, next, states }) => ({
       ref,
       next,
-      standings,
+      states,
     }));
-    const total = running.reduce((sum, { standings }) => sum + (standings['pending'] ?? 0), 0);
+    const total = running.reduce((sum, { states }) => sum + (states['pending'] ?? 0), 0);
     let soonest: readonly ScheduledEviction[] = [];
     for (const { ref, next = Infinity } of running.sort(
       (a, b) => (a.next ?? Infinity) - (b.next ?? Infinity),
@@ -148,13 +148,13 @@ export abstract class ObjectStore implements ServiceStore {
     return { total, soonest };
   }
 
-  standings(): readonly Standing[] {
-    const sums = new Map<string, Standing>();
-    for (const { cluster, counts } of this.#standings.values()) {
+  states(): readonly StateCount[] {
+    const sums = new Map<string, StateCount>();
+    for (const { cluster, counts } of this.#states.values()) {
       for (const [key, evictions] of Object.entries(counts)) {
-        const standing = key as Standing['standing'];
-        const before = sums.get(`${cluster} ${standing}`)?.evictions ?? 0;
-        sums.set(`${cluster} ${standing}`, { cluster, standing, evictions: before + evictions });
+        const state = key as StateCount['state'];
+        const before = sums.get(`${cluster} ${state}`)?.evictions ?? 0;
+        sums.set(`${cluster} ${state}`, { cluster, state, evictions: before + evictions });
       }
     }
     return [...sums.values()];
@@ -180,9 +180,9 @@ export abstract class ObjectStore implements ServiceStore {
     }
   }
 
-  protected count({ ref, standings }: Pick<NodeFigures, 'ref' | 'standings'>): void {
-    if (Object.keys(standings).length === 0) this.#standings.delete(nodeKey(ref));
-    else this.#standings.set(nodeKey(ref), { cluster: ref.cluster, counts: standings });
+  protected count({ ref, states }: Pick<NodeFigures, 'ref' | 'states'>): void {
+    if (Object.keys(states).length === 0) this.#states.delete(nodeKey(ref));
+    else this.#states.set(nodeKey(ref), { cluster: ref.cluster, counts: states });
   }
 }
 

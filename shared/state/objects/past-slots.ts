@@ -77,10 +77,10 @@ export function endsOf(
   { ended, gone }: Pick<KeptNode, 'ended' | 'gone'>,
   only?: ReadonlySet<PodUid>,
 ): readonly EndedPod[] {
-  const isAsked = (uid: PodUid): boolean => !only || only.has(uid);
+  const matches = (uid: PodUid): boolean => !only || only.has(uid);
   return [
-    ...ended.filter(({ uid }) => isAsked(uid)),
-    ...gone.flatMap(([at, outcome, uids]) => uids.filter(isAsked).map((uid) => tombstone(uid, outcome, at))),
+    ...ended.filter(({ uid }) => matches(uid)),
+    ...gone.flatMap(([at, outcome, uids]) => uids.filter(matches).map((uid) => tombstone(uid, outcome, at))),
   ];
 }
 

@@ -101,14 +101,14 @@ export class RulesRevision {
   }
 
   /** Writes under the lock of the database: of two processes, the one with the higher revision writes last. */
-  #writeNote(anew = false): void {
+  #writeNote(again = false): void {
     const file = this.#file;
     if (file === undefined) return;
     inTransaction(this.#database, 'IMMEDIATE', () => {
       const id = this.#id();
       if (id === undefined) return;
       const now = { database: id, revision: this.#revision() };
-      if (anew || this.#isBehind(now)) write(file, now);
+      if (again || this.#isBehind(now)) write(file, now);
     });
   }
 

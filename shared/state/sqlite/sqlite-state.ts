@@ -51,7 +51,7 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
     rulesStore,
     permits: sqlitePermits(database),
     history: new SqliteHistory({ database }),
-    asked: () => sqliteAsked(database).take(),
+    requests: () => sqliteRequests(database).take(),
     async purge(now) {
       await store.purge(now, historyDays);
       rulesStore.purge(now, historyDays);
@@ -60,7 +60,7 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
   };
 }
 
-export const sqliteAsked = (database: DatabaseSync): ConfigMapQueue =>
+export const sqliteRequests = (database: DatabaseSync): ConfigMapQueue =>
   new ConfigMapQueue(new SqliteObjects(database, KINDS.config), 'asked');
 
 export const sqliteLeases = (database: DatabaseSync): ObjectLeases =>

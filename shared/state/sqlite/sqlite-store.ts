@@ -41,7 +41,7 @@ const figuresSchema = z.object({
   node: nodeStateSchema.exactOptional(),
   due: z.array(z.int()),
   next: z.int().exactOptional(),
-  standings: z.record(z.string(), z.int()),
+  states: z.record(z.string(), z.int()),
 });
 
 /** One SQLite database: an object for each node, and logs. A commit of any length is one transaction. */
@@ -86,9 +86,9 @@ export class SqliteStore extends ObjectStore {
     only?: ReadonlySet<PodUid>,
   ): Promise<readonly EndedPod[]> {
     const { ended, endedOf } = this.#statements;
-    const asked = { cluster: ref.cluster, node: ref.node, since: now - ENDED_WINDOW_MS };
+    const key = { cluster: ref.cluster, node: ref.node, since: now - ENDED_WINDOW_MS };
     const rows = this.#run(() =>
-      only ? endedOf.all({ ...asked, uids: JSON.stringify([...only]) }) : ended.all(asked),
+      only ? endedOf.all({ ...key, uids: JSON.stringify([...only]) }) : ended.all(key),
     );
     const what = `ended eviction of node ${ref.node} of cluster ${ref.cluster}`;
     return rows.map((row) => parseStoredText(endedSchema, parseStored(jsonRow, row, what).json, what));

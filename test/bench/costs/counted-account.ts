@@ -72,7 +72,7 @@ export class CountedAccount {
     const rules = rate === undefined ? all : { ...all, policy: { ...all.policy, rate } };
     const nothing = { send: async () => [] };
     const leases = new DynamoDbLeases(table);
-    const recentLease = onceASecond((cluster) => leases.look(cluster), clock);
+    const recentLease = onceASecond((cluster) => leases.read(cluster), clock);
     const common = {
       clock,
       log: logTo(() => undefined),

@@ -257,7 +257,7 @@ before(async () => {
   await told(
     ({ operation, input }) => operation === 'SendMessageBatch' && JSON.stringify(input).includes('n1'),
   );
-  const { epoch } = (await new DynamoDbLeases(table).look(PROD)) ?? assert.fail('the relay has no lease');
+  const { epoch } = (await new DynamoDbLeases(table).read(PROD)) ?? assert.fail('the relay has no lease');
   const { taintsStamp = '' } = (await cluster.api.getNode(n1)) ?? assert.fail('there is no such node');
   const delta = (node: NodeRef, ids: readonly string[]) =>
     sqsRecord(encodeDelta(nodeDeltaOf(node, ids, epoch, taintsStamp)), {
@@ -338,7 +338,7 @@ before(async () => {
     ['agent', EDGE],
   ] as const) {
     const leases = new DynamoDbLeases(tableOf(who));
-    const found = (await leases.look(of)) ?? assert.fail(`${who} has no lease`);
+    const found = (await leases.read(of)) ?? assert.fail(`${who} has no lease`);
     const lease = { ...found, holder: 'somebody' };
     await leases.bid(lease, { holder: 'other', load: 1 });
     await leases.reportStuck(lease, []);

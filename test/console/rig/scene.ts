@@ -63,7 +63,7 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
     if (lease)
       await leases.renew(lease, {
         renewedAt: now + SCENE_MS,
-        heardAt: now + SCENE_MS,
+        lastContactAt: now + SCENE_MS,
         nodes: [214, 388, 24][index] ?? 0,
       });
   }

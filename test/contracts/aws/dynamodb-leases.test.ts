@@ -23,7 +23,7 @@ test('DynamoDbLeases look at many leases in one call, and leave out leases that 
   const gone = await leases.take(released, undefined, 'a', NOW);
   assert.ok(lease && gone);
   await leases.release(gone);
-  const found = await leases.lookAtAll([held, released, unknown]);
+  const found = await leases.readAll([held, released, unknown]);
   const { holder: _holder, version: _version, ...free } = gone;
   assert.deepEqual(
     new Map(found.map((record) => [record.cluster, record])),

@@ -36,5 +36,5 @@ test('the entry of an agent rejects due evictions of another cluster, and sends 
   const { code, stderr } = await agent.stop();
   assert.deepEqual([code, stderr], [0, '']);
   assert.equal(letter, foreign);
-  assert.equal((await new DynamoDbLeases(table).look(EDGE))?.holder, undefined, 'the lease is released');
+  assert.equal((await new DynamoDbLeases(table).read(EDGE))?.holder, undefined, 'the lease is released');
 });

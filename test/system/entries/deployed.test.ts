@@ -86,5 +86,5 @@ test('the entries of relay, deltas, and evict evict the pods of a tainted node i
   await fed;
   assert.deepEqual([code, stderr], [0, '']);
   assert.deepEqual(aws.bodies('dead-letters'), []);
-  assert.equal((await new DynamoDbLeases(table).look(prod))?.holder, undefined, 'the lease is released');
+  assert.equal((await new DynamoDbLeases(table).read(prod))?.holder, undefined, 'the lease is released');
 });

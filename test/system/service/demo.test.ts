@@ -12,7 +12,7 @@ async function invitation(t: TestContext, isToTerminal: boolean, link?: () => st
   const dir = mkdtempSync(join(tmpdir(), 'demo-'));
   t.after(() => rmSync(dir, { recursive: true }));
   const said: string[] = [];
-  const voice = { log: recordingLog(), say: (line: string) => said.push(line), isToTerminal };
+  const voice = { log: recordingLog(), print: (line: string) => said.push(line), isToTerminal };
   const demo = await startDemo(dir, systemClock, voice, () => undefined);
   demo.invite(link);
   await demo.close();

@@ -27,16 +27,16 @@ beforeEach(() => {
 /** Acquires the lease of a cluster from any holder, as a relay with this sender. */
 async function take(sender: string | undefined, cluster: ClusterName = PROD) {
   const leases = new DynamoDbLeases(table, { sender });
-  return leases.take(cluster, await leases.look(cluster), `holder of ${sender}`, clock.now());
+  return leases.take(cluster, await leases.read(cluster), `holder of ${sender}`, clock.now());
 }
 
 function asked(): CanSend {
   const leases = new DynamoDbLeases(table);
   const look = (cluster: ClusterName) => {
     reads += 1;
-    return leases.look(cluster);
+    return leases.read(cluster);
   };
-  return leaseSenders({ look }, onceASecond(look, clock));
+  return leaseSenders({ read: look }, onceASecond(look, clock));
 }
 
 describe('deltas of a cluster are accepted', () => {
@@ -76,7 +76,7 @@ describe('deltas of a cluster are accepted', () => {
 
   test('from at most ten successive holders', async () => {
     for (let relay = 0; relay < 12; relay++) await take(`AROA${relay}`);
-    const { senders } = (await new DynamoDbLeases(table).look(PROD)) ?? {};
+    const { senders } = (await new DynamoDbLeases(table).read(PROD)) ?? {};
     assert.deepEqual(
       senders,
       Array.from({ length: 10 }, (_, index) => `AROA${11 - index}`),

@@ -473,7 +473,7 @@ test('uses the table that --table names', async (t) => {
 
 test('rejects a cluster that is managed under another name, and names both', async (t) => {
   const claims = new Map([[clusterName('main'), { uids: { system: 's1', nodes: [] } }]]);
-  const leases = { look: async (name: ClusterName) => claims.get(name) } as unknown as Fleet['leases'];
+  const leases = { read: async (name: ClusterName) => claims.get(name) } as unknown as Fleet['leases'];
   const both = /prod and main are the same cluster, which is managed as main/;
   const main = registered('main');
   const evict = (system: string) => answering({ reached: true, missing: [], uids: { system, nodes: [] } });
@@ -487,7 +487,7 @@ test('rejects a cluster that is managed under another name, and names both', asy
 
 test('rejects a context of a cluster that is managed under another name', async (t) => {
   const uids = { system: 's1', nodes: [] };
-  const leases = { look: async () => ({ uids }) } as unknown as Fleet['leases'];
+  const leases = { read: async () => ({ uids }) } as unknown as Fleet['leases'];
   const answer: Answer = (response, request) =>
     (request.method === 'GET' ? json({ metadata: { uid: 's1' } }) : allowAll)(response, request);
   const { run, content } = await commandLineOf(t, { leases }, answer, registered('main'));

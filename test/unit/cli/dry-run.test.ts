@@ -10,7 +10,7 @@ import { leavesOf } from '#functions/cli/reference.ts';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { type PendingLook, pendingLook } from '#shared/operations/look/pending.ts';
+import { type PendingEviction, pendingEvictions } from '#shared/operations/look/pending.ts';
 import { aNode, aReason, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { commandLine, NOW } from './command-line.ts';
 
@@ -109,14 +109,14 @@ async function enforced(t: TestContext, records: Partial<EvictionRecord> = {}) {
     assert.deepEqual(more, []);
     return { text, preview };
   };
-  return { ...bench, operator, dryRun, file, looks: () => pendingLook(fleet, prod, NOW) };
+  return { ...bench, operator, dryRun, file, looks: () => pendingEvictions(fleet, prod, NOW) };
 }
 
 type Bench = Awaited<ReturnType<typeof enforced>>;
 
 /** The change of pending evictions that an act caused. */
-function caused(before: readonly PendingLook[], after: readonly PendingLook[]) {
-  const isLive = ({ record }: PendingLook) => record.gaveUpAt === undefined;
+function caused(before: readonly PendingEviction[], after: readonly PendingEviction[]) {
+  const isLive = ({ record }: PendingEviction) => record.gaveUpAt === undefined;
   const wasHeld = new Set(before.filter(({ gates }) => gates.length > 0).map(({ record }) => record.uid));
   const freed = after.filter(
     (each) => isLive(each) && each.gates.length === 0 && wasHeld.has(each.record.uid),

@@ -54,7 +54,7 @@ async function codeOf(t: TestContext, command: string, is: Case): Promise<number
   for (const cluster of await fleet.clusters()) {
     const lease = await leases.take(cluster, undefined, 'relay-1', NOW);
     assert.ok(lease);
-    await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, faults: [] });
+    await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, faults: [] });
     await operator.applyPolicy(cluster, 'mode: enforce');
     if (is.stopped) await operator.stop(cluster, { why: 'a drill' });
   }

@@ -133,7 +133,7 @@ test('returns the state of each cluster and the required actions, most urgent fi
   const { ask, operator, leases } = await consoleOf(t, { 'node-1': [late, given, aRecord()] });
   const lease = await leases.take(PROD, undefined, 'relay', NOW - 5 * MINUTE);
   assert.ok(lease);
-  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW - 5 * MINUTE, nodes: 9 });
+  await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW - 5 * MINUTE, nodes: 9 });
   await operator.stop(PROD, { why: 'a drill', durationMs: MINUTE });
   const { issues, clusters } = await ask('GET api/status', {});
   assert.deepEqual(

@@ -31,8 +31,8 @@ test('lookAnew returns a read that began after the call', async (t) => {
   const { view, state, fleet } = viewed(t);
   const { promise, resolve } = Promise.withResolvers<void>();
   state.answer = promise;
-  const before = view.look();
-  const anew = view.lookAgain();
+  const before = view.read();
+  const anew = view.readAgain();
   resolve();
   await (await fleet.operator()).stopAll({ why: 'an incident' });
   await before;
@@ -44,14 +44,14 @@ test('caches a slow read for longer, so that reading takes at most a tenth of th
   const { view, clock, state } = viewed(t);
   const { promise, resolve } = Promise.withResolvers<void>();
   state.answer = promise;
-  const first = view.look();
+  const first = view.read();
   await clock.advanceTo(NOW + 2_000);
   resolve();
   await first;
   await clock.advanceTo(NOW + 19_999);
-  await view.look();
+  await view.read();
   assert.equal(state.reads, 1);
   await clock.advanceTo(NOW + 20_000);
-  await view.look();
+  await view.read();
   assert.equal(state.reads, 2);
 });

@@ -5,7 +5,7 @@ import {
   type DonePass,
   endsOf,
   momentsOf,
-  needsCommit,
+  mustCommit,
   type PodOutcome,
   recordOf,
 } from '#shared/eviction/outcome.ts';
@@ -70,7 +70,7 @@ function written(pass: DonePass, found: Partition = before, by: Rules = rules) {
     result,
     change,
     schedule: change?.schedule.map(({ uid }) => uid) ?? [],
-    told: result.told.map(({ record, note }) => [record.uid, note.what]),
+    told: result.changed.map(({ record, note }) => [record.uid, note.what]),
   };
 }
 
@@ -93,9 +93,9 @@ describe('ends of records', () => {
       { kind: 'behind' },
       { kind: 'fault', error: new Error('ours') },
     ] as const;
-    for (const outcome of unlocked) assert.equal(needsCommit(passOf(outcome), NOW), false);
+    for (const outcome of unlocked) assert.equal(mustCommit(passOf(outcome), NOW), false);
     for (const outcome of [cancelled, rescheduled(), held(), waiting, blocked, failed, refused])
-      assert.equal(needsCommit(passOf(deleted, outcome), NOW), true);
+      assert.equal(mustCommit(passOf(deleted, outcome), NOW), true);
   });
 
   test('need the lock where the next retry is due', () => {
@@ -103,9 +103,9 @@ describe('ends of records', () => {
     const pass = passOf(deleted);
     const due = withNode({ retry: { ...retry, nextTryAt: NOW } });
     const later = withNode({ retry: { ...retry, nextTryAt: NOW + 1 } });
-    assert.equal(needsCommit({ ...pass, before: due }, NOW), true);
-    assert.equal(needsCommit({ ...pass, before: later }, NOW), false);
-    assert.equal(needsCommit({ ...pass, before: { ...before, node: undefined } }, NOW), false);
+    assert.equal(mustCommit({ ...pass, before: due }, NOW), true);
+    assert.equal(mustCommit({ ...pass, before: later }, NOW), false);
+    assert.equal(mustCommit({ ...pass, before: { ...before, node: undefined } }, NOW), false);
     assert.equal(recordOf({ ...pass, before: due }, due, rules, moment).change?.node?.retry, undefined);
   });
 });
@@ -219,7 +219,7 @@ describe('an outcome is discarded, and the node is evaluated again, when', () =>
     test(name, () => {
       for (const outcome of [cancelled, rescheduled(), held()]) {
         const { change, result } = written(passOf(outcome), found, whilePaused);
-        assert.deepEqual([change, result.moved, result.told], [undefined, true, []]);
+        assert.deepEqual([change, result.moved, result.changed], [undefined, true, []]);
       }
     });
   }
@@ -323,7 +323,7 @@ describe('a failure is retried', () => {
       ['u1', 'u2', 'u3'],
     );
     assert.deepEqual(
-      given.result.told.map(({ note }) => note.what),
+      given.result.changed.map(({ note }) => note.what),
       ['gave-up', 'gave-up', 'gave-up'],
     );
     // A reserved slot counts as progress.

@@ -1,7 +1,7 @@
 import { nodeName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition, TimedTaint } from '#shared/eviction/records.ts';
-import type { AskedPod } from '#shared/explain/forecast.ts';
+import type { ForecastPod } from '#shared/explain/forecast.ts';
 import { headline } from '#shared/explain/headline.ts';
 import { known } from '#shared/explain/known.ts';
 import { explainPod, type PodAnswer, type PodCase, type ServiceFacts } from '#shared/explain/pod.ts';
@@ -11,8 +11,8 @@ import { at, emptyPartition, ref, rules, tolerating } from '#test/unit/eviction/
 export const NOW = 100;
 
 /** Pod web-0, on the node since second 0, which tolerates the taint `a` for 60 seconds. */
-export const aPod = (fields: Partial<AskedPod> = {}): AskedPod => ({
-  uid: 'u1' as AskedPod['uid'],
+export const aPod = (fields: Partial<ForecastPod> = {}): ForecastPod => ({
+  uid: 'u1' as ForecastPod['uid'],
   namespace: 'shop',
   name: 'web-0',
   node: nodeName('n1'),

@@ -5,12 +5,12 @@ import type { NodeDelta, PodFacts } from '#shared/eviction/facts.ts';
 import { nextExpiry } from '#shared/eviction/gate.ts';
 import type { Rules, Selection } from '#shared/eviction/policy.ts';
 import { nextMomentOf } from '#shared/eviction/retry.ts';
-import { type AskedPod, type Forecast, forecastPod } from '#shared/explain/forecast.ts';
+import { type Forecast, type ForecastPod, forecastPod } from '#shared/explain/forecast.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { rules as enforced, ref } from '#test/unit/eviction/builders.ts';
 import { act, governed, ofIndex, type PlayedNode, play, traitsOf } from '#test/unit/eviction/played-node.ts';
 
-const asked = (pod: PodFacts, { ref }: NodeDelta): AskedPod => ({
+const asked = (pod: PodFacts, { ref }: NodeDelta): ForecastPod => ({
   ...pod,
   node: ref.node,
   ...traitsOf(pod.uid),

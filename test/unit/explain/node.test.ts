@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { podUid } from '#shared/eviction/identity.ts';
-import type { AskedPod } from '#shared/explain/forecast.ts';
+import type { ForecastPod } from '#shared/explain/forecast.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
 import { known } from '#shared/explain/known.ts';
 import { explainNode, type NodeQuestion } from '#shared/explain/node.ts';
@@ -19,7 +19,7 @@ import {
 } from '#test/unit/eviction/builders.ts';
 import { aPod, NOW, ruled, since, stored } from './builders.ts';
 
-const numbered = (index: number, fields: Partial<AskedPod> = {}): AskedPod =>
+const numbered = (index: number, fields: Partial<ForecastPod> = {}): ForecastPod =>
   aPod({ uid: podUid(`u${index}`), name: `web-${index}`, ...fields });
 
 /** Pods that tolerate the taint for 60 s, for 120 s, not at all, and indefinitely. */

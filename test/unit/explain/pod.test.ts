@@ -7,7 +7,7 @@ import type { Hold } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { heldText } from '#shared/eviction/skew.ts';
 import { causesOf } from '#shared/explain/cause.ts';
-import type { AskedPod } from '#shared/explain/forecast.ts';
+import type { ForecastPod } from '#shared/explain/forecast.ts';
 import { known } from '#shared/explain/known.ts';
 import type { PastEntry } from '#shared/explain/past.ts';
 import { explainPod, type PodCase } from '#shared/explain/pod.ts';
@@ -90,7 +90,7 @@ const apart = { ...retry, everything: true, error: heldText([{ leastMs: -240_900
 const overHold = { by: { kind: 'paused', until: at(80) }, since: at(60), until: at(80) } as const;
 
 const governedCase = (...given: Parameters<typeof governed>) => aCase([since(80)], governed(...given));
-const tolerant = (...tolerations: AskedPod['tolerations']) => ({ pod: known(aPod({ tolerations })) });
+const tolerant = (...tolerations: ForecastPod['tolerations']) => ({ pod: known(aPod({ tolerations })) });
 
 /** The cases of the first lines in `pod-headlines.txt`. */
 const HEADLINES: Readonly<Record<string, PodCase>> = {

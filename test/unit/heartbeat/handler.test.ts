@@ -35,7 +35,7 @@ function bench(context: TestContext) {
   const handler = createHandler({
     registry: { list: async () => ({ clusters: table.names.map(registered), strays: table.strays }) },
     leases: {
-      async lookAtAll(clusters) {
+      async readAll(clusters) {
         looks += 1;
         return clusters.map((name) => table.leases.get(name)).filter((lease) => lease !== undefined);
       },
@@ -124,12 +124,15 @@ test("names disconnected clusters and the age of their last contact by the relay
   given.table.names = ['heard', 'disconnected', 'never heard', 'registered anew', 'dead'];
   const renewedAt = NOW + 3_600_000;
   const renew = () => {
-    given.renew('heard', 'a', { renewedAt, heardAt: renewedAt - DISCONNECTED_AFTER_MS });
-    given.renew('disconnected', 'a', { renewedAt, heardAt: renewedAt - DISCONNECTED_AFTER_MS - 1 });
+    given.renew('heard', 'a', { renewedAt, lastContactAt: renewedAt - DISCONNECTED_AFTER_MS });
+    given.renew('disconnected', 'a', { renewedAt, lastContactAt: renewedAt - DISCONNECTED_AFTER_MS - 1 });
     given.renew('never heard', 'a', { renewedAt: NOW + DISCONNECTED_AFTER_MS + 1 });
-    given.renew('registered anew', 'a', { renewedAt: NOW + DISCONNECTED_AFTER_MS, heardAt: NOW - 3_600_000 });
+    given.renew('registered anew', 'a', {
+      renewedAt: NOW + DISCONNECTED_AFTER_MS,
+      lastContactAt: NOW - 3_600_000,
+    });
   };
-  given.renew('dead', 'a', { renewedAt, heardAt: NOW });
+  given.renew('dead', 'a', { renewedAt, lastContactAt: NOW });
   keep(context, renew);
   const beat = given.beat();
   await given.time.pass(LEASE_TTL_MS);
@@ -149,7 +152,7 @@ test('keeps counting the age of the last contact across lease failovers and with
   const given = bench(context);
   given.table.names = ['passed on'];
   const renew = (holder: string | undefined, sinceContactMs: number) =>
-    given.renew('passed on', holder, { heardAt: NOW, renewedAt: NOW + sinceContactMs });
+    given.renew('passed on', holder, { lastContactAt: NOW, renewedAt: NOW + sinceContactMs });
   renew('a', 190_000);
   renew(undefined, 200_000);
   await given.beat();
@@ -179,7 +182,7 @@ test('logs invalid registrations and counts the clusters', async (context) => {
 test("fails when the table can't be read", async () => {
   const handler = createHandler({
     registry: { list: async () => ({ clusters: [registered('a')], strays: [] }) },
-    leases: { lookAtAll: () => Promise.reject(new StoreError('out of reach')) },
+    leases: { readAll: () => Promise.reject(new StoreError('out of reach')) },
     emf: new Emf({ namespace: 'taintward', clock: { now: () => NOW }, write: () => undefined }),
     stopwatch: () => 0,
     log: recordingLog(),

@@ -23,8 +23,17 @@ export function literalsIn(source: string): readonly Literal[] {
   return reader.literals;
 }
 
+/** Returns the code in TypeScript without comments and literals; code in holes of templates is included. */
+export function codeIn(source: string): string {
+  const reader = new Reader(source);
+  reader.code();
+  return reader.rest.join('');
+}
+
 class Reader {
   readonly literals: Literal[] = [];
+  /** The code besides literals and comments, character by character. */
+  readonly rest: string[] = [];
   readonly #source: string;
   #at = 0;
 
@@ -44,6 +53,7 @@ class Reader {
       else {
         if (next === '{') depth += 1;
         if (next === '}') depth -= 1;
+        this.rest.push(next ?? '');
         this.#at += 1;
       }
     }

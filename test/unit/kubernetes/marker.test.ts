@@ -27,35 +27,35 @@ describe('the managers of a pod', () => {
   test('reveal another installation, which is reported once', () => {
     const marker = new Marker('ours', SINCE);
     const pod = writtenBy(['kubelet', 1], ['taintward-ours', 1], ['taintward-theirs', 2]);
-    marker.look(pod);
-    marker.look(pod);
+    marker.read(pod);
+    marker.read(pod);
     assert.deepEqual(newsOf(marker), ['theirs']);
-    marker.look(writtenBy(['taintward-theirs', 3], ['taintward-others', 3]));
+    marker.read(writtenBy(['taintward-theirs', 3], ['taintward-others', 3]));
     assert.deepEqual(newsOf(marker), ['others']);
   });
 
   test('reveal the installation that marked a pod last, by the local clock', () => {
     const marker = new Marker('ours', SINCE);
     assert.equal(marker.lastRival, undefined);
-    marker.look(writtenBy(['taintward-theirs', 20], ['taintward-others', 10]));
+    marker.read(writtenBy(['taintward-theirs', 20], ['taintward-others', 10]));
     assert.deepEqual(marker.lastRival, { installation: 'theirs', markedAt: SINCE + 20_000 });
-    marker.look(writtenBy(['taintward-others', 40]), 10_000);
-    marker.look(writtenBy(['taintward-theirs', 5]));
+    marker.read(writtenBy(['taintward-others', 40]), 10_000);
+    marker.read(writtenBy(['taintward-theirs', 5]));
     assert.deepEqual(marker.lastRival, { installation: 'others', markedAt: SINCE + 30_000 });
   });
 
   test('do not include kubelet, this or a former installation, or the built-in controller as conflicts', () => {
     const marker = new Marker('ours', SINCE);
-    marker.look(writtenBy(['kubelet', 1], ['taintward-ours', 1], ['kube-controller-manager', 1]));
-    marker.look(writtenBy(['taintward-former', -1]));
-    marker.look({});
+    marker.read(writtenBy(['kubelet', 1], ['taintward-ours', 1], ['kube-controller-manager', 1]));
+    marker.read(writtenBy(['taintward-former', -1]));
+    marker.read({});
     assert.deepEqual(newsOf(marker), []);
   });
 
   test("are compared by the local clock, not the server's", () => {
     const marker = new Marker('ours', SINCE);
-    marker.look(writtenBy(['taintward-former', 50]), 60_000);
-    marker.look(writtenBy(['taintward-theirs', -50]), -60_000);
+    marker.read(writtenBy(['taintward-former', 50]), 60_000);
+    marker.read(writtenBy(['taintward-theirs', -50]), -60_000);
     assert.deepEqual(newsOf(marker), ['theirs']);
   });
 });

@@ -12,7 +12,7 @@ import type { FleetView, Seen } from '#shared/console/fleet-view.ts';
 import { Live } from '#shared/console/live.ts';
 import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
 import { Fleet } from '#shared/engine/watch/fleet.ts';
-import { LEASE_LOOK_MS, LEASE_RENEW_MS, LeaseManager } from '#shared/engine/watch/lease-manager.ts';
+import { LEASE_READ_MS, LEASE_RENEW_MS, LeaseManager } from '#shared/engine/watch/lease-manager.ts';
 import { CHECK_PERMISSIONS_MS, watchPermissions } from '#shared/engine/watch/permission-watch.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import { HEARTBEAT_MS, keepTakeover } from '#shared/engine/watch/takeover-heartbeat.ts';
@@ -46,10 +46,10 @@ const aborting = (begin: (signal: AbortSignal) => unknown) => {
   };
 };
 
-function leases(work: Partial<Pick<Leases, 'look' | 'renew'>>) {
+function leases(work: Partial<Pick<Leases, 'read' | 'renew'>>) {
   const taken: Lease = { cluster, holder: 'us', epoch: 1, renewals: 0, renewedAt: 0 };
   const table = {
-    ...{ look: async () => undefined, take: async () => taken, renew: async () => taken },
+    ...{ read: async () => undefined, take: async () => taken, renew: async () => taken },
     ...{ release: async () => undefined, ...work },
   } as unknown as Leases;
   const nothing = ignored;
@@ -59,7 +59,7 @@ function leases(work: Partial<Pick<Leases, 'look' | 'renew'>>) {
   const manager = new LeaseManager(
     cluster,
     {
-      ...{ held, regained: nothing, heardAt: nothing, nodes: nothing, reached: nothing },
+      ...{ held, regained: nothing, lastContactAt: nothing, nodes: nothing, reached: nothing },
       ...{ breakerOpen: () => false, faults: () => [], tripProgress: () => [] },
     },
     { leases: table, clock, log, holder: 'us', fleet },
@@ -69,7 +69,7 @@ function leases(work: Partial<Pick<Leases, 'look' | 'renew'>>) {
 }
 
 /** A listener of the console. `written`: called with each text that it gets. */
-function listening(look: () => Promise<Seen>, written: (text: string) => void = ignored) {
+function listening(read: () => Promise<Seen>, written: (text: string) => void = ignored) {
   const response = Object.assign(new EventEmitter(), {
     ...{ destroyed: false, writableLength: 0, writeHead: ignored, end: ignored, destroy: ignored },
     write: (text: string) => {
@@ -77,7 +77,7 @@ function listening(look: () => Promise<Seen>, written: (text: string) => void = 
       return true;
     },
   });
-  const live = new Live({ view: { look, listen: ignored } as unknown as FleetView });
+  const live = new Live({ view: { read, listen: ignored } as unknown as FleetView });
   void live.join(response as unknown as ServerResponse, new AbortController().signal);
   return () => response.emit('close');
 }
@@ -102,11 +102,11 @@ const PERIODIC: Readonly<Record<string, Periodic>> = {
     },
   },
   'the look at a lease that another relay renews': {
-    everyMs: LEASE_LOOK_MS,
+    everyMs: LEASE_READ_MS,
     begin(work) {
       const found = { cluster, holder: 'other', epoch: 1, renewedAt: 0 };
       return leases({
-        look: () => work().then(() => ({ ...found, renewals: clock.now() }) as LeaseRecord),
+        read: () => work().then(() => ({ ...found, renewals: clock.now() }) as LeaseRecord),
       });
     },
   },
@@ -123,7 +123,7 @@ const PERIODIC: Readonly<Record<string, Periodic>> = {
       const renew = api.renewTakeover.bind(api);
       api.renewTakeover = (...args) => work().then(() => renew(...args));
       const deps = {
-        ...{ api, clock, log, told: ignored, holdsLease: () => true, whyStalled: async () => undefined },
+        ...{ api, clock, log, onState: ignored, holdsLease: () => true, whyStalled: async () => undefined },
         policy: () => ({ ...rules.policy, virtualKeys: ['a'] }),
         connectionState: () => 'live' as const,
         prove: async () => ({ asOf: clock.now() }),

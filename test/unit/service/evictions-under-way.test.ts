@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { beginAsked, Evictions } from '#functions/service/evictions.ts';
+import { beginRequested, Evictions } from '#functions/service/evictions.ts';
 import { encodeRetry } from '#shared/aws/due-message.ts';
 import { MalformedMessageError } from '#shared/aws/rejected-message.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
@@ -28,7 +28,7 @@ function evictionsOf(context: TestContext) {
     return Promise.race([promise, stopped.promise]);
   };
   const evictions = new Evictions({
-    look: (_, failedBefore) => begin(failedBefore ? 'look again' : 'look'),
+    process: (_, failedBefore) => begin(failedBefore ? 'look again' : 'look'),
     tryAgain: (_, pods) => begin(`try ${pods.join()}`),
     clock,
     log: recordingLog(),
@@ -103,8 +103,11 @@ describe('a request to retry evictions', () => {
   test('is performed although others with it are unreadable', async (context) => {
     const { evictions, next } = evictionsOf(context);
     const body = encodeRetry({ ...REF, pods: uids('a') });
-    const asked = async () => [{ body: 'no message' }, { body }];
-    await assert.rejects(beginAsked({ asked } as unknown as ServiceState, evictions), MalformedMessageError);
+    const requests = async () => [{ body: 'no message' }, { body }];
+    await assert.rejects(
+      beginRequested({ requests } as unknown as ServiceState, evictions),
+      MalformedMessageError,
+    );
     await (await next('try a')).end();
     await (await next('look')).end();
   });

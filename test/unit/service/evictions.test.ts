@@ -14,7 +14,7 @@ function bench(context: TestContext) {
   const time = driveTimers(context);
   const done: string[] = [];
   const evictions = new Evictions({
-    look: async ({ node }) => {
+    process: async ({ node }) => {
       done.push(`looked at ${node}`);
       return undefined;
     },

@@ -11,7 +11,7 @@ import type { ClusterState } from '#shared/engine/clusters/probe-server.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { Leadership } from '#shared/state/objects/leadership.ts';
 import type { FileRulesStore } from '#shared/state/rules-store.ts';
-import { sqliteAsked, sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
+import { sqliteRequests, sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -78,7 +78,7 @@ test('retries a failed eviction soon after the request and logs an unreadable re
   const now = Date.now();
   const record = aRecord({ fireAt: now - 1, gaveUpAt: now });
   await store.commit(ref, 0, { schedule: [record], end: [], live: true }, now);
-  await sqliteAsked(store.database).send([
+  await sqliteRequests(store.database).send([
     { body: 'unreadable' },
     { body: encodeRetry({ ...ref, pods: [record.uid] }) },
   ]);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { tellCountdowns } from '#functions/service/start-report.ts';
+import { logCountdowns } from '#functions/service/start-report.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { aNode, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
@@ -14,7 +14,7 @@ async function toldOf(...records: readonly EvictionRecord[]): Promise<readonly s
     await store.commit(ref, 0, { node: aNode(), schedule: [record], end: [], live: true }, NOW);
   }
   const log = recordingLog();
-  await tellCountdowns(store, log);
+  await logCountdowns(store, log);
   store.close();
   return log.lines.map(({ event, fields: { node, pod, more } }) => `${event} ${more ?? `${node} ${pod}`}`);
 }

@@ -98,7 +98,7 @@ describe('a service that stops waits for', () => {
     'an eviction in progress': ({ api }) => [api, 'deletePod'],
     'an Event in progress': ({ api }) => [api, 'createEvent'],
     'the release of its lease': ({ state }) => [state.leases, 'release'],
-    'a maintenance task in progress': ({ state }) => [state, 'asked'],
+    'a maintenance task in progress': ({ state }) => [state, 'requests'],
   };
   for (const [what, part] of Object.entries(cases)) {
     test(`${what}, and closes its store last`, async (t) => {

@@ -155,7 +155,7 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
         clock,
         maxAgeMs: SECOND,
       });
-      return () => view.look();
+      return () => view.read();
     }),
   ],
   'a link to the console': [

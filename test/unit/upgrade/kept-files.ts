@@ -8,7 +8,7 @@ import { RULES_REVISION_FILE } from '#shared/state/sqlite/rules-revision.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
-import { sqliteAsked, sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
+import { sqliteLeases, sqliteRequests } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { CLUSTER, NOW, REF } from './messages.ts';
@@ -61,7 +61,7 @@ export async function writtenFiles(): Promise<KeptFiles> {
     state.rulesStore.recover(NOW);
     await writeKept(state);
     await writeAppliedFile(state.rulesStore);
-    await sqliteAsked(state.store.database).send(ASKED);
+    await sqliteRequests(state.store.database).send(ASKED);
     const written = {
       [REACHED_BY_FILE]: JSON.parse(readFileSync(reachedBy, 'utf8')),
       [STORE_FILE]: dumped(state.store.database),
@@ -93,7 +93,7 @@ export async function readFiles(
       appliedFile: await state.rulesStore.appliedFile(CLUSTER),
       history: await Array.fromAsync(state.history.entries(whole), ({ name, what }) => `${name} ${what}`),
       reachedBy: readReachedBy(reachedBy) as typeof REACHED_BY,
-      asked: (await sqliteAsked(state.store.database).take()) as typeof ASKED,
+      asked: (await sqliteRequests(state.store.database).take()) as typeof ASKED,
     };
     state.store.close();
     return read;

@@ -80,7 +80,7 @@ export async function readObjects(
   const noted = historyOf(await cluster.store.keptOf(REF)).flatMap((moment) => moment.noted);
   const gone = [...(await gonePods(cluster.objects.configmaps, CLUSTER).read())];
   const appliedFile = await cluster.rulesStore.appliedFile(CLUSTER);
-  const faults = (await cluster.leases.look(CLUSTER))?.faults;
+  const faults = (await cluster.leases.read(CLUSTER))?.faults;
   return { ...(await readKept(cluster)), noted, gone, appliedFile, faults };
 }
 

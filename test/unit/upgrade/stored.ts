@@ -256,7 +256,7 @@ export async function writeKept({ store, history, leases, rulesStore }: Keepers)
   const lease = (await leases.take(CLUSTER, undefined, 'relay-1', NOW)) as Lease;
   await leases.renew(lease, {
     renewedAt: NOW + 3_000,
-    heardAt: NOW + 2_000,
+    lastContactAt: NOW + 2_000,
     nodes: 20,
     breakerOpen: true,
     faults: FAULTS,
@@ -316,7 +316,7 @@ const LEASE: LeaseRecord = {
   epoch: Math.floor(NOW / 1000),
   renewals: 1,
   renewedAt: NOW + 3_000,
-  heardAt: NOW + 2_000,
+  lastContactAt: NOW + 2_000,
   nodes: 20,
   breakerOpen: true,
   bid: BID,
@@ -361,7 +361,7 @@ export async function readAll(table: DynamoDbTable): Promise<typeof MEANING & Re
     gone: gone.flatMap(parseGoneItem),
     registered: (await new DynamoDbClusterRegistry(table).list()).clusters as typeof REGISTERED,
     nextTurn: turn?.turnAt ?? NOW,
-    faults: (await new DynamoDbLeases(table).look(CLUSTER))?.faults,
+    faults: (await new DynamoDbLeases(table).read(CLUSTER))?.faults,
   };
 }
 
@@ -369,7 +369,7 @@ export async function readAll(table: DynamoDbTable): Promise<typeof MEANING & Re
 export async function readKept({ store, leases, rulesStore }: Keepers): Promise<typeof KEPT_MEANING> {
   const { node, scheduled, ended: over } = await store.load(REF, NOW);
   if (!node) throw new Error('there is no node');
-  const found = await leases.look(CLUSTER);
+  const found = await leases.read(CLUSTER);
   if (!found) throw new Error('there is no lease');
   // The next holder writes its own version, reports, and claim.
   const { version: _version, faults: _faults, tripProgress: _progress, uids: _uids, ...lease } = found;

@@ -2,8 +2,8 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DemoNode, PendingRow } from '#shared/console/api.ts';
-import { say } from '../acts.ts';
-import { useAsked } from '../asked.ts';
+import { showMessage } from '../acts.ts';
+import { useAnswer } from '../asked.ts';
 import { now, pending } from '../live.ts';
 import { countdownText } from '../moments.ts';
 import { href } from '../route.ts';
@@ -15,8 +15,8 @@ const KEY = 'maintenance';
 
 /** The simulated cluster: its nodes and pods, and buttons that taint nodes. */
 export function DemoNodes({ cluster }: { readonly cluster: string }): VNode {
-  const asked = useAsked((signal) => get('GET api/demo/nodes', {}, signal), [], true);
-  const nodes = asked.kind === 'answered' ? asked.answer : [];
+  const response = useAnswer((signal) => get('GET api/demo/nodes', {}, signal), [], true);
+  const nodes = response.kind === 'answered' ? response.answer : [];
   const rows = new Map([...(pending.value?.values() ?? [])].map((row) => [row[0], row]));
   return html`
     <section class="section" aria-labelledby="try">
@@ -26,7 +26,7 @@ export function DemoNodes({ cluster }: { readonly cluster: string }): VNode {
           web is evicted immediately, db after 10 s, checkout after 30 s; logs stays
         </p>
       </div>
-      ${asked.kind === 'failed' && html`<p class="failed">${asked.error}</p>`}
+      ${response.kind === 'failed' && html`<p class="failed">${response.error}</p>`}
       <ul class="demo">
         ${nodes.map((node) => html`<${Node} key=${node.node} ...${{ cluster, node, rows }} />`)}
       </ul>
@@ -50,9 +50,9 @@ function Node({ cluster, node: { node, taints, pods }, rows }: NodeProps): VNode
       const done = tainted
         ? await post('POST api/demo/untaint', asks)
         : await post('POST api/demo/taint', asks);
-      say(done.message);
+      showMessage(done.message);
     } catch (error) {
-      say(sentenceOf(error));
+      showMessage(sentenceOf(error));
     } finally {
       setBusy(false);
     }

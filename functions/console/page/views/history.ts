@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { EntryOutput, EvictionEvent } from '#shared/operations/look/output-records.ts';
-import { useAsked } from '../asked.ts';
+import { useAnswer } from '../asked.ts';
 import { clusters, now } from '../live.ts';
 import { counted } from '../moments.ts';
 import {
@@ -40,7 +40,7 @@ export function History(): VNode {
   const [limit, setLimit] = useState(STEP);
   const [cluster, node, namespace, pod, event] = ['cluster', 'node', 'namespace', 'pod', 'event'].map(asks);
   const since = asks('since') || DAY;
-  const asked = useAsked(
+  const response = useAnswer(
     (signal) =>
       get(
         'GET api/history',
@@ -58,13 +58,13 @@ export function History(): VNode {
     [cluster, node, namespace, pod, event, since, limit],
     true,
   );
-  const entries = asked.kind === 'answered' ? asked.answer.entries : [];
-  const more = asked.kind === 'answered' && asked.answer.more;
+  const entries = response.kind === 'answered' ? response.answer.entries : [];
+  const more = response.kind === 'answered' && response.answer.more;
   const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
   return html`
     <${Title}
       title="History"
-      lead=${asked.kind === 'asking' ? 'Loading …' : `${counted(entries.length, 'entry', 'entries')}${more ? ', and older entries' : ''}`}
+      lead=${response.kind === 'asking' ? 'Loading …' : `${counted(entries.length, 'entry', 'entries')}${more ? ', and older entries' : ''}`}
     />
     <search class="filters">
       <${Choice}
@@ -79,9 +79,9 @@ export function History(): VNode {
       <${TextField} label="Node" value=${node} onText=${(value: string) => ask({ node: value })} />
       <${ClusterChoice} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
     </search>
-    ${asked.kind === 'failed' && html`<${Failed} error=${asked.error} />`}
+    ${response.kind === 'failed' && html`<${Failed} error=${response.error} />`}
     ${
-      asked.kind === 'answered' && entries.length === 0
+      response.kind === 'answered' && entries.length === 0
         ? html`<${Empty} title="No matching entries">
             History keeps scheduled, held, evicted, and canceled evictions for seven days. Enter complete names, select a longer period,
             or remove filters.

@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { Timeline, TimelineKind } from '#shared/console/api.ts';
-import { useAsked } from '../asked.ts';
+import { useAnswer } from '../asked.ts';
 import { now } from '../live.ts';
 import { counted, momentText } from '../moments.ts';
 import { get } from '../server.ts';
@@ -17,8 +17,8 @@ const MARK_EVERY = 10;
 
 /** The next hour, minute by minute. */
 export function NextHour(): VNode {
-  const asked = useAsked((signal) => get('GET api/timeline', {}, signal), [], true);
-  const timeline = asked.kind === 'answered' ? asked.answer : undefined;
+  const response = useAnswer((signal) => get('GET api/timeline', {}, signal), [], true);
+  const timeline = response.kind === 'answered' ? response.answer : undefined;
   const most = Math.max(1, ...(timeline?.minutes ?? []).map(sum));
   return html`
     <figure class="card pad hour">
@@ -64,13 +64,13 @@ function minuteText(timeline: Timeline | undefined, index: number): string | und
 }
 
 function summary({ minutes, held, later }: Timeline): string {
-  const [going = 0, holding = 0, told = 0] = KINDS.map(([kind]) =>
+  const [going = 0, holding = 0, observed = 0] = KINDS.map(([kind]) =>
     minutes.reduce((total, minute) => total + minute[kind], 0),
   );
   const parts = [
     ...(going > 0 ? [`${counted(going, 'pod is evicted', 'pods are evicted')}`] : []),
     ...(holding > 0 ? [`${counted(holding, 'pod is held', 'pods are held')}`] : []),
-    ...(told > 0 ? [`${counted(told, 'pod')} would be evicted in enforce mode`] : []),
+    ...(observed > 0 ? [`${counted(observed, 'pod')} would be evicted in enforce mode`] : []),
   ];
   const hour =
     parts.length === 0

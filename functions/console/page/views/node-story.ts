@@ -3,25 +3,25 @@ import type { VNode } from 'preact';
 import type { NodePod, NodeTaint } from '#shared/explain/node.ts';
 import type { NodeStory as Story } from '#shared/operations/ask/explain-node.ts';
 import { ActButton, holdNode, releaseHold, retry } from '../act-button.ts';
-import { useAsked } from '../asked.ts';
+import { useAnswer } from '../asked.ts';
 import { clusters } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, Countdown, Empty, Failed, Moment, PodLink, Tag, Title } from '../parts.ts';
 import { route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get } from '../server.ts';
-import { EVENT, STANDING, type Tone, taintText } from '../words.ts';
+import { EVENT, STATE_WORDS, type Tone, taintText } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
 
 /** A node's story: the outcome for each of its pods, and the reasons. */
 export function NodeStory(): VNode {
   const [, cluster = '', node = ''] = route.value.path;
-  const asked = useAsked(
+  const response = useAnswer(
     (signal) => get('GET api/explain/node', { cluster, node }, signal),
     [cluster, node],
     true,
   );
-  const answer = asked.kind === 'answered' ? asked.answer : undefined;
+  const answer = response.kind === 'answered' ? response.answer : undefined;
   const hold = clusters.value
     .find((each) => each.cluster === cluster)
     ?.holds?.find(({ target }) => target.kind === 'node' && target.node === node);
@@ -35,7 +35,7 @@ export function NodeStory(): VNode {
           : html`<${ActButton} intent=${holdNode(cluster, node)} text="Hold pods" icon="hold" />`
       }
     </${Title}>
-    ${asked.kind === 'failed' && html`<${Failed} error=${asked.error} />`}
+    ${response.kind === 'failed' && html`<${Failed} error=${response.error} />`}
     ${
       answer &&
       html`
@@ -93,7 +93,7 @@ const OUTCOME: Readonly<Record<NodePod['outcome']['kind'], readonly [text: strin
   evict: ['evict', 'goes'],
   held: ['held', 'held'],
   blocked: [EVENT.blocked.text, 'held'],
-  failed: [STANDING.failed.text, 'goes'],
+  failed: [STATE_WORDS.failed.text, 'goes'],
   keep: ['keep', 'well'],
   terminating: ['terminating', 'goes'],
   unknown: ['unknown', 'held'],

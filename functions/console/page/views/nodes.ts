@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { NodeRow } from '#shared/console/api.ts';
-import { useAsked } from '../asked.ts';
+import { useAnswer } from '../asked.ts';
 import { clusters, session } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, ClusterChoice, Countdown, Empty, Failed, NodeLink, Tag, Taints, Title } from '../parts.ts';
@@ -15,25 +15,25 @@ export function Nodes(): VNode {
   const { query } = route.value;
   const cluster = query.get('cluster') ?? '';
   const order = orderOf(query.get('sort'));
-  const asked = useAsked(
+  const response = useAnswer(
     (signal) => get('GET api/nodes', { cluster: cluster || undefined }, signal),
     [cluster],
     true,
   );
   const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
-  const rows = asked.kind === 'answered' ? asked.answer : [];
+  const rows = response.kind === 'answered' ? response.answer : [];
   const demo = session.value?.demo;
   return html`
     <${Title}
       title="Tainted nodes"
-      lead=${asked.kind === 'asking' ? 'Loading …' : counted(rows.length, 'node')}
+      lead=${response.kind === 'asking' ? 'Loading …' : counted(rows.length, 'node')}
     />
     <search class="filters">
       <${ClusterChoice} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
     </search>
-    ${asked.kind === 'failed' && html`<${Failed} error=${asked.error} />`}
+    ${response.kind === 'failed' && html`<${Failed} error=${response.error} />`}
     ${
-      asked.kind === 'answered' && rows.length === 0
+      response.kind === 'answered' && rows.length === 0
         ? html`<${Empty} title="No tainted nodes">
             Nodes with a NoExecute taint appear here, with the age of each taint and the number of pending evictions.
           </${Empty}>`

@@ -139,9 +139,7 @@ function NextToGo(): VNode {
 }
 
 function soonest(most: number): readonly PendingRow[] {
-  const going = [...(pending.value?.values() ?? [])].filter(([, , , , , , standing]) =>
-    GOING.includes(standing),
-  );
+  const going = [...(pending.value?.values() ?? [])].filter(([, , , , , , state]) => GOING.includes(state));
   return going.sort((a, b) => a[5] - b[5]).slice(0, most);
 }
 

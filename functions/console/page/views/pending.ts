@@ -5,7 +5,7 @@ import type { PendingRow, StuckRow } from '#shared/console/api.ts';
 import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import { ActButton, holdPod, releaseHold } from '../act-button.ts';
-import { useAsked } from '../asked.ts';
+import { useAnswer } from '../asked.ts';
 import { clusters, now, pending, pendingTotal } from '../live.ts';
 import { counted } from '../moments.ts';
 import {
@@ -23,7 +23,7 @@ import {
 import { ask, route } from '../route.ts';
 import { type Column, type Order, Rows, sorted } from '../rows.ts';
 import { get } from '../server.ts';
-import { STANDING } from '../words.ts';
+import { STATE_WORDS } from '../words.ts';
 
 const DEFAULT_ORDER: Order = { column: 'due', direction: 'ascending' };
 
@@ -95,7 +95,7 @@ const NothingPending = ({ filtered }: { readonly filtered: boolean }): VNode =>
 
 const STATES: readonly (readonly [string, string])[] = [
   ['', 'any'],
-  ...Object.entries(STANDING).map(([state, { text }]) => [state, text] as const),
+  ...Object.entries(STATE_WORDS).map(([state, { text }]) => [state, text] as const),
 ];
 
 /** Reads a sort order: `due`, or `-due` for descending. */
@@ -106,7 +106,7 @@ function orderOf(text: string | null): Order {
 }
 
 /** Reports whether a gate holds the eviction. The row of such a pod is gray. */
-export const isHeld = (standing: PendingState): boolean => GATE_KINDS.some((kind) => kind === standing);
+export const isHeld = (state: PendingState): boolean => GATE_KINDS.some((kind) => kind === state);
 
 const COUNTS: readonly PendingState[] = ['scheduled', 'due', 'rate-limited'];
 
@@ -116,8 +116,8 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     head: 'Pod',
     width: 'minmax(11rem, 3fr)',
     by: ([, , , namespace, pod]) => `${namespace}/${pod}`,
-    cell: ([, cluster, , namespace, pod, , standing]) =>
-      html`<span class=${isHeld(standing) ? 'soft' : ''}><${PodLink} ...${{ cluster, namespace, pod }} /></span>`,
+    cell: ([, cluster, , namespace, pod, , state]) =>
+      html`<span class=${isHeld(state) ? 'soft' : ''}><${PodLink} ...${{ cluster, namespace, pod }} /></span>`,
   },
   {
     key: 'due',
@@ -125,8 +125,8 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     width: 'minmax(5.5rem, 0.6fr)',
     numeric: true,
     by: ([, , , , , dueAt]) => dueAt,
-    cell: ([, , , , , dueAt, standing]) =>
-      COUNTS.includes(standing)
+    cell: ([, , , , , dueAt, state]) =>
+      COUNTS.includes(state)
         ? html`<span class="left"><${Countdown} at=${dueAt} /></span>`
         : dueAt > now.value
           ? html`<span class="soft"><${Countdown} at=${dueAt} /></span>`
@@ -136,9 +136,9 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     key: 'state',
     head: 'State',
     width: 'minmax(9rem, 1.2fr)',
-    by: ([, , , , , , standing]) => STANDING[standing].text,
-    cell: ([, , , , , , standing, , note]) => html`
-      <span title=${note}><${Tag} ...${STANDING[standing]} /></span>${note !== '' && html` <span class="soft small note" title=${note}>${note}</span>`}
+    by: ([, , , , , , state]) => STATE_WORDS[state].text,
+    cell: ([, , , , , , state, , note]) => html`
+      <span title=${note}><${Tag} ...${STATE_WORDS[state]} /></span>${note !== '' && html` <span class="soft small note" title=${note}>${note}</span>`}
     `,
   },
   {
@@ -184,20 +184,20 @@ const shortTaints = (taints: string): string =>
   taints.replaceAll('node.kubernetes.io/', '').replaceAll(':NoExecute', '');
 
 function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | undefined {
-  const asked = useAsked(
+  const response = useAnswer(
     (signal) => get('GET api/stuck', { cluster: cluster || undefined }, signal),
     [cluster],
     true,
   );
-  if (asked.kind !== 'answered' || asked.answer.length === 0) return undefined;
+  if (response.kind !== 'answered' || response.answer.length === 0) return undefined;
   return html`
     <section class="section" aria-labelledby="stuck">
       <div class="lead">
         <h2 id="stuck">Stuck terminating</h2>
-        <p class="soft small">${counted(asked.answer.length, 'pod')}; Taintward never deletes by force</p>
+        <p class="soft small">${counted(response.answer.length, 'pod')}; Taintward never deletes by force</p>
       </div>
       <ul class="card needs">
-        ${asked.answer.map(
+        ${response.answer.map(
           ({
             cluster: ofCluster,
             uid,

@@ -5,7 +5,7 @@ import type { Remedy } from '#shared/explain/remedies.ts';
 import type { TaintAccount } from '#shared/explain/taints.ts';
 import type { PodStory as Story } from '#shared/operations/ask/explain-pod.ts';
 import { ActButton, holdPod, holdWorkload, releaseHold } from '../act-button.ts';
-import { useAsked } from '../asked.ts';
+import { useAnswer } from '../asked.ts';
 import { now } from '../live.ts';
 import { spanText } from '../moments.ts';
 import { Countdown, Failed, Moment, NodeLink, Tag, Title } from '../parts.ts';
@@ -18,12 +18,12 @@ import { Around, localText, Past } from './story.ts';
 /** A pod's story: whether and when it is evicted, the reasons, and how to keep it. */
 export function PodStory(): VNode {
   const [, cluster = '', namespace = '', pod = ''] = route.value.path;
-  const asked = useAsked(
+  const response = useAnswer(
     (signal) => get('GET api/explain/pod', { cluster, namespace, pod }, signal),
     [cluster, namespace, pod],
     true,
   );
-  const answer = asked.kind === 'answered' ? asked.answer : undefined;
+  const answer = response.kind === 'answered' ? response.answer : undefined;
   const held = answer?.gates.flatMap(({ by }) => (by.kind === 'hold' ? [by.id] : [])) ?? [];
   const all = answer && heldWith(answer);
   const there = answer !== undefined && !PAST.includes(answer.outcome.kind);
@@ -41,7 +41,7 @@ export function PodStory(): VNode {
         />`
       }
     </${Title}>
-    ${asked.kind === 'failed' && html`<${Failed} error=${asked.error} />`}
+    ${response.kind === 'failed' && html`<${Failed} error=${response.error} />`}
     ${
       answer &&
       html`

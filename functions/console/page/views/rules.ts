@@ -13,7 +13,7 @@ import {
   stopCluster,
   unpauseCluster,
 } from '../act-button.ts';
-import { useAsked } from '../asked.ts';
+import { useAnswer } from '../asked.ts';
 import { clusters, status } from '../live.ts';
 import { ClusterChoice, Empty, Failed, Moment, Tag, Title } from '../parts.ts';
 import { href, route } from '../route.ts';
@@ -149,8 +149,8 @@ const untilText = (until: number | undefined): VNode | string =>
   until === undefined ? '' : html`${' '}until <${Moment} at=${until} />`;
 
 function Policy({ cluster }: { readonly cluster: string }): VNode {
-  const asked = useAsked((signal) => get('GET api/policy', { cluster }, signal), [cluster], true);
-  const revision = asked.kind === 'answered' ? asked.answer.revision : 0;
+  const response = useAnswer((signal) => get('GET api/policy', { cluster }, signal), [cluster], true);
+  const revision = response.kind === 'answered' ? response.answer.revision : 0;
   return html`
     <section class="section" aria-labelledby="policy">
       <div class="lead">
@@ -160,21 +160,21 @@ function Policy({ cluster }: { readonly cluster: string }): VNode {
           ${' '}<code>taintward policy apply</code>
         </p>
       </div>
-      ${asked.kind === 'failed' && html`<${Failed} error=${asked.error} />`}
-      ${asked.kind === 'answered' && html`<pre class="card pad" tabindex="0" aria-label="Policy document">${asked.answer.text}</pre>`}
+      ${response.kind === 'failed' && html`<${Failed} error=${response.error} />`}
+      ${response.kind === 'answered' && html`<pre class="card pad" tabindex="0" aria-label="Policy document">${response.answer.text}</pre>`}
     </section>
   `;
 }
 
 function Audit({ cluster }: { readonly cluster: string }): VNode {
-  const asked = useAsked((signal) => get('GET api/audit', { cluster }, signal), [cluster], true);
-  const entries = asked.kind === 'answered' ? asked.answer : [];
+  const response = useAnswer((signal) => get('GET api/audit', { cluster }, signal), [cluster], true);
+  const entries = response.kind === 'answered' ? response.answer : [];
   return html`
     <section class="section" aria-labelledby="audit">
       <h2 id="audit">Audit log</h2>
-      ${asked.kind === 'failed' && html`<${Failed} error=${asked.error} />`}
+      ${response.kind === 'failed' && html`<${Failed} error=${response.error} />`}
       ${
-        asked.kind === 'answered' && entries.length === 0
+        response.kind === 'answered' && entries.length === 0
           ? html`<${Empty} title="No audit entries">Policies, stops, holds, and releases appear here, with their actors and reasons.</${Empty}>`
           : html`<${Rows} label="Audit log" wrap columns=${AUDIT_COLUMNS} rows=${entries} keyOf=${auditKey} />`
       }

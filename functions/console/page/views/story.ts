@@ -60,10 +60,10 @@ export function Around({
 }: AroundProps): VNode | undefined {
   const facts: readonly (readonly [string, VNode | string])[] = [
     ...gates.map(({ by, act, trip }) => {
-      const said = act
+      const reason = act
         ? html`(${act.reason}) <span class="soft small">${act.actor}, <${Ago} at=${act.at} /> ago</span>`
         : trip && `(${trip})`;
-      return ['Held by', html`${wordsOf(by).name(by)} ${said}`] as const;
+      return ['Held by', html`${wordsOf(by).name(by)} ${reason}`] as const;
     }),
     ...(policy ? [['Policy', policyText(policy)] as const] : []),
     ...(builtIn

@@ -10,7 +10,7 @@ import { ClusterChoice, Empty, Failed, PodLink, TextField, Title } from '../part
 import { ask, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get, sentenceOf } from '../server.ts';
-import { STANDING, taintText } from '../words.ts';
+import { STATE_WORDS, taintText } from '../words.ts';
 
 /** Previews the effect of a taint on nodes. Changes nothing. */
 export function WhatIf(): VNode {
@@ -105,7 +105,7 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
     </dl>
     ${
       gate !== undefined &&
-      html`<p class="card pad">No pods would be evicted now: evictions are ${STANDING[gate.kind].text}. The preview shows what would happen otherwise.</p>`
+      html`<p class="card pad">No pods would be evicted now: evictions are ${STATE_WORDS[gate.kind].text}. The preview shows what would happen otherwise.</p>`
     }
     <section class="section" aria-labelledby="breaks">
       <h2 id="breaks">What breaks</h2>
@@ -196,14 +196,14 @@ const paceText = ({ evictionRate, lastAt, releaseRate }: Answer['pace'], at: num
 const NONE = html`<span class="soft">0</span>`;
 
 const STAYS: Readonly<Record<WorkloadForecast['keep'][number]['cause'], string>> = {
-  hold: STANDING.hold.text,
-  excluded: STANDING.excluded.text,
-  'node-alive': STANDING['node-alive'].text,
-  recreated: STANDING.recreated.text,
+  hold: STATE_WORDS.hold.text,
+  excluded: STATE_WORDS.excluded.text,
+  'node-alive': STATE_WORDS['node-alive'].text,
+  recreated: STATE_WORDS.recreated.text,
   tolerated: 'tolerate it indefinitely',
   untainted: 'not affected',
   terminating: 'terminating already',
-  failed: STANDING.failed.text,
+  failed: STATE_WORDS.failed.text,
   unknown: 'unknown',
 };
 

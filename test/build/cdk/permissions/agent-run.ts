@@ -87,7 +87,7 @@ async function work(
   await called(
     ({ operation, input }) => operation === 'SendMessageBatch' && JSON.stringify(input).includes('n9'),
   );
-  const { epoch } = (await new DynamoDbLeases(table).look(cluster)) ?? assert.fail('the agent has no lease');
+  const { epoch } = (await new DynamoDbLeases(table).read(cluster)) ?? assert.fail('the agent has no lease');
   const { taintsStamp = '' } = (await api.api.getNode(ref.node)) ?? assert.fail('there is no such node');
   const delta = encodeDelta(nodeDeltaOf(ref, uids, epoch, taintsStamp));
   await callFunction(

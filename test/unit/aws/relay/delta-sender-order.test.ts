@@ -225,7 +225,7 @@ class FollowedCluster {
   #mark(subjects: readonly Subject[], wake = false): void {
     this.#outbox.mark(this.#name, subjects, wake);
     for (const node of this.#view.followed()) {
-      if (this.#view.tells(node)) continue;
+      if (this.#view.isComplete(node)) continue;
       const pods = [...this.#pods.values()].filter((pod) => pod.node === node);
       this.#outbox.mark(this.#name, this.#view.replacePods(node, pods, Date.now()));
     }

@@ -41,7 +41,7 @@ function bench(context: TestContext) {
     return (key: string) => {
       outbox.mark(cluster, view.upsertNode(liveNode(name, key), Date.now()));
       for (const node of view.followed())
-        if (!view.tells(node)) outbox.mark(cluster, view.replacePods(node, [], Date.now()));
+        if (!view.isComplete(node)) outbox.mark(cluster, view.replacePods(node, [], Date.now()));
     };
   };
   return { time, nodes, outbox, holdLease };

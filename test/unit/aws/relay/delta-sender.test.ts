@@ -64,7 +64,7 @@ function holdLease(
     );
   const hear = (what: (view: ClusterView, now: EpochMs) => readonly Subject[], wake = false) => {
     outbox.mark(name, what(view, Date.now()), wake);
-    for (const node of view.followed()) if (!view.tells(node)) outbox.mark(name, list(node));
+    for (const node of view.followed()) if (!view.isComplete(node)) outbox.mark(name, list(node));
   };
   return {
     name,

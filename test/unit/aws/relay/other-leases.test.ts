@@ -13,7 +13,7 @@ test("claims share reads of the other clusters' leases; a fresh read begins afte
     strays: [],
   });
   const read = otherLeases({ list } as never, {
-    lookAtAll: async (clusters) => {
+    readAll: async (clusters) => {
       reads.push(`${(Date.now() - NOW) / 1000}: ${clusters.join(' ')}`);
       return clusters.map((cluster) => ({ cluster })) as never;
     },

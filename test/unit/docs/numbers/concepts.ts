@@ -1,13 +1,13 @@
-import { ASKED_MS } from '#functions/service/service.ts';
+import { REQUESTS_MS } from '#functions/service/service.ts';
 import { DESCRIPTION_REFRESH_MS } from '#shared/access/eks-connection.ts';
 import { SCHEDULE_LEAD_SECONDS } from '#shared/aws/aws-timers.ts';
 import { RETENTION_SECONDS } from '#shared/aws/queue-set.ts';
 import { LINK_MS } from '#shared/console/session.ts';
 import { RENDERED_EACH_MS } from '#shared/engine/clusters/probe-server.ts';
-import { TOLD_COUNTDOWN_MS } from '#shared/engine/decide/apply-deltas.ts';
-import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
-import { LOOK_MS as RELAY_LOOK_MS } from '#shared/engine/watch/cluster-relay.ts';
-import { LEASE_LOOK_MS, LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
+import { ANNOUNCED_COUNTDOWN_MS } from '#shared/engine/decide/apply-deltas.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { CHECK_MS as RELAY_LOOK_MS } from '#shared/engine/watch/cluster-relay.ts';
+import { LEASE_READ_MS, LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
 import { MAX_BYTES } from '#shared/engine/watch/memory-limits.ts';
 import { GATHER_MS } from '#shared/engine/watch/removal-recorder.ts';
 import { BUDGET_RETRY_MS } from '#shared/eviction/budget.ts';
@@ -17,10 +17,10 @@ import { DOWN_BEFORE_MS } from '#shared/eviction/gate.ts';
 import { CALM_MS } from '#shared/eviction/guard.ts';
 import { MAX_LEASE_MS } from '#shared/eviction/node-life.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
-import { MAX_ASKED_MS } from '#shared/eviction/retry.ts';
+import { MAX_RETRY_AFTER_MS } from '#shared/eviction/retry.ts';
 import { IGNORED_MS, MAX_SKEW_MS } from '#shared/eviction/skew.ts';
-import { LOOKS_TO_ASK, LOOKS_TO_BEGIN, LOOKS_TO_READ } from '#shared/http/connection.ts';
-import { CONNECTIONS, LOOK_MS } from '#shared/http/listener.ts';
+import { TICKS_TO_ASK, TICKS_TO_BEGIN, TICKS_TO_READ } from '#shared/http/connection.ts';
+import { CONNECTIONS, TICK_MS } from '#shared/http/listener.ts';
 import { ANSWER_BYTES, UNDER_WAY_BYTES } from '#shared/kubernetes/http/answer-limits.ts';
 import { FAILURES_TO_OPEN, PAUSE_MS } from '#shared/kubernetes/http/breaker.ts';
 import { KEPT_MS } from '#shared/kubernetes/http/clock-skew.ts';
@@ -57,13 +57,13 @@ const HALF_HOUR_MS = 30 * MINUTE_MS;
 export const CONCEPTS: Pages = {
   'docs/concepts/eviction-semantics.md': [
     ['pods wait for the relay, for {} at most.', BEHIND_PATIENCE_MS],
-    ['deletes the pod at most {} after the node was read', LOOK_MAX_AGE_MS],
-    ['a countdown of more than {} started', TOLD_COUNTDOWN_MS],
+    ['deletes the pod at most {} after the node was read', NODE_MAX_AGE_MS],
+    ['a countdown of more than {} started', ANNOUNCED_COUNTDOWN_MS],
     [
       'retried after {}, then with growing delays: up to {} until the {} failure, later up to {}.',
       ...[FIRST_MS, waitMs(10), lastEarly(), LAST_MS],
     ],
-    ['`Retry-After` is honored up to {}.', MAX_ASKED_MS],
+    ['`Retry-After` is honored up to {}.', MAX_RETRY_AFTER_MS],
     [
       'the node is tried every {} for {}, and at',
       waitMs(10),
@@ -118,16 +118,16 @@ export const CONCEPTS: Pages = {
     ],
     [
       'leads at most {} after the last renewal, and within {} after a leader that was stopped',
-      LEASE_TTL_MS + LEASE_LOOK_MS,
-      LEASE_LOOK_MS,
+      LEASE_TTL_MS + LEASE_READ_MS,
+      LEASE_READ_MS,
     ],
     ['The age must be less than {} by', LEASE_TTL_MS],
-    ['a delete at most {} after it read', LOOK_MAX_AGE_MS],
+    ['a delete at most {} after it read', NODE_MAX_AGE_MS],
     ['neither read nor renew the lease for {}.', LEASE_TTL_MS],
     ['a standby leads within {}, and every', FAILOVER_MS],
     ['and every {} of a taint add', RESYNC_MS],
     ['The leader caches {} of objects', REMEMBERED_CHARS],
-    ['the leader takes them within {}.', ASKED_MS],
+    ['the leader takes them within {}.', REQUESTS_MS],
   ],
   'docs/concepts/isolation.md': [
     ['messages arrive {} early and are forwarded', SCHEDULE_LEAD_SECONDS * SECOND_MS],
@@ -175,14 +175,14 @@ export const CONCEPTS: Pages = {
     ['{} for all answers under way', UNDER_WAY_BYTES.cluster],
     ['| the same with an endless line | {} |', ANSWER_BYTES.object],
     ['the nodes of a cluster have {};', MAX_BYTES],
-    ['`Retry-After` counts up to {}', MAX_ASKED_MS],
+    ['`Retry-After` counts up to {}', MAX_RETRY_AFTER_MS],
     ['accepts no more requests is destroyed after {}, and', GOODBYE_MS],
     ['no Lease counts for more than {}', MAX_LEASE_MS],
     ['in one browser, once, within {}', LINK_MS],
     ['they are rendered once {}', RENDERED_EACH_MS],
     ['| {} connections; the connection', CONNECTIONS],
-    ['for a new one, and after {} in any case', LOOKS_TO_BEGIN * LOOK_MS],
-    ['headers and body must arrive within {}', LOOKS_TO_ASK * LOOK_MS],
-    ['reads nothing for {} is closed', LOOKS_TO_READ * LOOK_MS],
+    ['for a new one, and after {} in any case', TICKS_TO_BEGIN * TICK_MS],
+    ['headers and body must arrive within {}', TICKS_TO_ASK * TICK_MS],
+    ['reads nothing for {} is closed', TICKS_TO_READ * TICK_MS],
   ],
 };

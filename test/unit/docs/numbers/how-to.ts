@@ -13,10 +13,10 @@ import { MAX_AGE_MS } from '#shared/console/fleet-api.ts';
 import { LINK_MS } from '#shared/console/session.ts';
 import { WORK_BACKOFF } from '#shared/engine/again.ts';
 import { RENDERED_EACH_MS } from '#shared/engine/clusters/probe-server.ts';
-import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import { FORGOTTEN_MS } from '#shared/engine/watch/cluster-relay.ts';
 import { CLUSTER_LOAD } from '#shared/engine/watch/fleet.ts';
-import { LEASE_LOOK_MS } from '#shared/engine/watch/lease-manager.ts';
+import { LEASE_READ_MS } from '#shared/engine/watch/lease-manager.ts';
 import { MAX_CONCURRENT_READS } from '#shared/engine/watch/stalled-nodes.ts';
 import { CHECKED_MS, HEARTBEAT_MS, MISSING_MS, PROVEN_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
 import { PATIENCE_MS as STUCK_MS } from '#shared/engine/watch/terminating-pods.ts';
@@ -24,7 +24,7 @@ import { BUDGET_RETRY_MS } from '#shared/eviction/budget.ts';
 import { DELTA_MAX_AGE_MS, RESYNC_MS } from '#shared/eviction/facts.ts';
 import { CALM_MS } from '#shared/eviction/guard.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
-import { MAX_ASKED_MS } from '#shared/eviction/retry.ts';
+import { MAX_RETRY_AFTER_MS } from '#shared/eviction/retry.ts';
 import { IGNORED_MS, MAX_SKEW_MS } from '#shared/eviction/skew.ts';
 import { MAX_OVERDUE_MS } from '#shared/eviction/stalled.ts';
 import { TOGETHER_MS } from '#shared/explain/what-if.ts';
@@ -108,7 +108,7 @@ export const HOW_TO: Pages = {
     ['did not answer them, in both of the last {} {} periods.', ...atEachTry],
     ['retried after {} ({} without an answer)', FIRST_MS, FIRST_UNANSWERED_MS / SECOND_MS],
     ['with growing delays up to every {}. Evictions', LAST_MS],
-    ['`Retry-After` is honored up to {}.', MAX_ASKED_MS],
+    ['`Retry-After` is honored up to {}.', MAX_RETRY_AFTER_MS],
     ['`giveUpAfter` ({} by default)', FAILS_AFTER_MS],
     ['terminating for more than {} after their grace period, for {}.', STUCK_MS, LASTING.points * MINUTE_MS],
     [
@@ -136,7 +136,7 @@ export const HOW_TO: Pages = {
       'retried after {}, then with growing delays: every {} up to the {} failure, finally every {}.',
       ...[FIRST_MS, waitMs(10), lastEarly(), LAST_MS],
     ],
-    ['`Retry-After` is honored up to {}.', MAX_ASKED_MS],
+    ['`Retry-After` is honored up to {}.', MAX_RETRY_AFTER_MS],
     ['`giveUpAfter`, {} by default', FAILS_AFTER_MS],
     ['terminates for more than {} after its grace period', STUCK_MS],
     ['lists up to {} of each cluster', MAX_STUCK],
@@ -171,7 +171,7 @@ export const HOW_TO: Pages = {
     ['service reads it within {}, or immediately', SECRET_REFRESH_MS],
   ],
   'docs/how-to/install-in-cluster.md': [
-    ['the next one leads within {}.', LEASE_LOOK_MS],
+    ['the next one leads within {}.', LEASE_READ_MS],
     ['sends the node again within {}.', RESYNC_MS],
   ],
   'docs/how-to/install-on-aws.md': [
@@ -229,7 +229,7 @@ export const START: Pages = {
   'README.md': [
     ['Retried for {}, then reported', FAILS_AFTER_MS],
     ['install-in-cluster.md), {} replicas |', REPLICAS],
-    ['confirmed the eviction within the last {}.', LOOK_MAX_AGE_MS],
+    ['confirmed the eviction within the last {}.', NODE_MAX_AGE_MS],
     ['or fails after {} of retries', FAILS_AFTER_MS],
     ['stops all evictions within {}, and', RESTRICTED_MS],
   ],

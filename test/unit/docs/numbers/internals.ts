@@ -9,9 +9,9 @@ import { MAX_AGE_MS } from '#shared/console/fleet-api.ts';
 import { MAX_LISTENERS } from '#shared/console/live.ts';
 import { CONNECTIONS_OF_SESSIONS, MAX_HEADER_BYTES } from '#shared/console/server.ts';
 import { LINK_MS } from '#shared/console/session.ts';
-import { TOLD_COUNTDOWN_MS } from '#shared/engine/decide/apply-deltas.ts';
+import { ANNOUNCED_COUNTDOWN_MS } from '#shared/engine/decide/apply-deltas.ts';
 import { MAX_AHEAD_MS as EVENTS_DELAY_MS } from '#shared/engine/evict/later-events.ts';
-import { LOOK_MAX_AGE_MS, PARALLEL_EVICTIONS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS, PARALLEL_EVICTIONS } from '#shared/engine/evict/pass.ts';
 import { DISCONNECTED_MS, EVICTED_WITHIN_MS, RIVAL_FOR_MS } from '#shared/engine/watch/cluster-relay.ts';
 import { WAKE_MS } from '#shared/engine/watch/cluster-watch.ts';
 import { OVER_BUDGET_MS } from '#shared/engine/watch/fleet.ts';
@@ -29,9 +29,9 @@ import { PERMIT_LASTS_MS } from '#shared/eviction/permits.ts';
 import { REARM_OVERDUE_MS } from '#shared/eviction/plan.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { RATE_PERMIT_LASTS_MS } from '#shared/eviction/rate.ts';
-import { MAX_ASKED_MS } from '#shared/eviction/retry.ts';
-import { LOOKS_TO_BEGIN } from '#shared/http/connection.ts';
-import { CONNECTIONS, LOOK_MS } from '#shared/http/listener.ts';
+import { MAX_RETRY_AFTER_MS } from '#shared/eviction/retry.ts';
+import { TICKS_TO_BEGIN } from '#shared/http/connection.ts';
+import { CONNECTIONS, TICK_MS } from '#shared/http/listener.ts';
 import { ANSWER_BYTES, UNDER_WAY_BYTES } from '#shared/kubernetes/http/answer-limits.ts';
 import { REVIVED_CHARACTERS } from '#shared/kubernetes/http/api-json.ts';
 import { FAILURES_TO_OPEN, PAUSE_MS } from '#shared/kubernetes/http/breaker.ts';
@@ -84,13 +84,13 @@ export const INTERNALS: Pages = {
     ['Up to {}, a timer is a delayed SQS', MAX_DELAY_SECONDS * SECOND_MS],
     ['schedule aimed {} early', SCHEDULE_LEAD_SECONDS * SECOND_MS],
     ['at most {} old. `evict` forwards', REGISTRATION_MAX_AGE_MS],
-    ['at most {} after the look was answered', LOOK_MAX_AGE_MS],
+    ['at most {} after the look was answered', NODE_MAX_AGE_MS],
     [
       '{} pods of a node are evicted in parallel, with at most {} calls',
       PARALLEL_EVICTIONS,
       MAX_CONCURRENT_CALLS,
     ],
-    ['with the same preconditions and the same {}.', LOOK_MAX_AGE_MS],
+    ['with the same preconditions and the same {}.', NODE_MAX_AGE_MS],
     ['**A write without an answer** in {} fails', CALL_TIMEOUT_MS],
     ['tried again after {}, doubled up to {} while', BUDGET_RETRY_MS, MAX_BUDGET_RETRY_MS],
     ['A permit expires after {}, or', RATE_PERMIT_LASTS_MS],
@@ -101,7 +101,7 @@ export const INTERNALS: Pages = {
       'Delays are 1, 2, 4, 8, and {}, then {} up to the {} failure, then 60, 120, 240, and {}.',
       ...[waitMs(5), waitMs(10), lastEarly(), LAST_MS],
     ],
-    ['`Retry-After` is honored up to {}.', MAX_ASKED_MS],
+    ['`Retry-After` is honored up to {}.', MAX_RETRY_AFTER_MS],
     ['beside others starts with {} again', FIRST_MS],
     [
       '{} where several calls got no answer, doubled up to {} for {} tries, and then up to {}.',
@@ -123,8 +123,8 @@ export const INTERNALS: Pages = {
     ['whose relay had no contact for {}.', DISCONNECTED_AFTER_MS],
   ],
   'docs/internals/architecture.md': [
-    ['deadlines that are more than {} ahead, through', TOLD_COUNTDOWN_MS],
-    ['sends the delete within {} of that look', LOOK_MAX_AGE_MS],
+    ['deadlines that are more than {} ahead, through', ANNOUNCED_COUNTDOWN_MS],
+    ['sends the delete within {} of that look', NODE_MAX_AGE_MS],
   ],
   'docs/internals/kubernetes-http.md': [
     [
@@ -136,13 +136,13 @@ export const INTERNALS: Pages = {
     ['Reading yields every {}, so', SLICE_MS],
     ['one HTTP/2 connection for up to {} requests', MAX_CONCURRENT_STREAMS],
     ['at most {} calls at a time, deletes first', MAX_CONCURRENT_CALLS],
-    ['**{} on the socket.**', LOOK_MAX_AGE_MS],
+    ['**{} on the socket.**', NODE_MAX_AGE_MS],
     ['opens after {} unanswered calls in a row** and rejects calls for {},', ...[FAILURES_TO_OPEN, PAUSE_MS]],
     ['lets one call through every {}.', PAUSE_MS],
     ['An object may have {}: a lower limit', ANSWER_BYTES.object],
   ],
   'docs/internals/evidence.md': [
-    ['sends a delete [at most {}]', LOOK_MAX_AGE_MS],
+    ['sends a delete [at most {}]', NODE_MAX_AGE_MS],
     ['| timers beyond {} |', MAX_DELAY_SECONDS * SECOND_MS],
     ['at least {} % of mutants', entryConstant('test/mutation/main.ts', 'MIN_SCORE')],
   ],
@@ -158,7 +158,7 @@ export const INTERNALS: Pages = {
   'docs/internals/decisions/evidence.md': [['wait for it, for {} at most', BEHIND_PATIENCE_MS]],
   'docs/internals/decisions/observe-first.md': [['at most {} before use', RULES_MAX_AGE_MS]],
   'docs/internals/decisions/own-rest-calls.md': [
-    ['{} after its node was read, or not at all', LOOK_MAX_AGE_MS],
+    ['{} after its node was read, or not at all', NODE_MAX_AGE_MS],
     ['a connection for up to {} watches', MAX_CONCURRENT_STREAMS],
   ],
   'docs/internals/decisions/durable-functions.md': [['each delete looks at it, within {} |', RESTRICTED_MS]],
@@ -168,7 +168,7 @@ export const INTERNALS: Pages = {
     [
       "{} are for sessions; a stranger's is closed when idle for {}, and",
       CONNECTIONS_OF_SESSIONS,
-      LOOKS_TO_BEGIN * LOOK_MS,
+      TICKS_TO_BEGIN * TICK_MS,
     ],
     ['{} of them are read', MAX_HEADER_BYTES],
     ['at most once {} from a state directory, and every {} from', MAX_AGE_MS.local, MAX_AGE_MS.deployed],

@@ -1,7 +1,7 @@
 import { REGISTRY_POLL_MS } from '#shared/aws/relay/follow-registry.ts';
-import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import { MAX_HANDICAP_MS } from '#shared/engine/watch/fleet.ts';
-import { LEASE_LOOK_MS } from '#shared/engine/watch/lease-manager.ts';
+import { LEASE_READ_MS } from '#shared/engine/watch/lease-manager.ts';
 import { POLL_MS } from '#shared/engine/watch/rules-watch.ts';
 import { retryWaitMs } from '#shared/eviction/retry.ts';
 import { LEASE_TTL_MS } from '#shared/state/lease.ts';
@@ -33,13 +33,13 @@ export const LEFT_ALONE_MS = scheduledTtl(aRecord({ fireAt: NOW, gaveUpAt: NOW }
 export const MISSED_MS = scheduledTtl(aRecord({ fireAt: NOW }), NOW) * 1000 - NOW;
 
 /** Time within which a stop, or another restriction, holds every delete. */
-export const RESTRICTED_MS = roundedUp(RULES_MAX_AGE_MS + LOOK_MAX_AGE_MS, SECOND_MS);
+export const RESTRICTED_MS = roundedUp(RULES_MAX_AGE_MS + NODE_MAX_AGE_MS, SECOND_MS);
 
 /** Time within which a relaxed rule takes effect. */
 export const PERMITTED_MS = roundedUp(POLL_MS + RULES_MAX_AGE_MS, 5 * SECOND_MS);
 
 /** Time without a leader after one died. */
-export const FAILOVER_MS = roundedUp(LEASE_TTL_MS + LEASE_LOOK_MS + MAX_HANDICAP_MS, 5 * SECOND_MS);
+export const FAILOVER_MS = roundedUp(LEASE_TTL_MS + LEASE_READ_MS + MAX_HANDICAP_MS, 5 * SECOND_MS);
 
 /** Time within which a cluster that was registered is watched. */
 export const WATCHED_MS = roundedUp(REGISTRY_POLL_MS + FAILOVER_MS, 10 * SECOND_MS);

@@ -4,12 +4,12 @@ import { EVICT_BATCH_SIZE } from '#shared/aws/due/due-consumption.ts';
 import { NODES_PER_MIB } from '#shared/aws/environment.ts';
 import { FLUSH_MS } from '#shared/aws/event-bus.ts';
 import { MAX_BATCH_MESSAGES, MAX_DELAY_SECONDS, MAX_MESSAGE_BYTES } from '#shared/aws/limits.ts';
-import { TOLD_COUNTDOWN_MS } from '#shared/engine/decide/apply-deltas.ts';
+import { ANNOUNCED_COUNTDOWN_MS } from '#shared/engine/decide/apply-deltas.ts';
 import { PARALLEL_EVICTIONS } from '#shared/engine/evict/pass.ts';
 import { FORGOTTEN_MS } from '#shared/engine/watch/cluster-relay.ts';
 import { CLUSTER_LOAD } from '#shared/engine/watch/fleet.ts';
 import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
-import { TOLD_SKEW_MS } from '#shared/engine/watch/relay.ts';
+import { REPORTED_SKEW_MS } from '#shared/engine/watch/relay.ts';
 import { POLL_MS } from '#shared/engine/watch/rules-watch.ts';
 import { PATIENCE_MS as STUCK_MS } from '#shared/engine/watch/terminating-pods.ts';
 import { BUDGET_RETRY_MS } from '#shared/eviction/budget.ts';
@@ -18,7 +18,7 @@ import { CALM_MS } from '#shared/eviction/guard.ts';
 import { PERMIT_LASTS_MS } from '#shared/eviction/permits.ts';
 import { MAX_ANNOTATION_CHARACTERS } from '#shared/eviction/selectors.ts';
 import { MAX_SKEW_MS } from '#shared/eviction/skew.ts';
-import { LOOK_MS, LOOKS_BETWEEN_REPORTS } from '#shared/http/listener.ts';
+import { TICK_MS, TICKS_BETWEEN_REPORTS } from '#shared/http/listener.ts';
 import { MAX_CONCURRENT_CALLS } from '#shared/kubernetes/http/transport.ts';
 import { UNSEEN_SECONDS } from '#shared/operations/fleet/sqs-queues.ts';
 import { MAX_ALIASES, MAX_DOCUMENT_CHARACTERS } from '#shared/state/policy-document.ts';
@@ -63,12 +63,12 @@ export const REFERENCE: Pages = {
     ['still terminating more than {} after its grace period', STUCK_MS],
     ['Pods are more than {} overdue.', FORGOTTEN_MS],
     ['of the relay differ by more than {}.', MAX_SKEW_MS],
-    ['Logged at most once {}.', LOOKS_BETWEEN_REPORTS * LOOK_MS],
+    ['Logged at most once {}.', TICKS_BETWEEN_REPORTS * TICK_MS],
   ],
   'docs/reference/metrics.md': [
     ['1 while pods of the cluster are more than {} overdue', FORGOTTEN_MS],
     ['Clusters with pods that are more than {} overdue', FORGOTTEN_MS],
-    ['relays report it beyond {} only', TOLD_SKEW_MS],
+    ['relays report it beyond {} only', REPORTED_SKEW_MS],
     ['rejected permanently (over {}).', MAX_MESSAGE_BYTES],
     ['Evicted pods of the cluster that are stuck terminating for more than {} after', STUCK_MS],
     ['Evicted pods that are stuck terminating for more than {} after', STUCK_MS],
@@ -81,7 +81,7 @@ export const REFERENCE: Pages = {
       RELAY_NODES - CLUSTER_LOAD,
     ],
     ['A toleration beyond {} adds', MAX_DELAY_SECONDS * SECOND_MS],
-    ['A toleration beyond {} posts an Event', TOLD_COUNTDOWN_MS],
+    ['A toleration beyond {} posts an Event', ANNOUNCED_COUNTDOWN_MS],
     ['and a read every {} per process', SECRET_REFRESH_MS],
     ['one per node and deadline beyond {} |', MAX_DELAY_SECONDS * SECOND_MS],
     ['| 3 × {} + 2 at the most |', Number(defaultOf('concurrency'))],

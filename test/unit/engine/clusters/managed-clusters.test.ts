@@ -3,9 +3,9 @@ import { describe, type TestContext, test } from 'node:test';
 import {
   type ChosenCluster,
   ClustersRejectedError,
+  LOG_AGAIN_MS,
   ManagedClusters,
   START_CHECK_MS,
-  TELL_AGAIN_MS,
 } from '#shared/engine/clusters/managed-clusters.ts';
 import { type ClusterUids, clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
@@ -73,11 +73,13 @@ async function manage(t: TestContext, ...scriptedClusters: readonly Scripted[]) 
   const stopping = new AbortController();
   const taken: string[] = [];
   let isOpen = false;
-  const opening = ManagedClusters.open(chosen(scriptedClusters), { clock: drivenClock, log, needs }).finally(
-    () => {
-      isOpen = true;
-    },
-  );
+  const opening = ManagedClusters.open(chosen(scriptedClusters), {
+    clock: drivenClock,
+    log,
+    permissions: needs,
+  }).finally(() => {
+    isOpen = true;
+  });
   await time.settle();
   // A start waits for clusters that do not answer, to compare them.
   if (!isOpen) await time.pass(START_CHECK_MS);
@@ -157,7 +159,7 @@ describe('a cluster that cannot be managed', () => {
   test('is logged rarely, and immediately when the reason changes', async (t) => {
     const b = scripted('b', EXPIRED);
     const { time, log, complaints } = await manage(t, scripted('a'), b);
-    await time.pass(TELL_AGAIN_MS - MINUTE_MS);
+    await time.pass(LOG_AGAIN_MS - MINUTE_MS);
     assert.equal(complaints().length, 1);
     await time.pass(3 * MINUTE_MS);
     assert.equal(complaints().length, 2);
@@ -188,7 +190,7 @@ describe('a cluster that cannot be managed', () => {
 
 describe('the start', () => {
   const open = (...clusters: readonly Scripted[]) =>
-    ManagedClusters.open(chosen(clusters), { clock: drivenClock, log: recordingLog(), needs });
+    ManagedClusters.open(chosen(clusters), { clock: drivenClock, log: recordingLog(), permissions: needs });
 
   test('fails when every cluster needs a repair, with a line for each', async () => {
     await assert.rejects(open(scripted('a', 'no rights'), scripted('b', BROKEN), scripted('c', EXPIRED)), {
@@ -246,7 +248,7 @@ test('requires only the permissions that the rules of a cluster need', async () 
   const open = (needs: readonly Permission[], cluster: Scripted) =>
     ManagedClusters.open(chosen([cluster]), {
       ...{ clock: drivenClock, log: recordingLog() },
-      needs: async () => needs,
+      permissions: async () => needs,
     });
   (await open([{ verb: 'get', resource: 'pods' }], a)).close();
   await assert.rejects(open([{ verb: 'delete', resource: 'pods' }], b), ClustersRejectedError);
@@ -256,7 +258,7 @@ test('requires only reading while the rules of a cluster cannot be read', async 
   const open = (cluster: Scripted) =>
     ManagedClusters.open(chosen([cluster]), {
       ...{ clock: drivenClock, log: recordingLog() },
-      needs: () => Promise.reject(new StoreError('The store does not answer.')),
+      permissions: () => Promise.reject(new StoreError('The store does not answer.')),
     });
   (await open(scripted('a', 'no rights'))).close();
   await assert.rejects(open(scripted('b', EXPIRED)), ClustersRejectedError);

@@ -141,7 +141,7 @@ test('evicts the pods of a healthy cluster immediately beside 200 nodes of a clu
     },
   };
   const evictions = new Evictions({
-    look: async (ref) => {
+    process: async (ref) => {
       const again = await evictNode(ref, deps);
       assert.equal(again, undefined);
       return undefined;

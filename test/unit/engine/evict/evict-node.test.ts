@@ -4,7 +4,7 @@ import type { Context } from 'aws-lambda';
 import { createHandler } from '#functions/evict/handler.ts';
 import { encodeRetry, parseDueMessage } from '#shared/aws/due-message.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
-import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
@@ -154,7 +154,7 @@ describe('the deleted pod is the evaluated pod:', () => {
         bench.before('delete', (count) => {
           if (count > 1) return;
           bench.cluster.putNode(liveNode());
-          void bench.clock.advanceTo(bench.clock.now() + LOOK_MAX_AGE_MS + 1);
+          void bench.clock.advanceTo(bench.clock.now() + NODE_MAX_AGE_MS + 1);
         }),
       deleted: [],
       states: { u1: 'cancelled' },
@@ -509,7 +509,7 @@ describe('a long pass', () => {
     cluster.onDeleted = () => {
       if (cluster.deletions.length !== 20) return;
       cluster.putNode(liveNode());
-      void clock.advanceTo(clock.now() + LOOK_MAX_AGE_MS + 1);
+      void clock.advanceTo(clock.now() + NODE_MAX_AGE_MS + 1);
     };
     await bench.pass();
     const states = Object.values(await bench.states());

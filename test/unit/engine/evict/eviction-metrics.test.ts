@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import { prometheusEvictionMetrics, standingMetrics } from '#shared/engine/evict/eviction-metrics.ts';
+import { prometheusEvictionMetrics, stateMetrics } from '#shared/engine/evict/eviction-metrics.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
@@ -9,7 +9,7 @@ import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-b
 test('counts the evictions of each cluster by state, and keeps 0 for a cluster without evictions', async () => {
   const store = new SqliteStore({ path: ':memory:' });
   const registry = new Registry();
-  standingMetrics(registry, store);
+  stateMetrics(registry, store);
   const evictions = async () => {
     const [metric] = await registry.getMetricsAsJSON();
     return Object.fromEntries(metric?.values.map(({ labels, value }) => [labels['state'], value]) ?? []);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import { ending, type Partition } from '#shared/eviction/records.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
@@ -45,7 +45,7 @@ describe('a delete is sent within the limit after the answer about its node, for
       return slowRules.ruling;
     };
     for (const bench of [slowTable, Object.assign(slowRules, { rules: read })])
-      assert.equal(await latestAfterAnswer(bench), LOOK_MAX_AGE_MS);
+      assert.equal(await latestAfterAnswer(bench), NODE_MAX_AGE_MS);
   });
 });
 

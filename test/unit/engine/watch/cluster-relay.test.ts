@@ -46,7 +46,7 @@ async function started(context: TestContext, passMs = SECOND, given = bench(cont
 
 /** Acquires the lease from any holder. */
 const takeOver = async (leases: Bench['leases'], holder: string) =>
-  leases.take(CLUSTER, await leases.look(CLUSTER), holder, Date.now());
+  leases.take(CLUSTER, await leases.read(CLUSTER), holder, Date.now());
 
 const upsert = (...keys: readonly string[]): WatchEvent<LiveNode> => ({
   kind: 'upsert',
@@ -240,7 +240,7 @@ describe('a lease', () => {
       given.leases.renew = (lease, report) => (report.claim ? renew(lease, report) : away());
       relay.relay.start();
       await given.time.pass(11.5 * SECOND);
-      given.leases.look = away;
+      given.leases.read = away;
       given.leases.renew = renewed ? renew : async () => undefined;
       return { ...relay, time: given.time };
     }
@@ -278,9 +278,9 @@ describe('a lease', () => {
     const startedAt = Date.now();
     relay.start();
     await given.time.pass(SECOND + LEASE_RENEW_MS);
-    const record = await given.leases.look(CLUSTER);
+    const record = await given.leases.read(CLUSTER);
     assert.equal(record?.nodes, 1);
-    assert.ok(Number(record?.heardAt) - startedAt <= SECOND, 'nothing was heard since the watch stood');
+    assert.ok(Number(record?.lastContactAt) - startedAt <= SECOND, 'nothing was heard since the watch stood');
     assert.ok(Number(record?.renewedAt) - startedAt >= LEASE_RENEW_MS);
   });
 });
@@ -334,7 +334,7 @@ describe('a relay that stops', () => {
     });
     await given.time.pass(6 * SECOND);
     assert.equal(released, true);
-    assert.equal((await given.leases.look(CLUSTER))?.holder, undefined);
+    assert.equal((await given.leases.read(CLUSTER))?.holder, undefined);
     nodes.onSend = () => [];
     await given.time.pass(20 * SECOND);
     assert.deepEqual(nodes.accepted, [], 'another relay may speak for it by now');

@@ -89,7 +89,7 @@ describe('the view sends nothing', () => {
     hear(view.replaceNodes([liveNode('n1', 'a'), liveNode('n2')], at(0)));
     hear(view.upsertPod(livePod(), at(1)));
     hear(view.resync([], at(2)));
-    assert.deepEqual([view.tells(N1), view.tells(nodeName('n2'))], [false, true]);
+    assert.deepEqual([view.isComplete(N1), view.isComplete(nodeName('n2'))], [false, true]);
     assert.deepEqual(view.counts, { nodes: 2, tainted: 1, pods: 0 });
     assert.equal(view.awaitsPods, true);
     assert.deepEqual(said(), []);

@@ -84,7 +84,7 @@ function bench(
           made.onChange(change);
           made.heard.push(`${change.kind} ${change.object.name}`);
         },
-        heard: () => {
+        contact: () => {
           signs += 1;
         },
         failed: (error: unknown) => made.failures.push(error),

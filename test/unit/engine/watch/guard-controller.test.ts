@@ -101,7 +101,7 @@ const scopes = (trips: readonly Trip[]) => trips.map(({ scope }) => scope);
 test('allows deltas immediately below the threshold, without a write', async (context) => {
   const { guard, fail, book, time } = await bench(context);
   void fail(1, 2);
-  assert.ok(guard.mayTell);
+  assert.ok(guard.maySend);
   await time.settle();
   assert.equal(book.tries, 0);
 });
@@ -113,14 +113,14 @@ test('allows no deltas from the threshold on until the trip is saved, and then w
   void fail(1, 2);
   assert.equal(sentRevision(), undefined);
   void fail(3);
-  assert.equal(guard.mayTell, false);
+  assert.equal(guard.maySend, false);
   await time.settle();
-  assert.deepEqual([guard.mayTell, told.freed], [false, 0]);
-  guard.look();
+  assert.deepEqual([guard.maySend, told.freed], [false, 0]);
+  guard.review();
   assert.equal(book.tries, 1, 'one write at a time');
   writing.resolve();
   await time.settle();
-  assert.deepEqual([guard.mayTell, told.freed], [true, 1]);
+  assert.deepEqual([guard.maySend, told.freed], [true, 1]);
   assert.deepEqual(scopes(book.state.trips), ['cluster']);
   assert.equal(sentRevision(), 1);
   assert.deepEqual(said(), [['guard.tripped', 'cluster']]);
@@ -130,23 +130,23 @@ test('allows no deltas from the threshold on until the trip is saved, and then w
 test('writes nothing when it is asked, and allows no deltas of nodes that it has yet to review', async (context) => {
   const { guard, view, book, time } = await bench(context);
   for (const index of [1, 2, 3]) view.upsertNode({ ...liveNode(`n${index}`), taints: [down()] }, Date.now());
-  assert.equal(guard.mayTell, false);
+  assert.equal(guard.maySend, false);
   await time.settle();
-  assert.deepEqual([guard.mayTell, book.tries], [false, 0]);
+  assert.deepEqual([guard.maySend, book.tries], [false, 0]);
   guard.counted();
   await time.settle();
-  assert.deepEqual([guard.mayTell, book.tries], [true, 1]);
+  assert.deepEqual([guard.maySend, book.tries], [true, 1]);
 });
 
 test('reports that deltas may be sent again at the review of what changed while it did not know the cluster', async (context) => {
   const { guard, fail, state, told } = await bench(context);
   state.knows = false;
   void fail(1);
-  assert.equal(guard.mayTell, true);
+  assert.equal(guard.maySend, true);
   state.knows = true;
-  assert.deepEqual([guard.mayTell, told.freed], [false, 0]);
-  guard.look();
-  assert.deepEqual([guard.mayTell, told.freed], [true, 1]);
+  assert.deepEqual([guard.maySend, told.freed], [false, 0]);
+  guard.review();
+  assert.deepEqual([guard.maySend, told.freed], [true, 1]);
 });
 
 test('knows how far each trip is from its reset, while it knows the cluster', async (context) => {
@@ -162,7 +162,7 @@ test('knows how far each trip is from its reset, while it knows the cluster', as
   assert.deepEqual(shown(), [[0, resetsAt]]);
   state.knows = false;
   assert.deepEqual(shown(), []);
-  guard.look();
+  guard.review();
   state.knows = true;
   assert.deepEqual(shown(), [[0, undefined]], 'the recovery is interrupted');
 });
@@ -172,14 +172,14 @@ describe('a trip that cannot be saved', () => {
     const { guard, fail, book, time, told, said, sentRevision } = await bench(context);
     book.isReadOnly = true;
     void fail(1, 2, 3);
-    assert.equal(guard.mayTell, false);
+    assert.equal(guard.maySend, false);
     await time.pass(30 * SECOND);
     assert.ok(book.tries > 10, `${book.tries} tries`);
-    assert.deepEqual([guard.mayTell, told.again, sentRevision()], [true, [false], 1]);
+    assert.deepEqual([guard.maySend, told.again, sentRevision()], [true, [false], 1]);
     assert.equal(book.state.revision, 0);
     book.isReadOnly = false;
     await time.pass(2 * SECOND);
-    assert.ok(guard.mayTell);
+    assert.ok(guard.maySend);
     assert.deepEqual([scopes(book.state.trips), book.state.revision, sentRevision()], [['cluster'], 1, 1]);
     assert.deepEqual(told.again, [false]);
     assert.equal(said().filter(([event]) => event === 'guard.tripped').length, 1);
@@ -192,7 +192,7 @@ describe('a trip that cannot be saved', () => {
     void fail(1, 2, 3);
     await time.pass(5 * SECOND);
     await heal(1);
-    guard.look();
+    guard.review();
     assert.deepEqual([told.again, sentRevision()], [[false, true], undefined]);
   });
 
@@ -244,9 +244,9 @@ describe('a trip whose write fails after another process wrote', () => {
     book.isReadOnly = true;
     writing.resolve();
     await time.settle();
-    assert.equal(guard.mayTell, false);
+    assert.equal(guard.maySend, false);
     await time.pass(5 * SECOND);
-    assert.deepEqual([guard.mayTell, book.state.revision, sentRevision()], [true, 1, 2]);
+    assert.deepEqual([guard.maySend, book.state.revision, sentRevision()], [true, 1, 2]);
   });
 });
 
@@ -297,7 +297,7 @@ test('saves no trip that is no longer needed', async (context) => {
   book.isAway = true;
   await fail(1, 2, 3);
   void heal(1);
-  assert.ok(guard.mayTell);
+  assert.ok(guard.maySend);
   book.isAway = false;
   await time.pass(10 * SECOND);
   assert.deepEqual([book.state.trips, told.freed], [[], 1]);
@@ -318,17 +318,17 @@ test('judges by the concurrent write of another process', async (context) => {
   await fail(1, 2, 3);
   assert.deepEqual(scopes(book.state.trips), ['zone', 'cluster']);
   assert.deepEqual(guard.trips, book.state.trips);
-  assert.ok(guard.mayTell);
+  assert.ok(guard.maySend);
 });
 
 /** Passes five minutes of recovery. One second before they end, the trip is still active. */
 async function passCalm({ guard, book, time }: Awaited<ReturnType<typeof bench>>) {
   await time.pass(CALM_MS - SECOND);
-  guard.look();
+  guard.review();
   await time.settle();
   assert.deepEqual(book.state.trips, [TRIP]);
   await time.pass(SECOND);
-  guard.look();
+  guard.review();
   await time.settle();
 }
 
@@ -349,7 +349,7 @@ describe('a trip that was stored before', () => {
     test(`resets after five minutes of recovery when the clock ${how}`, async (context) => {
       const benched = await bench(context, { stored: [TRIP] });
       const { guard, book, state, said } = benched;
-      guard.look();
+      guard.review();
       state.setMs = setMs;
       await passCalm(benched);
       assert.deepEqual(book.state, { revision: 2, trips: [] });
@@ -358,13 +358,13 @@ describe('a trip that was stored before', () => {
 
   test('does not reset by the view of a disconnected relay', async (context) => {
     const { guard, book, state, time } = await bench(context, { stored: [TRIP] });
-    guard.look();
+    guard.review();
     state.knows = false;
     await time.pass(CALM_MS);
-    guard.look();
+    guard.review();
     state.knows = true;
     await time.pass(SECOND);
-    guard.look();
+    guard.review();
     await time.settle();
     assert.deepEqual(book.state.trips, [TRIP]);
   });
@@ -400,7 +400,7 @@ test('reads a release again until it succeeds', async (context) => {
   await time.settle();
   assert.deepEqual(scopes(guard.trips), ['cluster']);
   book.isAway = false;
-  guard.look();
+  guard.review();
   await time.settle();
   assert.deepEqual(guard.trips, []);
   await fail(4);
@@ -412,7 +412,7 @@ test('keeps a release under another relay', async (context) => {
   const { guard, fail, book, said } = await bench(context, { stored: [released] });
   await fail(1, 2, 3, 4, 5);
   assert.deepEqual([guard.trips, book.tries, said()], [[], 0, []]);
-  assert.ok(guard.mayTell);
+  assert.ok(guard.maySend);
   await fail(6);
   assert.deepEqual(scopes(guard.trips), ['cluster']);
 });
@@ -425,7 +425,7 @@ describe('a release while no relay held the lease', () => {
     const { guard, fail, book } = await bench(context, { stored: [RELEASED], downMs: long });
     assert.deepEqual([guard.trips, book.noted], [[], []]);
     assert.deepEqual(book.state.released, [{ ...TRIP, upTo: 3 }]);
-    assert.ok(guard.mayTell);
+    assert.ok(guard.maySend);
     await fail(4);
     assert.deepEqual(scopes(book.state.trips), ['cluster']);
     assert.equal(book.state.released, undefined);
@@ -439,9 +439,9 @@ describe('a release while no relay held the lease', () => {
 
   test('is removed after five minutes of recovery', async (context) => {
     const { guard, book, time } = await bench(context, { stored: [RELEASED] });
-    guard.look();
+    guard.review();
     await time.pass(CALM_MS);
-    guard.look();
+    guard.review();
     await time.settle();
     assert.deepEqual([book.state.trips, book.state.released], [[], undefined]);
   });
@@ -451,10 +451,10 @@ test('allows no deltas before the stored state is read', async (context) => {
   const { book, time, guard, fail, told } = await bench(context, { isAway: true });
   void fail(1);
   await time.pass(10 * SECOND);
-  assert.deepEqual([guard.mayTell, told.freed], [false, 0]);
+  assert.deepEqual([guard.maySend, told.freed], [false, 0]);
   book.isAway = false;
   await time.pass(2 * SECOND);
-  assert.deepEqual([guard.mayTell, told.freed], [true, 1]);
+  assert.deepEqual([guard.maySend, told.freed], [true, 1]);
 });
 
 test('ignores rules that are older than its own write', async (context) => {
@@ -482,14 +482,14 @@ test('keeps counting custom taints while it holds evictions', async (context) =>
   await taint(1, 2, 3, 4, 5);
   assert.deepEqual(scopes(book.state.trips), ['people']);
   await time.pass(60 * 60 * SECOND);
-  guard.look();
+  guard.review();
   await time.pass(CALM_MS);
-  guard.look();
+  guard.review();
   await time.settle();
   assert.deepEqual(scopes(book.state.trips), ['people']);
   void heal(1, 2, 3);
   await time.pass(CALM_MS);
-  guard.look();
+  guard.review();
   await time.settle();
   assert.deepEqual(book.state.trips, []);
 });
@@ -498,7 +498,7 @@ test('only logs a trip in dry run, and allows deltas immediately', async (contex
   const policy = { ...RULES.policy, guard: { ...RULES.policy.guard, shadow: true } };
   const { guard, fail, book, said } = await bench(context, { rules: { policy } });
   void fail(1, 2, 3);
-  assert.ok(guard.mayTell);
+  assert.ok(guard.maySend);
   await fail(4);
   assert.equal(book.tries, 0);
   assert.deepEqual(said(), [['guard.would-trip', 'cluster']]);
@@ -527,7 +527,7 @@ test('saves nothing from an outdated view, for any earlier failures', async (con
   assert.ok(book.tries <= tries + 1);
   assert.deepEqual(scopes(book.state.trips), []);
   state.knows = true;
-  guard.look();
+  guard.review();
   await time.pass(SECOND);
   assert.deepEqual(scopes(book.state.trips), ['cluster']);
 });

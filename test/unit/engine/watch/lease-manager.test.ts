@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { Fleet, MAX_HANDICAP_MS } from '#shared/engine/watch/fleet.ts';
-import { LEASE_LOOK_MS, LEASE_RENEW_MS, LeaseManager } from '#shared/engine/watch/lease-manager.ts';
+import { LEASE_READ_MS, LEASE_RENEW_MS, LeaseManager } from '#shared/engine/watch/lease-manager.ts';
 import type { ReportedProgress } from '#shared/eviction/guard.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Fault } from '#shared/state/fault.ts';
@@ -52,9 +52,9 @@ function bench(context: TestContext) {
     let before: LeaseRecord | undefined;
     const connected: Leases = {
       // The result of the previous look, where the caller accepts it.
-      look: (cluster, { mayLag = false } = {}) =>
+      read: (cluster, { mayLag = false } = {}) =>
         stalled(async () => {
-          const found = await leases.look(cluster);
+          const found = await leases.read(cluster);
           const told = mayLag && lag.on ? (before ?? found) : found;
           before = found;
           return told;
@@ -71,7 +71,7 @@ function bench(context: TestContext) {
     const said = { regained: 0, ends: [] as unknown[], held: [] as Lease[], reached: [] as unknown[] };
     const callbacks = {
       drainMs: 0,
-      heardAt: undefined as number | undefined,
+      lastContactAt: undefined as number | undefined,
       nodes: undefined as number | undefined,
       breakerOpen: false,
       faults: [] as readonly Fault[],
@@ -90,7 +90,7 @@ function bench(context: TestContext) {
         regained: () => {
           said.regained += 1;
         },
-        heardAt: () => callbacks.heardAt,
+        lastContactAt: () => callbacks.lastContactAt,
         nodes: () => callbacks.nodes,
         breakerOpen: () => callbacks.breakerOpen,
         faults: () => callbacks.faults,
@@ -143,7 +143,7 @@ describe('lease acquisition', () => {
   test('is immediate for a free lease', async (context) => {
     const { leases, one } = await holding(context);
     assert.equal(one.keeper.canSend(), true);
-    assert.deepEqual(one.said.held, [await leases.look(CLUSTER)]);
+    assert.deepEqual(one.said.held, [await leases.read(CLUSTER)]);
     assert.deepEqual(one.events(), ['relay.lease-acquired']);
   });
 
@@ -152,12 +152,12 @@ describe('lease acquisition', () => {
     const all = ['a', 'b', 'c'].map((holder) => keeperOf(holder));
     for (const { keeper } of all) keeper.start();
     await time.settle();
-    const { epoch } = (await leases.look(CLUSTER)) ?? {};
+    const { epoch } = (await leases.read(CLUSTER)) ?? {};
     for (let seconds = 0; seconds < 60; seconds++) {
       assert.equal(all.filter(({ keeper }) => keeper.canSend()).length, 1);
       await time.pass(SECOND);
     }
-    assert.equal((await leases.look(CLUSTER))?.epoch, epoch);
+    assert.equal((await leases.read(CLUSTER))?.epoch, epoch);
   });
 
   for (const [clock, clockMs] of [
@@ -171,14 +171,14 @@ describe('lease acquisition', () => {
       one.skew.clockMs = clockMs;
       one.keeper.start();
       await time.settle();
-      const former = await leases.look(CLUSTER);
+      const former = await leases.read(CLUSTER);
       other.keeper.start();
       await time.pass(60 * SECOND);
-      assert.equal((await leases.look(CLUSTER))?.epoch, former?.epoch);
+      assert.equal((await leases.read(CLUSTER))?.epoch, former?.epoch);
       kill(one);
       await untilHeld(other, 15 * SECOND);
       assert.equal(one.keeper.canSend(), false, 'the dead one knows that its time is over');
-      assert.ok(Number((await leases.look(CLUSTER))?.epoch) > Number(former?.epoch));
+      assert.ok(Number((await leases.read(CLUSTER))?.epoch) > Number(former?.epoch));
     });
   }
 
@@ -193,7 +193,7 @@ describe('lease acquisition', () => {
     kill(one);
     const tookMs = await untilHeld(other, 15 * SECOND);
     assert.ok(tookMs >= LEASE_TTL_MS - LEASE_RENEW_MS, `${tookMs}`);
-    assert.ok(LEASE_LOOK_MS + LEASE_TTL_MS + MAX_HANDICAP_MS < 15 * SECOND);
+    assert.ok(LEASE_READ_MS + LEASE_TTL_MS + MAX_HANDICAP_MS < 15 * SECOND);
   });
 
   test('favors the relay with the shortest delay', async (context) => {
@@ -223,34 +223,34 @@ describe('lease acquisition', () => {
       return away();
     };
     one.keeper.start();
-    assert.equal(await one.canSendAfter(LEASE_LOOK_MS + STEP_MS), true);
+    assert.equal(await one.canSendAfter(LEASE_READ_MS + STEP_MS), true);
   });
 
   test('waits with eventually consistent reads at half the cost, and never takes a changed lease', async (context) => {
     const { keeperOf, untilHeld, kill, leases } = bench(context);
     const [one, two] = [keeperOf('a'), keeperOf('b')];
     const asked: unknown[] = [];
-    two.table.look = (cluster, options) => {
+    two.table.read = (cluster, options) => {
       asked.push(options);
-      return leases.look(cluster);
+      return leases.read(cluster);
     };
     one.keeper.start();
     await untilHeld(one, SECOND);
     two.keeper.start();
     kill(one);
-    await untilHeld(two, LEASE_TTL_MS + 2 * LEASE_LOOK_MS);
+    await untilHeld(two, LEASE_TTL_MS + 2 * LEASE_READ_MS);
     assert.ok(asked.length > 1 && asked.every((options) => isDeepStrictEqual(options, { mayLag: true })));
   });
 
   test('is retried repeatedly while the table is unreachable', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
-    one.table.look = away;
+    one.table.read = away;
     one.keeper.start();
     await time.pass(30 * SECOND);
     assert.ok(one.events().length >= 10 && one.events().every((event) => event === 'relay.lease-failed'));
-    one.table.look = (cluster) => leases.look(cluster);
-    assert.equal(await one.canSendAfter(LEASE_LOOK_MS), true);
+    one.table.read = (cluster) => leases.read(cluster);
+    assert.equal(await one.canSendAfter(LEASE_READ_MS), true);
   });
 });
 
@@ -301,16 +301,16 @@ test('at most one relay can send for a cluster, for any stalls, sleeps, delays a
 describe('a relay that holds a lease', () => {
   test('reports the state of the cluster with each renewal', async (context) => {
     const { time, leases, one } = await holding(context, LEASE_RENEW_MS + STEP_MS);
-    assert.equal((await leases.look(CLUSTER))?.heardAt, undefined);
-    const heardAt = Date.now();
-    Object.assign(one.callbacks, { heardAt, nodes: 7 });
+    assert.equal((await leases.read(CLUSTER))?.lastContactAt, undefined);
+    const lastContactAt = Date.now();
+    Object.assign(one.callbacks, { lastContactAt, nodes: 7 });
     await time.pass(LEASE_RENEW_MS);
-    const record = await leases.look(CLUSTER);
-    assert.deepEqual([record?.heardAt, record?.nodes], [heardAt, 7]);
+    const record = await leases.read(CLUSTER);
+    assert.deepEqual([record?.lastContactAt, record?.nodes], [lastContactAt, 7]);
     assert.equal(record?.breakerOpen, false);
     one.callbacks.breakerOpen = true;
     await time.pass(LEASE_RENEW_MS);
-    assert.equal((await leases.look(CLUSTER))?.breakerOpen, true);
+    assert.equal((await leases.read(CLUSTER))?.breakerOpen, true);
   });
 
   test('reports the progress of trips with each renewal, of no more than a lease has room for', async (context) => {
@@ -323,11 +323,11 @@ describe('a relay that holds a lease', () => {
       zone: `z${zone}`,
     }));
     await time.pass(LEASE_RENEW_MS + STEP_MS);
-    const record = await leases.look(CLUSTER);
+    const record = await leases.read(CLUSTER);
     assert.deepEqual(record?.tripProgress, one.callbacks.tripProgress.slice(0, MAX_PROGRESS));
     one.callbacks.tripProgress = [];
     await time.pass(LEASE_RENEW_MS);
-    assert.deepEqual((await leases.look(CLUSTER))?.tripProgress, []);
+    assert.deepEqual((await leases.read(CLUSTER))?.tripProgress, []);
   });
 
   for (const [what, clock] of [
@@ -369,13 +369,13 @@ describe('a relay that holds a lease', () => {
 
   test('ends immediately when another relay has the lease, and waits again', async (context) => {
     const { time, leases, one } = await holding(context, SECOND);
-    await leases.take(CLUSTER, await leases.look(CLUSTER), 'thief', Date.now());
+    await leases.take(CLUSTER, await leases.read(CLUSTER), 'thief', Date.now());
     await time.pass(LEASE_RENEW_MS);
     assert.deepEqual(one.said.ends, ['lost']);
     assert.equal(one.keeper.canSend(), false);
     assert.deepEqual(one.events(), ['relay.lease-acquired', 'relay.lease-lost']);
-    assert.equal((await leases.look(CLUSTER))?.holder, 'thief');
-    await time.pass(LEASE_TTL_MS + LEASE_LOOK_MS);
+    assert.equal((await leases.read(CLUSTER))?.holder, 'thief');
+    await time.pass(LEASE_TTL_MS + LEASE_READ_MS);
     assert.equal(one.said.held.length, 2);
   });
 
@@ -403,18 +403,18 @@ describe('a relay that stops', () => {
     assert.equal(other.keeper.canSend(), false);
     await time.pass(STEP_MS);
     await stopped;
-    await untilHeld(other, LEASE_LOOK_MS + STEP_MS);
+    await untilHeld(other, LEASE_READ_MS + STEP_MS);
   });
 
   test('releases nothing if it lost the lease meanwhile', async (context) => {
     const { time, leases, one } = await holding(context, SECOND);
     one.callbacks.drainMs = 10 * SECOND;
     const stopped = one.keeper.stop();
-    await leases.take(CLUSTER, await leases.look(CLUSTER), 'thief', Date.now());
+    await leases.take(CLUSTER, await leases.read(CLUSTER), 'thief', Date.now());
     assert.equal(await one.canSendAfter(LEASE_RENEW_MS), false);
     await time.pass(one.callbacks.drainMs);
     await stopped;
-    assert.equal((await leases.look(CLUSTER))?.holder, 'thief');
+    assert.equal((await leases.read(CLUSTER))?.holder, 'thief');
   });
 
   test('stops immediately while it waits', async (context) => {
@@ -439,7 +439,7 @@ describe('a relay that stops', () => {
     one.keeper.start();
     await time.settle();
     assert.deepEqual(one.said.held, []);
-    assert.equal((await leases.look(CLUSTER))?.holder, undefined);
+    assert.equal((await leases.read(CLUSTER))?.holder, undefined);
   });
 });
 
@@ -452,12 +452,12 @@ describe('a relay that hands off its lease', () => {
     one.keeper.giveAway();
     await time.pass(SECOND - STEP_MS);
     assert.deepEqual([one.said.ends, one.keeper.canSend()], [['given-away'], true]);
-    assert.equal(await other.canSendAfter(LEASE_LOOK_MS + MAX_HANDICAP_MS + 2 * STEP_MS), true);
+    assert.equal(await other.canSendAfter(LEASE_READ_MS + MAX_HANDICAP_MS + 2 * STEP_MS), true);
     assert.ok(one.events().includes('relay.lease-handed-off'));
     // The other relay is disconnected as well.
     other.keeper.giveAway();
     await time.pass(5 * SECOND);
-    assert.equal((await leases.look(CLUSTER))?.holder, undefined);
+    assert.equal((await leases.read(CLUSTER))?.holder, undefined);
   });
 
   test('acquires the lease again when no other relay does', async (context) => {
@@ -494,7 +494,7 @@ describe('a lease that another relay requests', () => {
     await leases.bid(lease, { holder: 'b', load: 0 });
     await time.pass(LEASE_RENEW_MS);
     assert.deepEqual(one.said.ends, ['given-away']);
-    const { holder, bid } = (await leases.look(CLUSTER)) ?? {};
+    const { holder, bid } = (await leases.read(CLUSTER)) ?? {};
     assert.deepEqual([holder, bid?.holder], [undefined, 'b']);
   });
 
@@ -513,7 +513,7 @@ describe('a lease that another relay requests', () => {
     await leases.bid(lease, { holder: 'b', load: 0 });
     await time.pass(5 * LEASE_RENEW_MS);
     assert.deepEqual([asked, one.said.ends], [1, []]);
-    assert.equal((await leases.look(CLUSTER))?.bid, undefined);
+    assert.equal((await leases.read(CLUSTER))?.bid, undefined);
     await leases.bid(lease, { holder: 'c', load: 0 });
     await time.pass(LEASE_RENEW_MS);
     assert.equal(asked, 2, 'the next request is answered, too');

@@ -40,7 +40,7 @@ function bench(context: TestContext) {
       holder,
       ...(isBlind
         ? {}
-        : { otherLeases: async () => leases.lookAtAll([...registered].filter((other) => other !== name)) }),
+        : { otherLeases: async () => leases.readAll([...registered].filter((other) => other !== name)) }),
     });
     const { relay, nodes } = made;
     const stop = async () => {
@@ -51,7 +51,7 @@ function bench(context: TestContext) {
     relay.start();
     const fault = () => relay.faults.find(({ type }) => type === 'same-cluster')?.error;
     const claim = async () => {
-      const { uids, sameAs } = (await leases.look(name)) ?? {};
+      const { uids, sameAs } = (await leases.read(name)) ?? {};
       return { uids, sameAs };
     };
     return { server, relay, sent: nodes.taken, fault, claim, stop };

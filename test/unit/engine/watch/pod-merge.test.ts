@@ -97,7 +97,7 @@ test('lists and events in any order leave neither a phantom nor a gap after all 
         const change = changes[heard];
         if (!change) return;
         heard += 1;
-        if (merge.hear(change)) sink.change(change);
+        if (merge.receive(change)) sink.change(change);
       };
       for (const turn of order) {
         if (turn === 'hear') hear();
@@ -115,24 +115,24 @@ test('lists and events in any order leave neither a phantom nor a gap after all 
 
 test('ignores events before a list has answered', () => {
   const merge = new PodMerge(new PassingPods());
-  assert.equal(merge.hear(upsert('u1', 5)), false);
+  assert.equal(merge.receive(upsert('u1', 5)), false);
   merge.ask();
-  assert.equal(merge.hear(upsert('u1', 6)), false);
+  assert.equal(merge.receive(upsert('u1', 6)), false);
   assert.equal(merge.listed, false);
 });
 
 test('ignores an event that a list covers, for any length of its number', () => {
   const merge = new PodMerge(new PassingPods());
   merge.answer(merge.ask(), [], '10');
-  assert.equal(merge.hear(upsert('u1', 9)), false);
-  assert.equal(merge.hear(upsert('u1', 10)), false);
-  assert.equal(merge.hear(upsert('u1', 11)), true);
+  assert.equal(merge.receive(upsert('u1', 9)), false);
+  assert.equal(merge.receive(upsert('u1', 10)), false);
+  assert.equal(merge.receive(upsert('u1', 11)), true);
 });
 
 test('ignores an answer after more events than it keeps, and accepts the next answer', () => {
   const merge = new PodMerge(new PassingPods());
   const asked = merge.ask();
-  for (let heard = 0; heard <= MAX_KEPT; heard++) merge.hear(upsert('u1', heard + 2));
+  for (let heard = 0; heard <= MAX_KEPT; heard++) merge.receive(upsert('u1', heard + 2));
   assert.equal(merge.answer(asked, [], '1'), undefined);
   assert.equal(merge.listed, false);
   assert.deepEqual(merge.answer(merge.ask(), [], '10005'), []);
@@ -147,13 +147,13 @@ test('ignores an answer after events beyond the memory limit, and frees their me
   };
   const [asked, askedOther] = [merge.ask(), other.ask()];
   for (let heard = 0; heard < 5; heard++) {
-    merge.hear(larger('u1', heard + 2));
-    other.hear(larger('u2', heard + 2));
+    merge.receive(larger('u1', heard + 2));
+    other.receive(larger('u2', heard + 2));
   }
   assert.deepEqual(brief(merge.answer(asked, [], '1') ?? []), ['u1@6']);
   assert.equal(other.answer(askedOther, [], '1'), undefined);
   const again = other.ask();
-  for (let heard = 0; heard < 9; heard++) other.hear(larger('u2', heard + 2));
+  for (let heard = 0; heard < 9; heard++) other.receive(larger('u2', heard + 2));
   assert.deepEqual(brief(other.answer(again, [], '1') ?? []), ['u2@10']);
 });
 
@@ -161,8 +161,8 @@ test('keeps the previous list when a list gets no answer', () => {
   const merge = new PodMerge(new PassingPods());
   merge.answer(merge.ask(), [], '5');
   const asked = merge.ask();
-  assert.equal(merge.hear(upsert('u1', 6)), true);
+  assert.equal(merge.receive(upsert('u1', 6)), true);
   merge.giveUp(asked);
-  assert.equal(merge.hear(upsert('u2', 7)), true);
+  assert.equal(merge.receive(upsert('u2', 7)), true);
   assert.equal(merge.answer(asked, [], '5'), undefined);
 });

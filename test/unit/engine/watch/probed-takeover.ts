@@ -123,7 +123,7 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
       ? rulesReader({ rulesStore: new DynamoDbRulesStore(tableOf(who)), matching: rules.matching, clock })
       : readRules;
   const leases = new DynamoDbLeases(tableOf('deltas'));
-  const leaseOf = onceASecond((cluster) => leases.look(cluster), clock);
+  const leaseOf = onceASecond((cluster) => leases.read(cluster), clock);
   const ports = { clock, log, deadLetters, visibility: { retryIn: async () => undefined } };
   const dueQueue = new FeedingQueue(() => evict);
   const agentOf = (who: 'deltas' | 'evict') =>
@@ -187,7 +187,7 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
       holdsLease: () => true,
       whyStalled: async () => undefined,
       prove: (signal) => prover.prove(CLUSTER, signal),
-      told: () => undefined,
+      onState: () => undefined,
     },
     stopping.signal,
   );

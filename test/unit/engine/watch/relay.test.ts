@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import { Emf } from '#shared/aws/emf.ts';
 import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
 import { OVER_BUDGET_MS } from '#shared/engine/watch/fleet.ts';
-import { LEASE_LOOK_MS } from '#shared/engine/watch/lease-manager.ts';
+import { LEASE_READ_MS } from '#shared/engine/watch/lease-manager.ts';
 import { Relay } from '#shared/engine/watch/relay.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
@@ -45,7 +45,7 @@ function bench(context: TestContext) {
     context.after(() => relay.stop());
     return { relay, rules, nodes, log, registry, written };
   };
-  const holderOf = async (name: ClusterName) => (await leases.look(name))?.holder;
+  const holderOf = async (name: ClusterName) => (await leases.read(name))?.holder;
   const clusterOf = (...keys: readonly string[]) => {
     const made = taintedCluster();
     made.pods.lists = [listOf()];
@@ -62,7 +62,7 @@ test('reports the faults of a cluster without access on its lease and in metrics
   relay.report(C1, () => [fault]);
   relay.add(C2, clusterOf('a'));
   await time.pass(4 * SECOND);
-  assert.deepEqual((await leases.look(C1))?.faults, [fault]);
+  assert.deepEqual((await leases.read(C1))?.faults, [fault]);
   assert.deepEqual(relay.faults().get(C1), [fault]);
   assert.deepEqual([...relay.states().keys()], [C2], 'it is not in service');
   const metrics = await registry.metrics();
@@ -71,7 +71,7 @@ test('reports the faults of a cluster without access on its lease and in metrics
   assert.match(metrics, /taintward_relay_synced\{cluster="c1"\} 0/);
   relay.add(C1, clusterOf('a'));
   await time.pass(4 * SECOND);
-  assert.deepEqual((await leases.look(C1))?.faults, []);
+  assert.deepEqual((await leases.read(C1))?.faults, []);
   assert.deepEqual(relay.states().get(C1), { kind: 'live' });
 });
 
@@ -157,7 +157,7 @@ test('gives a new relay its share, one cluster at a time, and then moves no clus
     const now = await holders();
     for (const [index, name] of names.entries()) {
       unheldMs.set(name, now[index] === undefined ? (unheldMs.get(name) ?? 0) + 250 : 0);
-      assert.ok(Number(unheldMs.get(name)) <= LEASE_LOOK_MS + 250, 'nobody waits for longer than a look');
+      assert.ok(Number(unheldMs.get(name)) <= LEASE_READ_MS + 250, 'nobody waits for longer than a look');
     }
     assert.ok(now.filter((holder) => holder === undefined).length <= 1, 'one at a time');
   }

@@ -47,7 +47,7 @@ function bench(context: TestContext) {
   const rules = new RulesWatch({ readAll, clock, log });
   const { relay, rulesStore, nodes } = clusterRelay(context, cluster, { ...state, rules, log });
   context.after(() => rules.stop());
-  const look = async () => (await leases.look(CLUSTER))?.faults;
+  const look = async () => (await leases.read(CLUSTER))?.faults;
   /** Lets this time pass. Returns the faults of the lease in short form: type, resource and status. */
   const told = async (afterMs = A_WHILE) => {
     await time.pass(afterMs);
@@ -323,7 +323,7 @@ describe('the lease of a cluster reports', () => {
     const { time, cluster, relay, leases, told } = bench(context);
     cluster.pods.lists = [refused(403)];
     assert.deepEqual(await told(), ['list-failing pods 403']);
-    await leases.take(CLUSTER, await leases.look(CLUSTER), 'r2', Date.now());
+    await leases.take(CLUSTER, await leases.read(CLUSTER), 'r2', Date.now());
     assert.equal(await told(0), undefined);
     await time.pass(LEASE_RENEW_MS);
     assert.deepEqual(relay.faults, [], 'it holds the lease no longer');

@@ -73,7 +73,7 @@ class Scene {
   send(): void {
     const { view, now } = this;
     for (const delta of this.#outbox.send(now)) {
-      assert.ok(view.tells(delta.ref.node), 'nothing is told of a node whose pods are not listed');
+      assert.ok(view.isComplete(delta.ref.node), 'nothing is told of a node whose pods are not listed');
       assert.ok(delta.version.sequence > this.#sequence, 'every delta is newer than the one before');
       this.#sequence = delta.version.sequence;
       this.#take(delta);
@@ -82,7 +82,7 @@ class Scene {
 
   /** Returns the stored state and the real state of tainted nodes; a deleted node counts while it has pods. */
   settled() {
-    for (const node of this.view.followed()) if (!this.view.tells(node)) this.list(node);
+    for (const node of this.view.followed()) if (!this.view.isComplete(node)) this.list(node);
     this.send();
     const stored = [...this.#stored].filter(([, { taints }]) => taints.length > 0);
     return {

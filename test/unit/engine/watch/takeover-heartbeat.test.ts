@@ -33,7 +33,7 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
     holdsLease: () => true,
     whyStalled: async () => undefined,
     prove: async () => ({ asOf: Date.now() }),
-    told: (state) => states.push(state),
+    onState: (state) => states.push(state),
     clock,
     log,
     ...given,

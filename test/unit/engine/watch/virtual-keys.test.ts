@@ -83,7 +83,7 @@ async function watching(context: TestContext) {
     log: recordingLog(),
     metrics: relayMetrics(new Registry()),
     faults: new ClusterFaults({ now: Date.now }),
-    tell: (subjects, wake) => {
+    mark: (subjects, wake) => {
       told.push(...subjects.map(({ node }) => node));
       if (wake && subjects.length > 0) wokenAt.push((Date.now() - at(0)) / 1_000);
     },

@@ -35,7 +35,7 @@ function talk(
     const servedAt = sentAt + thereMs;
     const served = servedAt + skewMs + drift * (servedAt - startAt);
     now = servedAt + backMs;
-    estimator.hear({ sentAt, receivedAt: now, date: Math.floor(served / 1000) * 1000 });
+    estimator.receive({ sentAt, receivedAt: now, date: Math.floor(served / 1000) * 1000 });
   }
   return now;
 }
@@ -93,7 +93,7 @@ describe('the skew of a clock', () => {
   test('has a lower bound from the first answer on', () => {
     const estimator = new ClockSkew();
     assert.equal(estimator.leastAt(NOW), undefined);
-    estimator.hear({ sentAt: NOW, receivedAt: NOW + 300, date: NOW + 60_000 });
+    estimator.receive({ sentAt: NOW, receivedAt: NOW + 300, date: NOW + 60_000 });
     assert.equal(estimator.leastAt(NOW + 300), 59_700);
   });
 
@@ -106,7 +106,7 @@ describe('the skew of a clock', () => {
 
   test('ignores an answer during which the local clock was set back', () => {
     const estimator = new ClockSkew();
-    estimator.hear({ sentAt: NOW, receivedAt: NOW - 60_000, date: NOW });
+    estimator.receive({ sentAt: NOW, receivedAt: NOW - 60_000, date: NOW });
     assert.equal(estimator.at(NOW), undefined);
   });
 
@@ -174,7 +174,7 @@ describe('the skew of a clock', () => {
   test('follows a change of the local clock immediately, in both directions', () => {
     const clock = new SteppedClock(NOW);
     const estimator = new ClockSkew(clock);
-    const hear = () => estimator.hear({ sentAt: clock.now(), receivedAt: clock.now() + 20, date: NOW });
+    const hear = () => estimator.receive({ sentAt: clock.now(), receivedAt: clock.now() + 20, date: NOW });
     hear();
     const [before] = estimator.rangesAt(clock.now());
     clock.set(120_000);

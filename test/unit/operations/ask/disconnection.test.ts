@@ -22,13 +22,13 @@ async function reported(t: TestContext, service: Fleet['service']) {
 }
 
 const saying =
-  (view: Pick<ServiceClusterView, 'state' | 'heardAt'>): Fleet['service'] =>
+  (view: Pick<ServiceClusterView, 'state' | 'lastContactAt'>): Fleet['service'] =>
   async () => ({ version: VERSION, startedAt: 0, queues: {}, clusters: { [CLUSTER]: { ...VIEW, ...view } } });
 
 test('prefers the state of the process to its lease, which lags behind', async (t) => {
-  assert.equal(await reported(t, saying({ state: 'live', heardAt: NOW })), undefined);
+  assert.equal(await reported(t, saying({ state: 'live', lastContactAt: NOW })), undefined);
   assert.deepEqual(
-    await reported(t, saying({ state: 'disconnected', heardAt: NOW - 2 * DISCONNECTED_AFTER_MS })),
+    await reported(t, saying({ state: 'disconnected', lastContactAt: NOW - 2 * DISCONNECTED_AFTER_MS })),
     {
       since: NOW - 2 * DISCONNECTED_AFTER_MS,
     },

@@ -96,9 +96,9 @@ test("returns the stack's alarms from all pages with the number of their receive
           },
   });
   assert.deepEqual(await of.alarms(), [
-    { name: 'a', state: 'OK', since: 0, says: 'Mend it.', receivers: 1 },
-    { name: 'b', state: 'ALARM', since: 0, says: '', receivers: 0 },
-    { name: 'c', state: 'OK', since: 0, says: '', receivers: 0 },
+    { name: 'a', state: 'OK', since: 0, description: 'Mend it.', receivers: 1 },
+    { name: 'b', state: 'ALARM', since: 0, description: '', receivers: 0 },
+    { name: 'c', state: 'OK', since: 0, description: '', receivers: 0 },
   ]);
   assert.equal(asked[0], 'DescribeAlarms tw:');
 });

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AlarmSeen, Quotas } from '#shared/operations/fleet/account.ts';
 import { alarmFindings, quotaFindings, versionFindings } from '#shared/operations/look/account-findings.ts';
-import type { Told } from '#shared/operations/look/finding.ts';
+import type { ClusterFinding } from '#shared/operations/look/finding.ts';
 import { VERSION } from '#shared/version.ts';
 
-const verdicts = (findings: readonly Told[]) =>
+const verdicts = (findings: readonly ClusterFinding[]) =>
   findings.map(({ verdict, message }) => `${verdict}: ${message}`);
-const fixes = (findings: readonly Told[]) => findings.flatMap(({ remediation }) => remediation ?? []);
+const fixes = (findings: readonly ClusterFinding[]) =>
+  findings.flatMap(({ remediation }) => remediation ?? []);
 
 describe('quotas', () => {
   const quotas = (more: Partial<Quotas> = {}): Quotas => ({
@@ -51,7 +52,7 @@ describe('alarms', () => {
     name,
     state: 'OK',
     since: 0,
-    says: `${name} says.`,
+    description: `${name} says.`,
     receivers: 1,
     ...more,
   });

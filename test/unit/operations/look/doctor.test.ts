@@ -258,7 +258,7 @@ const WELL: Account = {
     ...{ invocations: 1000, writesAtOnce: 4000, mostWrites: 40_000 },
     batches: { 'node-delta': 20, 'pod-delta': 20, evict: 50 },
   }),
-  alarms: async () => [{ name: 'a', state: 'OK', since: NOW, says: '', receivers: 1 }],
+  alarms: async () => [{ name: 'a', state: 'OK', since: NOW, description: '', receivers: 1 }],
 };
 const ofAccount = (findings: Awaited<ReturnType<typeof examine>>) =>
   findings
@@ -329,7 +329,7 @@ test('reports an unresponsive cluster before it counts as disconnected', async (
   const { fleet, leases, findings } = examined(t, {});
   const lease = await leases.take(prod, undefined, 'relay-1', NOW);
   assert.ok(lease);
-  const report = { renewedAt: NOW, heardAt: NOW, faults: [] };
+  const report = { renewedAt: NOW, lastContactAt: NOW, faults: [] };
   await leases.renew(lease, report);
   const told = async () => about('relay', await findings({ ...fleet, kind: 'deployed' }));
   assert.deepEqual(await told(), [['ok', 'Last contact 0 s ago.']]);
@@ -343,7 +343,7 @@ test('reports a dead process as bad and omits its reports', async (t) => {
   const { leases, findings } = examined(t, {});
   const lease = await leases.take(prod, undefined, 'relay-1', NOW);
   assert.ok(lease);
-  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, faults: [] });
+  await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, faults: [] });
   const found = await findings();
   assert.equal(about('process', found)[0]?.[0], 'bad');
   assert.deepEqual(about('relay', found), []);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { STANDING } from '#functions/console/page/words.ts';
+import { STATE_WORDS } from '#functions/console/page/words.ts';
 import { heldText } from '#shared/eviction/skew.ts';
 import { pendingStateOf } from '#shared/operations/look/pending-state.ts';
 import { after, at, nodeDelta, recordIn } from '#test/unit/eviction/builders.ts';
@@ -49,5 +49,5 @@ test("shows a pod of a live node as held by the node's Lease", () => {
   const { state, note } = pendingStateOf({ record, gates: [by] }, undefined, at(61));
   assert.equal(state, 'node-alive');
   assert.match(note, /^its node, which is alive: its Lease was renewed at 2026-01-01T00:00:50Z/);
-  assert.equal(STANDING[state].text, 'on a live node');
+  assert.equal(STATE_WORDS[state].text, 'on a live node');
 });

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
-import { look } from '#shared/operations/look/look.ts';
+import { readClusters } from '#shared/operations/look/look.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
 import { FAULT_TYPES, type Fault, type FaultType } from '#shared/state/fault.ts';
 import { LEASE_TTL_MS, type LeaseReport } from '#shared/state/lease.ts';
@@ -27,8 +27,8 @@ async function heard(t: TestContext) {
   const found = embeddedFleet(t, { clusters: ['prod'], clock }, { service });
   const lease = await found.leases.take(prod, undefined, 'relay-1', NOW);
   assert.ok(lease);
-  await found.leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7, faults: [] });
-  const status = async (fleet = found.fleet) => statusOf(await look(fleet, [prod], { clock }));
+  await found.leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, nodes: 7, faults: [] });
+  const status = async (fleet = found.fleet) => statusOf(await readClusters(fleet, [prod], { clock }));
   return { ...found, lease, clock, status };
 }
 
@@ -96,7 +96,7 @@ test("reports everything else when one cluster or the queues can't be read", asy
   const gone = () => Promise.reject(new StoreError('It is away.'));
   const { issues, unknown, clusters, deadLetters } = await status({
     ...fleet,
-    leases: { look: gone, stuck: gone },
+    leases: { read: gone, stuck: gone },
     deadLetters: { ...fleet.deadLetters, count: gone },
   });
   assert.deepEqual(
@@ -130,7 +130,7 @@ test('reports no issue for an expired stop of all clusters', async (t) => {
     ['stopped'],
   );
   await clock.advanceTo(NOW + MINUTE_MS);
-  await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, heardAt: NOW + MINUTE_MS });
+  await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, lastContactAt: NOW + MINUTE_MS });
   const { stop, issues } = await status();
   assert.deepEqual([stop, issues], [undefined, []]);
 });
@@ -140,7 +140,7 @@ test('reports no issue for an expired stop of a cluster', async (t) => {
   await (await fleet.operator()).stop(prod, { why: 'an incident', durationMs: MINUTE_MS });
   assert.equal((await status()).clusters[0]?.stop?.reason, 'an incident');
   await clock.advanceTo(NOW + MINUTE_MS);
-  await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, heardAt: NOW + MINUTE_MS });
+  await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, lastContactAt: NOW + MINUTE_MS });
   const { clusters, issues } = await status();
   assert.deepEqual([clusters[0]?.stop, issues], [undefined, []]);
 });
@@ -154,7 +154,7 @@ test('prefers the state of the single process to its older lease', async (t) => 
     down: 0,
     taintedByPeople: 0,
     breakerOpen: true,
-    heardAt: NOW + 1,
+    lastContactAt: NOW + 1,
   };
   const shown = async (state: 'live' | 'syncing') => {
     const clusters = { prod: { ...view, state } };
@@ -190,7 +190,7 @@ test('reports how far a trip is from its reset, while its relay reports it', asy
   const resetsAt = NOW + 5 * MINUTE_MS;
   const all = { trippedAt: NOW, scope: 'cluster', affectedNow: 1, resetsBelow: 3, resetsAt } as const;
   const people = { trippedAt: NOW, scope: 'people', affectedNow: 5, resetsBelow: 2 } as const;
-  const report = { renewedAt: NOW, heardAt: NOW, tripProgress: [people, all] };
+  const report = { renewedAt: NOW, lastContactAt: NOW, tripProgress: [people, all] };
   await leases.renew(lease, report);
   assert.deepEqual(await shown(), [
     [
@@ -233,7 +233,7 @@ test('counts failed evictions as failed, not held', async (t) => {
 
 test('reports relays with their nodes, and the releases of all parts', async (t) => {
   const { status, lease, leases, fleet } = await heard(t);
-  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7 });
+  await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, nodes: 7 });
   const account = { release: async () => '1.2.2', quotas: assert.fail, alarms: assert.fail };
   const { relays, versions } = await status({
     ...fleet,
@@ -249,7 +249,7 @@ test('reports relays with their nodes, and the releases of all parts', async (t)
 
 test('reports an unresponsive API server before the cluster counts as disconnected', async (t) => {
   const { status, lease, leases, store } = await heard(t);
-  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: true });
+  await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, breakerOpen: true });
   const retry = { attempts: 1, nextTryAt: NOW, since: NOW, error: 'no answer', everything: true };
   await store.commit(aRef(prod), 0, { node: aNode({ retry }), schedule: [], end: [], live: true }, NOW);
   const { issues, clusters } = await status();
@@ -262,7 +262,7 @@ test('reports an unresponsive API server before the cluster counts as disconnect
 
 test('reports a dead npm start and omits its reports', async (t) => {
   const { status, fleet, clock, lease, leases } = await heard(t);
-  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, faults: [aFault('store-failing')] });
+  await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, faults: [aFault('store-failing')] });
   await clock.advanceTo(NOW + 3_000);
   const { issues, process } = await status({ ...fleet, service: async () => undefined });
   assert.equal(process, 'not-running');
@@ -297,10 +297,10 @@ test('reports an unresponsive npm start as unknown while its lease is valid, the
 test('reports a relay that stopped renewing once its lease expired, with its cluster', async (t) => {
   const { fleet, clock } = await heard(t);
   const deployed: Fleet = { ...fleet, kind: 'deployed', service: async () => undefined };
-  const seen = await look(deployed, [prod], { clock });
+  const seen = await readClusters(deployed, [prod], { clock });
   assert.deepEqual(statusOf(seen).issues, []);
   await clock.advanceTo(NOW + LEASE_TTL_MS + 1);
-  const { issues, clusters } = statusOf(await look(deployed, [prod], { clock, before: seen }));
+  const { issues, clusters } = statusOf(await readClusters(deployed, [prod], { clock, before: seen }));
   assert.deepEqual(
     issues.map(({ type, since }) => [type, since]),
     [['lease-expired', NOW]],
@@ -311,21 +311,21 @@ test('reports a relay that stopped renewing once its lease expired, with its clu
 test('treats a relay with a slow clock as alive while its lease changes', async (t) => {
   const { fleet, clock, lease, leases } = await heard(t);
   const deployed: Fleet = { ...fleet, kind: 'deployed', service: async () => undefined };
-  const before = await look(deployed, [prod], { clock });
+  const before = await readClusters(deployed, [prod], { clock });
   await clock.advanceTo(NOW + MINUTE_MS);
-  await leases.renew(lease, { renewedAt: NOW + 1, heardAt: NOW + MINUTE_MS, faults: [] });
-  const seen = await look(deployed, [prod], { clock, before });
+  await leases.renew(lease, { renewedAt: NOW + 1, lastContactAt: NOW + MINUTE_MS, faults: [] });
+  const seen = await readClusters(deployed, [prod], { clock, before });
   assert.deepEqual([statusOf(seen).issues, seen.clusters[0]?.renewedAt], [[], NOW + MINUTE_MS]);
   let looks = 0;
   const renewing: Fleet['leases'] = {
     stuck: (cluster) => leases.stuck(cluster),
-    look: async (cluster) => {
-      const found = await leases.look(cluster);
+    read: async (cluster) => {
+      const found = await leases.read(cluster);
       return found && { ...found, renewals: found.renewals + looks++ };
     },
   };
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const first = look({ ...deployed, leases: renewing }, [prod], { clock });
+  const first = readClusters({ ...deployed, leases: renewing }, [prod], { clock });
   while (looks < 2) {
     await setImmediate();
     t.mock.timers.tick(1_000);
@@ -337,7 +337,7 @@ test('reports a recently acquired lease as unknown, not as disconnected', async 
   const clock = new DrivenClock(NOW);
   const { fleet, leases } = embeddedFleet(t, { clusters: ['prod'], clock }, { kind: 'deployed' });
   const told = async () => {
-    const { issues, unknown } = statusOf(await look(fleet, [prod], { clock }));
+    const { issues, unknown } = statusOf(await readClusters(fleet, [prod], { clock }));
     return [issues.map(({ type }) => type), unknown];
   };
   assert.deepEqual(await told(), [['lease-expired'], []]);
@@ -354,8 +354,8 @@ test('reports a recently acquired lease as unknown, not as disconnected', async 
 test("reports a relay's faults with remedies, and that an older relay reports none", async (t) => {
   const { fleet, clock, lease, leases } = await heard(t);
   const told = async (report: Pick<LeaseReport, 'faults' | 'breakerOpen'>) => {
-    await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: false, ...report });
-    const { issues, unknown } = statusOf(await look(fleet, [prod], { clock }));
+    await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, breakerOpen: false, ...report });
+    const { issues, unknown } = statusOf(await readClusters(fleet, [prod], { clock }));
     return [...issues.map(({ type }) => type), ...unknown];
   };
   for (const type of FAULT_TYPES) assert.deepEqual(await told({ faults: [aFault(type)] }), [type]);
@@ -366,12 +366,14 @@ test("reports a relay's faults with remedies, and that an older relay reports no
   ]);
   const older: Fleet['leases'] = {
     stuck: (cluster) => leases.stuck(cluster),
-    look: async (cluster) => {
-      const { faults: _faults, ...known } = (await leases.look(cluster)) ?? assert.fail();
+    read: async (cluster) => {
+      const { faults: _faults, ...known } = (await leases.read(cluster)) ?? assert.fail();
       return { ...known, version: '1.1.0' };
     },
   };
-  const { issues: needs, unknown } = statusOf(await look({ ...fleet, leases: older }, [prod], { clock }));
+  const { issues: needs, unknown } = statusOf(
+    await readClusters({ ...fleet, leases: older }, [prod], { clock }),
+  );
   assert.deepEqual(
     needs.filter(({ type }) => type !== 'api-server-unreachable'),
     [],

@@ -163,7 +163,7 @@ describe('changes of scheduled evictions', () => {
   test("are rejected if they can't be read, with their item and field", () => {
     const item = stored(changedItem({ ...AT_NOW, ref: aRef(clusterName('c'), 'n') }, [noted(1)]));
     for (const [spoilt, field] of [
-      [{ ...item, brakes: [] }, 'by'],
+      [{ ...item, gates: [] }, 'by'],
       [{ ...item, pods: [{ what: 'vanished' }] }, 'what'],
     ] as const) {
       assert.throws(() => parseChangedItem(spoilt), {

@@ -22,7 +22,7 @@ describe('a leadership', () => {
     stopwatchMs += ms;
   };
   const took = async (): Promise<Lease> => {
-    const lease = await leadership.take(own, await leases.look(own), 'a', NOW);
+    const lease = await leadership.take(own, await leases.read(own), 'a', NOW);
     assert.ok(lease);
     return lease;
   };
@@ -103,7 +103,7 @@ describe('a leadership', () => {
 
   test('ends once when another process holds the lease', async () => {
     const lease = await took();
-    await leases.take(own, await leases.look(own), 'b', NOW);
+    await leases.take(own, await leases.read(own), 'b', NOW);
     assert.equal(await leadership.renew(lease, { renewedAt: at }), undefined);
     await leadership.ended;
     assert.equal(leadership.mayAct(), false);
@@ -114,16 +114,16 @@ describe('a leadership', () => {
     const releasing = leadership.release(lease);
     assert.equal(leadership.mayAct(), false);
     await releasing;
-    assert.equal((await leases.look(own))?.holder, undefined);
+    assert.equal((await leases.read(own))?.holder, undefined);
   });
 
   test('reports leases as reachable for the lease duration after an answer', async () => {
     assert.equal(leadership.reachesLeases(), false);
-    await leadership.look(own);
+    await leadership.read(own);
     pass(LEASE_TTL_MS - 1);
     assert.equal(leadership.reachesLeases(), true);
     objects.get = () => Promise.reject(new ApiError('It does not answer.', 0));
-    await assert.rejects(leadership.look(own), StoreError);
+    await assert.rejects(leadership.read(own), StoreError);
     pass(1);
     assert.equal(leadership.reachesLeases(), false);
   });

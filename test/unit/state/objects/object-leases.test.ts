@@ -31,7 +31,7 @@ test('shows holder, acquisition time, and number of transitions in the Lease', a
     renewTime: '2026-11-21T12:00:03.000000Z',
   };
   assert.deepEqual(await spec(), first);
-  await leases.take(own, await leases.look(own), 'pod-b', NOW + 20_000);
+  await leases.take(own, await leases.read(own), 'pod-b', NOW + 20_000);
   const { holderIdentity, leaseTransitions } = await spec();
   assert.deepEqual([holderIdentity, leaseTransitions], ['pod-b', 2]);
 });
@@ -44,7 +44,7 @@ test('acquires an empty Lease that was created in advance', async () => {
     kind: 'Lease',
     metadata: { name: 'taintward-in-cluster' },
   });
-  assert.equal(await leases.look(own), undefined);
+  assert.equal(await leases.read(own), undefined);
   assert.equal((await leases.take(own, undefined, 'pod-a', NOW))?.holder, 'pod-a');
 });
 
@@ -55,7 +55,7 @@ test('rejects a Lease with an unreadable report', async () => {
   const object = (await objects.get('taintward-in-cluster')) as LeaseObject;
   const annotations = { 'taintward.dev/report': 'none' };
   await objects.replace({ ...object, metadata: { ...object.metadata, annotations } });
-  await assert.rejects(leases.look(own), {
+  await assert.rejects(leases.read(own), {
     name: 'StoreError',
     message: /lease of cluster in-cluster cannot be read/,
   });

@@ -94,7 +94,7 @@ test('never gives out a lease with invalid JSON, because its epoch would restart
     name: 'StoreError',
     message: /^The stored Lease taintward-bad cannot be read \(value: is not JSON\)/,
   });
-  assert.equal((await leases.look(good))?.holder, 'relay-1');
+  assert.equal((await leases.read(good))?.holder, 'relay-1');
   assert.deepEqual(await leases.clusters(), [good]);
   database.close();
 });

@@ -255,7 +255,7 @@ test('stores, reads, and counts a pod that is held by its live node as such', as
   const store = new SqliteStore({ path: ':memory:' });
   try {
     await store.commit(ref, 0, { schedule: [held], end: [], live: true }, NOW);
-    assert.deepEqual(store.standings(), [{ cluster: ref.cluster, standing: 'node-alive', evictions: 1 }]);
+    assert.deepEqual(store.states(), [{ cluster: ref.cluster, state: 'node-alive', evictions: 1 }]);
   } finally {
     store.close();
   }

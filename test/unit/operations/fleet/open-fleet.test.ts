@@ -154,7 +154,12 @@ contexts: [{name: prod, context: {cluster: c, user: u}}]
 users: [{name: u, user: ${user}}]`,
   );
   writeReachedBy(opened.state.file(REACHED_BY_FILE), new Map([[PROD, { context: 'prod', kubeconfig }]]));
-  t.after(() => opened.state.release());
+  let isRunning = true;
+  const stop = () => {
+    if (isRunning) opened.state.release();
+    isRunning = false;
+  };
+  t.after(stop);
   const before = process.env['KUBECONFIG'];
   t.after(() => {
     if (before === undefined) delete process.env['KUBECONFIG'];
@@ -171,28 +176,35 @@ users: [{name: u, user: ${user}}]`,
       fleet.close();
     }
   };
-  return { ...opened, kubeconfig, ask };
+  return { kubeconfig, ask, stop };
 }
 
 const REFUSED =
   /starts a program for its credentials \((exec|auth-provider)\): its kubeconfig .*hostile\.kubeconfig is named by \.taintward, which you did not specify\. If you trust that directory, specify --state-dir \.taintward\.$/;
 
-for (const [what, user] of [
-  ['an exec plugin', '{exec: {command: ./run}}'],
-  ['an auth-provider', '{auth-provider: {name: gcp, config: {cmd-path: ./run}}}'],
-] as const) {
-  test(`does not run ${what} of a kubeconfig from an implicit state directory`, async (t) => {
-    const { ask } = await hereWithAProgram(t, user);
-    await assert.rejects(ask({}), REFUSED);
-  });
+for (const state of ['running', 'stopped'] as const) {
+  for (const [what, user] of [
+    ['an exec plugin', '{exec: {command: ./run}}'],
+    ['an auth-provider', '{auth-provider: {name: gcp, config: {cmd-path: ./run}}}'],
+  ] as const) {
+    test(`does not run ${what} of a kubeconfig from an implicit state directory of a ${state} npm start`, async (t) => {
+      const { ask, stop } = await hereWithAProgram(t, user);
+      if (state === 'stopped') stop();
+      await assert.rejects(ask({}), REFUSED);
+    });
+  }
 }
 
 test('runs an exec plugin if the state directory was named or kubectl reads the same kubeconfig', async (t) => {
-  const { ask, kubeconfig } = await hereWithAProgram(t, '{exec: {command: /nowhere/run}}');
+  const { ask, kubeconfig, stop } = await hereWithAProgram(t, '{exec: {command: /nowhere/run}}');
   const started = /The credentials plugin \/nowhere\/run of context "prod" cannot be started \(ENOENT\)/;
   await assert.rejects(ask({ state: '.taintward' }), started);
   process.env['KUBECONFIG'] = `/elsewhere:${kubeconfig}`;
   await assert.rejects(ask({}), started);
+  stop();
+  await assert.rejects(ask({}), started);
+  process.env['KUBECONFIG'] = '/nowhere/config';
+  await assert.rejects(ask({ state: '.taintward' }), started);
 });
 
 test('rejects a state directory that others may write, and reads none of it for a context', async (t) => {

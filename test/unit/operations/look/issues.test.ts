@@ -6,6 +6,9 @@ import {
   type ClusterFacts,
   connectionStatusOf,
   type FleetFacts,
+  type Issue,
+  isBlind,
+  isOfRelay,
   issuesOf,
   latenessOf,
 } from '#shared/operations/look/issues.ts';
@@ -158,4 +161,42 @@ test('words each issue and its remediation as recorded', (t) => {
   t.assert.fileSnapshot(sentences.join(''), join(import.meta.dirname, 'issues.txt'), {
     serializers: [String],
   });
+});
+
+/** Each type of issue: it means that changes in a cluster may go unnoticed (`blind`), or concerns its relay. */
+const TYPES: Record<Issue['type'], readonly ('blind' | 'relay')[]> = {
+  unreadable: [],
+  'not-running': ['blind'],
+  'not-responding': ['blind'],
+  'access-denied': ['blind', 'relay'],
+  'guard-tripped': [],
+  'lease-expired': ['blind', 'relay'],
+  disconnected: ['blind', 'relay'],
+  'same-cluster': ['relay'],
+  'list-failing': ['blind', 'relay'],
+  'watch-failing': ['blind', 'relay'],
+  'store-failing': ['blind', 'relay'],
+  'queue-failing': ['blind', 'relay'],
+  'guard-unsaved': ['relay'],
+  'clocks-differ': ['relay'],
+  'heartbeat-suspended': ['relay'],
+  'no-eviction-controller': ['relay'],
+  'built-in-evicts': ['relay'],
+  'conflicting-installation': ['relay'],
+  'taint-time-in-future': ['relay'],
+  'api-server-unreachable': ['blind', 'relay'],
+  delayed: [],
+  failed: [],
+  'dead-letters': [],
+  'stuck-terminating': [],
+  stopped: [],
+};
+
+test('knows for each type of issue whether changes may go unnoticed, and whether it concerns the relay', () => {
+  const types = Object.keys(TYPES) as readonly Issue['type'][];
+  const found = types.map((type) => [
+    type,
+    [...(isBlind(type) ? ['blind'] : []), ...(isOfRelay(type) ? ['relay'] : [])],
+  ]);
+  assert.deepEqual(Object.fromEntries(found), TYPES);
 });

@@ -31,7 +31,11 @@ test('stops one cluster for a period and all clusters until resumed, and lists b
     "Evictions are resumed in cluster prod.\nNo evictions were held by it.\nOther clusters stay stopped. To resume all, run taintward resume --all --reason 'REASON'.\n",
   );
   assert.deepEqual(stopsOf(await rulesStore.read(prod)), []);
-  assert.match(await run('holds'), /^\(all\) +stop +all evictions, except in prod /m);
+  const isExcepted = /^\(all\) +stop +all evictions, except in prod /m;
+  assert.match(await run('holds'), isExcepted);
+  await run('stop', 'prod', '--reason', 'its own');
+  assert.match(await run('holds'), isExcepted);
+  await run('resume', 'prod', '--reason', 'over');
   await run('resume', '--all', '--reason', 'over');
   assert.equal(await run('holds'), 'No stops or holds.\n');
 });

@@ -38,6 +38,17 @@ describe('permits', () => {
     assert.deepEqual(given, { rate: undefined, drain: undefined });
   });
 
+  test('do not return when a limit does not apply for a while', () => {
+    const pace = { rate: 2, drain: 2 };
+    const first = givePermits(NEVER, pods(2, { drains: true }), pace, at(60));
+    const unlimited = givePermits(first.given, pods(2), { drain: 2 }, at(60));
+    assert.deepEqual(unlimited, { given: first.given, turns: [undefined, undefined] });
+    for (const drains of [true, false]) {
+      const limited = givePermits(unlimited.given, pods(1, { drains, inTurn: true }), pace, at(60));
+      assert.notEqual(limited.turns[0], undefined);
+    }
+  });
+
   test('do not return when the clock is set back', () => {
     const first = givePermits(NEVER, pods(2), { rate: 2, drain: 50 }, at(70));
     const back = givePermits(first.given, pods(1, { inTurn: true }), { rate: 2, drain: 50 }, at(60));

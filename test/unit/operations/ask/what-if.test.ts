@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { askWhatIf } from '#shared/operations/ask/what-if.ts';
+import type { ContextFleet } from '#shared/operations/fleet/fleet.ts';
+import { liveCluster } from '#shared/operations/fleet/live-cluster.ts';
+import { type Answer, json, scriptedServer, status } from '#test/unit/kubernetes/scripted-server.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const PROD = clusterName('prod');
+const NOW = Date.UTC(2026, 10, 21, 12);
+const labels = { app: 'web' };
+const list = (...items: readonly object[]): Answer => json({ metadata: { resourceVersion: '1' }, items });
+const ANSWERS: Readonly<Record<string, Answer>> = {
+  '/api/v1/nodes': list({ metadata: { name: 'node-1', uid: 'n' }, spec: {}, status: {} }),
+  '/api/v1/pods': list(
+    ...['web-0', 'web-1'].map((name) => ({
+      metadata: {
+        name,
+        namespace: 'shop',
+        uid: `uid-${name}`,
+        labels,
+        creationTimestamp: '2026-11-21T00:00:00Z',
+      },
+      spec: { nodeName: 'node-1' },
+      status: { conditions: [{ type: 'Ready', status: 'True' }] },
+    })),
+  ),
+  '/apis/policy/v1/namespaces/shop/poddisruptionbudgets': list({
+    metadata: { name: 'web', namespace: 'shop' },
+    spec: { selector: { matchLabels: labels } },
+    status: { disruptionsAllowed: 1, expectedPods: 2 },
+  }),
+};
+
+test('asks for evictions only by dry runs, in both forms of the API, of the pods that it read', async (t) => {
+  const { host, requests } = await scriptedServer(t, (response, request) => {
+    const [path = ''] = request.url.split('?');
+    const answer = request.method === 'POST' ? json({ kind: 'Status', status: 'Success' }) : ANSWERS[path];
+    (answer ?? status(404, 'NotFound', 'not found'))(response, request);
+  });
+  const clock = new DrivenClock(NOW);
+  const connection = {
+    host,
+    requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
+  };
+  const fleet: ContextFleet = {
+    kind: 'context',
+    where: 'context prod',
+    clusters: async () => [PROD],
+    manages: async () => true,
+    cluster: async (name) => liveCluster(name, connection, clock),
+    close: () => undefined,
+  };
+  await askWhatIf(
+    fleet,
+    {
+      cluster: PROD,
+      taint: { key: 'maintenance', effect: 'NoExecute' },
+      nodes: { names: ['node-1'] },
+      matching: { comparisonOperators: false },
+    },
+    { now: () => NOW, progress: () => undefined },
+  );
+  const writes = requests.filter(({ method }) => method !== 'GET');
+  assert.deepEqual(
+    writes
+      .map(({ method, url, body }) => ({ line: `${method} ${url}`, body: JSON.parse(body) }))
+      .sort((a, b) => a.line.localeCompare(b.line)),
+    ['web-0', 'web-1'].map((name) => ({
+      line: `POST /api/v1/namespaces/shop/pods/${name}/eviction?dryRun=All`,
+      body: {
+        apiVersion: 'policy/v1',
+        kind: 'Eviction',
+        metadata: { namespace: 'shop', name },
+        deleteOptions: { dryRun: ['All'], preconditions: { uid: `uid-${name}` } },
+      },
+    })),
+  );
+});

@@ -10,7 +10,7 @@ import { StoreError } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { onStopSignal } from '#shared/time/stopping.ts';
 import { LeaderOnlyApi } from './leader-only-api.ts';
-import type { StartOptions } from './options.ts';
+import { type StartOptions, serviceOptions } from './options.ts';
 import { type LocalService, startLocalService } from './service.ts';
 import { neededPermissions } from './start-policies.ts';
 import { probesText, rulesLines } from './start-report.ts';
@@ -38,20 +38,13 @@ export async function runInCluster(options: StartOptions, { log, print }: Termin
   const installation = `${hostname()}-${randomUUID().slice(0, 8)}`;
   const apiOf = (connection: Connection) =>
     new LeaderOnlyApi(connection, { clock: systemClock, installation, mayAct: leadership.mayAct });
-  const policies = { enforce: options.enforce, file: options.policyFile };
+  const given = serviceOptions(options);
   const clusters = await ManagedClusters.open([chosenCluster(IN_CLUSTER, connect, apiOf)], {
     clock: systemClock,
     log,
-    permissions: neededPermissions(policies, state.rulesStore),
+    permissions: neededPermissions(given.policies, state.rulesStore),
   });
-  const service = await startLocalService({
-    clusters,
-    state,
-    log,
-    probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
-    matching: { comparisonOperators: options.comparisonOperators },
-    policies,
-  });
+  const service = await startLocalService({ ...given, clusters, state, log });
   log.info('relay.started', { port: service.probePort });
   print(
     `Replica ${installation}, state in namespace ${namespace}. ${probesText(options.host, service.probePort)}`,

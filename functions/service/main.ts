@@ -21,7 +21,7 @@ import { once } from '#shared/time/cache.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { onStopSignal } from '#shared/time/stopping.ts';
 import { answerSocket } from './answer-socket.ts';
-import { parseOptions, type StartOptions } from './options.ts';
+import { isSimulated, parseOptions, type StartOptions, serviceOptions } from './options.ts';
 import { startLocalService } from './service.ts';
 import { neededPermissions } from './start-policies.ts';
 import { probesText, rulesLines } from './start-report.ts';
@@ -45,9 +45,8 @@ async function run(options: StartOptions): Promise<void> {
   const { log, print, isToTerminal } = speech;
   const stopped = Promise.withResolvers<void>();
   const state = takeStateDirectory(options.stateDir);
-  const wantsDemo = options.contexts.length === 0;
   // Load the simulated cluster only if it is used.
-  const demo = wantsDemo
+  const demo = isSimulated(options)
     ? await (await import('./demo.ts')).startDemo(state.file('cluster'), systemClock, speech, stopped.resolve)
     : undefined;
   const choice = demo ? { contexts: [demo.context], kubeconfig: demo.kubeconfig } : options;
@@ -57,8 +56,7 @@ async function run(options: StartOptions): Promise<void> {
     `${hostname()}-${randomUUID().slice(0, 8)}`,
   );
   writeReachedBy(state.file(REACHED_BY_FILE), reachedBy(choice));
-  // The simulated cluster is for trying Taintward, so its pods are evicted.
-  const policies = { enforce: options.enforce || wantsDemo, file: options.policyFile };
+  const given = serviceOptions(options);
   const serviceState = sqliteState({
     path: state.file(STORE_FILE),
     historyDays: options.historyDays,
@@ -66,17 +64,9 @@ async function run(options: StartOptions): Promise<void> {
     log,
     lost: fail,
   });
-  const permissions = neededPermissions(policies, serviceState.rulesStore);
+  const permissions = neededPermissions(given.policies, serviceState.rulesStore);
   const clusters = await ManagedClusters.open(chosen, { clock: systemClock, log, permissions });
-  const matching = { comparisonOperators: options.comparisonOperators };
-  const service = await startLocalService({
-    clusters,
-    state: serviceState,
-    probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
-    matching,
-    policies,
-    log,
-  });
+  const service = await startLocalService({ ...given, clusters, state: serviceState, log });
   log.info('relay.started', { port: service.probePort });
   let fleet: Fleet | undefined;
   /** The console's API, for the page and the socket. It is loaded on first use. */
@@ -86,7 +76,7 @@ async function run(options: StartOptions): Promise<void> {
       import('#shared/console/fleet-api.ts'),
     ]);
     fleet ??= { ...localFleet(state.path, systemClock), service: async () => service.view() };
-    return fleetApi({ fleet, matching, demo: demo?.byClick, clock: systemClock, log });
+    return fleetApi({ fleet, matching: given.matching, demo: demo?.byClick, clock: systemClock, log });
   });
   let console: Console | undefined;
   const answers = { view: service.view, link: () => console?.link(), api };

@@ -99,23 +99,16 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     )
     .allowExcessArguments(false)
     .parse(argv, { from: 'user' });
-  const found = command.opts<{
-    context: readonly string[];
-    kubeconfig?: string;
-    inCluster: boolean;
-    namespace?: string;
-    stateDir: string;
-    state?: string;
-    host: string;
-    port: number;
-    comparisonOperators: boolean;
-    log: LogFormat;
-    enforce: boolean;
-    policy?: string;
-    historyDays: number;
-    console: boolean;
-    consolePort: number;
-  }>();
+  const found = command.opts<
+    Omit<StartOptions, 'contexts' | 'inCluster' | 'policyFile'> & {
+      context: readonly string[];
+      inCluster: boolean;
+      namespace?: string;
+      state?: string;
+      policy?: string;
+      console: boolean;
+    }
+  >();
   if (found.kubeconfig !== undefined && found.context.length === 0) {
     command.error('error: --kubeconfig requires --context NAME, which selects the cluster to manage');
   }
@@ -132,22 +125,28 @@ export function parseOptions(argv: readonly string[]): StartOptions {
       'error: --state-dir and --in-cluster are mutually exclusive: with --in-cluster, the state is in the cluster',
     );
   }
+  const { context, namespace, state, policy, console, ...same } = found;
   return {
-    contexts: found.context,
-    kubeconfig: found.kubeconfig,
-    inCluster: found.inCluster ? { namespace: found.namespace } : undefined,
-    stateDir: found.state ?? found.stateDir,
-    host: found.host,
-    port: found.port,
-    comparisonOperators: found.comparisonOperators,
-    log: found.log,
-    enforce: found.enforce,
-    policyFile: found.policy,
-    historyDays: found.historyDays,
+    ...same,
+    contexts: context,
+    inCluster: found.inCluster ? { namespace } : undefined,
+    stateDir: state ?? found.stateDir,
+    policyFile: policy,
     // Nobody can open a browser on a pod's loopback interface.
-    consolePort: found.console && !found.inCluster ? found.consolePort : undefined,
+    consolePort: console && !found.inCluster ? found.consolePort : undefined,
   };
 }
+
+/** Reports whether the service manages the simulated cluster. */
+export const isSimulated = ({ contexts, inCluster }: StartOptions): boolean =>
+  contexts.length === 0 && !inCluster;
+
+/** Returns the service's options. The simulated cluster is for trying Taintward, so its pods are evicted. */
+export const serviceOptions = (options: StartOptions) => ({
+  probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
+  matching: { comparisonOperators: options.comparisonOperators },
+  policies: { enforce: options.enforce || isSimulated(options), file: options.policyFile },
+});
 
 function notEmpty(what: string): (text: string) => string {
   return (text) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { parseOptions } from '#functions/service/options.ts';
+import { parseOptions, type StartOptions, serviceOptions } from '#functions/service/options.ts';
 
 const consolePort = (...argv: readonly string[]) => parseOptions(argv).consolePort;
 
@@ -72,5 +72,70 @@ describe('the command line', () => {
   test("accepts the namespace of a replica's state", () => {
     const { inCluster } = parseOptions(['--in-cluster', '--namespace', 'evictions']);
     assert.deepEqual(inCluster, { namespace: 'evictions' });
+  });
+});
+
+/** Each option of a start, with a value that is not its default. */
+const GIVEN: Record<keyof StartOptions, readonly string[]> = {
+  contexts: ['--context', 'prod'],
+  kubeconfig: ['--kubeconfig', 'k'],
+  inCluster: ['--in-cluster', '--namespace', 'evictions'],
+  stateDir: ['--state-dir', 's'],
+  host: ['--host', '10.0.0.5'],
+  port: ['--port', '9000'],
+  comparisonOperators: ['--comparison-operators'],
+  log: ['--log', 'json'],
+  enforce: ['--enforce'],
+  policyFile: ['--policy', 'p.yaml'],
+  historyDays: ['--history-days', '30'],
+  consolePort: ['--console-port', '8443'],
+};
+const parsed = ({ without = [] }: { readonly without?: readonly (keyof StartOptions)[] } = {}) =>
+  parseOptions(
+    Object.entries(GIVEN).flatMap(([name, args]) => (without.some((each) => each === name) ? [] : args)),
+  );
+
+describe('the options of a start', () => {
+  test('are all read from the command line', () => {
+    const found: StartOptions = {
+      contexts: ['prod'],
+      kubeconfig: 'k',
+      inCluster: undefined,
+      stateDir: 's',
+      host: '10.0.0.5',
+      port: 9000,
+      comparisonOperators: true,
+      log: 'json',
+      enforce: true,
+      policyFile: 'p.yaml',
+      historyDays: 30,
+      consolePort: 8443,
+    };
+    assert.deepEqual(parsed({ without: ['inCluster'] }), found);
+    assert.deepEqual(parsed({ without: ['stateDir'] }), {
+      ...found,
+      inCluster: { namespace: 'evictions' },
+      stateDir: '.taintward',
+      consolePort: undefined,
+    });
+  });
+
+  test('reach the service, in a cluster and elsewhere', () => {
+    for (const without of [['inCluster'], ['stateDir']] as const) {
+      assert.deepEqual(serviceOptions(parsed({ without })), {
+        probes: { host: '10.0.0.5', port: 9000, setBy: { host: '--host', port: '--port' } },
+        matching: { comparisonOperators: true },
+        policies: { enforce: true, file: 'p.yaml' },
+      });
+    }
+  });
+
+  test('enforce the policies of the simulated cluster only, by default', () => {
+    const enforced = (...argv: readonly string[]) => serviceOptions(parseOptions(argv)).policies.enforce;
+    assert.equal(enforced(), true);
+    assert.equal(enforced('--context', 'prod'), false);
+    assert.equal(enforced('--in-cluster'), false);
+    assert.equal(enforced('--in-cluster', '--context', 'prod'), false);
+    assert.equal(enforced('--context', 'prod', '--enforce'), true);
   });
 });

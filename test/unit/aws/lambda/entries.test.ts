@@ -16,6 +16,7 @@ import { systemClock } from '#shared/time/clock.ts';
 import { LambdaClock } from '#shared/time/lambda-clock.ts';
 import { aNode, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
 import { at, nodeDelta, pod, taint } from '#test/unit/eviction/builders.ts';
+import { anExpiry } from '#test/unit/expiry/stream-records.ts';
 import { json, scriptedServer, status } from '#test/unit/kubernetes/scripted-server.ts';
 import { AwsOverHttp } from '#test/world/aws-over-http.ts';
 import { functionEnvironment } from '#test/world/function-environment.ts';
@@ -29,6 +30,7 @@ const SECRET = 'arn:aws:secretsmanager:us-east-1:000000000000:secret:c2';
 const CONTEXT = { getRemainingTimeInMillis: () => 30_000 } as Context;
 /** Variables whose default or common value a function could take by mistake. */
 const NOT_DEFAULT = {
+  AGENT_PREFIX: 'fleet-agent-',
   HISTORY_DAYS: '30',
   COMPARISON_OPERATORS: 'true',
   METRIC_NAMESPACE: 'Fleet',
@@ -239,6 +241,26 @@ test('evict reads rules in each invocation, and works by its environment', async
     CONTEXT,
   );
   assert.match(JSON.stringify(answer), /which matches none of arn:aws:secretsmanager:\*:granted\./);
+});
+
+test('expiry makes nodes due in the queue of the agent or of evict, and sets unreadable records aside', async (t) => {
+  const { aws } = await account(t);
+  const { handler } = await import('#functions/expiry/lambda.ts');
+  const [c1, c2, other] = [C1, C2, C2].map((cluster) =>
+    anExpiry({ cluster, node: nodeName('n1') }, aRecord({ fireAt: Date.now() - 3_600_000 })),
+  );
+  assert.ok(c1 && c2 && other?.dynamodb);
+  const unreadable = { ...other, dynamodb: { ...other.dynamodb, OldImage: { sk: { S: 'SCHEDULED#u1' } } } };
+  const answer = await handler({ Records: [c1, c2, unreadable] }, CONTEXT);
+  assert.deepEqual(answer, { batchItemFailures: [] });
+  const sent = aws.calls
+    .filter(({ service }) => service === 'sqs')
+    .map(({ input }) => `${input['QueueUrl']}`);
+  assert.deepEqual(sent.map((url) => url.split('/').at(-1)).sort(), [
+    'dead-letters',
+    'evictions-due',
+    'fleet-agent-edge-1-evictions-due',
+  ]);
 });
 
 test('heartbeat sends its metrics in each invocation', async (t) => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
+import { Server } from 'node:net';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { settled, until } from '#test/world/turns.ts';
@@ -314,6 +315,20 @@ describe('when all connection slots are taken', () => {
       await received(/still/);
     }
   });
+});
+
+test('reports errors of accepting once and serves the next caller', async (context) => {
+  const listen = context.mock.method(Server.prototype, 'listen');
+  const { client, log } = await served(context);
+  const server = listen.mock.calls[0]?.this as Server;
+  // The system had no free file descriptor for two callers.
+  const error = Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' });
+  server.emit('error', error);
+  server.emit('error', error);
+  assert.deepEqual(log.lines, [
+    { level: 'error', event: 'listener.accept-failed', fields: { listener: 'test', error } },
+  ]);
+  await (await client(get('/next'))).received(/\/next\n/);
 });
 
 test('closes all connections when it stops', async (context) => {

@@ -179,13 +179,28 @@ test('logs invalid registrations and counts the clusters', async (context) => {
   );
 });
 
-test("fails when the table can't be read", async () => {
+test("fails when the table can't be read, and writes the metrics from before", async () => {
+  const written: string[] = [];
+  const emf = new Emf({
+    namespace: 'taintward',
+    clock: { now: () => NOW },
+    write: (line) => written.push(line),
+  });
   const handler = createHandler({
     registry: { list: async () => ({ clusters: [registered('a')], strays: [] }) },
-    leases: { readAll: () => Promise.reject(new StoreError('out of reach')) },
-    emf: new Emf({ namespace: 'taintward', clock: { now: () => NOW }, write: () => undefined }),
+    leases: {
+      readAll() {
+        emf.put('reads', 'Count', 1);
+        return Promise.reject(new StoreError('out of reach'));
+      },
+    },
+    emf,
     stopwatch: () => 0,
     log: recordingLog(),
   });
   await assert.rejects(handler({}, {} as Context), StoreError);
+  assert.deepEqual(
+    written.map((line) => JSON.parse(line).reads),
+    [[1]],
+  );
 });

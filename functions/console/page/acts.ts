@@ -3,6 +3,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Api, Preview } from '#shared/console/api.ts';
+import { isConfirmed } from './confirmed.ts';
 import { counted } from './moments.ts';
 import { post, ServerError, sentenceOf } from './server.ts';
 
@@ -114,7 +115,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
       const act = actOf(intended, reason.trim(), durationMs);
       const preview = await post('POST api/preview', act);
       // The operator confirmed a number of evictions. If it grew, show the preview again.
-      if (shown === undefined || preview.pods.evictedNow > shown.pods.evictedNow) {
+      if (!isConfirmed(shown, preview)) {
         setShown(preview);
         setError('The preview changed. Review it and confirm again.');
         return;

@@ -1,6 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import type { LiveEvents, PendingRow, Session } from '#shared/console/api.ts';
 import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
+import { PendingReader } from './pending-reader.ts';
 import { get, sentenceOf } from './server.ts';
 
 /** State of the connection to the server. */
@@ -73,8 +74,7 @@ function connect(): void {
     opened.addEventListener(name, (event) => take(JSON.parse(event.data)));
   opened.addEventListener('open', () => {
     connection.value = { state: 'live' };
-    // A server that was restarted counts from the beginning.
-    pendingVersion.value = 0;
+    reader.reconnected();
   });
   on('status', (data) => {
     setTime(data.at);
@@ -83,8 +83,7 @@ function connect(): void {
   });
   on('pending', ({ version, at }) => {
     setTime(at);
-    latestVersion = version;
-    void readPending();
+    void reader.announce(version).catch(lost);
     trouble.value = '';
   });
   on('trouble', ({ error }) => {
@@ -122,27 +121,14 @@ function lost(): void {
   if (state === 'connecting' || state === 'live') connection.value = { state: 'lost', since: Date.now() };
 }
 
-let latestVersion = 0;
-let isReading = false;
-
-/** Reads all pending evictions until they have the latest version, one read at a time. */
-async function readPending(): Promise<void> {
-  if (isReading) return;
-  isReading = true;
-  try {
-    while (pendingVersion.value !== latestVersion || !pending.value) {
-      const { rows, total, version } = await get('GET api/pending', { limit: ALL_ROWS });
-      pending.value = new Map(rows.map((row) => [rowKey(row), row]));
-      pendingTotal.value = total;
-      pendingVersion.value = version;
-      latestVersion = Math.max(latestVersion, version);
-    }
-  } catch {
-    lost();
-  } finally {
-    isReading = false;
-  }
-}
+const reader = new PendingReader(
+  () => get('GET api/pending', { limit: ALL_ROWS }),
+  ({ rows, total, version }) => {
+    pending.value = new Map(rows.map((row) => [rowKey(row), row]));
+    pendingTotal.value = total;
+    pendingVersion.value = version;
+  },
+);
 
 const ASK_EVERY_MS = 1_500;
 

@@ -5,7 +5,7 @@ import { type OpenFleetDeps, openFleet, openLive } from '#shared/operations/flee
 import { systemClock } from '#shared/time/clock.ts';
 import { onStopSignal } from '#shared/time/stopping.ts';
 import type { CliDeps } from './command.ts';
-import { confirmBy } from './confirm.ts';
+import { terminalConfirm } from './confirm.ts';
 import { EXIT } from './exit-codes.ts';
 import { terminalPaint } from './paint.ts';
 import { terminalProgress } from './progress.ts';
@@ -39,9 +39,7 @@ const deps: Omit<CliDeps, 'exitWith'> = {
     onStopSignal(() => seenEnough.abort());
     return watchOn(process.stdout, seenEnough.signal)(show);
   },
-  confirm: process.stdin.isTTY
-    ? (question) => confirmBy({ input: process.stdin, output: process.stderr }, question)
-    : undefined,
+  confirm: terminalConfirm(process),
   complain: (text) => process.stderr.write(text),
 };
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
-import { confirmBy } from '#functions/cli/confirm.ts';
+import { confirmBy, terminalConfirm } from '#functions/cli/confirm.ts';
 
 /** Returns the result of a prompt that is answered with these bytes, after which the input ends. */
 async function answered(bytes: string) {
@@ -29,5 +29,23 @@ describe('a prompt', () => {
 
   test('offers no as the default', async () => {
     assert.equal((await answered('\n')).asked, 'Start evicting pods? [y/N] ');
+  });
+});
+
+describe('a terminal', () => {
+  test('shows the prompt on standard error, and nothing on standard output', async () => {
+    const stdin = Object.assign(new PassThrough(), { isTTY: true });
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    const streams = { stdin, stdout, stderr };
+    const confirmed = terminalConfirm(streams)?.('Start evicting pods?');
+    stdin.end('y\n');
+    assert.equal(await confirmed, true);
+    stdout.end();
+    stderr.end();
+    assert.deepEqual([await text(stdout), await text(stderr)], ['', 'Start evicting pods? [y/N] ']);
+  });
+
+  test('is required for a prompt', () => {
+    assert.equal(terminalConfirm({ stdin: new PassThrough(), stderr: new PassThrough() }), undefined);
   });
 });

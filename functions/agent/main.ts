@@ -44,6 +44,7 @@ import { dueMetrics } from './due-metrics.ts';
 import { DueSource } from './due-source.ts';
 import { type AgentOptions, parseOptions } from './options.ts';
 import { ownRegistration, rejectOtherClusters } from './own-cluster.ts';
+import { stopAgent } from './stop-agent.ts';
 
 /** Kubernetes kills the pod 30 s after it asks it to stop. The next relay sends unsent deltas. */
 const STOP_TIMEOUT_MS = 25_000;
@@ -141,7 +142,11 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   });
 
   log.info('relay.stopping');
-  const stopped = Promise.all([stopRelay(), due.stop(HANDLED_WITHIN_MS)]).then(() => laterEvents.stop());
+  const stopped = stopAgent({
+    relay: stopRelay,
+    evictions: () => due.stop(HANDLED_WITHIN_MS),
+    events: () => laterEvents.stop(),
+  });
   if (!(await endsWithin(STOP_TIMEOUT_MS, stopped)))
     log.warn('relay.shutdown-timed-out', { afterMs: STOP_TIMEOUT_MS });
   await probes.close();

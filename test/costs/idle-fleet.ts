@@ -122,6 +122,7 @@ async function runRelay(
     nodeBudget: Number.POSITIVE_INFINITY,
   });
   await followRegistry({
+    installation: undefined,
     registry: new DynamoDbClusterRegistry(table),
     follows: () => true,
     connect: ({ name }) => ({ host: name, requestOptions: () => Promise.reject(new Error('nobody calls')) }),

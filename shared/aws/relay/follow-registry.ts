@@ -15,8 +15,8 @@ export interface FollowRegistryDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;
   readonly follows: (cluster: RegisteredCluster) => boolean;
   readonly connect: Connect;
-  /** The installation that evicts in these clusters, as marks on their pods name it. Absent: unknown. */
-  readonly installation?: string | undefined;
+  /** The installation that evicts in these clusters, as marks on their pods name it. `undefined`: unknown. */
+  readonly installation: string | undefined;
   readonly relay: Pick<Relay, 'add' | 'remove'>;
   readonly log: Log;
   readonly signal: AbortSignal;

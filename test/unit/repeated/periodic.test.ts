@@ -144,6 +144,7 @@ const PERIODIC: Readonly<Record<string, Periodic>> = {
     begin: (work) =>
       aborting((signal) =>
         followRegistry({
+          installation: undefined,
           registry: { list: () => work().then(() => ({ clusters: [], strays: [] })) },
           relay: { add: ignored, remove: async () => undefined },
           ...{ follows: () => true, connect: () => assert.fail('it has no cluster'), log, signal },

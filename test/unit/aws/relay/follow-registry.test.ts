@@ -31,6 +31,7 @@ function follow(t: TestContext, only?: readonly string[]) {
   const apis = new Map<ClusterName, KubernetesApi>();
   const log = recordingLog();
   const ended = followRegistry({
+    installation: undefined,
     registry,
     follows: followedFromOutside(only),
     connect: ({ access }, by) => {

@@ -68,6 +68,7 @@ test('a missing secret or EKS cluster affects no other cluster, and the relay co
   ];
   const stopping = new AbortController();
   const following = followRegistry({
+    installation: undefined,
     registry: { list: async () => ({ clusters, strays: [] }) },
     follows: () => true,
     connect: connector({ aws, clock, localContext: localContextConnection }),

@@ -40,6 +40,11 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   evict: {
     mutate: ['shared/engine/evict/*.ts'],
     testFiles: ['test/unit/{evict,engine/evict}/*.test.ts'],
+    minScore: 90,
+  },
+  watch: {
+    mutate: ['shared/engine/watch/*.ts'],
+    testFiles: ['test/unit/engine/watch/*.test.ts'],
     minScore: 80,
   },
 };

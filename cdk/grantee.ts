@@ -5,7 +5,7 @@ import type { endpointVariables, ValuesOf } from '#shared/aws/environment.ts';
 import type { Config } from './config.ts';
 
 /**
- * A construct that runs our code. Whoever grants it access also sets the variables that name the target, so that
+ * A construct that runs our code. Code that grants it access also sets the variables that name the target, so that
  * permission and configuration stay consistent.
  */
 export interface Grantee extends IGrantable, IConstruct {

@@ -80,7 +80,7 @@ export class DueSource {
 
   /**
    * Resolves when received messages are handled or returned: those not handled `withinMs` after the last receive, so
-   * that another replica gets them. Handling a message twice does no harm.
+   * that another replica gets them. A message may be handled twice.
    */
   async stop(withinMs: number): Promise<void> {
     this.#stopping.abort();

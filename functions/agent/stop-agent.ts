@@ -1,4 +1,4 @@
-/** What stops each part of an agent. Each resolves when its part has ended. */
+/** Stops the parts of an agent. Each function resolves when its part has ended. */
 export interface AgentStops {
   readonly relay: () => Promise<unknown>;
   readonly evictions: () => Promise<unknown>;

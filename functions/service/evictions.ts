@@ -100,12 +100,9 @@ export async function handleNode(
  * Starts the requests that operators made from other processes. If a request is unreadable, starts the others
  * first and then rejects.
  */
-export async function beginRequested(
-  { requests: requested }: ServiceState,
-  evictions: Evictions,
-): Promise<void> {
+export async function beginRequested({ requests }: ServiceState, evictions: Evictions): Promise<void> {
   const failures: unknown[] = [];
-  for (const { body } of await requested()) {
+  for (const { body } of await requests()) {
     try {
       const message = parseDueMessage(body);
       evictions.retry(message, message.kind === 'retry' ? message.pods : []);

@@ -15,7 +15,7 @@ import { endRetry, endUnregistered, recordPass } from './record-pass.ts';
 
 /**
  * Processes a node: evicts the due pods that still must be evicted, corrects records that the live state contradicts,
- * and schedules retries. Repeated or concurrent runs do no harm. `cameBefore`: the message is a redelivery. `recorded`
+ * and schedules retries. Runs may be repeated or concurrent. `cameBefore`: the message is a redelivery. `recorded`
  * is called when the results are stored: the node may then be processed again while Events are posted. Rejects with
  * `StoreError`, `TimerError`, `QueueError`; the message must then be redelivered.
  */

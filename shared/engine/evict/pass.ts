@@ -455,7 +455,7 @@ export class Pass {
   ): Promise<NodeView> {
     if (!due.some((record) => isUnread(view.verdict(record, pods.get(record.uid))))) return view;
     const life = await this.#life().catch(() => undefined);
-    return life ? withLife(view, { life }) : view;
+    return life ? judgedWithLife(view, { life }) : view;
   }
 
   async #verdict(
@@ -465,7 +465,7 @@ export class Pass {
   ): Promise<EvictionDecision> {
     const verdict = view.verdict(record, pod);
     if (!isUnread(verdict)) return verdict;
-    const later = withLife(view, { life: await this.#life() }).verdict(record, pod);
+    const later = judgedWithLife(view, { life: await this.#life() }).verdict(record, pod);
     return isUnread(later) ? { kind: 'behind' } : later;
   }
 
@@ -504,5 +504,5 @@ function judgedBy(view: Omit<NodeView, 'verdict'>): NodeView {
   return { ...view, verdict: evaluate(view.stored, view.observation, view.rules) };
 }
 
-const withLife = (view: NodeView, more: Pick<NodeObservation, 'life'>): NodeView =>
+const judgedWithLife = (view: NodeView, more: Pick<NodeObservation, 'life'>): NodeView =>
   judgedBy({ ...view, observation: { ...view.observation, ...more } });

@@ -3,11 +3,11 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DemoNode, PendingRow } from '#shared/console/api.ts';
 import { showMessage } from '../acts.ts';
-import { useAnswer } from '../asked.ts';
 import { now, pending } from '../live.ts';
 import { countdownText } from '../moments.ts';
 import { href } from '../route.ts';
 import { get, post, sentenceOf } from '../server.ts';
+import { useAnswer } from '../use-answer.ts';
 
 /** A taint that the demo's workloads tolerate differently. */
 const TAINT = 'maintenance=now:NoExecute';

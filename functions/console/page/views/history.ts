@@ -2,7 +2,6 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { EntryOutput, EvictionEvent } from '#shared/operations/look/output-records.ts';
-import { useAnswer } from '../asked.ts';
 import { clusters, now } from '../live.ts';
 import { counted } from '../moments.ts';
 import {
@@ -20,6 +19,7 @@ import {
 import { ask, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get } from '../server.ts';
+import { useAnswer } from '../use-answer.ts';
 import { causeText, EVENT } from '../words.ts';
 
 const HOUR_MS = 3_600_000;

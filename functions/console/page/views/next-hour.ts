@@ -1,10 +1,10 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { Timeline, TimelineKind } from '#shared/console/api.ts';
-import { useAnswer } from '../asked.ts';
 import { now } from '../live.ts';
 import { counted, momentText } from '../moments.ts';
 import { get } from '../server.ts';
+import { useAnswer } from '../use-answer.ts';
 
 const KINDS: readonly (readonly [TimelineKind, string])[] = [
   ['evict', 'evicted'],

@@ -3,13 +3,13 @@ import type { VNode } from 'preact';
 import type { NodePod, NodeTaint } from '#shared/explain/node.ts';
 import type { NodeStory as Story } from '#shared/operations/ask/explain-node.ts';
 import { ActButton, holdNode, releaseHold, retry } from '../act-button.ts';
-import { useAnswer } from '../asked.ts';
 import { clusters } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, Countdown, Empty, Failed, Moment, PodLink, Tag, Title } from '../parts.ts';
 import { route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get } from '../server.ts';
+import { useAnswer } from '../use-answer.ts';
 import { EVENT, STATE_WORDS, type Tone, taintText } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
 

@@ -1,13 +1,13 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { NodeRow } from '#shared/console/api.ts';
-import { useAnswer } from '../asked.ts';
 import { clusters, session } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, ClusterChoice, Countdown, Empty, Failed, NodeLink, Tag, Taints, Title } from '../parts.ts';
 import { ask, route } from '../route.ts';
 import { type Column, type Order, Rows, sorted } from '../rows.ts';
 import { get } from '../server.ts';
+import { useAnswer } from '../use-answer.ts';
 import { DemoNodes } from './demo.ts';
 
 /** The tainted nodes. */

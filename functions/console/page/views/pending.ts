@@ -5,7 +5,6 @@ import type { PendingRow, StuckRow } from '#shared/console/api.ts';
 import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import { ActButton, holdPod, releaseHold } from '../act-button.ts';
-import { useAnswer } from '../asked.ts';
 import { clusters, now, pending, pendingTotal } from '../live.ts';
 import { counted } from '../moments.ts';
 import {
@@ -23,6 +22,7 @@ import {
 import { ask, route } from '../route.ts';
 import { type Column, type Order, Rows, sorted } from '../rows.ts';
 import { get } from '../server.ts';
+import { useAnswer } from '../use-answer.ts';
 import { STATE_WORDS } from '../words.ts';
 
 const DEFAULT_ORDER: Order = { column: 'due', direction: 'ascending' };

@@ -5,13 +5,13 @@ import type { Remedy } from '#shared/explain/remedies.ts';
 import type { TaintAccount } from '#shared/explain/taints.ts';
 import type { PodStory as Story } from '#shared/operations/ask/explain-pod.ts';
 import { ActButton, holdPod, holdWorkload, releaseHold } from '../act-button.ts';
-import { useAnswer } from '../asked.ts';
 import { now } from '../live.ts';
 import { spanText } from '../moments.ts';
 import { Countdown, Failed, Moment, NodeLink, Tag, Title } from '../parts.ts';
 import { route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get } from '../server.ts';
+import { useAnswer } from '../use-answer.ts';
 import { type Tone, taintText } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
 

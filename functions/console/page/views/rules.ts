@@ -13,12 +13,12 @@ import {
   stopCluster,
   unpauseCluster,
 } from '../act-button.ts';
-import { useAnswer } from '../asked.ts';
 import { clusters, status } from '../live.ts';
 import { ClusterChoice, Empty, Failed, Moment, Tag, Title } from '../parts.ts';
 import { href, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get } from '../server.ts';
+import { useAnswer } from '../use-answer.ts';
 import { modeOf, targetText } from '../words.ts';
 
 /** The rules of a cluster: its policy, stops, holds, guard trips, and audit log. */

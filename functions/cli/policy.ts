@@ -116,8 +116,8 @@ const needText = ({ setting, permissions, grant }: NeededBy): string =>
 /** Keys of `NoSchedule` taints for which Karpenter and KubeVirt evict. */
 const OF_OTHERS = ['karpenter.sh/disrupted', 'kubevirt.io/drain'];
 
-const evictedByOthers = ({ virtualKeys }: Policy): readonly string[] =>
-  OF_OTHERS.filter((key) => virtualKeys.includes(key)).map(
+const evictedByOthers = ({ treatAsNoExecute }: Policy): readonly string[] =>
+  OF_OTHERS.filter((key) => treatAsNoExecute.includes(key)).map(
     (key) =>
       `Warning: another controller evicts for ${key}, so with treatAsNoExecute both would evict. Remove that key (docs/concepts/other-controllers.md).`,
   );

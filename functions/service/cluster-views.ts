@@ -38,7 +38,7 @@ export function clusterViews(
           faults: faults.get(name) ?? [],
           ...(counts ?? { nodes: 0, tainted: 0, pods: 0 }),
           down: tally?.cluster.nodes ?? 0,
-          taintedByPeople: tally?.people.nodes ?? 0,
+          customTaints: tally?.customTaints.nodes ?? 0,
         },
       ];
     }),

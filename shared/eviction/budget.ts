@@ -33,14 +33,14 @@ export function meansOf(
 ): Method['kind'] {
   if (method.kind === 'delete' || nodeGone || namespaceTerminating) return 'delete';
   if (dueBy.some((key) => key === NODE_OUT_OF_SERVICE || DOWN_KEYS.includes(key))) return 'delete';
-  return isOver(method, blocked, now) && method.afterDeadline === 'delete' ? 'delete' : 'evict';
+  return isOver(method, blocked, now) && method.onTimeout === 'delete' ? 'delete' : 'evict';
 }
 
 const isOver = (
   method: Method & { readonly kind: 'evict' },
   blocked: Blocked | undefined,
   now: EpochMs,
-): boolean => blocked !== undefined && now - blocked.since >= method.deadlineMs;
+): boolean => blocked !== undefined && now - blocked.since >= method.timeoutMs;
 
 export interface Waiting {
   /** Changed records, as they are to be stored. */
@@ -88,7 +88,7 @@ export function afterBlocks(
   const attempts = isComing?.attempts ?? (progressed ? 1 : (before?.attempts ?? 0) + 1);
   const waitMs = Math.min(BUDGET_RETRY_MS * 2 ** Math.min(attempts - 1, 30), MAX_BUDGET_RETRY_MS);
   const deadlines = [...waiting, ...answered]
-    .map(({ since }) => since + (method.kind === 'evict' ? method.deadlineMs : Infinity))
+    .map(({ since }) => since + (method.kind === 'evict' ? method.timeoutMs : Infinity))
     .filter((deadline) => deadline > now);
   const nextTryAt = Math.min(isComing?.nextTryAt ?? now + waitMs, ...deadlines);
   return { changed, failed, ...(nextTryAt === isComing?.nextTryAt ? {} : { node: { attempts, nextTryAt } }) };

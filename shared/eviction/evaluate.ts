@@ -122,9 +122,9 @@ export function evaluate(
   rules: Rules,
 ): (record: EvictionRecord, pod: SeenPod | undefined) => EvictionDecision {
   // A deleted node keeps its last taints, except taints that may have been removed earlier.
-  const { virtualKeys } = rules.policy;
+  const { treatAsNoExecute } = rules.policy;
   const last = node?.taints.filter(
-    (taint) => !isDoubtful(node, taint) && (!taint.virtual || virtualKeys.includes(taint.key)),
+    (taint) => !isDoubtful(node, taint) && (!taint.virtual || treatAsNoExecute.includes(taint.key)),
   );
   const { skews = [] } = observation;
   // Elapsed time is measured by one clock: an unreported taint's countdown starts and ends by the same.
@@ -133,7 +133,7 @@ export function evaluate(
   // No pod is evicted while clocks are apart. An eviction that is due by our clock must record why.
   const dueBefore = apart === undefined ? earliest : observation.at;
   const taints = observation.taints
-    ? timeLiveTaints(node, observation.taints, virtualKeys, earliest, latestNow(observation.at, skews))
+    ? timeLiveTaints(node, observation.taints, treatAsNoExecute, earliest, latestNow(observation.at, skews))
     : (last ?? []);
   const deletedAt = observation.taints ? undefined : (node?.deletedAt ?? observation.at);
   const behind =

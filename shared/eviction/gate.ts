@@ -90,11 +90,11 @@ export function downSince(taints: readonly LiveTaint[] = []): EpochMs | undefine
 }
 
 export function withoutTraits(rules: Rules): Rules {
-  const { exclude, only } = rules.policy;
+  const { exclude, include } = rules.policy;
   const policy = {
     ...rules.policy,
     exclude: exclude.filter((each) => !readsTraits(each)),
-    only: only.some(readsTraits) ? [] : only,
+    include: include.some(readsTraits) ? [] : include,
   };
   return { ...rules, policy };
 }
@@ -155,7 +155,7 @@ export const isOfTaints = (gate: EvictionGate): gate is Extract<EvictionGate, Of
 export function nextExpiry({ policy, stops, holds }: Rules, now: EpochMs): EpochMs | undefined {
   const moments = [
     policy.mode === 'paused' ? policy.pausedUntil : undefined,
-    ...[...stops, ...holds, ...policy.exclude, ...policy.only].map(({ until }) => until),
+    ...[...stops, ...holds, ...policy.exclude, ...policy.include].map(({ until }) => until),
   ].filter((moment) => moment !== undefined && moment > now);
   return moments.length === 0 ? undefined : Math.min(...moments.map(Number));
 }
@@ -223,10 +223,10 @@ function limitOn(rules: Rules, { dueBy, record: { held } }: DuePod, now: EpochMs
 }
 
 function exclusion({ policy }: Rules, pod: DuePod, key: string, now: EpochMs): TaintGate | undefined {
-  const { exclude, only } = policy;
+  const { exclude, include } = policy;
   const excluded = exclude.find((each) => selects(each, pod, key, now));
   if (excluded) return { kind: 'excluded', ...untilOf(excluded) };
-  const named = only.length === 0 || only.some((each) => selects(each, pod, key, now));
+  const named = include.length === 0 || include.some((each) => selects(each, pod, key, now));
   return named ? undefined : { kind: 'excluded' };
 }
 
@@ -300,7 +300,7 @@ function holdsBy(
   key: string,
 ): boolean {
   const down = DOWN_KEYS.includes(key);
-  if (scope === 'people') return !down;
+  if (scope === 'customTaints') return !down;
   const before = downSince !== undefined && trippedAt - downSince >= DOWN_BEFORE_MS;
   return down && !before && (scope === 'cluster' || zone === undefined || zone === tripped);
 }

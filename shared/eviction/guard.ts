@@ -15,7 +15,7 @@ export interface GuardCounts {
   /** Nodes of each zone that are down now. A zone that is missing here has none. */
   readonly zones: ReadonlyMap<string, Affected>;
   /** Nodes of the cluster with a NoExecute taint that another actor than the node controller set recently. */
-  readonly people: Affected;
+  readonly customTaints: Affected;
 }
 
 /**
@@ -72,13 +72,13 @@ export const isProgressOf = (progress: ReportedProgress, trip: Trip): boolean =>
   isSame(progress, trip) && progress.trippedAt === trip.trippedAt;
 
 export function tripText({ scope, zone, nodes, total }: Omit<TripReport, 'trippedAt'>): string {
-  const what = scope === 'people' ? 'with custom taints' : 'down';
+  const what = scope === 'customTaints' ? 'with custom taints' : 'down';
   return `${nodes} of ${total} nodes ${what}${zone === undefined ? '' : ` in zone ${zone}`}`;
 }
 
 /** Returns the trips of scopes that policy watches. A review ends the others. */
 export const watchedTrips = (policy: GuardPolicy, trips: readonly Trip[]): readonly Trip[] =>
-  policy.shadow ? [] : trips.filter(({ scope }) => policy[scope] !== undefined);
+  policy.dryRun ? [] : trips.filter(({ scope }) => policy[scope] !== undefined);
 
 /**
  * Decides by the number of affected nodes which trips the guard has at `now`.
@@ -101,7 +101,7 @@ export function reviewGuard(
   const outcomes = watchedBy(policy, counts, known).map((watched): Outcome => {
     const isOfThis = (trip: Trip) => isSame(trip, watched.of);
     const last = episodes.find(({ trip }) => isOfThis(trip));
-    if (policy.shadow) return shadowed(last, watched, time);
+    if (policy.dryRun) return shadowed(last, watched, time);
     const trip = trips.find(isOfThis);
     return trip
       ? continued(trip, last, watched, time)
@@ -211,7 +211,7 @@ const isSame = (one: Pick<Trip, 'scope' | 'zone'>, other: Pick<Trip, 'scope' | '
 
 /** `known`: trips and episodes, whose zones are included even if no node is affected any more. */
 function watchedBy(
-  { cluster, zone, people }: GuardPolicy,
+  { cluster, zone, customTaints }: GuardPolicy,
   counts: GuardCounts,
   known: readonly Pick<Trip, 'scope' | 'zone'>[],
 ): readonly Watched[] {
@@ -220,7 +220,7 @@ function watchedBy(
   return [
     ...(cluster ? [ofCluster(cluster, counts.cluster)] : []),
     ...(zone ? [...zones].map((name) => watch({ scope: 'zone', zone: name }, zone, inZone(name))) : []),
-    ...(people ? [watch({ scope: 'people' }, people, counts.people)] : []),
+    ...(customTaints ? [watch({ scope: 'customTaints' }, customTaints, counts.customTaints)] : []),
   ];
 }
 

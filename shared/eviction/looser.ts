@@ -12,12 +12,12 @@ const LOOSER: Readonly<Record<keyof Policy, IsLooser>> = {
   pausedUntil: (before, after, now) =>
     after.mode === 'paused' && enforcedFrom(after, now) < enforcedFrom(before, now),
   guard: ({ guard: before }, { guard: after }) =>
-    !before.shadow &&
-    (['cluster', 'zone', 'people'] as const).some((scope) =>
-      isHigher(before[scope], after.shadow ? undefined : after[scope]),
+    !before.dryRun &&
+    (['cluster', 'zone', 'customTaints'] as const).some((scope) =>
+      isHigher(before[scope], after.dryRun ? undefined : after[scope]),
     ),
-  rate: ({ rate: before = NONE }, { rate: after = NONE }) => after > before,
-  drain: (before, after) => after.drain > before.drain,
+  evictionRate: ({ evictionRate: before = NONE }, { evictionRate: after = NONE }) => after > before,
+  releaseRate: (before, after) => after.releaseRate > before.releaseRate,
   maxEvictionsPerWorkload: ({ maxEvictionsPerWorkload: before }, { maxEvictionsPerWorkload: after }) => {
     if (!before || !after) return before !== undefined;
     const [least, most] = [before.count, after.count].map((count) => Number.parseInt(`${count}`, 10));
@@ -28,21 +28,24 @@ const LOOSER: Readonly<Record<keyof Policy, IsLooser>> = {
     );
   },
   exclude: (before, after, now) => !areCovered(before.exclude, after.exclude, now),
-  only: (before, after, now) =>
-    before.only.length > 0 && (after.only.length === 0 || !areCovered(after.only, before.only, now)),
+  include: (before, after, now) =>
+    before.include.length > 0 &&
+    (after.include.length === 0 || !areCovered(after.include, before.include, now)),
   method: ({ method: before }, { method: after }) => {
     // The API server may permit one kind of request, and deny the other.
     if (before.kind === 'delete' || after.kind === 'delete') return before.kind !== after.kind;
-    if (after.afterDeadline === 'never')
-      return before.afterDeadline === 'never' && after.deadlineMs > before.deadlineMs;
-    return before.afterDeadline === 'never' || after.deadlineMs < before.deadlineMs;
+    if (after.onTimeout === 'fail') return before.onTimeout === 'fail' && after.timeoutMs > before.timeoutMs;
+    return before.onTimeout === 'fail' || after.timeoutMs < before.timeoutMs;
   },
   // They replace the seconds of pods, which may be fewer or more.
-  tolerationSeconds: ({ tolerationSeconds: before }, { tolerationSeconds: after }) =>
-    Object.keys({ ...before, ...after }).some((key) => (after[key] ?? 0) < (before[key] ?? NONE)),
+  tolerationSecondsOverrides: (
+    { tolerationSecondsOverrides: before },
+    { tolerationSecondsOverrides: after },
+  ) => Object.keys({ ...before, ...after }).some((key) => (after[key] ?? 0) < (before[key] ?? NONE)),
   requireExpiredLease: (before, after) =>
     before.requireExpiredLease !== false && after.requireExpiredLease === false,
-  virtualKeys: (before, after) => after.virtualKeys.some((key) => !before.virtualKeys.includes(key)),
+  treatAsNoExecute: (before, after) =>
+    after.treatAsNoExecute.some((key) => !before.treatAsNoExecute.includes(key)),
   giveUpAfterMs: (before, after) => after.giveUpAfterMs > before.giveUpAfterMs,
 };
 
@@ -61,14 +64,14 @@ function enforcedFrom({ mode, pausedUntil = NONE }: Policy, now: EpochMs): Epoch
   return mode === 'enforce' ? now : Math.max(now, pausedUntil);
 }
 
-type Limit = Threshold & { readonly withinMs?: number };
+type Limit = Threshold & { readonly windowMs?: number };
 
 const isHigher = (before: Limit | undefined, after: Limit | undefined): boolean =>
   before !== undefined &&
   (after === undefined ||
     after.percent > before.percent ||
     after.nodes > before.nodes ||
-    (after.withinMs ?? 0) < (before.withinMs ?? 0));
+    (after.windowMs ?? 0) < (before.windowMs ?? 0));
 
 /** Reports whether each pod that the first entries select from `now` on is also selected by one of the others. */
 function areCovered(some: readonly Selection[], others: readonly Selection[], now: EpochMs): boolean {

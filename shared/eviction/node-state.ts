@@ -188,11 +188,11 @@ export function isDoubtful(known: NodeState, taint: TimedTaint): boolean {
 export function timeLiveTaints(
   known: NodeState | undefined,
   taints: readonly LiveTaint[],
-  virtualKeys: readonly string[],
+  treatAsNoExecute: readonly string[],
   now: EpochMs,
   latest: EpochMs = now,
 ): readonly TimedTaint[] {
-  const evicting = evictingTaints(taints, virtualKeys);
+  const evicting = evictingTaints(taints, treatAsNoExecute);
   const storedOf = countdownsOf(known?.taints ?? []);
   const setAgainAt = setAgainSince(known?.taints ?? [], evicting);
   return evicting.map((taint) => {

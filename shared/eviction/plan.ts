@@ -307,7 +307,7 @@ function freed(
     ...(drainsOnRelease(before) ? { drains: true } : {}),
     ...(failure ? { failure: { ...failure, since: failure.since + heldMs } } : {}),
     ...(blocked ? { blocked: { ...blocked, since: blocked.since + heldMs } } : {}),
-    notBefore: now + Math.floor((rank / policy.drain) * 1000),
+    notBefore: now + Math.floor((rank / policy.releaseRate) * 1000),
   };
 }
 

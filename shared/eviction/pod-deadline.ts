@@ -18,7 +18,7 @@ export function podDeadlines(
   deletedAt: EpochMs | undefined,
   { matching, policy }: Pick<Rules, 'matching' | 'policy'>,
 ): (tolerations: readonly Toleration[], podSince: EpochMs) => PodDeadline | undefined {
-  const deadline = deadlineFor(taints, matching, policy.tolerationSeconds);
+  const deadline = deadlineFor(taints, matching, policy.tolerationSecondsOverrides);
   // Most pods of a node share a deadline with others, so its description is made once.
   const described = new Map<Deadline<TimedTaint>, PodDeadline>();
   return (tolerations, podSince) => {

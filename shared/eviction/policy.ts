@@ -42,26 +42,23 @@ const affected = (percentage: number, nodes: number) => ({
   nodes: count.prefault(nodes),
 });
 
-const guard = settings(
-  {
-    dryRun: trueOrFalse
-      .prefault(false)
-      .meta({ description: 'The guard only logs that it would have held evictions.' }),
-    cluster: orOff(settings(affected(20, 3))).meta({
-      description: 'Limit for nodes of the cluster that are down at the same time; or off.',
-    }),
-    zone: orOff(settings(affected(55, 3))).meta({
-      description: 'Limit for nodes of one zone that are down at the same time; or off.',
-    }),
-    customTaints: orOff(
-      settings({ ...affected(30, 5), window: duration.prefault('10m') }, { window: 'withinMs' }),
-    ).meta({
-      description:
-        'Limit for nodes with taints that Kubernetes does not set itself: percentage and number of nodes tainted within the window; or off.',
-    }),
-  },
-  { dryRun: 'shadow', customTaints: 'people' },
-);
+const guard = settings({
+  dryRun: trueOrFalse
+    .prefault(false)
+    .meta({ description: 'The guard only logs that it would have held evictions.' }),
+  cluster: orOff(settings(affected(20, 3))).meta({
+    description: 'Limit for nodes of the cluster that are down at the same time; or off.',
+  }),
+  zone: orOff(settings(affected(55, 3))).meta({
+    description: 'Limit for nodes of one zone that are down at the same time; or off.',
+  }),
+  customTaints: orOff(
+    settings({ ...affected(30, 5), window: duration.prefault('10m') }, { window: 'windowMs' }),
+  ).meta({
+    description:
+      'Limit for nodes with taints that Kubernetes does not set itself: percentage and number of nodes tainted within the window; or off.',
+  }),
+});
 
 const expression = settings({
   key: labelKey,
@@ -144,15 +141,11 @@ const evict = settings(
       description:
         'How long a disruption budget, or an admission webhook or policy, may block the eviction of a pod.',
     }),
-    onTimeout: z
-      .codec(onTimeout, z.enum(['delete', 'never']), {
-        decode: (written) => (written === 'fail' ? 'never' : written),
-        encode: (read) => (read === 'never' ? 'fail' : read),
-      })
+    onTimeout: onTimeout
       .prefault('delete')
       .meta({ description: 'Then: delete deletes the pod; fail records its eviction as failed.' }),
   },
-  { timeout: 'deadlineMs', onTimeout: 'afterDeadline' },
+  { timeout: 'timeoutMs' },
 );
 
 const PERMITTED = 'must be a whole number from 1 on, or a whole percentage from 1% to 100%';
@@ -181,7 +174,7 @@ const policySettings = settings(
     }),
     guard: z
       .codec(z.union([OFF, guard], LIMIT).prefault({}), readBy(guard), {
-        decode: (written) => (written === 'off' ? { shadow: false } : written),
+        decode: (written) => (written === 'off' ? { dryRun: false } : written),
         encode: (read) => read,
       })
       .meta({
@@ -240,11 +233,6 @@ const policySettings = settings(
     }),
   },
   {
-    evictionRate: 'rate',
-    releaseRate: 'drain',
-    include: 'only',
-    tolerationSecondsOverrides: 'tolerationSeconds',
-    treatAsNoExecute: 'virtualKeys',
     giveUpAfter: 'giveUpAfterMs',
   },
 )
@@ -261,7 +249,7 @@ const EVICT_DEFAULTS = z.decode(evict, {});
 
 /**
  * `delete`, as the built-in controller does, or the Eviction API, which respects disruption budgets; after
- * `deadlineMs`, as `afterDeadline` defines.
+ * `timeoutMs`, as `onTimeout` defines.
  */
 export type Method = { readonly kind: 'delete' } | ({ readonly kind: 'evict' } & z.output<typeof evict>);
 
@@ -342,7 +330,7 @@ export type HoldTarget =
 
 /** A trip of the guard: the guard holds evictions. */
 export interface Trip {
-  readonly scope: 'cluster' | 'zone' | 'people';
+  readonly scope: 'cluster' | 'zone' | 'customTaints';
   /** With scope `zone`. */
   readonly zone?: string;
   readonly trippedAt: EpochMs;

@@ -21,9 +21,9 @@ const LOST_IN_ADDITION = 1e-9;
 /** Pods per second. */
 export interface Pace {
   /** For all pods of the cluster; absent: no limit. */
-  readonly rate?: number | undefined;
+  readonly evictionRate?: number | undefined;
   /** For pods that were held past their deadline. */
-  readonly drain: number;
+  readonly releaseRate: number;
 }
 
 export interface AskingPod {
@@ -47,8 +47,8 @@ export interface Bucket {
 
 /** The state of a cluster's limits; absent: no permit was ever given. */
 export interface Given {
-  readonly rate?: Bucket | undefined;
-  readonly drain?: Bucket | undefined;
+  readonly evictionRate?: Bucket | undefined;
+  readonly releaseRate?: Bucket | undefined;
 }
 
 /**
@@ -58,15 +58,18 @@ export interface Given {
 export function givePermits(
   given: Given,
   pods: readonly AskingPod[],
-  { rate, drain }: Pace,
+  { evictionRate, releaseRate }: Pace,
   now: EpochMs,
 ): { readonly given: Given; readonly turns: readonly (Turn | undefined)[] } {
   const buckets = {
-    rate: rate === undefined ? undefined : new OpenBucket(given.rate, rate, now),
-    drain: new OpenBucket(given.drain, drain, now),
+    evictionRate:
+      evictionRate === undefined ? undefined : new OpenBucket(given.evictionRate, evictionRate, now),
+    releaseRate: new OpenBucket(given.releaseRate, releaseRate, now),
   };
   const turns = pods.map(({ drains, inTurn }): Turn | undefined => {
-    const limits = [buckets.rate, drains ? buckets.drain : undefined].filter((each) => each !== undefined);
+    const limits = [buckets.evictionRate, drains ? buckets.releaseRate : undefined].filter(
+      (each) => each !== undefined,
+    );
     if (limits.every((limit) => limit.hasPermit(inTurn))) {
       for (const limit of limits) limit.take();
       return undefined;
@@ -80,8 +83,8 @@ export function givePermits(
   const drained = pods.some(({ drains }) => drains);
   return {
     given: {
-      rate: buckets.rate?.closed() ?? given.rate,
-      drain: drained ? buckets.drain.closed() : given.drain,
+      evictionRate: buckets.evictionRate?.closed() ?? given.evictionRate,
+      releaseRate: drained ? buckets.releaseRate.closed() : given.releaseRate,
     },
     turns,
   };

@@ -8,7 +8,7 @@ export interface RenewalInputs {
   readonly connectionState: 'syncing' | 'live' | 'disconnected';
   /** Keys of the NoExecute taints that the takeover keeps out, and of the NoSchedule taints that count as such. */
   readonly keys: readonly string[];
-  readonly virtualKeys: readonly string[];
+  readonly treatAsNoExecute: readonly string[];
   /** The relay holds the cluster's lease, and renewed it recently. */
   readonly holdsLease: boolean;
   /** By how much the API server's clock is ahead of ours; `undefined`: not known well enough. */
@@ -18,8 +18,8 @@ export interface RenewalInputs {
 }
 
 /** Reports whether a guard watches nodes that are down, and does not only log. */
-export const watchesDownNodes = ({ shadow, cluster, zone }: GuardPolicy): boolean =>
-  !shadow && (cluster ?? zone) !== undefined;
+export const watchesDownNodes = ({ dryRun, cluster, zone }: GuardPolicy): boolean =>
+  !dryRun && (cluster ?? zone) !== undefined;
 
 const DISCONNECTED = 'the relay is disconnected from the cluster';
 const UNSYNCED = "the relay hasn't listed the whole cluster yet";
@@ -29,12 +29,12 @@ const UNSYNCED = "the relay hasn't listed the whole cluster yet";
  * nodes proceed (`stallOf`). All conditions must be met: the heartbeat keeps the built-in controller from evicting.
  */
 export function renewalBlocker(inputs: RenewalInputs): string | undefined {
-  const { mode, guarded, connectionState, keys, virtualKeys, holdsLease, skewMs, clocksApart } = inputs;
+  const { mode, guarded, connectionState, keys, treatAsNoExecute, holdsLease, skewMs, clocksApart } = inputs;
   if (mode === 'observe') return 'the policy is in observe mode: set mode to enforce';
   // The node controller's own limits, by zone, apply to the taints that the takeover keeps out.
   if (!guarded)
     return 'policy has no guard over nodes that are down: set guard.cluster or guard.zone, without dryRun';
-  const unread = keys.filter((key) => !virtualKeys.includes(key));
+  const unread = keys.filter((key) => !treatAsNoExecute.includes(key));
   if (unread.length > 0) return `policy does not name ${unread.join(' and ')} in treatAsNoExecute`;
   if (connectionState !== 'live') return connectionState === 'disconnected' ? DISCONNECTED : UNSYNCED;
   if (!holdsLease) return "the relay couldn't renew the cluster's lease in time";

@@ -11,17 +11,5 @@ export interface Cause extends Omit<DeadlineCause, 'known'> {
 export const originOf = (known: DeadlineCause['known']): TaintOrigin =>
   known === 'found' ? 'preexisting' : 'added';
 
-/** Current names of policy settings that records store under former names. */
-const SETTINGS: Readonly<Record<string, string>> = {
-  tolerationSeconds: 'tolerationSecondsOverrides',
-  virtualKeys: 'treatAsNoExecute',
-};
-
-export const settingOf = (policy: NonNullable<DeadlineCause['policy']>): string => SETTINGS[policy] ?? policy;
-
 export const causesOf = (reasons: readonly DeadlineCause[]): readonly Cause[] =>
-  reasons.map((reason) => ({
-    ...reason,
-    known: originOf(reason.known),
-    ...(reason.policy === undefined ? {} : { policy: settingOf(reason.policy) }),
-  }));
+  reasons.map((reason) => ({ ...reason, known: originOf(reason.known) }));

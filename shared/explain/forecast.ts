@@ -170,7 +170,7 @@ function factsNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts
   }
   const seenAt = ({ timeAdded }: LiveTaint) =>
     foundAt === undefined ? now : Math.min(timeAdded ?? foundAt, foundAt);
-  const taints = evictingTaints(live.taints, rules.policy.virtualKeys).map(
+  const taints = evictingTaints(live.taints, rules.policy.treatAsNoExecute).map(
     (taint): SeenTaint => ({ ...taint, known: 'found', seenAt: seenAt(taint) }),
   );
   return { ...facts, taints, ...(live.taintsStamp === undefined ? {} : { taintsStamp: live.taintsStamp }) };
@@ -208,7 +208,7 @@ function follow(
         // A budget's answer can be computed. A webhook's answer is known only from the last try.
         const isRefused = verdict.by === 'evict' && record.blocked?.by === 'admission';
         if (!refuses(asks) && !isRefused) {
-          const ruled = rules.policy.rate !== undefined && !verdict.unlimited;
+          const ruled = rules.policy.evictionRate !== undefined && !verdict.unlimited;
           const pacedBy = ruled ? 'evictionRate' : drained ? 'releaseRate' : undefined;
           return {
             kind: 'evict',
@@ -226,10 +226,10 @@ function follow(
         blockedBy = refuses(asks) ? asks.map(({ name }) => name) : [];
         rejected = isRefused && record.blocked ? { rejected: record.blocked.reason } : {};
         const { method } = rules.policy;
-        if (method.kind === 'delete' || method.afterDeadline === 'never')
+        if (method.kind === 'delete' || method.onTimeout === 'fail')
           return { kind: 'blocked', dueAt, causes: causesOf(reasons), by: blockedBy, ...rejected };
         const since = record.blocked?.since ?? at;
-        const nextTryAt = Math.max(at + 1, since + method.deadlineMs);
+        const nextTryAt = Math.max(at + 1, since + method.timeoutMs);
         record = { ...record, blocked: { reason: '', ...record.blocked, since, nextTryAt } };
         at = nextTryAt;
         break;

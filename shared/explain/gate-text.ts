@@ -53,7 +53,7 @@ const GATES: { readonly [Kind in EvictionGate['kind']]: GateWords<Extract<Evicti
     from: 'policy',
     name: () => 'the policy (excluded)',
     release: (_, cluster) => applyPolicy(cluster),
-    without: (rules) => withPolicy(rules, { exclude: [], only: [] }),
+    without: (rules) => withPolicy(rules, { exclude: [], include: [] }),
   },
   guard: {
     label: 'held by the guard',
@@ -151,4 +151,4 @@ export interface ShownAct {
 
 /** Returns a scope as operators name it: cluster, customTaints, or zone/NAME. */
 export const scopeText = ({ scope, zone }: Pick<Trip, 'scope' | 'zone'>): string =>
-  zone === undefined ? (scope === 'people' ? 'customTaints' : scope) : `${scope}/${zone}`;
+  zone === undefined ? scope : `${scope}/${zone}`;

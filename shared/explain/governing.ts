@@ -24,7 +24,7 @@ export const enforcedRules = (matching: MatchOptions): Rules => ({
 /** Returns the rules of the built-in controller: enforce mode without a guard and without reading Leases. */
 export function builtInRules(matching: MatchOptions): Rules {
   const { policy, ...rules } = enforcedRules(matching);
-  return { ...rules, policy: { ...policy, guard: { shadow: false }, requireExpiredLease: false } };
+  return { ...rules, policy: { ...policy, guard: { dryRun: false }, requireExpiredLease: false } };
 }
 
 export const ungoverned = (why: string): UnknownForecast => ({
@@ -46,10 +46,10 @@ export type PolicyAccount = ReturnType<typeof policyOf>;
  * missing here does not compile.
  */
 export function policyOf(policy: Policy, now: EpochMs) {
-  const { mode: _mode, guard: _guard, exclude: _exclude, only: _only, ...shown } = policy;
+  const { mode: _mode, guard: _guard, exclude: _exclude, include: _include, ...shown } = policy;
   const { requireExpiredLease: _lease, giveUpAfterMs: _giveUpAfter, ...evicts } = shown;
-  const { pausedUntil, method, rate, drain, maxEvictionsPerWorkload, ...timed } = evicts;
-  const { tolerationSeconds, virtualKeys, ...others } = timed;
+  const { pausedUntil, method, evictionRate, releaseRate, maxEvictionsPerWorkload, ...timed } = evicts;
+  const { tolerationSecondsOverrides, treatAsNoExecute, ...others } = timed;
   others satisfies Readonly<Record<keyof typeof others, never>>;
   return {
     mode: modeOf(policy, now),
@@ -59,13 +59,13 @@ export function policyOf(policy: Policy, now: EpochMs) {
         ? { kind: method.kind }
         : {
             kind: method.kind,
-            timeoutMs: method.deadlineMs,
-            onTimeout: method.afterDeadline === 'never' ? ('fail' as const) : ('delete' as const),
+            timeoutMs: method.timeoutMs,
+            onTimeout: method.onTimeout,
           },
-    ...(rate === undefined ? {} : { evictionRate: rate }),
-    releaseRate: drain,
+    ...(evictionRate === undefined ? {} : { evictionRate }),
+    releaseRate,
     ...(maxEvictionsPerWorkload === undefined ? {} : { maxEvictionsPerWorkload }),
-    tolerationSecondsOverrides: tolerationSeconds,
-    treatAsNoExecute: virtualKeys,
+    tolerationSecondsOverrides,
+    treatAsNoExecute,
   };
 }

@@ -6,7 +6,7 @@ import { tolerates } from '#shared/taints/match.ts';
 import { evicts, type Taint, type Toleration } from '#shared/taints/taint.ts';
 import { asExecuting } from '#shared/taints/virtual.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { originOf, settingOf, type TaintOrigin } from './cause.ts';
+import { originOf, type TaintOrigin } from './cause.ts';
 import type { ForecastPod, NodeForecast } from './forecast.ts';
 
 export interface PlacedToleration {
@@ -56,7 +56,7 @@ export function accountsOf(
       since: taint.since,
       known: originOf(taint.known),
       ...(own && reason ? { seconds: reason.seconds, deadlineAt: own.at } : {}),
-      ...(reason?.policy === undefined ? {} : { changedBy: settingOf(reason.policy) }),
+      ...(reason?.policy === undefined ? {} : { changedBy: reason.policy }),
       decides: own !== undefined && own.at === first?.at,
     };
   });

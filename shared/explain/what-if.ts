@@ -187,7 +187,7 @@ export interface Forecasts {
  * ends each. Holds and exclusions do.
  */
 export function forecastsOf({ now, taint, nodes, pods, rules, counts, released }: Situation): Forecasts {
-  const { shadow } = rules.policy.guard;
+  const { dryRun } = rules.policy.guard;
   const review = reviewGuard(rules.policy.guard, counts, { trips: rules.trips, released, episodes: [] }, now);
   const { pausedUntil: _pausedUntil, ...policy } = rules.policy;
   const free: Rules = { ...rules, policy: { ...policy, mode: 'enforce' }, stops: [], trips: [] };
@@ -204,9 +204,9 @@ export function forecastsOf({ now, taint, nodes, pods, rules, counts, released }
       if (forecast?.kind === 'held' && forecast.by.kind === 'guard') guarded.add(pod.uid);
     }
   }
-  const trips = (shadow ? review.wouldTrip : review.added).map(reportOf);
+  const trips = (dryRun ? review.wouldTrip : review.added).map(reportOf);
   const existing = review.trips.filter((trip) => !review.added.includes(trip)).map(reportOf);
-  return { pods: forecasts, guarded, guard: { trips, dryRun: shadow, existing } };
+  return { pods: forecasts, guarded, guard: { trips, dryRun, existing } };
 }
 
 /** A taint with the same key and effect is replaced, as by `kubectl taint --overwrite`. */
@@ -296,25 +296,25 @@ type Going = JudgedPod & { readonly forecast: Extract<Forecast, { kind: 'evict' 
 
 const isGoing = (pod: JudgedPod): pod is Going => pod.forecast.kind === 'evict';
 
-function paceOf(going: readonly Going[], { policy: { rate, drain } }: Rules): Pace {
-  const lastAt = lastOf(going, rate);
+function paceOf(going: readonly Going[], { policy: { evictionRate, releaseRate } }: Rules): Pace {
+  const lastAt = lastOf(going, evictionRate);
   return {
-    ...(rate === undefined ? {} : { evictionRate: rate }),
+    ...(evictionRate === undefined ? {} : { evictionRate }),
     ...(lastAt === undefined ? {} : { lastAt }),
-    releaseRate: drain,
-    releaseMs: Math.floor((Math.max(0, going.length - 1) / drain) * 1000),
+    releaseRate,
+    releaseMs: Math.floor((Math.max(0, going.length - 1) / releaseRate) * 1000),
   };
 }
 
-function lastOf(going: readonly Going[], rate: number | undefined): EpochMs | undefined {
+function lastOf(going: readonly Going[], evictionRate: number | undefined): EpochMs | undefined {
   const sorted = going.map(({ forecast }) => forecast).sort((a, b) => a.at - b.at);
   const last = sorted.at(-1)?.at;
-  if (rate === undefined || last === undefined) return last;
+  if (evictionRate === undefined || last === undefined) return last;
   const limited = sorted.filter(({ pacedBy }) => pacedBy === 'evictionRate');
   let freeAt = Number.NEGATIVE_INFINITY;
   for (const [at, forecasts] of Map.groupBy(limited, (forecast) => forecast.at)) {
     freeAt = Math.max(freeAt, at);
-    freeAt += Math.ceil((forecasts.length * 1000) / rate);
+    freeAt += Math.ceil((forecasts.length * 1000) / evictionRate);
   }
   return Math.max(last, freeAt);
 }

@@ -110,9 +110,9 @@ const isFollowing = ({ verb, resource }: Permission): boolean =>
 export const OBSERVE_PERMISSIONS: readonly Permission[] = NEEDED_PERMISSIONS.filter(isFollowing);
 
 /** Namespaces outside of which a policy evicts no pod, by its `include`; empty: it may in all namespaces. */
-export const evictedNamespaces = ({ only }: Policy): readonly string[] =>
-  only.every(({ namespaces, namespacePatterns }) => namespaces && !namespacePatterns)
-    ? [...new Set(only.flatMap(({ namespaces = [] }) => namespaces))]
+export const evictedNamespaces = ({ include }: Policy): readonly string[] =>
+  include.every(({ namespaces, namespacePatterns }) => namespaces && !namespacePatterns)
+    ? [...new Set(include.flatMap(({ namespaces = [] }) => namespaces))]
     : [];
 
 /** Following needs all namespaces; other permissions only those of `include`, where RoleBindings can grant them. */

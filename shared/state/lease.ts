@@ -112,7 +112,7 @@ export const stuckSchema: z.ZodType<readonly StuckPod[]> = z.array(
 export const tripProgressSchema = z
   .array(
     z.object({
-      scope: z.enum(['cluster', 'zone', 'people']),
+      scope: z.enum(['cluster', 'zone', 'customTaints']),
       zone: text.exactOptional(),
       trippedAt: epochMs,
       affectedNow: z.int().nonnegative(),

@@ -32,8 +32,8 @@ export interface RateLimiter {
 
 interface Limits {
   given: Given;
-  readonly rate: SendWindow;
-  readonly drain: SendWindow;
+  readonly evictionRate: SendWindow;
+  readonly releaseRate: SendWindow;
 }
 
 /**
@@ -65,10 +65,13 @@ export class EmbeddedRateLimiter implements RateLimiter {
     // Buckets are stored in stopwatch time. Turns are stored with their pods, in clock time.
     const aheadMs = now - this.#stopwatch();
     const limits = this.#limitsOf(cluster);
-    const { rate = this.#none, drain = this.#none } = limits.given;
-    const given = { rate: shifted(rate, aheadMs), drain: shifted(drain, aheadMs) };
+    const { evictionRate = this.#none, releaseRate = this.#none } = limits.given;
+    const given = {
+      evictionRate: shifted(evictionRate, aheadMs),
+      releaseRate: shifted(releaseRate, aheadMs),
+    };
     const after = givePermits(given, pods, pace, now);
-    const unused = { rate: 0, drain: 0 };
+    const unused = { evictionRate: 0, releaseRate: 0 };
     const turns = pods.map((pod, index): Turn | undefined => {
       const turn = after.turns[index];
       if (turn) return turn;
@@ -83,8 +86,9 @@ export class EmbeddedRateLimiter implements RateLimiter {
       return { turnAt: together(turnAt + aheadMs) };
     });
     limits.given = {
-      rate: after.given.rate && shifted(after.given.rate, -aheadMs, unused.rate),
-      drain: after.given.drain && shifted(after.given.drain, -aheadMs, unused.drain),
+      evictionRate:
+        after.given.evictionRate && shifted(after.given.evictionRate, -aheadMs, unused.evictionRate),
+      releaseRate: after.given.releaseRate && shifted(after.given.releaseRate, -aheadMs, unused.releaseRate),
     };
     return turns;
   }
@@ -99,8 +103,8 @@ export class EmbeddedRateLimiter implements RateLimiter {
     const { at } = this.#none;
     const limits = this.#limits.get(cluster) ?? {
       given: {},
-      rate: new SendWindow(at),
-      drain: new SendWindow(at),
+      evictionRate: new SendWindow(at),
+      releaseRate: new SendWindow(at),
     };
     this.#limits.set(cluster, limits);
     return limits;
@@ -112,10 +116,12 @@ export class EmbeddedRateLimiter implements RateLimiter {
   }
 }
 
-function windowsOf({ rate, drain }: Limits, { drains }: Pick<AskingPod, 'drains'>, pace: Pace) {
+function windowsOf({ evictionRate, releaseRate }: Limits, { drains }: Pick<AskingPod, 'drains'>, pace: Pace) {
   return [
-    ...(pace.rate === undefined ? [] : [{ name: 'rate', window: rate, perSecond: pace.rate } as const]),
-    ...(drains ? [{ name: 'drain', window: drain, perSecond: pace.drain } as const] : []),
+    ...(pace.evictionRate === undefined
+      ? []
+      : [{ name: 'evictionRate', window: evictionRate, perSecond: pace.evictionRate } as const]),
+    ...(drains ? [{ name: 'releaseRate', window: releaseRate, perSecond: pace.releaseRate } as const] : []),
   ];
 }
 

@@ -61,7 +61,7 @@ const holdSchema = z.strictObject({
 type StoredTrip = Trip & Partial<Pick<ReleasedTrip, 'upTo'> & Pick<FreshRelease, 'releasedAt'>>;
 
 const tripSchema: z.ZodType<StoredTrip> = z.strictObject({
-  scope: z.enum(['cluster', 'zone', 'people']),
+  scope: z.enum(['cluster', 'zone', 'customTaints']),
   zone: text.exactOptional(),
   trippedAt: epochMs,
   nodes: count,

@@ -113,7 +113,7 @@ const gate = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('excluded'), ...ofTaints }),
   z.object({
     kind: z.literal('guard'),
-    scope: z.enum(['cluster', 'zone', 'people']),
+    scope: z.enum(['cluster', 'zone', 'customTaints']),
     zone: text.exactOptional(),
     trippedAt: epochMs,
     ...ofTaints,

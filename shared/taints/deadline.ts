@@ -26,7 +26,7 @@ export interface Cause<T> {
   /** Seconds for which the taint is tolerated; 0 or more. */
   readonly seconds: bigint;
   /** The setting that changed the seconds; absent: they are as node and pod specify. */
-  readonly policy?: 'virtualKeys' | 'tolerationSeconds';
+  readonly policy?: 'treatAsNoExecute' | 'tolerationSecondsOverrides';
 }
 
 /** Seconds by taint key that replace those of pods. A pod that tolerates a taint indefinitely still does. */
@@ -115,8 +115,8 @@ function limitOf(
   const own = toleratedSeconds(match);
   if (own === undefined) return undefined;
   const ruled = Object.hasOwn(secondsByKey, key) ? BigInt(secondsByKey[key] ?? 0) : own;
-  if (ruled !== own) return { seconds: ruled, policy: 'tolerationSeconds' };
-  return virtual ? { seconds: own, policy: 'virtualKeys' } : { seconds: own };
+  if (ruled !== own) return { seconds: ruled, policy: 'tolerationSecondsOverrides' };
+  return virtual ? { seconds: own, policy: 'treatAsNoExecute' } : { seconds: own };
 }
 
 /** `undefined`: indefinitely, as upstream reads an absent `tolerationSeconds` and exactly the largest int64. */

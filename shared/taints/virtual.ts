@@ -8,7 +8,7 @@ import { evicts, type MatchOptions, type Taint, type Toleration } from './taint.
  */
 export function evictingTaints<T extends Taint & { readonly timeAdded?: number }>(
   taints: readonly T[],
-  virtualKeys: readonly string[],
+  treatAsNoExecute: readonly string[],
 ): readonly T[] {
   const of = (effect: string) =>
     new Map(taints.filter((taint) => taint.effect === effect).map((taint) => [taint.key, taint]));
@@ -16,7 +16,7 @@ export function evictingTaints<T extends Taint & { readonly timeAdded?: number }
   const twins = of('NoSchedule');
   return taints
     .map((taint) => {
-      if (!virtualKeys.includes(taint.key)) return taint;
+      if (!treatAsNoExecute.includes(taint.key)) return taint;
       if (taint.effect === 'NoSchedule' && !executing.has(taint.key)) return { ...taint, virtual: true };
       const twin = twins.get(taint.key);
       return twin ? addedWith(taint, twin) : taint;

@@ -28,9 +28,9 @@ export interface RateLimiterContract {
 export const asking = (count: number, more: Partial<AskingPod> = {}): readonly AskingPod[] =>
   Array.from({ length: count }, () => ({ drains: false, inTurn: false, ...more }));
 
-const RATE_OF_1: Pace = { rate: 1, drain: 50 };
-const RATE_OF_2: Pace = { rate: 2, drain: 50 };
-const DRAIN_OF_2: Pace = { drain: 2 };
+const RATE_OF_1: Pace = { evictionRate: 1, releaseRate: 50 };
+const RATE_OF_2: Pace = { evictionRate: 2, releaseRate: 50 };
+const DRAIN_OF_2: Pace = { releaseRate: 2 };
 
 const HOUR_MS = 3_600_000;
 /** A larger difference of clocks would block all evictions. */
@@ -103,26 +103,29 @@ export function rateLimiterContract(
       const ask = asker(longBegun(), DRAIN_OF_2);
       const released = asking(3, { drains: true });
       assert.deepEqual(await ask(0, released), [undefined, undefined, 1000]);
-      assert.deepEqual(await ask(0, released, { rate: 100, drain: 2 }), [1000, 2000, 2000]);
-      const one = await ask(60_000, asking(3, { drains: true, inTurn: true }), { rate: 1, drain: 100 });
+      assert.deepEqual(await ask(0, released, { evictionRate: 100, releaseRate: 2 }), [1000, 2000, 2000]);
+      const one = await ask(60_000, asking(3, { drains: true, inTurn: true }), {
+        evictionRate: 1,
+        releaseRate: 100,
+      });
       assert.deepEqual(one.slice(0, 1), [undefined]);
       assert.ok(one.slice(1).every((turn) => turn !== undefined));
     });
 
     test('permits fewer evictions immediately when the rate is lowered', async () => {
-      const ask = asker(longBegun(), { rate: 20, drain: 50 });
+      const ask = asker(longBegun(), { evictionRate: 20, releaseRate: 50 });
       await ask(0, asking(100));
       const inTurn = asking(20, { inTurn: true });
       const turns = [];
       for (let second = 1; second <= 60; second++)
-        turns.push(...(await ask(second * 1000, inTurn, { rate: 0.1, drain: 50 })));
+        turns.push(...(await ask(second * 1000, inTurn, { evictionRate: 0.1, releaseRate: 50 })));
       assert.ok(turns.filter((turn) => turn === undefined).length <= 7);
     });
 
     test('gives turns soon when a low rate is raised', async () => {
-      const ask = asker(longBegun(), { rate: 0.02, drain: 50 });
+      const ask = asker(longBegun(), { evictionRate: 0.02, releaseRate: 50 });
       assert.deepEqual(await ask(0, asking(3)), [undefined, 50_000, 'later']);
-      const raised = { rate: 20, drain: 50 };
+      const raised = { evictionRate: 20, releaseRate: 50 };
       assert.deepEqual(await ask(1000, asking(1), raised), [1000 + TURNS_AHEAD_MS]);
       assert.deepEqual(await ask(1000, asking(1, { inTurn: true }), raised), [undefined]);
     });
@@ -191,7 +194,7 @@ const history = fc.array(
       weight: 1,
       arbitrary: fc.record({
         kind: fc.constant('policy'),
-        pace: fc.record({ rate: fc.option(perSecond, { nil: undefined }), drain: perSecond }),
+        pace: fc.record({ evictionRate: fc.option(perSecond, { nil: undefined }), releaseRate: perSecond }),
       }),
     },
     {
@@ -226,7 +229,7 @@ async function play(limiters: RateLimiters, steps: readonly Step[], shared: bool
   const begin = () => ({ limiter: limiters.open(() => trueMs), offsetMs: 0 });
   const processes = Array.from({ length: PROCESSES }, begin);
   let current = 0;
-  let pace: Pace = { rate: 5, drain: 5 };
+  let pace: Pace = { evictionRate: 5, releaseRate: 5 };
   const marks: Mark[] = [{ at: Number.NEGATIVE_INFINITY, pace }];
   for (const step of steps) {
     switch (step.kind) {
@@ -260,13 +263,13 @@ async function play(limiters: RateLimiters, steps: readonly Step[], shared: bool
   }
   holdToRate(
     marks,
-    ({ rate = Number.POSITIVE_INFINITY }) => rate,
+    ({ evictionRate = Number.POSITIVE_INFINITY }) => evictionRate,
     () => true,
     shared,
   );
   holdToRate(
     marks,
-    ({ drain }) => drain,
+    ({ releaseRate }) => releaseRate,
     ({ drains }) => drains,
     shared,
   );

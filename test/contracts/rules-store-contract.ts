@@ -36,7 +36,7 @@ const FULL: Required<Policy> = {
   ...DEFAULT_POLICY,
   mode: 'paused',
   pausedUntil: NOW + 1,
-  rate: 0.5,
+  evictionRate: 0.5,
   maxEvictionsPerWorkload: { count: '10%', windowMs: 600_000 },
   requireExpiredLease: false,
   exclude: [
@@ -48,10 +48,10 @@ const FULL: Required<Policy> = {
       },
     },
   ],
-  only: [{ namespaces: ['default'] }],
-  method: { kind: 'evict', deadlineMs: 900_000, afterDeadline: 'never' },
-  tolerationSeconds: { 'node.kubernetes.io/unreachable': 30 },
-  virtualKeys: ['maintenance'],
+  include: [{ namespaces: ['default'] }],
+  method: { kind: 'evict', timeoutMs: 900_000, onTimeout: 'fail' },
+  tolerationSecondsOverrides: { 'node.kubernetes.io/unreachable': 30 },
+  treatAsNoExecute: ['maintenance'],
 };
 
 const HOLDS: readonly Hold[] = [
@@ -168,7 +168,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
       const cluster = aCluster();
       const { guard: none } = await rulesStore.read(cluster);
       assert.equal(await rulesStore.touchGuard(cluster, { revision: 1, trips: [] }), 'conflict');
-      const released = { ...aTrip, scope: 'people', upTo: 7 } as const;
+      const released = { ...aTrip, scope: 'customTaints', upTo: 7 } as const;
       await rulesStore.changeGuard(cluster, none, [aTrip, released]);
       const before = await rulesStore.read(cluster);
       assert.equal(await rulesStore.touchGuard(cluster, before.guard), 'changed');
@@ -204,7 +204,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
       const cluster = aCluster();
       const { guard: none } = await rulesStore.read(cluster);
       const released = [
-        { ...aTrip, scope: 'people', upTo: 7 },
+        { ...aTrip, scope: 'customTaints', upTo: 7 },
         { ...aTrip, scope: 'zone', zone: 'a', releasedAt: NOW },
       ] as const;
       assert.equal(await rulesStore.changeGuard(cluster, none, [...released, aTrip]), 'changed');

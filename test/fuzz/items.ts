@@ -195,7 +195,7 @@ async function feedTable(item: Record<string, AttributeValue>, copy: SqliteStore
     () => leases.stuck(CLUSTER),
     () => registry.list(),
     () => registry.get(CLUSTER),
-    () => rates.take(CLUSTER, [{ drains: true, inTurn: false }], { rate: 1, drain: 1 }, NOW),
+    () => rates.take(CLUSTER, [{ drains: true, inTurn: false }], { evictionRate: 1, releaseRate: 1 }, NOW),
     async () => {
       const read = await store.load(REF, NOW);
       await emptied(copy).commit(

@@ -137,8 +137,8 @@ export class ForecastJudge {
 
   #judgeLate(cluster: LiveCluster): void {
     const { clock, disturbances, rulesStore } = this.#scene;
-    const drain = rulesStore?.now(cluster.name).orders.policy?.read.drain ?? 50;
-    const turnMs = RELEASE_MS + (cluster.mostPods / drain) * 1000;
+    const releaseRate = rulesStore?.now(cluster.name).orders.policy?.read.releaseRate ?? 50;
+    const turnMs = RELEASE_MS + (cluster.mostPods / releaseRate) * 1000;
     for (const uid of this.#forecasts.keys()) {
       if (this.#clusterOf(uid) !== cluster.name) continue;
       for (const { forecast, askedAt } of this.#valid(cluster.name, uid)) {

@@ -259,7 +259,7 @@ export class GuardJudge {
     this.#judgeCalm(watched, scope);
     const heardMs = weather.climate.watchLagMs + BRIEF_MS;
     const [from, to] = [now - CALM_MS + heardMs, now - heardMs];
-    const isWatched = (scope.zone === undefined ? policy.cluster : policy.zone) && !policy.shadow;
+    const isWatched = (scope.zone === undefined ? policy.cluster : policy.zone) && !policy.dryRun;
     if (!isWatched || policyAt >= now - CALM_MS - heardMs) return;
     if (!disturbances.isQuiet(cluster.name, now - CALM_MS, now)) return;
     const restless = lasting(scope.past, from, to).some(({ mayBeCalm, ms }) => !mayBeCalm && ms > BRIEF_MS);
@@ -350,7 +350,7 @@ function found(zone: string | undefined, policy: GuardPolicy, moment: Moment): F
   const threshold: Threshold | undefined = zone === undefined ? policy.cluster : policy.zone;
   const { least, most } = moment;
   const isEnough = (down: number, outOf: number) => {
-    if (!threshold || policy.shadow || down === 0) return false;
+    if (!threshold || policy.dryRun || down === 0) return false;
     const reached = down * 100 >= threshold.percent * outOf && down >= threshold.nodes;
     return reached || (zone === undefined && down >= outOf);
   };

@@ -84,7 +84,7 @@ export class Judge {
 
   #ruled(name: ClusterName, ruling: Ruling, before: StoredRules): void {
     const { truth } = this.#bench.clusters.find((each) => each.name === name) ?? {};
-    truth?.termsAre(ruling.at, policyOf(ruling.storedRules).tolerationSeconds);
+    truth?.termsAre(ruling.at, policyOf(ruling.storedRules).tolerationSecondsOverrides);
     this.#guard.written(name, ruling, before);
   }
 

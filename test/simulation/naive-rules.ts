@@ -116,11 +116,11 @@ function isStopped(storedRules: StoredRules, at: EpochMs): boolean {
 
 function forbids(storedRules: StoredRules, of: EvictedPod, at: EpochMs): boolean {
   if (isStopped(storedRules, at)) return true;
-  const { exclude, only } = policyOf(storedRules);
+  const { exclude, include } = policyOf(storedRules);
   const stands = ({ until = Infinity }: { readonly until?: EpochMs }) => at < until;
   if (storedRules.orders.holds.some((hold) => stands(hold) && isHeld(hold, of))) return true;
   if (exclude.some((each) => stands(each) && isNamed(each, of))) return true;
-  if (only.length > 0 && !only.some((each) => stands(each) && isNamed(each, of))) return true;
+  if (include.length > 0 && !include.some((each) => stands(each) && isNamed(each, of))) return true;
   return storedRules.guard.trips.some((trip) => isHeldBy(trip, of));
 }
 
@@ -156,7 +156,7 @@ export function isHeldBy(
 ): boolean {
   if (of.key === OUT_OF_SERVICE) return false;
   const down = DOWN_KEYS.includes(of.key);
-  if (scope === 'people') return !down;
+  if (scope === 'customTaints') return !down;
   if (!down || (of.downSince ?? Infinity) <= trippedAt - QUARTER_HOUR_MS) return false;
   return scope === 'cluster' || of.zone === undefined || of.zone === zone;
 }

@@ -37,26 +37,26 @@ const { guard: DEFAULT_GUARD } = DEFAULT_POLICY;
 /** The thresholds of too many nodes; where nodes are few, no default is ever reached. */
 const GUARDS: readonly [GuardPolicy, ...GuardPolicy[]] = [
   DEFAULT_GUARD,
-  { shadow: false },
-  { shadow: false, cluster: { percent: 30, nodes: 2 }, zone: { percent: 50, nodes: 2 } },
+  { dryRun: false },
+  { dryRun: false, cluster: { percent: 30, nodes: 2 }, zone: { percent: 50, nodes: 2 } },
   {
-    shadow: false,
+    dryRun: false,
     cluster: { percent: 60, nodes: 2 },
     zone: { percent: 60, nodes: 1 },
-    people: { percent: 50, nodes: 2, withinMs: 10 * MINUTE_MS },
+    customTaints: { percent: 50, nodes: 2, windowMs: 10 * MINUTE_MS },
   },
 ];
 /** The methods of eviction; where budgets are respected, they block some pods. */
 const METHODS: readonly [Method, ...Method[]] = [
   { kind: 'delete' },
-  { kind: 'evict', deadlineMs: 2 * MINUTE_MS, afterDeadline: 'delete' },
-  { kind: 'evict', deadlineMs: 10 * MINUTE_MS, afterDeadline: 'never' },
+  { kind: 'evict', timeoutMs: 2 * MINUTE_MS, onTimeout: 'delete' },
+  { kind: 'evict', timeoutMs: 10 * MINUTE_MS, onTimeout: 'fail' },
 ];
 /** Pods per second; `NO_RATE` is practically unlimited. */
 const RATES = [0.2, 1, 5] as const;
 const NO_RATE = 1_000;
 /** A guard that watches, but holds no pods. */
-const SHADOWED: GuardPolicy = { ...DEFAULT_GUARD, shadow: true };
+const SHADOWED: GuardPolicy = { ...DEFAULT_GUARD, dryRun: true };
 
 /** Applies a control, and returns a function that cancels it. */
 type Order = (until: { readonly until?: EpochMs }) => () => void;
@@ -87,8 +87,8 @@ export class Owner {
     const [first] = weather.episodes;
     // The cluster is in observe mode until the owner sets another mode.
     const enforcedAt = random.chance(0.8) || !first ? clock.now() : random.between(first.from, first.to);
-    const [drain, guard, method] = [random.pick(DRAINS), random.pick(GUARDS), random.pick(METHODS)];
-    const rates = weather.climate.paced ? this.#limits() : { drain };
+    const [releaseRate, guard, method] = [random.pick(DRAINS), random.pick(GUARDS), random.pick(METHODS)];
+    const rates = weather.climate.paced ? this.#limits() : { releaseRate };
     const limits = weather.climate.limited ? { ...rates, ...this.#limitOfWorkloads() } : rates;
     this.#at(enforcedAt, () => this.#decree({ mode: 'enforce', ...limits, guard, method }));
     const { calmMs, episodeMs, mostPods } = weather.climate;
@@ -131,9 +131,12 @@ export class Owner {
   }
 
   /** Returns the rates of evictions for histories that test rates. */
-  #limits(): Pick<Policy, 'drain' | 'rate'> {
+  #limits(): Pick<Policy, 'releaseRate' | 'evictionRate'> {
     const random = this.#random;
-    return { drain: random.pick(DRAINS), ...(random.chance(0.6) ? { rate: random.pick(RATES) } : {}) };
+    return {
+      releaseRate: random.pick(DRAINS),
+      ...(random.chance(0.6) ? { evictionRate: random.pick(RATES) } : {}),
+    };
   }
 
   /** Returns the limit of evictions for each workload. */
@@ -172,12 +175,17 @@ export class Owner {
             () => this.#hold(pod),
             () => this.#select('exclude'),
             () => this.#select('exclude'),
-            () => this.#select('only'),
-            () => () => this.#policyFor({ drain: random.pick(DRAINS) }, { drain: random.pick(DRAINS) }),
+            () => this.#select('include'),
+            () => () =>
+              this.#policyFor({ releaseRate: random.pick(DRAINS) }, { releaseRate: random.pick(DRAINS) }),
             () => () => this.#policyFor({ method: random.pick(METHODS) }, { method: random.pick(METHODS) }),
-            () => () => this.#policyFor({ rate: random.pick(RATES) }, { rate: NO_RATE }),
+            () => () => this.#policyFor({ evictionRate: random.pick(RATES) }, { evictionRate: NO_RATE }),
             () => () => this.#budget(),
-            () => () => this.#policyFor({ tolerationSeconds: this.#seconds() }, { tolerationSeconds: {} }),
+            () => () =>
+              this.#policyFor(
+                { tolerationSecondsOverrides: this.#seconds() },
+                { tolerationSecondsOverrides: {} },
+              ),
             () => () =>
               this.#policyFor({ guard: random.pick([...GUARDS, SHADOWED]) }, { guard: random.pick(GUARDS) }),
           ],
@@ -205,7 +213,7 @@ export class Owner {
       },
       () => this.#hold(pod),
       () => this.#select('exclude'),
-      () => () => this.#policyFor({ rate: random.pick(RATES) }, { rate: random.pick(RATES) }),
+      () => () => this.#policyFor({ evictionRate: random.pick(RATES) }, { evictionRate: random.pick(RATES) }),
     ];
   }
 
@@ -250,7 +258,7 @@ export class Owner {
     };
   }
 
-  #select(list: 'exclude' | 'only'): Order {
+  #select(list: 'exclude' | 'include'): Order {
     const random = this.#random;
     const selection = random.pick<Selection>([
       { namespaces: ['other'] },
@@ -270,14 +278,14 @@ export class Owner {
   }
 
   #decreeSelections(
-    list: 'exclude' | 'only',
+    list: 'exclude' | 'include',
     change: (before: readonly Selection[]) => readonly Selection[],
   ) {
     const { name } = this.#cluster;
     this.#rulesStore.setPolicy(name, { ...this.#policy, [list]: change(this.#policy[list]) });
   }
 
-  #seconds(): Policy['tolerationSeconds'] {
+  #seconds(): Policy['tolerationSecondsOverrides'] {
     return { [this.#random.pick(TAINT_KEYS)]: this.#random.pick(SECONDS) };
   }
 
@@ -298,10 +306,22 @@ export class Owner {
 
   #said() {
     const { orders, fleetStop } = this.#rulesStore.now(this.#cluster.name);
-    const { mode, pausedUntil, drain, exclude, only, ...others } = this.#policy;
-    const { guard, method, rate } = others;
+    const { mode, pausedUntil, releaseRate, exclude, include, ...others } = this.#policy;
+    const { guard, method, evictionRate } = others;
     const { stop, holds } = orders;
-    return { mode, pausedUntil, drain, exclude, only, stop, fleetStop, holds, guard, method, rate };
+    return {
+      mode,
+      pausedUntil,
+      releaseRate,
+      exclude,
+      include,
+      stop,
+      fleetStop,
+      holds,
+      guard,
+      method,
+      evictionRate,
+    };
   }
 
   #anyPod(): LivePod | undefined {

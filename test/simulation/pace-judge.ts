@@ -80,11 +80,11 @@ export class PaceJudge {
     const from = to - windowMs;
     const gone = all.filter(({ at }) => at > from);
     const policies = this.#rules?.policies(name, from - LASTS_MS - RULES_MS, to) ?? [];
-    const rate = Math.max(...policies.map((policy) => policy.rate ?? Infinity));
-    const drain = Math.max(...policies.map((policy) => policy.drain));
+    const evictionRate = Math.max(...policies.map((policy) => policy.evictionRate ?? Infinity));
+    const releaseRate = Math.max(...policies.map((policy) => policy.releaseRate));
     const limits = [
-      { what: 'a rate', perSecond: rate, gone },
-      { what: 'a drain', perSecond: drain, gone: gone.filter(({ drained }) => drained) },
+      { what: 'a rate', perSecond: evictionRate, gone },
+      { what: 'a drain', perSecond: releaseRate, gone: gone.filter(({ drained }) => drained) },
     ];
     // One process counts what it sends: no second has a burst.
     const isOneProcess = this.#bench.weather.climate.store === 'sqlite';

@@ -344,7 +344,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     area: 'policy',
     climate: 'wide',
     governed: true,
-    fault: { rules: withPolicy(({ rate: _rate, ...policy }) => policy) },
+    fault: { rules: withPolicy(({ evictionRate: _rate, ...policy }) => policy) },
   },
   'deletes count from when their permits were taken, not from when they are sent': {
     area: 'policy',
@@ -386,9 +386,9 @@ function counting(count: (affected: Affected) => Affected): Hooks['relayView'] {
   return (view) => {
     const { tally } = view;
     const counts: NodeTally['counts'] = (from) => {
-      const { cluster, zones, people } = tally.counts(from);
+      const { cluster, zones, customTaints } = tally.counts(from);
       const inZones = [...zones].map(([zone, affected]) => [zone, count(affected)] as const);
-      return { cluster: count(cluster), zones: new Map(inZones), people };
+      return { cluster: count(cluster), zones: new Map(inZones), customTaints };
     };
     return instead(view, { tally: instead(tally, { counts }) });
   };

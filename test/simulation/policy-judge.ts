@@ -126,7 +126,7 @@ export class PolicyJudge {
     );
     const { first = Infinity } = this.#blocks.get(uid) ?? {};
     const isOver = (method: Method & { readonly kind: 'evict' }) =>
-      method.afterDeadline === 'delete' && sentAt - first >= method.deadlineMs;
+      method.onTimeout === 'delete' && sentAt - first >= method.timeoutMs;
     const asked = methods.every((method) => method.kind === 'evict' && !isOver(method));
     if (runs && asked) this.#accuse(`P9: ${uid} was ${what} and its budgets were not asked`);
   }
@@ -169,18 +169,17 @@ export class PolicyJudge {
       if (forbidden === Infinity) return forbidden;
       const policies = rules.policies(name, forbidden ?? dueAt - JUST_BEFORE_MS, now);
       const blocked = this.#blocks.get(pod.uid)?.last;
-      const isNever = policies.some(
-        ({ method }) => method.kind === 'evict' && method.afterDeadline === 'never',
-      );
+      const isNever = policies.some(({ method }) => method.kind === 'evict' && method.onTimeout === 'fail');
       const asked = blocked === undefined ? undefined : blocked + (isNever ? RETRY_MS : BUDGET_MS);
-      const rate = Math.min(...policies.map((policy) => policy.rate ?? Infinity));
+      const evictionRate = Math.min(...policies.map((policy) => policy.evictionRate ?? Infinity));
       const limits = policies.map(({ maxEvictionsPerWorkload: limit }) => limit?.windowMs ?? 0);
       const limitMs = cluster.mostPods * Math.max(...limits) * PERMITTED;
-      if (forbidden === undefined && asked === undefined && rate === Infinity && limitMs === 0)
+      if (forbidden === undefined && asked === undefined && evictionRate === Infinity && limitMs === 0)
         return undefined;
-      const drain = Math.min(...policies.map((policy) => policy.drain));
-      const drainMs = forbidden === undefined ? 0 : (cluster.mostPods / drain) * 1000;
-      const rateMs = rate === Infinity ? 0 : 2 * TURNS_MS + ((RATED * cluster.mostPods) / rate) * 1000;
+      const releaseRate = Math.min(...policies.map((policy) => policy.releaseRate));
+      const drainMs = forbidden === undefined ? 0 : (cluster.mostPods / releaseRate) * 1000;
+      const rateMs =
+        evictionRate === Infinity ? 0 : 2 * TURNS_MS + ((RATED * cluster.mostPods) / evictionRate) * 1000;
       const last = Math.max(forbidden ?? dueAt, asked ?? dueAt, changedAt);
       return this.#bench.disturbances.excusedUntil(name, last) + RELEASE_MS + drainMs + rateMs + limitMs;
     };

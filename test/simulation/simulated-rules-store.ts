@@ -130,7 +130,7 @@ export class SimulatedRulesStore implements Pick<RulesStore, 'read' | 'changeGua
 
 /** Returns all times at which one of the controls expires. */
 export function endsOf({ orders, fleetStop }: StoredRules): readonly EpochMs[] {
-  const { pausedUntil, exclude = [], only = [] } = orders.policy?.read ?? {};
-  const ends = [orders.stop, fleetStop, ...orders.holds, ...exclude, ...only].map((each) => each?.until);
+  const { pausedUntil, exclude = [], include = [] } = orders.policy?.read ?? {};
+  const ends = [orders.stop, fleetStop, ...orders.holds, ...exclude, ...include].map((each) => each?.until);
   return [pausedUntil, ...ends].filter((at) => at !== undefined);
 }

@@ -272,8 +272,8 @@ class TakeoverHistory {
     const policy: Policy = {
       ...DEFAULT_POLICY,
       mode: 'enforce',
-      virtualKeys: KEYS,
-      guard: { shadow: false, cluster: { percent: 60, nodes: 4 } },
+      treatAsNoExecute: KEYS,
+      guard: { dryRun: false, cluster: { percent: 60, nodes: 4 } },
     };
     this.#rulesStore.setPolicy(CLUSTER, policy);
     let pods = 0;

@@ -489,7 +489,7 @@ export class Pass {
 
 /** Without a rate, a pod that was never held needs none. */
 const isPaced = ({ policy }: Rules, record: EvictionRecord): boolean =>
-  policy.rate !== undefined || drainsOnRelease(record);
+  policy.evictionRate !== undefined || drainsOnRelease(record);
 
 const isInTurn = ({ turnAt, notBefore, drains }: EvictionRecord): boolean =>
   turnAt !== undefined || (drains === true && notBefore !== undefined);

@@ -229,7 +229,7 @@ export class ClusterRelay {
     await this.#session?.watch.stop();
     await this.#session?.takeover;
     await this.#session?.gone.written();
-    if (signal.reason !== ('lost' satisfies LeaseEnd)) await this.#drain();
+    if (signal.reason !== ('lost' satisfies LeaseEnd)) await this.#drainOutbox();
     outbox.dropCluster(this.#cluster);
     this.#session = undefined;
     this.#uids = undefined;
@@ -434,7 +434,7 @@ export class ClusterRelay {
     if (!isTwin && (this.#session?.watch.outageMs ?? 0) >= DISCONNECTED_MS) this.#keeper.giveAway();
   }
 
-  async #drain(): Promise<void> {
+  async #drainOutbox(): Promise<void> {
     await endsWithin(DRAIN_MS, this.#deps.outbox.drained());
   }
 }

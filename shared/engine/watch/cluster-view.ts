@@ -77,7 +77,7 @@ const UNTAINTED: NodeEntry = { taints: [] };
  */
 export class ClusterView {
   /** Keys whose NoSchedule taints are read as NoExecute. When the keys change, the nodes must be listed again. */
-  virtualKeys: readonly string[] = [];
+  treatAsNoExecute: readonly string[] = [];
   /** When the API server answered a list, or first answered after an outage. */
   answeredAt = 0;
   /**
@@ -225,7 +225,7 @@ export class ClusterView {
     const before = known ?? UNTAINTED;
     this.#deserted.delete(name);
     const taints = seeTaints(
-      evictingTaints(node.taints, this.virtualKeys),
+      evictingTaints(node.taints, this.treatAsNoExecute),
       known,
       known !== undefined || this.#recalled,
       this.latest(now),

@@ -94,7 +94,7 @@ export class ClusterWatch {
     this.#view = view;
     this.#deps = deps;
     this.#rules = deps.rules;
-    view.virtualKeys = deps.rules.policy.virtualKeys;
+    view.treatAsNoExecute = deps.rules.policy.treatAsNoExecute;
     view.latest = (now) => observedNow(now, api.skews);
     this.#pods = new PodFollower(
       api.pods,
@@ -145,9 +145,9 @@ export class ClusterWatch {
     this.#rulesChanged = true;
     this.#deps.log.info('rules.changed', { cluster: this.#cluster });
     this.#resync.now();
-    const { virtualKeys } = rules.policy;
-    if (isDeepStrictEqual(virtualKeys, this.#view.virtualKeys)) return;
-    this.#view.virtualKeys = virtualKeys;
+    const { treatAsNoExecute } = rules.policy;
+    if (isDeepStrictEqual(treatAsNoExecute, this.#view.treatAsNoExecute)) return;
+    this.#view.treatAsNoExecute = treatAsNoExecute;
     this.#relisting.abort();
   }
 
@@ -270,7 +270,7 @@ export class ClusterWatch {
   #checkTaints(node: LiveNode): void {
     const { clock, log, faults } = this.#deps;
     const latest = this.#view.latest(clock.now());
-    const taint = evictingTaints(node.taints, this.#view.virtualKeys).find(({ timeAdded = 0 }) =>
+    const taint = evictingTaints(node.taints, this.#view.treatAsNoExecute).find(({ timeAdded = 0 }) =>
       isAhead(timeAdded, latest),
     );
     if (!taint) {

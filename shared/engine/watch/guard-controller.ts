@@ -201,10 +201,11 @@ export class GuardController {
   }
 
   #counts(trips: readonly Trip[]): GuardCounts {
-    const { withinMs = 0 } = this.#policy.people ?? {};
+    const { windowMs = 0 } = this.#policy.customTaints ?? {};
     // Custom taints don't age while they hold evictions: otherwise, the hold would only have postponed the evictions.
-    const { trippedAt = Number.POSITIVE_INFINITY } = trips.find(({ scope }) => scope === 'people') ?? {};
-    return this.#view.tally.counts(trippedAt - withinMs, stopwatchMs(this.#deps.clock) - withinMs);
+    const { trippedAt = Number.POSITIVE_INFINITY } =
+      trips.find(({ scope }) => scope === 'customTaints') ?? {};
+    return this.#view.tally.counts(trippedAt - windowMs, stopwatchMs(this.#deps.clock) - windowMs);
   }
 
   /** Never rejects. */

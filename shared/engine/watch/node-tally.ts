@@ -29,13 +29,13 @@ interface Tainted {
  * A node is down if it has the taint not-ready or unreachable with the effect NoSchedule or NoExecute. The node
  * controller sets NoSchedule immediately, and paces NoExecute. A node joins the cluster with that taint and doesn't
  * count until it was up: otherwise each large scale-up would look like an outage. Taints with which nodes join (from
- * networks and autoscalers) don't count as set by people either.
+ * networks and autoscalers) don't count as custom either.
  */
 export class NodeTally {
   readonly #nodes = new Map<NodeName, Place>();
   readonly #places = new Map<string, Place>();
   /** Nodes with a NoExecute taint that the node controller didn't set, and when they got it; the oldest first. */
-  #people = new Map<NodeName, Tainted>();
+  #customTaints = new Map<NodeName, Tainted>();
   /** Nodes that are down, or joining as down, and when they went down. */
   readonly #down = new Map<NodeName, EpochMs>();
   readonly #clock: Clock | undefined;
@@ -66,9 +66,9 @@ export class NodeTally {
     const wasSeen = !listed || node.taintsStamp === before.taintsStamp;
     const joins = last ? last.phase === 'joining' && wasSeen : !listed;
     this.#put(node.name, last, node.zone, isDown ? (joins ? 'joining' : 'down') : 'up');
-    const set = taints.filter(isByPeople);
+    const set = taints.filter(isCustom);
     if (set.length === 0) {
-      if (this.#people.delete(node.name)) this.#changes += 1;
+      if (this.#customTaints.delete(node.name)) this.#changes += 1;
       return;
     }
     const gained = (taint: SeenTaint) =>
@@ -82,23 +82,23 @@ export class NodeTally {
     if (!last) return;
     this.#leave(last);
     this.#nodes.delete(name);
-    this.#people.delete(name);
+    this.#customTaints.delete(name);
     this.#down.delete(name);
     this.#changes += 1;
   }
 
   /** Sorts the tainted nodes, after all nodes of a list were seen. */
   listed(): void {
-    this.#people = new Map([...this.#people].sort(([, a], [, b]) => a.at - b.at));
+    this.#customTaints = new Map([...this.#customTaints].sort(([, a], [, b]) => a.at - b.at));
   }
 
   /**
    * Returns the counts. Custom taints count since `from`, or since `fromMs` by the stopwatch; older ones are forgotten.
    */
   counts(from: EpochMs, fromMs = Number.POSITIVE_INFINITY): GuardCounts {
-    for (const [name, { at, stopwatchMs: ms }] of this.#people) {
+    for (const [name, { at, stopwatchMs: ms }] of this.#customTaints) {
       if (at >= from || ms >= fromMs) break;
-      this.#people.delete(name);
+      this.#customTaints.delete(name);
     }
     const zones = new Map<string, Affected>();
     const cluster = { nodes: 0, outOf: 0 };
@@ -110,13 +110,13 @@ export class NodeTally {
       const up = this.#places.get(placeKey(zone, 'up'))?.nodes ?? 0;
       if (zone !== undefined) zones.set(zone, { nodes, outOf: nodes + up });
     }
-    return { cluster, zones, people: { nodes: this.#people.size, outOf: this.#nodes.size } };
+    return { cluster, zones, customTaints: { nodes: this.#customTaints.size, outOf: this.#nodes.size } };
   }
 
   /** Returns how many of the nodes that now count for a trip were already affected by the time `at`. */
   affectedBy({ scope, zone }: Pick<Trip, 'scope' | 'zone'>, at: EpochMs): number {
-    if (scope === 'people')
-      return this.#people.values().reduce((sum, each) => sum + (each.at <= at ? 1 : 0), 0);
+    if (scope === 'customTaints')
+      return this.#customTaints.values().reduce((sum, each) => sum + (each.at <= at ? 1 : 0), 0);
     return [...this.#down].filter(([name, from]) => from <= at && this.#isDownIn(name, zone)).length;
   }
 
@@ -130,9 +130,9 @@ export class NodeTally {
     return place?.phase === 'down' && (zone === undefined || place.zone === zone);
   }
 
-  /** When the first of the nodes that count as tainted by people was tainted; absent: none. */
-  get peopleSince(): EpochMs | undefined {
-    return this.#people.values().next().value?.at;
+  /** When the first of the nodes with custom taints was tainted; absent: none. */
+  get customTaintsSince(): EpochMs | undefined {
+    return this.#customTaints.values().next().value?.at;
   }
 
   #seeDown({ name, taints }: LiveNode, now: EpochMs): boolean {
@@ -161,16 +161,16 @@ export class NodeTally {
   }
 
   #gotTaint(name: NodeName, at: EpochMs, now: EpochMs): void {
-    this.#people.delete(name);
+    this.#customTaints.delete(name);
     const nowMs = this.#clock ? stopwatchMs(this.#clock) : now;
-    this.#people.set(name, { at, stopwatchMs: nowMs - (now - at) });
+    this.#customTaints.set(name, { at, stopwatchMs: nowMs - (now - at) });
     this.#changes += 1;
   }
 }
 
 const placeKey = (zone: string | undefined, phase: NodePhase): string => `${phase} ${zone ?? ''}`;
 
-const isByPeople = ({ key }: SeenTaint): boolean => !DOWN_KEYS.includes(key) && key !== NODE_OUT_OF_SERVICE;
+const isCustom = ({ key }: SeenTaint): boolean => !DOWN_KEYS.includes(key) && key !== NODE_OUT_OF_SERVICE;
 
 function lastWritten({ taintsStamp = '' }: LiveNode): EpochMs | undefined {
   const times = [...taintsStamp.matchAll(/@([^@,]+)(?=,|$)/g)].map(([, time = '']) => Date.parse(time));

@@ -19,7 +19,7 @@ import { DELTA_QUEUES } from './ports.ts';
 import type { TakeoverState } from './takeover-heartbeat.ts';
 
 const RESOURCES = ['nodes', 'pods'] as const;
-const SCOPES: readonly Trip['scope'][] = ['cluster', 'zone', 'people'];
+const SCOPES: readonly Trip['scope'][] = ['cluster', 'zone', 'customTaints'];
 const MODES: readonly ModeInForce[] = ['observe', 'enforce', 'paused', 'stopped'];
 
 export interface ClusterGauges {

@@ -114,7 +114,7 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
     takeover = await api.getTakeover();
   }
   if (!takeover) {
-    const isReliedOn = before.keys.some((key) => deps.policy().virtualKeys.includes(key));
+    const isReliedOn = before.keys.some((key) => deps.policy().treatAsNoExecute.includes(key));
     return isReliedOn ? { kind: 'withheld', keys: before.keys, reason: GONE } : NONE;
   }
   const { skewMs } = api;
@@ -157,7 +157,7 @@ const whyNotAllowed = async (takeover: Takeover, deps: TakeoverHeartbeatDeps): P
 
 /** The part of that which is known without any request. */
 function whyNotNow({ keys }: Takeover, deps: TakeoverHeartbeatDeps): string | undefined {
-  const { mode, virtualKeys, guard } = deps.policy();
+  const { mode, treatAsNoExecute, guard } = deps.policy();
   const [guarded, holdsLease] = [watchesDownNodes(guard), deps.holdsLease()];
   const { skewMs, skews } = deps.api;
   const clocksApart = apartText(skews, 'the relay');
@@ -167,7 +167,7 @@ function whyNotNow({ keys }: Takeover, deps: TakeoverHeartbeatDeps): string | un
     guarded,
     connectionState,
     keys,
-    virtualKeys,
+    treatAsNoExecute,
     holdsLease,
     skewMs,
     clocksApart,

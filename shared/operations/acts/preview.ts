@@ -71,7 +71,7 @@ export function previewOf(
       judged.filter((each) => OF_ALL_PODS.includes(act.kind) || isOther(each)),
     ),
     {
-      pace: only && Math.min(only.after.drain, only.after.rate ?? only.after.drain),
+      pace: only && Math.min(only.after.releaseRate, only.after.evictionRate ?? only.after.releaseRate),
       now,
       none: (stay) => (uncounted.length > 0 ? undefined : noneText(act.kind, stay)),
     },

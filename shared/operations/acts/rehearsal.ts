@@ -60,7 +60,7 @@ function gatesUnder(rules: Rules, pending: readonly PendingEviction[], now: Epoc
 
 /** Gates that a relay found in the cluster, and the settings that they depend on. */
 const FOUND_BY: Readonly<Partial<Record<EvictionGate['kind'], readonly (keyof Policy)[]>>> = {
-  excluded: ['exclude', 'only'],
+  excluded: ['exclude', 'include'],
   'node-alive': ['requireExpiredLease'],
   'workload-limit': ['maxEvictionsPerWorkload'],
 };
@@ -83,12 +83,12 @@ function withoutFound(
 }
 
 /** Settings whose effect on pending evictions a preview counts, or states by a sentence of its own. */
-type OfGates = 'mode' | 'pausedUntil' | 'guard' | 'exclude' | 'only' | 'requireExpiredLease';
-type OfPace = 'rate' | 'drain' | 'maxEvictionsPerWorkload' | 'method' | 'giveUpAfterMs';
+type OfGates = 'mode' | 'pausedUntil' | 'guard' | 'exclude' | 'include' | 'requireExpiredLease';
+type OfPace = 'evictionRate' | 'releaseRate' | 'maxEvictionsPerWorkload' | 'method' | 'giveUpAfterMs';
 /** The other settings add, cancel, or move evictions. By their names in documents. */
 const SCHEDULING: Readonly<Record<Exclude<keyof Policy, OfGates | OfPace>, string>> = {
-  virtualKeys: 'treatAsNoExecute',
-  tolerationSeconds: 'tolerationSecondsOverrides',
+  treatAsNoExecute: 'treatAsNoExecute',
+  tolerationSecondsOverrides: 'tolerationSecondsOverrides',
 };
 
 interface Found extends Pick<Rehearsed, 'judged'> {
@@ -107,11 +107,11 @@ function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged
       gates.before.length + gates.after.length === 0 &&
       record.gaveUpAt === undefined &&
       record.fireAt <= now &&
-      (looser.has('rate') ||
-        (looser.has('drain') && drainsOnRelease(record)) ||
+      (looser.has('evictionRate') ||
+        (looser.has('releaseRate') && drainsOnRelease(record)) ||
         (looser.has('method') && record.blocked !== undefined)),
   ).length;
-  const selections = [before, after].flatMap(({ exclude, only }) => [...exclude, ...only]);
+  const selections = [before, after].flatMap(({ exclude, include }) => [...exclude, ...include]);
   return [
     hastened > 0 && `${hastened === 1 ? '1 due pod' : `${hastened} due pods`} may be evicted sooner.`,
     scheduling.length > 0 &&
@@ -128,7 +128,7 @@ function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged
     isFreed &&
       trips.some(({ scope }) => scope === 'zone') &&
       unknown('Zones of nodes', 'the guard would keep by zone'),
-    !after.guard.shadow &&
+    !after.guard.dryRun &&
       changed.some(({ setting, next }) => setting.startsWith('guard') && next !== 'off') &&
       'Affected nodes are not known here: evictions are not counted that the guard holds under its new limits, or releases after five minutes below half of them.',
     (looser.has('pausedUntil') || looser.has('exclude')) &&

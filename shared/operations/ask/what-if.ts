@@ -127,7 +127,7 @@ export async function askWhatIf(
 
 /** Throws `FleetError` if the taint would evict no pods on any node. */
 function mustEvict(taint: Taint, { policy }: Rules): void {
-  if (evictingTaints([taint], policy.virtualKeys).length > 0) return;
+  if (evictingTaints([taint], policy.treatAsNoExecute).length > 0) return;
   throw new FleetError(
     `Taint ${taintText(taint)} evicts no pods. Specify the effect NoExecute, or a taint of treatAsNoExecute in the policy.`,
   );
@@ -247,7 +247,7 @@ function guardWith(
 ): Pick<Situation, 'counts' | 'released'> {
   const tally = new NodeTally();
   const seen = ({ taints }: Pick<LiveNode, 'taints'>) =>
-    evictingTaints(taints, policy.virtualKeys).map(
+    evictingTaints(taints, policy.treatAsNoExecute).map(
       (each): SeenTaint => ({ ...each, known: 'found', seenAt: now }),
     );
   for (const { node } of all) tally.saw(node, seen(node), { taints: [] }, { listed: true, now });
@@ -262,9 +262,9 @@ function guardWith(
     const tainted = { ...node, taints: withTaint(node.taints, taint) };
     tally.saw(tainted, seen(tainted), { taints: seen(node) }, { listed: false, now });
   }
-  const { withinMs = 0 } = policy.guard.people ?? {};
-  const { trippedAt = now } = trips.find(({ scope }) => scope === 'people') ?? {};
-  return { counts: tally.counts(trippedAt - withinMs), released: counted };
+  const { windowMs = 0 } = policy.guard.customTaints ?? {};
+  const { trippedAt = now } = trips.find(({ scope }) => scope === 'customTaints') ?? {};
+  return { counts: tally.counts(trippedAt - windowMs), released: counted };
 }
 
 async function budgetsOf(

@@ -22,7 +22,7 @@ const clusterViewSchema = z.object({
   pods: z.int(),
   /** All nodes, as the guard counts them: those that are down, and those with recent custom taints. */
   down: z.int(),
-  taintedByPeople: z.int(),
+  customTaints: z.int(),
 });
 
 export const serviceViewSchema = z.object({

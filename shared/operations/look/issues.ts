@@ -210,7 +210,7 @@ function resetText({ scope, affectedNow, resetsBelow, resetsAt }: TripReport): s
     affectedNow === 1
       ? ['1 node is', '1 node has']
       : [`${affectedNow} nodes are`, `${affectedNow} nodes have`];
-  const now = scope === 'people' ? `${have} custom taints now.` : `${are} down now.`;
+  const now = scope === 'customTaints' ? `${have} custom taints now.` : `${are} down now.`;
   return resetsAt === undefined
     ? `${now} It resets 5 minutes after they are fewer than ${resetsBelow}.`
     : `${now} It resets at ${timeText(resetsAt)} if they stay fewer than ${resetsBelow}.`;

@@ -46,7 +46,7 @@ const whyWithheld = (keys: readonly string[], { mode, policy }: Wanted): string 
     mode,
     keys,
     guarded: watchesDownNodes(policy.guard),
-    virtualKeys: policy.virtualKeys,
+    treatAsNoExecute: policy.treatAsNoExecute,
     connectionState: 'live',
     holdsLease: true,
     skewMs: 0,

@@ -26,7 +26,7 @@ const permitsItem = z.object({
 const bucket = z.object({ permits: z.number(), at: z.number(), takenTo: z.number() });
 const rateItem = z.object({
   revision,
-  given: z.object({ rate: bucket.optional(), drain: bucket.optional() }).optional(),
+  given: z.object({ evictionRate: bucket.optional(), releaseRate: bucket.optional() }).optional(),
 });
 
 /** Permits at a cluster's rates in one item for each cluster, `RATE`. */

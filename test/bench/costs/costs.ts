@@ -13,7 +13,7 @@ interface Story {
   /** The node is untainted in time, so no pods are evicted. */
   readonly saved?: true;
   /** Pods per second, where policy has a rate. */
-  readonly rate?: number;
+  readonly evictionRate?: number;
 }
 
 /** The scenario of the guide's calculation, and the maximum for one of its pods and for a million of them. */
@@ -27,8 +27,8 @@ const STORIES: readonly Story[] = [
   { what: '50 pods of a node, after an hour', pods: 50, seconds: 3600 },
   { what: '50 pods of a node, untainted in time', pods: 50, seconds: 300, saved: true },
   { what: '110 pods of a node, at once', pods: 110, seconds: 0 },
-  { what: '50 pods of a node, after 5 minutes, at 20 a second', pods: 50, seconds: 300, rate: 20 },
-  { what: '50 pods of a node, after 5 minutes, at 1 a second', pods: 50, seconds: 300, rate: 1 },
+  { what: '50 pods of a node, after 5 minutes, at 20 a second', pods: 50, seconds: 300, evictionRate: 20 },
+  { what: '50 pods of a node, after 5 minutes, at 1 a second', pods: 50, seconds: 300, evictionRate: 1 },
 ];
 
 const PEER = 'an item, a schedule and an invocation for each pod';
@@ -62,8 +62,8 @@ export const costs: Scenario = {
   },
 };
 
-async function billOf({ pods, seconds, saved, rate }: Story): Promise<Bill> {
-  const account = new CountedAccount(at(0), rate);
+async function billOf({ pods, seconds, saved, evictionRate }: Story): Promise<Bill> {
+  const account = new CountedAccount(at(0), evictionRate);
   const { cluster, view, clock } = account;
   const tolerations = seconds === 0 ? [] : [tolerating('a', seconds)];
   cluster.putNode(liveNode('n1'));

@@ -50,7 +50,7 @@ export class CountedAccount {
   #messages = 0;
 
   /** `rate`: the eviction rate of all pods, per second. */
-  constructor(startAt: EpochMs, rate?: number) {
+  constructor(startAt: EpochMs, evictionRate?: number) {
     const clock = new DrivenClock(startAt);
     this.clock = clock;
     this.cluster = new FakeCluster(clock);
@@ -69,7 +69,7 @@ export class CountedAccount {
     // The overloads of `send`, some with callbacks, are not implemented, because nothing uses them.
     Object.assign(scheduler, { send: async (command: CreateScheduleCommand) => this.#schedule(command) });
     const all = enforced({ comparisonOperators: false });
-    const rules = rate === undefined ? all : { ...all, policy: { ...all.policy, rate } };
+    const rules = evictionRate === undefined ? all : { ...all, policy: { ...all.policy, evictionRate } };
     const nothing = { send: async () => [] };
     const leases = new DynamoDbLeases(table);
     const recentLease = onceASecond((cluster) => leases.read(cluster), clock);

@@ -74,8 +74,8 @@ export const deciding: Scenario = {
       const [found] = turns.shared;
       const [theirs] = turns.upstream;
       if (theirs) assert.deepEqual(found?.decided, theirs.decided, 'both decide the same');
-      const rate = (each: Rate | undefined) => (each ? [Math.round(each.perSecond)] : []);
-      const peer = { name: UPSTREAM, values: turns.upstream.flatMap(rate) };
+      const evictionRate = (each: Rate | undefined) => (each ? [Math.round(each.perSecond)] : []);
+      const peer = { name: UPSTREAM, values: turns.upstream.flatMap(evictionRate) };
       for (const [what, rates, note] of [
         ['pods decided', turns.shared, 'as deltas carry them: each list of tolerations once'],
         ['pods decided, each with a list of its own', turns.apart, 'as no delta carries them'],
@@ -85,7 +85,7 @@ export const deciding: Scenario = {
           what,
           unit: 'pods/s',
           peer,
-          ours: rates.flatMap(rate),
+          ours: rates.flatMap(evictionRate),
           ...(what === 'pods decided' ? { aim: { of: 'ratio', atLeast: 1 } } : {}),
           note: missing ?? note,
         });

@@ -34,18 +34,18 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
         ours: by.ours.map(pick),
         peer: { name, values: peer.map(pick) },
       });
-      const rate = ({ pods, tookMs }: Eviction) => round((pods.length * 1000) / tookMs, 1);
+      const evictionRate = ({ pods, tookMs }: Eviction) => round((pods.length * 1000) / tookMs, 1);
       const part = median(by.limited.map(({ pods }) => pods.length)) ?? 0;
       tell({
         what: 'evictions per second',
         unit: 'pods/s',
-        ...compared(rate, by.ample, AMPLE),
+        ...compared(evictionRate, by.ample, AMPLE),
         aim: { of: 'ratio', atLeast: 1.1 },
       });
       tell({
         what: 'evictions per second, beside the default',
         unit: 'pods/s',
-        ...compared(rate, by.limited, LIMITED),
+        ...compared(evictionRate, by.limited, LIMITED),
         aim: { of: 'ratio', atLeast: 30 },
         ...(part < shape.nodes * shape.podsPerNode
           ? { note: `its pace over the first ${part} pods of ${count}` }

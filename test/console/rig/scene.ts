@@ -115,17 +115,17 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
       held: { by: { kind: 'hold', id }, since: now - 2 * MINUTE_MS },
     };
   });
-  const drain = {
+  const releaseRate = {
     ...tainted(now - 3 * MINUTE_MS),
     taints: [{ ...MAINTENANCE, since: now - 3 * MINUTE_MS, known: 'appeared' as const }],
   };
-  await store.commit(held, 0, { node: drain, schedule: drained, end: [], live: true }, now);
+  await store.commit(held, 0, { node: releaseRate, schedule: drained, end: [], live: true }, now);
   const watched: NodeRef = { cluster: STAGING, node: nodeName('worker-3') };
   const observed = [0, 1, 2, 3].map((index) => {
     const record = pod(index + 40, maintenance(now, 900), now + (13 + index) * MINUTE_MS, now);
     return { ...record, uid: podUid(`staging-${index}`) };
   });
-  await store.commit(watched, 0, { node: drain, schedule: observed, end: [], live: true }, now);
+  await store.commit(watched, 0, { node: releaseRate, schedule: observed, end: [], live: true }, now);
   const gone: NodeRef = { cluster: PROD_EU, node: nodeName('ip-10-1-40-9.eu-west-1.compute.internal') };
   for (const { end, at } of past(now)) await store.end(gone, [end], at);
 

@@ -211,7 +211,13 @@ test('compares no deadline of Taintward for a pod that a gate held, or would hav
   const [held, reported] = [pod('held'), pod('reported')];
   await write(0, [held, reported]);
   await write(5, [reported], [wouldHave(reported)]);
-  const by = { kind: 'guard', scope: 'people', trippedAt: at(4), revision: 1, guardRevision: 1 } as const;
+  const by = {
+    kind: 'guard',
+    scope: 'customTaints',
+    trippedAt: at(4),
+    revision: 1,
+    guardRevision: 1,
+  } as const;
   const deleted = { at: at(5), by: 'taint-manager' } as const;
   await store.end(REF, [anEnding(held, { outcome: 'gone', deleted, by })], at(6));
   await store.end(REF, [anEnding(reported, { outcome: 'gone', deleted })], at(6));

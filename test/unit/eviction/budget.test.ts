@@ -10,8 +10,8 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { after, at, nodeDelta, planned, pod, podDelta, recordIn, rules } from './builders.ts';
 
 const MINUTE_MS = 60_000;
-const evict: Method = { kind: 'evict', deadlineMs: 15 * MINUTE_MS, afterDeadline: 'delete' };
-const never: Method = { ...evict, afterDeadline: 'never' };
+const evict: Method = { kind: 'evict', timeoutMs: 15 * MINUTE_MS, onTimeout: 'delete' };
+const never: Method = { ...evict, onTimeout: 'fail' };
 
 describe('the eviction method of a due pod', () => {
   const blockedSince = (since: EpochMs) => ({ since, nextTryAt: since + BUDGET_RETRY_MS, reason: 'needed' });

@@ -189,7 +189,7 @@ describe('a missing pod', () => {
 });
 
 describe('with the Eviction API as method', () => {
-  const method = { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } as const;
+  const method = { kind: 'evict', timeoutMs: 60_000, onTimeout: 'delete' } as const;
   const judged = (
     sight: Sight,
     record = recordIn(due) as EvictionRecord,
@@ -286,8 +286,8 @@ describe('where policy treats a NoSchedule taint as NoExecute', () => {
   const told = after(nodeDelta(1, { taints: [virtual] }));
   const record = recordIn(told);
   assert.ok(record);
-  const judged = (virtualKeys: readonly string[], sight: Sight) =>
-    evaluate(told.node, sight, byPolicy({ virtualKeys }))(record, sight.pods.get(record.uid));
+  const judged = (treatAsNoExecute: readonly string[], sight: Sight) =>
+    evaluate(told.node, sight, byPolicy({ treatAsNoExecute }))(record, sight.pods.get(record.uid));
 
   test('cancels when the taint is removed, or when policy no longer lists its key, also on a deleted node', () => {
     const spared = [
@@ -310,10 +310,13 @@ describe('where policy treats a NoSchedule taint as NoExecute', () => {
 
 test('reschedules a due pod by the tolerationSeconds of policy, and names the policy as cause', () => {
   const given = look(60, [A], seen());
-  const policy = byPolicy({ tolerationSeconds: { a: 90 } });
+  const policy = byPolicy({ tolerationSecondsOverrides: { a: 90 } });
   const found = evaluate(due.node, given, policy)(recordIn(due) as EvictionRecord, seen());
   assert.ok(found.kind === 'reschedule');
-  assert.deepEqual([found.record.fireAt, found.record.reasons[0]?.policy], [at(90), 'tolerationSeconds']);
+  assert.deepEqual(
+    [found.record.fireAt, found.record.reasons[0]?.policy],
+    [at(90), 'tolerationSecondsOverrides'],
+  );
 });
 
 test('records the actor of a pod that another taint manager evicted as gone', () => {
@@ -403,7 +406,7 @@ describe('when the taints were written after the last report of the relay', () =
     const sure = 200 + BEHIND_PATIENCE_MS / 1000;
 
     test('respects budgets until the minute of the taint for the failed node ends', () => {
-      const method = { kind: 'evict', deadlineMs: 600_000, afterDeadline: 'delete' } as const;
+      const method = { kind: 'evict', timeoutMs: 600_000, onTimeout: 'delete' } as const;
       assert.equal(judged(200, { method }, 'kubectl@1'), 'delete');
       assert.equal(judged(200, { method }), 'evict');
       assert.equal(judged(sure - 1, { method }), 'evict');

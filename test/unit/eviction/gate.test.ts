@@ -82,7 +82,7 @@ describe('a due pod', () => {
     const cases: readonly (readonly [EvictionGate['kind'], Parameters<typeof saying>])[] = [
       ['stopped', [{ mode: 'observe' }, { stops: [stop()] }]],
       ['hold', [{ mode: 'observe' }, { holds: [hold(node)] }]],
-      ['guard', [{ mode: 'observe' }, { trips: [trip({ scope: 'people' })] }]],
+      ['guard', [{ mode: 'observe' }, { trips: [trip({ scope: 'customTaints' })] }]],
       ['excluded', [{ mode: 'observe', exclude: [{}] }]],
     ];
     for (const [kind, [policy, more]] of cases) {
@@ -207,7 +207,7 @@ describe('a due pod', () => {
       { annotations: { 'example.com/keep': 'true' } },
     ]) {
       assert.equal(kindOf(saying({ exclude: [entry] }), bare), undefined, JSON.stringify(entry));
-      assert.equal(kindOf(saying({ only: [entry] }), bare), 'excluded', JSON.stringify(entry));
+      assert.equal(kindOf(saying({ include: [entry] }), bare), 'excluded', JSON.stringify(entry));
     }
   });
 
@@ -216,7 +216,7 @@ describe('a due pod', () => {
     const kindOfUnread = (policy: Partial<Policy>, traits?: DuePod['traits']) =>
       storedGate(saying(policy), { node: due().node, ...(traits ? { traits } : {}) }, record, NOW)?.kind;
     assert.equal(kindOfUnread({ exclude: [{ ownerKinds: ['ReplicaSet'] }] }), 'excluded');
-    assert.equal(kindOfUnread({ only: [{ ownerKinds: ['Job'] }] }), 'excluded');
+    assert.equal(kindOfUnread({ include: [{ ownerKinds: ['Job'] }] }), 'excluded');
     for (const entry of [
       { labels: { matchLabels: { app: 'web' } } },
       { annotations: { 'example.com/keep': 'true' } },
@@ -225,7 +225,7 @@ describe('a due pod', () => {
       assert.equal(kindOfUnread({ exclude: [entry] }, due().traits), 'excluded', JSON.stringify(entry));
       assert.equal(kindOfUnread({ exclude: [entry] }), undefined, JSON.stringify(entry));
       assert.equal(
-        kindOfUnread({ only: [{ ...entry, ownerKinds: ['Job'] }] }),
+        kindOfUnread({ include: [{ ...entry, ownerKinds: ['Job'] }] }),
         undefined,
         JSON.stringify(entry),
       );
@@ -239,13 +239,13 @@ describe('a due pod', () => {
   });
 
   test('is evicted only if an include entry selects it, and an expired entry selects nothing', () => {
-    assert.equal(kindOf(saying({ only: [{ namespaces: ['default'] }] })), undefined);
-    assert.equal(kindOf(saying({ only: [{ namespaces: ['other'] }] })), 'excluded');
+    assert.equal(kindOf(saying({ include: [{ namespaces: ['default'] }] })), undefined);
+    assert.equal(kindOf(saying({ include: [{ namespaces: ['other'] }] })), 'excluded');
     assert.equal(
-      kindOf(saying({ only: [{ namespaces: ['other'] }, { namespaces: ['default'] }] })),
+      kindOf(saying({ include: [{ namespaces: ['other'] }, { namespaces: ['default'] }] })),
       undefined,
     );
-    assert.equal(kindOf(saying({ only: [{ namespaces: ['default'], until: NOW }] })), 'excluded');
+    assert.equal(kindOf(saying({ include: [{ namespaces: ['default'], until: NOW }] })), 'excluded');
   });
 });
 
@@ -260,8 +260,8 @@ describe('the guard', () => {
   });
 
   test('holds pods that are evicted by custom taints when it tripped for custom taints', () => {
-    assert.equal(kindOf(guarded(trip({ scope: 'people' }))), 'guard');
-    assert.equal(kindOf(guarded(trip({ scope: 'people' })), down), undefined);
+    assert.equal(kindOf(guarded(trip({ scope: 'customTaints' }))), 'guard');
+    assert.equal(kindOf(guarded(trip({ scope: 'customTaints' })), down), undefined);
   });
 
   test('holds its zone, and pods of an unknown zone', () => {
@@ -279,7 +279,7 @@ describe('the guard', () => {
 
   test('releases nodes that are out of service', () => {
     assert.equal(
-      kindOf(guarded(trip(), trip({ scope: 'people' })), due({ dueBy: [NODE_OUT_OF_SERVICE] })),
+      kindOf(guarded(trip(), trip({ scope: 'customTaints' })), due({ dueBy: [NODE_OUT_OF_SERVICE] })),
       undefined,
     );
   });
@@ -300,7 +300,7 @@ describe('the gate of a pod', () => {
       { ...rules, stops: [stop({ until: NOW + 1 })] },
       { ...rules, holds: [hold(node, { until: NOW + 1 })] },
       saying({ exclude: [{ until: NOW + 1 }] }, { policyRevision: 7 }),
-      { ...rules, trips: [trip({ scope: 'people' })] },
+      { ...rules, trips: [trip({ scope: 'customTaints' })] },
     ];
     for (const given of cases) {
       const still = held(given);
@@ -332,8 +332,12 @@ describe('the gate of a pod', () => {
   });
 
   test('ends with the release of the guard, also when the guard has tripped again', () => {
-    const still = held({ ...rules, trips: [trip({ scope: 'people' })] });
-    const again = { ...rules, guardRevision: 2, trips: [trip({ scope: 'people', trippedAt: NOW + 1 })] };
+    const still = held({ ...rules, trips: [trip({ scope: 'customTaints' })] });
+    const again = {
+      ...rules,
+      guardRevision: 2,
+      trips: [trip({ scope: 'customTaints', trippedAt: NOW + 1 })],
+    };
     assert.equal(still(again), false);
   });
 
@@ -367,7 +371,7 @@ describe('the gate of a pod', () => {
 
 test('returns the next expiry among all rules that end by themselves', () => {
   const given = saying(
-    { mode: 'paused', pausedUntil: at(2000), exclude: [{ until: at(1500) }], only: [{ until: at(900) }] },
+    { mode: 'paused', pausedUntil: at(2000), exclude: [{ until: at(1500) }], include: [{ until: at(900) }] },
     { stops: [stop({ until: at(1800) })] },
   );
   assert.equal(nextExpiry(given, NOW), at(1500));

@@ -19,7 +19,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { at } from './builders.ts';
 
 const POLICY = DEFAULT_POLICY.guard;
-const SHADOW: GuardPolicy = { ...POLICY, shadow: true };
+const SHADOW: GuardPolicy = { ...POLICY, dryRun: true };
 const MINUTES = 60;
 
 const down = (nodes: number, outOf: number): Affected => ({ nodes, outOf });
@@ -28,13 +28,13 @@ const NOTHING: Guarded = { trips: [], released: [], episodes: [] };
 const counts = (fields: Partial<GuardCounts>): GuardCounts => ({
   cluster: NONE,
   zones: new Map(),
-  people: NONE,
+  customTaints: NONE,
   ...fields,
 });
 const ofCluster = (nodes: number, outOf = 60) => counts({ cluster: down(nodes, outOf) });
 const ofZones = (zones: Readonly<Record<string, Affected>>) =>
   counts({ zones: new Map(Object.entries(zones)) });
-const ofPeople = (nodes: number, outOf = 60) => counts({ people: down(nodes, outOf) });
+const ofPeople = (nodes: number, outOf = 60) => counts({ customTaints: down(nodes, outOf) });
 
 /** The trips, releases and episodes of a guard, as a relay keeps them. */
 class Kept implements Guarded {
@@ -66,7 +66,7 @@ test('describes a trip by its affected nodes, all nodes and the scope', () => {
   const of = { nodes: 12, total: 60 };
   assert.equal(tripText({ scope: 'cluster', ...of }), '12 of 60 nodes down');
   assert.equal(tripText({ scope: 'zone', zone: 'a', ...of }), '12 of 60 nodes down in zone a');
-  assert.equal(tripText({ scope: 'people', ...of }), '12 of 60 nodes with custom taints');
+  assert.equal(tripText({ scope: 'customTaints', ...of }), '12 of 60 nodes with custom taints');
 });
 
 describe('the progress of a trip', () => {
@@ -115,7 +115,7 @@ describe('the progress of a trip', () => {
     const trip: Trip = { scope: 'zone', zone: 'a', trippedAt: at(0), nodes: 12, outOf: 60 };
     const of = { affectedNow: 1, resetsBelow: 6, scope: 'zone', zone: 'a', trippedAt: at(0) } as const;
     assert.ok(isProgressOf(of, trip));
-    for (const other of [{ trippedAt: at(1) }, { zone: 'b' }, { scope: 'people' as const }])
+    for (const other of [{ trippedAt: at(1) }, { zone: 'b' }, { scope: 'customTaints' as const }])
       assert.ok(!isProgressOf({ ...of, ...other }, trip));
   });
 });
@@ -177,7 +177,7 @@ describe('the guard trips', () => {
 
   test('when users taint that many nodes', () => {
     assert.deepEqual(trippedBy(ofPeople(17)), []);
-    assert.deepEqual(trippedBy(ofPeople(18)), ['people']);
+    assert.deepEqual(trippedBy(ofPeople(18)), ['customTaints']);
     assert.deepEqual(trippedBy(ofPeople(4, 4)), []);
   });
 
@@ -185,9 +185,9 @@ describe('the guard trips', () => {
     const given = counts({
       cluster: down(60, 60),
       zones: new Map([['a', down(20, 20)]]),
-      people: down(60, 60),
+      customTaints: down(60, 60),
     });
-    assert.deepEqual(trippedBy(given, { shadow: false }), []);
+    assert.deepEqual(trippedBy(given, { dryRun: false }), []);
   });
 
   test('with the time and the counts of affected and all nodes', () => {
@@ -246,7 +246,7 @@ describe('a trip', () => {
   test('ends when policy no longer watches its scope', () => {
     const guarded = new Kept();
     guarded.review(ofCluster(30), 0);
-    guarded.policy = { shadow: false };
+    guarded.policy = { dryRun: false };
     assert.deepEqual(guarded.review(ofCluster(30), 1).ended, ['cluster']);
   });
 });

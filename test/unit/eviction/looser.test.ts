@@ -69,7 +69,7 @@ const CASES: Readonly<Record<keyof Policy, Cases>> = {
       ['', 'guard: {customTaints: {window: 11m}}'],
     ],
   },
-  rate: {
+  evictionRate: {
     looser: [
       ['evictionRate: 5', 'evictionRate: 6'],
       ['evictionRate: 5', ''],
@@ -79,7 +79,7 @@ const CASES: Readonly<Record<keyof Policy, Cases>> = {
       ['', 'evictionRate: 5'],
     ],
   },
-  drain: {
+  releaseRate: {
     looser: [
       ['releaseRate: 5', 'releaseRate: 6'],
       ['releaseRate: 5', ''],
@@ -126,7 +126,7 @@ const CASES: Readonly<Record<keyof Policy, Cases>> = {
       ['exclude: [{priorityClassNames: [gold]}]', 'exclude: [{priorityClassNames: [gold, lead]}]'],
     ],
   },
-  only: {
+  include: {
     looser: [
       ['include: [{namespaces: [a]}]', ''],
       ['include: [{namespaces: [a]}]', 'include: [{namespaces: [a, b]}]'],
@@ -154,7 +154,7 @@ const CASES: Readonly<Record<keyof Policy, Cases>> = {
       ['method: evict, evict: {onTimeout: fail}', 'method: evict, evict: {onTimeout: fail, timeout: 14m}'],
     ],
   },
-  tolerationSeconds: {
+  tolerationSecondsOverrides: {
     looser: [
       ['', 'tolerationSecondsOverrides: {a: 30}'],
       ['tolerationSecondsOverrides: {a: 30}', ''],
@@ -169,7 +169,7 @@ const CASES: Readonly<Record<keyof Policy, Cases>> = {
       ['', 'requireExpiredLease: true'],
     ],
   },
-  virtualKeys: {
+  treatAsNoExecute: {
     looser: [
       ['', 'treatAsNoExecute: [a]'],
       ['treatAsNoExecute: [a]', 'treatAsNoExecute: [b]'],
@@ -255,7 +255,7 @@ describe('changes of selections that free no evictions', () => {
     let kept = 0;
     fc.assert(
       fc.property(
-        ...[selections, selections, fc.constantFrom('exclude', 'only'), selectedPod],
+        ...[selections, selections, fc.constantFrom('exclude', 'include'), selectedPod],
         (before, after, setting, due) => {
           const [old, next] = [before, after].map((each) => governed({ [setting]: each }));
           if (!old || !next || looserSettings(old, next, NOW).length > 0) return;

@@ -19,7 +19,7 @@ const paused: EvictionGate = { kind: 'paused' };
 const whilePaused: Rules = { ...rules, policy: { ...rules.policy, mode: 'paused' } };
 const byEvictionApi: Rules = {
   ...rules,
-  policy: { ...rules.policy, method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'never' } },
+  policy: { ...rules.policy, method: { kind: 'evict', timeoutMs: 60_000, onTimeout: 'fail' } },
 };
 
 /** Three pods that are due at second 60. */

@@ -424,7 +424,7 @@ describe('a held pod', () => {
   });
 
   test('is released in its slot, by its rank and the release rate, when no gate remains', () => {
-    const decided = heard(ranked, { ...rules, policy: { ...rules.policy, drain: 10 } });
+    const decided = heard(ranked, { ...rules, policy: { ...rules.policy, releaseRate: 10 } });
     assert.deepEqual(decided.free, [{ ...record, notBefore: at(120 + 100 / 10), drains: true }]);
     assert.deepEqual(decided.arm, [at(130)]);
   });
@@ -583,7 +583,7 @@ describe('a pod that another actor deleted', () => {
   });
 
   test('names the gate that held the pod, or would have held it in observe mode', () => {
-    const trip = { scope: 'people', trippedAt: at(0), nodes: 9, outOf: 30 } as const;
+    const trip = { scope: 'customTaints', trippedAt: at(0), nodes: 9, outOf: 30 } as const;
     const guarded = (mode: 'enforce' | 'observe'): Rules => ({
       ...rules,
       policy: { ...rules.policy, mode },

@@ -44,8 +44,8 @@ const anyPolicy: fc.Arbitrary<Partial<Policy>> = fc
   .record({
     mode: fc.constantFrom('enforce', 'enforce', 'enforce', 'enforce', 'observe', 'paused'),
     exclude: seldom(selection),
-    only: seldom(selection),
-    drain: fc.constantFrom(0.5, 50),
+    include: seldom(selection),
+    releaseRate: fc.constantFrom(0.5, 50),
     ends: until,
   })
   .map(({ ends, ...policy }) => ({
@@ -66,7 +66,7 @@ const anyRules: fc.Arbitrary<Rules> = fc
     ),
     trips: seldom(
       fc
-        .constantFrom('people', 'cluster')
+        .constantFrom('customTaints', 'cluster')
         .map((scope) => ({ scope, trippedAt: at(0), nodes: 3, outOf: 3 }) as const),
     ),
   })

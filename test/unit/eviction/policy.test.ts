@@ -6,17 +6,17 @@ test('defaults to observe mode with a guard and the delete method', () => {
   assert.deepEqual(DEFAULT_POLICY, {
     mode: 'observe',
     guard: {
-      shadow: false,
+      dryRun: false,
       cluster: { percent: 20, nodes: 3 },
       zone: { percent: 55, nodes: 3 },
-      people: { percent: 30, nodes: 5, withinMs: 10 * 60_000 },
+      customTaints: { percent: 30, nodes: 5, windowMs: 10 * 60_000 },
     },
-    drain: 50,
+    releaseRate: 50,
     exclude: [],
-    only: [],
+    include: [],
     method: { kind: 'delete' },
-    tolerationSeconds: {},
-    virtualKeys: [],
+    tolerationSecondsOverrides: {},
+    treatAsNoExecute: [],
     giveUpAfterMs: 4 * 24 * 3_600_000,
   });
 });

@@ -11,13 +11,13 @@ const NONE = { permits: 0, at: at(60), takenTo: at(60) };
 
 describe('permits', () => {
   test('cover the pods of one second together, and at least one pod', () => {
-    for (const [rate, most] of [
+    for (const [evictionRate, most] of [
       [0.1, 1],
       [1, 1],
       [2.5, 3],
       [20, 20],
     ] as const) {
-      const { turns } = givePermits(NEVER, pods(50), { rate, drain: 50 }, at(60));
+      const { turns } = givePermits(NEVER, pods(50), { evictionRate, releaseRate: 50 }, at(60));
       assert.equal(turns.filter((turn) => !turn).length, most);
     }
   });
@@ -26,22 +26,22 @@ describe('permits', () => {
     let given = NEVER;
     for (const [second, lateMs] of [300, 20, 900, 0, 999].entries()) {
       const now = at(60 + 2 * second) + lateMs;
-      const next = givePermits(given, pods(1, { inTurn: true }), { rate: 0.5, drain: 50 }, now);
+      const next = givePermits(given, pods(1, { inTurn: true }), { evictionRate: 0.5, releaseRate: 50 }, now);
       assert.deepEqual(next.turns, [undefined]);
       given = next.given;
     }
   });
 
   test('are unlimited without a rate, for pods that were not held', () => {
-    const { turns, given } = givePermits(NEVER, pods(100), { drain: 1 }, at(60));
+    const { turns, given } = givePermits(NEVER, pods(100), { releaseRate: 1 }, at(60));
     assert.ok(turns.every((turn) => turn === undefined));
-    assert.deepEqual(given, { rate: undefined, drain: undefined });
+    assert.deepEqual(given, { evictionRate: undefined, releaseRate: undefined });
   });
 
   test('do not return when a limit does not apply for a while', () => {
-    const pace = { rate: 2, drain: 2 };
+    const pace = { evictionRate: 2, releaseRate: 2 };
     const first = givePermits(NEVER, pods(2, { drains: true }), pace, at(60));
-    const unlimited = givePermits(first.given, pods(2), { drain: 2 }, at(60));
+    const unlimited = givePermits(first.given, pods(2), { releaseRate: 2 }, at(60));
     assert.deepEqual(unlimited, { given: first.given, turns: [undefined, undefined] });
     for (const drains of [true, false]) {
       const limited = givePermits(unlimited.given, pods(1, { drains, inTurn: true }), pace, at(60));
@@ -50,17 +50,32 @@ describe('permits', () => {
   });
 
   test('do not return when the clock is set back', () => {
-    const first = givePermits(NEVER, pods(2), { rate: 2, drain: 50 }, at(70));
-    const back = givePermits(first.given, pods(1, { inTurn: true }), { rate: 2, drain: 50 }, at(60));
+    const first = givePermits(NEVER, pods(2), { evictionRate: 2, releaseRate: 50 }, at(70));
+    const back = givePermits(
+      first.given,
+      pods(1, { inTurn: true }),
+      { evictionRate: 2, releaseRate: 50 },
+      at(60),
+    );
     assert.notEqual(back.turns[0], undefined);
-    const forth = givePermits(back.given, pods(1, { inTurn: true }), { rate: 2, drain: 50 }, at(70));
+    const forth = givePermits(
+      back.given,
+      pods(1, { inTurn: true }),
+      { evictionRate: 2, releaseRate: 50 },
+      at(70),
+    );
     assert.notEqual(forth.turns[0], undefined);
   });
 });
 
 describe('slots', () => {
   test('are full seconds, with several slots in a second', () => {
-    const { turns } = givePermits({ rate: NONE }, pods(4), { rate: 2, drain: 50 }, at(60) + 300);
+    const { turns } = givePermits(
+      { evictionRate: NONE },
+      pods(4),
+      { evictionRate: 2, releaseRate: 50 },
+      at(60) + 300,
+    );
     assert.deepEqual(
       turns.map((turn) => turn?.turnAt),
       [at(61), at(61), at(62), at(62)],
@@ -68,7 +83,12 @@ describe('slots', () => {
   });
 
   test('are rare at a rate below one a second', () => {
-    const { turns } = givePermits({ rate: NONE }, pods(3), { rate: 0.1, drain: 50 }, at(60));
+    const { turns } = givePermits(
+      { evictionRate: NONE },
+      pods(3),
+      { evictionRate: 0.1, releaseRate: 50 },
+      at(60),
+    );
     assert.deepEqual(
       turns.map((turn) => turn?.turnAt),
       [at(70), at(80), at(90)],
@@ -77,7 +97,8 @@ describe('slots', () => {
 
   test('are requested again at a full second, after the slots that are reserved', () => {
     const far = { ...NONE, takenTo: at(125) };
-    const ask = (now: number) => givePermits({ rate: far }, pods(1), { rate: 0.1, drain: 50 }, now).turns;
+    const ask = (now: number) =>
+      givePermits({ evictionRate: far }, pods(1), { evictionRate: 0.1, releaseRate: 50 }, now).turns;
     assert.deepEqual(ask(at(60)), [{ notBefore: at(60) + TURNS_AHEAD_MS }]);
     assert.deepEqual(ask(at(60) + 1), [{ notBefore: at(61) + TURNS_AHEAD_MS }]);
   });

@@ -7,17 +7,17 @@ const WELL: RenewalInputs = {
   guarded: true,
   connectionState: 'live',
   keys: ['a', 'b'],
-  virtualKeys: ['c', 'b', 'a'],
+  treatAsNoExecute: ['c', 'b', 'a'],
   holdsLease: true,
   skewMs: -250,
 };
 
 test('watches nodes that are down by cluster or by zone, and not in dry run', () => {
   const threshold = { percent: 20, nodes: 3 };
-  assert.equal(watchesDownNodes({ shadow: false, cluster: threshold }), true);
-  assert.equal(watchesDownNodes({ shadow: false, zone: threshold }), true);
-  assert.equal(watchesDownNodes({ shadow: false, people: { ...threshold, withinMs: 60_000 } }), false);
-  assert.equal(watchesDownNodes({ shadow: true, cluster: threshold, zone: threshold }), false);
+  assert.equal(watchesDownNodes({ dryRun: false, cluster: threshold }), true);
+  assert.equal(watchesDownNodes({ dryRun: false, zone: threshold }), true);
+  assert.equal(watchesDownNodes({ dryRun: false, customTaints: { ...threshold, windowMs: 60_000 } }), false);
+  assert.equal(watchesDownNodes({ dryRun: true, cluster: threshold, zone: threshold }), false);
 });
 
 describe('the takeover heartbeat is renewed', () => {
@@ -34,7 +34,7 @@ describe('the takeover heartbeat is suspended, with a reason,', () => {
     ['while policy only observes', { mode: 'observe' }, 'the policy is in observe mode: set mode to enforce'],
     [
       'when policy does not read the taints as NoExecute',
-      { virtualKeys: ['b'] },
+      { treatAsNoExecute: ['b'] },
       'policy does not name a in treatAsNoExecute',
     ],
     [
@@ -44,7 +44,7 @@ describe('the takeover heartbeat is suspended, with a reason,', () => {
     ],
     [
       'when policy reads none of them so',
-      { virtualKeys: [] },
+      { treatAsNoExecute: [] },
       'policy does not name a and b in treatAsNoExecute',
     ],
     [

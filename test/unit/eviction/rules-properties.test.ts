@@ -25,11 +25,11 @@ function isForbidden(given: Rules, { uid, name }: PodFacts, dueBy: readonly stri
   if (policy.mode === 'observe') return true;
   if (policy.mode === 'paused' && now < (policy.pausedUntil ?? Infinity)) return true;
   if (stops.some(stands) || holds.some((each) => stands(each) && isHeld(each))) return true;
-  if (trips.some(({ scope }) => scope === 'people')) return true;
+  if (trips.some(({ scope }) => scope === 'customTaints')) return true;
   return dueBy.every(
     (key) =>
       policy.exclude.some((each) => selects(each, key)) ||
-      (policy.only.length > 0 && !policy.only.some((each) => selects(each, key))),
+      (policy.include.length > 0 && !policy.include.some((each) => selects(each, key))),
   );
 }
 
@@ -77,7 +77,7 @@ test('behaves the same with rules that block nothing', () => {
       mode: 'paused',
       pausedUntil: at(0),
       exclude: [{ namespaces: ['other'] }],
-      drain: 0.5,
+      releaseRate: 0.5,
     },
     stops: [{ ...act, scope: 'cluster', until: at(0) }],
     holds: [{ ...act, id: 'h', target: { kind: 'node', node: nodeName('another') } }],

@@ -59,7 +59,7 @@ const disconnected = { service: { ...service, deaf: known({ since: at(40) }) } }
 const untainted = { live: known({ taints: [] }) };
 const deleted = { live: known({ taints: undefined }) };
 const stops = [{ who: 'anna', at: at(90), why: 'an incident', scope: 'cluster' } as const];
-const trips = [{ scope: 'people', trippedAt: at(90), nodes: 9, outOf: 30 } as const];
+const trips = [{ scope: 'customTaints', trippedAt: at(90), nodes: 9, outOf: 30 } as const];
 
 /** The cases of the first lines in `node-headlines.txt`. */
 const HEADLINES: Readonly<Record<string, NodeQuestion>> = {

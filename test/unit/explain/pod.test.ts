@@ -30,18 +30,18 @@ const governed = (
 });
 /** Pod web-0 is due at second 80; an admission webhook denied its eviction five seconds later. */
 const refused = (
-  afterDeadline: 'delete' | 'never',
+  onTimeout: 'delete' | 'fail',
   reason = '429; admission webhook "x" denied the request: not now.',
 ): Partial<PodCase> => {
   const record = recordIn(after(nodeDelta(20, { taints: [taint('a', 20)] }))) as EvictionRecord;
   const blocked = { since: at(85), nextTryAt: at(103), by: 'admission', reason } as const;
-  const method = { kind: 'evict', deadlineMs: 60_000, afterDeadline } as const;
+  const method = { kind: 'evict', timeoutMs: 60_000, onTimeout } as const;
   const partition = known(stored([since(20)], { ...record, blocked }));
   return { service: service({ rules: known(ruled({ method })), partition }) };
 };
 const noDisruption = { budgets: known([{ name: 'web', selector: {}, allowed: 0 }]) };
-const evicting = (afterDeadline: 'delete' | 'never') =>
-  governed({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline } });
+const evicting = (onTimeout: 'delete' | 'fail') =>
+  governed({ method: { kind: 'evict', timeoutMs: 60_000, onTimeout } });
 const [A, B] = [
   { key: 'a', effect: 'NoExecute' },
   { key: 'b', effect: 'NoExecute' },
@@ -115,22 +115,22 @@ const HEADLINES: Readonly<Record<string, PodCase>> = {
   'a hold that ends before the pod is due': governedCase({}, { holds: [hold({ until: at(120) })] }),
   'a guard that tripped': governedCase(
     {},
-    { trips: [{ scope: 'people', trippedAt: at(90), nodes: 5, outOf: 9 }] },
+    { trips: [{ scope: 'customTaints', trippedAt: at(90), nodes: 5, outOf: 9 }] },
   ),
-  'seconds that policy gives': governedCase({ tolerationSeconds: { a: 30 } }),
+  'seconds that policy gives': governedCase({ tolerationSecondsOverrides: { a: 30 } }),
   'a longer time than the built-in controller knows of': {
-    ...governedCase({ tolerationSeconds: { a: 90 } }),
+    ...governedCase({ tolerationSecondsOverrides: { a: 90 } }),
     ...on,
   },
-  'a rate': governedCase({ rate: 5 }),
+  'a rate': governedCase({ evictionRate: 5 }),
   'a disruption budget': aCase([since(80)], { ...evicting('delete'), ...noDisruption }),
-  'a disruption budget that policy heeds': aCase([since(80)], { ...evicting('never'), ...noDisruption }),
+  'a disruption budget that policy heeds': aCase([since(80)], { ...evicting('fail'), ...noDisruption }),
   'a webhook that refused the pod': aCase([since(20)], refused('delete')),
-  'a webhook that refused the pod, and that policy heeds': aCase([since(20)], refused('never')),
+  'a webhook that refused the pod, and that policy heeds': aCase([since(20)], refused('fail')),
   'a webhook and a disruption budget': aCase([since(20)], { ...refused('delete'), ...noDisruption }),
   'a pod that a webhook refused before its node went down': aCase(
     [since(20), since(20, 'node.kubernetes.io/unreachable')],
-    refused('never'),
+    refused('fail'),
   ),
   'a refused pod that is being moved off its node, once': aCase([since(20)], {
     ...refused('delete', `${BEING_MOVED} 429; admission webhook "x" denied the request: not now.`),
@@ -245,7 +245,9 @@ test('lists each taint with the deciding toleration and the tolerations that it 
 test('marks a NoSchedule taint of treatAsNoExecute as virtual, and keeps pods that tolerate it', () => {
   const taints = [since(80, 'm', { effect: 'NoSchedule' })];
   const virtual = (tolerations: ReturnType<typeof aPod>['tolerations']) =>
-    explainPod(aCase(taints, { ...governed({ virtualKeys: ['m'] }), pod: known(aPod({ tolerations })) }));
+    explainPod(
+      aCase(taints, { ...governed({ treatAsNoExecute: ['m'] }), pod: known(aPod({ tolerations })) }),
+    );
   const goes = virtual([]);
   assert.equal(goes.outcome.kind, 'evict');
   assert.deepEqual(

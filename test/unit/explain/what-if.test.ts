@@ -53,7 +53,7 @@ const situationOf = (fields: Partial<Situation> = {}): Situation => ({
   nodes: [nodeOf(ref.node)],
   pods: [podOf('u1')],
   rules,
-  counts: { cluster: { nodes: 0, outOf: 9 }, zones: new Map(), people: { nodes: 1, outOf: 9 } },
+  counts: { cluster: { nodes: 0, outOf: 9 }, zones: new Map(), customTaints: { nodes: 1, outOf: 9 } },
   released: [],
   ...fields,
 });
@@ -138,7 +138,7 @@ describe('workloads of a preview', () => {
   test('follow the exclusions and the tolerationSeconds of the policy', () => {
     const excluded = answered({ rules: byPolicy({ exclude: [{ namespaces: ['default'] }] }) });
     assert.deepEqual(excluded.workloads[0]?.keep, [{ cause: 'excluded', pods: 1 }]);
-    const sooner = byPolicy({ tolerationSeconds: { a: 5 } });
+    const sooner = byPolicy({ tolerationSecondsOverrides: { a: 5 } });
     const { workloads } = answered({ pods: [tolerant('u1', 300)], rules: sooner });
     assert.equal(workloads[0]?.later.firstAt, at(5));
   });
@@ -146,7 +146,7 @@ describe('workloads of a preview', () => {
   test('ignore NoSchedule taints that treatAsNoExecute does not list', () => {
     const taint = { key: 'a', effect: 'NoSchedule' };
     assert.deepEqual(answered({ taint }).workloads[0]?.keep, [{ cause: 'untainted', pods: 1 }]);
-    assert.equal(answered({ taint, rules: byPolicy({ virtualKeys: ['a'] }) }).now, 1);
+    assert.equal(answered({ taint, rules: byPolicy({ treatAsNoExecute: ['a'] }) }).now, 1);
   });
 
   test('replace a taint of the same key and effect', () => {
@@ -264,7 +264,7 @@ describe('disruptions of a preview', () => {
     const pods = [podOf('u1', { ready: false })];
     const known = { budgets: [ofWeb(0)], answers: { u1: { kind: 'blocked', reason: 'no' } as const } };
     assert.deepEqual(answered({ pods }, known).breaks, []);
-    const method = { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } as const;
+    const method = { kind: 'evict', timeoutMs: 60_000, onTimeout: 'delete' } as const;
     const heeding = answered({ pods, rules: byPolicy({ method }) }, known);
     assert.deepEqual(
       heeding.breaks.map((each) => each.kind === 'budget' && [each.budget.heeded, each.budget.reason]),
@@ -282,14 +282,14 @@ describe('disruptions of a preview', () => {
   });
 
   test('include a tripped guard, which would hold the evictions, and exclude a guard in dry run', () => {
-    const people = { nodes: 5, outOf: 9 };
-    const counts = { cluster: { nodes: 0, outOf: 9 }, zones: new Map(), people };
-    const trip = { scope: 'people', trippedAt: NOW, nodes: 5, total: 9 };
+    const customTaints = { nodes: 5, outOf: 9 };
+    const counts = { cluster: { nodes: 0, outOf: 9 }, zones: new Map(), customTaints };
+    const trip = { scope: 'customTaints', trippedAt: NOW, nodes: 5, total: 9 };
     const { breaks, guarded, now } = answered({ counts });
     assert.deepEqual([breaks, guarded, now], [[{ kind: 'guard', trip }], 1, 1]);
-    const guard = { ...rules.policy.guard, shadow: true };
-    const shadow = answered({ counts, rules: byPolicy({ guard }) });
-    assert.deepEqual([shadow.breaks, shadow.guard.trips.length, shadow.guarded], [[], 1, 0]);
+    const guard = { ...rules.policy.guard, dryRun: true };
+    const dryRun = answered({ counts, rules: byPolicy({ guard }) });
+    assert.deepEqual([dryRun.breaks, dryRun.guard.trips.length, dryRun.guarded], [[], 1, 0]);
   });
 });
 
@@ -300,8 +300,8 @@ test('reports the gate that blocks every eviction, and the evictions behind the 
 
 test('spreads evictions by the rate of the cluster', () => {
   const pods = ['u1', 'u2', 'u3', 'u4'].map((uid) => podOf(uid));
-  assert.equal(answered({ pods, rules: byPolicy({ rate: 2 }) }).pace.lastAt, at(2));
-  assert.equal(answered({ pods, rules: byPolicy({ drain: 1 }) }).pace.releaseMs, 3000);
+  assert.equal(answered({ pods, rules: byPolicy({ evictionRate: 2 }) }).pace.lastAt, at(2));
+  assert.equal(answered({ pods, rules: byPolicy({ releaseRate: 1 }) }).pace.releaseMs, 3000);
 });
 
 const toleration: fc.Arbitrary<Toleration> = fc.record(
@@ -325,13 +325,13 @@ const world = fc.record({
     { selector: ({ key, effect }) => `${key}:${effect}`, maxLength: 3 },
   ),
   tolerations: fc.array(fc.array(toleration, { maxLength: 3 }), { maxLength: 6 }),
-  virtualKeys: fc.subarray(['a', 'b']),
+  treatAsNoExecute: fc.subarray(['a', 'b']),
 });
 
 test('predicts the plan that follows when the taint is set', () => {
   fc.assert(
-    fc.property(world, ({ taint, taints, tolerations, virtualKeys }) => {
-      const ruled = byPolicy({ virtualKeys });
+    fc.property(world, ({ taint, taints, tolerations, treatAsNoExecute }) => {
+      const ruled = byPolicy({ treatAsNoExecute });
       const pods = tolerations.map((each, index) => podOf(`u${index}`, { tolerations: each }));
       const nodes = [nodeOf(ref.node, taints)];
       const { each, now, later, keep } = answered({ taint, nodes, pods, rules: ruled });
@@ -340,7 +340,7 @@ test('predicts the plan that follows when the taint is set', () => {
       const others = taints.filter(({ key, effect }) => key !== taint.key || effect !== taint.effect);
       const isVirtual = ({ key, effect }: LiveTaint) =>
         effect === 'NoSchedule' &&
-        virtualKeys.includes(key) &&
+        treatAsNoExecute.includes(key) &&
         ![...others, taint].some((other) => other.key === key && other.effect === 'NoExecute');
       const standing = [...others, taint].filter((each) => each.effect === 'NoExecute' || isVirtual(each));
       const seen = { known: 'appeared', seenAt: NOW } as const;

@@ -124,7 +124,7 @@ const PERIODIC: Readonly<Record<string, Periodic>> = {
       api.renewTakeover = (...args) => work().then(() => renew(...args));
       const deps = {
         ...{ api, clock, log, onState: ignored, holdsLease: () => true, whyStalled: async () => undefined },
-        policy: () => ({ ...rules.policy, virtualKeys: ['a'] }),
+        policy: () => ({ ...rules.policy, treatAsNoExecute: ['a'] }),
         connectionState: () => 'live' as const,
         prove: async () => ({ asOf: clock.now() }),
       };

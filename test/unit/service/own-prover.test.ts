@@ -74,7 +74,7 @@ describe('a service in one process', () => {
 
   test('verifies evictions by permissions in the namespaces that include names', async () => {
     const bench = new EvictBench();
-    bench.ruling = { ...rules, policy: { ...rules.policy, only: [{ namespaces: ['a', 'b'] }] } } as Rules;
+    bench.ruling = { ...rules, policy: { ...rules.policy, include: [{ namespaces: ['a', 'b'] }] } } as Rules;
     bench.cluster.allows = ({ verb, namespace }) => verb !== 'delete' || namespace !== undefined;
     assert.deepEqual(await prove(bench), { asOf: at(60) });
     bench.cluster.allows = ({ verb, namespace }) => verb !== 'delete' || namespace === 'a';

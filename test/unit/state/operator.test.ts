@@ -204,7 +204,7 @@ test('releases the named scope of the guard alone, and none if several tripped a
   const { guard } = await rulesStore.read(prod);
   const zone: Trip = { scope: 'zone', zone: 'a', trippedAt: NOW - 5, nodes: 6, outOf: 10 };
   const other: Trip = { ...zone, zone: 'b' };
-  const custom: Trip = { scope: 'people', trippedAt: NOW - 5, nodes: 9, outOf: 30 };
+  const custom: Trip = { scope: 'customTaints', trippedAt: NOW - 5, nodes: 9, outOf: 30 };
   await rulesStore.changeGuard(prod, guard, [zone, other, custom]);
   const several =
     /for several scopes\. Specify one of: --scope zone\/a, --scope zone\/b, --scope customTaints\.$/;

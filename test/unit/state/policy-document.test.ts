@@ -57,14 +57,16 @@ const policies: fc.Arbitrary<Policy> = fc
       pausedUntil: moment,
       guard: fc.record(
         {
-          shadow: fc.boolean(),
+          dryRun: fc.boolean(),
           cluster: threshold,
           zone: threshold,
-          people: fc.tuple(threshold, duration).map(([affected, withinMs]) => ({ ...affected, withinMs })),
+          customTaints: fc
+            .tuple(threshold, duration)
+            .map(([affected, windowMs]) => ({ ...affected, windowMs })),
         },
-        { requiredKeys: ['shadow'] },
+        { requiredKeys: ['dryRun'] },
       ),
-      rate: perSecond,
+      evictionRate: perSecond,
       maxEvictionsPerWorkload: fc.record({
         count: fc.oneof(
           fc.integer({ min: 1 }),
@@ -72,31 +74,31 @@ const policies: fc.Arbitrary<Policy> = fc
         ),
         windowMs: duration,
       }),
-      drain: perSecond,
+      releaseRate: perSecond,
       exclude: fc.array(selection, { maxLength: 3 }),
-      only: fc.array(selection, { maxLength: 3 }),
+      include: fc.array(selection, { maxLength: 3 }),
       method: fc.oneof(
         fc.constant({ kind: 'delete' as const }),
         fc.record({
           kind: fc.constant('evict' as const),
-          deadlineMs: duration,
-          afterDeadline: fc.constantFrom('delete', 'never'),
+          timeoutMs: duration,
+          onTimeout: fc.constantFrom('delete', 'fail'),
         }),
       ),
-      tolerationSeconds: fc.dictionary(word, fc.nat()),
-      virtualKeys: fc.array(word, { maxLength: 3 }),
+      tolerationSecondsOverrides: fc.dictionary(word, fc.nat()),
+      treatAsNoExecute: fc.array(word, { maxLength: 3 }),
       giveUpAfterMs: duration,
     },
     {
       requiredKeys: [
         'mode',
         'guard',
-        'drain',
+        'releaseRate',
         'exclude',
-        'only',
+        'include',
         'method',
-        'tolerationSeconds',
-        'virtualKeys',
+        'tolerationSecondsOverrides',
+        'treatAsNoExecute',
         'giveUpAfterMs',
       ],
     },
@@ -126,15 +128,15 @@ test('fills omitted settings with defaults', () => {
   });
   assert.deepEqual(parsePolicyDocument('mode: enforce\nmethod: evict').method, {
     kind: 'evict',
-    deadlineMs: 900_000,
-    afterDeadline: 'delete',
+    timeoutMs: 900_000,
+    onTimeout: 'delete',
   });
 });
 
 test('disables one limit of the guard by name, or the whole guard', () => {
   const { guard } = parsePolicyDocument('mode: enforce\nguard: { cluster: off, customTaints: off }');
-  assert.deepEqual(guard, { shadow: false, zone: { percent: 55, nodes: 3 } });
-  assert.deepEqual(parsePolicyDocument('mode: enforce\nguard: off').guard, { shadow: false });
+  assert.deepEqual(guard, { dryRun: false, zone: { percent: 55, nodes: 3 } });
+  assert.deepEqual(parsePolicyDocument('mode: enforce\nguard: off').guard, { dryRun: false });
 });
 
 describe('treats as absent, as Kubernetes does,', () => {
@@ -442,7 +444,7 @@ describe('a mode change keeps the rest of a document as written', () => {
 
   test("or writes every setting if the text can't be changed", () => {
     const policy = parsePolicyDocument(withMode('{mode: enforce, evictionRate: 2}', 'paused', UNTIL));
-    assert.deepEqual([policy.mode, policy.pausedUntil, policy.rate], ['paused', UNTIL, 2]);
+    assert.deepEqual([policy.mode, policy.pausedUntil, policy.evictionRate], ['paused', UNTIL, 2]);
   });
 
   test('or writes every setting if the changed text would be rejected', () => {

@@ -40,27 +40,27 @@ test("values that are not mappings, and names of every object's properties, are 
   for (const document of ['mode: enforce\nguard: [people]', 'mode: enforce\nconstructor: 5', 'people']) {
     assert.throws(() => parsePolicyDocument(document), { name: 'PolicyError' });
   }
-  assert.equal(parsePolicyDocument('mode: enforce\nguard: off').guard.shadow, false);
+  assert.equal(parsePolicyDocument('mode: enforce\nguard: off').guard.dryRun, false);
 });
 
-test('the stored form of a policy has names of its own', () => {
+test('a policy has the names of its document, and durations in milliseconds', () => {
   assert.deepEqual(parsePolicyDocument(PRESENT), {
     mode: 'enforce',
-    rate: 5,
+    evictionRate: 5,
     maxEvictionsPerWorkload: { count: 1, windowMs: 10 * 60_000 },
-    drain: 20,
+    releaseRate: 20,
     guard: {
-      shadow: true,
+      dryRun: true,
       cluster: { percent: 20, nodes: 3 },
       zone: { percent: 55, nodes: 3 },
-      people: { percent: 25, nodes: 6, withinMs: 90_000 },
+      customTaints: { percent: 25, nodes: 6, windowMs: 90_000 },
     },
     exclude: [],
-    only: [{ namespaces: ['web'] }],
-    method: { kind: 'evict', deadlineMs: 4 * 3_600_000, afterDeadline: 'never' },
-    tolerationSeconds: { maintenance: 60 },
+    include: [{ namespaces: ['web'] }],
+    method: { kind: 'evict', timeoutMs: 4 * 3_600_000, onTimeout: 'fail' },
+    tolerationSecondsOverrides: { maintenance: 60 },
     requireExpiredLease: false,
-    virtualKeys: ['maintenance'],
+    treatAsNoExecute: ['maintenance'],
     giveUpAfterMs: 4 * 24 * 3_600_000,
   });
 });

@@ -11,7 +11,7 @@ rateLimiterContract(
 );
 
 describe('a new process', () => {
-  const pace = { rate: 2, drain: 2 };
+  const pace = { evictionRate: 2, releaseRate: 2 };
 
   test('has no permits, because its predecessor may have used a burst in the same second', async () => {
     let ms = 0;

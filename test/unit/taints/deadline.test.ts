@@ -182,7 +182,7 @@ describe('tolerationSeconds that policy sets for a taint key', () => {
     for (const tolerations of [[exists('a', 300n)], [exists('a', 5n)]])
       assert.equal(atMs(tolerations, taint('a'), START, policy), after(30n));
     const [cause] = deadline([], [taint('a')], START, options, policy)?.because ?? [];
-    assert.deepEqual(cause, { taint: taint('a'), seconds: 30n, policy: 'tolerationSeconds' });
+    assert.deepEqual(cause, { taint: taint('a'), seconds: 30n, policy: 'tolerationSecondsOverrides' });
   });
 
   test('do not affect pods that tolerate the taint indefinitely, other taints, or inherited properties', () => {

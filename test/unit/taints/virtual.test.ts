@@ -108,7 +108,7 @@ describe('a virtual taint', () => {
     const toleration: Toleration = { key: 'a', operator: 'Exists', tolerationSeconds: 60n };
     const found = deadline([toleration], [virtual(START, 'a')], START, options);
     assert.deepEqual(found?.because, [
-      { taint: virtual(START, 'a'), toleration: 0, seconds: 60n, policy: 'virtualKeys' },
+      { taint: virtual(START, 'a'), toleration: 0, seconds: 60n, policy: 'treatAsNoExecute' },
     ]);
   });
 });

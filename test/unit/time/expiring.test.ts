@@ -49,7 +49,7 @@ const once = (read: (count: () => void, clock: SteppedClock) => () => unknown): 
 
 const EVICT: Rules = {
   ...rules,
-  policy: { ...rules.policy, method: { kind: 'evict', deadlineMs: MINUTE, afterDeadline: 'delete' } },
+  policy: { ...rules.policy, method: { kind: 'evict', timeoutMs: MINUTE, onTimeout: 'delete' } },
 };
 
 /** Values that expire by the longer of both clocks. */

@@ -58,13 +58,13 @@ const EVERY_SETTING: Required<Policy> = {
   mode: 'paused',
   pausedUntil: Date.UTC(2026, 11, 1, 7),
   guard: {
-    shadow: false,
+    dryRun: false,
     cluster: { percent: 12.5, nodes: 4 },
     zone: { percent: 60, nodes: 5 },
-    people: { percent: 25, nodes: 6, withinMs: 90_000 },
+    customTaints: { percent: 25, nodes: 6, windowMs: 90_000 },
   },
-  rate: 0.5,
-  drain: 20,
+  evictionRate: 0.5,
+  releaseRate: 20,
   maxEvictionsPerWorkload: { count: 2, windowMs: 30 * MINUTE_MS },
   exclude: [
     { namespaces: ['kube-system', 'monitoring'], until: Date.UTC(2026, 11, 24) },
@@ -78,7 +78,7 @@ const EVERY_SETTING: Required<Policy> = {
       },
     },
   ],
-  only: [
+  include: [
     { taints: ['maintenance', 'node.kubernetes.io/unreachable'] },
     { labels: { matchExpressions: [{ key: 'evictable', operator: 'Exists' }] } },
     {
@@ -87,37 +87,37 @@ const EVERY_SETTING: Required<Policy> = {
       priorityClassNames: ['low'],
     },
   ],
-  method: { kind: 'evict', deadlineMs: 4 * 60 * MINUTE_MS, afterDeadline: 'never' },
-  tolerationSeconds: { maintenance: 60, 'node.kubernetes.io/not-ready': 0 },
+  method: { kind: 'evict', timeoutMs: 4 * 60 * MINUTE_MS, onTimeout: 'fail' },
+  tolerationSecondsOverrides: { maintenance: 60, 'node.kubernetes.io/not-ready': 0 },
   requireExpiredLease: false,
-  virtualKeys: ['node.kubernetes.io/unschedulable'],
+  treatAsNoExecute: ['node.kubernetes.io/unschedulable'],
   giveUpAfterMs: 4 * DAY_MS,
 };
 
 /** The meaning of each document in every release, by description. */
 export const POLICIES_MEANING: Readonly<Record<string, Policy>> = {
   'observe, and nothing else': DEFAULT_POLICY,
-  'no guard': { ...enforce, guard: { shadow: false } },
+  'no guard': { ...enforce, guard: { dryRun: false } },
   'parts of a guard': {
     ...enforce,
     guard: {
-      shadow: false,
+      dryRun: false,
       zone: { percent: 30, nodes: 3 },
-      people: { percent: 30, nodes: 5, withinMs: 15 * MINUTE_MS },
+      customTaints: { percent: 30, nodes: 5, windowMs: 15 * MINUTE_MS },
     },
   },
   'a guard that only tells': {
     ...enforce,
-    guard: { shadow: true, cluster: { percent: 20, nodes: 3 }, zone: { percent: 55, nodes: 3 } },
+    guard: { dryRun: true, cluster: { percent: 20, nodes: 3 }, zone: { percent: 55, nodes: 3 } },
   },
   'evict as it is without more': {
     ...enforce,
-    method: { kind: 'evict', deadlineMs: 15 * MINUTE_MS, afterDeadline: 'delete' },
+    method: { kind: 'evict', timeoutMs: 15 * MINUTE_MS, onTimeout: 'delete' },
   },
   'every setting': EVERY_SETTING,
   'the default, written out': DEFAULT_POLICY,
   'every setting, written out': POLICY,
-  'paused at the command line': { ...enforce, mode: 'paused', pausedUntil: NOW, guard: { shadow: false } },
+  'paused at the command line': { ...enforce, mode: 'paused', pausedUntil: NOW, guard: { dryRun: false } },
   'of npm start --enforce': enforce,
 };
 

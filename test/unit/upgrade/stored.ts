@@ -164,10 +164,10 @@ export const POLICY: Required<Policy> = {
   ...DEFAULT_POLICY,
   mode: 'paused',
   pausedUntil: NOW + 3_600_000,
-  rate: 5,
+  evictionRate: 5,
   maxEvictionsPerWorkload: { count: '10%', windowMs: 600_000 },
   requireExpiredLease: false,
-  only: [{ namespaces: ['shop'] }],
+  include: [{ namespaces: ['shop'] }],
   exclude: [
     {
       namespaces: ['kube-system'],
@@ -179,9 +179,9 @@ export const POLICY: Required<Policy> = {
       until: NOW + 3_600_000,
     },
   ],
-  method: { kind: 'evict', deadlineMs: 900_000, afterDeadline: 'never' },
-  tolerationSeconds: { maintenance: 300 },
-  virtualKeys: ['node.kubernetes.io/unreachable'],
+  method: { kind: 'evict', timeoutMs: 900_000, onTimeout: 'fail' },
+  tolerationSecondsOverrides: { maintenance: 300 },
+  treatAsNoExecute: ['node.kubernetes.io/unreachable'],
 };
 const ORDERS: Omit<OperatorControls, 'revision'> = {
   policy: { text: 'mode: paused\n', read: POLICY, revision: 1 },
@@ -203,7 +203,7 @@ const ORDERS: Omit<OperatorControls, 'revision'> = {
 };
 const standing = { scope: 'zone', zone: 'a', trippedAt: NOW - 2_000, nodes: 3, outOf: 4 } as const;
 const released = { scope: 'cluster', trippedAt: NOW - 9_000, nodes: 5, outOf: 9, upTo: 6 } as const;
-const fresh = { scope: 'people', trippedAt: NOW - 8_000, nodes: 5, outOf: 9, releasedAt: NOW } as const;
+const fresh = { scope: 'customTaints', trippedAt: NOW - 8_000, nodes: 5, outOf: 9, releasedAt: NOW } as const;
 const GUARD: GuardState = { revision: 1, trips: [standing], released: [released, fresh] };
 const ofCluster = { who: act.who, at: NOW, cluster: CLUSTER };
 const AUDIT: readonly AuditEntry[] = [
@@ -234,7 +234,7 @@ const inTable = (table: DynamoDbTable): Keepers => ({
   rulesStore: new DynamoDbRulesStore(table),
 });
 
-const RATE = { rate: 1, drain: 1 };
+const RATE = { evictionRate: 1, releaseRate: 1 };
 
 /** Writes an item of each kind to a table, with all optional fields, as the current code does. */
 export async function writeAll(table: DynamoDbTable): Promise<void> {

@@ -114,7 +114,7 @@ function Forbids({
                 (trip) => html`<li key=${scopeText(trip)}>
                   <span class="lamp" data-tone="held"></span>
                   <p>
-                    The guard holds${' '}${trip.scope === 'zone' ? `evictions of zone ${trip.zone ?? ''}` : trip.scope === 'people' ? 'evictions by custom taints' : 'evictions of the cluster'}:
+                    The guard holds${' '}${trip.scope === 'zone' ? `evictions of zone ${trip.zone ?? ''}` : trip.scope === 'customTaints' ? 'evictions by custom taints' : 'evictions of the cluster'}:
                     ${' '}${trip.nodes} of ${trip.total} nodes at the trip${trip.affectedNow === undefined ? '' : `, ${trip.affectedNow} now`} <span class="soft small"><${Moment} at=${trip.trippedAt} /></span>
                   </p>
                   <${ActButton} intent=${releaseGuard(cluster, scopeText(trip))} about=${`for ${scopeText(trip)}`} />

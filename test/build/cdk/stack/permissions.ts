@@ -65,7 +65,7 @@ test('functions write nodes alone, and evict also eviction rates', async () => {
   await new DynamoDbRateLimiter(table).take(
     ref.cluster,
     [{ drains: false, inTurn: false }],
-    { rate: 1, drain: 1 },
+    { evictionRate: 1, releaseRate: 1 },
     0,
   );
   const limit = { count: 1, windowMs: 60_000 };

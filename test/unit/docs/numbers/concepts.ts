@@ -50,7 +50,7 @@ import {
 } from './laws.ts';
 import { DAY_MS, MINUTE_MS, type Pages, SECOND_MS } from './stated.ts';
 
-const { cluster, zone, people } = DEFAULT_POLICY.guard;
+const { cluster, zone, customTaints } = DEFAULT_POLICY.guard;
 const FAILS_AFTER_MS = DEFAULT_POLICY.giveUpAfterMs;
 const HALF_HOUR_MS = 30 * MINUTE_MS;
 
@@ -89,8 +89,12 @@ export const CONCEPTS: Pages = {
     ['were down for {}** before', DOWN_BEFORE_MS],
     ['of all nodes | {} % and {} nodes, or all nodes |', cluster?.percent ?? 0, cluster?.nodes ?? 0],
     ['| {} % and {} nodes | the same, on the nodes', zone?.percent ?? 0, zone?.nodes ?? 0],
-    ['any other key within {}, and', people?.withinMs ?? 0],
-    ['of all nodes | {} % and {} nodes | evictions for taints', people?.percent ?? 0, people?.nodes ?? 0],
+    ['any other key within {}, and', customTaints?.windowMs ?? 0],
+    [
+      'of all nodes | {} % and {} nodes | evictions for taints',
+      customTaints?.percent ?? 0,
+      customTaints?.nodes ?? 0,
+    ],
     ['earlier nodes are held within {}.', RESTRICTED_MS],
     ['Tripped --> Watching: {} below half', CALM_MS],
     ['Released --> Watching: {} of recovery', CALM_MS],
@@ -143,7 +147,7 @@ export const CONCEPTS: Pages = {
     ['guard holds evictions at {} % of a cluster and {} nodes.', cluster?.percent ?? 0, cluster?.nodes ?? 0],
     [
       'the scope trips at {} % and {} nodes within {}.',
-      ...[people?.percent ?? 0, people?.nodes ?? 0, people?.withinMs ?? 0],
+      ...[customTaints?.percent ?? 0, customTaints?.nodes ?? 0, customTaints?.windowMs ?? 0],
     ],
   ],
   'docs/concepts/overview.md': [

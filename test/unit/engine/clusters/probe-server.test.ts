@@ -100,7 +100,7 @@ test('reports the trips of a guard, and stays ready', async (context) => {
     {
       trips: [
         { scope: 'zone', zone: 'a', trippedAt, nodes: 11, outOf: 20 },
-        { scope: 'people', trippedAt, nodes: 18, outOf: 60 },
+        { scope: 'customTaints', trippedAt, nodes: 18, outOf: 60 },
       ],
     },
   );

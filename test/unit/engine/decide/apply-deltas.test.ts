@@ -90,7 +90,7 @@ test('rearms the end of a hold after a gap', async () => {
 
 test('arms the slot of a released pod', async () => {
   const world = await heldWorld();
-  const policy = { ...rules.policy, drain: 10 };
+  const policy = { ...rules.policy, releaseRate: 10 };
   const ranked = nodeDelta(120, { pods: [pod('u1', { rank: 100 })], wake: true });
   await applyDeltas([ranked], {
     ...world,

@@ -7,7 +7,7 @@ import { at } from '#test/unit/eviction/builders.ts';
 import { asReported, type EvictBench, ruled } from './evict-bench.ts';
 
 const DEADLINE_MS = 60_000;
-const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
+const evict: Method = { kind: 'evict', timeoutMs: DEADLINE_MS, onTimeout: 'delete' };
 
 /** The answer of KubeVirt's webhook for a VM whose migration begins. */
 const MOVES = new ApiError(
@@ -89,7 +89,7 @@ describe('beside VMs whose eviction a webhook denies', () => {
   });
 
   test('a VM fails at evict.timeout where onTimeout is fail, without an effect on other pods', async () => {
-    const bench = await beside(1, 1, { ...evict, afterDeadline: 'never' });
+    const bench = await beside(1, 1, { ...evict, onTimeout: 'fail' });
     bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
     await bench.pass();
     await bench.evicts(at(65) + DEADLINE_MS);

@@ -18,7 +18,7 @@ import {
 } from './evict-bench.ts';
 
 const DEADLINE_MS = 60_000;
-const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
+const evict: Method = { kind: 'evict', timeoutMs: DEADLINE_MS, onTimeout: 'delete' };
 const by = (method: Method) => ruled({ method });
 
 const labeled = (count: number) => podsNamed(count).map((each) => ({ ...each, labels: { app: 'web' } }));
@@ -57,7 +57,7 @@ describe('with the Eviction API as method', () => {
   });
 
   test('blocked pods are retried ever more rarely by one message that writes only the node, and are evicted when allowed', async () => {
-    const bench = await budgeted(2, 0, { ...evict, deadlineMs: 15 * DEADLINE_MS });
+    const bench = await budgeted(2, 0, { ...evict, timeoutMs: 15 * DEADLINE_MS });
     const requests = bench.requests();
     await bench.pass();
     const commit = mock.method(bench.store, 'commit');
@@ -85,7 +85,7 @@ describe('with the Eviction API as method', () => {
   });
 
   test('a blocked pod with onTimeout fail is retried ever more rarely, and fails as any other', async () => {
-    const bench = await budgeted(1, 0, { ...evict, afterDeadline: 'never' });
+    const bench = await budgeted(1, 0, { ...evict, onTimeout: 'fail' });
     await bench.pass();
     await bench.until(at(60) + 2 * DEADLINE_MS);
     const { node } = await bench.stored();
@@ -166,7 +166,7 @@ describe('with the Eviction API as method', () => {
 });
 
 describe('with the Eviction API as method, in a namespace that is being deleted', () => {
-  const never: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'never' };
+  const never: Method = { kind: 'evict', timeoutMs: DEADLINE_MS, onTimeout: 'fail' };
 
   for (const [what, allowed] of [
     ['without a budget', undefined],

@@ -12,7 +12,7 @@ import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { ruled } from './evict-bench.ts';
 
 const MINUTE = 60_000;
-const EVICT = ruled({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } });
+const EVICT = ruled({ method: { kind: 'evict', timeoutMs: 60_000, onTimeout: 'delete' } });
 
 function checked() {
   const clock = new DrivenClock(0);

@@ -146,7 +146,7 @@ describe('clocks that differ by more than 30 s', () => {
 
   test('reserve neither slots nor permits', async () => {
     const bench = await apart();
-    bench.ruling = { ...bench.ruling, policy: { ...bench.ruling.policy, rate: 0.01 } };
+    bench.ruling = { ...bench.ruling, policy: { ...bench.ruling.policy, evictionRate: 0.01 } };
     await bench.pass();
     bench.cluster.skewMs = 0;
     const retry = await bench.retry();

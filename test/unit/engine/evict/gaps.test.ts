@@ -64,12 +64,12 @@ test('credentials that are rejected during a pass fail the whole node, and no si
 });
 
 describe('a slot under the rate', () => {
-  const at1PerSecond = ruled({ rate: 1 });
+  const at1PerSecond = ruled({ evictionRate: 1 });
 
   test('is not written on a record whose deadline another pass moved meanwhile', async () => {
     const bench = await duePods(1);
     bench.ruling = at1PerSecond;
-    await bench.rates.take(ref.cluster, asking(10), { rate: 1, drain: 50 }, at(60));
+    await bench.rates.take(ref.cluster, asking(10), { evictionRate: 1, releaseRate: 50 }, at(60));
     const { store } = bench;
     const take = bench.rates.take.bind(bench.rates);
     const racing = Object.assign(bench, {
@@ -91,7 +91,7 @@ describe('a slot under the rate', () => {
   test('ends when a gate holds the pod, which gets another slot afterwards', async () => {
     const bench = await duePods(1);
     bench.ruling = at1PerSecond;
-    await bench.rates.take(ref.cluster, asking(2), { rate: 1, drain: 50 }, at(60));
+    await bench.rates.take(ref.cluster, asking(2), { evictionRate: 1, releaseRate: 50 }, at(60));
     await bench.pass();
     assert.equal((await bench.records())[0]?.turnAt, at(62));
     await bench.clock.advanceTo(at(62));

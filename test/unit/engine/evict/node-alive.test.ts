@@ -178,7 +178,7 @@ describe('pods on an unreachable node', () => {
 
   test('reserve no slot of the cluster while they are held', async () => {
     const bench = await unreachable({ pods: 3, renewedMsAgo: 0 });
-    bench.ruling = ruled({ rate: 1 });
+    bench.ruling = ruled({ evictionRate: 1 });
     let taken = 0;
     const rates = {
       take: async (_cluster: string, pods: readonly AskingPod[]) => {
@@ -219,7 +219,7 @@ test('hold a pod in observe mode as in enforce mode: by the live node at first, 
 
 test('pods with an unreadable Lease reserve no slots until it can be read', async () => {
   const bench = await unreachable({ pods: 3 });
-  bench.ruling = ruled({ rate: 10 });
+  bench.ruling = ruled({ evictionRate: 10 });
   const taken: number[] = [];
   const { rates } = bench;
   Object.assign(bench, {

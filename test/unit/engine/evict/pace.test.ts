@@ -134,11 +134,11 @@ for (const [name, host] of Object.entries(HOSTS)) {
   };
 
   /** The most evictions in a second at a rate: exactly the rate if one process sends them all. */
-  const burst = (rate: number) => (name === 'DynamoDB' ? 3 * rate : rate);
+  const burst = (evictionRate: number) => (name === 'DynamoDB' ? 3 * evictionRate : evictionRate);
 
   describe(`evictions at the rates of a cluster, with ${name}`, () => {
     test('reach the rate, and exceed it in no second, with answers that take unequal time', async () => {
-      const stage = await staged(100, ruled({ rate: 20 }));
+      const stage = await staged(100, ruled({ evictionRate: 20 }));
       const { bench } = stage;
       let requests = 0;
       bench.cluster.beforeRequest = () => {
@@ -159,7 +159,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
         why: 'test',
         target: { kind: 'node', node: nodeName('n2') } as const,
       };
-      const pace = { rate: 20, drain: 10 };
+      const pace = { evictionRate: 20, releaseRate: 10 };
       const stage = await staged(40, {
         ...ruled(pace),
         holds: [{ ...held, until: at(61) + 400 } as const],
@@ -174,7 +174,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
 
     for (const wake of [true, false])
       test(`release held pods at the rate although the API server was unreachable, ${wake ? 'woken' : 'told of'}`, async () => {
-        const draining = ruled({ drain: 5 });
+        const draining = ruled({ releaseRate: 5 });
         const stage = await staged(200, { ...draining, holds: [hold] });
         await stage.until(at(62));
         await release(stage, ref, draining, wake);
@@ -191,7 +191,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
 
     test('release pods at the rate when their exclusion ends', async () => {
       const exclude = [{ labels: {}, until: at(120) }];
-      const stage = await staged(50, ruled({ drain: 2, exclude }));
+      const stage = await staged(50, ruled({ releaseRate: 2, exclude }));
       await stage.until(at(300));
       assert.equal(stage.gone, 50);
       assert.ok(stage.most(1) <= burst(2));
@@ -199,7 +199,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
     });
 
     test('keep the rate when the process is replaced repeatedly', async () => {
-      const stage = await staged(40, ruled({ rate: 2 }));
+      const stage = await staged(40, ruled({ evictionRate: 2 }));
       for (const second of [61, 62, 63]) stage.arm(await stage.addNode(`n${second}`, 40), at(second));
       for (const second of [60, 61, 62, 63, 64, 65]) {
         await stage.until(at(second));
@@ -212,18 +212,18 @@ for (const [name, host] of Object.entries(HOSTS)) {
     });
 
     test('keep a lower rate as soon as it is applied', async () => {
-      const stage = await staged(200, ruled({ rate: 20 }));
+      const stage = await staged(200, ruled({ evictionRate: 20 }));
       await stage.until(at(63) - 1);
       const before = stage.gone;
       assert.ok(before >= 40);
-      stage.bench.ruling = ruled({ rate: 0.1 }, { policyRevision: 2 });
+      stage.bench.ruling = ruled({ evictionRate: 0.1 }, { policyRevision: 2 });
       await stage.until(at(123));
       assert.ok(stage.gone - before <= 7, `${stage.gone - before} of 7 went`);
       assert.ok(stage.gone > before);
     });
 
     test('keep the rate while the clock is set back and forth', async () => {
-      const stage = await staged(60, ruled({ rate: 2 }));
+      const stage = await staged(60, ruled({ evictionRate: 2 }));
       const { bench } = stage;
       const { clock } = bench;
       let aheadMs = 0;
@@ -241,7 +241,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
     });
 
     test('delete no pod by an expired permit, and continue where each answer takes seconds', async () => {
-      const stage = await staged(6, ruled({ rate: 2 }));
+      const stage = await staged(6, ruled({ evictionRate: 2 }));
       const { bench } = stage;
       bench.before('patch', (count) => count <= 3 && void bench.delay(RATE_PERMIT_LASTS_MS + 1));
       await bench.pass();
@@ -252,9 +252,9 @@ for (const [name, host] of Object.entries(HOSTS)) {
     });
 
     test('use no permit of another policy for a delete', async () => {
-      const stage = await staged(4, ruled({ rate: 4 }));
+      const stage = await staged(4, ruled({ evictionRate: 4 }));
       const { bench } = stage;
-      const ruling = ruled({ rate: 1 }, { policyRevision: 2 });
+      const ruling = ruled({ evictionRate: 1 }, { policyRevision: 2 });
       bench.before('patch', () => Object.assign(bench, { ruling }));
       await bench.pass();
       assert.ok(bench.deleted.length <= 1, `${bench.deleted.length} went`);

@@ -68,7 +68,7 @@ describe('the Lease is read along with the node', () => {
 });
 
 describe('a permit of the rate', () => {
-  const policy = { rate: 2 };
+  const policy = { evictionRate: 2 };
 
   /** Returns a bench with a due pod, whose rate limiter always grants permits and records each call. */
   async function granted(pods = 1) {
@@ -150,7 +150,7 @@ test('a pod is not marked if its method changed while the mark was waiting', asy
   const mark = bench.cluster.markDisrupted.bind(bench.cluster);
   let patches = 0;
   bench.cluster.markDisrupted = (...args) => {
-    bench.ruling = ruled({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } });
+    bench.ruling = ruled({ method: { kind: 'evict', timeoutMs: 60_000, onTimeout: 'delete' } });
     return mark(...args);
   };
   bench.cluster.beforeRequest = (verb) => void (verb === 'patch' && patches++);

@@ -15,7 +15,7 @@ import {
   serverError,
 } from './evict-bench.ts';
 
-const at2PerSecond = ruled({ rate: 2 });
+const at2PerSecond = ruled({ evictionRate: 2 });
 
 /** Returns a bench with due pods of a cluster with a rate. */
 const limited = (count: number, ruling = at2PerSecond) => duePods(count, ruling);
@@ -44,15 +44,15 @@ describe('in a cluster with a rate', () => {
 
   test('shares the rate among the nodes of a cluster', async () => {
     const bench = await limited(3);
-    await bench.rates.take(ref.cluster, asking(10), { rate: 2, drain: 50 }, at(60));
+    await bench.rates.take(ref.cluster, asking(10), { evictionRate: 2, releaseRate: 50 }, at(60));
     await bench.pass();
     assert.deepEqual([bench.deleted, bench.armed], [[], [at(65), at(66)]]);
   });
 
   test('asks again a minute later for pods without a slot', async () => {
     const bench = await limited(2);
-    await bench.rates.take(ref.cluster, asking(120), { rate: 2, drain: 50 }, at(60));
-    await bench.rates.take(ref.cluster, asking(120), { rate: 2, drain: 50 }, at(60));
+    await bench.rates.take(ref.cluster, asking(120), { evictionRate: 2, releaseRate: 50 }, at(60));
+    await bench.rates.take(ref.cluster, asking(120), { evictionRate: 2, releaseRate: 50 }, at(60));
     await bench.pass();
     assert.deepEqual(bench.armed, [at(120)]);
     await bench.evicts(at(120));
@@ -71,19 +71,19 @@ describe('in a cluster with a rate', () => {
     bench.fails('delete', serverError(500), 1);
     await bench.pass();
     const { node } = await bench.stored();
-    await bench.rates.take(ref.cluster, asking(100), { rate: 2, drain: 50 }, at(60));
+    await bench.rates.take(ref.cluster, asking(100), { evictionRate: 2, releaseRate: 50 }, at(60));
     await bench.evicts(node?.retry?.nextTryAt ?? 0);
     // The failed delete and another permit are those of the first second.
     assert.deepEqual(await bench.evicts(at(61)), ['u1']);
   });
 
   test('gives a slot to a pod that no budget blocked before it gives one to a blocked pod', async () => {
-    const method = { kind: 'evict', deadlineMs: 600_000, afterDeadline: 'delete' } as const;
+    const method = { kind: 'evict', timeoutMs: 600_000, onTimeout: 'delete' } as const;
     const bench = await asReported(
       livePod('u1', { labels: { app: 'web' } }),
       livePod('u2', { tolerations: [tolerating('a', 65)] }),
     );
-    bench.ruling = ruled({ method, rate: 1 });
+    bench.ruling = ruled({ method, evictionRate: 1 });
     bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
     await bench.pass();
     assert.notEqual((await bench.stored()).scheduled.get(pod('u1').uid)?.blocked, undefined);
@@ -105,9 +105,10 @@ describe('in a cluster with a rate', () => {
   test('reserves no slot for a pod that a gate holds', async () => {
     const bench = await limited(2, { ...at2PerSecond, stops: [STOP] });
     await bench.pass();
-    assert.deepEqual(await bench.rates.take(ref.cluster, asking(1), { rate: 2, drain: 50 }, at(60)), [
-      undefined,
-    ]);
+    assert.deepEqual(
+      await bench.rates.take(ref.cluster, asking(1), { evictionRate: 2, releaseRate: 50 }, at(60)),
+      [undefined],
+    );
     assert.deepEqual(await bench.states(), { u1: 'scheduled', u2: 'scheduled' });
   });
 
@@ -141,7 +142,7 @@ describe('in a cluster with a rate', () => {
 
 test('evicts a pod with a slot by its own timer', async () => {
   const bench = await limited(1);
-  await bench.rates.take(ref.cluster, asking(10), { rate: 2, drain: 50 }, at(60));
+  await bench.rates.take(ref.cluster, asking(10), { evictionRate: 2, releaseRate: 50 }, at(60));
   await bench.pass();
   bench.cluster.putPod(livePod('u1'));
   assert.deepEqual(await bench.evicts(), []);

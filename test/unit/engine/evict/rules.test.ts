@@ -37,7 +37,7 @@ function readerOf(clock: Clock, stored: { readonly stop?: Stop } = {}) {
 describe('the rules of a node', () => {
   test('are at least as new as the guard revision that its relay reported, before any action', async () => {
     const bench = await benchAfter([nodeDelta(1, { guardRevision: 7 })], podsNamed(1));
-    const trip = { scope: 'people', trippedAt: at(0), nodes: 20, outOf: 60 } as const;
+    const trip = { scope: 'customTaints', trippedAt: at(0), nodes: 20, outOf: 60 } as const;
     const tripped: Rules = { ...rules, trips: [trip], guardRevision: 7 };
     await bench.pass({ rules: async (_, revision = 0) => (revision < 7 ? rules : tripped) });
     assert.deepEqual(bench.deleted, []);
@@ -178,7 +178,7 @@ describe('where the rules block evictions', () => {
 });
 
 describe('in observe mode', () => {
-  const trip = { scope: 'people', trippedAt: at(0), nodes: 20, outOf: 60 } as const;
+  const trip = { scope: 'customTaints', trippedAt: at(0), nodes: 20, outOf: 60 } as const;
   const act = { who: 'anna', at: at(0), why: 'an incident' };
   const by = (policy: Partial<Rules['policy']>, more: Partial<Rules> = {}): Rules => ({
     ...observed,
@@ -252,10 +252,7 @@ describe('in observe mode', () => {
   });
 
   test('the Eviction API is not called, and the Event says that a budget may block the eviction', async () => {
-    const bench = await duePods(
-      1,
-      by({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } }),
-    );
+    const bench = await duePods(1, by({ method: { kind: 'evict', timeoutMs: 60_000, onTimeout: 'delete' } }));
     bench.cluster.beforeRequest = (verb) => assert.notEqual(verb, 'evict');
     await bench.pass();
     assert.match(bench.cluster.events[0]?.message ?? '', /, unless a disruption budget had blocked it$/);

@@ -68,7 +68,7 @@ describe('calls without an answer in time', () => {
 
   test('a pod with an unanswered eviction fails alone, and a later pod of its node is evicted on time', async (t) => {
     const { error } = await unanswered(t, (api) => api.evictPod(POD, { uid: UID }));
-    const method: Method = { kind: 'evict', deadlineMs: 600_000, afterDeadline: 'never' };
+    const method: Method = { kind: 'evict', timeoutMs: 600_000, onTimeout: 'fail' };
     const bench = await asReported(
       livePod('vm', { labels: { app: 'vm' } }),
       livePod('web'),

@@ -240,10 +240,10 @@ describe('where policy limits evictions of each workload', () => {
   });
 
   test('waiting pods reserve no slot of the cluster', async () => {
-    const bench = await twoNodes(limitedTo(1, { rate: 1 }), 3);
+    const bench = await twoNodes(limitedTo(1, { evictionRate: 1 }), 3);
     assert.equal((await bench.evicts()).length, 1);
     assert.deepEqual(
-      await bench.rates.take(ref.cluster, asking(1), { rate: 1, drain: 50 }, bench.clock.now()),
+      await bench.rates.take(ref.cluster, asking(1), { evictionRate: 1, releaseRate: 50 }, bench.clock.now()),
       [{ turnAt: at(61) }],
     );
   });

@@ -108,7 +108,7 @@ describe('a cluster without an eviction controller', () => {
     const forGood = livePod('u2', { node: nodeName('n2'), tolerations: [{ key: 'a', operator: 'Exists' }] });
     given.cluster.pods.lists = [listOf(livePod(), forGood)];
     const { relay, rules } = relayOf(context, given);
-    rules.push({ policy: { ...POLICY, virtualKeys: ['a'] } });
+    rules.push({ policy: { ...POLICY, treatAsNoExecute: ['a'] } });
     relay.start();
     await given.time.pass(2 * FORGOTTEN_MS);
     assert.equal(relay.state.kind, 'live');
@@ -125,14 +125,14 @@ test('renews a takeover while it holds the lease and policy evicts', async (cont
   relay.start();
   await given.time.pass(2 * HEARTBEAT_MS);
   assert.equal(given.cluster.takeover?.heartbeat, undefined);
-  rules.push({ policy: { ...policy, virtualKeys: [NODE_NOT_READY] } });
+  rules.push({ policy: { ...policy, treatAsNoExecute: [NODE_NOT_READY] } });
   await given.time.pass(2 * HEARTBEAT_MS);
   const { heartbeat = 0 } = given.cluster.takeover ?? {};
   assert.ok(Date.now() - heartbeat <= HEARTBEAT_MS);
-  rules.push({ policy: { ...policy, virtualKeys: [NODE_NOT_READY], mode: 'observe' } });
+  rules.push({ policy: { ...policy, treatAsNoExecute: [NODE_NOT_READY], mode: 'observe' } });
   await given.time.pass(2 * HEARTBEAT_MS);
   assert.ok(Date.now() - (given.cluster.takeover?.heartbeat ?? 0) >= 2 * HEARTBEAT_MS);
-  rules.push({ policy: { ...policy, virtualKeys: [NODE_NOT_READY] } });
+  rules.push({ policy: { ...policy, treatAsNoExecute: [NODE_NOT_READY] } });
   await given.time.pass(HEARTBEAT_MS);
   const last = given.cluster.takeover?.heartbeat;
   const stopped = relay.stop();

@@ -279,9 +279,9 @@ describe('the check of writability', () => {
 
   test('succeeds by a concurrent write', async (context) => {
     const { guard, book } = await bench(context, { stored: [TRIP] });
-    book.set([TRIP, { ...TRIP, scope: 'people' }]);
+    book.set([TRIP, { ...TRIP, scope: 'customTaints' }]);
     assert.equal(await guard.whyUnwritable(), undefined);
-    assert.deepEqual(scopes(guard.trips), ['cluster', 'people']);
+    assert.deepEqual(scopes(guard.trips), ['cluster', 'customTaints']);
   });
 
   test('reviews a release that an operator gave meanwhile', async (context) => {
@@ -308,7 +308,7 @@ test('saves further trips beside the active trips', async (context) => {
   await fail(1, 2, 3);
   const [first] = book.state.trips;
   await taint(4, 5, 6, 7, 8);
-  assert.deepEqual(scopes(book.state.trips), ['cluster', 'people']);
+  assert.deepEqual(scopes(book.state.trips), ['cluster', 'customTaints']);
   assert.deepEqual(book.state.trips[0], first);
 });
 
@@ -480,13 +480,13 @@ test('ignores a read that is answered after its own write', async (context) => {
 test('keeps counting custom taints while it holds evictions', async (context) => {
   const { guard, taint, heal, book, time } = await bench(context);
   await taint(1, 2, 3, 4, 5);
-  assert.deepEqual(scopes(book.state.trips), ['people']);
+  assert.deepEqual(scopes(book.state.trips), ['customTaints']);
   await time.pass(60 * 60 * SECOND);
   guard.review();
   await time.pass(CALM_MS);
   guard.review();
   await time.settle();
-  assert.deepEqual(scopes(book.state.trips), ['people']);
+  assert.deepEqual(scopes(book.state.trips), ['customTaints']);
   void heal(1, 2, 3);
   await time.pass(CALM_MS);
   guard.review();
@@ -495,7 +495,7 @@ test('keeps counting custom taints while it holds evictions', async (context) =>
 });
 
 test('only logs a trip in dry run, and allows deltas immediately', async (context) => {
-  const policy = { ...RULES.policy, guard: { ...RULES.policy.guard, shadow: true } };
+  const policy = { ...RULES.policy, guard: { ...RULES.policy.guard, dryRun: true } };
   const { guard, fail, book, said } = await bench(context, { rules: { policy } });
   void fail(1, 2, 3);
   assert.ok(guard.maySend);

@@ -24,7 +24,7 @@ import { WatchedCluster } from './watched-cluster.ts';
 
 const LAPSE_MS = 90 * SECOND;
 const DOWN_AFTER_MS = 60 * SECOND;
-const POLICY: Policy = { ...DEFAULT_POLICY, mode: 'enforce', virtualKeys: [NODE_NOT_READY] };
+const POLICY: Policy = { ...DEFAULT_POLICY, mode: 'enforce', treatAsNoExecute: [NODE_NOT_READY] };
 
 /**
  * Returns a cluster of six nodes. One node goes down after a minute. Its two pods tolerate this for five

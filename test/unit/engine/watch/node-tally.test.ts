@@ -37,7 +37,7 @@ const downOf = ({ tally }: ClusterView) => {
   return `${nodes} of ${outOf}`;
 };
 const tainted = ({ tally }: ClusterView, fromSecond = 0) => {
-  const { nodes, outOf } = tally.counts(at(fromSecond)).people;
+  const { nodes, outOf } = tally.counts(at(fromSecond)).customTaints;
   return `${nodes} of ${outOf}`;
 };
 
@@ -110,10 +110,10 @@ describe('a node counts as tainted by people', () => {
     view.upsertNode(node('n2', [BY_HAND, DOWN]), at(30));
     assert.equal(tainted(view, 10), '2 of 3');
     assert.equal(tainted(view, 11), '1 of 3');
-    assert.equal(view.tally.peopleSince, at(20));
+    assert.equal(view.tally.customTaintsSince, at(20));
     view.upsertNode(node('n2'), at(40));
     assert.equal(tainted(view), '0 of 3');
-    assert.equal(view.tally.peopleSince, undefined);
+    assert.equal(view.tally.customTaintsSince, undefined);
   });
 
   test('again when it gets another taint', () => {
@@ -147,9 +147,9 @@ describe('a node counts as tainted by people', () => {
       node('n2', [BY_HAND], stamped(-500)),
       node('n3', [BY_HAND]),
     );
-    assert.equal(view.tally.peopleSince, 0);
+    assert.equal(view.tally.customTaintsSince, 0);
     assert.equal(tainted(view, -400), '1 of 3');
-    assert.equal(view.tally.peopleSince, at(-5));
+    assert.equal(view.tally.customTaintsSince, at(-5));
   });
 });
 
@@ -184,7 +184,7 @@ describe('nodes that count now and were affected by a given time', () => {
     const view = three();
     view.upsertNode(node('n1', [{ key: 'maintenance', effect: 'NoExecute' }]), at(1));
     view.upsertNode(node('n2', [{ key: 'maintenance', effect: 'NoExecute' }]), at(3));
-    assert.equal(view.tally.affectedBy({ scope: 'people' }, at(2)), 1);
+    assert.equal(view.tally.affectedBy({ scope: 'customTaints' }, at(2)), 1);
   });
 });
 

@@ -91,7 +91,7 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
   const cluster = new FakeCluster(clock);
   cluster.skewMs = 0;
   cluster.putTakeover([NODE_UNREACHABLE], LAPSE_MS);
-  const policy: Policy = { ...rules.policy, virtualKeys: [NODE_UNREACHABLE] };
+  const policy: Policy = { ...rules.policy, treatAsNoExecute: [NODE_UNREACHABLE] };
   const given = {
     rules: { ...rules, policy } as Rules,
     rulesError: undefined as Error | undefined,

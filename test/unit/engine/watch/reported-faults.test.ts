@@ -244,7 +244,7 @@ describe('the lease of a cluster reports', () => {
     const { cluster, govern, look, told } = bench(context);
     cluster.skewMs = 0;
     cluster.putTakeover([NODE_NOT_READY], 90 * SECOND);
-    govern({ mode: 'observe', virtualKeys: [NODE_NOT_READY] });
+    govern({ mode: 'observe', treatAsNoExecute: [NODE_NOT_READY] });
     assert.deepEqual(await told(2 * HEARTBEAT_MS), ['heartbeat-suspended']);
     assert.match((await look())?.[0]?.error ?? '', /observe/);
     govern({ mode: 'enforce' });

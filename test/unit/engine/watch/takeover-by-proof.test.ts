@@ -13,8 +13,8 @@ const MINUTE = 60 * SECOND;
 
 const BY_EVICTION_API: Policy['method'] = {
   kind: 'evict',
-  deadlineMs: 10 * MINUTE,
-  afterDeadline: 'delete',
+  timeoutMs: 10 * MINUTE,
+  onTimeout: 'delete',
 };
 
 const govern = (given: ProbedTakeover['given'], ruled: Partial<Rules>) => {
@@ -26,7 +26,7 @@ const ACT = { who: 'anna', at: START, why: 'because' };
 /** Rules by which an operator holds every pod. */
 const HELD: readonly [string, Partial<Rules>][] = [
   ['during a stop', { stops: [{ ...ACT, scope: 'fleet' }] }],
-  ['during a pause', { policy: { ...rules.policy, virtualKeys: [NODE_UNREACHABLE], mode: 'paused' } }],
+  ['during a pause', { policy: { ...rules.policy, treatAsNoExecute: [NODE_UNREACHABLE], mode: 'paused' } }],
   ['during a hold', { holds: [{ ...ACT, id: 'h1', target: { kind: 'node', node: ref.node } }] }],
   [
     'while the guard holds',

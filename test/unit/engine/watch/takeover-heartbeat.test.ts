@@ -28,7 +28,7 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
   const stopping = new AbortController();
   const deps: TakeoverHeartbeatDeps = {
     api,
-    policy: () => ({ ...rules.policy, virtualKeys: ['a'] }),
+    policy: () => ({ ...rules.policy, treatAsNoExecute: ['a'] }),
     connectionState: () => 'live',
     holdsLease: () => true,
     whyStalled: async () => undefined,
@@ -188,7 +188,7 @@ test('does not renew after the lease expired, also during the checks', async (co
 test('makes no checks for a heartbeat that policy forbids', async (context) => {
   let asked = 0;
   const { time } = takenOver(context, {
-    policy: () => ({ ...rules.policy, virtualKeys: ['a'], mode: 'observe' }),
+    policy: () => ({ ...rules.policy, treatAsNoExecute: ['a'], mode: 'observe' }),
     whyStalled: async () => {
       asked += 1;
       return undefined;
@@ -199,8 +199,10 @@ test('makes no checks for a heartbeat that policy forbids', async (context) => {
 });
 
 test('retries after a rejected write, and ends with a takeover that policy no longer relies on', async (context) => {
-  let virtualKeys = ['a'];
-  const { time, api, told, beats } = takenOver(context, { policy: () => ({ ...rules.policy, virtualKeys }) });
+  let treatAsNoExecute = ['a'];
+  const { time, api, told, beats } = takenOver(context, {
+    policy: () => ({ ...rules.policy, treatAsNoExecute }),
+  });
   api.beforeRequest = (verb) => {
     if (verb === 'patch') throw new ApiError('the object has been modified', 409, 'Conflict');
   };
@@ -209,7 +211,7 @@ test('retries after a rejected write, and ends with a takeover that policy no lo
   api.beforeRequest = () => undefined;
   await time.pass(HEARTBEAT_MS);
   api.takeover = undefined;
-  virtualKeys = [];
+  treatAsNoExecute = [];
   await time.pass(2 * HEARTBEAT_MS);
   assert.deepEqual(
     told().map((line) => line.split(' ')[0]),
@@ -262,9 +264,9 @@ for (const beatsBefore of [1, 2, 3, 10]) {
 }
 
 test('suspends the heartbeat when takeovers/live or its kind is deleted, until policy no longer relies on it', async (context) => {
-  let virtualKeys = ['a'];
+  let treatAsNoExecute = ['a'];
   const { time, api, told, stateAfter } = takenOver(context, {
-    policy: () => ({ ...rules.policy, virtualKeys }),
+    policy: () => ({ ...rules.policy, treatAsNoExecute }),
   });
   await time.pass(HEARTBEAT_MS);
   api.takeover = undefined;
@@ -275,7 +277,7 @@ test('suspends the heartbeat when takeovers/live or its kind is deleted, until p
   api.takeover = undefined;
   await time.pass(HEARTBEAT_MS);
   // Other keys do not rely on the takeover.
-  virtualKeys = ['b'];
+  treatAsNoExecute = ['b'];
   assert.equal(await stateAfter(HEARTBEAT_MS), 'none');
   assert.equal(told().at(-1), 'takeover.ended');
 });
@@ -286,7 +288,7 @@ for (const [what, keys, lapseMs] of [
 ] as const) {
   test(`verifies the takeover again when its ${what} change`, async (context) => {
     const { api, stateAfter } = takenOver(context, {
-      policy: () => ({ ...rules.policy, virtualKeys: ['a', 'b'] }),
+      policy: () => ({ ...rules.policy, treatAsNoExecute: ['a', 'b'] }),
     });
     const { breaks } = tried(api);
     assert.equal(await stateAfter(HEARTBEAT_MS), 'renewed');

@@ -19,16 +19,16 @@ import { WatchedCluster } from './watched-cluster.ts';
 const N1 = nodeName('n1');
 const twin = { key: NODE_NOT_READY, effect: 'NoSchedule', timeAdded: at(2) };
 const real = { key: NODE_NOT_READY, effect: 'NoExecute', timeAdded: at(20) };
-const ruled = (virtualKeys: readonly string[]): Rules => ({
+const ruled = (treatAsNoExecute: readonly string[]): Rules => ({
   ...rules,
-  policy: { ...rules.policy, virtualKeys },
+  policy: { ...rules.policy, treatAsNoExecute },
 });
 const nodeWith = (...taints: LiveNode['taints']): LiveNode => ({ ...liveNode('n1'), taints });
 
 describe('a view with virtual keys', () => {
   function viewOf(...taints: LiveNode['taints']): ClusterView {
     const view = new ClusterView(clusterName('c1'), 1);
-    view.virtualKeys = [NODE_NOT_READY];
+    view.treatAsNoExecute = [NODE_NOT_READY];
     view.replaceNodes([nodeWith(...taints)], at(0));
     return view;
   }

@@ -23,10 +23,10 @@ const TRIP: Trip = { scope: 'cluster', trippedAt: NOW, nodes: 5, outOf: 10 };
 const WELL: GuardCounts = {
   cluster: { nodes: 0, outOf: 10 },
   zones: new Map(),
-  people: { nodes: 0, outOf: 10 },
+  customTaints: { nodes: 0, outOf: 10 },
 };
 const { guard: GUARD } = DEFAULT_POLICY;
-const WINDOW_MS = GUARD.people?.withinMs ?? 0;
+const WINDOW_MS = GUARD.customTaints?.windowMs ?? 0;
 
 /** Waits that end by the stopwatch alone. */
 const WAITING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = {
@@ -51,7 +51,7 @@ const WAITING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = {
       view.replaceNodes([liveNode('n1')], clock.now());
       view.upsertNode(liveNode('n1', 'maintenance'), clock.now());
       return () =>
-        view.tally.counts(Number.POSITIVE_INFINITY, clock.stopwatch() - WINDOW_MS).people.nodes === 1;
+        view.tally.counts(Number.POSITIVE_INFINITY, clock.stopwatch() - WINDOW_MS).customTaints.nodes === 1;
     },
   ],
   'a fault that ends by itself': [

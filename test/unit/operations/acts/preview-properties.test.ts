@@ -72,7 +72,7 @@ const node = fc.record({
   pods: fc.array(pod, { minLength: 1, maxLength: 4 }),
 });
 const trip = fc.constantFrom<Pick<Trip, 'scope' | 'zone'>>(
-  ...[{ scope: 'cluster' } as const, { scope: 'people' } as const, { scope: 'people' } as const],
+  ...[{ scope: 'cluster' } as const, { scope: 'customTaints' } as const, { scope: 'customTaints' } as const],
   { scope: 'zone', zone: 'z1' },
 );
 const target = fc.constantFrom(
@@ -257,7 +257,7 @@ function upheld({ guard: limits }: Policy, trips: readonly Trip[]): readonly Tri
   const counts: GuardCounts = {
     cluster: affected('cluster'),
     zones: new Map([['z1', affected('zone')]]),
-    people: affected('people'),
+    customTaints: affected('customTaints'),
   };
   return reviewGuard(limits, counts, { trips, released: [], episodes: [] }, NOW).trips;
 }

@@ -12,7 +12,7 @@ import { recordContact } from '#test/world/record-contact.ts';
 
 const CLUSTER = clusterName('prod');
 const LONG_AGO = NOW - DISCONNECTED_AFTER_MS - 1;
-const VIEW = { breakerOpen: false, nodes: 0, tainted: 0, pods: 0, down: 0, taintedByPeople: 0 };
+const VIEW = { breakerOpen: false, nodes: 0, tainted: 0, pods: 0, down: 0, customTaints: 0 };
 
 /** Returns the disconnection of a cluster with an old contact in its lease and this answer of its process. */
 async function reported(t: TestContext, service: Fleet['service']) {

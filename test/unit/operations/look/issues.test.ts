@@ -17,7 +17,7 @@ import { DISCONNECTED_AFTER_MS } from '#shared/state/lease.ts';
 import { aNode, aRecord, NOW } from '#test/contracts/partition-builders.ts';
 
 const cluster = clusterName('prod');
-const VIEW = { nodes: 0, tainted: 0, pods: 0, down: 0, taintedByPeople: 0, breakerOpen: false };
+const VIEW = { nodes: 0, tainted: 0, pods: 0, down: 0, customTaints: 0, breakerOpen: false };
 const kindsOf = (facts: Partial<ClusterFacts>) =>
   issuesOf({
     at: NOW,

@@ -152,7 +152,7 @@ test('prefers the state of the single process to its older lease', async (t) => 
     tainted: 0,
     pods: 0,
     down: 0,
-    taintedByPeople: 0,
+    customTaints: 0,
     breakerOpen: true,
     lastContactAt: NOW + 1,
   };
@@ -170,7 +170,7 @@ test('reports how far a trip is from its reset, while its relay reports it', asy
   const { status, fleet, clock, lease, leases, rulesStore } = await heard(t);
   const trip = { scope: 'cluster', trippedAt: NOW, nodes: 6, outOf: 7 } as const;
   const { guard } = await rulesStore.read(prod);
-  await rulesStore.changeGuard(prod, guard, [trip, { ...trip, scope: 'people' }]);
+  await rulesStore.changeGuard(prod, guard, [trip, { ...trip, scope: 'customTaints' }]);
   const shown = async (of = fleet) => {
     const { clusters, issues } = await status(of);
     const resets = issues.flatMap(({ type, message }) =>
@@ -189,8 +189,8 @@ test('reports how far a trip is from its reset, while its relay reports it', asy
   assert.deepEqual(await shown(), none);
   const resetsAt = NOW + 5 * MINUTE_MS;
   const all = { trippedAt: NOW, scope: 'cluster', affectedNow: 1, resetsBelow: 3, resetsAt } as const;
-  const people = { trippedAt: NOW, scope: 'people', affectedNow: 5, resetsBelow: 2 } as const;
-  const report = { renewedAt: NOW, lastContactAt: NOW, tripProgress: [people, all] };
+  const customTaints = { trippedAt: NOW, scope: 'customTaints', affectedNow: 5, resetsBelow: 2 } as const;
+  const report = { renewedAt: NOW, lastContactAt: NOW, tripProgress: [customTaints, all] };
   await leases.renew(lease, report);
   assert.deepEqual(await shown(), [
     [
@@ -215,7 +215,7 @@ test('reports the released scopes of the guard, and when they trip again', async
   const { status, rulesStore } = await heard(t);
   const trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 7, upTo: 6 } as const;
   const { guard } = await rulesStore.read(prod);
-  const fresh = { scope: 'people', trippedAt: NOW, nodes: 6, outOf: 7, releasedAt: NOW } as const;
+  const fresh = { scope: 'customTaints', trippedAt: NOW, nodes: 6, outOf: 7, releasedAt: NOW } as const;
   await rulesStore.changeGuard(prod, guard, [trip, fresh]);
   const [found] = (await status()).clusters;
   assert.deepEqual(found?.trips, []);

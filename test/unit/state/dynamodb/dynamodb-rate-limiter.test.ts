@@ -30,8 +30,10 @@ rateLimiterContract(
 test('takes permits with two calls, and two more per concurrent taker', async () => {
   const { open, calls } = counted();
   const cluster = aCluster();
-  await open().take(cluster, asking(20), { rate: 1, drain: 50 }, NOW);
+  await open().take(cluster, asking(20), { evictionRate: 1, releaseRate: 50 }, NOW);
   assert.equal(calls(), 2);
-  await Promise.all([1, 2].map(() => open().take(cluster, asking(1), { rate: 1, drain: 50 }, NOW)));
+  await Promise.all(
+    [1, 2].map(() => open().take(cluster, asking(1), { evictionRate: 1, releaseRate: 50 }, NOW)),
+  );
   assert.equal(calls(), 8);
 });

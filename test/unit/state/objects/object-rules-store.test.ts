@@ -67,7 +67,7 @@ describe('ObjectRulesStore', () => {
 
   test('keeps released guard trips when operator controls change', async () => {
     const { orders, guard } = await rulesStore.read(own);
-    const released = { scope: 'people', trippedAt: NOW, nodes: 6, outOf: 10, upTo: 7 } as const;
+    const released = { scope: 'customTaints', trippedAt: NOW, nodes: 6, outOf: 10, upTo: 7 } as const;
     await rulesStore.changeGuard(own, guard, [released]);
     await rulesStore.changeOrders(own, orders, { holds: [] }, entry(NOW));
     assert.deepEqual((await rulesStore.read(own)).guard, { revision: 1, trips: [], released: [released] });

@@ -59,7 +59,7 @@ export function leaseNoteOn(rules: Rules, pod: DuePod, now: EpochMs): Lapse | 'u
 }
 
 /** Reports whether policy evicts pods for the `unreachable` taint only after the node's Lease has expired. */
-export const asksLease = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.requireExpiredLease !== false;
+export const asksLease = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.requireExpiredLease;
 
 /**
  * Returns the gate of a due pod that can't be read. A gate that depends on its traits is unknown, unless it holds the
@@ -231,16 +231,14 @@ function exclusion({ policy }: Rules, pod: DuePod, key: string, now: EpochMs): T
 }
 
 function selects(
-  { namespaces, namespacePatterns, until, ...selection }: Selection,
+  { namespaces, until, ...selection }: Selection,
   { record: { namespace }, traits }: DuePod,
   key: string,
   now: EpochMs,
 ): boolean {
   return (
     isOn(until, now) &&
-    ((namespaces === undefined && namespacePatterns === undefined) ||
-      namespaces?.includes(namespace) === true ||
-      namespacePatterns?.some((pattern) => matchesPattern(pattern, namespace)) === true) &&
+    (namespaces === undefined || namespaces.some((pattern) => matchesPattern(pattern, namespace))) &&
     isAmong(key, selection.taints) &&
     isAmong(traits.owner?.kind, selection.ownerKinds) &&
     isAmong(traits.priorityClassName, selection.priorityClassNames) &&

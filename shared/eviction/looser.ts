@@ -42,8 +42,7 @@ const LOOSER: Readonly<Record<keyof Policy, IsLooser>> = {
     { tolerationSecondsOverrides: before },
     { tolerationSecondsOverrides: after },
   ) => Object.keys({ ...before, ...after }).some((key) => (after[key] ?? 0) < (before[key] ?? NONE)),
-  requireExpiredLease: (before, after) =>
-    before.requireExpiredLease !== false && after.requireExpiredLease === false,
+  requireExpiredLease: (before, after) => before.requireExpiredLease && !after.requireExpiredLease,
   treatAsNoExecute: (before, after) =>
     after.treatAsNoExecute.some((key) => !before.treatAsNoExecute.includes(key)),
   giveUpAfterMs: (before, after) => after.giveUpAfterMs > before.giveUpAfterMs,
@@ -75,21 +74,13 @@ const isHigher = (before: Limit | undefined, after: Limit | undefined): boolean 
 
 /** Reports whether each pod that the first entries select from `now` on is also selected by one of the others. */
 function areCovered(some: readonly Selection[], others: readonly Selection[], now: EpochMs): boolean {
-  const wide = others.map(entryOf);
-  return some.filter(({ until }) => isOn(until, now)).every((narrow) => isCovered(entryOf(narrow), wide));
+  return some.filter(({ until }) => isOn(until, now)).every((narrow) => isCovered(narrow, others));
 }
 
 const LISTS = ['namespaces', 'ownerKinds', 'priorityClassNames', 'taints'] as const;
 
-type Entry = Omit<Selection, 'namespacePatterns'>;
-
-const entryOf = ({ namespaces, namespacePatterns, ...rest }: Selection): Entry =>
-  namespaces || namespacePatterns
-    ? { ...rest, namespaces: [...(namespaces ?? []), ...(namespacePatterns ?? [])] }
-    : rest;
-
 /** Splits an entry by its lists only if no other entry covers it whole: it may have many combinations. */
-function isCovered(narrow: Entry, wide: readonly Entry[]): boolean {
+function isCovered(narrow: Selection, wide: readonly Selection[]): boolean {
   if (wide.some((each) => covers(each, narrow))) return true;
   const list = LISTS.find((name) => (narrow[name]?.length ?? 0) > 1);
   return (
@@ -98,7 +89,7 @@ function isCovered(narrow: Entry, wide: readonly Entry[]): boolean {
   );
 }
 
-const covers = (wide: Entry, narrow: Entry): boolean =>
+const covers = (wide: Selection, narrow: Selection): boolean =>
   LISTS.every((list) => {
     const isSame = list === 'namespaces' ? matchesPattern : (one: string, other: string) => one === other;
     const names = wide[list];

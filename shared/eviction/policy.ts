@@ -3,12 +3,13 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { duration } from '#shared/time/written.ts';
 import type { NodeName, PodUid } from './identity.ts';
-import { contradiction, isPattern, type LabelSelector } from './selectors.ts';
+import { contradiction, type LabelSelector } from './selectors.ts';
 import {
   annotationValues,
   byTaintKey,
   count,
   end,
+  inMs,
   LIMIT,
   labelKey,
   labelValue,
@@ -22,7 +23,7 @@ import {
   percent,
   perSecond,
   priorityClassName,
-  readBy,
+  type Settings,
   settings,
   taintKey,
   taintKeys,
@@ -32,7 +33,7 @@ import {
 
 /*
  * Declares every setting of a policy once: its written form, default, purpose, and how it is read and written. The
- * policy type, the stored form, the editor schema, the guide, and the diffs follow from these declarations.
+ * policy type, the editor schema, the guide, and the diffs follow from these declarations.
  */
 
 const SECONDS = 'must be a whole number of seconds from 0 on';
@@ -53,7 +54,7 @@ const guard = settings({
     description: 'Limit for nodes of one zone that are down at the same time; or off.',
   }),
   customTaints: orOff(
-    settings({ ...affected(30, 5), window: duration.prefault('10m') }, { window: 'windowMs' }),
+    inMs(settings({ ...affected(30, 5), window: duration.prefault('10m') }), 'window'),
   ).meta({
     description:
       'Limit for nodes with taints that Kubernetes does not set itself: percentage and number of nodes tainted within the window; or off.',
@@ -86,7 +87,7 @@ labelSelector.register(whenApplied, {
   },
 });
 
-const writtenSelection = settings({
+const selection = settings({
   namespaces: listOf(namespace, 'namespaces').exactOptional(),
   labels: labelSelector.exactOptional(),
   annotations: annotationValues.exactOptional(),
@@ -99,44 +100,10 @@ const writtenSelection = settings({
     'must name namespaces, labels, annotations, ownerKinds, priorityClassNames or taints, or it would be everything',
 });
 
-type WrittenSelection = z.output<typeof writtenSelection>;
-
-/**
- * Patterns are stored apart from names: a release without them rejects the unknown field and evicts nothing. As names,
- * they would match no namespace there, and excluded pods would be evicted.
- */
-type StoredSelection = WrittenSelection & { readonly namespacePatterns?: readonly string[] };
-
-const storedSelection = (readBy(writtenSelection) as unknown as z.ZodObject).extend({
-  namespacePatterns: z.array(z.string()).readonly().exactOptional(),
-}) as unknown as z.ZodType<StoredSelection, StoredSelection>;
-
-const selection = z.codec(writtenSelection, storedSelection, {
-  decode: ({ namespaces = [], ...rest }) => ({
-    ...rest,
-    ...unlessEmpty(
-      'namespaces',
-      namespaces.filter((entry) => !isPattern(entry)),
-    ),
-    ...unlessEmpty('namespacePatterns', namespaces.filter(isPattern)),
-  }),
-  encode: ({ namespaces = [], namespacePatterns = [], ...rest }) => ({
-    ...rest,
-    ...unlessEmpty('namespaces', [...namespaces, ...namespacePatterns]),
-  }),
-});
-
-function unlessEmpty<Name extends string>(
-  name: Name,
-  entries: readonly string[],
-): { readonly [_ in Name]?: readonly string[] } {
-  return entries.length === 0 ? {} : ({ [name]: entries } as { readonly [_ in Name]: readonly string[] });
-}
-
 const onTimeout = z.enum(['delete', 'fail'], 'must be delete or fail');
 
-const evict = settings(
-  {
+const evict = inMs(
+  settings({
     timeout: duration.prefault('15m').meta({
       description:
         'How long a disruption budget, or an admission webhook or policy, may block the eviction of a pod.',
@@ -144,14 +111,14 @@ const evict = settings(
     onTimeout: onTimeout
       .prefault('delete')
       .meta({ description: 'Then: delete deletes the pod; fail records its eviction as failed.' }),
-  },
-  { timeout: 'timeoutMs' },
+  }),
+  'timeout',
 );
 
 const PERMITTED = 'must be a whole number from 1 on, or a whole percentage from 1% to 100%';
 
-const maxEvictionsPerWorkload = settings(
-  {
+const maxEvictionsPerWorkload = inMs(
+  settings({
     count: z
       .union(
         [z.int(PERMITTED).min(1, PERMITTED), z.string().regex(/^([1-9]\d?|100)%$/, PERMITTED)],
@@ -159,12 +126,12 @@ const maxEvictionsPerWorkload = settings(
       )
       .meta({ description: 'A number of pods, or a percentage of the replicas, rounded up.' }),
     window: duration.prefault('10m').meta({ description: 'Duration of the window.' }),
-  },
-  { window: 'windowMs' },
+  }),
+  'window',
 );
 
-const policySettings = settings(
-  {
+const policySettings = inMs(
+  settings({
     mode: z.enum(['observe', 'enforce', 'paused'], 'must be observe, enforce or paused').meta({
       description:
         'observe: Taintward decides and logs, and evicts no pod. enforce: Taintward evicts pods. paused: Taintward evicts no pod for now.',
@@ -173,7 +140,7 @@ const policySettings = settings(
       description: 'With mode paused: the time at which the mode becomes enforce again.',
     }),
     guard: z
-      .codec(z.union([OFF, guard], LIMIT).prefault({}), readBy(guard), {
+      .codec(z.union([OFF, guard], LIMIT).prefault({}), z.custom<z.output<typeof guard>>(), {
         decode: (written) => (written === 'off' ? { dryRun: false } : written),
         encode: (read) => read,
       })
@@ -213,17 +180,9 @@ const policySettings = settings(
       description:
         'Seconds by taint key. They replace tolerationSeconds of pods, and apply to pods without a toleration. Pods that tolerate the taint without limit stay.',
     }),
-    // Only `false` is stored: a release without this setting would reject the policy and evict nothing.
-    requireExpiredLease: z
-      .codec(trueOrFalse, z.literal(false).optional(), {
-        decode: (written) => (written ? undefined : written),
-        encode: (read) => read ?? true,
-      })
-      .exactOptional()
-      .meta({
-        description:
-          'Pods stay on an unreachable node while the node renews its Lease, unless this is false.',
-      }),
+    requireExpiredLease: trueOrFalse.prefault(true).meta({
+      description: 'Pods stay on an unreachable node while the node renews its Lease, unless this is false.',
+    }),
     treatAsNoExecute: orNone(z.array(taintKey, 'must be a list of keys of taints'), []).meta({
       description: 'NoSchedule taints with one of these exact keys are treated as NoExecute.',
     }),
@@ -231,10 +190,8 @@ const policySettings = settings(
       description:
         'How long a failing eviction is retried before it is recorded as failed. Time during which it is held does not count.',
     }),
-  },
-  {
-    giveUpAfter: 'giveUpAfterMs',
-  },
+  }),
+  'giveUpAfter',
 )
   .refine(({ mode, pausedUntil }) => pausedUntil === undefined || mode === 'paused', {
     path: ['pausedUntil'],
@@ -254,29 +211,20 @@ const EVICT_DEFAULTS = z.decode(evict, {});
 export type Method = { readonly kind: 'delete' } | ({ readonly kind: 'evict' } & z.output<typeof evict>);
 
 /** A cluster's policy, as read from its document. */
-export type Policy = Omit<z.output<typeof policySettings>, 'method' | 'evict'> & { readonly method: Method };
-
-const { evict: _, ...fields } = (readBy(policySettings) as unknown as z.ZodObject).shape;
-const evicts = (readBy(evict) as unknown as z.ZodObject).shape;
-const method = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('delete') }),
-  z.strictObject({ kind: z.literal('evict'), ...evicts }),
-]);
-
-/** The stored form of a policy. It is strict, because a setting that this release lacks may forbid evictions. */
-export const storedPolicy = z.strictObject({ ...fields, method }) as unknown as z.ZodType<Policy, Policy>;
+export type Policy = Omit<Settings<z.output<typeof policySettings>>, 'method' | 'evict'> & {
+  readonly method: Method;
+};
 
 /** Codec of a policy document, as plain values, and its policy. */
-export const policyDocument = z.codec(policySettings, storedPolicy, {
-  decode: ({ evict: evicting = EVICT_DEFAULTS, ...rest }): Policy => ({
-    ...rest,
-    method: rest.method === 'evict' ? { kind: rest.method, ...evicting } : { kind: rest.method },
-  }),
-  encode: ({ method: { kind, ...evicting }, ...rest }) => ({
-    ...rest,
-    method: kind,
-    ...(Object.keys(evicting).length === 0 ? {} : { evict: evicting as z.output<typeof evict> }),
-  }),
+export const policyDocument = z.codec(policySettings, z.custom<Policy>(), {
+  decode: ({ evict: evicting = EVICT_DEFAULTS, method, ...rest }) =>
+    ({ ...rest, method: method === 'evict' ? { kind: method, ...evicting } : { kind: method } }) as Policy,
+  encode: ({ method: { kind, ...evicting }, ...rest }) =>
+    ({
+      ...rest,
+      method: kind,
+      ...(Object.keys(evicting).length === 0 ? {} : { evict: evicting }),
+    }) as never,
 });
 
 /** The policy of a real cluster that has no policy of its own. */

@@ -10,88 +10,69 @@ import { moment } from '#shared/time/written.ts';
 import { INTERMEDIATE_OWNERS, MAX_ANNOTATION_CHARACTERS } from './selectors.ts';
 
 /*
- * Codecs of policy settings: the form in which documents write a setting, and the form in which it is read and
- * stored.
+ * Schemas of policy settings. Codecs convert between the form that documents write and the form that decisions use.
  */
 
-/** The form that `T` is read as: read-only, and with properties that may be undefined made optional. */
-type Read<T> = T extends readonly (infer Item)[]
-  ? readonly Read<Item>[]
+/** `T`, read-only, and with properties that may be undefined made optional. */
+export type Settings<T> = T extends readonly (infer Item)[]
+  ? readonly Settings<Item>[]
   : T extends object
     ? string extends keyof T
       ? Readonly<T>
-      : { readonly [Name in keyof T as undefined extends T[Name] ? never : Name]: Read<T[Name]> } & {
-          readonly [Name in keyof T as undefined extends T[Name] ? Name : never]?: Read<
+      : { readonly [Name in keyof T as undefined extends T[Name] ? never : Name]: Settings<T[Name]> } & {
+          readonly [Name in keyof T as undefined extends T[Name] ? Name : never]?: Settings<
             Exclude<T[Name], undefined>
           >;
         }
     : T;
 
-type ReadSettings<Written, Stored> = Read<{
-  [Name in keyof Written as Name extends keyof Stored ? Stored[Name] & string : Name]: Written[Name];
-}>;
+/** Returns the schema of a mapping with exactly these settings. */
+export const settings = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z
+    .strictObject(shape, {
+      // The function that reads the issue adds the name of the unknown setting.
+      error: ({ code }) =>
+        code === 'unrecognized_keys'
+          ? `its settings are ${Object.keys(shape).join(', ')}`
+          : 'must be a mapping of settings',
+    })
+    .overwrite((mapping) => withoutAbsent(mapping) as typeof mapping);
 
-type Plain<Value> = z.ZodType<Value, Value>;
+const withoutAbsent = (mapping: object): object =>
+  Object.fromEntries(Object.entries(mapping).filter(([, value]) => value !== undefined));
 
-/** Returns the schema of a schema's output, which policies contain and stores hold. */
-export const readBy = <Schema extends z.core.$ZodType>(schema: Schema): Plain<z.output<Schema>> =>
-  readByAny(schema) as Plain<z.output<Schema>>;
+type InMs<Mapping, Name extends keyof Mapping & string> = Omit<Mapping, Name> & {
+  readonly [_ in `${Name}Ms`]: number;
+};
 
-function readByAny(schema: z.core.$ZodType): z.ZodType {
-  if (schema instanceof z.ZodCodec) return schema.def.out as z.ZodType;
-  if (schema instanceof z.ZodPrefault) return readByAny(schema.def.innerType);
-  if (schema instanceof z.ZodExactOptional) return readByAny(schema.def.innerType).exactOptional();
-  if (schema instanceof z.ZodArray) return z.array(readByAny(schema.def.element));
-  return schema as z.ZodType;
-}
-
-/**
- * A mapping with exactly these settings. `stored`: other names in the stored form, for example with a duration's unit.
- */
-export function settings<
-  Shape extends z.ZodRawShape,
-  const Stored extends Partial<Record<keyof Shape & string, string>> = Record<never, never>,
->(shape: Shape, stored: Stored = {} as Stored) {
-  const written = z.strictObject(shape, {
-    // The function that reads the issue adds the name of the unknown setting.
-    error: ({ code }) =>
-      code === 'unrecognized_keys'
-        ? `its settings are ${Object.keys(shape).join(', ')}`
-        : 'must be a mapping of settings',
+/** Returns a codec of settings that reads the duration `name` as milliseconds, `nameMs`. */
+export const inMs = <Mapping extends z.ZodType<object>, const Name extends keyof z.output<Mapping> & string>(
+  mapping: Mapping,
+  name: Name,
+) =>
+  z.codec(mapping, z.custom<InMs<z.output<Mapping>, Name>>(), {
+    decode: (written) => renamed(written, name, `${name}Ms`) as InMs<z.output<Mapping>, Name>,
+    encode: (read) => renamed(read, `${name}Ms`, name) as never,
   });
-  type Written = z.output<typeof written>;
-  type Read = ReadSettings<Written, Stored>;
-  const names = Object.entries(stored as Readonly<Record<string, string>>);
-  const toStored = new Map(names);
-  const toWritten = new Map(names.map(([name, as]) => [as, name]));
-  const shapeRead = Object.entries(shape).map(([name, schema]) => [name, readBy(schema)]);
-  const read = z.strictObject(renamed(Object.fromEntries(shapeRead), toStored) as z.ZodRawShape);
-  return z.codec(written, read as unknown as Plain<Read>, {
-    decode: (mapping) => renamed(mapping, toStored) as Read,
-    encode: (mapping) => renamed(mapping as object, toWritten) as Written,
-  });
-}
 
-const renamed = (mapping: object, names: ReadonlyMap<string, string>): unknown =>
-  Object.fromEntries(
-    Object.entries(mapping)
-      .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => [names.get(name) ?? name, value]),
-  );
+/** Zod also encodes settings that are absent. */
+const renamed = (mapping: object | undefined, name: string, as: string): object | undefined =>
+  mapping &&
+  Object.fromEntries(Object.entries(mapping).map(([each, value]) => [each === name ? as : each, value]));
 
 export const LIMIT = 'must be off, or a mapping of settings';
 export const OFF = z.literal('off');
 
 /** Returns the codec of a limit that may be `off`. With `off`, the policy has no limit. */
 export const orOff = <Limit extends z.ZodType>(limit: Limit) =>
-  z.codec(z.union([OFF, limit], LIMIT).prefault({} as never), readBy(limit).optional(), {
+  z.codec(z.union([OFF, limit], LIMIT).prefault({} as never), z.custom<z.output<Limit>>().optional(), {
     decode: (written) => (written === 'off' ? undefined : (written as z.output<Limit>)),
     encode: (read) => (read === undefined ? 'off' : read) as never,
   });
 
 /** Returns the codec of a list or mapping that documents omit when it is empty. */
 export const orNone = <Many extends z.ZodType<object>>(many: Many, none: z.output<Many>) =>
-  z.codec(many.optional(), readBy(many), {
+  z.codec(many.optional(), z.custom<z.output<Many>>(), {
     decode: (written) => written ?? none,
     encode: (read) => (Object.keys(read).length === 0 ? undefined : read) as never,
   });

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Policy } from '#shared/eviction/policy.ts';
+import { isPattern } from '#shared/eviction/selectors.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { ApiError } from './http/api-error.ts';
 import { NODE_LEASE_NAMESPACE } from './node-lease.ts';
@@ -111,7 +112,7 @@ export const OBSERVE_PERMISSIONS: readonly Permission[] = NEEDED_PERMISSIONS.fil
 
 /** Namespaces outside of which a policy evicts no pod, by its `include`; empty: it may in all namespaces. */
 export const evictedNamespaces = ({ include }: Policy): readonly string[] =>
-  include.every(({ namespaces, namespacePatterns }) => namespaces && !namespacePatterns)
+  include.every(({ namespaces }) => namespaces && !namespaces.some(isPattern))
     ? [...new Set(include.flatMap(({ namespaces = [] }) => namespaces))]
     : [];
 

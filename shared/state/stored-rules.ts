@@ -1,20 +1,15 @@
 import * as z from 'zod';
 import { type ClusterName, clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import {
-  type FreshRelease,
-  type ReleasedTrip,
-  type Stop,
-  storedPolicy,
-  type Trip,
-} from '#shared/eviction/policy.ts';
+import type { FreshRelease, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
 import { type KeysOf, schemaOf } from '#shared/text/schema-of.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
+import { PolicyError, parsePolicyDocument } from './policy-document.ts';
 import type {
   AppliedFile,
   AuditEntry,
   AuditQuery,
-  ClusterAct,
   GuardState,
+  OperatorControls,
   StoredFleetRules,
   StoredRules,
 } from './rules-store.ts';
@@ -84,15 +79,36 @@ const isCounted = (trip: StoredTrip): trip is ReleasedTrip => trip.upTo !== unde
 
 const isFresh = (trip: StoredTrip): trip is FreshRelease => trip.releasedAt !== undefined;
 
-const storedPolicySchema = z.strictObject({
-  text: z.string(),
-  read: storedPolicy,
-  revision: z.int().positive(),
-});
+const policySchema = z
+  .strictObject({ text: z.string(), revision: z.int().positive() })
+  .transform((policy, { addIssue }) => {
+    try {
+      return { ...policy, read: parsedOnce(policy.text) };
+    } catch (error) {
+      if (!(error instanceof PolicyError)) throw error;
+      addIssue({ code: 'custom', message: error.message.replace(/\.$/, ''), path: ['text'] });
+      return z.NEVER;
+    }
+  });
+
+/** Parsed policies by text. Rules are read with each pass, and documents rarely change. */
+const parsed = new Map<string, Policy>();
+const MAX_PARSED = 1_000;
+
+function parsedOnce(text: string): Policy {
+  const policy = parsed.get(text) ?? parsePolicyDocument(text);
+  if (parsed.size >= MAX_PARSED) parsed.clear();
+  parsed.set(text, policy);
+  return policy;
+}
+
+/** Returns a policy in its stored form: its text alone, which each release parses by the settings it knows. */
+export const storedPolicy = (policy: OperatorControls['policy']) =>
+  policy && { text: policy.text, revision: policy.revision };
 
 /** The fields of operator controls, in which every backend rejects unknown ones. */
 export const ordersFields = {
-  policy: storedPolicySchema.exactOptional(),
+  policy: policySchema.exactOptional(),
   stop: stopSchema.exactOptional(),
   resumedFrom: z.strictObject({ fleetRevision: count, stoppedAt: epochMs }).exactOptional(),
   holds: z.array(holdSchema),
@@ -104,8 +120,7 @@ export const appliedFileSchema: z.ZodType<AppliedFile> = z.object({
   writtenAt: epochMs,
 } satisfies KeysOf<AppliedFile>);
 
-/** The kinds that every release can read. */
-const FIRST_KINDS = [
+const AUDIT_KINDS = [
   'policy',
   'stop',
   'resume',
@@ -115,43 +130,25 @@ const FIRST_KINDS = [
   'retry',
   'guard-tripped',
   'guard-calm',
-] as const;
-const CLUSTER_ACTS: readonly ClusterAct[] = [
   'cluster-added',
   'cluster-removed',
   'takeover-applied',
   'takeover-released',
-];
-/** Releases that know only the first kinds show an entry of another kind as this one, with its `what`. */
-const SHOWN_AS = 'policy';
+] as const;
 
-/** Not strict: fields of a newer release forbid no evictions. `does`: the kind, if it is none of the first. */
+/** Not strict, because the audit log forbids no evictions: a newer release's kind is read as `policy`, with its `what`. */
 export const auditSchema = z
   .object({
     cluster: text.transform(clusterName).exactOptional(),
     who: text,
     at: epochMs,
-    kind: z.enum(FIRST_KINDS),
-    does: z.unknown().optional(),
+    kind: z.enum(AUDIT_KINDS).catch('policy'),
     what: text,
     why: z.string().exactOptional(),
     before: z.string().exactOptional(),
     after: z.string().exactOptional(),
   })
-  .transform(({ does, ...entry }) => ({
-    ...entry,
-    kind: CLUSTER_ACTS.find((act) => act === does) ?? entry.kind,
-  }))
   .apply(schemaOf<AuditEntry>());
-
-/** Returns an audit entry in its stored form, which every release can read. */
-export function storedAudit(entry: AuditEntry): Omit<AuditEntry, 'kind'> & {
-  readonly kind: string;
-  readonly does?: ClusterAct;
-} {
-  const does = CLUSTER_ACTS.find((act) => act === entry.kind);
-  return does === undefined ? entry : { ...entry, kind: SHOWN_AS, does };
-}
 
 export const NO_RULES: StoredRules = {
   orders: { revision: 0, holds: [] },

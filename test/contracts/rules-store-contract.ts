@@ -4,6 +4,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Hold, type Policy, type Stop, type Trip } from '#shared/eviction/policy.ts';
 import { Operator } from '#shared/state/operator.ts';
+import { policyText } from '#shared/state/policy-document.ts';
 import {
   type AuditEntry,
   type OperatorControls,
@@ -107,7 +108,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
 
     test('reads stored rules back unchanged, without canceled ones', async () => {
       const cluster = aCluster();
-      const policy = { text: 'mode: paused # a comment\n', read: FULL, revision: 1 };
+      const policy = { text: `# a comment\n${policyText(FULL)}`, read: FULL, revision: 1 };
       const stop = aStop({ until: NOW + 1 });
       assert.equal(await change(cluster, { policy, stop, holds: HOLDS }), 'changed');
       assert.deepEqual((await rulesStore.read(cluster)).orders, { revision: 1, policy, stop, holds: HOLDS });

@@ -169,8 +169,9 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     area: 'policy',
     shows: { climate: 'wide', governed: true },
     file: 'shared/eviction/gate.ts',
-    instead: 'namespaces?.includes(namespace) === true ||',
-    says: '',
+    instead:
+      '(namespaces === undefined || namespaces.some((pattern) => matchesPattern(pattern, namespace))) &&',
+    says: 'namespaces === undefined &&',
   },
   'a mark that waited for its turn is sent, however long ago it was allowed': {
     area: 'policy',

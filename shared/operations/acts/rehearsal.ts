@@ -123,7 +123,7 @@ function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged
       after.maxEvictionsPerWorkload !== undefined &&
       unknown('Evictions of workloads', 'maxEvictionsPerWorkload would keep'),
     has('requireExpiredLease') &&
-      after.requireExpiredLease !== false &&
+      after.requireExpiredLease &&
       unknown('Leases of nodes', 'requireExpiredLease would keep'),
     isFreed &&
       trips.some(({ scope }) => scope === 'zone') &&

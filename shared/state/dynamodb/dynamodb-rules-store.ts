@@ -23,7 +23,7 @@ import {
   guardStateOf,
   ordersFields,
   stopSchema,
-  storedAudit,
+  storedPolicy,
   tripsSchema,
 } from '../stored-rules.ts';
 import type { Item, Key, Update } from './dynamodb-item.ts';
@@ -104,10 +104,11 @@ export class DynamoDbRulesStore implements RulesStore {
     entry: AuditEntry,
   ): Promise<Change> {
     const after = nextOrders(found, next);
+    const stored = { ...after, policy: storedPolicy(after.policy) };
     const changed = ORDERS_FIELDS.filter((field) => !isDeepStrictEqual(after[field], found[field]));
     const update: Update = {
       key: ordersKey(cluster),
-      set: Object.fromEntries(changed.map((field) => [field, after[field]])),
+      set: Object.fromEntries(changed.map((field) => [field, stored[field]])),
       expected: { revision: found.revision || undefined },
     };
     return this.#write(update, entry);
@@ -248,9 +249,7 @@ function partitionOf({ cluster, kind }: AuditEntry): string {
 
 /** Returns an update that creates an entry, so that no permission to put items is needed. */
 function auditUpdate(entry: AuditEntry, days: number): Update {
-  const fields = Object.fromEntries(
-    Object.entries(storedAudit(entry)).filter(([, value]) => value !== undefined),
-  );
+  const fields = Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== undefined));
   const sort = `${padded(entry.at)}#${randomBytes(6).toString('base64url')}`;
   return {
     key: { pk: partitionOf(entry), sk: `${AUDIT_KEY}#${sort}` },

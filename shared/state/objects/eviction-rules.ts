@@ -18,7 +18,7 @@ import {
   NO_RULES,
   ordersFields,
   stopSchema,
-  storedAudit,
+  storedPolicy,
   storedTrips,
   tripsSchema,
 } from '#shared/state/stored-rules.ts';
@@ -116,7 +116,7 @@ export function evictionRules(
     metadata: { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
     status: {
       ...(cluster === undefined ? { stopped: fleet.fleetStop !== undefined } : { cluster, ...words }),
-      orders: { revision: orders.revision, policy, stop, resumedFrom, holds },
+      orders: { revision: orders.revision, policy: storedPolicy(policy), stop, resumedFrom, holds },
       guard: { revision: guard.revision, trips: storedTrips(guard) },
       fleet: { revision: fleet.fleetRevision, stop: fleet.fleetStop },
       ...(appliedFile === undefined ? {} : { appliedFile }),
@@ -137,7 +137,7 @@ export function withEntry(
   historyDays: number,
 ): string {
   const before = historyBefore(entry.at, historyDays);
-  let entries = [...auditOf(kept), entry].filter(({ at }) => at > before).map(storedAudit);
+  let entries = [...auditOf(kept), entry].filter(({ at }) => at > before);
   let packed = pack(entries);
   while (packed.length > AUDIT_CHARS && entries.length > 1) {
     entries = entries.slice(Math.ceil(entries.length / 4));

@@ -19,7 +19,7 @@ import type {
   StoredRules,
 } from '#shared/state/rules-store.ts';
 import { HISTORY_DAYS, historyBefore, parseStored, parseStoredText } from '#shared/state/stored.ts';
-import { auditSchema, storedAudit } from '#shared/state/stored-rules.ts';
+import { auditSchema } from '#shared/state/stored-rules.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { RulesRevision } from './rules-revision.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
@@ -131,9 +131,7 @@ class SqliteAudit implements AuditLog {
 
   add(entry: AuditEntry): void {
     const { cluster, at } = entry;
-    this.#run(() =>
-      this.#statements.add.run({ cluster: cluster ?? null, at, json: JSON.stringify(storedAudit(entry)) }),
-    );
+    this.#run(() => this.#statements.add.run({ cluster: cluster ?? null, at, json: JSON.stringify(entry) }));
   }
 
   purge(before: EpochMs): void {

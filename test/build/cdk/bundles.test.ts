@@ -26,7 +26,7 @@ const MAX_BYTES = 1_000_000;
 const STRANGERS: Readonly<Record<FunctionName, readonly string[]>> = (() => {
   // Libraries for clusters, metrics that are scraped, and the needs of `npm start` and the command line alone.
   const everywhere = ['@kubernetes/', 'prom-client', 'commander', 'sqlite', 'functions/service/'];
-  const clusters = ['shared/kubernetes/rest', 'client-eks', 'client-secrets-manager', 'js-yaml'];
+  const clusters = ['shared/kubernetes/rest', 'client-eks', 'client-secrets-manager'];
   const deciding = ['shared/taints/deadline', 'shared/eviction/plan'];
   return {
     'node-delta': [...everywhere, ...clusters, 'engine/evict/', 'shared/access/connect'],

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { storedPolicy } from '#shared/eviction/policy.ts';
 import { matchesPattern } from '#shared/eviction/selectors.ts';
 import { parsePolicyDocument, policyText } from '#shared/state/policy-document.ts';
 
@@ -18,16 +17,8 @@ describe('a namespace pattern', () => {
     );
   });
 
-  test('is stored separately from names, and printed together with them', () => {
+  test('is printed as it was written', () => {
     const policy = parsePolicyDocument('mode: enforce\nexclude: [{ namespaces: [shop, kube-*] }]');
-    assert.deepEqual(policy.exclude, [{ namespaces: ['shop'], namespacePatterns: ['kube-*'] }]);
-    assert.deepEqual(storedPolicy.parse(JSON.parse(JSON.stringify(policy))), policy);
     assert.deepEqual(parsePolicyDocument(policyText(policy)), policy);
-  });
-
-  test('matches nothing when an earlier release stored it as a name', () => {
-    const exclude = [{ namespaces: ['kube-*'] }];
-    const policy = { ...parsePolicyDocument('mode: enforce'), exclude };
-    assert.deepEqual(storedPolicy.parse(policy).exclude, exclude);
   });
 });

@@ -16,6 +16,7 @@ test('defaults to observe mode with a guard and the delete method', () => {
     include: [],
     method: { kind: 'delete' },
     tolerationSecondsOverrides: {},
+    requireExpiredLease: true,
     treatAsNoExecute: [],
     giveUpAfterMs: 4 * 24 * 3_600_000,
   });

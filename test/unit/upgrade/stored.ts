@@ -15,6 +15,7 @@ import { parseChangedItem, parseGoneItem } from '#shared/state/dynamodb/history-
 import type { Fault } from '#shared/state/fault.ts';
 import type { History } from '#shared/state/history.ts';
 import type { Lease, LeaseRecord, Leases } from '#shared/state/lease.ts';
+import { policyText } from '#shared/state/policy-document.ts';
 import type { Access, RegisteredCluster } from '#shared/state/registry.ts';
 import type {
   AppliedFile,
@@ -184,7 +185,7 @@ export const POLICY: Required<Policy> = {
   treatAsNoExecute: ['node.kubernetes.io/unreachable'],
 };
 const ORDERS: Omit<OperatorControls, 'revision'> = {
-  policy: { text: 'mode: paused\n', read: POLICY, revision: 1 },
+  policy: { text: policyText(POLICY), read: POLICY, revision: 1 },
   stop: clusterStop,
   holds: [
     {

@@ -28,7 +28,7 @@ const { written } = RELEASES.find(({ release }) => release === 'unreleased') ?? 
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Returns each copy of a value in which one object of it has a field that nobody knows, with the object's path. */
+/** Returns each copy of a value with a field or a policy setting that nobody knows, and the field's place. */
 function* withUnknownField(value: unknown, path = ''): Generator<readonly [string, unknown]> {
   if (Array.isArray(value)) {
     for (const [index, each] of value.entries())
@@ -39,7 +39,7 @@ function* withUnknownField(value: unknown, path = ''): Generator<readonly [strin
     for (const [name, each] of Object.entries(value))
       for (const [at, changed] of withUnknownField(each, `${path}/${name}`))
         yield [at, { ...value, [name]: changed }];
-  }
+  } else if (path.endsWith('/policy/text')) yield [path, `${value}freeze: true\n`];
 }
 
 const tableOf = (fake: FakeDynamoDb) =>

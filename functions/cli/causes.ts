@@ -1,4 +1,4 @@
-import type { Cause } from '#shared/explain/cause.ts';
+import type { Cause } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 

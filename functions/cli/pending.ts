@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Blocked } from '#shared/eviction/records.ts';
-import { causesOf } from '#shared/explain/cause.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { isBlind } from '#shared/operations/look/issues.ts';
 import { type Snapshot, view } from '#shared/operations/look/look.ts';
@@ -109,9 +108,9 @@ function pendingShown(
 ): Shown {
   const rows = clusters.flatMap(({ storedRules, pending }) =>
     pending
-      .filter(({ record, gates }) => !held || (record.fireAt <= at && gates.length > 0))
+      .filter(({ record, gates }) => !held || (record.dueAt <= at && gates.length > 0))
       .map((each): PendingRow => {
-        return { ...each, heldBy: heldByText(each, storedRules, at), inMs: each.record.fireAt - at };
+        return { ...each, heldBy: heldByText(each, storedRules, at), inMs: each.record.dueAt - at };
       }),
   );
   return {
@@ -128,10 +127,10 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   { head: 'NODE', of: ({ node }) => node },
   { head: 'POD', of: ({ record }) => `${record.namespace}/${record.name}` },
   { head: 'UID', of: ({ record }) => record.uid, wide: true },
-  { head: 'DUE', of: ({ record }) => timeText(record.fireAt) },
+  { head: 'DUE', of: ({ record }) => timeText(record.dueAt) },
   { head: 'IN', of: ({ inMs }) => (inMs > 0 ? spanText(inMs) : 'due') },
-  { head: 'TAINT', of: ({ record }) => record.reasons.map(({ taint }) => taintText(taint)).join(', ') },
-  { head: 'CAUSE', of: ({ record }) => causeTexts(causesOf(record.reasons)).join('; '), wide: true },
+  { head: 'TAINT', of: ({ record }) => record.causes.map(({ taint }) => taintText(taint)).join(', ') },
+  { head: 'CAUSE', of: ({ record }) => causeTexts(record.causes).join('; '), wide: true },
   { head: 'HELD BY', of: ({ heldBy }) => heldBy },
 ];
 
@@ -159,7 +158,7 @@ const blockedJson = ({ since, by, reason }: Blocked) => ({
 
 function pendingJson(row: PendingEviction, at: EpochMs): object {
   const { cluster, node, record, gates } = row;
-  const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, blocked, turnAt } = record;
+  const { uid, namespace, name, dueAt, causes, held, gaveUpAt, blocked, turnAt } = record;
   const { nextTryAt, error } = retryOf(row, at) ?? {};
   return {
     cluster,
@@ -167,8 +166,8 @@ function pendingJson(row: PendingEviction, at: EpochMs): object {
     namespace,
     pod: name,
     uid,
-    dueAt: timeText(fireAt),
-    taints: reasons.map(({ taint }) => taintText(taint)),
+    dueAt: timeText(dueAt),
+    taints: causes.map(({ taint }) => taintText(taint)),
     ...(gates.length > 0 ? { heldBy: gates } : {}),
     ...(held ? { held: { ...held, since: timeText(held.since) } } : {}),
     ...(blocked ? { blocked: blockedJson(blocked) } : {}),

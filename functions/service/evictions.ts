@@ -54,14 +54,14 @@ export class Evictions implements Timers {
   }
 
   async arm(ref: NodeRef, fireAts: readonly EpochMs[]): Promise<void> {
-    for (const fireAt of fireAts) this.#queue.addAt(nodeKey(ref), fireAt);
+    for (const dueAt of fireAts) this.#queue.addAt(nodeKey(ref), dueAt);
   }
 
   /** Arms a timer for every pending eviction in the store. Rejects with `StoreError`. */
   async rearm(store: {
-    upcoming(): AsyncIterable<{ readonly ref: NodeRef; readonly fireAt: EpochMs }>;
+    upcoming(): AsyncIterable<{ readonly ref: NodeRef; readonly dueAt: EpochMs }>;
   }): Promise<void> {
-    for await (const { ref, fireAt } of store.upcoming()) this.#queue.addAt(nodeKey(ref), fireAt);
+    for await (const { ref, dueAt } of store.upcoming()) this.#queue.addAt(nodeKey(ref), dueAt);
   }
 
   retry({ cluster, node }: NodeRef, pods: readonly PodUid[]): void {

@@ -61,12 +61,12 @@ export class AwsTimers implements Timers {
     const now = this.#deps.clock.now();
     const delays = new Map<number, EpochMs>();
     const seconds = new Set<EpochMs>();
-    for (const fireAt of fireAts) {
-      const delaySeconds = Math.ceil(Math.max(0, fireAt - now) / 1000);
+    for (const dueAt of fireAts) {
+      const delaySeconds = Math.ceil(Math.max(0, dueAt - now) / 1000);
       if (delaySeconds <= MAX_DELAY_SECONDS) {
-        delays.set(delaySeconds, Math.max(fireAt, delays.get(delaySeconds) ?? fireAt));
-      } else if (fireAt <= LAST_SCHEDULABLE_AT) {
-        seconds.add(Math.ceil(fireAt / 1000) * 1000);
+        delays.set(delaySeconds, Math.max(dueAt, delays.get(delaySeconds) ?? dueAt));
+      } else if (dueAt <= LAST_SCHEDULABLE_AT) {
+        seconds.add(Math.ceil(dueAt / 1000) * 1000);
       }
     }
     const armed = await Promise.allSettled([

@@ -55,7 +55,7 @@ const toleration = z.strictObject({
 const seen = {
   key: text,
   value: z.string().exactOptional(),
-  known: z.enum(['appeared', 'found']),
+  known: z.enum(['added', 'preexisting']),
   seenAt: epochMs,
   timeAdded: epochMs.exactOptional(),
 } satisfies KeysOf<Omit<SeenTaint, 'effect' | 'virtual'>>;

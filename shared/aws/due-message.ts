@@ -59,7 +59,7 @@ const dueMessage = z.discriminatedUnion('kind', [
       .array(
         z.strictObject({
           ...cancelledPod,
-          fireAt: epochMs,
+          dueAt: epochMs,
           moved: z.boolean(),
           because: z.array(
             z.strictObject({

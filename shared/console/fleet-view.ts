@@ -102,9 +102,9 @@ async function seenOf(
 
 function rowOf(pending: PendingEviction, storedRules: StoredRules | undefined, at: EpochMs): PendingRow {
   const { cluster, node, record, gates } = pending;
-  const { uid, namespace, name, fireAt, reasons } = record;
+  const { uid, namespace, name, dueAt, causes } = record;
   const { state, note } = pendingStateOf(pending, storedRules, at);
-  const taints = reasons.map(({ taint }) => taintText(taint)).join(', ');
+  const taints = causes.map(({ taint }) => taintText(taint)).join(', ');
   const holds = gates.flatMap((by) => (by.kind === 'hold' ? [by.id] : [])).join();
-  return [uid, cluster, node, namespace, name, fireAt, state, taints, note, holds];
+  return [uid, cluster, node, namespace, name, dueAt, state, taints, note, holds];
 }

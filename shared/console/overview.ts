@@ -74,9 +74,7 @@ export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly Nod
     .flatMap(({ cluster, tainted = [] }) =>
       tainted.map(({ node, state: { taints, deletedAt, outage, retry = outage } }) => {
         const rows = pending.get(`${cluster}#${node}`) ?? [];
-        const next = Math.min(
-          ...rows.map(({ record }) => record.fireAt).filter((fireAt) => fireAt > seen.at),
-        );
+        const next = Math.min(...rows.map(({ record }) => record.dueAt).filter((dueAt) => dueAt > seen.at));
         return {
           cluster,
           node,

@@ -1,6 +1,6 @@
 import type { Version } from '#shared/eviction/facts.ts';
 import type { NodeRef, PodRef, PodUid } from '#shared/eviction/identity.ts';
-import type { DeadlineCause, EvictionRecord } from '#shared/eviction/records.ts';
+import type { Cause, EvictionRecord } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
@@ -10,7 +10,7 @@ export interface CancelledPod extends PodRef {
 
 /** A pod whose eviction was scheduled or rescheduled. */
 export interface Countdown extends CancelledPod {
-  readonly fireAt: EpochMs;
+  readonly dueAt: EpochMs;
   readonly moved: boolean;
   /** Taints that set the deadline, as kubectl prints them, with the toleration that applies and its seconds. */
   readonly because: readonly Because[];
@@ -23,7 +23,7 @@ export interface Because {
   readonly seconds: number;
 }
 
-export const becauseOf = ({ taint, toleration, seconds }: DeadlineCause): Because => ({
+export const becauseOf = ({ taint, toleration, seconds }: Cause): Because => ({
   taint: taintText(taint),
   ...(toleration === undefined ? {} : { toleration }),
   seconds,
@@ -33,14 +33,14 @@ export const countdownOf = ({
   uid,
   namespace,
   name,
-  fireAt,
-  reasons,
+  dueAt,
+  causes,
 }: EvictionRecord): Omit<Countdown, 'moved'> => ({
   uid,
   namespace,
   name,
-  fireAt,
-  because: reasons.map(becauseOf),
+  dueAt,
+  because: causes.map(becauseOf),
 });
 
 export interface CancelledPods extends NodeRef {

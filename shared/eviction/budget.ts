@@ -68,7 +68,7 @@ export function afterBlocks(
   const answered: { readonly since: EpochMs }[] = [];
   for (const [uid, block] of blocks) {
     const found = scheduled.get(uid);
-    if (!found || found.fireAt > now) continue;
+    if (!found || found.dueAt > now) continue;
     if (method.kind === 'evict' && isOver(method, found.blocked, now)) {
       failed.set(uid, block.reason);
       continue;

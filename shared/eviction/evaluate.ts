@@ -160,7 +160,7 @@ export function evaluate(
     if (deadline.at > dueBefore) {
       // An unreported taint's countdown restarts with each observation. From the second on, the pod waits for the
       // report.
-      const again = deadline.reasons.every(
+      const again = deadline.causes.every(
         ({ since, taint }) => since === earliest && isReason(record, taint),
       );
       const at = again ? Math.max(deadline.at, earliest + BEHIND_PATIENCE_MS) : deadline.at;
@@ -168,7 +168,7 @@ export function evaluate(
       return { kind: 'reschedule', record: moved(record, { ...deadline, at }) };
     }
     // Live state may have moved the deadline since the pod's record was written.
-    const overdueMs = dueBefore - Math.max(record.fireAt, deadline.at);
+    const overdueMs = dueBefore - Math.max(record.dueAt, deadline.at);
     if (behind && overdueMs < BEHIND_PATIENCE_MS) return { kind: 'behind' };
     const due = duenessOf(record, pod, dueBefore);
     const { duePod } = due;
@@ -198,8 +198,8 @@ export function evaluate(
   };
 }
 
-const isReason = ({ reasons }: EvictionRecord, { key, effect }: Taint): boolean =>
-  reasons.some(({ taint }) => taint.key === key && taint.effect === effect);
+const isReason = ({ causes }: EvictionRecord, { key, effect }: Taint): boolean =>
+  causes.some(({ taint }) => taint.key === key && taint.effect === effect);
 
 /** Drops failures, holds, blocks, and turns: they belong to another eviction. */
 function moved(
@@ -211,9 +211,9 @@ function moved(
     turnAt: _turnAt,
     ...record
   }: EvictionRecord,
-  { at: fireAt, reasons }: PodDeadline,
+  { at: dueAt, causes }: PodDeadline,
 ): EvictionRecord {
-  return { ...record, fireAt, reasons };
+  return { ...record, dueAt, causes };
 }
 
 interface Dueness {
@@ -227,14 +227,14 @@ interface Dueness {
 
 /**
  * A gate that holds many pods has no time for another check: all would then be evicted together instead of in turn.
- * `dueAt`: time by which a taint must be due to count.
+ * `latest`: time by which a taint must be due to count.
  */
 function dueness(
   taints: readonly TimedTaint[],
   deletedAt: EpochMs | undefined,
   { node, zone, at, taints: live, life }: NodeObservation,
   rules: Rules,
-): (record: EvictionRecord, pod: SeenPod, dueAt: EpochMs) => Dueness {
+): (record: EvictionRecord, pod: SeenPod, latest: EpochMs) => Dueness {
   const single = taints.map((taint) => ({
     key: taint.key,
     deadlineOf: podDeadlines([taint], deletedAt, rules),
@@ -242,12 +242,12 @@ function dueness(
   const downSince = earliest(
     (live ?? []).filter(({ key }) => DOWN_KEYS.includes(key)).map(({ timeAdded }) => timeAdded),
   );
-  return (record, pod, dueAt) => {
+  return (record, pod, latest) => {
     const deadlines = single.flatMap(({ key, deadlineOf }) => {
       const deadline = deadlineOf(pod.tolerations, record.podSince);
       return deadline ? [{ key, at: deadline.at }] : [];
     });
-    const dueBy = deadlines.filter((deadline) => deadline.at <= dueAt).map(({ key }) => key);
+    const dueBy = deadlines.filter((deadline) => deadline.at <= latest).map(({ key }) => key);
     const due: DuePod = {
       node,
       zone,
@@ -264,8 +264,8 @@ function dueness(
     if (!by) return { dueBy, ...lease };
     // A taint that becomes due later may have no gate. Our clock is assumed to be as far ahead then as it is now.
     const later = deadlines
-      .filter((deadline) => deadline.at > dueAt)
-      .map((deadline) => deadline.at + (at - dueAt));
+      .filter((deadline) => deadline.at > latest)
+      .map((deadline) => deadline.at + (at - latest));
     const until = earliest([
       ...(isOfTaints(by) ? later : []),
       by.kind === 'hold' || isOfTaints(by) ? by.until : undefined,

@@ -9,14 +9,14 @@ export const DELTA_MAX_AGE_MS = 2 * RESYNC_MS;
 
 /**
  * How the start of a countdown is known.
- * - `appeared`: the node was seen without the taint, and with it from then on.
- * - `found`: the taint was there at the first observation; it may have been there for longer.
+ * - `added`: the node was seen without the taint, and with it from then on.
+ * - `preexisting`: the taint was there at the first observation; it may have been there for longer.
  */
-export type Evidence = 'appeared' | 'found';
+export type TaintOrigin = 'added' | 'preexisting';
 
 /** A taint that evicts, as the relay reports it. */
 export interface SeenTaint extends Taint {
-  readonly known: Evidence;
+  readonly known: TaintOrigin;
   /** When the taint appeared, or was found, on the node. */
   readonly seenAt: EpochMs;
   /** The taint's own time; only the node controllers set it. */

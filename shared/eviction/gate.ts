@@ -72,12 +72,12 @@ export function storedGate(
     taints,
     traits,
   }: Pick<DuePod, 'node'> & Partial<Pick<NodeState, 'taints'> & Pick<DuePod, 'traits'>>,
-  record: DuePod['record'] & Pick<EvictionRecord, 'reasons'>,
+  record: DuePod['record'] & Pick<EvictionRecord, 'causes'>,
   now: EpochMs,
 ): EvictionGate | undefined {
-  const { held, reasons } = record;
+  const { held, causes } = record;
   if (held && mayStillHold(held.by, rules, now)) return held.by;
-  const dueBy = reasons.map(({ taint }) => taint.key);
+  const dueBy = causes.map(({ taint }) => taint.key);
   const due = { node, downSince: downSince(taints), dueBy, record, traits: traits ?? record };
   return findGate(traits ? rules : withoutTraits(rules), due, now);
 }

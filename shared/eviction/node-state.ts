@@ -70,14 +70,14 @@ export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeS
     const sent = sentOf(stored);
     if (sent) {
       const current = reset(stored, setAgainAt(sent), sent.seenAt, now);
-      return sent.known === 'appeared' ? raised(current, sent.seenAt, now) : current;
+      return sent.known === 'added' ? raised(current, sent.seenAt, now) : current;
     }
     // A delta of a deleted node whose taints no relay saw does not prove that a taint was absent.
     if (delta.deletedAt !== undefined) return stored;
-    const lacked = raised(stored, delta.observedAt, now, 'found');
+    const lacked = raised(stored, delta.observedAt, now, 'preexisting');
     // The taint came back before a newer delta had it, which continued the old countdown.
     const isLate = lacked !== stored && compareVersions(delta.version, known.version) < 0;
-    return isLate ? raised(lacked, known.observedAt, now, 'found') : lacked;
+    return isLate ? raised(lacked, known.observedAt, now, 'preexisting') : lacked;
   });
   return { ...known, taints };
 }
@@ -90,7 +90,7 @@ function raised(
   taint: TimedTaint,
   at: EpochMs,
   now: EpochMs,
-  known: TimedTaint['known'] = 'appeared',
+  known: TimedTaint['known'] = 'added',
 ): TimedTaint {
   const since = begunBy(at, now);
   return since > taint.since ? { ...taint, since, known } : taint;
@@ -145,7 +145,7 @@ function isOutdated(
   stored: TimedTaint | undefined,
   { known: evidence, seenAt }: SeenTaint,
 ): boolean {
-  if (!known || evidence !== 'found') return false;
+  if (!known || evidence !== 'preexisting') return false;
   if (!stored) return seenAt <= known.observedAt;
   return isDoubtful(known, stored) && seenAt <= stored.since;
 }
@@ -168,7 +168,7 @@ function startCountdown(
   const { timeAdded } = taint;
   if (timeAdded === undefined || timeAdded <= since || isAhead(timeAdded, now)) return { ...taint, since };
   // By its own time, the taint was not there before.
-  return { ...taint, since: timeAdded, known: 'appeared' };
+  return { ...taint, since: timeAdded, known: 'added' };
 }
 
 /** If a continued taint was removed meanwhile, it came back unseen, no later than `seenAt`. */
@@ -181,7 +181,7 @@ function resumedSince(known: NodeState, stored: TimedTaint, seenAt: EpochMs): Ep
  * starts a countdown after `observedAt` without having seen the taint appear.
  */
 export function isDoubtful(known: NodeState, taint: TimedTaint): boolean {
-  return taint.known === 'found' && taint.since > known.observedAt;
+  return taint.known === 'preexisting' && taint.since > known.observedAt;
 }
 
 /** Live taints that evict, with stored starts, or `now` for new ones. `latest`: the latest time that it may be now. */
@@ -197,7 +197,7 @@ export function timeLiveTaints(
   const setAgainAt = setAgainSince(known?.taints ?? [], evicting);
   return evicting.map((taint) => {
     const stored = storedOf(taint);
-    if (!stored) return { ...taint, since: now, known: 'found' };
+    if (!stored) return { ...taint, since: now, known: 'preexisting' };
     const { since, known: evidence } = reset(stored, setAgainAt(taint), now, now, latest);
     return { ...taint, since, known: evidence };
   });

@@ -1,13 +1,13 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { EvictionGate } from './eviction-gate.ts';
-import type { DeadlineCause, EvictionRecord } from './records.ts';
+import type { Cause, EvictionRecord } from './records.ts';
 
 /** A change of a pending eviction. */
-export type Noted = Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'fireAt' | 'reasons'> &
+export type Noted = Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'dueAt' | 'causes'> &
   (
     | {
         readonly what: 'moved';
-        readonly from: { readonly fireAt: EpochMs; readonly reasons: readonly DeadlineCause[] };
+        readonly from: { readonly dueAt: EpochMs; readonly causes: readonly Cause[] };
       }
     /** The eviction is due, and the gate `by` holds it; `would-have`: the cluster is only observed. */
     | { readonly what: 'held' | 'would-have'; readonly by: EvictionGate }
@@ -23,10 +23,10 @@ export type Noted = Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'fireAt'
  */
 export function changeOf(before: EvictionRecord | undefined, after: EvictionRecord): Noted | undefined {
   if (!before) return undefined;
-  const { uid, namespace, name, fireAt, reasons } = after;
-  const pod = { uid, namespace, name, fireAt, reasons };
-  if (before.fireAt !== fireAt) {
-    return { ...pod, what: 'moved', from: { fireAt: before.fireAt, reasons: before.reasons } };
+  const { uid, namespace, name, dueAt, causes } = after;
+  const pod = { uid, namespace, name, dueAt, causes };
+  if (before.dueAt !== dueAt) {
+    return { ...pod, what: 'moved', from: { dueAt: before.dueAt, causes: before.causes } };
   }
   if (after.gaveUpAt !== undefined && before.gaveUpAt === undefined) {
     return { ...pod, what: 'gave-up', error: after.failure?.error ?? '' };

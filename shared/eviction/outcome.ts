@@ -22,8 +22,8 @@ import { afterFailures, type Failures, isEndedSince, ownMomentOf } from './retry
 /** The outcome of a pass for one due pod. Each decision other than to evict the pod is an outcome. */
 export type PodOutcome =
   | Exclude<EvictionDecision, { readonly kind: 'evict' } | ClocksApart>
-  /** The pod was evicted `lateMs` after its deadline. `lease`: see {@link EvictionDecision}. */
-  | { readonly kind: 'deleted'; readonly lateMs: number; readonly lease?: Lapse }
+  /** The pod was evicted `delayMs` after its deadline. `lease`: see {@link EvictionDecision}. */
+  | { readonly kind: 'deleted'; readonly delayMs: number; readonly lease?: Lapse }
   /** The Eviction API blocks the eviction for now. */
   | { readonly kind: 'blocked'; readonly block: Block }
   | { readonly kind: 'waiting'; readonly turn: Turn }
@@ -62,7 +62,7 @@ const INCOMPLETE: readonly PodOutcome['kind'][] = ['failed', 'refused', 'fault',
 
 export const endsOf = (settled: readonly Settled[]): readonly FinalRecord[] =>
   settled.flatMap(({ record, outcome }) => {
-    if (outcome.kind === 'deleted') return ending(record, { outcome: 'done', lateMs: outcome.lateMs });
+    if (outcome.kind === 'deleted') return ending(record, { outcome: 'done', delayMs: outcome.delayMs });
     if (outcome.kind !== 'end') return [];
     const { outcome: how, deleted, by } = outcome;
     return ending(record, { outcome: how, ...(deleted ? { deleted } : {}), ...(by ? { by } : {}) });
@@ -72,7 +72,7 @@ export const endsOf = (settled: readonly Settled[]): readonly FinalRecord[] =>
 export function momentsOf({ before, settled }: DonePass): readonly EpochMs[] {
   const armed = new Set([...before.scheduled.values()].map(({ held }) => held?.until));
   const moments = settled.flatMap(({ record, outcome }) => {
-    if (outcome.kind === 'reschedule') return outcome.record.fireAt;
+    if (outcome.kind === 'reschedule') return outcome.record.dueAt;
     if (outcome.kind === 'early') return outcome.againAt;
     if (outcome.kind === 'waiting') return ownMomentOf({ ...record, ...outcome.turn });
     const until = outcome.kind === 'hold' ? outcome.record.held.until : undefined;
@@ -185,7 +185,7 @@ function remaining({ before, settled, outOfReach }: DonePass, found: Partition, 
         const waits = left.get(uid);
         // A record rescheduled meanwhile asks again at its new deadline. A concurrent pass may have given it a turn:
         // every further one would be later.
-        if (waits && Math.max(waits.fireAt, waits.turnAt ?? 0) <= now)
+        if (waits && Math.max(waits.dueAt, waits.turnAt ?? 0) <= now)
           schedule.push({ ...waits, ...outcome.turn });
         left.delete(uid);
         break;
@@ -224,7 +224,7 @@ function isUntouched(before: Partition, found: Partition, record: EvictionRecord
   return (
     stored !== undefined &&
     same(stored.version, record.version) &&
-    [before.scheduled.get(record.uid)?.fireAt, record.fireAt].includes(stored.fireAt) &&
+    [before.scheduled.get(record.uid)?.dueAt, record.dueAt].includes(stored.dueAt) &&
     same(found.node?.version, before.node?.version) &&
     same(found.node?.podsVersion, before.node?.podsVersion)
   );

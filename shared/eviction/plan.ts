@@ -11,7 +11,7 @@ import {
 } from './facts.ts';
 import { isOfPod, isOfTaints, mayStillHold, storedGate } from './gate.ts';
 import { coversTaints, mergeNodeState, raiseStarts, sameFacts } from './node-state.ts';
-import { dueAt, type PodDeadline, podDeadlines } from './pod-deadline.ts';
+import { effectiveDeadline, type PodDeadline, podDeadlines } from './pod-deadline.ts';
 import type { Rules } from './policy.ts';
 import {
   drainsOnRelease,
@@ -201,13 +201,13 @@ function podDecider(
     const podSince = begunBy(last?.podSince ?? pod.podSince, now);
     const deadline = deadlineOf(pod.tolerations, podSince);
     if (!deadline) return record && cancel(delta, record, node);
-    const fireAt = dueAt(deadline.at, delta.observedAt, record);
-    if (record?.gaveUpAt !== undefined && record.fireAt === fireAt) return undefined;
-    const fresh = recordOf(pod, { ...deadline, at: fireAt }, delta, { podSince, before: record });
+    const dueAt = effectiveDeadline(deadline.at, delta.observedAt, record);
+    if (record?.gaveUpAt !== undefined && record.dueAt === dueAt) return undefined;
+    const fresh = recordOf(pod, { ...deadline, at: dueAt }, delta, { podSince, before: record });
     const recreated = record?.recreated ?? isRecreated(pod, { scheduled, ended }, now);
     const next: EvictionRecord = recreated ? { ...fresh, recreated } : fresh;
     if (!record) return { kind: 'schedule', record: next };
-    if (record.fireAt !== fireAt) return { kind: 'reschedule', record: next };
+    if (record.dueAt !== dueAt) return { kind: 'reschedule', record: next };
     if (isFree) return { kind: 'free', record: freed(record, pod, rules, now) };
     const { held } = record;
     // The gate may not apply to another taint that evicts the pod, or with the pod's new tolerations or labels.
@@ -241,23 +241,23 @@ function deletionDecider(
     const before = ended.get(uid);
     if (before && (isTombstone(before) || before.deleted)) return repeatAbsent(delta, before);
     if (deleted.by !== 'taint-manager' || !covers) return before && repeatAbsent(delta, before);
-    const { fireAt, reasons } =
+    const { dueAt, causes } =
       before?.outcome === 'would-have' ? before : due(deadlineOf(tolerations, podSince));
     const who = { uid, namespace, name, podSince };
     const { version } = delta;
-    const by = before?.outcome === 'would-have' ? {} : gateOf({ ...who, reasons });
+    const by = before?.outcome === 'would-have' ? {} : gateOf({ ...who, causes });
     return {
       kind: 'evicted-elsewhere',
-      ending: { ...who, fireAt, reasons, outcome: 'gone', deleted, version, ...by },
+      ending: { ...who, dueAt, causes, outcome: 'gone', deleted, version, ...by },
     };
   };
 }
 
 /** The deadline of a pod that Taintward does not evict: the latest time that a date can hold. */
-const NEVER: Pick<FinalRecord, 'fireAt' | 'reasons'> = { fireAt: 8.64e15, reasons: [] };
+const NEVER: Pick<FinalRecord, 'dueAt' | 'causes'> = { dueAt: 8.64e15, causes: [] };
 
-const due = (deadline: PodDeadline | undefined): Pick<FinalRecord, 'fireAt' | 'reasons'> =>
-  deadline ? { fireAt: deadline.at, reasons: deadline.reasons } : NEVER;
+const due = (deadline: PodDeadline | undefined): Pick<FinalRecord, 'dueAt' | 'causes'> =>
+  deadline ? { dueAt: deadline.at, causes: deadline.causes } : NEVER;
 
 /**
  * A kubelet recreated a static pod after its eviction: the earlier pod was due, and no other gate held it. Its end may
@@ -278,7 +278,7 @@ function isRecreated(
       pod.uid !== uid &&
       pod.namespace === namespace &&
       pod.name === name &&
-      pod.fireAt <= until &&
+      pod.dueAt <= until &&
       (by === undefined || by.kind === 'recreated'),
   );
 }
@@ -313,14 +313,14 @@ function freed(
 
 function recordOf(
   { uid, namespace, name, owner }: PodFacts,
-  { at: fireAt, reasons }: PodDeadline,
+  { at: dueAt, causes }: PodDeadline,
   { version, observedAt }: Delta,
   { podSince, before }: { readonly podSince: EpochMs; readonly before: EvictionRecord | undefined },
 ): EvictionRecord {
   const who = { uid, namespace, name, ...(owner ? { owner } : {}) };
   const { startedAt = observedAt } = before ?? {};
   const drains = before && drainsOnRelease(before) ? ({ drains: true } as const) : {};
-  return { ...who, podSince, startedAt, fireAt, reasons, version, ...drains };
+  return { ...who, podSince, startedAt, dueAt, causes, version, ...drains };
 }
 
 function cancel({ version }: Delta, record: EvictionRecord, { taints }: NodeState): PodDecision {

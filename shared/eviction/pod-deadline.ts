@@ -1,12 +1,12 @@
-import { type Cause, type Deadline, deadlineFor, saturate } from '#shared/taints/deadline.ts';
+import { type Deadline, type DeadlineCause, deadlineFor, saturate } from '#shared/taints/deadline.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Rules } from './policy.ts';
-import type { DeadlineCause, EvictionRecord, TimedTaint } from './records.ts';
+import type { Cause, EvictionRecord, TimedTaint } from './records.ts';
 
 export interface PodDeadline {
   readonly at: EpochMs;
-  readonly reasons: readonly DeadlineCause[];
+  readonly causes: readonly Cause[];
 }
 
 /**
@@ -27,14 +27,14 @@ export function podDeadlines(
     if (!found) return undefined;
     let description = described.get(found);
     if (!description) {
-      description = { at: saturate(found.atMs), reasons: found.because.map(reasonOf) };
+      description = { at: saturate(found.atMs), causes: found.because.map(causeOf) };
       described.set(found, description);
     }
     return description;
   };
 }
 
-function reasonOf({ taint, toleration, seconds, policy }: Cause<TimedTaint>): DeadlineCause {
+function causeOf({ taint, toleration, seconds, policy }: DeadlineCause<TimedTaint>): Cause {
   const { key, value, effect, since, known } = taint;
   return {
     taint: value ? { key, value, effect } : { key, effect },
@@ -53,6 +53,10 @@ const MAX_SECONDS = BigInt(Number.MAX_SAFE_INTEGER);
  * A deadline that had passed when first observed is due at the observation, once; later deltas don't move it. The
  * result is never before the deadline.
  */
-export function dueAt(deadlineAt: EpochMs, observedAt: EpochMs, record: EvictionRecord | undefined): EpochMs {
-  return Math.max(deadlineAt, Math.min(record?.fireAt ?? observedAt, observedAt));
+export function effectiveDeadline(
+  deadlineAt: EpochMs,
+  observedAt: EpochMs,
+  record: EvictionRecord | undefined,
+): EpochMs {
+  return Math.max(deadlineAt, Math.min(record?.dueAt ?? observedAt, observedAt));
 }

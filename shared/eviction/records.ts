@@ -1,14 +1,14 @@
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { EvictionGate } from './eviction-gate.ts';
-import type { Deletion, Evidence, Version } from './facts.ts';
+import type { Deletion, TaintOrigin, Version } from './facts.ts';
 import type { NodeRef, PodUid } from './identity.ts';
 
 /** A taint of a node that evicts, with the start of its countdown. */
 export interface TimedTaint extends LiveTaint {
   /** When the countdown started. The time only increases while the taint is present. */
   readonly since: EpochMs;
-  readonly known: Evidence;
+  readonly known: TaintOrigin;
 }
 
 /** The stored state of a node: the NODE item. */
@@ -61,7 +61,7 @@ export interface NodeOutage extends NodeRetry {
   readonly triedAt: EpochMs;
 }
 
-/** One pod that is to be evicted at `fireAt`: the SCHEDULED item. */
+/** One pod that is to be evicted at `dueAt`: the SCHEDULED item. */
 export interface EvictionRecord {
   readonly uid: PodUid;
   readonly namespace: string;
@@ -70,8 +70,8 @@ export interface EvictionRecord {
   readonly podSince: EpochMs;
   /** When this eviction was first scheduled. */
   readonly startedAt: EpochMs;
-  readonly fireAt: EpochMs;
-  readonly reasons: readonly DeadlineCause[];
+  readonly dueAt: EpochMs;
+  readonly causes: readonly Cause[];
   /** Version of the newest delta that changed this record or was about this pod alone. */
   readonly version: Version;
   /** The eviction failed, and is retried with the next try of its node. */
@@ -126,11 +126,11 @@ export interface Block {
 }
 
 /** A cause of a pod's deadline: a taint that set it, and how the pod tolerates the taint. */
-export interface DeadlineCause {
+export interface Cause {
   readonly taint: Omit<Taint, 'virtual'>;
   /** When the taint's countdown started, and how that is known. */
   readonly since: EpochMs;
-  readonly known: Evidence;
+  readonly known: TaintOrigin;
   /** Index of the toleration that counts in the pod's list; absent: no toleration matches the taint. */
   readonly toleration?: number;
   readonly seconds: number;
@@ -165,11 +165,11 @@ export interface FinalRecord {
   readonly name: string;
   readonly podSince: EpochMs;
   readonly startedAt?: EpochMs;
-  readonly fireAt: EpochMs;
+  readonly dueAt: EpochMs;
   readonly outcome: Outcome;
-  readonly reasons: readonly DeadlineCause[];
-  /** How long after `fireAt` the pod was evicted, in ms. */
-  readonly lateMs?: number;
+  readonly causes: readonly Cause[];
+  /** How long after `dueAt` the pod was evicted, in ms. */
+  readonly delayMs?: number;
   readonly cancelled?: CancelReason;
   readonly error?: string;
   readonly deleted?: Deletion;
@@ -185,11 +185,11 @@ export interface EndedPod extends FinalRecord {
 
 export function ending(
   record: EvictionRecord,
-  how: Pick<FinalRecord, 'outcome' | 'lateMs' | 'cancelled' | 'error' | 'deleted' | 'by'>,
+  how: Pick<FinalRecord, 'outcome' | 'delayMs' | 'cancelled' | 'error' | 'deleted' | 'by'>,
   version = record.version,
 ): FinalRecord {
-  const { uid, namespace, name, podSince, startedAt, fireAt, reasons } = record;
-  return { uid, namespace, name, podSince, startedAt, fireAt, reasons, version, ...how };
+  const { uid, namespace, name, podSince, startedAt, dueAt, causes } = record;
+  return { uid, namespace, name, podSince, startedAt, dueAt, causes, version, ...how };
 }
 
 export const isTombstone = ({ outcome }: FinalRecord): boolean => outcome === 'done' || outcome === 'gone';
@@ -198,14 +198,14 @@ export const isTombstone = ({ outcome }: FinalRecord): boolean => outcome === 'd
  * Reports whether a cancellation is posted as an Event: not if another taint manager evicted the pod, or it vanished
  * when due. To observers, both are evictions.
  */
-export function isAnnounced({ cancelled, fireAt, deleted }: FinalRecord, observedAt: EpochMs): boolean {
-  return deleted?.by !== 'taint-manager' && (cancelled !== 'pod-gone' || fireAt > observedAt);
+export function isAnnounced({ cancelled, dueAt, deleted }: FinalRecord, observedAt: EpochMs): boolean {
+  return deleted?.by !== 'taint-manager' && (cancelled !== 'pod-gone' || dueAt > observedAt);
 }
 
 /** Returns why a scheduled pod no longer has a deadline: the taints that set it were removed, or are tolerated by now. */
 export function whyCancelled(record: EvictionRecord, taints: readonly TimedTaint[]): CancelReason {
-  const there = ({ taint: { key } }: DeadlineCause) => taints.some((taint) => taint.key === key);
-  return record.reasons.some(there) ? 'tolerated-forever' : 'taint-removed';
+  const there = ({ taint: { key } }: Cause) => taints.some((taint) => taint.key === key);
+  return record.causes.some(there) ? 'tolerated-forever' : 'taint-removed';
 }
 
 export interface Partition {

@@ -31,9 +31,9 @@ export function retryWaitMs(
  * At the deadline, at the turn, or when the budget is asked again. If held until a set time, only a turn assigned since
  * then delays that.
  */
-export const ownMomentOf = ({ fireAt, notBefore = 0, turnAt = 0, blocked, held }: EvictionRecord): EpochMs =>
+export const ownMomentOf = ({ dueAt, notBefore = 0, turnAt = 0, blocked, held }: EvictionRecord): EpochMs =>
   held?.until === undefined
-    ? Math.max(fireAt, notBefore, turnAt, blocked?.nextTryAt ?? 0)
+    ? Math.max(dueAt, notBefore, turnAt, blocked?.nextTryAt ?? 0)
     : Math.max(held.until, notBefore, turnAt);
 
 /** Returns the last next try of its node that a record waits for; `undefined`: none. */
@@ -133,7 +133,7 @@ export function afterFailures(
   }: Readonly<Record<'now' | 'random' | 'giveUpAfterMs', number>> & { readonly begunAt?: EpochMs },
 ): Retry {
   const due = [...scheduled.values()].filter(
-    ({ fireAt, gaveUpAt, held }) => fireAt <= now && gaveUpAt === undefined && heldUntil(held) <= now,
+    ({ dueAt, gaveUpAt, held }) => dueAt <= now && gaveUpAt === undefined && heldUntil(held) <= now,
   );
   const everything = failures.everything !== undefined;
   const changed: EvictionRecord[] = [];
@@ -180,8 +180,8 @@ export function afterFailures(
 export const isEndedSince = ({ attempts, nextTryAt }: NodeOutage, begunAt: EpochMs): boolean =>
   attempts === 0 && nextTryAt > begunAt;
 
-const triableSince = ({ fireAt, notBefore = 0, turnAt = 0 }: EvictionRecord): EpochMs =>
-  Math.max(fireAt, notBefore, turnAt);
+const triableSince = ({ dueAt, notBefore = 0, turnAt = 0 }: EvictionRecord): EpochMs =>
+  Math.max(dueAt, notBefore, turnAt);
 
 /** A hold without an end lasts until the record is woken. */
 const heldUntil = (held: Held | undefined): EpochMs =>

@@ -8,7 +8,7 @@ export interface StuckPod {
   readonly namespace: string;
   readonly name: string;
   /** When its grace period ended. */
-  readonly overAt: EpochMs;
+  readonly gracePeriodEndedAt: EpochMs;
   /** The finalizers in the pod's metadata, which must be removed before the pod is. */
   readonly finalizers: readonly string[];
   /** The state of the pod's node: present, unreachable for the node controller, or deleted. */

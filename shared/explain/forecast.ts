@@ -7,6 +7,7 @@ import type { NodeLife } from '#shared/eviction/node-life.ts';
 import { mergeNodeState } from '#shared/eviction/node-state.ts';
 import { plan } from '#shared/eviction/plan.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
+import type { Cause } from '#shared/eviction/records.ts';
 import {
   drainsOnRelease,
   type EvictionRecord,
@@ -21,7 +22,6 @@ import type { LiveTaint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Budget, budgetsOf, refuses } from './budgets.ts';
-import { type Cause, causesOf } from './cause.ts';
 
 export interface ForecastPod extends SeenPod {
   readonly namespace: string;
@@ -31,7 +31,7 @@ export interface ForecastPod extends SeenPod {
   readonly owner?: { readonly kind: string; readonly name: string };
   readonly podSince: EpochMs;
   /** With `terminating`: when the grace period ends, and which finalizers must be removed first. */
-  readonly leaving?: { readonly overAt: EpochMs; readonly finalizers: readonly string[] };
+  readonly leaving?: { readonly gracePeriodEndedAt: EpochMs; readonly finalizers: readonly string[] };
   /** An annotation marks the pod as being moved off its node. Absent: no. */
   readonly moving?: true;
 }
@@ -171,7 +171,7 @@ function factsNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts
   const seenAt = ({ timeAdded }: LiveTaint) =>
     foundAt === undefined ? now : Math.min(timeAdded ?? foundAt, foundAt);
   const taints = evictingTaints(live.taints, rules.policy.treatAsNoExecute).map(
-    (taint): SeenTaint => ({ ...taint, known: 'found', seenAt: seenAt(taint) }),
+    (taint): SeenTaint => ({ ...taint, known: 'preexisting', seenAt: seenAt(taint) }),
   );
   return { ...facts, taints, ...(live.taintsStamp === undefined ? {} : { taintsStamp: live.taintsStamp }) };
 }
@@ -200,7 +200,7 @@ function follow(
   const isWoken = record.held !== undefined && (record.held.until ?? Number.POSITIVE_INFINITY) > now;
   let at = Math.max(now, isWoken ? now : (momentOf(record, node) ?? now));
   for (let steps = 0; steps < MAX_STEPS; steps++) {
-    const { fireAt: dueAt, reasons } = record;
+    const { dueAt, causes } = record;
     const verdict = verdictAt(at)(record, pod);
     switch (verdict.kind) {
       case 'evict': {
@@ -215,7 +215,7 @@ function follow(
             at,
             by: verdict.by,
             dueAt,
-            causes: causesOf(reasons),
+            causes,
             heldBy,
             blockedBy,
             ...rejected,
@@ -227,7 +227,7 @@ function follow(
         rejected = isRefused && record.blocked ? { rejected: record.blocked.reason } : {};
         const { method } = rules.policy;
         if (method.kind === 'delete' || method.onTimeout === 'fail')
-          return { kind: 'blocked', dueAt, causes: causesOf(reasons), by: blockedBy, ...rejected };
+          return { kind: 'blocked', dueAt, causes, by: blockedBy, ...rejected };
         const since = record.blocked?.since ?? at;
         const nextTryAt = Math.max(at + 1, since + method.timeoutMs);
         record = { ...record, blocked: { reason: '', ...record.blocked, since, nextTryAt } };
@@ -244,7 +244,7 @@ function follow(
         if (ends.length === 0) {
           const asks = verdict.would?.by === 'evict' ? budgetsOf(budgets, pod.labels ?? {}) : [];
           const blocked = refuses(asks) ? { blockedBy: asks.map(({ name }) => name) } : {};
-          return { kind: 'held', dueAt, causes: causesOf(reasons), by, before: heldBy, ...blocked };
+          return { kind: 'held', dueAt, causes, by, before: heldBy, ...blocked };
         }
         if (!isSame(heldBy.at(-1), by)) heldBy.push(by);
         drained = held.until === undefined;
@@ -254,7 +254,7 @@ function follow(
       }
       case 'reschedule':
         record = verdict.record;
-        at = record.fireAt;
+        at = record.dueAt;
         break;
       case 'cancel':
         return staying(node, pod);
@@ -279,19 +279,19 @@ function staying({ taints, deletedAt }: NodeState, { podSince }: ForecastPod): F
 }
 
 function leaving({ disrupted, evicted, deleted, leaving }: ForecastPod): Forecast {
-  const { overAt, finalizers = [] } = leaving ?? {};
+  const { gracePeriodEndedAt, finalizers = [] } = leaving ?? {};
   const other = deleted?.by ?? 'other';
   const by = disrupted && !deleted ? 'taintward' : evicted ? 'eviction-api' : other;
   return {
     kind: 'terminating',
     by,
-    ...(overAt === undefined ? {} : { gracePeriodEndedAt: overAt }),
+    ...(gracePeriodEndedAt === undefined ? {} : { gracePeriodEndedAt }),
     finalizers,
   };
 }
 
-export function gaveUp({ fireAt: dueAt, reasons, failure }: EvictionRecord, at: EpochMs): Forecast {
-  return { kind: 'failed', dueAt, causes: causesOf(reasons), at, error: failure?.error ?? '' };
+export function gaveUp({ dueAt, causes, failure }: EvictionRecord, at: EpochMs): Forecast {
+  return { kind: 'failed', dueAt, causes, at, error: failure?.error ?? '' };
 }
 
 export function retrying(
@@ -300,7 +300,7 @@ export function retrying(
   now: EpochMs,
 ): Pick<Extract<Forecast, { kind: 'evict' }>, 'retrying'> {
   const next = nextTryOf(record, node);
-  if (record.fireAt > now || !next) return {};
+  if (record.dueAt > now || !next) return {};
   const { error, attempts, everything } = next;
   if (next === node.outage) return { retrying: { error, attempts, unanswered: true } };
   if (everything && isHeldText(error)) return { retrying: { error, attempts, isHold: true } };

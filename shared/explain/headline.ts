@@ -1,7 +1,7 @@
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
+import type { Cause } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { Cause } from './cause.ts';
 import type { DisconnectionAccount } from './disconnection.ts';
 import type { Forecast } from './forecast.ts';
 import type { GateAccount } from './gate-text.ts';
@@ -295,8 +295,8 @@ function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment
 }
 
 /** Describes the causes of an eviction: "it tolerates a:NoExecute for 300 s". */
-export function reasonsText(reasons: readonly Cause[]): string {
-  const texts = reasons.map(({ taint, toleration, seconds, policy }) => {
+export function reasonsText(causes: readonly Cause[]): string {
+  const texts = causes.map(({ taint, toleration, seconds, policy }) => {
     if (policy !== undefined) return `by policy it tolerates ${taintText(taint)} for ${seconds} s`;
     return toleration === undefined
       ? `it does not tolerate ${taintText(taint)}`

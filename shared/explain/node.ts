@@ -1,12 +1,11 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import { begunBy, type Evidence } from '#shared/eviction/facts.ts';
+import { begunBy, type TaintOrigin } from '#shared/eviction/facts.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import { evicts, type MatchOptions, type Taint } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Budget } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
-import { originOf, type TaintOrigin } from './cause.ts';
 import type { DisconnectionAccount } from './disconnection.ts';
 import { type Forecast, type ForecastPod, forecastPod, type NodeCase } from './forecast.ts';
 import { type GateAccount, type KeptBy, wordsOf } from './gate-text.ts';
@@ -237,11 +236,11 @@ const timedTaint = ({
   since,
   known,
   ...taint
-}: Taint & { readonly since: EpochMs; readonly known: Evidence }): NodeTaint => ({
+}: Taint & { readonly since: EpochMs; readonly known: TaintOrigin }): NodeTaint => ({
   taint: plain(taint),
   evicts: taint.virtual ? 'virtual' : evicts(taint) ? 'yes' : 'no',
   since,
-  known: originOf(known),
+  known,
 });
 
 const ungovernedPod = (pod: Foretold, why: string): NodePod =>

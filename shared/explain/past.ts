@@ -2,20 +2,19 @@ import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
 import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
-import type { CancelReason, DeadlineCause, Outcome } from '#shared/eviction/records.ts';
+import type { CancelReason, Cause, Outcome } from '#shared/eviction/records.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { type Cause, causesOf } from './cause.ts';
 
 export interface PastEntry {
   readonly at: EpochMs;
   readonly ref: { readonly node: NodeName };
   readonly uid: PodUid;
   readonly what: 'scheduled' | Noted['what'] | Outcome;
-  readonly fireAt: EpochMs;
-  readonly reasons: readonly DeadlineCause[];
-  readonly movedFrom?: EpochMs;
+  readonly dueAt: EpochMs;
+  readonly causes: readonly Cause[];
+  readonly previousDueAt?: EpochMs;
   readonly by?: EvictionGate;
-  readonly lateMs?: number;
+  readonly delayMs?: number;
   readonly cancelled?: CancelReason;
   readonly error?: string;
   readonly deleted?: Deletion;
@@ -59,18 +58,18 @@ export function pastOutcome(entries: readonly PastEntry[], except?: PodUid): Pas
   const done = own.findLast(({ what }) => what === 'done');
   const { node } = last.ref;
   if (done) {
-    const { at, lateMs = 0, fireAt: dueAt, reasons } = done;
-    return { kind: 'evicted', at, node, delayMs: lateMs, dueAt, causes: causesOf(reasons) };
+    const { at, delayMs = 0, dueAt, causes } = done;
+    return { kind: 'evicted', at, node, delayMs, dueAt, causes };
   }
-  const { deleted, fireAt, reasons } = own.findLast((entry) => entry.deleted) ?? last;
+  const { deleted, dueAt, causes } = own.findLast((entry) => entry.deleted) ?? last;
   const cancelled = last.cancelled === 'pod-gone' ? undefined : last.cancelled;
   return {
     kind: 'deleted',
     at: deleted?.at ?? last.at,
     node,
     ...(deleted ? { by: deleted.by } : {}),
-    ...(fireAt >= NEVER ? {} : { dueAt: fireAt }),
-    causes: causesOf(reasons),
+    ...(dueAt >= NEVER ? {} : { dueAt }),
+    causes,
     ...(cancelled ? { cancelReason: cancelled } : {}),
     observed: own.some(({ what }) => what === 'would-have'),
   };

@@ -4,7 +4,6 @@ import type { Rules, Trip } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { causesOf } from './cause.ts';
 import { type Forecast, gaveUp, retrying } from './forecast.ts';
 import { allGates } from './gates.ts';
 
@@ -26,11 +25,11 @@ export function storedGates(
   const trips = rules.trips.filter(({ scope }) => scope !== 'zone' || inZone);
   const seen = withoutTraits({ ...rules, trips });
   return (record) => {
-    const { fireAt, reasons, held } = record;
-    const dueBy = reasons.map(({ taint }) => taint.key);
+    const { dueAt, causes, held } = record;
+    const dueBy = causes.map(({ taint }) => taint.key);
     const due = { node: ref.node, downSince: downSince(node?.taints), dueBy, record, traits: record };
     const gates = allGates(seen, (left) =>
-      [findGate(left, due, Math.max(now, fireAt))].filter((by) => by !== undefined),
+      [findGate(left, due, Math.max(now, dueAt))].filter((by) => by !== undefined),
     );
     if (!held || gates.some(({ kind }) => kind === held.by.kind)) return gates;
     return isOver(held.by, rules.trips) || !mayStillHold(held.by, rules, now) ? gates : [...gates, held.by];
@@ -47,16 +46,16 @@ export function recordedForecast(
   rules: Rules,
   now: EpochMs,
 ): Forecast {
-  const { fireAt: dueAt, reasons, gaveUpAt } = record;
+  const { dueAt, causes, gaveUpAt } = record;
   if (gaveUpAt !== undefined) return gaveUp(record, gaveUpAt);
   const [by] = storedGates(stored, rules, now)(record);
-  if (by) return { kind: 'held', dueAt, causes: causesOf(reasons), by, before: [] };
+  if (by) return { kind: 'held', dueAt, causes, by, before: [] };
   return {
     kind: 'evict',
     at: Math.max(now, momentOf(record, stored.node) ?? now),
     by: rules.policy.method.kind,
     dueAt,
-    causes: causesOf(reasons),
+    causes,
     heldBy: [],
     blockedBy: [],
     ...retrying(record, stored.node ?? {}, now),

@@ -1,3 +1,4 @@
+import type { TaintOrigin } from '#shared/eviction/facts.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
@@ -6,7 +7,6 @@ import { tolerates } from '#shared/taints/match.ts';
 import { evicts, type Taint, type Toleration } from '#shared/taints/taint.ts';
 import { asExecuting } from '#shared/taints/virtual.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { originOf, type TaintOrigin } from './cause.ts';
 import type { ForecastPod, NodeForecast } from './forecast.ts';
 
 export interface PlacedToleration {
@@ -50,11 +50,11 @@ export function accountsOf(
     taints.some((timed) => timed.key === key && timed.effect === effect);
   const evicting = taints.map((taint) => {
     const own = podDeadlines([taint], deletedAt, rules)(tolerations, podSince);
-    const [reason] = own?.reasons ?? [];
+    const [reason] = own?.causes ?? [];
     return {
       ...accountOf(taint, tolerations, rules),
       since: taint.since,
-      known: originOf(taint.known),
+      known: taint.known,
       ...(own && reason ? { seconds: reason.seconds, deadlineAt: own.at } : {}),
       ...(reason?.policy === undefined ? {} : { changedBy: reason.policy }),
       decides: own !== undefined && own.at === first?.at,

@@ -46,7 +46,7 @@ export interface LivePod extends PodTraits {
   /** An annotation marks the pod as being moved off its node, as KubeVirt does while a VM migrates. Absent: no. */
   readonly moving?: true;
   /** With `terminating`: when the grace period ends, and which finalizers must be removed first. */
-  readonly leaving?: { readonly overAt: EpochMs; readonly finalizers: readonly string[] };
+  readonly leaving?: { readonly gracePeriodEndedAt: EpochMs; readonly finalizers: readonly string[] };
   /** With `terminating`: the deletion by another actor than this service. Absent, too, if the actor is unknown. */
   readonly deleted?: Deletion;
   /** The controller that created the pod (`ownerReferences`); absent: nobody recreates it. */

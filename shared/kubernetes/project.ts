@@ -90,7 +90,7 @@ export function projectPod(json: unknown): LivePod {
   const owner = projectOwner(meta['ownerReferences']);
   const scheduledAt = momentOf(scheduled?.['lastTransitionTime']);
   const leaving = projectLeaving(meta);
-  const deleted = leaving && projectDeletion(meta, disruption, leaving.overAt);
+  const deleted = leaving && projectDeletion(meta, disruption, leaving.gracePeriodEndedAt);
   const labels = textsOf(meta['labels']);
   const annotations = textsOf(meta['annotations'], MAX_ANNOTATION_CHARACTERS);
   const priorityClassName = textOf(spec['priorityClassName']);
@@ -120,16 +120,16 @@ export function projectPod(json: unknown): LivePod {
 const momentOf = (time: unknown): number => Math.max(0, Date.parse(textOf(time)));
 
 function projectLeaving(meta: Readonly<Record<string, unknown>>): LivePod['leaving'] {
-  const overAt = momentOf(meta['deletionTimestamp']);
-  if (Number.isNaN(overAt)) return undefined;
-  return { overAt, finalizers: itemsOf(meta['finalizers']).map(textOf) };
+  const gracePeriodEndedAt = momentOf(meta['deletionTimestamp']);
+  if (Number.isNaN(gracePeriodEndedAt)) return undefined;
+  return { gracePeriodEndedAt, finalizers: itemsOf(meta['finalizers']).map(textOf) };
 }
 
 /** By another actor, by the reason of `DisruptionTarget`. `at`: when the deletion was requested. */
 function projectDeletion(
   meta: Readonly<Record<string, unknown>>,
   disruption: string,
-  overAt: number,
+  gracePeriodEndedAt: number,
 ): Deletion | undefined {
   // The caller of the Eviction API is unknown.
   if (disruption === EVICTION_API_REASON) return undefined;
@@ -138,7 +138,7 @@ function projectDeletion(
   // If the server does not report the announcer, the announcement counts as ours.
   if (isEviction && (announcers.length === 0 || announcers.some(isOurs))) return undefined;
   const grace = meta['deletionGracePeriodSeconds'];
-  const at = Math.max(0, overAt - (Number.isSafeInteger(grace) ? Number(grace) * 1000 : 0));
+  const at = Math.max(0, gracePeriodEndedAt - (Number.isSafeInteger(grace) ? Number(grace) * 1000 : 0));
   return { at, by: isEviction ? 'taint-manager' : 'other' };
 }
 

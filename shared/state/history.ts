@@ -2,13 +2,7 @@ import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
 import type { ClusterName, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
-import type {
-  CancelReason,
-  DeadlineCause,
-  EndedPod,
-  EvictionRecord,
-  Outcome,
-} from '#shared/eviction/records.ts';
+import type { CancelReason, Cause, EndedPod, EvictionRecord, Outcome } from '#shared/eviction/records.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export interface HistoryEntry {
@@ -19,17 +13,17 @@ export interface HistoryEntry {
   readonly name: string;
   readonly what: 'scheduled' | Noted['what'] | Outcome;
   /** The deadline, as known at that time. */
-  readonly fireAt: EpochMs;
+  readonly dueAt: EpochMs;
   /** The causes of the deadline. Empty: Taintward had no cause to evict the pod. */
-  readonly reasons: readonly DeadlineCause[];
+  readonly causes: readonly Cause[];
   /** With `moved`: the deadline before. */
-  readonly movedFrom?: EpochMs;
+  readonly previousDueAt?: EpochMs;
   /** With `held`, `would-have`, `freed` and `gone`: the gate that kept the pod from being evicted. */
   readonly by?: EvictionGate;
-  /** With `done`: milliseconds after `fireAt`. */
-  readonly lateMs?: number;
+  /** With `done`: milliseconds after `dueAt`. */
+  readonly delayMs?: number;
   /** When the pod was removed, as its relay observed it. Absent: no relay did. */
-  readonly goneAt?: EpochMs;
+  readonly removedAt?: EpochMs;
   readonly cancelled?: CancelReason;
   readonly error?: string;
   /** Set when another client deleted the pod. */
@@ -98,8 +92,8 @@ export async function* entriesOf(
   for await (const { ref, record } of scheduled) {
     if (isAbout(query, ref, record)) begun.add(beginning(ref, record, record.startedAt));
   }
-  const goneAt = new Map<PodUid, EpochMs>();
-  for await (const { uid, at } of gone) goneAt.set(uid, Math.min(at, goneAt.get(uid) ?? at));
+  const removedAt = new Map<PodUid, EpochMs>();
+  for await (const { uid, at } of gone) removedAt.set(uid, Math.min(at, removedAt.get(uid) ?? at));
   for await (const { ref, at, noted, ended } of items) {
     yield* begun.since(at).filter(asks);
     for (const note of noted) {
@@ -110,7 +104,7 @@ export async function* entriesOf(
     for (const end of ended) {
       if (!isAbout(query, ref, end)) continue;
       if (end.startedAt !== undefined) begun.add(beginning(ref, end, end.startedAt));
-      yield* [endedEntry(ref, end, goneAt.get(end.uid))].filter(asks);
+      yield* [endedEntry(ref, end, removedAt.get(end.uid))].filter(asks);
     }
   }
   yield* begun.since(query.from).filter(asks);
@@ -134,14 +128,14 @@ const isAbout = (
   (namespace ?? about.namespace) === about.namespace &&
   (pod ?? about.name) === about.name;
 
-type Who = Pick<HistoryEntry, 'uid' | 'namespace' | 'name' | 'fireAt' | 'reasons'>;
+type Who = Pick<HistoryEntry, 'uid' | 'namespace' | 'name' | 'dueAt' | 'causes'>;
 
 const entry = (
   ref: NodeRef,
-  { uid, namespace, name, fireAt, reasons }: Who,
+  { uid, namespace, name, dueAt, causes }: Who,
   at: EpochMs,
   what: HistoryEntry['what'],
-): HistoryEntry => ({ at, ref, uid, namespace, name, what, fireAt, reasons });
+): HistoryEntry => ({ at, ref, uid, namespace, name, what, dueAt, causes });
 
 const beginning = (ref: NodeRef, who: Who, at: EpochMs): HistoryEntry => entry(ref, who, at, 'scheduled');
 
@@ -149,7 +143,7 @@ function notedEntry(ref: NodeRef, note: Noted, at: EpochMs): HistoryEntry {
   const added = entry(ref, note, at, note.what);
   switch (note.what) {
     case 'moved':
-      return { ...added, movedFrom: note.from.fireAt };
+      return { ...added, previousDueAt: note.from.dueAt };
     case 'held':
     case 'would-have':
     case 'freed':
@@ -162,12 +156,12 @@ function notedEntry(ref: NodeRef, note: Noted, at: EpochMs): HistoryEntry {
   }
 }
 
-function endedEntry(ref: NodeRef, end: EndedPod, goneAt: EpochMs | undefined): HistoryEntry {
-  const { outcome, lateMs, cancelled, error, deleted, by, endedAt } = end;
+function endedEntry(ref: NodeRef, end: EndedPod, removedAt: EpochMs | undefined): HistoryEntry {
+  const { outcome, delayMs, cancelled, error, deleted, by, endedAt } = end;
   return {
     ...entry(ref, end, endedAt, outcome),
-    ...(lateMs === undefined ? {} : { lateMs }),
-    ...(goneAt !== undefined && (outcome === 'done' || deleted) ? { goneAt } : {}),
+    ...(delayMs === undefined ? {} : { delayMs }),
+    ...(removedAt !== undefined && (outcome === 'done' || deleted) ? { removedAt } : {}),
     ...(cancelled ? { cancelled } : {}),
     ...(error === undefined ? {} : { error }),
     ...(deleted ? { deleted } : {}),
@@ -195,10 +189,10 @@ class Begun {
   }
 
   /** Sets the original deadline of the pod's latest entry, from before a move. */
-  move(uid: PodUid, { fireAt, reasons }: Pick<HistoryEntry, 'fireAt' | 'reasons'>): void {
+  move(uid: PodUid, { dueAt, causes }: Pick<HistoryEntry, 'dueAt' | 'causes'>): void {
     const index = this.#entries.findLastIndex((begun) => begun.uid === uid);
     const begun = this.#entries[index];
-    if (begun) this.#entries[index] = { ...begun, fireAt, reasons };
+    if (begun) this.#entries[index] = { ...begun, dueAt, causes };
   }
 
   /** Removes and returns the entries from `at` or later, the newest first. */

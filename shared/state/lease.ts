@@ -102,7 +102,7 @@ export const stuckSchema: z.ZodType<readonly StuckPod[]> = z.array(
     uid: text.transform(podUid),
     namespace: text,
     name: text,
-    overAt: z.int(),
+    gracePeriodEndedAt: z.int(),
     finalizers: z.array(z.string()),
     nodeState: z.enum(['there', 'unreachable', 'gone']),
   } satisfies KeysOf<StuckPod>),

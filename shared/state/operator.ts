@@ -123,9 +123,9 @@ export class Operator {
     });
   }
 
-  async stop(cluster: ClusterName, reasons: ActionOptions): Promise<Stop> {
+  async stop(cluster: ClusterName, causes: ActionOptions): Promise<Stop> {
     return this.#order(cluster, (orders) => {
-      const stop = this.#stop('cluster', reasons);
+      const stop = this.#stop('cluster', causes);
       const entry = { kind: 'stop', what: `stopped evictions${untilText(stop)}`, why: stop.why } as const;
       return { result: stop, next: { ...orders, stop }, entry };
     });
@@ -188,10 +188,10 @@ export class Operator {
   }
 
   /** Stops all evictions in all clusters, including those that are added later. */
-  async stopAll(reasons: ActionOptions): Promise<Stop> {
+  async stopAll(causes: ActionOptions): Promise<Stop> {
     return repeatChange(async () => {
       const found = await this.#rulesStore.fleetStop();
-      const stop = this.#stop('fleet', reasons);
+      const stop = this.#stop('fleet', causes);
       const change = await this.#rulesStore.changeFleetStop(found, stop, fleetStopEntry(stop));
       return { result: stop, change };
     });
@@ -299,8 +299,8 @@ export class Operator {
     });
   }
 
-  #stop(scope: Stop['scope'], reasons: ActionOptions): Stop {
-    return { scope, ...this.#act(reasons) };
+  #stop(scope: Stop['scope'], causes: ActionOptions): Stop {
+    return { scope, ...this.#act(causes) };
   }
 
   #act({ why, durationMs }: ActionOptions) {

@@ -17,7 +17,7 @@ export interface StateCount {
 
 export interface Upcoming {
   readonly ref: NodeRef;
-  readonly fireAt: EpochMs;
+  readonly dueAt: EpochMs;
 }
 
 export interface Countdowns {

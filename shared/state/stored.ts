@@ -41,9 +41,9 @@ export const nodeTtl = (now: EpochMs): number => ttlAfter(now, NODE_SECONDS);
  * When a record is removed, in epoch seconds, if its pod is not evicted; `expiry` then processes it. Failed and held
  * ones are kept longer, because their pods are left alone as long as the record exists.
  */
-export function scheduledTtl({ fireAt, gaveUpAt, held }: EvictionRecord, now: EpochMs): number {
+export function scheduledTtl({ dueAt, gaveUpAt, held }: EvictionRecord, now: EpochMs): number {
   const leftAlone = gaveUpAt !== undefined || held !== undefined;
-  return ttlAfter(Math.max(fireAt, now), leftAlone ? LEFT_ALONE_SECONDS : SCHEDULED_GRACE_SECONDS);
+  return ttlAfter(Math.max(dueAt, now), leftAlone ? LEFT_ALONE_SECONDS : SCHEDULED_GRACE_SECONDS);
 }
 
 const ttlAfter = (moment: EpochMs, seconds: number): number =>
@@ -52,7 +52,7 @@ const ttlAfter = (moment: EpochMs, seconds: number): number =>
 const text = z.string().min(1);
 const version = z.object({ epoch: z.int().nonnegative(), sequence: z.int().nonnegative() });
 
-const known = z.enum(['appeared', 'found']);
+const known = z.enum(['added', 'preexisting']);
 
 const timedTaint = z.object({
   key: text,
@@ -99,7 +99,7 @@ const reason = z.object({
   policy: z.string().exactOptional(),
 });
 
-const why = { fireAt: epochMs, reasons: z.array(reason) };
+const why = { dueAt: epochMs, causes: z.array(reason) };
 const who = { uid: text.transform(podUid), namespace: text, name: text };
 const pod = { ...who, podSince: epochMs, ...why, version };
 
@@ -156,7 +156,7 @@ export const endedSchema = z
   .object({
     ...pod,
     outcome: z.enum(['done', 'gone', 'cancelled', 'gave-up', 'unregistered', 'would-have']),
-    lateMs: z.int().nonnegative().exactOptional(),
+    delayMs: z.int().nonnegative().exactOptional(),
     cancelled: z.enum(['taint-removed', 'tolerated-forever', 'pod-gone']).exactOptional(),
     error: z.string().exactOptional(),
     startedAt: epochMs.exactOptional(),

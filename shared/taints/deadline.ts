@@ -16,10 +16,10 @@ export interface Deadline<T> {
   /** Epoch milliseconds, exact; may lie beyond every JavaScript date (see {@link saturate}). */
   readonly atMs: bigint;
   /** All taints that set this deadline, in the node's order. */
-  readonly because: readonly Cause<T>[];
+  readonly because: readonly DeadlineCause<T>[];
 }
 
-export interface Cause<T> {
+export interface DeadlineCause<T> {
   readonly taint: T;
   /** Index of the deciding toleration in the pod's list; absent: no toleration matches the taint. */
   readonly toleration?: number;
@@ -82,7 +82,7 @@ export function deadlineFor<T extends TimedTaint>(
 
 interface Limits<T> {
   /** The taints that the list doesn't tolerate indefinitely. */
-  readonly causes: readonly Cause<T>[];
+  readonly causes: readonly DeadlineCause<T>[];
   /** Since when the oldest of these taints is there. */
   readonly from: number;
   /** The deadline of pods that are there since then, or longer. */
@@ -94,8 +94,8 @@ function limitsOf<T extends Taint>(
   taints: readonly { readonly taint: T; readonly executing: Taint }[],
   options: MatchOptions,
   secondsByKey: SecondsByKey,
-): readonly Cause<T>[] {
-  const limits: Cause<T>[] = [];
+): readonly DeadlineCause<T>[] {
+  const limits: DeadlineCause<T>[] = [];
   for (const { taint, executing } of taints) {
     const at = tolerations.findIndex((toleration) => tolerates(executing, toleration, options));
     const match = tolerations[at];
@@ -111,7 +111,7 @@ function limitOf(
   { key, virtual }: Taint,
   match: Toleration | undefined,
   secondsByKey: SecondsByKey,
-): Pick<Cause<Taint>, 'seconds' | 'policy'> | undefined {
+): Pick<DeadlineCause<Taint>, 'seconds' | 'policy'> | undefined {
   const own = toleratedSeconds(match);
   if (own === undefined) return undefined;
   const ruled = Object.hasOwn(secondsByKey, key) ? BigInt(secondsByKey[key] ?? 0) : own;
@@ -128,10 +128,10 @@ function toleratedSeconds(match: Toleration | undefined): bigint | undefined {
 }
 
 function earliest<T extends TimedTaint>(
-  limits: readonly Cause<T>[],
+  limits: readonly DeadlineCause<T>[],
   podSince: number,
 ): Deadline<T> | undefined {
-  let first: { readonly atMs: bigint; readonly because: Cause<T>[] } | undefined;
+  let first: { readonly atMs: bigint; readonly because: DeadlineCause<T>[] } | undefined;
   for (const limit of limits) {
     const atMs = BigInt(Math.max(limit.taint.since, podSince)) + limit.seconds * 1000n;
     if (first === undefined || atMs < first.atMs) first = { atMs, because: [limit] };

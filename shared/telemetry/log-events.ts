@@ -285,9 +285,9 @@ export function evictionFields(
   eviction: EvictionRecord | FinalRecord,
   policy?: Pick<Policy, 'mode'>,
 ): EvictionFields {
-  const taints = eviction.reasons.map(({ taint }) => taintText(taint));
+  const taints = eviction.causes.map(({ taint }) => taintText(taint));
   const observed = policy?.mode === 'observe' ? ({ observed: true } as const) : {};
-  return { ...evictionRef(ref, eviction), dueAt: eviction.fireAt, taints, ...observed };
+  return { ...evictionRef(ref, eviction), dueAt: eviction.dueAt, taints, ...observed };
 }
 
 /** Returns the fields that identify an eviction. */

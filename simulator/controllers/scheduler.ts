@@ -34,10 +34,10 @@ export function scheduler(store: ObjectStore): Controller {
 
 function schedule(store: ObjectStore, pod: PodObject): void {
   const fitting: Fit[] = [];
-  const reasons: string[] = [];
+  const causes: string[] = [];
   for (const node of store.all('nodes')) {
     const verdict = judge(store, pod, node);
-    if (typeof verdict === 'string') reasons.push(verdict);
+    if (typeof verdict === 'string') causes.push(verdict);
     else fitting.push(verdict);
   }
   const scores = normaliseScores(fitting.map(({ preferCount }) => preferCount));
@@ -48,7 +48,7 @@ function schedule(store: ObjectStore, pod: PodObject): void {
     }))
     .sort((a, b) => compareRanks(a.rank, b.rank) || a.name.localeCompare(b.name));
   if (best === undefined) {
-    reportUnschedulable(store, pod, reasons);
+    reportUnschedulable(store, pod, causes);
     return;
   }
   store.bind(refOf(pod), best.name);
@@ -117,10 +117,10 @@ export function pinnedTo({ affinity }: PodObject['spec']): readonly string[] | u
   return fields?.find(({ key, operator }) => key === 'metadata.name' && operator === 'In')?.values;
 }
 
-function reportUnschedulable(store: ObjectStore, pod: PodObject, reasons: readonly string[]): void {
-  const counts = Map.groupBy(reasons, (reason) => reason);
+function reportUnschedulable(store: ObjectStore, pod: PodObject, causes: readonly string[]): void {
+  const counts = Map.groupBy(causes, (reason) => reason);
   const list = [...counts].map(([reason, { length }]) => `${length} ${reason}`).join(', ');
-  const message = `0/${reasons.length} nodes are available${list === '' ? '' : `: ${list}`}.`;
+  const message = `0/${causes.length} nodes are available${list === '' ? '' : `: ${list}`}.`;
   const conditions = pod.status.conditions ?? [];
   const present = conditions.find(({ type }) => type === 'PodScheduled');
   if (present?.message === message) return;

@@ -55,7 +55,7 @@ export interface Report {
   readonly requestsHit: Readonly<Record<string, number>>;
   readonly pods: number;
   readonly evictions: number;
-  readonly lateMs: Spread;
+  readonly delayMs: Spread;
   /** The age of the last read of its node when a delete reached the proxy. */
   readonly lookAgeMs: Spread;
   /** Pods that were due when their taint was removed, or when they came to tolerate it. */
@@ -128,7 +128,7 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
 
   const passed = { requests: tap.requests, unreported };
   const found = judge(historyOf(cluster.witness, passed, users.deleted, Date.now()));
-  const { evictions, violations, lateMs, savedAfterMs, lookAgeMs } = found;
+  const { evictions, violations, delayMs, savedAfterMs, lookAgeMs } = found;
   return {
     ...scale,
     done: countOf(plan.deeds.map(({ act }) => act.kind)),
@@ -137,7 +137,7 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
     requestsHit: Object.fromEntries(weathered.hits),
     pods: cluster.witness.pods.size,
     evictions,
-    lateMs: spreadOf(lateMs),
+    delayMs: spreadOf(delayMs),
     lookAgeMs: spreadOf(lookAgeMs),
     saved: savedAfterMs.length,
     savedAfterMs: Math.max(0, ...savedAfterMs),

@@ -65,7 +65,7 @@ export interface Findings {
   readonly evictions: number;
   readonly violations: readonly Violation[];
   /** The delay of each eviction, from the latest possible deadline of its pod to its observed end. */
-  readonly lateMs: readonly number[];
+  readonly delayMs: readonly number[];
   /** The time for which pods were due whose taint was removed or whose tolerations changed. */
   readonly savedAfterMs: readonly number[];
   /** The age of the last read, for each delete that may have caused an eviction. */
@@ -86,7 +86,7 @@ interface Stretch extends Time {
  */
 export function judge({ nodes, pods, deletes, endAt }: History): Findings {
   const violations: Violation[] = [];
-  const lateMs: number[] = [];
+  const delayMs: number[] = [];
   const savedAfterMs: number[] = [];
   const lookAgeMs: number[] = [];
   const sent = Map.groupBy(deletes, ({ uid }) => uid);
@@ -113,12 +113,12 @@ export function judge({ nodes, pods, deletes, endAt }: History): Findings {
         lookAgeMs.push(...possible.map((each) => each.lookAgeMs ?? Infinity));
         const wrong = misdeed(possibly(turns, pod, endAt), possible);
         if (wrong) tell(wrong.kind, wrong.why);
-        lateMs.push(standing ? until - standing.from : 0);
+        delayMs.push(standing ? until - standing.from : 0);
       }
     }
     savedAfterMs.push(...overdue.filter((each) => each !== standing).map(({ from, to }) => to - from));
   }
-  return { evictions, violations, lateMs, savedAfterMs, lookAgeMs };
+  return { evictions, violations, delayMs, savedAfterMs, lookAgeMs };
 }
 
 /** Returns the deadline of each existing pod, by the last observed state; `Infinity`: there is none. */

@@ -159,7 +159,7 @@ function taints(random: SeededRandom, node: number, endAt: number): Planned<Deed
       const from = key === first ? at : at + random.between(0, 10_000);
       const spell = taintSpell(random, { node, key, from });
       deeds.push(...spell.deeds);
-      freeAt.set(key, spell.goneAt + AWAY_MS);
+      freeAt.set(key, spell.removedAt + AWAY_MS);
     }
   }
   return deeds.filter((each) => each.at < endAt);
@@ -169,25 +169,25 @@ function taints(random: SeededRandom, node: number, endAt: number): Planned<Deed
 function taintSpell(
   random: SeededRandom,
   { node, key, from }: { readonly node: number; readonly key: string; readonly from: number },
-): { readonly deeds: readonly Planned<Deed>[]; readonly goneAt: number } {
+): { readonly deeds: readonly Planned<Deed>[]; readonly removedAt: number } {
   const value = random.pick(VALUES);
   // Short and long durations are equally frequent.
   const staysMs = Math.round(STAYS_MS[0] * (STAYS_MS[1] / STAYS_MS[0]) ** random.next());
-  const goneAt = from + staysMs;
+  const removedAt = from + staysMs;
   const deeds: Planned<Deed>[] = [
     { at: from, act: { kind: 'taint', node, key, value } },
-    { at: goneAt, act: { kind: 'untaint', node, key } },
+    { at: removedAt, act: { kind: 'untaint', node, key } },
   ];
   if (random.chance(CHANGES_VALUE)) {
     const act = { kind: 'taint', node, key, value: random.pick(VALUES) } as const;
     deeds.push({ at: from + staysMs / 2, act });
   }
-  if (!random.chance(FLAPS)) return { deeds, goneAt };
-  const backAt = goneAt + random.between(...FLAP_AWAY_MS);
+  if (!random.chance(FLAPS)) return { deeds, removedAt };
+  const backAt = removedAt + random.between(...FLAP_AWAY_MS);
   const awayAt = backAt + random.between(...STAYS_MS) / 2;
   deeds.push({ at: backAt, act: { kind: 'stamp', node, key, value } });
   deeds.push({ at: awayAt, act: { kind: 'untaint', node, key } });
-  return { deeds, goneAt: awayAt };
+  return { deeds, removedAt: awayAt };
 }
 
 function podDeeds(

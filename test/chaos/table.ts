@@ -5,7 +5,7 @@ const KINDS: readonly Violation['kind'][] = ['lost', 'wrong', 'early', 'doubled'
 
 /** Returns a report as a table of two columns. */
 export function table(report: Report & { readonly form: string }): string {
-  const { lateMs, lookAgeMs, violations } = report;
+  const { delayMs, lookAgeMs, violations } = report;
   const rows: readonly (readonly [string, string])[] = [
     ['form', report.form],
     ['seed', String(report.seed)],
@@ -15,7 +15,7 @@ export function table(report: Report & { readonly form: string }): string {
     ['faults', listed(report.faults)],
     ['requests', `${report.requests}, hit: ${listed(report.requestsHit)}`],
     ['evictions', String(report.evictions)],
-    ['late', spread(lateMs)],
+    ['late', spread(delayMs)],
     ['decided by a look', `${spread(lookAgeMs)} ago`],
     ['saved while due', `${report.saved}, after ${seconds(report.savedAfterMs)} at the longest`],
     ...KINDS.map((kind) => [kind, String(violations.filter((each) => each.kind === kind).length)] as const),

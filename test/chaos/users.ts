@@ -98,7 +98,7 @@ export class Users {
     const comings: Promise<void>[] = [];
     while (!signal.aborted) {
       for (const pod of this.#cluster.witness.pods.values()) {
-        if (pod.goneAt === undefined || this.#replaced.has(pod.uid)) continue;
+        if (pod.removedAt === undefined || this.#replaced.has(pod.uid)) continue;
         this.#replaced.add(pod.uid);
         comings.push(this.#replaceSoon(pod, signal));
       }

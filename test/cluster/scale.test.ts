@@ -47,7 +47,7 @@ test(`evicts all pods of ${NODES} nodes of ${PODS_PER_NODE} pods, tainted simult
       `${((pods.length * 1000) / (lastAt - firstAt)).toFixed(0)} evictions/s, ${latencyText(latencies)}`,
   );
 
-  await until('every pod is gone', () => pods.every(({ goneAt }) => goneAt !== undefined));
+  await until('every pod is gone', () => pods.every(({ removedAt }) => removedAt !== undefined));
   await until('every Event is there', () => cluster.witness.taintManagerEvents().length >= pods.length);
   const after = service.usage();
   if (before && after) {

@@ -159,9 +159,9 @@ async function markedUp(t: TestContext): Promise<Console> {
   const now = clock.now();
   const ref = aRef(cluster, `node${MARKUP}`);
   const of = { namespace: `ns${MARKUP}`, owner: { kind: MARKUP, name: MARKUP }, error: MARKUP };
-  const record = { ...of, reasons: [aReason('key', MARKUP)], startedAt: now, podSince: now - 60_000 };
-  const pending = aRecord({ ...record, name: `pending${MARKUP}`, fireAt: now + 3_600_000 });
-  const gone = aRecord({ ...record, name: `gone${MARKUP}`, fireAt: now - 60_000 });
+  const record = { ...of, causes: [aReason('key', MARKUP)], startedAt: now, podSince: now - 60_000 };
+  const pending = aRecord({ ...record, name: `pending${MARKUP}`, dueAt: now + 3_600_000 });
+  const gone = aRecord({ ...record, name: `gone${MARKUP}`, dueAt: now - 60_000 });
   const taints = [aTaint({ key: 'key', value: MARKUP, since: now - 60_000 })];
   const node = aNode({ taints, observedAt: now });
   await store.commit(ref, 0, { node, schedule: [pending], end: [], live: true }, now);

@@ -54,10 +54,10 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
     }
 
     const note = (record: EvictionRecord, what: 'held' | 'freed' | 'would-have'): Noted => {
-      const { uid, namespace, name: pod, fireAt, reasons } = record;
+      const { uid, namespace, name: pod, dueAt, causes } = record;
       const by =
         what === 'would-have' ? ({ kind: 'observe' } as const) : ({ kind: 'hold', id: 'h1' } as const);
-      return { uid, namespace, name: pod, fireAt, reasons, what, by };
+      return { uid, namespace, name: pod, dueAt, causes, what, by };
     };
 
     test('returns the removal time of deleted pods with their ends, regardless of their order', async () => {
@@ -77,7 +77,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       const told = async (query: Partial<HistoryQuery>) =>
         (await read(ref.cluster, query))
           .filter(({ what }) => what !== 'scheduled')
-          .map(({ uid, goneAt }) => [uid, goneAt])
+          .map(({ uid, removedAt }) => [uid, removedAt])
           .toSorted();
       const expected = [
         [evicted.uid, at(4)],
@@ -107,13 +107,13 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       await write(ref, 0, [record]);
       await write(ref, 1, [record], [note(record, 'held')]);
       await write(ref, 2, [record], [note(record, 'freed')]);
-      await store.end(ref, [anEnding(record, { lateMs: 123 })], at(3));
+      await store.end(ref, [anEnding(record, { delayMs: 123 })], at(3));
       await tells(ref.cluster, ['3 done web-0', '2 freed web-0', '1 held web-0', '0 scheduled web-0']);
-      const { uid, namespace, name: pod, fireAt, reasons } = record;
-      const common = { ref, uid, namespace, name: pod, fireAt, reasons };
+      const { uid, namespace, name: pod, dueAt, causes } = record;
+      const common = { ref, uid, namespace, name: pod, dueAt, causes };
       const by = { kind: 'hold', id: 'h1' };
       assert.deepEqual(await read(ref.cluster), [
-        { ...common, at: at(3), what: 'done', lateMs: 123 },
+        { ...common, at: at(3), what: 'done', delayMs: 123 },
         { ...common, at: at(2), what: 'freed', by },
         { ...common, at: at(1), what: 'held', by },
         { ...common, at: at(0), what: 'scheduled' },
@@ -133,13 +133,13 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
 
     test('returns a rescheduled eviction both as first scheduled and as rescheduled', async () => {
       const ref = aRef();
-      const first = aRecord({ startedAt: at(0), fireAt: at(60), reasons: [aReason('a')] });
-      const second = { ...first, fireAt: at(50), reasons: [aReason('b')] };
-      const third = { ...first, fireAt: at(40), reasons: [aReason('c', 'd')] };
+      const first = aRecord({ startedAt: at(0), dueAt: at(60), causes: [aReason('a')] });
+      const second = { ...first, dueAt: at(50), causes: [aReason('b')] };
+      const third = { ...first, dueAt: at(40), causes: [aReason('c', 'd')] };
       const moved = (from: EvictionRecord, to: EvictionRecord): Noted => {
-        const { uid, namespace, name: pod, fireAt, reasons } = to;
-        const before = { fireAt: from.fireAt, reasons: from.reasons };
-        return { uid, namespace, name: pod, fireAt, reasons, what: 'moved', from: before };
+        const { uid, namespace, name: pod, dueAt, causes } = to;
+        const before = { dueAt: from.dueAt, causes: from.causes };
+        return { uid, namespace, name: pod, dueAt, causes, what: 'moved', from: before };
       };
       await write(ref, 0, [first]);
       await write(ref, 1, [second], [moved(first, second)]);
@@ -149,11 +149,11 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
         await eventually(async () => {
           const found = await read(ref.cluster, { to: at(3) });
           assert.deepEqual(
-            found.map(({ what, fireAt, movedFrom, reasons }) => [
+            found.map(({ what, dueAt, previousDueAt, causes }) => [
               what,
-              (fireAt - NOW) / MINUTE,
-              movedFrom && (movedFrom - NOW) / MINUTE,
-              reasons[0]?.taint.key,
+              (dueAt - NOW) / MINUTE,
+              previousDueAt && (previousDueAt - NOW) / MINUTE,
+              causes[0]?.taint.key,
             ]),
             [
               ['moved', 40, 50, 'c'],
@@ -194,8 +194,8 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
     test('returns failed evictions, and the deletions of pods by others', async () => {
       const ref = aRef();
       const [stuck, gone] = [aRecord({ name: 'a' }), aRecord({ name: 'b' })];
-      const { uid, namespace, name: pod, fireAt, reasons } = stuck;
-      const noted: Noted = { uid, namespace, name: pod, fireAt, reasons, what: 'gave-up', error: '500' };
+      const { uid, namespace, name: pod, dueAt, causes } = stuck;
+      const noted: Noted = { uid, namespace, name: pod, dueAt, causes, what: 'gave-up', error: '500' };
       await write(ref, 1, [stuck], [noted]);
       const deleted = { at: at(1.5), by: 'taint-manager' } as const;
       const by = { kind: 'hold', id: 'h1' } as const;

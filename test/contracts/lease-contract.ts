@@ -304,7 +304,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
         uid: podUid('u1'),
         namespace: 'default',
         name: 'web-0',
-        overAt: NOW,
+        gracePeriodEndedAt: NOW,
         finalizers: ['example.com/backup'],
         nodeState: 'unreachable',
       };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type ClusterName, clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
 import {
-  type DeadlineCause,
+  type Cause,
   type EvictionRecord,
   ending,
   type FinalRecord,
@@ -22,7 +22,7 @@ export const aTaint = (fields: Partial<TimedTaint> = {}): TimedTaint => ({
   key: 'node.kubernetes.io/unreachable',
   effect: 'NoExecute',
   since: NOW - 1_000,
-  known: 'appeared',
+  known: 'added',
   ...fields,
 });
 
@@ -36,10 +36,10 @@ export const aNode = (fields: Partial<NodeState> = {}): NodeState => ({
 });
 
 /** Returns a cause of a deadline: a taint, as kubectl prints it, that the pod tolerates for a while. */
-export const aReason = (key = 'node.kubernetes.io/unreachable', value?: string): DeadlineCause => ({
+export const aReason = (key = 'node.kubernetes.io/unreachable', value?: string): Cause => ({
   taint: { key, ...(value === undefined ? {} : { value }), effect: 'NoExecute' },
   since: NOW - 1_000,
-  known: 'appeared',
+  known: 'added',
   toleration: 1,
   seconds: 300,
 });
@@ -51,8 +51,8 @@ export const aRecord = (fields: Partial<EvictionRecord> = {}): EvictionRecord =>
   name: 'web-0',
   podSince: NOW - 60_000,
   startedAt: NOW,
-  fireAt: NOW + 300_000,
-  reasons: [aReason()],
+  dueAt: NOW + 300_000,
+  causes: [aReason()],
   version: { epoch: 1, sequence: 1 },
   ...fields,
 });

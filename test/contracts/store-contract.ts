@@ -86,7 +86,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         const full: Required<EvictionRecord> = {
           ...aRecord(),
           owner: { kind: 'StatefulSet', name: 'web' },
-          reasons: [aReason('team', 'blue'), { ...aReason('empty'), known: 'found', policy: 'seconds' }],
+          causes: [aReason('team', 'blue'), { ...aReason('empty'), known: 'preexisting', policy: 'seconds' }],
           failure: { since: NOW, error: 'no' },
           gaveUpAt: NOW,
           held: { by: gate, since: NOW, until: NOW + 2 },
@@ -101,7 +101,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         const end: Required<FinalRecord> = {
           ...anEnding(aRecord(), { outcome: 'cancelled' }),
           startedAt: NOW,
-          lateMs: 1,
+          delayMs: 1,
           cancelled: 'pod-gone',
           error: 'no',
           deleted,
@@ -109,15 +109,15 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         };
         const records = [
           full,
-          aRecord({ reasons: [], owner: { kind: 'ReplicaSet', name: 'web-5d9c7b7f6b' } }),
+          aRecord({ causes: [], owner: { kind: 'ReplicaSet', name: 'web-5d9c7b7f6b' } }),
         ];
         const ends = [
           ...[...TOMBSTONES, ...REVOCABLE].map((outcome) => anEnding(aRecord(), { outcome })),
-          anEnding(aRecord({ namespace: 'payments', reasons: [aReason('a'), aReason('b', 'c')] }), {
-            lateMs: 1234,
+          anEnding(aRecord({ namespace: 'payments', causes: [aReason('a'), aReason('b', 'c')] }), {
+            delayMs: 1234,
             version: { epoch: 1_795_000_000, sequence: 9 },
           }),
-          anEnding(aRecord({ reasons: [] }), { outcome: 'cancelled', cancelled: 'tolerated-forever' }),
+          anEnding(aRecord({ causes: [] }), { outcome: 'cancelled', cancelled: 'tolerated-forever' }),
           anEnding(aRecord(), { outcome: 'gave-up', error: 'the server answered 500' }),
           end,
         ];
@@ -403,9 +403,9 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
           const record = aRecord();
           await write(ref, { schedule: [record] });
           await write(ref, { end: [anEnding(record, { outcome })] });
-          await write(ref, { schedule: [{ ...record, fireAt: NOW + 5 }] });
+          await write(ref, { schedule: [{ ...record, dueAt: NOW + 5 }] });
           const { scheduled, ended } = await load(ref);
-          assert.deepEqual(scheduled.get(record.uid), { ...record, fireAt: NOW + 5 });
+          assert.deepEqual(scheduled.get(record.uid), { ...record, dueAt: NOW + 5 });
           assert.equal(ended.get(record.uid)?.outcome, outcome);
         });
       }
@@ -415,7 +415,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         const [record, other] = [aRecord(), aRecord()];
         await write(ref, { node: aNode(), schedule: [record] });
         await store.end(ref, [anEnding(record)], NOW);
-        const change = { schedule: [other, { ...record, fireAt: NOW + 1 }], end: [], live: true };
+        const change = { schedule: [other, { ...record, dueAt: NOW + 1 }], end: [], live: true };
         assert.equal(await store.commit(ref, 1, change, NOW), 'conflict');
         assert.deepEqual(standings(await load(ref)), { [record.uid]: 'done' });
       });
@@ -427,7 +427,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         const [evicted, vanished, left] = [aRecord(), aRecord(), aRecord()];
         const node = aNode();
         await write(ref, { node, schedule: [evicted, vanished, left] });
-        const ends = [anEnding(evicted, { lateMs: 12 }), anEnding(vanished, { outcome: 'gone' })];
+        const ends = [anEnding(evicted, { delayMs: 12 }), anEnding(vanished, { outcome: 'gone' })];
         await store.end(ref, ends, NOW + 1);
         const expected = {
           ref,
@@ -496,7 +496,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         const moveAll = async (): Promise<void> => {
           for (let round = 0; round < 20; round++) {
             const { revision, scheduled } = await load(ref);
-            const moved = [...scheduled.values()].map((record) => ({ ...record, fireAt: NOW + round }));
+            const moved = [...scheduled.values()].map((record) => ({ ...record, dueAt: NOW + round }));
             await store.commit(ref, revision, { schedule: moved, end: [], live: true }, NOW);
           }
         };
@@ -546,7 +546,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
 
     test('stores a deadline at the end of time to the millisecond', async () => {
       const ref = aRef();
-      const record = aRecord({ fireAt: LAST_MOMENT });
+      const record = aRecord({ dueAt: LAST_MOMENT });
       await write(ref, { schedule: [record] });
       assert.deepEqual((await load(ref)).scheduled.get(record.uid), record);
     });

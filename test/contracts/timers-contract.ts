@@ -48,25 +48,25 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
 
     test('fires at a future time, and not before', async () => {
       const ref = aRef();
-      const fireAt = Date.now() + 200;
-      await world.timers.arm(ref, [fireAt]);
+      const dueAt = Date.now() + 200;
+      await world.timers.arm(ref, [dueAt]);
       const due = await nextDue();
       assert.deepEqual(due.ref, ref);
-      assert.ok(due.at >= fireAt, `announces ${due.at}, which is before ${fireAt}`);
+      assert.ok(due.at >= dueAt, `announces ${due.at}, which is before ${dueAt}`);
       assert.ok(due.cameAt >= due.at, `came at ${due.cameAt}, before ${due.at}`);
       await world.noneLeft();
     });
 
     test('fires for every node separately, even at the same time', async () => {
       const refs = [aRef(), aRef(), aRef()];
-      const fireAt = Date.now() + 300;
-      for (const ref of refs) await world.timers.arm(ref, [fireAt]);
+      const dueAt = Date.now() + 300;
+      for (const ref of refs) await world.timers.arm(ref, [dueAt]);
       const due = [await nextDue(), await nextDue(), await nextDue()];
       assert.deepEqual(
         new Set(due.map(({ ref }) => ref.cluster)),
         new Set(refs.map(({ cluster }) => cluster)),
       );
-      assert.ok(due.every(({ cameAt }) => cameAt >= fireAt));
+      assert.ok(due.every(({ cameAt }) => cameAt >= dueAt));
       await world.noneLeft();
     });
 

@@ -454,7 +454,7 @@ async function removeWorkloads(): Promise<void> {
   // A controller may still be creating a pod.
   await until('all pods are gone', async () => {
     await remove(Pod);
-    return witness.pods.values().every(({ goneAt }) => goneAt !== undefined);
+    return witness.pods.values().every(({ removedAt }) => removedAt !== undefined);
   });
 }
 
@@ -492,7 +492,7 @@ describe('forecasts of evictions', () => {
         end(pod, 'Failed', TERMINATED),
       ),
     );
-    await until('all evicted pods are gone', () => evicted.every(({ goneAt }) => goneAt !== undefined));
+    await until('all evicted pods are gone', () => evicted.every(({ removedAt }) => removedAt !== undefined));
   });
   afterEach(() => {
     stage.cluster.check();
@@ -521,7 +521,7 @@ describe('forecasts of evictions', () => {
   test('agree with the kubelet of a static pod, whose next mirror pod is held', async () => {
     const { cluster, service } = stage;
     const evicted = await cluster.addPod(node, 'mirror', { owner: node });
-    await until('the mirror pod is evicted', () => evicted.goneAt);
+    await until('the mirror pod is evicted', () => evicted.removedAt);
     const next = await cluster.addPod(node, 'mirror', { owner: node });
     await until('its successor is held', () => service.said('mirror: eviction held').length > 0);
     const { outcome, scheduling } = await explain('mirror');

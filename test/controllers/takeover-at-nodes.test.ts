@@ -89,7 +89,9 @@ async function podsOn(node: string, name: string) {
 /** Removes a node and its remaining pods, which the built-in controller would evict, and count, minutes later. */
 async function removeWithPods(node: string, pods: readonly PodLife[]): Promise<void> {
   const { cluster } = stage.stage;
-  await Promise.all(pods.filter(({ goneAt }) => goneAt === undefined).map((pod) => cluster.deletePod(pod)));
+  await Promise.all(
+    pods.filter(({ removedAt }) => removedAt === undefined).map((pod) => cluster.deletePod(pod)),
+  );
   await stage.nodes.remove(node);
 }
 

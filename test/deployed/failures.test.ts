@@ -68,9 +68,9 @@ test('evicts a pod when the dead letter of its failed eviction is redriven, and 
   // Evictions fail after four days; here the timer is removed, and its message is put where it would have ended.
   await until('its timer is armed', async () => (await queues.evictionsDue.depth()).delayed > 0);
   await queues.evictionsDue.purge();
-  await queues.evictionsDueDead.send(encodeDue({ ...refOf('alpha', node), at: record.fireAt }));
-  await queues.evictionsDueDead.send(encodeDue({ ...refOf('alpha', other), at: old.fireAt }));
-  await momentComes(record.fireAt + 2_000);
+  await queues.evictionsDueDead.send(encodeDue({ ...refOf('alpha', node), at: record.dueAt }));
+  await queues.evictionsDueDead.send(encodeDue({ ...refOf('alpha', other), at: old.dueAt }));
+  await momentComes(record.dueAt + 2_000);
   assertUntouched(pod);
 
   assert.equal(await queues.evictionsDueDead.moveTo(queues.evictionsDue), 2);

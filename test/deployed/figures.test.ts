@@ -165,7 +165,7 @@ test(`evicts ${PODS} pods of a node with at most ${TARGET_CALLS_PER_POD} AWS cal
   await cluster.taint(node, { key: 'x' });
   await until(
     'all pods are gone',
-    () => pods.every(({ goneAt }) => goneAt !== undefined),
+    () => pods.every(({ removedAt }) => removedAt !== undefined),
     TOLERATED_SECONDS * 1000 + SOON_MS,
   );
   await workEnds();

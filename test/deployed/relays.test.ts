@@ -53,14 +53,14 @@ test('a standby takes over the clusters of a killed relay, and evictions proceed
   await deployed().killRelay(holder);
   const killedAt = Date.now();
   const seen = await beta.cluster.taint(later.node, { key: 'x' });
-  const lateMs = await evictedOnTime(timed, 8, tainted);
+  const delayMs = await evictedOnTime(timed, 8, tainted);
   const takenOver = await Promise.all(
     ['alpha', 'beta'].map((name) =>
       until(`${name} is taken over`, () => standby.said('relay.lease-acquired', name, killedAt)),
     ),
   );
   const afterMs = takenOver.map(({ at }) => at - killedAt);
-  t.diagnostic(`taken over ${afterMs.join(', ')} ms after the kill; evicted meanwhile ${lateMs} ms late`);
+  t.diagnostic(`taken over ${afterMs.join(', ')} ms after the kill; evicted meanwhile ${delayMs} ms late`);
   await evictedOnTime(later, 0, seen);
 });
 

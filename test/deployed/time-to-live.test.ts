@@ -22,18 +22,18 @@ test('evicts a pod whose record the table removed by its time to live, but not o
   await queues.evictionsDue.purge();
   const tainted = await cluster.taint(lost, { key: 'x' });
   await cluster.taint(removed, { key: 'x' });
-  const { fireAt } = await state.scheduled('alpha', pod);
+  const { dueAt } = await state.scheduled('alpha', pod);
   await state.scheduled('alpha', spared);
   await until('both timers are armed', async () => (await queues.evictionsDue.depth()).delayed > 1);
   await queues.evictionsDue.purge();
 
-  await momentComes(fireAt + 3_000);
+  await momentComes(dueAt + 3_000);
   assertUntouched(pod, spared);
   await state.expire('alpha', spared);
   await state.outlive('alpha', pod);
   await fetch(`${account.url}/_aws/dynamodb/expired`, { method: 'DELETE' });
-  const lateMs = await evictedOnTime(pod, 8, tainted);
-  t.diagnostic(`evicted ${lateMs} ms after its deadline, once the record had expired`);
+  const delayMs = await evictedOnTime(pod, 8, tainted);
+  t.diagnostic(`evicted ${delayMs} ms after its deadline, once the record had expired`);
   await until('the record says so', async () => (await state.ended('alpha', pod))?.outcome === 'done');
   assertUntouched(spared);
 });

@@ -24,12 +24,12 @@ test("a timer beyond 15 minutes is a schedule two minutes early, whose message g
   const seconds = MAX_DELAY_SECONDS + 8;
   const pod = await cluster.addPod(node, 'long', { tolerations: [tolerates('x', seconds)] });
   const tainted = await cluster.taint(node, { key: 'x' });
-  const { fireAt } = await state.scheduled('alpha', pod);
-  assert.ok(fireAt >= tainted.askedAt + seconds * 1000);
+  const { dueAt } = await state.scheduled('alpha', pod);
+  assert.ok(dueAt >= tainted.askedAt + seconds * 1000);
 
   const environment = await raw.environment(deployment.functionName('node-delta'));
   const ref = refOf('alpha', node);
-  const at = Math.ceil(fireAt / 1000) * 1000;
+  const at = Math.ceil(dueAt / 1000) * 1000;
   const named = { Name: scheduleName(ref, at), GroupName: environment['SCHEDULE_GROUP_NAME'] };
   // Timers are armed once the record is stored.
   const { Target, FlexibleTimeWindow, ...schedule } = await until('its schedule is made', () =>
@@ -102,11 +102,11 @@ test('the record’s time to live replaces a lost timer, and a removal by hand d
   const pod = await cluster.addPod(node, 'timer-lost', { tolerations: [tolerates('x', 8)] });
   await queues.evictionsDue.purge();
   const tainted = await cluster.taint(node, { key: 'x' });
-  const { fireAt } = await state.scheduled('alpha', pod);
+  const { dueAt } = await state.scheduled('alpha', pod);
   await until('its timer is armed', async () => (await queues.evictionsDue.depth()).delayed > 0);
   await queues.evictionsDue.purge();
 
-  await momentComes(fireAt + 3_000);
+  await momentComes(dueAt + 3_000);
   assertUntouched(pod);
   const removal = await state.expire('alpha', pod);
   await momentComes(Date.now() + 3_000);
@@ -115,8 +115,8 @@ test('the record’s time to live replaces a lost timer, and a removal by hand d
 
   const answer = await raw.invoke(deployment.functionName('expiry'), removal);
   assert.deepEqual(answer, { batchItemFailures: [] });
-  const lateMs = await evictedOnTime(pod, 8, tainted);
-  t.diagnostic(`evicted ${lateMs} ms after its deadline, once the record had expired`);
+  const delayMs = await evictedOnTime(pod, 8, tainted);
+  t.diagnostic(`evicted ${delayMs} ms after its deadline, once the record had expired`);
   await until('the record says so', async () => (await state.ended('alpha', pod))?.outcome === 'done');
 });
 

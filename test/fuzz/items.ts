@@ -232,8 +232,8 @@ async function feedStream(item: Record<string, AttributeValue>, store: SqliteSto
   const log = recordingLog();
   const handler = createExpiryHandler({ store, dueQueue, deadLetters, clock: { now: () => NOW }, log });
   const response = await handler({ Records: [record] }, {} as Context);
-  const reasons = log.lines.map(({ fields }) => String(fields['error'] ?? '')).join(' | ');
-  must(response?.batchItemFailures.length === 0, `keeps its stream from going on: ${reasons}`);
+  const causes = log.lines.map(({ fields }) => String(fields['error'] ?? '')).join(' | ');
+  must(response?.batchItemFailures.length === 0, `keeps its stream from going on: ${causes}`);
   const [letter] = deadLetters.sent;
   if (!letter) return 'accepted';
   sentence(letter.attributes?.['reason'] ?? '');

@@ -53,7 +53,7 @@ test(`a node's object is written at most ${MAX_WRITES} times for each time at wh
   const writes = [(await kept()).revision];
   for (const [index, seconds] of moments.entries()) {
     const due = pods.filter((pod) => pod.seconds === seconds);
-    await until(`those of ${seconds} s are gone`, () => due.every(({ life }) => life.goneAt));
+    await until(`those of ${seconds} s are gone`, () => due.every(({ life }) => life.removedAt));
     const before = writes.reduce((sum, each) => sum + each, 0);
     const left = pods.length - due.length * (index + 1);
     const { revision } = await until('that is kept', async () => {

@@ -198,7 +198,7 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
       reason: 'This outcome needs no action here.',
     },
     {
-      line: '[before.scheduled.get(record.uid)?.fireAt, record.fireAt].includes(stored.fireAt) &&',
+      line: '[before.scheduled.get(record.uid)?.dueAt, record.dueAt].includes(stored.dueAt) &&',
       mutants: { OptionalChaining: 1 },
       reason: 'Each due record was in the partition before.',
     },

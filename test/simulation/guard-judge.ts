@@ -272,8 +272,8 @@ export class GuardJudge {
     const { calmSince } = scope;
     const trip = rulesStore && tripOf(scope, rulesStore.now(watched.cluster.name));
     if (!trip || calmSince === undefined) return;
-    const lateMs = clock.now() - this.#calmBy(watched, Math.max(calmSince, watched.policyAt + HEARD_MS));
-    if (lateMs > 0) this.#accuse(`P9: the guard held in ${nameOf(watched, scope)} ${lateMs} ms too long`);
+    const delayMs = clock.now() - this.#calmBy(watched, Math.max(calmSince, watched.policyAt + HEARD_MS));
+    if (delayMs > 0) this.#accuse(`P9: the guard held in ${nameOf(watched, scope)} ${delayMs} ms too long`);
   }
 
   /** Reports whether a pod must not be evicted because too many nodes are down. `seen`: the state of its node in the decision. */

@@ -113,7 +113,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
           queue.send(
             messages.map((message) => ({
               ...message,
-              body: message.body.replaceAll('"known":"found"', '"known":"appeared"'),
+              body: message.body.replaceAll('"known":"preexisting"', '"known":"added"'),
             })),
           ),
       }),

@@ -127,8 +127,8 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     area: 'adapters',
     shows: { climate: 'fair' },
     file: 'shared/aws/aws-timers.ts',
-    instead: '} else if (fireAt <= LAST_SCHEDULABLE_AT) {',
-    says: '} else if (fireAt <= now) {',
+    instead: '} else if (dueAt <= LAST_SCHEDULABLE_AT) {',
+    says: '} else if (dueAt <= now) {',
   },
   'a schedule is exact, and does not come early': {
     area: 'adapters',

@@ -132,8 +132,8 @@ class PolicyFileHistory {
     this.#story.tell('edited', { text });
     this.#judge.edited(text);
     for (const replica of this.#replicas) {
-      const lateMs = this.#texts === 1 || this.#database ? 0 : random.between(0, MOUNTED_MS);
-      clock.setAlarm(editedAt + lateMs, () => this.#mount(replica));
+      const delayMs = this.#texts === 1 || this.#database ? 0 : random.between(0, MOUNTED_MS);
+      clock.setAlarm(editedAt + delayMs, () => this.#mount(replica));
     }
   }
 

@@ -43,7 +43,7 @@ export class PolicyJudge {
   /** The first and the last time when each pod was blocked by a budget. */
   readonly #blocks = new Map<PodUid, { readonly first: EpochMs; readonly last: EpochMs }>();
   /** The deadline of each scheduled pod, by its record. */
-  readonly #fireAt = new Map<PodUid, EpochMs>();
+  readonly #dueAt = new Map<PodUid, EpochMs>();
   /** The number of answered commits of each node. */
   readonly #commits = new Map<string, number>();
   /** The number of changes of each pod's deadline. */
@@ -191,17 +191,17 @@ export class PolicyJudge {
       load: (...args) => store.load(...args),
       commit: async (ref, revision, change, now) => {
         // The result of a commit may remain unknown.
-        const before = change.schedule.map(({ uid }) => [uid, this.#fireAt.get(uid)] as const);
-        for (const { uid } of [...change.schedule, ...change.end]) this.#fireAt.delete(uid);
+        const before = change.schedule.map(({ uid }) => [uid, this.#dueAt.get(uid)] as const);
+        for (const { uid } of [...change.schedule, ...change.end]) this.#dueAt.delete(uid);
         const key = nodeKey(ref);
         const commits = this.#commits.get(key) ?? 0;
         const answer = await store.commit(ref, revision, change, now);
         // Newer commits by other processes supersede a late answer.
         if ((this.#commits.get(key) ?? 0) !== commits) {
-          for (const { uid } of change.schedule) this.#fireAt.delete(uid);
+          for (const { uid } of change.schedule) this.#dueAt.delete(uid);
           return answer;
         }
-        for (const [uid, fireAt] of before) if (fireAt !== undefined) this.#fireAt.set(uid, fireAt);
+        for (const [uid, dueAt] of before) if (dueAt !== undefined) this.#dueAt.set(uid, dueAt);
         if (answer === 'committed') {
           this.#commits.set(key, commits + 1);
           this.#committed(ref, change);
@@ -210,7 +210,7 @@ export class PolicyJudge {
       },
       end: async (ref, pods, now) => {
         await store.end(ref, pods, now);
-        for (const { uid } of pods) this.#fireAt.delete(uid);
+        for (const { uid } of pods) this.#dueAt.delete(uid);
       },
       taintedNodes: (cluster) => store.taintedNodes(cluster),
     };
@@ -218,16 +218,16 @@ export class PolicyJudge {
 
   #committed(ref: NodeRef, { schedule, end }: Commit): void {
     for (const { uid } of end) this.#pace.ended(uid);
-    for (const { uid, fireAt, held, notBefore } of schedule) {
+    for (const { uid, dueAt, held, notBefore } of schedule) {
       if (held) this.#pace.held(uid, held.by);
       if (held?.by.kind === 'observe') this.#observed.add(uid);
-      const before = this.#fireAt.get(uid);
+      const before = this.#dueAt.get(uid);
       const waits = held !== undefined || notBefore !== undefined;
-      if (waits && before !== undefined && before !== fireAt) {
+      if (waits && before !== undefined && before !== dueAt) {
         this.#accuse(`P9: the deadline of ${uid} on ${nodeKey(ref)} was moved while it was held`);
       }
-      if (before !== fireAt) this.#moves.set(uid, (this.#moves.get(uid) ?? 0) + 1);
-      this.#fireAt.set(uid, fireAt);
+      if (before !== dueAt) this.#moves.set(uid, (this.#moves.get(uid) ?? 0) + 1);
+      this.#dueAt.set(uid, dueAt);
     }
   }
 

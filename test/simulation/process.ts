@@ -77,11 +77,11 @@ export class Process {
   /** Delays the answer of a completed request by seconds, or beyond the timeout. */
   async #beLate(service: Service, cluster: ClusterName | undefined): Promise<void> {
     const { clock, weather, disturbances } = this.#surroundings;
-    const lateMs = weather.lateMs();
-    if (lateMs === 0) return;
+    const delayMs = weather.delayMs();
+    if (delayMs === 0) return;
     const doneAt = clock.now();
-    await clock.sleep(Math.min(lateMs, PATIENCE_MS));
-    const isLost = lateMs > PATIENCE_MS;
+    await clock.sleep(Math.min(delayMs, PATIENCE_MS));
+    const isLost = delayMs > PATIENCE_MS;
     disturbances.note(
       isLost ? (service === 'api' ? 'api' : 'request') : 'slow',
       cluster,

@@ -69,17 +69,19 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
     const { resourceVersion = '', initial = false, onNode, follows, timeoutSeconds, signal } = options;
     const { chronicle, nodeOf, onTold } = this.#shown;
     const { clock } = this.#surroundings;
-    const overAt = clock.now() + timeoutSeconds * 1000;
+    const gracePeriodEndedAt = clock.now() + timeoutSeconds * 1000;
     let heard = initial ? yield* this.#begin(onNode, signal) : await this.#resume(resourceVersion, signal);
     let toldAt = clock.now();
-    while (!signal.aborted && clock.now() < overAt) {
+    while (!signal.aborted && clock.now() < gracePeriodEndedAt) {
       await this.#beAway(signal);
       const next = chronicle.at(heard);
       if (!next && clock.now() >= toldAt + BOOKMARK_MS) {
         yield { kind: 'bookmark', resourceVersion: this.#shown.version() };
         toldAt = clock.now();
       } else if (!next) {
-        await this.#sleep(Math.min(toldAt + BOOKMARK_MS, overAt), signal, (wake) => chronicle.listen(wake));
+        await this.#sleep(Math.min(toldAt + BOOKMARK_MS, gracePeriodEndedAt), signal, (wake) =>
+          chronicle.listen(wake),
+        );
       } else {
         const node = nodeOf(next.object);
         if (onNode === undefined || node === onNode) {

@@ -99,7 +99,7 @@ async function schedule(
       ref,
       version: { epoch: 1, sequence: 1 },
       observedAt: now - 1_000,
-      taints: [{ key: 'a', effect: 'NoExecute', known: 'appeared', seenAt: now - 1_000 }],
+      taints: [{ key: 'a', effect: 'NoExecute', known: 'added', seenAt: now - 1_000 }],
       pods: names.map((name) => ({
         uid: `uid-${name}` as never,
         namespace: 'default',

@@ -118,7 +118,7 @@ export class Weather {
   }
 
   /** Returns the additional delay of the answer to a completed request; 0: none. */
-  lateMs(): number {
+  delayMs(): number {
     const { late } = this.climate;
     // Draws no random numbers where nothing is late, so that those histories stay the same.
     if (late === 0 || this.calm || !this.#random.chance(late)) return 0;

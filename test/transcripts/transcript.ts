@@ -76,7 +76,7 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
  */
 export const LATENESS: readonly (readonly [RegExp, string])[] = [
   [/(?<=^.* evicted .*Z +)\d+ ms\b/gm, ''],
-  [/^ +lateMs: \d+\n/gm, ''],
+  [/^ +delayMs: \d+\n/gm, ''],
 ];
 
 /** Returns the command line's output, without the parts that differ between runs. */

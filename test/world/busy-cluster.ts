@@ -18,7 +18,7 @@ export async function makeBusy(
   for (const n of all) {
     const ref = { cluster, node: nodeName(`n${n}`) };
     const record = (name: string) =>
-      aRecord({ name, uid: podUid(`${name}-on-${n}`), startedAt: now - 1, fireAt: now + 60_000 });
+      aRecord({ name, uid: podUid(`${name}-on-${n}`), startedAt: now - 1, dueAt: now + 60_000 });
     const [ended, ...schedule] = ['ended', ...all.map((p) => `p${p}`)].map(record);
     assert.ok(ended);
     await store.commit(ref, 0, { node: aNode(), schedule, end: [anEnding(ended)], live: true }, now - 1);
@@ -26,7 +26,7 @@ export async function makeBusy(
   const lease = await leases.take(cluster, undefined, 'relay-1', now);
   assert.ok(lease);
   await leases.renew(lease, { renewedAt: now, lastContactAt: now, nodes: count, faults: [] });
-  const stuck = { namespace: 'default', overAt: now, finalizers: [], nodeState: 'gone' } as const;
+  const stuck = { namespace: 'default', gracePeriodEndedAt: now, finalizers: [], nodeState: 'gone' } as const;
   await leases.reportStuck(
     lease,
     all.map((n) => ({ ...stuck, node: nodeName(`n${n}`), uid: podUid(`s${n}`), name: `s${n}` })),

@@ -275,12 +275,12 @@ export class FakeDynamoDb {
     const ids = actions.map((action) => idOf(itemOrKeyOf(action)));
     if (new Set(ids).size < ids.length) throw new Error('a transaction writes an item twice');
     const conflict = this.#whims.conflicts();
-    const reasons = actions.map((action, index) => {
+    const causes = actions.map((action, index) => {
       if (conflict && index === 0) return { Code: 'TransactionConflict' };
       return { Code: this.#isAsExpected(action) ? 'None' : 'ConditionalCheckFailed' };
     });
-    if (reasons.some(({ Code }) => Code !== 'None')) {
-      throw new TransactionCanceledException({ message: '', $metadata: {}, CancellationReasons: reasons });
+    if (causes.some(({ Code }) => Code !== 'None')) {
+      throw new TransactionCanceledException({ message: '', $metadata: {}, CancellationReasons: causes });
     }
     for (const action of actions) this.#write(action);
     return {};

@@ -117,8 +117,8 @@ export class World {
     view.replacePods([...this.cluster.livePods.values()], now);
     const stored: TaintedNode[] = [];
     for await (const node of this.store.taintedNodes(this.#name)) stored.push(node);
-    for await (const { ref, fireAt } of this.store.upcoming())
-      this.#deliverDue(encodeDue({ ...ref, at: fireAt }), fireAt);
+    for await (const { ref, dueAt } of this.store.upcoming())
+      this.#deliverDue(encodeDue({ ...ref, at: dueAt }), dueAt);
     return view.resync(stored, now, true);
   }
 

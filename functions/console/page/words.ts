@@ -1,7 +1,6 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
-import type { TimedTaint } from '#shared/eviction/records.ts';
-import type { Cause } from '#shared/explain/cause.ts';
+import type { Cause, TimedTaint } from '#shared/eviction/records.ts';
 import { GATE_KINDS, keptLabel, wordsOf } from '#shared/explain/gate-text.ts';
 import type { EntryOutput, EvictionEvent } from '#shared/operations/look/output-records.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';

@@ -132,7 +132,7 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
     switch (decision.kind) {
       case 'schedule':
       case 'reschedule':
-        if (decision.record.fireAt - delta.observedAt > ANNOUNCED_COUNTDOWN_MS)
+        if (decision.record.dueAt - delta.observedAt > ANNOUNCED_COUNTDOWN_MS)
           countdowns.push({ ...countdownOf(decision.record), moved: decision.kind === 'reschedule' });
         schedule.push(decision.record);
         arm.add(ownMomentOf(decision.record));

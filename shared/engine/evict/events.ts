@@ -132,9 +132,9 @@ export async function announce(
 export function countingDown({ moved, ...pod }: Countdown, observed: boolean): PodEvent {
   const what = observed ? 'In enforce mode, the pod would' : 'The pod will';
   return about(pod, {
-    key: `countdown/${pod.fireAt}`,
+    key: `countdown/${pod.dueAt}`,
     reason: moved ? 'TaintwardEvictionRescheduled' : 'TaintwardEvictionScheduled',
-    message: `${moved ? 'Eviction rescheduled. ' : ''}${what} be evicted at ${timeText(pod.fireAt)} because it ${becauseText(pod.because)}`,
+    message: `${moved ? 'Eviction rescheduled. ' : ''}${what} be evicted at ${timeText(pod.dueAt)} because it ${becauseText(pod.because)}`,
   });
 }
 
@@ -143,17 +143,17 @@ export function countingDown({ moved, ...pod }: Countdown, observed: boolean): P
  */
 export function heldBack(record: EvictionRecord, by: EvictionGate, method?: Method): PodEvent {
   if (by.kind === 'observe') {
-    const because = becauseText(record.reasons.map(becauseOf));
+    const because = becauseText(record.causes.map(becauseOf));
     const unless = method?.kind === 'evict' ? ', unless a disruption budget had blocked it' : '';
     return about(record, {
-      key: `would/${record.fireAt}`,
+      key: `would/${record.dueAt}`,
       reason: 'TaintwardWouldEvict',
-      message: `In enforce mode, the pod would have been evicted at ${timeText(record.fireAt)} because it ${because}${unless}`,
+      message: `In enforce mode, the pod would have been evicted at ${timeText(record.dueAt)} because it ${because}${unless}`,
     });
   }
   return about(record, {
     // A pod that is held, released, and held again has an Event for each hold.
-    key: `held/${by.kind}/${record.fireAt}/${record.held?.since}`,
+    key: `held/${by.kind}/${record.dueAt}/${record.held?.since}`,
     reason: 'TaintwardEvictionHeld',
     message: `Eviction held by ${gateText({ by }, timeText)}. ${dueText(record)}`,
   });
@@ -162,7 +162,7 @@ export function heldBack(record: EvictionRecord, by: EvictionGate, method?: Meth
 /** Returns the Event for a due pod whose eviction the Eviction API temporarily rejects. */
 export function blockedEviction(record: EvictionRecord, by: 'budget' | 'admission'): PodEvent {
   return about(record, {
-    key: `blocked/${record.fireAt}`,
+    key: `blocked/${record.dueAt}`,
     reason: 'TaintwardEvictionBlocked',
     message: `Eviction ${BLOCKED_BY[by]} and will be retried. ${dueText(record)}`,
   });
@@ -173,8 +173,8 @@ const BLOCKED_BY = {
   admission: 'rejected by an admission webhook or policy',
 };
 
-const dueText = ({ fireAt, reasons }: EvictionRecord): string =>
-  `The pod has been due since ${timeText(fireAt)} because it ${becauseText(reasons.map(becauseOf))}`;
+const dueText = ({ dueAt, causes }: EvictionRecord): string =>
+  `The pod has been due since ${timeText(dueAt)} because it ${becauseText(causes.map(becauseOf))}`;
 
 const about = (
   { uid, namespace, name }: Pick<EvictionRecord, 'uid' | 'namespace' | 'name'>,

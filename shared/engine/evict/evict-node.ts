@@ -88,8 +88,8 @@ const LONG_OVERDUE_MS = 30_000;
  * deadline come in random order, so that the same few don't always fail first.
  */
 function byDeadline(records: readonly EvictionRecord[], now: EpochMs): readonly EvictionRecord[] {
-  const rank = ({ fireAt }: EvictionRecord): number =>
-    (now - fireAt > LONG_OVERDUE_MS ? now : fireAt) + Math.random();
+  const rank = ({ dueAt }: EvictionRecord): number =>
+    (now - dueAt > LONG_OVERDUE_MS ? now : dueAt) + Math.random();
   return records
     .map((record) => ({ record, rank: rank(record) }))
     .sort((a, b) => a.rank - b.rank)

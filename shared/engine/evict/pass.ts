@@ -383,15 +383,15 @@ export class Pass {
       default:
         means satisfies never;
     }
-    const lateMs = Math.max(0, this.#deps.clock.now() - record.fireAt);
-    return { kind: 'deleted', lateMs, ...(lease === undefined || lease === 'unread' ? {} : { lease }) };
+    const delayMs = Math.max(0, this.#deps.clock.now() - record.dueAt);
+    return { kind: 'deleted', delayMs, ...(lease === undefined || lease === 'unread' ? {} : { lease }) };
   }
 
   #report(record: EvictionRecord, outcome: PodOutcome): void {
     const { metrics, log } = this.#deps;
     const { ref } = this.#partition;
     if (outcome.kind === 'deleted') {
-      const { kind: _kind, lateMs: delayMs, ...lease } = outcome;
+      const { kind: _kind, delayMs, ...lease } = outcome;
       metrics.podDeleted(ref.cluster, delayMs / 1000);
       log.info('pod.evicted', { ...evictionRef(ref, record), delayMs, ...lease });
     } else if (outcome.kind === 'end') {
@@ -436,8 +436,8 @@ export class Pass {
    * Reads the Lease along with the node if a pod is due because the node is unreachable. An error recurs for its user.
    */
   async #foreseenLife(due: readonly EvictionRecord[]): Promise<NodeLife | undefined> {
-    const isUnreachable = ({ reasons }: EvictionRecord) =>
-      reasons.some(({ taint }) => taint.key === NODE_UNREACHABLE);
+    const isUnreachable = ({ causes }: EvictionRecord) =>
+      causes.some(({ taint }) => taint.key === NODE_UNREACHABLE);
     if (!due.some(isUnreachable)) return undefined;
     try {
       const rules = await this.#deps.rules(this.#partition.ref.cluster);

@@ -88,8 +88,8 @@ const STORE_FAILING = { type: 'store-failing' } as const;
 export const NO_COUNTS: ViewCounts = { nodes: 0, tainted: 0, pods: 0 };
 
 const stuckFields = (cluster: ClusterName, { node, uid, namespace, name, ...why }: StuckPod) => {
-  const { overAt, finalizers, nodeState } = why;
-  return { cluster, node, namespace, pod: name, uid, gracePeriodEndedAt: overAt, finalizers, nodeState };
+  const { gracePeriodEndedAt, finalizers, nodeState } = why;
+  return { cluster, node, namespace, pod: name, uid, gracePeriodEndedAt, finalizers, nodeState };
 };
 
 /** Watches one cluster while it holds the cluster's lease. Waits for the lease while another relay holds it. */

@@ -345,7 +345,8 @@ export class ClusterView {
       const taints = state.taints
         .filter((taint) => !isDoubtful(state, taint))
         .map(
-          ({ since, ...taint }) => ({ ...taint, known: 'found', seenAt: begunBy(since, latest) }) as const,
+          ({ since, ...taint }) =>
+            ({ ...taint, known: 'preexisting', seenAt: begunBy(since, latest) }) as const,
         );
       if (taints.length > 0) this.#nodes.set(node, { taints, deletedAt, recalled: true });
     }
@@ -475,9 +476,9 @@ export class ClusterView {
 }
 
 /**
- * How each evicting taint's countdown is known. A known taint keeps that. A new one `appeared` if the node was known
- * without it or known to be absent; otherwise it was `found`. A taint whose time changed was set again then. A recalled
- * taint is found now: it may have been absent since it was stored.
+ * How each evicting taint's countdown is known. A known taint keeps that. A new one was `added` if the node was known
+ * without it or known to be absent; otherwise it is `preexisting`. A taint whose time changed was set again then. A recalled
+ * taint is preexisting now: it may have been absent since it was stored.
  */
 function seeTaints(
   evicting: readonly LiveTaint[],
@@ -500,7 +501,7 @@ function seeTaints(
       effect,
       ...(virtual ? { virtual } : {}),
       ...(timeAdded === undefined ? {} : { timeAdded }),
-      known: stood?.known ?? (wasKnown ? 'appeared' : 'found'),
+      known: stood?.known ?? (wasKnown ? 'added' : 'preexisting'),
       seenAt: Math.max(begunBy(seenBefore ?? now, now), setAt),
     };
   });

@@ -67,7 +67,7 @@ export class TerminatingPods {
   stuck(now: EpochMs): readonly Leaving[] {
     return [...this.#nodes.values()]
       .flatMap((pods) => [...pods.values()])
-      .filter(({ overAt }) => now - overAt > PATIENCE_MS)
-      .sort((a, b) => a.overAt - b.overAt);
+      .filter(({ gracePeriodEndedAt }) => now - gracePeriodEndedAt > PATIENCE_MS)
+      .sort((a, b) => a.gracePeriodEndedAt - b.gracePeriodEndedAt);
   }
 }

@@ -44,7 +44,7 @@ export function effectOf(judged: readonly Judged[], { pace, now, none }: EffectO
     live.filter(({ before }) => before.length > 0),
   ];
   const freed = held.filter(({ after }) => after.length === 0).map(({ eviction }) => eviction);
-  const goes = freed.filter(({ record }) => record.fireAt <= now);
+  const goes = freed.filter(({ record }) => record.dueAt <= now);
   const caught = free.filter(({ after }) => after.length > 0).map(({ eviction }) => eviction);
   const stay = held.filter(({ after }) => after.length > 0);
   const affected = { goes, later: freed.length - goes.length, held: caught.length + stay.length };
@@ -83,7 +83,7 @@ function releasedText({ goes, later }: Affected, perSecond: number | undefined):
 }
 
 function keptText(free: readonly PendingEviction[], now: EpochMs): string {
-  const due = free.filter(({ record }) => record.fireAt <= now).length;
+  const due = free.filter(({ record }) => record.dueAt <= now).length;
   return `${free.length === 1 ? '1 pending eviction is' : `${free.length} pending evictions are`} held by it${due === 0 ? '' : `, ${due} of them due now`}.`;
 }
 

@@ -133,7 +133,7 @@ export const retriedOf = (
   now: EpochMs,
 ): readonly PendingEviction[] =>
   pending.filter(({ cluster, node, record, state }) => {
-    const isWaiting = record.fireAt <= now && (nextTryOf(record, state)?.nextTryAt ?? now) > now;
+    const isWaiting = record.dueAt <= now && (nextTryOf(record, state)?.nextTryAt ?? now) > now;
     const isMeant = (act.cluster ?? cluster) === cluster && (act.node ?? node) === node;
     return isMeant && (record.gaveUpAt !== undefined || (isWaiting && !record.held));
   });

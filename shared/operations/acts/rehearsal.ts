@@ -76,7 +76,7 @@ function withoutFound(
   const { by } = held;
   const own = by.kind === 'guard' ? [] : FOUND_BY[by.kind];
   if (!own) return record;
-  const isOfMany = record.reasons.length > 1;
+  const isOfMany = record.causes.length > 1;
   const settings = isOfMany ? Object.values(FOUND_BY).flat() : own;
   const isEnded = (trip: Trip) => isOfMany || (by.kind === 'guard' && isTripOf(by, trip));
   return ended.some(isEnded) || settings.some((setting) => looser.has(setting)) ? rest : record;
@@ -106,7 +106,7 @@ function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged
     ({ eviction: { record }, ...gates }) =>
       gates.before.length + gates.after.length === 0 &&
       record.gaveUpAt === undefined &&
-      record.fireAt <= now &&
+      record.dueAt <= now &&
       (looser.has('evictionRate') ||
         (looser.has('releaseRate') && drainsOnRelease(record)) ||
         (looser.has('method') && record.blocked !== undefined)),

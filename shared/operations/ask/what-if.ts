@@ -248,7 +248,7 @@ function guardWith(
   const tally = new NodeTally();
   const seen = ({ taints }: Pick<LiveNode, 'taints'>) =>
     evictingTaints(taints, policy.treatAsNoExecute).map(
-      (each): SeenTaint => ({ ...each, known: 'found', seenAt: now }),
+      (each): SeenTaint => ({ ...each, known: 'preexisting', seenAt: now }),
     );
   for (const { node } of all) tally.saw(node, seen(node), { taints: [] }, { listed: true, now });
   tally.listed();

@@ -2,9 +2,8 @@ import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Hold, Stop } from '#shared/eviction/policy.ts';
-import type { CancelReason } from '#shared/eviction/records.ts';
+import type { CancelReason, Cause } from '#shared/eviction/records.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
-import { type Cause, causesOf } from '#shared/explain/cause.ts';
 import type { ShownAct } from '#shared/explain/gate-text.ts';
 import { shownAct } from '#shared/explain/gates.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
@@ -41,7 +40,7 @@ export interface AuditOutput {
   readonly after?: string;
 }
 
-export interface StuckOutput extends Omit<StuckPod, 'overAt'> {
+export interface StuckOutput extends Omit<StuckPod, 'gracePeriodEndedAt'> {
   readonly gracePeriodEndedAt: EpochMs;
 }
 
@@ -124,13 +123,13 @@ export const auditOutput = ({
 });
 
 export const stuckOutput = <Pod extends StuckPod>({
-  overAt: gracePeriodEndedAt,
+  gracePeriodEndedAt,
   ...pod
-}: Pod): Omit<Pod, 'overAt'> & StuckOutput => ({ ...pod, gracePeriodEndedAt });
+}: Pod): Omit<Pod, 'gracePeriodEndedAt'> & StuckOutput => ({ ...pod, gracePeriodEndedAt });
 
 export function entryOutput(entry: HistoryEntry): EntryOutput {
-  const { at, ref, uid, namespace, name: pod, what, fireAt, reasons } = entry;
-  const { movedFrom, by, lateMs, goneAt, cancelled, error, deleted } = entry;
+  const { at, ref, uid, namespace, name: pod, what, dueAt, causes } = entry;
+  const { previousDueAt, by, delayMs, removedAt, cancelled, error, deleted } = entry;
   return {
     at,
     cluster: ref.cluster,
@@ -139,14 +138,14 @@ export function entryOutput(entry: HistoryEntry): EntryOutput {
     pod,
     uid,
     event: EVENTS[what],
-    ...(reasons.length === 0 ? {} : { dueAt: fireAt }),
-    ...(movedFrom === undefined ? {} : { previousDueAt: movedFrom }),
+    ...(causes.length === 0 ? {} : { dueAt }),
+    ...(previousDueAt === undefined ? {} : { previousDueAt }),
     ...(by ? { by } : {}),
-    ...(lateMs === undefined ? {} : { delayMs: lateMs }),
-    ...(goneAt === undefined ? {} : { removedAt: goneAt }),
+    ...(delayMs === undefined ? {} : { delayMs }),
+    ...(removedAt === undefined ? {} : { removedAt }),
     ...(cancelled === undefined ? {} : { cancelReason: cancelled }),
     ...(error === undefined ? {} : { error }),
     ...(deleted ? { deleted } : {}),
-    causes: causesOf(reasons),
+    causes,
   };
 }

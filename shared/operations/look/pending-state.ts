@@ -39,14 +39,14 @@ export function pendingStateOf(
   storedRules: StoredRules | undefined,
   now: EpochMs,
 ): { readonly state: PendingState; readonly note: string } {
-  const { gaveUpAt, failure, blocked, turnAt = 0, fireAt } = record;
+  const { gaveUpAt, failure, blocked, turnAt = 0, dueAt } = record;
   if (gaveUpAt !== undefined) return { state: 'failed', note: failure?.error ?? 'retries exhausted' };
   const [by] = gates;
   if (by) return { state: by.kind, note: heldText(gates, storedRules) };
   const retry = retryOf({ record, state }, now);
   if (retry) return { state: 'retrying', note: retry.text };
   if (blocked) return { state: blocked.by === 'admission' ? 'rejected' : 'blocked', note: blocked.reason };
-  if (fireAt > now) return { state: 'scheduled', note: '' };
+  if (dueAt > now) return { state: 'scheduled', note: '' };
   return { state: turnAt > now ? 'rate-limited' : 'due', note: '' };
 }
 
@@ -56,7 +56,7 @@ export function retryOf(
   now: EpochMs,
 ): { readonly nextTryAt?: EpochMs; readonly error: string; readonly text: string } | undefined {
   const { failure } = record;
-  const next = record.fireAt <= now && record.gaveUpAt === undefined ? nextTryOf(record, state) : undefined;
+  const next = record.dueAt <= now && record.gaveUpAt === undefined ? nextTryOf(record, state) : undefined;
   if (!next) return failure && { ...failure, text: `retrying: ${failure.error}` };
   const isOutage = next === state?.outage;
   const { error } = isOutage ? next : (failure ?? next);

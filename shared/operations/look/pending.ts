@@ -87,7 +87,7 @@ async function readNodes<Found extends Pending>(
 
 /** Compares by deadline, and then by name: a table whose rows change places is unreadable. */
 export const firstDue = (a: Pending, b: Pending): number =>
-  a.record.fireAt - b.record.fireAt || (placeOf(a) < placeOf(b) ? -1 : 1);
+  a.record.dueAt - b.record.dueAt || (placeOf(a) < placeOf(b) ? -1 : 1);
 
 const placeOf = ({ cluster, record }: Pending): string =>
   `${cluster}/${record.namespace}/${record.name}/${record.uid}`;

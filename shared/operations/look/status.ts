@@ -211,7 +211,7 @@ function clusterStatus(each: ClusterRead, seen: Snapshot): ClusterStatus {
   const delayMs = latenessOf(pending, at);
   const latest = pending.find((each) => delayMs > 0 && latenessOf([each], at) === delayMs);
   const delayCause = latest && (retryOf(latest, at)?.error ?? latest.record.blocked?.reason);
-  const next = records.map(({ fireAt }) => fireAt).find((fireAt) => fireAt > at);
+  const next = records.map(({ dueAt }) => dueAt).find((dueAt) => dueAt > at);
   return {
     cluster,
     ...ruledBy(storedRules, at, progressOf(each, seen)),

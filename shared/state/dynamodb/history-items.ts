@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { type ClusterName, type NodeRef, nodeKey, type PodUid, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
-import type { DeadlineCause, EndedPod, FinalRecord } from '#shared/eviction/records.ts';
+import type { Cause, EndedPod, FinalRecord } from '#shared/eviction/records.ts';
 import type { GonePod } from '#shared/state/history.ts';
 import { endedSchema, historyTtl, notedSchema, parseStored } from '#shared/state/stored.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -62,7 +62,7 @@ export function endedItem(of: HistoryItemOf, pods: readonly FinalRecord[]): Item
       from: pod.startedAt === undefined ? undefined : starts.indexOf(pod.startedAt),
       end: pod.outcome,
       v: versions.indexOf(pod.version),
-      late: pod.lateMs,
+      late: pod.delayMs,
       cancelled: pod.cancelled,
       error: pod.error,
       deleted: pod.deleted,
@@ -84,7 +84,7 @@ export function changedItem(of: HistoryItemOf, pods: readonly Noted[]): Item {
       what: pod.what,
       by: 'by' in pod ? gates.indexOf(pod.by) : undefined,
       error: 'error' in pod ? pod.error : undefined,
-      from: 'from' in pod ? { due: pod.from.fireAt, why: common.why(pod.from.reasons) } : undefined,
+      from: 'from' in pod ? { due: pod.from.dueAt, why: common.why(pod.from.causes) } : undefined,
     })),
     ...common.values(),
     gates: gates.values,
@@ -135,17 +135,17 @@ function unpacked(text: string): PodUid {
 /** Collects the values that all kinds of history have of each pod, for one item. */
 function commonOf() {
   const namespaces = new Common<string>();
-  const reasons = new Common<readonly DeadlineCause[]>();
+  const causes = new Common<readonly Cause[]>();
   return {
-    why: (given: readonly DeadlineCause[]) => reasons.indexOf(given),
+    why: (given: readonly Cause[]) => causes.indexOf(given),
     pod: (pod: FinalRecord | Noted) => ({
       uid: pod.uid,
       name: pod.name,
       ns: namespaces.indexOf(pod.namespace),
-      due: pod.fireAt,
-      why: reasons.indexOf(pod.reasons),
+      due: pod.dueAt,
+      why: causes.indexOf(pod.causes),
     }),
-    values: () => ({ namespaces: namespaces.values, reasons: reasons.values }),
+    values: () => ({ namespaces: namespaces.values, causes: causes.values }),
   };
 }
 
@@ -166,7 +166,7 @@ const historyItemSchema = z.object({
   sk: z.string().regex(/^(ENDED|CHANGED)#\d{16}#/),
   pods: z.array(z.record(z.string(), z.unknown())),
   namespaces: z.array(z.unknown()),
-  reasons: z.array(z.unknown()),
+  causes: z.array(z.unknown()),
   starts: z.array(z.unknown()).default([]),
   versions: z.array(z.unknown()).default([]),
   gates: z.array(z.unknown()).default([]),
@@ -180,7 +180,7 @@ export function momentOfHistory(item: Item): EpochMs {
 /** Parses an ENDED item. With `only`, returns only these pods. Throws `StoreError`. */
 export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonly EndedPod[] {
   const what = nameOf(item);
-  const { pods, namespaces, reasons, starts, versions } = parseStored(historyItemSchema, item, what);
+  const { pods, namespaces, causes, starts, versions } = parseStored(historyItemSchema, item, what);
   const endedAt = momentOfHistory(item);
   const wanted = only ? pods.filter(({ uid }) => only.has(uid)) : pods;
   return wanted.map(({ uid, name, ns, since, from, due, end, why, v, late, ...more }) =>
@@ -191,36 +191,36 @@ export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonl
         uid,
         name,
         podSince: since,
-        fireAt: due,
+        dueAt: due,
         outcome: end,
         endedAt,
         namespace: namespaces[Number(ns)],
-        reasons: reasons[Number(why)],
+        causes: causes[Number(why)],
         version: versions[Number(v)],
         ...(from === undefined ? {} : { startedAt: starts[Number(from)] }),
-        ...(late === undefined ? {} : { lateMs: late }),
+        ...(late === undefined ? {} : { delayMs: late }),
       },
       what,
     ),
   );
 }
 
-const movedFrom = z.object({ due: z.unknown(), why: z.unknown() });
+const previousDueAt = z.object({ due: z.unknown(), why: z.unknown() });
 
 export function parseChangedItem(item: Item): readonly Noted[] {
   const name = nameOf(item);
-  const { pods, namespaces, reasons, gates } = parseStored(historyItemSchema, item, name);
+  const { pods, namespaces, causes, gates } = parseStored(historyItemSchema, item, name);
   return pods.map(({ ns, due, why, by, from, ...more }) => {
-    const before = from === undefined ? undefined : parseStored(movedFrom, from, name);
+    const before = from === undefined ? undefined : parseStored(previousDueAt, from, name);
     return parseStored(
       notedSchema,
       {
         ...more,
         namespace: namespaces[Number(ns)],
-        fireAt: due,
-        reasons: reasons[Number(why)],
+        dueAt: due,
+        causes: causes[Number(why)],
         ...(by === undefined ? {} : { by: gates[Number(by)] }),
-        ...(before ? { from: { fireAt: before.due, reasons: reasons[Number(before.why)] } } : {}),
+        ...(before ? { from: { dueAt: before.due, causes: causes[Number(before.why)] } } : {}),
       },
       name,
     );

@@ -213,7 +213,7 @@ export const isRunning = ({ gaveUpAt, held }: EvictionRecord): boolean => gaveUp
 
 function summaryOf({ node, scheduled }: KeptNode): object {
   const running = scheduled.filter(isRunning);
-  const next = Math.min(...running.map(({ fireAt }) => fireAt));
+  const next = Math.min(...running.map(({ dueAt }) => dueAt));
   const taints = (node?.taints ?? []).map(
     ({ key, value, effect }) => `${key}${value ? `=${value}` : ''}:${effect}`,
   );

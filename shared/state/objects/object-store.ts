@@ -21,10 +21,10 @@ export interface NodeFigures {
 }
 
 export function figuresOf({ ref, node, scheduled }: KeptNode): NodeFigures {
-  const due = [...new Set(scheduled.map(({ fireAt }) => fireAt))].sort((a, b) => a - b);
+  const due = [...new Set(scheduled.map(({ dueAt }) => dueAt))].sort((a, b) => a - b);
   let next: EpochMs | undefined;
   for (const record of scheduled) {
-    if (isRunning(record) && record.fireAt < (next ?? Infinity)) next = record.fireAt;
+    if (isRunning(record) && record.dueAt < (next ?? Infinity)) next = record.dueAt;
   }
   return { ref, node, due, ...(next === undefined ? {} : { next }), states: countStates({ scheduled }) };
 }
@@ -125,8 +125,8 @@ export abstract class ObjectStore implements ServiceStore {
   /** Yields the soonest first. Collects all of them beforehand, because the caller changes their nodes meanwhile. */
   async *upcoming(): AsyncIterable<Upcoming> {
     const moments: Upcoming[] = [];
-    for await (const { ref, due } of this.#all()) for (const fireAt of due) moments.push({ ref, fireAt });
-    yield* moments.sort((a, b) => a.fireAt - b.fireAt);
+    for await (const { ref, due } of this.#all()) for (const dueAt of due) moments.push({ ref, dueAt });
+    yield* moments.sort((a, b) => a.dueAt - b.dueAt);
   }
 
   async countdowns(limit: number): Promise<Countdowns> {
@@ -140,10 +140,10 @@ export abstract class ObjectStore implements ServiceStore {
     for (const { ref, next = Infinity } of running.sort(
       (a, b) => (a.next ?? Infinity) - (b.next ?? Infinity),
     )) {
-      if (next === Infinity || (soonest[limit - 1]?.record.fireAt ?? Infinity) <= next) break;
+      if (next === Infinity || (soonest[limit - 1]?.record.dueAt ?? Infinity) <= next) break;
       const { scheduled } = await this.inTurn(ref, () => this.read(ref));
       const more = scheduled.filter(isRunning).map((record) => ({ ref, record }));
-      soonest = [...soonest, ...more].sort((a, b) => a.record.fireAt - b.record.fireAt).slice(0, limit);
+      soonest = [...soonest, ...more].sort((a, b) => a.record.dueAt - b.record.dueAt).slice(0, limit);
     }
     return { total, soonest };
   }

@@ -125,7 +125,7 @@ function told(
     version: { epoch: 1, sequence: index + 1 },
     observedAt: NOW,
     wake: false,
-    taints: taints.map((taint) => ({ ...taint, known: 'appeared', seenAt: NOW })),
+    taints: taints.map((taint) => ({ ...taint, known: 'added', seenAt: NOW })),
     pods: pods.map(
       (pod, number): PodFacts => ({
         uid: podUid(`${index}-${number}`),
@@ -199,5 +199,5 @@ function plansOf(delta: TaintDelta, decided: Decided): void {
   const partition = { ref: delta.ref, revision: 0, node: undefined, scheduled: new Map(), ended: new Map() };
   const { decisions } = plan(partition, delta, RULES, { now: NOW });
   decided.never += delta.pods.length - decisions.length;
-  for (const decision of decisions) if ('record' in decision) count(decided, decision.record.fireAt);
+  for (const decision of decisions) if ('record' in decision) count(decided, decision.record.dueAt);
 }

@@ -170,7 +170,7 @@ export class Population {
     const evicted = [...this.#pods].filter(([, { evictedAt }]) => evictedAt !== undefined);
     await until(
       'what was evicted is gone',
-      () => evicted.every(([, { goneAt }]) => goneAt !== undefined),
+      () => evicted.every(([, { removedAt }]) => removedAt !== undefined),
       SETTLED_WITHIN_MS,
     );
     for (const [place] of evicted) this.#pods.delete(place);

@@ -73,7 +73,7 @@ async function starts(path: string, standing: number, runs: number): Promise<rea
   for (let node = 0; node < standing / PODS_PER_NODE; node++) {
     const schedule = someRecords(PODS_PER_NODE).map((record, pod) => ({
       ...record,
-      fireAt: NOW + node * PODS_PER_NODE + pod,
+      dueAt: NOW + node * PODS_PER_NODE + pod,
     }));
     await before.commit(
       aRef(cluster, `node-${node}`),

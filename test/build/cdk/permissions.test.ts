@@ -319,7 +319,7 @@ before(async () => {
       told: edge.output('Environment'),
     }),
   );
-  const expired = aRecord({ uid: podUid('expired'), fireAt: Date.now() - 1_000 });
+  const expired = aRecord({ uid: podUid('expired'), dueAt: Date.now() - 1_000 });
   await callFunction('expiry', 'expiry', { Records: [anExpiry(ref, expired)] });
   const unreachable = { key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule' } as const;
   for (const node of down) await cluster.setTaints(node, [unreachable], 'node-controller');

@@ -12,9 +12,9 @@ const PROMISED_WITHIN_MS = 1_000;
  * allowed time counts from when the witness saw it. Returns the delay after the witness's deadline, in ms.
  */
 export async function evictedAfter(pod: PodLife, seconds: number, since: Span): Promise<number> {
-  const lateMs = await evictedOnTime(pod, seconds, since);
-  assert.ok(lateMs <= PROMISED_WITHIN_MS, `${pod.name} went ${lateMs} ms after its deadline`);
-  return lateMs;
+  const delayMs = await evictedOnTime(pod, seconds, since);
+  assert.ok(delayMs <= PROMISED_WITHIN_MS, `${pod.name} went ${delayMs} ms after its deadline`);
+  return delayMs;
 }
 
 /** Returns the later of two times. A countdown begins when both have passed. */

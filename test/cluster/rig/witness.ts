@@ -27,7 +27,7 @@ export interface PodLife {
   /** The time at which a `deletionTimestamp` was seen, or the pod's end without one. */
   readonly evictedAt?: number;
   readonly gracePeriodSeconds?: number;
-  readonly goneAt?: number;
+  readonly removedAt?: number;
 }
 
 /** A pod's labels and tolerations from a time on. */
@@ -178,6 +178,6 @@ export class Witness {
       life.gracePeriodSeconds ??= metadata.deletionGracePeriodSeconds;
     }
     if (metadata.deletionTimestamp !== undefined || change === 'DELETED') life.evictedAt ??= at;
-    if (change === 'DELETED') life.goneAt ??= at;
+    if (change === 'DELETED') life.removedAt ??= at;
   }
 }

@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test';
 import type { Console } from '#shared/console/server.ts';
 import { clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { type DeadlineCause, type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
+import { type Cause, type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -97,7 +97,7 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
       const uid = podUid(`${record.uid}-us`);
       return index % 45 > 0
         ? { ...record, uid }
-        : { ...record, uid, fireAt: now - 3 * MINUTE_MS, held: { by, since: now - 3 * MINUTE_MS } };
+        : { ...record, uid, dueAt: now - 3 * MINUTE_MS, held: { by, since: now - 3 * MINUTE_MS } };
     });
     await store.commit(other, 0, { node: tainted(trippedAt), schedule: guarded, end: [], live: true }, now);
   }
@@ -117,7 +117,7 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
   });
   const releaseRate = {
     ...tainted(now - 3 * MINUTE_MS),
-    taints: [{ ...MAINTENANCE, since: now - 3 * MINUTE_MS, known: 'appeared' as const }],
+    taints: [{ ...MAINTENANCE, since: now - 3 * MINUTE_MS, known: 'added' as const }],
   };
   await store.commit(held, 0, { node: releaseRate, schedule: drained, end: [], live: true }, now);
   const watched: NodeRef = { cluster: STAGING, node: nodeName('worker-3') };
@@ -136,23 +136,23 @@ const UNREACHABLE = { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute'
 const MAINTENANCE = { key: 'maintenance', value: 'now', effect: 'NoExecute' } as const;
 
 const tainted = (since: EpochMs): NodeState => ({
-  taints: [{ ...UNREACHABLE, since, known: 'appeared' }],
+  taints: [{ ...UNREACHABLE, since, known: 'added' }],
   version: { epoch: 1, sequence: 1 },
   observedAt: since,
 });
 
-const unreachable = (since: EpochMs): DeadlineCause => ({
+const unreachable = (since: EpochMs): Cause => ({
   taint: UNREACHABLE,
   since,
-  known: 'appeared',
+  known: 'added',
   toleration: 0,
   seconds: 300,
 });
 
-const maintenance = (since: EpochMs, seconds: number): DeadlineCause => ({
+const maintenance = (since: EpochMs, seconds: number): Cause => ({
   taint: MAINTENANCE,
   since,
-  known: 'appeared',
+  known: 'added',
   toleration: 2,
   seconds,
 });
@@ -160,11 +160,11 @@ const maintenance = (since: EpochMs, seconds: number): DeadlineCause => ({
 /** Returns a countdown; later pods have later deadlines, in waves. */
 function countdown(index: number, now: EpochMs): EvictionRecord {
   const wave = index % 6;
-  const fireAt = now + wave * 9 * MINUTE_MS + 40 * SECOND_MS + ((index * 7_919) % (6 * MINUTE_MS));
-  return pod(index, unreachable(now - MINUTE_MS), fireAt, now - MINUTE_MS);
+  const dueAt = now + wave * 9 * MINUTE_MS + 40 * SECOND_MS + ((index * 7_919) % (6 * MINUTE_MS));
+  return pod(index, unreachable(now - MINUTE_MS), dueAt, now - MINUTE_MS);
 }
 
-function pod(index: number, reason: DeadlineCause, fireAt: EpochMs, startedAt: EpochMs): EvictionRecord {
+function pod(index: number, reason: Cause, dueAt: EpochMs, startedAt: EpochMs): EvictionRecord {
   const [namespace, replicaSet] = WORKLOADS[index % WORKLOADS.length] ?? ['default', 'web'];
   return {
     uid: podUid(`00000000-0000-4000-8000-${String(index).padStart(12, '0')}`),
@@ -173,8 +173,8 @@ function pod(index: number, reason: DeadlineCause, fireAt: EpochMs, startedAt: E
     owner: { kind: 'ReplicaSet', name: replicaSet },
     podSince: startedAt - 3 * 24 * 60 * MINUTE_MS,
     startedAt,
-    fireAt,
-    reasons: [reason],
+    dueAt,
+    causes: [reason],
     version: { epoch: 1, sequence: 1 },
   };
 }
@@ -189,12 +189,12 @@ const suffix = (index: number): string =>
 /** Returns the evictions that ended in the last hour. */
 const past = (now: EpochMs) =>
   Array.from({ length: 12 }, (_, index) => {
-    const fireAt = now - (index * 4 + 2) * MINUTE_MS;
+    const dueAt = now - (index * 4 + 2) * MINUTE_MS;
     const record = {
-      ...pod(index + 60, unreachable(fireAt - 5 * MINUTE_MS), fireAt, fireAt - 5 * MINUTE_MS),
+      ...pod(index + 60, unreachable(dueAt - 5 * MINUTE_MS), dueAt, dueAt - 5 * MINUTE_MS),
       uid: podUid(`past-${index}`),
     };
     return index % 4 === 3
-      ? { end: ending(record, { outcome: 'cancelled', cancelled: 'taint-removed' }), at: fireAt - MINUTE_MS }
-      : { end: ending(record, { outcome: 'done', lateMs: 40 }), at: fireAt + 40 };
+      ? { end: ending(record, { outcome: 'cancelled', cancelled: 'taint-removed' }), at: dueAt - MINUTE_MS }
+      : { end: ending(record, { outcome: 'done', delayMs: 40 }), at: dueAt + 40 };
   });

@@ -61,7 +61,7 @@ describe('the items of DynamoDbStore', () => {
 
   test('remove a scheduled record a day after its deadline, rounded up, and keep it out of the index', async () => {
     const ref = aRef();
-    const record = aRecord({ fireAt: NOW + 1 });
+    const record = aRecord({ dueAt: NOW + 1 });
     await write(ref, { schedule: [record] });
     const item = await recordItem(ref, record);
     assert.equal(item[TTL_ATTRIBUTE], NOW_SECONDS + 1 + SCHEDULED_GRACE_SECONDS);
@@ -70,7 +70,7 @@ describe('the items of DynamoDbStore', () => {
 
   test('have a time to live that is a valid date for a deadline at the end of time', async () => {
     const ref = aRef();
-    const record = aRecord({ fireAt: 8.64e15 });
+    const record = aRecord({ dueAt: 8.64e15 });
     await write(ref, { schedule: [record] });
     const ttl = (await recordItem(ref, record))[TTL_ATTRIBUTE];
     assert.equal(ttl, 8.64e12);
@@ -168,7 +168,7 @@ describe('the items of DynamoDbStore', () => {
 
   test('load completely from a partition of several pages of 1 MB', async () => {
     const ref = aRef();
-    const records = someRecords(250, { reasons: [aReason('x'.repeat(10_000))] });
+    const records = someRecords(250, { causes: [aReason('x'.repeat(10_000))] });
     await write(ref, { node: aNode(), schedule: records });
     assert.equal((await store.load(ref, NOW)).scheduled.size, 250);
   });

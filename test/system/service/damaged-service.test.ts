@@ -54,7 +54,7 @@ async function timersIn(path: string): Promise<readonly number[]> {
   const ref = { cluster: clusterName('simulated'), node: nodeName('node-1') };
   const { scheduled } = await store.load(ref, systemClock.now());
   store.close();
-  return [...scheduled.values()].map(({ fireAt }) => fireAt);
+  return [...scheduled.values()].map(({ dueAt }) => dueAt);
 }
 
 describe('a running service', { timeout: 240_000 }, () => {
@@ -81,7 +81,7 @@ describe('a running service', { timeout: 240_000 }, () => {
     const { dueAt } = await service.event('eviction.scheduled', ({ pod }) =>
       String(pod).startsWith('checkout'),
     );
-    return { service, fireAt: dueAt as number };
+    return { service, dueAt: dueAt as number };
   }
 
   async function goesOn(t: TestContext): Promise<void> {
@@ -91,19 +91,19 @@ describe('a running service', { timeout: 240_000 }, () => {
   }
 
   test('restores a deleted state directory without losing timers, and ends with a message', async (t) => {
-    const { service, fireAt } = await withATimer(t, 'deleted');
+    const { service, dueAt } = await withATimer(t, 'deleted');
     rmSync(state, { recursive: true });
     await service.endsNaming(path);
-    assert.ok((await timersIn(path)).includes(fireAt));
+    assert.ok((await timersIn(path)).includes(dueAt));
     assert.deepEqual([statSync(state).mode & 0o777, statSync(path).mode & 0o777], [0o700, 0o600]);
     await goesOn(t);
   });
 
   test('writes a deleted log into the database, and ends with a message', async (t) => {
-    const { service, fireAt } = await withATimer(t, 'no-log');
+    const { service, dueAt } = await withATimer(t, 'no-log');
     rmSync(`${path}-wal`);
     await service.endsNaming(path);
-    assert.ok((await timersIn(path)).includes(fireAt));
+    assert.ok((await timersIn(path)).includes(dueAt));
   });
 
   test('ends before a truncated log reaches the database', async (t) => {
@@ -114,26 +114,26 @@ describe('a running service', { timeout: 240_000 }, () => {
   });
 
   test('saves its own database beside a replacement, and ends with a message', async (t) => {
-    const { service, fireAt } = await withATimer(t, 'replaced');
+    const { service, dueAt } = await withATimer(t, 'replaced');
     const other = join(directory, 'other.sqlite');
     new SqliteStore({ path: other }).close();
     const before = readFileSync(other);
     renameSync(other, path);
     await service.endsNaming(`${path}.saved`);
     assert.deepEqual(readFileSync(path), before);
-    assert.ok((await timersIn(`${path}.saved`)).includes(fireAt));
+    assert.ok((await timersIn(`${path}.saved`)).includes(dueAt));
   });
 
   test('reports a full disk, loses nothing, and proceeds when there is room', {
     skip: cannotLimit(),
   }, async (t) => {
-    const { service, fireAt } = await withATimer(t, 'full');
+    const { service, dueAt } = await withATimer(t, 'full');
     limit(service.process, statSync(`${path}-wal`).size);
     cluster.taint('node-2', TAINT);
     await service.line((line) => String(JSON.parse(line).error).includes(path) || undefined);
     limit(service.process, 'unlimited');
     await service.event('eviction.scheduled', ({ node }) => node === 'node-2');
-    assert.ok((await timersIn(path)).includes(fireAt));
+    assert.ok((await timersIn(path)).includes(dueAt));
     await service.stop();
   });
 

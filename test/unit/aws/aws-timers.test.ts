@@ -165,8 +165,8 @@ describe('AwsTimers', () => {
           ...created.map(({ Target }) => Target?.Input ?? ''),
         ];
         const moments = bodies.map((body): number => JSON.parse(body).at);
-        for (const fireAt of fireAts) {
-          assert.ok(moments.some((at) => at >= fireAt && at - Math.max(fireAt, NOW) < 1000));
+        for (const dueAt of fireAts) {
+          assert.ok(moments.some((at) => at >= dueAt && at - Math.max(dueAt, NOW) < 1000));
         }
       }),
     );

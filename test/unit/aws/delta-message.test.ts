@@ -56,7 +56,7 @@ const facts = {
         {
           key: text,
           value: text,
-          known: fc.constantFrom('appeared' as const, 'found' as const),
+          known: fc.constantFrom('added' as const, 'preexisting' as const),
           seenAt: moment,
           timeAdded: moment,
         },

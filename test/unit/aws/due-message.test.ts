@@ -108,10 +108,10 @@ describe('a retry message', () => {
 });
 
 test('announces a record with its pod, deadline and causes', () => {
-  const record = aRecord({ reasons: [aReason('a', 'b')] });
-  const { uid, namespace, name, fireAt } = record;
+  const record = aRecord({ causes: [aReason('a', 'b')] });
+  const { uid, namespace, name, dueAt } = record;
   const because = [{ taint: 'a=b:NoExecute', toleration: 1, seconds: 300 }];
-  assert.deepEqual(countdownOf(record), { uid, namespace, name, fireAt, because });
+  assert.deepEqual(countdownOf(record), { uid, namespace, name, dueAt, because });
   const { toleration: _toleration, ...untolerated } = aReason('a');
   assert.deepEqual(becauseOf({ ...untolerated, seconds: 0 }), { taint: 'a:NoExecute', seconds: 0 });
 });
@@ -121,7 +121,7 @@ describe('a countdown message', () => {
     { taint: 'a=b:NoExecute', toleration: 2, seconds: 300 },
     { taint: 'c:NoExecute', seconds: 0 },
   ];
-  const countdown = { ...pod('a'), fireAt: 1_800_000_000_123, moved: false, because };
+  const countdown = { ...pod('a'), dueAt: 1_800_000_000_123, moved: false, because };
 
   test('has the deadline and causes of each pod', () => {
     const [body = '', ...more] = encodeCountdowns({
@@ -195,10 +195,10 @@ test('rejects a time that no Date can hold, because it cannot be announced', () 
   const [body = ''] = encodeCountdowns({
     cluster: clusterName('prod'),
     node: nodeName('n1'),
-    pods: [{ ...pod('a'), fireAt: 8.64e15, moved: false, because: [] }],
+    pods: [{ ...pod('a'), dueAt: 8.64e15, moved: false, because: [] }],
   });
   assert.equal(parseDueMessage(body).kind, 'countdowns');
   assert.throws(() => parseDueMessage(body.replace('8640000000000000', '8640000000000001')), {
-    message: /pods\.0\.fireAt: is beyond the last moment that a date can hold$/,
+    message: /pods\.0\.dueAt: is beyond the last moment that a date can hold$/,
   });
 });

@@ -141,9 +141,9 @@ test('decides every pod of a node with 50 taints and 500 pods with 3,000 tolerat
     const because = tainted
       .filter((_, index) => seconds[index] === earliest)
       .map((key) => [key, KEYS.indexOf(key)]);
-    const { reasons = [] } = recordIn(partition, `u${podIndex}`) ?? {};
+    const { causes = [] } = recordIn(partition, `u${podIndex}`) ?? {};
     assert.deepEqual(
-      reasons.map(({ taint, toleration }) => [taint.key, toleration]),
+      causes.map(({ taint, toleration }) => [taint.key, toleration]),
       because,
     );
   }

@@ -14,7 +14,7 @@ timersContract('RoutedTimers, with an agent for every other cluster,', async () 
   const alarms: Alarm[] = [];
   const timersOf = (): Timers => ({
     async arm(ref, fireAts) {
-      for (const at of new Set(fireAts.map((fireAt) => Math.max(fireAt, Date.now()))))
+      for (const at of new Set(fireAts.map((dueAt) => Math.max(dueAt, Date.now()))))
         alarms.push(new Alarm(systemClock, at, () => void both.send([{ body: encodeDue({ ...ref, at }) }])));
     },
   });

@@ -49,8 +49,8 @@ const judged = (pods: readonly JudgedPod[], deletes: readonly SentDelete[], more
 const kinds = (...args: Parameters<typeof judged>) => judged(...args).violations.map(({ kind }) => kind);
 
 test('accepts a pod that was evicted when due and reports the certain part of its delay', () => {
-  const { violations, evictions, lateMs } = judged([left(31)], [sent(30.9)]);
-  assert.deepEqual([violations, evictions, lateMs], [[], 1, [900]]);
+  const { violations, evictions, delayMs } = judged([left(31)], [sent(30.9)]);
+  assert.deepEqual([violations, evictions, delayMs], [[], 1, [900]]);
 });
 
 test('accepts any order of events between a request and its observation', () => {

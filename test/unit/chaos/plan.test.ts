@@ -39,14 +39,14 @@ test('contains every kind of fault and every kind of action', () => {
 });
 
 test('restores a removed taint only after 60 s, or with another value', () => {
-  const goneAt = new Map<string, number>();
+  const removedAt = new Map<string, number>();
   for (const { at, act } of PLAN.deeds) {
     if (act.kind === 'tolerate' || act.kind === 'delete') continue;
     const taint = `${act.node} ${act.key}`;
-    if (act.kind === 'untaint') goneAt.set(taint, at);
+    if (act.kind === 'untaint') removedAt.set(taint, at);
     else {
-      assert.ok(act.kind === 'stamp' || at - (goneAt.get(taint) ?? -60_000) >= 60_000, taint);
-      goneAt.delete(taint);
+      assert.ok(act.kind === 'stamp' || at - (removedAt.get(taint) ?? -60_000) >= 60_000, taint);
+      removedAt.delete(taint);
     }
   }
 });

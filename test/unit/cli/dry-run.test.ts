@@ -80,9 +80,9 @@ async function enforced(t: TestContext, records: Partial<EvictionRecord> = {}) {
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce\nreleaseRate: 5\n');
   const schedule = [
-    aRecord({ name: 'due-0', fireAt: NOW, ...records }),
-    aRecord({ name: 'due-1', fireAt: NOW, ...records }),
-    aRecord({ name: 'lost', fireAt: NOW, gaveUpAt: NOW }),
+    aRecord({ name: 'due-0', dueAt: NOW, ...records }),
+    aRecord({ name: 'due-1', dueAt: NOW, ...records }),
+    aRecord({ name: 'lost', dueAt: NOW, gaveUpAt: NOW }),
     aRecord({ name: 'later-0', ...records }),
     aRecord({ name: 'later-1', ...records }),
   ];
@@ -121,7 +121,7 @@ function caused(before: readonly PendingEviction[], after: readonly PendingEvict
   const freed = after.filter(
     (each) => isLive(each) && each.gates.length === 0 && wasHeld.has(each.record.uid),
   );
-  const now = freed.filter(({ record }) => record.fireAt <= NOW).length;
+  const now = freed.filter(({ record }) => record.dueAt <= NOW).length;
   const held = after.filter((each) => isLive(each) && each.gates.length > 0).length;
   return { evictedNow: now, evictedWhenDue: freed.length - now, held };
 }
@@ -210,7 +210,7 @@ const CASES: readonly Case[] = [
   },
   {
     name: 'release guard',
-    records: { reasons: [aReason('node.kubernetes.io/unreachable')] },
+    records: { causes: [aReason('node.kubernetes.io/unreachable')] },
     before: async ({ rulesStore }) =>
       rulesStore.changeGuard(prod, (await rulesStore.read(prod)).guard, [TRIP]),
     args: ['release', 'guard', 'prod', ...WHY],

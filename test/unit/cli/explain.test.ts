@@ -20,13 +20,13 @@ async function bench(t: TestContext) {
   const operator = new Operator({ rulesStore, clock, who: 'anna' });
   await operator.applyPolicy(PROD, 'mode: enforce');
   const ref = { cluster: PROD, node: nodeName('node-1') };
-  const gone = aRecord({ uid: podUid('u0'), startedAt: NOW - 400_000, fireAt: NOW - 100_000 });
+  const gone = aRecord({ uid: podUid('u0'), startedAt: NOW - 400_000, dueAt: NOW - 100_000 });
   const owner = { kind: 'ReplicaSet', name: 'web-5d4f' };
-  const coming = aRecord({ uid: podUid('u1'), name: 'web-1', owner, fireAt: NOW + 240_000 });
+  const coming = aRecord({ uid: podUid('u1'), name: 'web-1', owner, dueAt: NOW + 240_000 });
   const node = aNode({ taints: [aTaint({ since: NOW - 60_000 })] });
   const change = { node, schedule: [gone, coming], end: [], live: true };
   await store.commit(ref, 0, change, NOW - 400_000);
-  await store.end(ref, [anEnding(gone, { lateMs: 12 })], NOW - 100_000);
+  await store.end(ref, [anEnding(gone, { delayMs: 12 })], NOW - 100_000);
   return { ...line, operator };
 }
 

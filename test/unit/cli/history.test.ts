@@ -61,14 +61,14 @@ function commandLine(t: TestContext) {
 }
 
 const pod = (name: string, dueMinutes = 5) =>
-  aRecord({ name, startedAt: at(0), fireAt: at(dueMinutes), podSince: NOW });
+  aRecord({ name, startedAt: at(0), dueAt: at(dueMinutes), podSince: NOW });
 
-const wouldHave = ({ uid, namespace, name, fireAt, reasons }: EvictionRecord): Noted => ({
+const wouldHave = ({ uid, namespace, name, dueAt, causes }: EvictionRecord): Noted => ({
   uid,
   namespace,
   name,
-  fireAt,
-  reasons,
+  dueAt,
+  causes,
   what: 'would-have',
   by: { kind: 'observe' },
 });
@@ -78,7 +78,7 @@ test('prints entries oldest first with cause and actor', async (t) => {
   const [a, b] = [pod('a'), { ...pod('b'), startedAt: at(1) }];
   await write(0, [a, b]);
   await write(5.5, [b], [wouldHave(b)]);
-  await store.end(REF, [anEnding(a, { lateMs: 42 })], at(5));
+  await store.end(REF, [anEnding(a, { delayMs: 42 })], at(5));
   const deleted = { at: at(6), by: 'taint-manager' } as const;
   await store.end(REF, [anEnding(b, { outcome: 'gone', cancelled: 'pod-gone', deleted })], at(6));
   const history = new SqliteHistory({ database: store.database });
@@ -186,9 +186,9 @@ test('compares evictions of the built-in controller with those of Taintward', as
   await write(0, [early, late, ours, other]);
   await write(5, [late, ours], [late, ours].map(wouldHave));
   const gone = (record: EvictionRecord, seconds: number, by: 'taint-manager' | 'other' = 'taint-manager') =>
-    anEnding(record, { outcome: 'gone', deleted: { at: record.fireAt + seconds * 1000, by } });
+    anEnding(record, { outcome: 'gone', deleted: { at: record.dueAt + seconds * 1000, by } });
   await store.end(REF, [gone(early, -1), gone(late, 3), gone(other, -60, 'other')], at(6));
-  await store.end(REF, [{ ...gone(theirs, 0), reasons: [], fireAt: 8.64e15 }], at(6));
+  await store.end(REF, [{ ...gone(theirs, 0), causes: [], dueAt: 8.64e15 }], at(6));
   const text = await run('prod', '--compare');
   const cells = text
     .split('\n')
@@ -228,7 +228,7 @@ test('compares no deadline of Taintward for a pod that a gate held, or would hav
 
 test('compares times in whole seconds, the precision of the built-in controller', async (t) => {
   const { store, run, write } = commandLine(t);
-  const record = { ...pod('a'), fireAt: at(5) + 600 };
+  const record = { ...pod('a'), dueAt: at(5) + 600 };
   await write(0, [record]);
   const deleted = { at: at(5), by: 'taint-manager' } as const;
   await store.end(REF, [anEnding(record, { outcome: 'gone', deleted })], at(6));

@@ -28,7 +28,7 @@ async function printed(t: TestContext, name: string, ...argv: readonly string[])
     uid: podUid('u'),
     namespace: `ns${name}`,
     name: `pod${name}`,
-    reasons: [aReason('key', name)],
+    causes: [aReason('key', name)],
     owner: { kind: name, name },
     failure: { since: NOW, error: name },
   });

@@ -46,7 +46,7 @@ test('shows a stop of all clusters in each row of status, except a resumed one',
   for (const cluster of await fleet.clusters()) {
     await operator.applyPolicy(cluster, 'mode: enforce\n');
     const node = { cluster, node: nodeName('n1') };
-    const schedule = [aRecord({ fireAt: NOW + 60_000 })];
+    const schedule = [aRecord({ dueAt: NOW + 60_000 })];
     await store.commit(node, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   }
   const shown = async () => {
@@ -294,19 +294,19 @@ test('lists pending evictions by deadline with the gate of each', async (t) => {
   const held = { by: { kind: 'hold' as const, id }, since: NOW };
   const schedule = [
     aRecord({ name: 'later' }),
-    aRecord({ name: 'held', fireAt: NOW, held }),
-    aRecord({ name: 'lost', fireAt: NOW + 1, gaveUpAt: NOW + 2 }),
+    aRecord({ name: 'held', dueAt: NOW, held }),
+    aRecord({ name: 'lost', dueAt: NOW + 1, gaveUpAt: NOW + 2 }),
     aRecord({
       name: 'needed',
-      fireAt: NOW + 2,
+      dueAt: NOW + 2,
       blocked: { since: NOW + 3, nextTryAt: NOW + 5_003, reason: 'it needs 1 healthy pod' },
     }),
     aRecord({
       name: 'moving',
-      fireAt: NOW + 2,
+      dueAt: NOW + 2,
       blocked: { since: NOW + 3, nextTryAt: NOW + 5_003, by: 'admission', reason: 'a webhook moves it' },
     }),
-    aRecord({ name: 'queued', fireAt: NOW + 3, turnAt: NOW + 1_000 }),
+    aRecord({ name: 'queued', dueAt: NOW + 3, turnAt: NOW + 1_000 }),
   ];
   await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   const rows = (await run('pending')).split('\n').map((line) => line.split(/ {3,}/));
@@ -335,11 +335,11 @@ test('also retries evictions that wait for their next try, and says how many', a
   const outage = { ...next, triedAt: NOW };
   const held = { by: { kind: 'paused' }, since: NOW } as const;
   const [failed, waiting, other] = [
-    aRecord({ fireAt: NOW, gaveUpAt: NOW }),
-    aRecord({ fireAt: NOW }),
-    aRecord({ fireAt: NOW }),
+    aRecord({ dueAt: NOW, gaveUpAt: NOW }),
+    aRecord({ dueAt: NOW }),
+    aRecord({ dueAt: NOW }),
   ];
-  const schedule = [failed, waiting, other, aRecord({ fireAt: NOW, held }), aRecord()];
+  const schedule = [failed, waiting, other, aRecord({ dueAt: NOW, held }), aRecord()];
   const commit = (node: NodeState, revision: number, records: readonly EvictionRecord[]) =>
     store.commit(aRef(prod), revision, { node, schedule: records, end: [], live: true }, NOW);
   await commit({ ...aNode(), outage }, 0, schedule);

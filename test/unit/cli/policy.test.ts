@@ -33,7 +33,7 @@ function withFile(t: TestContext, text: string, parts = ALLOWING) {
   /** Commits this number of due pods in observe mode to prod. */
   const observed = async (count: number) => {
     const held = { by: { kind: 'observe' as const }, since: NOW };
-    const schedule = Array.from({ length: count }, () => aRecord({ fireAt: NOW, held }));
+    const schedule = Array.from({ length: count }, () => aRecord({ dueAt: NOW, held }));
     await bench.store.commit(
       aRef(prod),
       0,

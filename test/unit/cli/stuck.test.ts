@@ -10,7 +10,7 @@ const stuck = (name: string, nodeState: StuckPod['nodeState'], ...finalizers: st
   uid: podUid(name),
   namespace: 'default',
   name,
-  overAt: NOW,
+  gracePeriodEndedAt: NOW,
   finalizers,
   nodeState,
 });

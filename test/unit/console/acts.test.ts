@@ -13,9 +13,9 @@ async function enforced(t: TestContext) {
   const served = await servedConsole(t);
   const { store, fleet, rulesStore } = served;
   const schedule = [
-    aRecord({ name: 'held', fireAt: NOW, held: { by: { kind: 'stopped', scope: 'cluster' }, since: NOW } }),
+    aRecord({ name: 'held', dueAt: NOW, held: { by: { kind: 'stopped', scope: 'cluster' }, since: NOW } }),
     aRecord({ name: 'waits' }),
-    aRecord({ name: 'given-up', uid: podUid('u1'), fireAt: NOW, gaveUpAt: NOW }),
+    aRecord({ name: 'given-up', uid: podUid('u1'), dueAt: NOW, gaveUpAt: NOW }),
   ];
   const ref = { cluster: PROD, node: nodeName('node-1') };
   await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
@@ -79,7 +79,7 @@ test('previews no eviction of pods with another gate, and lists the changes of a
 
 test('previews a guard release with the pods evicted immediately and those evicted at their deadline', async (t) => {
   const { ask, rulesStore, store } = await enforced(t);
-  const reasons = [aReason('node.kubernetes.io/unreachable')];
+  const causes = [aReason('node.kubernetes.io/unreachable')];
   const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
   const by = {
     ...({ kind: 'guard', scope: 'cluster', trippedAt: NOW } as const),
@@ -87,8 +87,8 @@ test('previews a guard release with the pods evicted immediately and those evict
     guardRevision: 1,
   };
   const schedule = [
-    aRecord({ name: 'due', fireAt: NOW, reasons, held: { by, since: NOW } }),
-    aRecord({ name: 'later', reasons }),
+    aRecord({ name: 'due', dueAt: NOW, causes, held: { by, since: NOW } }),
+    aRecord({ name: 'later', causes }),
   ];
   const ref = { cluster: PROD, node: nodeName('node-2') };
   await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);

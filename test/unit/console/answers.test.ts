@@ -35,29 +35,29 @@ test("returns the session's actor, place, time, and action token", async (t) => 
 test('returns pending rows in pages, sorted and filtered, with the gate of each', async (t) => {
   const held = aRecord({
     name: 'held',
-    fireAt: NOW - MINUTE,
+    dueAt: NOW - MINUTE,
     held: { by: { kind: 'hold', id: 'h1' }, since: NOW },
   });
   const { ask, operator } = await consoleOf(t, {
     'node-1': [
       held,
-      aRecord({ name: 'later', fireAt: NOW + MINUTE, reasons: [aReason('maintenance', 'now')] }),
+      aRecord({ name: 'later', dueAt: NOW + MINUTE, causes: [aReason('maintenance', 'now')] }),
     ],
     'node-2': [
       aRecord({
         name: 'given-up',
-        fireAt: NOW - 5 * MINUTE,
+        dueAt: NOW - 5 * MINUTE,
         gaveUpAt: NOW,
         failure: { since: NOW, error: 'no' },
       }),
       aRecord({
         name: 'blocked',
-        fireAt: NOW,
+        dueAt: NOW,
         blocked: { since: NOW, nextTryAt: NOW + 1, reason: 'budget' },
       }),
       aRecord({
         name: 'refused',
-        fireAt: NOW + 1,
+        dueAt: NOW + 1,
         blocked: { since: NOW, nextTryAt: NOW + 1, by: 'admission', reason: 'a webhook' },
       }),
     ],
@@ -128,8 +128,8 @@ test('returns pending rows in pages, sorted and filtered, with the gate of each'
 });
 
 test('returns the state of each cluster and the required actions, most urgent first', async (t) => {
-  const late = aRecord({ name: 'late', fireAt: NOW - 2 * MINUTE });
-  const given = aRecord({ name: 'given-up', fireAt: NOW - MINUTE, gaveUpAt: NOW });
+  const late = aRecord({ name: 'late', dueAt: NOW - 2 * MINUTE });
+  const given = aRecord({ name: 'given-up', dueAt: NOW - MINUTE, gaveUpAt: NOW });
   const { ask, operator, leases } = await consoleOf(t, { 'node-1': [late, given, aRecord()] });
   const lease = await leases.take(PROD, undefined, 'relay', NOW - 5 * MINUTE);
   assert.ok(lease);
@@ -152,14 +152,14 @@ test('returns the state of each cluster and the required actions, most urgent fi
   assert.ok(prod);
   const { mode, connection, nodes, tainted, pending, states, delayMs, nextAt } = prod;
   assert.deepEqual(
-    { mode, connectionState: connection, nodes, tainted, pending, lateMs: delayMs, nextAt },
+    { mode, connectionState: connection, nodes, tainted, pending, delayMs, nextAt },
     {
       mode: 'observe',
       connectionState: 'disconnected',
       nodes: 9,
       tainted: 1,
       pending: 3,
-      lateMs: 2 * MINUTE,
+      delayMs: 2 * MINUTE,
       nextAt: NOW + 5 * MINUTE,
     },
   );
@@ -188,13 +188,13 @@ test('counts evictions and held pods for each minute of the next hour', async (t
   const web = { kind: 'ReplicaSet', name: 'web-5d4f8c7b9d' };
   const { ask, operator } = await consoleOf(t, {
     'node-1': [
-      aRecord({ fireAt: NOW - MINUTE }),
-      aRecord({ fireAt: NOW + 10_000 }),
-      aRecord({ fireAt: NOW + 5 * MINUTE }),
-      aRecord({ fireAt: NOW + 5 * MINUTE, owner: web }),
-      aRecord({ fireAt: NOW + 59 * MINUTE }),
-      aRecord({ fireAt: NOW + 61 * MINUTE }),
-      aRecord({ fireAt: NOW, held: { by: { kind: 'paused' }, since: NOW } }),
+      aRecord({ dueAt: NOW - MINUTE }),
+      aRecord({ dueAt: NOW + 10_000 }),
+      aRecord({ dueAt: NOW + 5 * MINUTE }),
+      aRecord({ dueAt: NOW + 5 * MINUTE, owner: web }),
+      aRecord({ dueAt: NOW + 59 * MINUTE }),
+      aRecord({ dueAt: NOW + 61 * MINUTE }),
+      aRecord({ dueAt: NOW, held: { by: { kind: 'paused' }, since: NOW } }),
     ],
   });
   await operator.applyPolicy(PROD, 'mode: enforce');
@@ -218,7 +218,7 @@ test('counts evictions and held pods for each minute of the next hour', async (t
 });
 
 test('counts observed evictions of a cluster in observe mode', async (t) => {
-  const { ask } = await consoleOf(t, { 'node-1': [aRecord({ fireAt: NOW + MINUTE })] });
+  const { ask } = await consoleOf(t, { 'node-1': [aRecord({ dueAt: NOW + MINUTE })] });
   const { minutes } = await ask('GET api/timeline', { cluster: 'prod' });
   assert.deepEqual(minutes[1], { evict: 0, held: 0, observed: 1 });
 });
@@ -226,8 +226,8 @@ test('counts observed evictions of a cluster in observe mode', async (t) => {
 test('sorts rows with equal deadlines by name', async (t) => {
   const names = ['d', 'a', 'c', 'b', 'e'];
   const { ask } = await consoleOf(t, {
-    'node-1': names.map((name) => aRecord({ name, fireAt: NOW })),
-    'node-2': names.map((name) => aRecord({ name: `${name}2`, fireAt: NOW })),
+    'node-1': names.map((name) => aRecord({ name, dueAt: NOW })),
+    'node-2': names.map((name) => aRecord({ name: `${name}2`, dueAt: NOW })),
   });
   const { rows } = await ask('GET api/pending', {});
   const found = rows.map(([, , , , pod]) => pod);
@@ -250,7 +250,7 @@ test('returns ten thousand pending rows in at most 10 s, as one tuple each', asy
 
 test('lists tainted nodes with their taints and numbers of pending pods', async (t) => {
   const { ask } = await consoleOf(t, {
-    'node-1': [aRecord({ fireAt: NOW + MINUTE }), aRecord({ held: { by: { kind: 'observe' }, since: NOW } })],
+    'node-1': [aRecord({ dueAt: NOW + MINUTE }), aRecord({ held: { by: { kind: 'observe' }, since: NOW } })],
     'node-2': [],
   });
   const rows = await ask('GET api/nodes', { cluster: 'prod' });

@@ -51,14 +51,14 @@ export const taint = (key: string, seenSecond = 0, value?: string): SeenTaint =>
   key,
   ...(value === undefined ? {} : { value }),
   effect: 'NoExecute',
-  known: 'appeared',
+  known: 'added',
   seenAt: at(seenSecond),
 });
 
 /** Returns the taint `key`, which a relay found on the node at that second. */
 export const found = (key: string, seenSecond = 0, value?: string): SeenTaint => ({
   ...taint(key, seenSecond, value),
-  known: 'found',
+  known: 'preexisting',
 });
 
 /** Returns a pod bound at second 0 that tolerates the taint `a` for 60 seconds. */
@@ -176,7 +176,7 @@ export const recordIn = (partition: Partition, uid = 'u1'): EvictionRecord | und
 /** Returns the second at which a pod is due, or how its record ended. */
 export function forecast(partition: Partition, uid = 'u1'): string {
   const record = recordIn(partition, uid);
-  if (record) return `due at ${(record.fireAt - START) / 1000}`;
+  if (record) return `due at ${(record.dueAt - START) / 1000}`;
   return partition.ended.get(podUid(uid))?.outcome ?? 'none';
 }
 

@@ -65,7 +65,7 @@ const tolerationsOf = (...tolerations: readonly Toleration[]) => seen({ tolerati
 /** Returns a decision in short form. */
 const brief = (found: EvictionDecision): string => {
   if (found.kind === 'cancel') return `cancel: ${found.because}`;
-  if (found.kind === 'reschedule') return `reschedule: ${(found.record.fireAt - at(0)) / 1000}`;
+  if (found.kind === 'reschedule') return `reschedule: ${(found.record.dueAt - at(0)) / 1000}`;
   return found.kind === 'end' ? `end: ${found.outcome}` : found.kind;
 };
 /** Declares a test for each case: the decision about a pod of `due`. */
@@ -123,30 +123,30 @@ describe('a due pod', () => {
       return moved.kind === 'reschedule' ? moved.record : assert.fail(moved.kind);
     };
     const first = put(60);
-    assert.equal(put(70, first).fireAt, at(130));
-    assert.equal(put(130, put(70, first)).fireAt, at(190));
-    assert.equal(put(70, first, 90).fireAt, at(160), 'no look is needed before it may be due');
-    const [reason] = first.reasons;
+    assert.equal(put(70, first).dueAt, at(130));
+    assert.equal(put(130, put(70, first)).dueAt, at(190));
+    assert.equal(put(70, first, 90).dueAt, at(160), 'no look is needed before it may be due');
+    const [reason] = first.causes;
     assert.ok(reason);
-    const [elsewhere] = recordIn(due)?.reasons ?? [];
+    const [elsewhere] = recordIn(due)?.causes ?? [];
     assert.ok(elsewhere);
     assert.equal(
-      put(70, { ...first, reasons: [elsewhere, reason] }).fireAt,
+      put(70, { ...first, causes: [elsewhere, reason] }).dueAt,
       at(130),
       'whatever else it waited for',
     );
     const virtual = { ...reason, taint: { key: 'b', effect: 'NoSchedule' } };
-    assert.equal(put(70, { ...first, reasons: [virtual] }).fireAt, at(80), 'not yet by this one');
+    assert.equal(put(70, { ...first, causes: [virtual] }).dueAt, at(80), 'not yet by this one');
     const both = tolerationsOf(tolerating('a', 80), tolerating('b', 10));
     const sight = look(70, [A, { key: 'b', effect: 'NoExecute' }], both);
-    const beside = verdict(due, sight, { ...first, reasons: [elsewhere, reason] });
+    const beside = verdict(due, sight, { ...first, causes: [elsewhere, reason] });
     assert.equal(
-      beside.kind === 'reschedule' && beside.record.fireAt,
+      beside.kind === 'reschedule' && beside.record.dueAt,
       at(80),
       'it goes by one that was told of, too',
     );
     const told = after(nodeDelta(1), nodeDelta(65, { taints: [found('b', 65)], observedAt: at(65) }));
-    assert.equal(put(70, first, 10, told).fireAt, at(75), 'as soon as somebody tells');
+    assert.equal(put(70, first, 10, told).dueAt, at(75), 'as soon as somebody tells');
   });
 
   test('is evicted immediately for an unreported taint that it does not tolerate', () => {
@@ -157,7 +157,7 @@ describe('a due pod', () => {
   test('is evaluated by live state where nothing is stored for its node', () => {
     const record = recordIn(due) as EvictionRecord;
     const found = evaluate(undefined, look(60, [A], seen()), rules)(record, seen());
-    assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(120));
+    assert.equal(found.kind === 'reschedule' && found.record.dueAt, at(120));
   });
 
   test('is canceled by its tolerations when only a tolerated taint of its causes remains', () => {
@@ -314,7 +314,7 @@ test('reschedules a due pod by the tolerationSeconds of policy, and names the po
   const found = evaluate(due.node, given, policy)(recordIn(due) as EvictionRecord, seen());
   assert.ok(found.kind === 'reschedule');
   assert.deepEqual(
-    [found.record.fireAt, found.record.reasons[0]?.policy],
+    [found.record.dueAt, found.record.causes[0]?.policy],
     [at(90), 'tolerationSecondsOverrides'],
   );
 });
@@ -349,7 +349,7 @@ describe('on a missing node', () => {
   test('cancels a pod when the last report had the taint removed', () => {
     const { node } = due;
     assert.ok(node);
-    const taints = node.taints.map((each) => ({ ...each, known: 'found', since: at(30) }) as const);
+    const taints = node.taints.map((each) => ({ ...each, known: 'preexisting', since: at(30) }) as const);
     const doubted: Partition = { ...due, node: { ...node, taints } };
     assert.equal(verdict(doubted, look(99, undefined, seen())).kind, 'cancel');
   });

@@ -209,7 +209,7 @@ describe('a due pod', () => {
   });
 
   test('that can’t be read is excluded by the owner that its record names, and by nothing that only the pod shows', () => {
-    const record = { ...due().record, reasons: [aReason('maintenance')] };
+    const record = { ...due().record, causes: [aReason('maintenance')] };
     const kindOfUnread = (policy: Partial<Policy>, traits?: DuePod['traits']) =>
       storedGate(saying(policy), { node: due().node, ...(traits ? { traits } : {}) }, record, NOW)?.kind;
     assert.equal(kindOfUnread({ exclude: [{ ownerKinds: ['ReplicaSet'] }] }), 'excluded');

@@ -47,7 +47,7 @@ describe('a countdown', () => {
 
   test('continues when another relay finds the taint, however the first knew it', () => {
     const state = merged(nodeDelta(1), by(2, 30, found('a', 30)), by(3, 50, found('a', 50)));
-    assert.deepEqual([since(state), state.taints[0]?.known], [[at(0)], 'appeared']);
+    assert.deepEqual([since(state), state.taints[0]?.known], [[at(0)], 'added']);
     assert.deepEqual(since(merged(by(1, 9, found('a', 9)), by(2, 30, found('a', 30)))), [at(9)]);
   });
 
@@ -164,7 +164,7 @@ describe('a countdown', () => {
       podGone(1, { observedAt: at(0), taints: [] }),
       at(50),
     ).taints;
-    assert.deepEqual([kept?.since, kept?.known], [at(0), 'appeared']);
+    assert.deepEqual([kept?.since, kept?.known], [at(0), 'added']);
   });
 
   test('continues when the taint repeats its time, although that is later than the start', () => {
@@ -176,12 +176,12 @@ describe('a countdown', () => {
     const added = (second: number) => ({ ...taint('a', 760), timeAdded: at(second) });
     const behind = { observedAt: at(760), taints: [added(1000)] };
     const [told] = mergeNodeState(undefined, nodeDelta(1, behind), at(1001)).taints;
-    assert.deepEqual([told?.since, told?.known], [at(1000), 'appeared']);
+    assert.deepEqual([told?.since, told?.known], [at(1000), 'added']);
     assert.deepEqual(since(merged(by(1, 760, added(790)))), [at(790)]);
     assert.deepEqual(since(merged(by(1, 760, added(700)))), [at(760)]);
     // The taint's time is later than the node was observed without it, so a found taint counts as appeared.
     const found30 = { ...found('a', 760), timeAdded: at(790) };
-    assert.equal(merged(by(1, 760, found30)).taints[0]?.known, 'appeared');
+    assert.equal(merged(by(1, 760, found30)).taints[0]?.known, 'added');
   });
 
   test('ignores a time more than 30 s ahead, also when it is rewritten repeatedly', () => {
@@ -195,7 +195,9 @@ describe('a countdown', () => {
   test('counts the time of a taint once, so that a later observation does not restart it', () => {
     const set = { ...taint('a', 10), timeAdded: at(30) };
     assert.deepEqual(
-      since(merged(by(1, 10, set), by(1, 20, set), by(2, 50, { ...set, seenAt: at(50), known: 'found' }))),
+      since(
+        merged(by(1, 10, set), by(1, 20, set), by(2, 50, { ...set, seenAt: at(50), known: 'preexisting' })),
+      ),
       [at(30)],
     );
   });
@@ -207,7 +209,7 @@ describe('a countdown', () => {
     const next = mergeNodeState(wrong, honest(60), at(61));
     assert.deepEqual(since(next), [at(60)]);
     assert.deepEqual(since(mergeNodeState(next, honest(600), at(601))), [at(60)]);
-    assert.equal(next.taints[0]?.known, 'appeared');
+    assert.equal(next.taints[0]?.known, 'added');
   });
 
   test('never keeps a start in the future, and is not doubtful afterwards', () => {
@@ -308,7 +310,7 @@ describe('the state of a node', () => {
 
 describe('the stored state of a node', () => {
   test('is exactly the content of the newest delta', () => {
-    const timed = { key: 'a', effect: 'NoExecute', known: 'appeared', since: at(0) };
+    const timed = { key: 'a', effect: 'NoExecute', known: 'added', since: at(0) };
     const version = { epoch: 1, sequence: 1 };
     const state = { taints: [timed], version, observedAt: at(1), podsVersion: version };
     assert.deepEqual(merged(nodeDelta(1)), state);
@@ -446,13 +448,13 @@ describe('live taints', () => {
       ],
     );
     const [anew] = timeLiveTaints(undefined, live, [], at(50));
-    assert.deepEqual([anew?.since, anew?.known], [at(50), 'found']);
+    assert.deepEqual([anew?.since, anew?.known], [at(50), 'preexisting']);
   });
 
   test('include virtual keys', () => {
     const live = [{ key: 'a', effect: 'NoSchedule' }];
     assert.deepEqual(timeLiveTaints(merged(nodeDelta(1)), live, ['a'], at(50)), [
-      { key: 'a', effect: 'NoSchedule', virtual: true, since: at(0), known: 'appeared' },
+      { key: 'a', effect: 'NoSchedule', virtual: true, since: at(0), known: 'added' },
     ]);
     assert.deepEqual(timeLiveTaints(merged(nodeDelta(1)), live, ['b'], at(50)), []);
   });

@@ -16,10 +16,10 @@ test('records no change when an eviction is scheduled, confirmed, or fails', () 
 });
 
 test('records a moved deadline with the previous deadline', () => {
-  const after = { ...record, fireAt: NOW, reasons: [aReason('other')] };
-  const from = { fireAt: record.fireAt, reasons: record.reasons };
+  const after = { ...record, dueAt: NOW, causes: [aReason('other')] };
+  const from = { dueAt: record.dueAt, causes: record.causes };
   const note = changeOf(held('stopped'), after);
-  assert.deepEqual([note?.what, note?.fireAt, note?.what === 'moved' && note.from], ['moved', NOW, from]);
+  assert.deepEqual([note?.what, note?.dueAt, note?.what === 'moved' && note.from], ['moved', NOW, from]);
 });
 
 test('records a gate once for repeated observations', () => {

@@ -41,7 +41,7 @@ const passOf = (...outcomes: readonly PodOutcome[]): DonePass => ({
 
 const rescheduled = (uid = 'u1'): PodOutcome => ({
   kind: 'reschedule',
-  record: { ...recordNamed(uid), fireAt: at(90) },
+  record: { ...recordNamed(uid), dueAt: at(90) },
 });
 const held = (uid = 'u1', until?: number): PodOutcome => ({
   kind: 'hold',
@@ -53,7 +53,7 @@ const held = (uid = 'u1', until?: number): PodOutcome => ({
 const failed: PodOutcome = { kind: 'failed', error: 'refused', retryAfterSeconds: 0 };
 const refused: PodOutcome = { kind: 'refused', error: 'no answer', retryAfterSeconds: 0 };
 const blocked: PodOutcome = { kind: 'blocked', block: { reason: 'its budget' } };
-const deleted: PodOutcome = { kind: 'deleted', lateMs: 5 };
+const deleted: PodOutcome = { kind: 'deleted', delayMs: 5 };
 const gone: PodOutcome = { kind: 'end', outcome: 'gone' };
 const cancelled: PodOutcome = { kind: 'cancel', because: 'taint-removed' };
 const waiting: PodOutcome = { kind: 'waiting', turn: { turnAt: at(70) } };
@@ -78,10 +78,10 @@ describe('ends of records', () => {
   test('include evicted and deleted pods, and no others', () => {
     const pass = passOf(deleted, { ...gone, deleted: { by: 'other', at: at(30) } } as PodOutcome, cancelled);
     assert.deepEqual(
-      endsOf(pass.settled).map(({ uid, outcome, lateMs, deleted }) => ({ uid, outcome, lateMs, deleted })),
+      endsOf(pass.settled).map(({ uid, outcome, delayMs, deleted }) => ({ uid, outcome, delayMs, deleted })),
       [
-        { uid: 'u1', outcome: 'done', lateMs: 5, deleted: undefined },
-        { uid: 'u2', outcome: 'gone', lateMs: undefined, deleted: { by: 'other', at: at(30) } },
+        { uid: 'u1', outcome: 'done', delayMs: 5, deleted: undefined },
+        { uid: 'u2', outcome: 'gone', delayMs: undefined, deleted: { by: 'other', at: at(30) } },
       ],
     );
   });
@@ -209,7 +209,7 @@ describe('an outcome is discarded, and the node is evaluated again, when', () =>
     ],
     [
       'another pass moved its deadline',
-      { ...before, scheduled: new Map([[record.uid, { ...record, fireAt: at(80) }]]) },
+      { ...before, scheduled: new Map([[record.uid, { ...record, dueAt: at(80) }]]) },
     ],
     ['something newer was told of its node', withNode({ version: { epoch: 1, sequence: 9 } })],
     ['its node was told of for the first time', { ...before, node: undefined }],
@@ -230,7 +230,7 @@ describe('an outcome is discarded, and the node is evaluated again, when', () =>
   });
 
   test('but not when another pass set the same deadline', () => {
-    const found = { ...before, scheduled: new Map([[record.uid, { ...record, fireAt: at(90) }]]) };
+    const found = { ...before, scheduled: new Map([[record.uid, { ...record, dueAt: at(90) }]]) };
     const { schedule, told, result } = written(passOf(rescheduled()), found);
     assert.deepEqual([schedule, told, result.moved], [['u1'], [], false]);
   });
@@ -351,7 +351,7 @@ describe('a failure is retried', () => {
   });
 
   test('without a slot on a record whose deadline moved', () => {
-    const record = { ...recordNamed('u1'), fireAt: NOW + 1 };
+    const record = { ...recordNamed('u1'), dueAt: NOW + 1 };
     const found = { ...before, scheduled: new Map([[record.uid, record]]) };
     assert.equal(written(passOf(waiting), found).change, undefined);
     assert.equal(written(passOf(waiting), { ...found, scheduled: new Map() }).change, undefined);

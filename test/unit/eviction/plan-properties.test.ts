@@ -41,7 +41,7 @@ const scheduledIn = (partition: Partition): readonly EvictionRecord[] => [...par
  * processing.
  */
 function dueTimes(partition: Partition, now: EpochMs): ReadonlyMap<string, EpochMs | 'past'> {
-  const due = scheduledIn(partition).map(({ uid, fireAt }) => [uid, fireAt > now ? fireAt : 'past'] as const);
+  const due = scheduledIn(partition).map(({ uid, dueAt }) => [uid, dueAt > now ? dueAt : 'past'] as const);
   return new Map(due.sort());
 }
 
@@ -69,8 +69,8 @@ test('is no earlier than ordered delivery with the last resync, and hardly later
       const longestMs = now - (deltas[0]?.observedAt ?? now);
       for (const [uid, dueAt] of untidy) {
         const [ours, theirs] = [dueAt, tidy.get(uid)].map((at) => (typeof at === 'number' ? at : now));
-        const lateMs = (ours ?? 0) - (theirs ?? 0);
-        assert.ok(lateMs >= 0 && lateMs <= longestMs, `${uid} is ${lateMs} ms late`);
+        const delayMs = (ours ?? 0) - (theirs ?? 0);
+        assert.ok(delayMs >= 0 && delayMs <= longestMs, `${uid} is ${delayMs} ms late`);
       }
     }),
     { numRuns: 500 },
@@ -136,7 +136,7 @@ test('leaves no scheduled record without a timer, although handlers crash before
         else for (const moment of decided.arm) armed.add(moment);
       }
       for (const record of scheduledIn(partition))
-        assert.ok(armed.has(record.fireAt), `${record.uid} has no timer`);
+        assert.ok(armed.has(record.dueAt), `${record.uid} has no timer`);
     }),
     { numRuns: 500 },
   );
@@ -152,7 +152,7 @@ test('stores no deadline earlier than the rule', () => {
         partition = committed(partition, decided);
         for (const record of [...schedule, ...reschedule, ...confirm]) {
           assert.ok(
-            record.fireAt >= plainDeadline(partition, delta, record),
+            record.dueAt >= plainDeadline(partition, delta, record),
             `${record.uid} is due too early`,
           );
         }

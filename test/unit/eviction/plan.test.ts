@@ -23,7 +23,7 @@ import {
   tolerating,
 } from './builders.ts';
 
-const reasons = (decided: ReturnType<typeof planned>) => decided.cancel.map(({ cancelled }) => cancelled);
+const causes = (decided: ReturnType<typeof planned>) => decided.cancel.map(({ cancelled }) => cancelled);
 
 describe('a node delta', () => {
   test('schedules the pods that do not tolerate its taints indefinitely, at their deadlines', () => {
@@ -35,7 +35,7 @@ describe('a node delta', () => {
     ];
     const decided = planned(emptyPartition, nodeDelta(1, { pods }));
     assert.deepEqual(
-      decided.schedule.map(({ uid, fireAt }) => [uid, fireAt]),
+      decided.schedule.map(({ uid, dueAt }) => [uid, dueAt]),
       [
         ['u1', at(60)],
         ['u2', at(30)],
@@ -51,7 +51,7 @@ describe('a node delta', () => {
     const pods = [pod('u1', { podSince: inYear2999 }), pod('u2', { tolerations: [], podSince: inYear2999 })];
     const told = planned(emptyPartition, nodeDelta(5, { pods }));
     assert.deepEqual(
-      told.schedule.map(({ uid, fireAt, podSince }) => [uid, fireAt, podSince]),
+      told.schedule.map(({ uid, dueAt, podSince }) => [uid, dueAt, podSince]),
       [
         ['u1', at(65), at(5)],
         ['u2', at(5), at(5)],
@@ -59,25 +59,25 @@ describe('a node delta', () => {
     );
     const partition = after(nodeDelta(1));
     const record = recordIn(partition) as EvictionRecord;
-    const stored = { ...record, podSince: inYear2999, fireAt: inYear2999 + 60_000 };
+    const stored = { ...record, podSince: inYear2999, dueAt: inYear2999 + 60_000 };
     const scheduled = new Map([[record.uid, stored]]);
     const { reschedule } = planned({ ...partition, scheduled }, nodeDelta(20));
     assert.deepEqual(
-      reschedule.map(({ fireAt, podSince }) => [fireAt, podSince]),
+      reschedule.map(({ dueAt, podSince }) => [dueAt, podSince]),
       [[at(80), at(20)]],
     );
   });
 
   test('cancels the evictions of an untainted node, which is live no longer', () => {
     const decided = planned(after(nodeDelta(1)), nodeDelta(20, { taints: [] }));
-    assert.deepEqual(reasons(decided), ['taint-removed']);
+    assert.deepEqual(causes(decided), ['taint-removed']);
     assert.equal(decided.live, false);
     assert.deepEqual(decided.arm, []);
   });
 
   test('cancels for a removed taint, although a delta of an untainted node lists no pods', () => {
     const untaint = nodeDelta(20, { taints: [], pods: [] });
-    assert.deepEqual(reasons(planned(after(nodeDelta(1)), untaint)), ['taint-removed']);
+    assert.deepEqual(causes(planned(after(nodeDelta(1)), untaint)), ['taint-removed']);
     const again = planned(after(nodeDelta(1), untaint), untaint);
     assert.deepEqual(
       again.cancelledBefore.map(({ cancelled }) => cancelled),
@@ -88,7 +88,7 @@ describe('a node delta', () => {
 
   test('cancels the evictions of pods that it does not list, also of a deleted node without taints', () => {
     for (const gone of [{}, { taints: [], deletedAt: at(20) }])
-      assert.deepEqual(reasons(planned(after(nodeDelta(1)), nodeDelta(20, { pods: [], ...gone }))), [
+      assert.deepEqual(causes(planned(after(nodeDelta(1)), nodeDelta(20, { pods: [], ...gone }))), [
         'pod-gone',
       ]);
   });
@@ -169,7 +169,7 @@ describe('a pod delta', () => {
         podDelta(20, { pod: pod('u1', { tolerations: [tolerating('a', seconds)] }) }),
       );
       assert.deepEqual(
-        decided.reschedule.map(({ fireAt, startedAt }) => [fireAt, startedAt]),
+        decided.reschedule.map(({ dueAt, startedAt }) => [dueAt, startedAt]),
         [[at(due), at(1)]],
       );
     }
@@ -177,7 +177,7 @@ describe('a pod delta', () => {
 
   test('cancels when the pod tolerates the taint indefinitely', () => {
     const forever = podDelta(20, { pod: pod('u1', { tolerations: [tolerating('a')] }) });
-    assert.deepEqual(reasons(planned(after(nodeDelta(1)), forever)), ['tolerated-forever']);
+    assert.deepEqual(causes(planned(after(nodeDelta(1)), forever)), ['tolerated-forever']);
   });
 
   test('confirms the record when nothing changes for its pod', () => {
@@ -196,7 +196,7 @@ describe('a pod delta', () => {
 describe('a deleted pod', () => {
   test('leaves a tombstone when it was scheduled', () => {
     const decided = planned(after(nodeDelta(1)), podGone(20));
-    assert.deepEqual(reasons(decided), ['pod-gone']);
+    assert.deepEqual(causes(decided), ['pod-gone']);
     assert.equal(forecast(committed(after(nodeDelta(1)), decided)), 'gone');
   });
 
@@ -390,7 +390,7 @@ describe('a deleted node', () => {
   test('keeps the stored taints when the relay never saw any, also taints stored after its observation', () => {
     const unseen = (sequence: number) => nodeDelta(sequence, { deletedAt: at(20), taints: [] });
     assert.equal(forecast(after(nodeDelta(1), unseen(21))), 'due at 60');
-    assert.deepEqual(reasons(planned(after(nodeDelta(1)), unseen(21))), []);
+    assert.deepEqual(causes(planned(after(nodeDelta(1)), unseen(21))), []);
     assert.equal(forecast(after(unseen(20), nodeDelta(19))), 'none');
   });
 
@@ -443,9 +443,9 @@ describe('a held pod', () => {
     const later = pod('u1', { tolerations: [tolerating('a', 600)] });
     const freed = committed(partition, heard(ranked, rules));
     const found = recordIn(committed(freed, planned(freed, moves(ranked))));
-    assert.deepEqual([found?.drains, found?.notBefore, found?.fireAt], [true, undefined, at(600)]);
+    assert.deepEqual([found?.drains, found?.notBefore, found?.dueAt], [true, undefined, at(600)]);
     const [moved] = heard(moves(ranked), observed).reschedule;
-    assert.deepEqual([moved?.fireAt, moved?.held], [at(600), undefined]);
+    assert.deepEqual([moved?.dueAt, moved?.held], [at(600), undefined]);
   });
 
   test('keeps its slot when it is delivered again', () => {
@@ -516,7 +516,7 @@ describe('a pod that another actor deleted', () => {
       for (const delta of told) {
         const [end] = planned(after(nodeDelta(1)), delta).cancel;
         assert.deepEqual([end?.outcome, end?.deleted], ['gone', { at: at(40), by }]);
-        assert.deepEqual([end?.fireAt, end?.startedAt], [at(60), at(1)]);
+        assert.deepEqual([end?.dueAt, end?.startedAt], [at(60), at(1)]);
       }
     });
   }
@@ -541,9 +541,9 @@ describe('a pod that another actor deleted', () => {
       const { elsewhere, cancel, schedule } = planned(emptyPartition, delta);
       assert.deepEqual([cancel, schedule, elsewhere.length], [[], [], 1]);
       const [end] = elsewhere;
-      assert.deepEqual([end?.outcome, end?.fireAt, end?.startedAt], ['gone', at(0), undefined]);
+      assert.deepEqual([end?.outcome, end?.dueAt, end?.startedAt], ['gone', at(0), undefined]);
       assert.deepEqual(
-        end?.reasons.map(({ taint: { key } }) => key),
+        end?.causes.map(({ taint: { key } }) => key),
         ['a'],
       );
     }
@@ -552,7 +552,7 @@ describe('a pod that another actor deleted', () => {
   test('gets an end without deadline when another taint manager evicted it and we would not', () => {
     const delta = podGoneBy(3, 'taint-manager', { tolerations: [tolerating('a')] });
     const [end] = planned(emptyPartition, delta).elsewhere;
-    assert.deepEqual([end?.reasons, end?.fireAt], [[], 8.64e15]);
+    assert.deepEqual([end?.causes, end?.dueAt], [[], 8.64e15]);
   });
 
   test('gets no end if it was never scheduled and another actor deleted it, or its node had no taints', () => {
@@ -612,6 +612,6 @@ describe('a pod that another actor deleted', () => {
     const would = { ...ending(record, { outcome: 'would-have' }), endedAt: at(60) };
     const observed = { ...partition, scheduled: new Map(), ended: new Map([[record.uid, would]]) };
     const [end] = planned(observed, podGoneBy(61, 'taint-manager', { tolerations: [] })).elsewhere;
-    assert.deepEqual([end?.fireAt, end?.deleted?.at], [at(60), at(61)]);
+    assert.deepEqual([end?.dueAt, end?.deleted?.at], [at(60), at(61)]);
   });
 });

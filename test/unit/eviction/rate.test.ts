@@ -24,8 +24,8 @@ describe('permits', () => {
 
   test('are available to a pod that is up to a second late, at a low rate', () => {
     let given = NEVER;
-    for (const [second, lateMs] of [300, 20, 900, 0, 999].entries()) {
-      const now = at(60 + 2 * second) + lateMs;
+    for (const [second, delayMs] of [300, 20, 900, 0, 999].entries()) {
+      const now = at(60 + 2 * second) + delayMs;
       const next = givePermits(given, pods(1, { inTurn: true }), { evictionRate: 0.5, releaseRate: 50 }, now);
       assert.deepEqual(next.turns, [undefined]);
       given = next.given;

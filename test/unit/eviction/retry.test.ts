@@ -70,7 +70,7 @@ describe('a node on which every action fails', () => {
     const partition = withPods(2);
     const later = partition.scheduled.get(pod('u2').uid);
     assert.ok(later);
-    const fellDueLater = new Map(partition.scheduled).set(later.uid, { ...later, fireAt: at(90) });
+    const fellDueLater = new Map(partition.scheduled).set(later.uid, { ...later, dueAt: at(90) });
     const first = tried({ ...partition, scheduled: fellDueLater }, SILENT, at(60));
     const { gaveUp, node, scheduled } = tried(first, SILENT, at(60) + giveUpAfterMs);
     assert.deepEqual(uidsOf(gaveUp), ['u1']);
@@ -111,7 +111,7 @@ describe('a node on which every action fails', () => {
     const failure = { since: at(60), error: 'refused' };
     const later = at(60) + giveUpAfterMs;
     for (const each of [
-      { ...record, fireAt: later + 1, failure },
+      { ...record, dueAt: later + 1, failure },
       { ...record, held, failure },
       { ...record, gaveUpAt: at(70), failure },
     ]) {
@@ -275,7 +275,7 @@ describe('an eviction that fails for too long', () => {
       assert.deepEqual(planned(given, delta).decisions, []);
     const changed = podDelta(later + 2, { pod: pod('u1', { tolerations: [tolerating('a', 90)] }) });
     const [record] = planned(given, changed).reschedule;
-    assert.equal(record?.fireAt, at(90));
+    assert.equal(record?.dueAt, at(90));
     assert.equal(record?.gaveUpAt, undefined);
     assert.equal(record?.failure, undefined);
   });

@@ -104,11 +104,11 @@ test('evicts held pods when no gate remains, at the deadlines that they have wit
       const wake: NodeDelta = { ...last, version, pods: ranked, wake: true };
       const free: Rules = { ...rules, policyRevision: 1000, guardRevision: 1000 };
       played.hear(wake, free).look(wake, free, last.observedAt + 60_000);
-      const due = [...played.partition.scheduled.values()].filter(({ fireAt }) => fireAt <= last.observedAt);
+      const due = [...played.partition.scheduled.values()].filter(({ dueAt }) => dueAt <= last.observedAt);
       assert.deepEqual(due, []);
       const plain = play([...deltas, wake], () => rules).partition.scheduled;
-      for (const { uid, fireAt } of played.partition.scheduled.values()) {
-        assert.equal(plain.get(uid)?.fireAt ?? fireAt, fireAt);
+      for (const { uid, dueAt } of played.partition.scheduled.values()) {
+        assert.equal(plain.get(uid)?.dueAt ?? dueAt, dueAt);
       }
     }),
     { numRuns: 500 },

@@ -19,7 +19,7 @@ const unreachable = (seenAt: number, timeAdded: number) =>
   ({
     key: NODE_UNREACHABLE,
     effect: 'NoExecute',
-    known: 'appeared',
+    known: 'added',
     seenAt: at(seenAt),
     timeAdded: at(timeAdded),
   }) as const;
@@ -38,20 +38,20 @@ const scheduledBy = ({ seen, heard }: { readonly seen: number; readonly heard: n
 
 test('sets no early deadline when the relay’s clock is behind, because the taint has its own time', () => {
   const record = scheduledBy({ seen: 760, heard: 1001 });
-  assert.equal(record?.fireAt, at(1300));
-  assert.equal(record.reasons[0]?.since, at(1000));
+  assert.equal(record?.dueAt, at(1300));
+  assert.equal(record.causes[0]?.since, at(1000));
 });
 
 test('corrects a deadline of next year when a relay with a correct clock reports the node', () => {
   const seen = (second: number) => ({ observedAt: at(second), pods: [pod('u1', { tolerations })] });
   let partition = after(nodeDelta(1, { ...seen(YEAR), taints: [unreachable(YEAR, 0)] }));
-  assert.equal(recordIn(partition)?.fireAt, at(YEAR + 300));
+  assert.equal(recordIn(partition)?.dueAt, at(YEAR + 300));
   for (const [index, second] of [60, 600, 1200].entries()) {
-    const found = { ...unreachable(60, 0), known: 'found' as const };
+    const found = { ...unreachable(60, 0), known: 'preexisting' as const };
     const version = { epoch: 2, sequence: index + 1 };
     const delta = nodeDelta(2, { ...seen(second), version, taints: [found] });
     partition = committed(partition, planned(partition, delta, { now: at(second), leaseEpoch: 2 }));
-    assert.equal(recordIn(partition)?.fireAt, at(360), `told at second ${second}`);
+    assert.equal(recordIn(partition)?.dueAt, at(360), `told at second ${second}`);
   }
 });
 
@@ -66,11 +66,11 @@ test('does not postpone an eviction when a user keeps writing a future time into
   for (let second = 20; second <= 280; second += 20) {
     const delta = told(1 + second / 20, second);
     partition = committed(partition, planned(partition, delta, { now: at(second) }));
-    assert.equal(recordIn(partition)?.fireAt, at(300), `written at second ${second}`);
+    assert.equal(recordIn(partition)?.dueAt, at(300), `written at second ${second}`);
   }
 });
 
 test('starts no countdown before the relay saw the taint, although the delta function’s clock is far behind', () => {
   const record = scheduledBy({ seen: 1000, heard: 700 });
-  assert.equal(record?.fireAt, at(1300));
+  assert.equal(record?.dueAt, at(1300));
 });

@@ -39,7 +39,7 @@ describe('a record of the stream', () => {
 
   test("is rejected if its eviction can't be read", () => {
     const source = anExpiry(ref, aRecord());
-    const image = { ...source.dynamodb?.OldImage, fireAt: { S: 'tomorrow' } };
+    const image = { ...source.dynamodb?.OldImage, dueAt: { S: 'tomorrow' } };
     assert.throws(() => expiredRecord({ ...source, dynamodb: { OldImage: image } }), StoreError);
   });
 });

@@ -91,7 +91,7 @@ describe('an eviction whose timer was missed', () => {
   });
 
   test('sends one message per node, however many pods were missed', async () => {
-    const evictions = [5_000, 1_000, 3_000].map((ms) => aRecord({ fireAt: NOW + ms }));
+    const evictions = [5_000, 1_000, 3_000].map((ms) => aRecord({ dueAt: NOW + ms }));
     await handle(evictions.map((eviction) => anExpiry(ref, eviction)));
     assert.deepEqual(
       sent().map((message) => 'at' in message && message.at),
@@ -104,7 +104,7 @@ describe('an eviction whose timer was missed', () => {
 describe('an expired eviction that was decided again', () => {
   test('keeps the new decision, and its node is sent as due', async () => {
     const expired = aRecord();
-    const anew = { ...expired, fireAt: LATER + 60_000, version: { epoch: 2, sequence: 1 } };
+    const anew = { ...expired, dueAt: LATER + 60_000, version: { epoch: 2, sequence: 1 } };
     const { revision } = await partition();
     await store.commit(ref, revision, { schedule: [anew], end: [], live: true }, LATER);
     await handle([anExpiry(ref, expired)]);
@@ -163,14 +163,14 @@ describe('the batch', () => {
   test('moves unreadable records to the dead-letter queue with the reason and continues', async () => {
     const good = aRecord();
     const bad = anExpiry(ref, aRecord());
-    const image = { ...bad.dynamodb?.OldImage, fireAt: { S: 'tomorrow' } };
+    const image = { ...bad.dynamodb?.OldImage, dueAt: { S: 'tomorrow' } };
     const unreadable = { ...bad, dynamodb: { ...bad.dynamodb, OldImage: image } };
     assert.deepEqual(await handle([unreadable, anExpiry(ref, good)]), []);
     const [[letter] = []] = deadLetters.calls;
     assert.deepEqual(JSON.parse(letter?.body ?? ''), unreadable);
     assert.match(
       letter?.attributes?.['reason'] ?? '',
-      /^The stored item SCHEDULED#\S+ of .* cannot be read \(fireAt/,
+      /^The stored item SCHEDULED#\S+ of .* cannot be read \(dueAt/,
     );
     assert.ok(await stored(good));
     assert.deepEqual(events(), ['stream-record.rejected', 'eviction.recovered']);

@@ -29,7 +29,7 @@ export const since = (second: number, key = 'a', fields: Partial<TimedTaint> = {
   key,
   effect: 'NoExecute',
   since: at(second),
-  known: 'appeared',
+  known: 'added',
   ...fields,
 });
 

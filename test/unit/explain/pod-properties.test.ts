@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
-import { causesOf } from '#shared/explain/cause.ts';
 import { known } from '#shared/explain/known.ts';
 import { explainPod, type PodAnswer } from '#shared/explain/pod.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
@@ -46,7 +45,7 @@ test('marks the taints that set the deadline, and their tolerations, as deciding
           seconds,
           ...(toleration ? { toleration: toleration.index } : {}),
         })),
-        causesOf(expected?.reasons ?? []),
+        expected?.causes ?? [],
       );
       const deadlines = answer.taints.flatMap(({ deadlineAt }) => deadlineAt ?? []);
       assert.equal(deadlines.length > 0 ? Math.min(...deadlines) : undefined, expected?.at);

@@ -6,7 +6,6 @@ import { podUid } from '#shared/eviction/identity.ts';
 import type { Hold } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { heldText } from '#shared/eviction/skew.ts';
-import { causesOf } from '#shared/explain/cause.ts';
 import type { ForecastPod } from '#shared/explain/forecast.ts';
 import { known } from '#shared/explain/known.ts';
 import type { PastEntry } from '#shared/explain/past.ts';
@@ -62,8 +61,8 @@ const entry = (second: number, what: PastEntry['what'], fields: Partial<PastEntr
   ref,
   uid: podUid('u0'),
   what,
-  fireAt: at(60),
-  reasons: [{ taint: A, since: at(0), known: 'appeared', toleration: 0, seconds: 60 }],
+  dueAt: at(60),
+  causes: [{ taint: A, since: at(0), known: 'added', toleration: 0, seconds: 60 }],
   ...fields,
 });
 const gone = (...history: readonly PastEntry[]): PodCase =>
@@ -138,11 +137,17 @@ const HEADLINES: Readonly<Record<string, PodCase>> = {
   }),
   'a pod that is being moved off its node': aCase([since(80)], { pod: known(aPod({ moving: true })) }),
   'a pod that was evicted and ends': aCase([since(20)], {
-    pod: known(aPod({ terminating: true, disrupted: true, leaving: { overAt: at(130), finalizers: [] } })),
+    pod: known(
+      aPod({ terminating: true, disrupted: true, leaving: { gracePeriodEndedAt: at(130), finalizers: [] } }),
+    ),
   }),
   'one that does not end': aCase([since(20)], {
     pod: known(
-      aPod({ terminating: true, disrupted: true, leaving: { overAt: at(30), finalizers: ['x/y'] } }),
+      aPod({
+        terminating: true,
+        disrupted: true,
+        leaving: { gracePeriodEndedAt: at(30), finalizers: ['x/y'] },
+      }),
     ),
   }),
   'rules that cannot be read': aCase([since(80)], {
@@ -168,13 +173,13 @@ const HEADLINES: Readonly<Record<string, PodCase>> = {
   'a node that is gone': aCase([since(80)], { node: known({ taints: undefined }) }),
   'the built-in controller, where only the cluster is asked': { ...bare, ...on },
   'a built-in controller that cannot be seen': { ...bare, builtIn: { unknown: 'forbidden' } },
-  'a deleted pod that was evicted': gone(entry(0, 'scheduled'), entry(61, 'done', { lateMs: 300 })),
+  'a deleted pod that was evicted': gone(entry(0, 'scheduled'), entry(61, 'done', { delayMs: 300 })),
   'a deleted pod that another actor deleted': gone(
     entry(0, 'scheduled'),
     entry(31, 'gone', { deleted: { at: at(30), by: 'other' } }),
   ),
   'a deleted pod that the built-in controller evicted': gone(
-    entry(31, 'gone', { deleted: { at: at(30), by: 'taint-manager' }, fireAt: 8.64e15, reasons: [] }),
+    entry(31, 'gone', { deleted: { at: at(30), by: 'taint-manager' }, dueAt: 8.64e15, causes: [] }),
   ),
   'a deleted pod whose eviction had been canceled': gone(
     entry(0, 'scheduled'),
@@ -182,7 +187,7 @@ const HEADLINES: Readonly<Record<string, PodCase>> = {
   ),
   'a deleted pod that nobody knows': gone(),
   'a pod, and then the earlier pod of the same name': aCase([], {
-    service: service({ history: known([entry(61, 'done', { lateMs: 300 })]) }),
+    service: service({ history: known([entry(61, 'done', { delayMs: 300 })]) }),
   }),
   'an eviction that fails': failing({}, { retry }),
   'an eviction that fails, after a hold': failing({ held: overHold }, { retry }),
@@ -339,7 +344,7 @@ test('answers from the stored record when the API server does not answer, and li
     at: at(140),
     by: 'delete',
     dueAt: at(140),
-    causes: causesOf(record.reasons),
+    causes: record.causes,
     heldBy: [],
     blockedBy: [],
   });

@@ -343,7 +343,7 @@ test('predicts the plan that follows when the taint is set', () => {
         treatAsNoExecute.includes(key) &&
         ![...others, taint].some((other) => other.key === key && other.effect === 'NoExecute');
       const standing = [...others, taint].filter((each) => each.effect === 'NoExecute' || isVirtual(each));
-      const seen = { known: 'appeared', seenAt: NOW } as const;
+      const seen = { known: 'added', seenAt: NOW } as const;
       const delta: NodeDelta = {
         kind: 'node',
         ref,
@@ -358,7 +358,7 @@ test('predicts the plan that follows when the taint is set', () => {
         each.flatMap(({ uid, outcome }) =>
           outcome.kind === 'evict' ? [[uid, outcome.at, outcome.causes.length]] : [],
         ),
-        schedule.map(({ uid, fireAt, reasons }) => [uid, fireAt, reasons.length]),
+        schedule.map(({ uid, dueAt, causes }) => [uid, dueAt, causes.length]),
       );
     }),
   );

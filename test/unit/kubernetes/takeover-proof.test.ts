@@ -112,11 +112,11 @@ describe('a takeover is active', () => {
   });
 
   test('since the first renewal that was not late', () => {
-    for (const [lateMs, aliveSince] of [
+    for (const [delayMs, aliveSince] of [
       [-1, new Date(NOW - 3_600_000).toISOString()],
       [0, at],
     ] as const) {
-      const before = { heartbeat: NOW - LAPSE_MS - lateMs, aliveSince: NOW - 3_600_000 };
+      const before = { heartbeat: NOW - LAPSE_MS - delayMs, aliveSince: NOW - 3_600_000 };
       assert.partialDeepStrictEqual(renewed(before), { spec: { aliveSince } });
     }
   });

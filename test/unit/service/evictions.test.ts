@@ -30,8 +30,8 @@ test('evictions handle a stored node when it is due, until they stop', async (co
   const { time, evictions, done } = bench(context);
   const store = {
     async *upcoming() {
-      yield { ref: REF, fireAt: 1_000 };
-      yield { ref: REF, fireAt: 3_000 };
+      yield { ref: REF, dueAt: 1_000 };
+      yield { ref: REF, dueAt: 3_000 };
     },
   };
   await evictions.rearm(store);

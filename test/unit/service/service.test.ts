@@ -76,7 +76,7 @@ test('retries a failed eviction soon after the request and logs an unreadable re
   context.after(() => store.close());
   const ref = { cluster: C1, node: nodeName('n1') };
   const now = Date.now();
-  const record = aRecord({ fireAt: now - 1, gaveUpAt: now });
+  const record = aRecord({ dueAt: now - 1, gaveUpAt: now });
   await store.commit(ref, 0, { schedule: [record], end: [], live: true }, now);
   await sqliteRequests(store.database).send([
     { body: 'unreadable' },

@@ -24,16 +24,13 @@ test('logs nothing without pending evictions', async () => {
 });
 
 test('logs pending evictions, earliest deadline first', async () => {
-  const [late, soon] = [
-    aRecord({ name: 'late', fireAt: NOW + 2 }),
-    aRecord({ name: 'soon', fireAt: NOW + 1 }),
-  ];
+  const [late, soon] = [aRecord({ name: 'late', dueAt: NOW + 2 }), aRecord({ name: 'soon', dueAt: NOW + 1 })];
   assert.deepEqual(await toldOf(late, soon), ['eviction.loaded node-1 soon', 'eviction.loaded node-0 late']);
 });
 
 test('logs the first twenty evictions and the number of the others', async () => {
   const records = Array.from({ length: 23 }, (_, index) =>
-    aRecord({ name: `web-${index}`, fireAt: NOW + index }),
+    aRecord({ name: `web-${index}`, dueAt: NOW + index }),
   );
   const told = await toldOf(...records);
   assert.equal(told.length, 21);

@@ -81,7 +81,7 @@ async function service(
   /** Stores an eviction of the pod that is due. */
   const schedule = () => {
     const { uid, namespace, name, podSince } = pod;
-    const record = aRecord({ ...{ uid, namespace, name, podSince }, fireAt: Date.now() - 1 });
+    const record = aRecord({ ...{ uid, namespace, name, podSince }, dueAt: Date.now() - 1 });
     const change = { node: aNode(), schedule: [record], end: [], live: true };
     return state.store.commit({ cluster: C1, node: N1 }, 0, change, Date.now());
   };

@@ -101,8 +101,8 @@ describe('the deadline of any pod', () => {
         const found = deadline(list, taints, podSince, gates);
         assert.equal(found?.atMs, least);
         assert.ok(found === undefined || found.atMs >= BigInt(podSince));
-        const reasons = alone.filter(({ at }) => at !== undefined && at === least).map(({ each }) => each);
-        assert.deepEqual(found?.because.map((cause) => cause.taint) ?? [], reasons);
+        const causes = alone.filter(({ at }) => at !== undefined && at === least).map(({ each }) => each);
+        assert.deepEqual(found?.because.map((cause) => cause.taint) ?? [], causes);
       }),
     );
   });

@@ -18,7 +18,7 @@ const facts = {
       key: 'maintenance',
       value: 'planned',
       effect: 'NoExecute',
-      known: 'appeared',
+      known: 'added',
       seenAt: NOW - 1_000,
       timeAdded: NOW - 1_000,
     },
@@ -26,7 +26,7 @@ const facts = {
       key: 'node.kubernetes.io/unreachable',
       effect: 'NoSchedule',
       virtual: true,
-      known: 'found',
+      known: 'preexisting',
       seenAt: NOW,
     },
   ],
@@ -84,7 +84,7 @@ export const DUE: { readonly [Kind in DueMessage['kind']]: Extract<DueMessage, {
     pods: [
       {
         ...ofPod,
-        fireAt: NOW + 300_000,
+        dueAt: NOW + 300_000,
         moved: true,
         because: [{ taint: 'maintenance=planned:NoExecute', toleration: 2, seconds: 300 }],
       },

@@ -31,11 +31,11 @@ import { CLUSTER, FIRST, FOURTH, NOW, REF, SECOND, THIRD } from './messages.ts';
 
 const version = { epoch: 1_795_000_000, sequence: 7 };
 
-const reasons = [
+const causes = [
   {
     taint: { key: 'maintenance', value: 'planned', effect: 'NoExecute' },
     since: NOW - 1_000,
-    known: 'appeared',
+    known: 'added',
     toleration: 2,
     seconds: 300,
     policy: 'tolerationSeconds',
@@ -48,7 +48,7 @@ const NODE: NodeState = {
       key: 'maintenance',
       value: 'planned',
       effect: 'NoExecute',
-      known: 'appeared',
+      known: 'added',
       since: NOW - 1_000,
       timeAdded: NOW - 1_000,
     },
@@ -56,7 +56,7 @@ const NODE: NodeState = {
       key: 'node.kubernetes.io/unreachable',
       effect: 'NoSchedule',
       virtual: true,
-      known: 'found',
+      known: 'preexisting',
       since: NOW,
     },
   ],
@@ -84,8 +84,8 @@ const plain: EvictionRecord = {
   name: 'web-0',
   podSince: NOW - 60_000,
   startedAt: NOW - 1_000,
-  fireAt: NOW + 300_000,
-  reasons,
+  dueAt: NOW + 300_000,
+  causes,
   version,
 };
 const by = {
@@ -112,16 +112,16 @@ const busy: Required<EvictionRecord> = {
 };
 const ended = ending(
   { ...plain, uid: THIRD, name: 'web-2' },
-  { outcome: 'gone', lateMs: 12, error: 'late', deleted: { at: NOW - 100, by: 'other' } },
+  { outcome: 'gone', delayMs: 12, error: 'late', deleted: { at: NOW - 100, by: 'other' } },
 );
 const cancelled = ending(
   { ...plain, uid: FOURTH, name: 'web-3' },
   { outcome: 'cancelled', cancelled: 'taint-removed' },
 );
 
-const ofPod = { uid: FIRST, namespace: 'default', name: 'web-0', fireAt: NOW + 300_000, reasons };
+const ofPod = { uid: FIRST, namespace: 'default', name: 'web-0', dueAt: NOW + 300_000, causes };
 const NOTED: readonly Noted[] = [
-  { ...ofPod, what: 'moved', from: { fireAt: NOW + 1_000, reasons } },
+  { ...ofPod, what: 'moved', from: { dueAt: NOW + 1_000, causes } },
   { ...ofPod, uid: SECOND, name: 'web-1', what: 'held', by },
   { ...ofPod, uid: THIRD, name: 'web-2', what: 'blocked', error: 'the budget web' },
 ];
@@ -152,7 +152,7 @@ const STUCK: readonly StuckPod[] = [
     uid: FIRST,
     namespace: 'default',
     name: 'web-0',
-    overAt: NOW - 90_000,
+    gracePeriodEndedAt: NOW - 90_000,
     finalizers: ['example.com/volume'],
     nodeState: 'unreachable',
   },

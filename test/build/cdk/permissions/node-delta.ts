@@ -22,7 +22,7 @@ export function nodeDeltaOf(
     observedAt: now,
     wake: false,
     taintsStamp,
-    taints: [{ key: 'now', effect: 'NoExecute', known: 'appeared', seenAt: now - 1_000 }],
+    taints: [{ key: 'now', effect: 'NoExecute', known: 'added', seenAt: now - 1_000 }],
     pods: uids.map((uid, index) => ({
       uid: podUid(uid),
       namespace: 'permissions',

@@ -215,7 +215,7 @@ test('evict reads rules in each invocation, and works by its environment', async
     guardRevision: 0,
   });
   const schedule = pods.map(({ metadata: { name, namespace, uid } }) =>
-    aRecord({ name, namespace, uid: podUid(uid), podSince: now - 60_000, startedAt: now, fireAt: now }),
+    aRecord({ name, namespace, uid: podUid(uid), podSince: now - 60_000, startedAt: now, dueAt: now }),
   );
   await new DynamoDbStore(table).commit(ref, 0, { node, schedule, end: [], live: true }, now);
   requests.splice(0);
@@ -247,7 +247,7 @@ test('expiry makes nodes due in the queue of the agent or of evict, and sets unr
   const { aws } = await account(t);
   const { handler } = await import('#functions/expiry/lambda.ts');
   const [c1, c2, other] = [C1, C2, C2].map((cluster) =>
-    anExpiry({ cluster, node: nodeName('n1') }, aRecord({ fireAt: Date.now() - 3_600_000 })),
+    anExpiry({ cluster, node: nodeName('n1') }, aRecord({ dueAt: Date.now() - 3_600_000 })),
   );
   assert.ok(c1 && c2 && other?.dynamodb);
   const unreadable = { ...other, dynamodb: { ...other.dynamodb, OldImage: { sk: { S: 'SCHEDULED#u1' } } } };

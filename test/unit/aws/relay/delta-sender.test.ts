@@ -427,7 +427,7 @@ describe('a pending delta', () => {
     await time.pass(10_000);
     assert.equal(nodes.taken.length, 2);
     const [seen] = nodes.taken[1]?.taints ?? [];
-    assert.deepEqual([seen?.known, seen?.seenAt], ['appeared', 3000]);
+    assert.deepEqual([seen?.known, seen?.seenAt], ['added', 3000]);
   });
 
   test('has no wake unless it is marked with one', async (context) => {

@@ -27,10 +27,10 @@ export const lastEarly = (how = {}): number =>
   Array.from({ length: 200 }, (_, index) => index + 1).findLast((nth) => waitMs(nth, how) <= waitMs(10)) ?? 0;
 
 /** Time for which an eviction that failed for good is ignored. */
-export const LEFT_ALONE_MS = scheduledTtl(aRecord({ fireAt: NOW, gaveUpAt: NOW }), NOW) * 1000 - NOW;
+export const LEFT_ALONE_MS = scheduledTtl(aRecord({ dueAt: NOW, gaveUpAt: NOW }), NOW) * 1000 - NOW;
 
 /** Time after which an eviction that every timer missed is recovered. */
-export const MISSED_MS = scheduledTtl(aRecord({ fireAt: NOW }), NOW) * 1000 - NOW;
+export const MISSED_MS = scheduledTtl(aRecord({ dueAt: NOW }), NOW) * 1000 - NOW;
 
 /** Time within which a stop, or another restriction, holds every delete. */
 export const RESTRICTED_MS = roundedUp(RULES_MAX_AGE_MS + NODE_MAX_AGE_MS, SECOND_MS);

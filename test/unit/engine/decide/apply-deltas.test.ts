@@ -237,7 +237,7 @@ describe('a countdown', () => {
     world.dueQueue.sent
       .map(({ body }) => parseDueMessage(body))
       .flatMap((message) => (message.kind === 'countdowns' ? message.pods : []))
-      .map(({ uid, fireAt, moved }) => `${uid} ${moved ? 'moved to' : 'ends at'} ${(fireAt - at(0)) / 1000}`);
+      .map(({ uid, dueAt, moved }) => `${uid} ${moved ? 'moved to' : 'ends at'} ${(dueAt - at(0)) / 1000}`);
 
   test('is announced to evict, which posts the Event, when it starts or moves', async () => {
     const longer = [pod('u1', { tolerations: [tolerating('a', 90)] })];
@@ -403,7 +403,7 @@ describe('a lost race', () => {
       return partition;
     };
     await applyDeltas([nodeDelta(20, { taints: [taint('a'), taint('b', 20)] })], world);
-    assert.equal((await recordsIn(world))[0]?.fireAt, at(30));
+    assert.equal((await recordsIn(world))[0]?.dueAt, at(30));
   });
 
   test('is retried a few times', async (t) => {

@@ -99,7 +99,7 @@ test('evicts the pods of a healthy cluster immediately beside 200 nodes of a clu
       0,
       {
         node: aNode({ taints: [aTaint({ key: 'now', since: NOW - 2_000 })], observedAt: NOW }),
-        schedule: [aRecord({ podSince: NOW - 60_000, fireAt: NOW, ...fields })],
+        schedule: [aRecord({ podSince: NOW - 60_000, dueAt: NOW, ...fields })],
         end: [],
         live: true,
       },
@@ -116,7 +116,7 @@ test('evicts the pods of a healthy cluster immediately beside 200 nodes of a clu
   for (const { ref, pod } of healthy.due) await schedule(ref, pod);
 
   const log = recordingLog();
-  const lateMs: number[] = [];
+  const delayMs: number[] = [];
   let retried = 0;
   const apis = new Map([
     [HOLE, new RestApi(hole.connection)],
@@ -134,7 +134,7 @@ test('evicts the pods of a healthy cluster immediately beside 200 nodes of a clu
     permits: new ObjectPermits(new FakeObjects()),
     metrics: {
       ...NO_METRICS,
-      podDeleted: (_cluster, seconds) => lateMs.push(seconds * 1000),
+      podDeleted: (_cluster, seconds) => delayMs.push(seconds * 1000),
       retried: () => {
         retried += 1;
       },
@@ -153,8 +153,8 @@ test('evicts the pods of a healthy cluster immediately beside 200 nodes of a clu
 
   // The unreachable nodes come first.
   for (const ref of [...lost, ...healthy.due.map((due) => due.ref)]) await evictions.arm(ref, [NOW]);
-  while (lateMs.length < HEALTHY_NODES) await time.settle();
-  assert.deepEqual(new Set(lateMs), new Set([0]));
+  while (delayMs.length < HEALTHY_NODES) await time.settle();
+  assert.deepEqual(new Set(delayMs), new Set([0]));
   // The pods did not wait for the unreachable nodes, which all wait for an answer.
   assert.equal(retried, 0);
 

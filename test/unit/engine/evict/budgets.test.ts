@@ -64,7 +64,7 @@ describe('with the Eviction API as method', () => {
     await bench.until(at(60 + 5 + 10 + 20 + 40 + 59));
     assert.deepEqual(bench.armed, []);
     assert.equal(bench.logged('eviction.blocked').length, 2, 'reported once');
-    assert.deepEqual(bench.reasons, Array(2).fill('TaintwardEvictionBlocked'));
+    assert.deepEqual(bench.causes, Array(2).fill('TaintwardEvictionBlocked'));
     assert.equal(requests.filter((verb) => verb === 'evict').length, 5 * 2);
     const written = commit.mock.calls.map(({ arguments: [, , { schedule }] }) => schedule.length);
     assert.deepEqual(written, [0, 0, 0, 0]);

@@ -77,7 +77,7 @@ describe('a process that evicts', () => {
     bench.cluster.putNode(liveNode('n1', 'b'));
     bench.cluster.putPod(livePod('u1', { tolerations }));
     await bench.pass();
-    assert.equal((await bench.record())?.fireAt, at(340));
+    assert.equal((await bench.record())?.dueAt, at(340));
   });
 });
 

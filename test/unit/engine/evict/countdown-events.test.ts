@@ -97,7 +97,7 @@ test('posts the countdowns that a delta function announces', async () => {
   const bench = new EvictBench();
   const [body = ''] = encodeCountdowns({ ...ref, pods: [countdown] });
   await createHandler(bench)(sqsEvent(sqsRecord(body), sqsRecord(body)), {} as Context);
-  assert.deepEqual(bench.reasons, ['TaintwardEvictionScheduled']);
+  assert.deepEqual(bench.causes, ['TaintwardEvictionScheduled']);
 });
 
 test('reports that a pod will be evicted in a paused cluster, and would be evicted in observe mode', async () => {
@@ -118,7 +118,7 @@ const eventsAfter = async (ruling: Rules, tolerations = [tolerating('a', 60)]) =
   bench.ruling = ruling;
   await bench.pass();
   await bench.redelivered();
-  return bench.reasons;
+  return bench.causes;
 };
 
 test('posts a single Event for a held, would-be or rescheduled eviction', async () => {

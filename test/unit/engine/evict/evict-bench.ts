@@ -203,7 +203,7 @@ export class EvictBench implements EvictHandlerDeps {
     return [...this.cluster.livePods.values()].some(({ disrupted }) => disrupted);
   }
 
-  get reasons(): readonly string[] {
+  get causes(): readonly string[] {
     return this.cluster.events.map(({ reason }) => reason);
   }
 

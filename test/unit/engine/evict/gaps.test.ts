@@ -77,7 +77,7 @@ describe('a slot under the rate', () => {
         take: async (...asked: Parameters<typeof take>) => {
           const turns = await take(...asked);
           const { revision, scheduled } = await store.load(ref, at(60));
-          const later = [...scheduled.values()].map((record) => ({ ...record, fireAt: at(90) }));
+          const later = [...scheduled.values()].map((record) => ({ ...record, dueAt: at(90) }));
           await store.commit(ref, revision, { schedule: later, end: [], live: true }, at(60));
           return turns;
         },
@@ -85,7 +85,7 @@ describe('a slot under the rate', () => {
     });
     await racing.pass();
     const [record] = await bench.records();
-    assert.deepEqual([record?.fireAt, record?.turnAt], [at(90), undefined]);
+    assert.deepEqual([record?.dueAt, record?.turnAt], [at(90), undefined]);
   });
 
   test('ends when a gate holds the pod, which gets another slot afterwards', async () => {
@@ -126,7 +126,7 @@ describe('a retry of a node', () => {
       }),
       ({ node, scheduled }: Partition) => ({
         node,
-        schedule: [...scheduled.values()].map((record) => ({ ...record, fireAt: at(60) })),
+        schedule: [...scheduled.values()].map((record) => ({ ...record, dueAt: at(60) })),
       }),
     ]) {
       const bench = await failing();

@@ -120,7 +120,7 @@ async function release({ bench, arm }: Stage, of: NodeRef, ruling: Rules, wake: 
     { ...(node ? { node } : {}), schedule: free, end: [], live: true },
     now,
   );
-  const momentOf = ({ fireAt, notBefore = 0 }: EvictionRecord) => Math.max(fireAt, notBefore);
+  const momentOf = ({ dueAt, notBefore = 0 }: EvictionRecord) => Math.max(dueAt, notBefore);
   for (const moment of new Set(free.map(momentOf))) arm(of, moment);
 }
 

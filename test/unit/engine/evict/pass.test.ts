@@ -260,11 +260,11 @@ describe('a message that comes again', () => {
       [nodeDelta(1, { pods: [pod('u1', { tolerations: [tolerating('a', 90)] })] })],
       [],
     );
-    const fireAt = (await bench.record())?.fireAt;
+    const dueAt = (await bench.record())?.dueAt;
     await bench.pass();
     assert.deepEqual(bench.armed, []);
     await bench.redelivered();
-    assert.deepEqual(bench.armed, [fireAt]);
+    assert.deepEqual(bench.armed, [dueAt]);
   });
 
   test('arms nothing if nothing is due later', async () => {

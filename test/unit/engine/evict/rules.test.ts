@@ -173,7 +173,7 @@ describe('where the rules block evictions', () => {
     });
     assert.deepEqual(again, { againInSeconds: 0.25 });
     const record = await bench.record();
-    assert.deepEqual([record?.fireAt, record?.held], [at(90), undefined]);
+    assert.deepEqual([record?.dueAt, record?.held], [at(90), undefined]);
   });
 });
 
@@ -209,7 +209,7 @@ describe('in observe mode', () => {
         await bench.evicts(at(60 + sequence));
       }
       assert.deepEqual(eventsOf(bench).slice(1), [['eviction.would-evict', undefined]]);
-      assert.deepEqual(bench.reasons, ['TaintwardEvictionHeld', 'TaintwardWouldEvict']);
+      assert.deepEqual(bench.causes, ['TaintwardEvictionHeld', 'TaintwardWouldEvict']);
       assert.deepEqual(bench.deleted, []);
     });
 

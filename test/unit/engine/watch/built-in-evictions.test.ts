@@ -31,7 +31,7 @@ function bench(fields: Partial<Rules> = {}, keys: readonly string[] = ['a']) {
   const log = recordingLog();
   const registry = new Registry();
   const taints = keys.map(
-    (key): TimedTaint => ({ key, effect: 'NoExecute', known: 'appeared', since: NOW - 1_000 }),
+    (key): TimedTaint => ({ key, effect: 'NoExecute', known: 'added', since: NOW - 1_000 }),
   );
   const evictions = new BuiltInEvictions(clusterName('c1'), {
     view: { taintsOf: () => ({ taints, zone: 'a', downSince: undefined }) },

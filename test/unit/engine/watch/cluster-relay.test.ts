@@ -400,7 +400,7 @@ describe('an unreachable cluster', () => {
 const leavingPod = (...finalizers: readonly string[]) =>
   livePod('u1', {
     ...{ terminating: true, disrupted: true },
-    leaving: { overAt: Date.now() + 30 * SECOND, finalizers },
+    leaving: { gracePeriodEndedAt: Date.now() + 30 * SECOND, finalizers },
   });
 
 test('watches stuck pods on an untainted node, and reports them until they are gone', async (context) => {
@@ -470,8 +470,11 @@ test('records the removal of an evicted pod in the history', async (context) => 
   await given.time.pass(20 * SECOND);
   const history = new SqliteHistory({ database: given.store.database });
   const entries = await Array.fromAsync(history.entries({ cluster: CLUSTER, from: 0, to: Date.now() }));
-  const { goneAt } = entries.find(({ what }) => what === 'done') ?? {};
-  assert.ok(goneAt !== undefined && goneAt > evictedAt && goneAt < evictedAt + 10 * SECOND, `${goneAt}`);
+  const { removedAt } = entries.find(({ what }) => what === 'done') ?? {};
+  assert.ok(
+    removedAt !== undefined && removedAt > evictedAt && removedAt < evictedAt + 10 * SECOND,
+    `${removedAt}`,
+  );
 });
 
 test('reads the stuck pods of the last relay, and checks whether they are gone', async (context) => {
@@ -480,7 +483,13 @@ test('reads the stuck pods of the last relay, and checks whether they are gone',
   const former = await takeOver(given.leases, 'relay-0');
   assert.ok(former);
   const stuck: StuckPod = {
-    ...{ node: nodeName('n1'), uid: podUid('u0'), namespace: 'default', name: 'web-0', overAt: 0 },
+    ...{
+      node: nodeName('n1'),
+      uid: podUid('u0'),
+      namespace: 'default',
+      name: 'web-0',
+      gracePeriodEndedAt: 0,
+    },
     ...{ finalizers: [], nodeState: 'there' },
   };
   await given.leases.reportStuck(former, [stuck]);

@@ -27,7 +27,7 @@ function listed(nodes: readonly LiveNode[] = [], pods: readonly LivePod[] = [], 
 const stored = (node: string, ...keys: readonly string[]): TaintedNode => ({
   node: nodeName(node),
   state: {
-    taints: keys.map((key) => ({ key, effect: 'NoExecute', since: at(-100), known: 'appeared' })),
+    taints: keys.map((key) => ({ key, effect: 'NoExecute', since: at(-100), known: 'added' })),
     version: { epoch: 1, sequence: 1 },
     observedAt: at(-100),
   },
@@ -382,23 +382,23 @@ describe('the known start of a taint', () => {
     const view = listed([liveNode('n1')]);
     view.upsertNode(liveNode('n1', 'a'), at(5));
     view.replaceNodes([liveNode('n1', 'a')], at(50));
-    assert.deepEqual(evidence(view.resync([], at(60), true)), [['a', 'appeared', at(5)]]);
+    assert.deepEqual(evidence(view.resync([], at(60), true)), [['a', 'added', at(5)]]);
   });
 
   test('is found on an unknown node, although the node may be new', () => {
     const view = listed();
-    assert.deepEqual(evidence(view.upsertNode(liveNode('n2', 'a'), at(5))), [['a', 'found', at(5)]]);
+    assert.deepEqual(evidence(view.upsertNode(liveNode('n2', 'a'), at(5))), [['a', 'preexisting', at(5)]]);
     view.replaceNodes([liveNode('n2', 'a'), liveNode('n3', 'b')], at(9));
     assert.deepEqual(
       view.resync([], at(9), true).map((delta) => delta.taints[0]?.known),
-      ['found', 'found'],
+      ['preexisting', 'preexisting'],
     );
   });
 
-  test('is appeared on an unknown node after the tainted nodes of the store were loaded', () => {
+  test('is added on an unknown node after the tainted nodes of the store were loaded', () => {
     const view = listed();
     view.resync([], at(1), false);
-    assert.deepEqual(evidence(view.upsertNode(liveNode('n2', 'a'), at(5))), [['a', 'appeared', at(5)]]);
+    assert.deepEqual(evidence(view.upsertNode(liveNode('n2', 'a'), at(5))), [['a', 'added', at(5)]]);
   });
 
   test('counts from when the taint was set again, if it has a time', () => {
@@ -610,7 +610,7 @@ describe('a resync', () => {
     const delta = only(view.resync([stored('n1', 'a')], at(1), false));
     assert.deepEqual(told([delta]), ['n1 deleted a: u1']);
     assert.equal(delta.deletedAt, at(1));
-    assert.equal(delta.taints[0]?.known, 'found');
+    assert.equal(delta.taints[0]?.known, 'preexisting');
     assert.deepEqual(told(view.upsertPod(livePod('u2'), at(2))), ['n1 deleted a: has u2']);
     assert.equal(delta.taints[0]?.seenAt, at(-100));
     const { node, state } = stored('n1', 'a');
@@ -635,7 +635,7 @@ describe('a resync', () => {
   test('sends a missing stored node as untainted when its taint was last reported as removed', () => {
     const view = listed([], [livePod()]);
     const { node, state } = stored('n1', 'a');
-    const doubtful = state.taints.map((each) => ({ ...each, known: 'found', since: at(-90) }) as const);
+    const doubtful = state.taints.map((each) => ({ ...each, known: 'preexisting', since: at(-90) }) as const);
     const delta = only(view.resync([{ node, state: { ...state, taints: doubtful } }], at(1), false));
     assert.deepEqual(told([delta]), ['n1 untainted: no pods']);
     assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(3))).taints, [taint('a', 3)]);
@@ -758,7 +758,11 @@ describe('pods beyond any limit of a cluster', () => {
     assert.throws(() => view.upsertPod(large(taken + 1), at(2)), TOO_MANY);
   });
 
-  const leaving = { terminating: true, disrupted: true, leaving: { overAt: at(30), finalizers: [LARGE] } };
+  const leaving = {
+    terminating: true,
+    disrupted: true,
+    leaving: { gracePeriodEndedAt: at(30), finalizers: [LARGE] },
+  };
   for (const [how, take] of [
     [
       'are stuck terminating',

@@ -160,7 +160,7 @@ describe('the lease of a cluster reports', () => {
 
   test('a failing report of stuck pods', async (context) => {
     const { cluster, leases, told } = bench(context);
-    const leaving = { overAt: START, finalizers: [] };
+    const leaving = { gracePeriodEndedAt: START, finalizers: [] };
     cluster.pods.lists = [listOf(livePod('u1', { terminating: true, disrupted: true, leaving }))];
     const reports = context.mock.method(leases, 'reportStuck', throwing(new StoreError('the table is away')));
     assert.deepEqual(await told(90 * SECOND), ['store-failing']);

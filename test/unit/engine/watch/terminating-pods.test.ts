@@ -14,7 +14,7 @@ const leaving = (uid = 'u1', fields: Partial<LivePod> = {}): LivePod =>
   livePod(uid, {
     terminating: true,
     disrupted: true,
-    leaving: { overAt: at(30), finalizers: [] },
+    leaving: { gracePeriodEndedAt: at(30), finalizers: [] },
     ...fields,
   });
 
@@ -61,7 +61,7 @@ describe('an evicted pod', () => {
 
   test('is reported with its finalizers and the state of its node', () => {
     const finalizers = ['example.com/backup'];
-    const pod = leaving('u1', { leaving: { overAt: at(30), finalizers } });
+    const pod = leaving('u1', { leaving: { gracePeriodEndedAt: at(30), finalizers } });
     const states = (view: ClusterView) => view.stuck(at(91)).map(({ nodeState }) => nodeState);
     const view = viewOf(NODE_UNREACHABLE, pod);
     assert.deepEqual(view.stuck(at(91)), [
@@ -70,7 +70,7 @@ describe('an evicted pod', () => {
         uid: 'u1',
         namespace: 'default',
         name: 'pod-u1',
-        overAt: at(30),
+        gracePeriodEndedAt: at(30),
         finalizers,
         nodeState: 'unreachable',
       },

@@ -152,26 +152,26 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
         for (const [n, { zone, isAlive, pods }] of nodes.entries()) {
           const ref = { cluster: name, node: nodeName(`n${n}`) };
           const schedule = pods.map(({ keys, traits, dueIn, isFailed, ...rest }, p): EvictionRecord => {
-            const fireAt = NOW + dueIn;
+            const dueAt = NOW + dueIn;
             const uid = podUid(`${name}-${n}-${p}`);
-            const record = aRecord({ ...rest, uid, fireAt, reasons: keys.map((key) => aReason(key)) });
+            const record = aRecord({ ...rest, uid, dueAt, causes: keys.map((key) => aReason(key)) });
             const life = isAlive
               ? ({ kind: 'alive', renewedAt: NOW, until: NOW + 120_000 } as const)
               : ({ kind: 'lapsed', because: 'expired' } as const);
             const due = { node: ref.node, zone, dueBy: keys, traits: { ...rest, ...traits }, life };
-            const gateUnder = (given: Rules) => findGate(given, { ...due, record }, Math.max(NOW, fireAt));
+            const gateUnder = (given: Rules) => findGate(given, { ...due, record }, Math.max(NOW, dueAt));
             isLive ||= isAlive && keys.includes(UNREACHABLE);
             if (isFailed) return { ...record, gaveUpAt: NOW };
             const held = it.kind === 'hold' && isTarget(it.target, { node: ref.node, record });
             cases.push({
               cluster: name,
               uid,
-              isDue: fireAt <= NOW,
+              isDue: dueAt <= NOW,
               isTargeted: held,
               isHeld: (given) => gateUnder(given) !== undefined,
             });
             const by = gateUnder(rules);
-            return by && fireAt <= NOW ? heldRecord(record, { by, since: NOW }) : record;
+            return by && dueAt <= NOW ? heldRecord(record, { by, since: NOW }) : record;
           });
           const taints = [...new Set(pods.flatMap(({ keys }) => keys))].map((key) => aTaint({ key }));
           await store.commit(ref, 0, { node: aNode({ taints }), schedule, end: [], live: true }, NOW);

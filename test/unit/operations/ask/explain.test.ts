@@ -179,14 +179,14 @@ test('explains a deleted pod from history', async (t) => {
   const { fleet, store, clock } = await stage(t);
   const now = clock.now();
   const ref = { cluster: CLUSTER, node: NODE };
-  const record = aRecord({ name: 'web-9', startedAt: now - 60_000, fireAt: now - 30_000 });
+  const record = aRecord({ name: 'web-9', startedAt: now - 60_000, dueAt: now - 30_000 });
   await store.commit(
     ref,
     0,
     { node: aNode({ taints: [aTaint()] }), schedule: [record], end: [], live: true },
     now - 60_000,
   );
-  await store.end(ref, [anEnding(record, { lateMs: 12 })], now - 30_000);
+  await store.end(ref, [anEnding(record, { delayMs: 12 })], now - 30_000);
   const story = await askPod(
     fleet,
     { cluster: CLUSTER, namespace: 'default', name: 'web-9', matching },
@@ -207,7 +207,7 @@ test('uses the records when the API server is unreachable and reports the cause'
   const { fleet, store, clock } = await stage(t, { cluster: async () => Promise.reject(refused) });
   const now = clock.now();
   const ref = { cluster: CLUSTER, node: NODE };
-  const record = aRecord({ name: 'web-9', fireAt: now + 30_000 });
+  const record = aRecord({ name: 'web-9', dueAt: now + 30_000 });
   await store.commit(
     ref,
     0,

@@ -70,19 +70,19 @@ test('reports nothing else about an unreadable cluster', () => {
 });
 
 test("measures an eviction's delay from its own deadline, except while it is held", () => {
-  const fireAt = NOW - 120_000;
+  const dueAt = NOW - 120_000;
   const of = (...records: Parameters<typeof aRecord>[0][]) =>
     latenessOf(
-      records.map((each) => ({ record: aRecord({ fireAt, ...each }), state: undefined })),
+      records.map((each) => ({ record: aRecord({ dueAt, ...each }), state: undefined })),
       NOW,
     );
-  assert.equal(of({}, { fireAt: NOW - 60_000 }), 120_000);
+  assert.equal(of({}, { dueAt: NOW - 60_000 }), 120_000);
   assert.equal(of({ turnAt: NOW - 30_000 }), 30_000);
-  assert.equal(of({ fireAt: NOW + 1 }), 0);
-  const blocked = { since: fireAt, nextTryAt: fireAt, reason: 'a budget' };
+  assert.equal(of({ dueAt: NOW + 1 }), 0);
+  const blocked = { since: dueAt, nextTryAt: dueAt, reason: 'a budget' };
   const state = { ...aNode(), blocked: { attempts: 5, nextTryAt: NOW - 10_000 } };
-  assert.equal(latenessOf([{ record: aRecord({ fireAt, blocked }), state }], NOW), 10_000);
-  assert.equal(of({ held: { by: { kind: 'observe' }, since: fireAt } }, { gaveUpAt: NOW }), 0);
+  assert.equal(latenessOf([{ record: aRecord({ dueAt, blocked }), state }], NOW), 10_000);
+  assert.equal(of({ held: { by: { kind: 'observe' }, since: dueAt } }, { gaveUpAt: NOW }), 0);
   assert.deepEqual(kindsOf({ delayMs: 59_999 }), []);
   assert.deepEqual(kindsOf({ delayMs: 60_000 }), ['delayed']);
 });

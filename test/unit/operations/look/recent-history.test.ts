@@ -12,7 +12,7 @@ const prod = clusterName('prod');
 test('reports the end of a pod for the whole retention, whatever its length', async (t) => {
   const { fleet, store } = embeddedFleet(t, { clusters: ['prod'], clock: new DrivenClock(NOW) });
   const monthAgo = NOW - 30 * 86_400_000;
-  const record = aRecord({ name: 'web-9', startedAt: monthAgo, fireAt: monthAgo });
+  const record = aRecord({ name: 'web-9', startedAt: monthAgo, dueAt: monthAgo });
   const ref = aRef(prod);
   await store.commit(ref, 0, { node: aNode(), schedule: [record], end: [], live: true }, monthAgo);
   await store.end(ref, [anEnding(record)], monthAgo);

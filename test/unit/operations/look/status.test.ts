@@ -59,10 +59,10 @@ test('reports an expired pause as enforce mode without an end', async (t) => {
 test('reports issues most urgent first', async (t) => {
   const { status, store, leases, lease, rulesStore, letters, fleet, clock } = await heard(t);
   const schedule = [
-    aRecord({ name: 'delayed', fireAt: NOW - 2 * MINUTE_MS }),
-    aRecord({ name: 'lost', fireAt: NOW - MINUTE_MS, gaveUpAt: NOW }),
-    aRecord({ name: 'held', fireAt: NOW - MINUTE_MS, held: { by: { kind: 'observe' }, since: NOW } }),
-    aRecord({ name: 'next', fireAt: NOW + 10 * MINUTE_MS }),
+    aRecord({ name: 'delayed', dueAt: NOW - 2 * MINUTE_MS }),
+    aRecord({ name: 'lost', dueAt: NOW - MINUTE_MS, gaveUpAt: NOW }),
+    aRecord({ name: 'held', dueAt: NOW - MINUTE_MS, held: { by: { kind: 'observe' }, since: NOW } }),
+    aRecord({ name: 'next', dueAt: NOW + 10 * MINUTE_MS }),
   ];
   await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   await leases.reportStuck(lease, [
@@ -71,7 +71,7 @@ test('reports issues most urgent first', async (t) => {
       uid: podUid('u'),
       namespace: 'default',
       name: 'stuck',
-      overAt: NOW,
+      gracePeriodEndedAt: NOW,
       finalizers: [],
       nodeState: 'gone',
     },

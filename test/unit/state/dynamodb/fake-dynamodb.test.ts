@@ -66,7 +66,7 @@ test('removes only items whose time to live has expired, with a lag', async () =
   const fake = new FakeDynamoDb({ now: () => now }, { ...NO_WHIMS, removalLagMs: () => 60_000 });
   const store = new DynamoDbStore(tableOf(fake));
   const ref = aRef();
-  const [early, late] = [aRecord({ fireAt: 0 }), aRecord({ fireAt: 3_600_000 })];
+  const [early, late] = [aRecord({ dueAt: 0 }), aRecord({ dueAt: 3_600_000 })];
   await store.commit(ref, 0, { node: aNode(), schedule: [early, late], end: [], live: true }, now);
   now = 24 * 3_600_000;
   assert.deepEqual(fake.sweep(), []);

@@ -69,10 +69,10 @@ describe('a scheduled record', () => {
   });
 
   test("is rejected if it can't be read, with its item and field", () => {
-    const item = { ...scheduledItem(aRef(clusterName('c'), 'n'), aRecord(), NOW), fireAt: 'tomorrow' };
+    const item = { ...scheduledItem(aRef(clusterName('c'), 'n'), aRecord(), NOW), dueAt: 'tomorrow' };
     assert.throws(() => parseScheduledItem(item), {
       name: 'StoreError',
-      message: /^The stored item SCHEDULED#\S+ of c#n cannot be read \(fireAt: /,
+      message: /^The stored item SCHEDULED#\S+ of c#n cannot be read \(dueAt: /,
     });
   });
 });
@@ -80,10 +80,10 @@ describe('a scheduled record', () => {
 describe('ended evictions', () => {
   test('read back unchanged, with shared and individual fields of the pods', () => {
     const pods = [
-      anEnding(ordinaryRecord(1), { lateMs: 0 }),
+      anEnding(ordinaryRecord(1), { delayMs: 0 }),
       anEnding(ordinaryRecord(2), { outcome: 'cancelled', cancelled: 'pod-gone' }),
-      anEnding(aRecord({ reasons: [aReason('b'), aReason('c', 'd')] }), { outcome: 'gave-up', error: 'no' }),
-      anEnding(aRecord({ reasons: [] })),
+      anEnding(aRecord({ causes: [aReason('b'), aReason('c', 'd')] }), { outcome: 'gave-up', error: 'no' }),
+      anEnding(aRecord({ causes: [] })),
     ];
     const item = endedItem(AT_NOW, pods);
     assert.deepEqual(
@@ -94,7 +94,7 @@ describe('ended evictions', () => {
   });
 
   test('use about 150 bytes per pod, and less than 17 KB for a full node of 110 pods', () => {
-    const pods = Array.from({ length: 110 }, (_, index) => anEnding(ordinaryRecord(index), { lateMs: 123 }));
+    const pods = Array.from({ length: 110 }, (_, index) => anEnding(ordinaryRecord(index), { delayMs: 123 }));
     const bytes = itemBytes(toAttributes(endedItem(AT_NOW, pods)));
     assert.ok(bytes / pods.length < 150, `${bytes / pods.length} bytes a pod`);
   });
@@ -128,20 +128,20 @@ describe('ended evictions', () => {
 
 describe('changes of scheduled evictions', () => {
   const noted = (index: number): Noted => {
-    const { uid, namespace, name, fireAt, reasons } = ordinaryRecord(index);
-    return { uid, namespace, name, fireAt, reasons, what: 'would-have', by: { kind: 'observe' } };
+    const { uid, namespace, name, dueAt, causes } = ordinaryRecord(index);
+    return { uid, namespace, name, dueAt, causes, what: 'would-have', by: { kind: 'observe' } };
   };
 
   test('read back unchanged, with shared and individual fields of the pods', () => {
-    const { uid, namespace, name, fireAt, reasons } = aRecord({ reasons: [] });
-    const other = { uid, namespace, name, fireAt, reasons };
+    const { uid, namespace, name, dueAt, causes } = aRecord({ causes: [] });
+    const other = { uid, namespace, name, dueAt, causes };
     const by = { kind: 'guard', scope: 'zone', trippedAt: NOW, revision: 1, guardRevision: 1 } as const;
     const notes: readonly Noted[] = [
       noted(1),
       { ...noted(2), what: 'held', by },
       { ...other, what: 'freed', by },
       { ...other, what: 'gave-up', error: 'no' },
-      { ...other, what: 'moved', from: { fireAt: NOW, reasons: [aReason('b')] } },
+      { ...other, what: 'moved', from: { dueAt: NOW, causes: [aReason('b')] } },
     ];
     const item = changedItem(AT_NOW, notes);
     assert.deepEqual(parseChangedItem(stored(item)), notes);
@@ -248,8 +248,8 @@ test('the partition key contains cluster and node', () => {
 describe('times to live', () => {
   test('start now for a record that is overdue when written', () => {
     assert.equal(
-      scheduledTtl(aRecord({ fireAt: NOW - 7_200_000 }), NOW),
-      scheduledTtl(aRecord({ fireAt: NOW }), NOW),
+      scheduledTtl(aRecord({ dueAt: NOW - 7_200_000 }), NOW),
+      scheduledTtl(aRecord({ dueAt: NOW }), NOW),
     );
   });
 
@@ -257,7 +257,7 @@ describe('times to live', () => {
     fc.assert(
       fc.property(moment, (at) => {
         for (const [ttl, seconds] of [
-          [scheduledTtl(aRecord({ fireAt: at }), 0), 24 * 3600],
+          [scheduledTtl(aRecord({ dueAt: at }), 0), 24 * 3600],
           [nodeTtl(at), 7 * 24 * 3600],
           [historyTtl(at, 30), 30 * 24 * 3600],
         ] as const) {

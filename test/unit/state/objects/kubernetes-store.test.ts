@@ -42,10 +42,10 @@ describe('KubernetesStore', () => {
   test('names an object after its node and summarizes its evictions in plain text', async () => {
     const held = { by: { kind: 'hold', id: 'h1' }, since: NOW } as const;
     const schedule = [
-      aRecord({ fireAt: NOW + 2_000 }),
-      aRecord({ fireAt: NOW + 1_000 }),
-      aRecord({ fireAt: NOW, held }),
-      aRecord({ fireAt: NOW, gaveUpAt: NOW }),
+      aRecord({ dueAt: NOW + 2_000 }),
+      aRecord({ dueAt: NOW + 1_000 }),
+      aRecord({ dueAt: NOW, held }),
+      aRecord({ dueAt: NOW, gaveUpAt: NOW }),
     ];
     const node = aNode({ taints: [aTaint(), aTaint({ key: 'team', value: 'blue' })] });
     await store.commit(ref, 0, { ...none, node, schedule }, NOW);

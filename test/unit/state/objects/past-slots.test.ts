@@ -63,7 +63,7 @@ class Loop {
         this.now,
       );
       for (const { uid } of this.#live) this.ended.set(uid, this.now);
-      this.#live = someRecords(this.#pods, { fireAt: this.now + 10_000, startedAt: this.now });
+      this.#live = someRecords(this.#pods, { dueAt: this.now + 10_000, startedAt: this.now });
       const { revision } = await this.#store.load(ref, this.now, []);
       const change = { node: aNode(), schedule: this.#live, end: [], live: true };
       assert.equal(await this.#store.commit(ref, revision, change, this.now), 'committed');

@@ -36,9 +36,9 @@ test('removes history after its retention', async () => {
   const history = new SqliteHistory({ database: store.database });
   const ref = aRef();
   const record = aRecord({ startedAt: NOW });
-  const { uid, namespace, name, fireAt, reasons } = record;
+  const { uid, namespace, name, dueAt, causes } = record;
   const noted = [
-    { uid, namespace, name, fireAt, reasons, what: 'would-have', by: { kind: 'observe' } } as const,
+    { uid, namespace, name, dueAt, causes, what: 'would-have', by: { kind: 'observe' } } as const,
   ];
   await store.commit(ref, 0, { node: aNode(), schedule: [record], noted, end: [], live: true }, NOW);
   await store.end(ref, [anEnding()], NOW);

@@ -73,7 +73,7 @@ describe('SqliteStore', () => {
 
   test('purges expired ends and never scheduled records', async () => {
     const ref = aRef();
-    const record = aRecord({ fireAt: 0 });
+    const record = aRecord({ dueAt: 0 });
     await store.commit(ref, 0, { ...none, schedule: [record], end: [anEnding()] }, NOW);
     await store.end(ref, [anEnding()], NOW + 60_000);
     const left = async (now: number) => {
@@ -155,34 +155,34 @@ describe('SqliteStore', () => {
       const cluster = aCluster();
       const [one, two] = [aRef(cluster, 'one'), aRef(cluster, 'two')];
       await schedule(one, [
-        ...someRecords(3, { fireAt: NOW + 10 }),
-        aRecord({ fireAt: NOW + 30 }),
-        aRecord({ fireAt: NOW - 5 }),
-        aRecord({ fireAt: 8.64e15 }),
+        ...someRecords(3, { dueAt: NOW + 10 }),
+        aRecord({ dueAt: NOW + 30 }),
+        aRecord({ dueAt: NOW - 5 }),
+        aRecord({ dueAt: 8.64e15 }),
       ]);
-      await schedule(two, someRecords(2, { fireAt: NOW + 20 }));
-      await store.end(two, [anEnding(aRecord({ fireAt: NOW + 1 }))], NOW);
+      await schedule(two, someRecords(2, { dueAt: NOW + 20 }));
+      await store.end(two, [anEnding(aRecord({ dueAt: NOW + 1 }))], NOW);
       assert.deepEqual(await upcoming(), [
-        { ref: one, fireAt: NOW - 5 },
-        { ref: one, fireAt: NOW + 10 },
-        { ref: two, fireAt: NOW + 20 },
-        { ref: one, fireAt: NOW + 30 },
-        { ref: one, fireAt: 8.64e15 },
+        { ref: one, dueAt: NOW - 5 },
+        { ref: one, dueAt: NOW + 10 },
+        { ref: two, dueAt: NOW + 20 },
+        { ref: one, dueAt: NOW + 30 },
+        { ref: one, dueAt: 8.64e15 },
       ]);
     });
 
     test('lists a rescheduled record only at its new time, and an ended one not at all', async () => {
       const ref = aRef();
-      const [moving, ending] = [aRecord({ fireAt: NOW + 1 }), aRecord({ fireAt: NOW + 2 })];
+      const [moving, ending] = [aRecord({ dueAt: NOW + 1 }), aRecord({ dueAt: NOW + 2 })];
       await schedule(ref, [moving, ending]);
-      await schedule(ref, [{ ...moving, fireAt: NOW + 3 }]);
+      await schedule(ref, [{ ...moving, dueAt: NOW + 3 }]);
       await store.end(ref, [anEnding(ending)], NOW);
-      assert.deepEqual(await upcoming(), [{ ref, fireAt: NOW + 3 }]);
+      assert.deepEqual(await upcoming(), [{ ref, dueAt: NOW + 3 }]);
     });
 
     test('exceeds one page and continues while its reader ends listed records', async () => {
       const refs = Array.from({ length: 1200 }, (_, index) => aRef(undefined, `node-${index}`));
-      const record = aRecord({ fireAt: NOW });
+      const record = aRecord({ dueAt: NOW });
       for (const ref of refs) await schedule(ref, [record]);
       let seen = 0;
       for await (const { ref } of store.upcoming()) {

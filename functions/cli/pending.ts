@@ -4,7 +4,6 @@ import type { Blocked } from '#shared/eviction/records.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { isBlind } from '#shared/operations/look/issues.ts';
 import { type Snapshot, view } from '#shared/operations/look/look.ts';
-import { stuckOutput } from '#shared/operations/look/output-records.ts';
 import type { PendingEviction } from '#shared/operations/look/pending.ts';
 import { heldText, retryOf } from '#shared/operations/look/pending-state.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
@@ -76,7 +75,7 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
 async function stuckOf({ leases }: Fleet, clusters: readonly ClusterName[]): Promise<readonly StuckPodOf[]> {
   const found: StuckPodOf[] = [];
   for (const cluster of clusters) {
-    for (const pod of await leases.stuck(cluster)) found.push({ cluster, ...stuckOutput(pod) });
+    for (const pod of await leases.stuck(cluster)) found.push({ cluster, ...pod });
   }
   return found;
 }

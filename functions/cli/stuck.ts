@@ -1,13 +1,12 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
-import type { StuckOutput } from '#shared/operations/look/output-records.ts';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type Column, type Shown, tableOf } from './output.ts';
 import type { Paint } from './paint.ts';
 
 /** An evicted pod that is stuck terminating. */
-export type StuckPodOf = StuckOutput & { readonly cluster: ClusterName };
+export type StuckPodOf = StuckPod & { readonly cluster: ClusterName };
 
 export const stuckShown = (found: readonly StuckPodOf[], paint: Paint): Shown => ({
   data: () =>

@@ -6,7 +6,7 @@ import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
-import { auditOutput, EVENTS, entryOutput } from '#shared/operations/look/output-records.ts';
+import { auditOutput, entryOutput } from '#shared/operations/look/output-records.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import { policyText } from '#shared/state/policy-document.ts';
@@ -166,7 +166,7 @@ async function historyPage(
   for (const each of clusters) {
     let taken = 0;
     for await (const entry of fleet.history.entries({ cluster: each, ...query })) {
-      if (event !== undefined && EVENTS[entry.what] !== event) continue;
+      if (event !== undefined && entry.event !== event) continue;
       found.push(entry);
       // One entry beyond the limit shows that there are more.
       if (++taken > limit) break;

@@ -2,18 +2,15 @@ import * as z from 'zod';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Mode } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { PodsOutput, PreviewOutput } from '#shared/operations/acts/preview-output.ts';
 import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
-import {
-  type AuditOutput,
-  type EntryOutput,
-  EVENTS,
-  type StuckOutput,
-} from '#shared/operations/look/output-records.ts';
+import type { AuditOutput, EntryOutput } from '#shared/operations/look/output-records.ts';
 import { PENDING_STATES, type PendingState } from '#shared/operations/look/pending-state.ts';
 import type { FleetStatus } from '#shared/operations/look/status.ts';
+import { EVICTION_EVENTS } from '#shared/state/history.ts';
 import { NO_REASON } from '#shared/state/operator.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -149,7 +146,7 @@ export interface NodeRow {
   readonly retry?: { readonly error: string; readonly nextTryAt: EpochMs };
 }
 
-export interface StuckRow extends StuckOutput {
+export interface StuckRow extends StuckPod {
   readonly cluster: ClusterName;
 }
 
@@ -230,7 +227,7 @@ export const historySchema = z.strictObject({
   node: node.optional(),
   namespace: text.optional(),
   pod: text.optional(),
-  event: z.enum(Object.values(EVENTS)).optional(),
+  event: z.enum(EVICTION_EVENTS).optional(),
   /** Default: a day ago. */
   from: moment.optional(),
   to: moment.optional(),

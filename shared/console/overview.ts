@@ -1,7 +1,6 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
-import { stuckOutput } from '#shared/operations/look/output-records.ts';
 import type {
   NodeRow,
   PendingPage,
@@ -92,4 +91,4 @@ export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly Nod
 export const stuckOf = ({ clusters }: Seen, only: ClusterName | undefined): readonly StuckRow[] =>
   clusters
     .filter(({ cluster }) => (only ?? cluster) === cluster)
-    .flatMap(({ cluster, stuck = [] }) => stuck.map((pod) => ({ cluster, ...stuckOutput(pod) })));
+    .flatMap(({ cluster, stuck = [] }) => stuck.map((pod) => ({ cluster, ...pod })));

@@ -74,7 +74,7 @@ export type EvictionDecision =
    */
   | {
       readonly kind: 'end';
-      readonly outcome: 'done' | 'gone' | 'would-have';
+      readonly outcome: 'evicted' | 'already-gone' | 'would-evict';
       readonly by?: EvictionGate;
       readonly deleted?: Deletion | undefined;
     }
@@ -147,11 +147,11 @@ export function evaluate(
     const how = { kind: 'end' as const, ...(deleted ? { deleted } : {}) };
     // The pod does not show the caller of the Eviction API. If policy uses it, we assume that we did.
     const byUs = (disrupted && !deleted) || (method.kind === 'evict' && evicted === true);
-    if (byUs && !observed) return { ...how, outcome: 'done' };
+    if (byUs && !observed) return { ...how, outcome: 'evicted' };
     const seen = { ...node, node: observation.node, ...(pod ? { traits: pod } : {}) };
     const by = storedGate(rules, seen, record, observation.at);
-    if (by?.kind === 'observe') return { ...how, outcome: 'would-have' };
-    return { ...how, outcome: 'gone', ...(by && deleted ? { by } : {}) };
+    if (by?.kind === 'observe') return { ...how, outcome: 'would-evict' };
+    return { ...how, outcome: 'already-gone', ...(by && deleted ? { by } : {}) };
   };
   return (record, pod) => {
     if (!pod || pod.terminating) return ended(record, pod);

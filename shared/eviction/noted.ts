@@ -6,15 +6,15 @@ import type { Cause, EvictionRecord } from './records.ts';
 export type Noted = Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'dueAt' | 'causes'> &
   (
     | {
-        readonly what: 'moved';
+        readonly event: 'rescheduled';
         readonly from: { readonly dueAt: EpochMs; readonly causes: readonly Cause[] };
       }
-    /** The eviction is due, and the gate `by` holds it; `would-have`: the cluster is only observed. */
-    | { readonly what: 'held' | 'would-have'; readonly by: EvictionGate }
+    /** The eviction is due, and the gate `by` holds it; `would-evict`: the cluster is only observed. */
+    | { readonly event: 'held' | 'would-evict'; readonly by: EvictionGate }
     /** The gate `by` held the eviction, and opened. */
-    | { readonly what: 'freed'; readonly by: EvictionGate }
-    /** The Eviction API blocks the eviction, or it failed for too long and is not retried (`gave-up`). */
-    | { readonly what: 'blocked' | 'gave-up'; readonly error: string }
+    | { readonly event: 'released'; readonly by: EvictionGate }
+    /** The Eviction API blocks the eviction, or it failed for too long and is not retried (`failed`). */
+    | { readonly event: 'blocked' | 'failed'; readonly error: string }
   );
 
 /**
@@ -26,15 +26,15 @@ export function changeOf(before: EvictionRecord | undefined, after: EvictionReco
   const { uid, namespace, name, dueAt, causes } = after;
   const pod = { uid, namespace, name, dueAt, causes };
   if (before.dueAt !== dueAt) {
-    return { ...pod, what: 'moved', from: { dueAt: before.dueAt, causes: before.causes } };
+    return { ...pod, event: 'rescheduled', from: { dueAt: before.dueAt, causes: before.causes } };
   }
   if (after.gaveUpAt !== undefined && before.gaveUpAt === undefined) {
-    return { ...pod, what: 'gave-up', error: after.failure?.error ?? '' };
+    return { ...pod, event: 'failed', error: after.failure?.error ?? '' };
   }
-  if (after.blocked && !before.blocked) return { ...pod, what: 'blocked', error: after.blocked.reason };
+  if (after.blocked && !before.blocked) return { ...pod, event: 'blocked', error: after.blocked.reason };
   const [was, is] = [before.held?.by, after.held?.by];
   if (is && is.kind !== was?.kind) {
-    return { ...pod, what: is.kind === 'observe' ? 'would-have' : 'held', by: is };
+    return { ...pod, event: is.kind === 'observe' ? 'would-evict' : 'held', by: is };
   }
-  return was && !is ? { ...pod, what: 'freed', by: was } : undefined;
+  return was && !is ? { ...pod, event: 'released', by: was } : undefined;
 }

@@ -62,7 +62,7 @@ const INCOMPLETE: readonly PodOutcome['kind'][] = ['failed', 'refused', 'fault',
 
 export const endsOf = (settled: readonly Settled[]): readonly FinalRecord[] =>
   settled.flatMap(({ record, outcome }) => {
-    if (outcome.kind === 'deleted') return ending(record, { outcome: 'done', delayMs: outcome.delayMs });
+    if (outcome.kind === 'deleted') return ending(record, { outcome: 'evicted', delayMs: outcome.delayMs });
     if (outcome.kind !== 'end') return [];
     const { outcome: how, deleted, by } = outcome;
     return ending(record, { outcome: how, ...(deleted ? { deleted } : {}), ...(by ? { by } : {}) });
@@ -116,7 +116,7 @@ export function recordOf(
     /** Changes of records, each record as it is to be stored. */
     changed: schedule.flatMap((record) => {
       const note = changeOf(scheduled.get(record.uid), record);
-      return note && note.what !== 'freed' ? { record, note } : [];
+      return note && note.event !== 'released' ? { record, note } : [];
     }),
     /** The policy by which the changes are reported: in observe mode, the evictions will not happen. */
     policy: rules.policy,
@@ -169,7 +169,7 @@ function remaining({ before, settled, outOfReach }: DonePass, found: Partition, 
     switch (outcome.kind) {
       case 'cancel':
         if (!stands(record)) break;
-        cancelled.push(ending(record, { outcome: 'cancelled', cancelled: outcome.because }));
+        cancelled.push(ending(record, { outcome: 'canceled', cancelReason: outcome.because }));
         break;
       case 'reschedule':
         if (stands(outcome.record)) schedule.push(outcome.record);

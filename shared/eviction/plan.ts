@@ -116,7 +116,7 @@ function remindOf({ scheduled }: Partition, delta: Delta): readonly PodDecision[
     .filter((record) => record !== undefined)
     .map((record) =>
       delta.kind === 'pod-gone'
-        ? endAbsent(delta, record, 'gone', delta.deleted && { deleted: delta.deleted.deleted })
+        ? endAbsent(delta, record, 'already-gone', delta.deleted && { deleted: delta.deleted.deleted })
         : { kind: 'rearm', record },
     );
 }
@@ -148,7 +148,7 @@ function decidePods(
         const missing = !present.has(record.uid) && compareVersions(delta.version, record.version) >= 0;
         // The delta of a node without taints does not list its pods.
         if (missing)
-          decisions.push(untainted ? cancel(delta, record, node) : endAbsent(delta, record, 'cancelled'));
+          decisions.push(untainted ? cancel(delta, record, node) : endAbsent(delta, record, 'canceled'));
       }
       for (const each of ended.values()) {
         if (present.has(each.uid) || scheduled.has(each.uid) || deleted.has(each.uid)) continue;
@@ -165,7 +165,7 @@ function decidePods(
       // UIDs are never reused, so the order of deltas doesn't matter.
       const [record, before] = [scheduled.get(delta.uid), ended.get(delta.uid)];
       if (delta.deleted) decisions.push(decideDeleted(delta.deleted));
-      else if (record) decisions.push(endAbsent(delta, record, 'gone'));
+      else if (record) decisions.push(endAbsent(delta, record, 'already-gone'));
       else if (before) decisions.push(repeatAbsent(delta, before));
       break;
     }
@@ -237,18 +237,18 @@ function deletionDecider(
       const by = storedGate(rules, { ...node, node: delta.ref.node }, pod, now);
       return by && by.kind !== 'observe' ? { by } : {};
     };
-    if (record) return endAbsent(delta, record, 'gone', { deleted, ...gateOf(record) });
+    if (record) return endAbsent(delta, record, 'already-gone', { deleted, ...gateOf(record) });
     const before = ended.get(uid);
     if (before && (isTombstone(before) || before.deleted)) return repeatAbsent(delta, before);
     if (deleted.by !== 'taint-manager' || !covers) return before && repeatAbsent(delta, before);
     const { dueAt, causes } =
-      before?.outcome === 'would-have' ? before : due(deadlineOf(tolerations, podSince));
+      before?.outcome === 'would-evict' ? before : due(deadlineOf(tolerations, podSince));
     const who = { uid, namespace, name, podSince };
     const { version } = delta;
-    const by = before?.outcome === 'would-have' ? {} : gateOf({ ...who, causes });
+    const by = before?.outcome === 'would-evict' ? {} : gateOf({ ...who, causes });
     return {
       kind: 'evicted-elsewhere',
-      ending: { ...who, dueAt, causes, outcome: 'gone', deleted, version, ...by },
+      ending: { ...who, dueAt, causes, outcome: 'already-gone', deleted, version, ...by },
     };
   };
 }
@@ -324,27 +324,27 @@ function recordOf(
 }
 
 function cancel({ version }: Delta, record: EvictionRecord, { taints }: NodeState): PodDecision {
-  const cancelled = whyCancelled(record, taints);
-  return { kind: 'cancel', ending: ending(record, { outcome: 'cancelled', cancelled }, version) };
+  const cancelReason = whyCancelled(record, taints);
+  return { kind: 'cancel', ending: ending(record, { outcome: 'canceled', cancelReason }, version) };
 }
 
 /**
- * `gone`: the removal was seen, which is final. `cancelled`: the pod is not listed. Another relay, which is about to
+ * `already-gone`: the removal was seen, which is final. `canceled`: the pod is not listed. Another relay, which is about to
  * lose its lease, may have sent newer facts about it.
  */
 function endAbsent(
   { version }: Delta,
   record: EvictionRecord,
-  outcome: 'gone' | 'cancelled',
+  outcome: 'already-gone' | 'canceled',
   more: Pick<FinalRecord, 'deleted' | 'by'> = {},
 ): PodDecision {
-  const how = { outcome, cancelled: 'pod-gone', ...more } as const;
+  const how = { outcome, cancelReason: 'pod-gone', ...more } as const;
   return { kind: 'cancel', ending: ending(record, how, version) };
 }
 
 /** `undefined`: there is nothing to do. */
 function repeatAbsent(delta: Delta, end: EndedPod): PodDecision | undefined {
-  const announced = isBy(delta, end) && isAnnounced({ ...end, cancelled: 'pod-gone' }, delta.observedAt);
+  const announced = isBy(delta, end) && isAnnounced({ ...end, cancelReason: 'pod-gone' }, delta.observedAt);
   return announced ? repeat(end) : undefined;
 }
 

@@ -146,16 +146,16 @@ export interface Failure {
 
 /**
  * The outcome of a scheduled eviction.
- * - `done`, `gone`: tombstones (evicted by us; vanished otherwise). UIDs are never reused, so no delta ever revives
+ * - `evicted`, `already-gone`: tombstones (evicted by us; vanished otherwise). UIDs are never reused, so no delta ever revives
  *   them.
- * - `cancelled`: nothing requires the eviction any more, or the pod is no longer listed.
- * - `gave-up`: the eviction failed for too long.
+ * - `canceled`: nothing requires the eviction any more, or the pod is no longer listed.
+ * - `failed`: the eviction failed for too long.
  * - `unregistered`: the cluster is no longer managed.
- * - `would-have`: the eviction was due, and policy only observes.
+ * - `would-evict`: the eviction was due, and policy only observes.
  *
  * All but tombstones may be scheduled again.
  */
-export type Outcome = 'done' | 'gone' | 'cancelled' | 'gave-up' | 'unregistered' | 'would-have';
+export type Outcome = 'evicted' | 'already-gone' | 'canceled' | 'failed' | 'unregistered' | 'would-evict';
 
 export type CancelReason = 'taint-removed' | 'tolerated-forever' | 'pod-gone';
 
@@ -170,7 +170,7 @@ export interface FinalRecord {
   readonly causes: readonly Cause[];
   /** How long after `dueAt` the pod was evicted, in ms. */
   readonly delayMs?: number;
-  readonly cancelled?: CancelReason;
+  readonly cancelReason?: CancelReason;
   readonly error?: string;
   readonly deleted?: Deletion;
   /** With `deleted`: the gate that held the pod, or would have. */
@@ -185,21 +185,22 @@ export interface EndedPod extends FinalRecord {
 
 export function ending(
   record: EvictionRecord,
-  how: Pick<FinalRecord, 'outcome' | 'delayMs' | 'cancelled' | 'error' | 'deleted' | 'by'>,
+  how: Pick<FinalRecord, 'outcome' | 'delayMs' | 'cancelReason' | 'error' | 'deleted' | 'by'>,
   version = record.version,
 ): FinalRecord {
   const { uid, namespace, name, podSince, startedAt, dueAt, causes } = record;
   return { uid, namespace, name, podSince, startedAt, dueAt, causes, version, ...how };
 }
 
-export const isTombstone = ({ outcome }: FinalRecord): boolean => outcome === 'done' || outcome === 'gone';
+export const isTombstone = ({ outcome }: FinalRecord): boolean =>
+  outcome === 'evicted' || outcome === 'already-gone';
 
 /**
  * Reports whether a cancellation is posted as an Event: not if another taint manager evicted the pod, or it vanished
  * when due. To observers, both are evictions.
  */
-export function isAnnounced({ cancelled, dueAt, deleted }: FinalRecord, observedAt: EpochMs): boolean {
-  return deleted?.by !== 'taint-manager' && (cancelled !== 'pod-gone' || dueAt > observedAt);
+export function isAnnounced({ cancelReason, dueAt, deleted }: FinalRecord, observedAt: EpochMs): boolean {
+  return deleted?.by !== 'taint-manager' && (cancelReason !== 'pod-gone' || dueAt > observedAt);
 }
 
 /** Returns why a scheduled pod no longer has a deadline: the taints that set it were removed, or are tolerated by now. */

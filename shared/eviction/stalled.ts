@@ -58,7 +58,7 @@ export function stallOf(down: DownNode, partition: Partition, given: StallRules)
   const deadlineOf = podDeadlines(stored.taints, stored.deletedAt, rules);
   const isOver = (uid: PodUid) => {
     const end = ended.get(uid);
-    return end !== undefined && (isTombstone(end) || end.outcome === 'gave-up');
+    return end !== undefined && (isTombstone(end) || end.outcome === 'failed');
   };
   const missing = pods.filter(
     ({ uid, tolerations, podSince }) =>

@@ -145,7 +145,7 @@ export function forecastPod(question: NodeCase): NodeForecast {
     if (!decision && record?.gaveUpAt !== undefined) return gaveUp(record, record.gaveUpAt);
     const end = partition.ended.get(uid);
     // The pod was deleted after the API server's response.
-    if (end && isTombstone(end)) return leaving({ ...pod, disrupted: end.outcome === 'done' });
+    if (end && isTombstone(end)) return leaving({ ...pod, disrupted: end.outcome === 'evicted' });
     return staying(node, pod);
   };
   const { taints, deletedAt } = node;

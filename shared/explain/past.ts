@@ -9,13 +9,13 @@ export interface PastEntry {
   readonly at: EpochMs;
   readonly ref: { readonly node: NodeName };
   readonly uid: PodUid;
-  readonly what: 'scheduled' | Noted['what'] | Outcome;
+  readonly event: 'scheduled' | Noted['event'] | Outcome;
   readonly dueAt: EpochMs;
   readonly causes: readonly Cause[];
   readonly previousDueAt?: EpochMs;
   readonly by?: EvictionGate;
   readonly delayMs?: number;
-  readonly cancelled?: CancelReason;
+  readonly cancelReason?: CancelReason;
   readonly error?: string;
   readonly deleted?: Deletion;
 }
@@ -55,14 +55,14 @@ export function pastOutcome(entries: readonly PastEntry[], except?: PodUid): Pas
   const last = entries.findLast(({ uid }) => uid !== except);
   if (!last) return { kind: 'not-found' };
   const own = entries.filter(({ uid }) => uid === last.uid);
-  const done = own.findLast(({ what }) => what === 'done');
+  const done = own.findLast(({ event }) => event === 'evicted');
   const { node } = last.ref;
   if (done) {
     const { at, delayMs = 0, dueAt, causes } = done;
     return { kind: 'evicted', at, node, delayMs, dueAt, causes };
   }
   const { deleted, dueAt, causes } = own.findLast((entry) => entry.deleted) ?? last;
-  const cancelled = last.cancelled === 'pod-gone' ? undefined : last.cancelled;
+  const cancelReason = last.cancelReason === 'pod-gone' ? undefined : last.cancelReason;
   return {
     kind: 'deleted',
     at: deleted?.at ?? last.at,
@@ -70,7 +70,7 @@ export function pastOutcome(entries: readonly PastEntry[], except?: PodUid): Pas
     ...(deleted ? { by: deleted.by } : {}),
     ...(dueAt >= NEVER ? {} : { dueAt }),
     causes,
-    ...(cancelled ? { cancelReason: cancelled } : {}),
-    observed: own.some(({ what }) => what === 'would-have'),
+    ...(cancelReason ? { cancelReason } : {}),
+    observed: own.some(({ event }) => event === 'would-evict'),
   };
 }

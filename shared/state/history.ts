@@ -5,26 +5,42 @@ import type { Noted } from '#shared/eviction/noted.ts';
 import type { CancelReason, Cause, EndedPod, EvictionRecord, Outcome } from '#shared/eviction/records.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
+/** Events of an eviction: its schedule, its changes, and its outcomes. */
+export const EVICTION_EVENTS = [
+  'scheduled',
+  'rescheduled',
+  'held',
+  'released',
+  'blocked',
+  'would-evict',
+  'failed',
+  'evicted',
+  'already-gone',
+  'canceled',
+  'unregistered',
+] as const satisfies readonly ('scheduled' | Noted['event'] | Outcome)[];
+export type EvictionEvent = (typeof EVICTION_EVENTS)[number];
+
 export interface HistoryEntry {
   readonly at: EpochMs;
   readonly ref: NodeRef;
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
-  readonly what: 'scheduled' | Noted['what'] | Outcome;
+  readonly event: EvictionEvent;
   /** The deadline, as known at that time. */
   readonly dueAt: EpochMs;
   /** The causes of the deadline. Empty: Taintward had no cause to evict the pod. */
   readonly causes: readonly Cause[];
-  /** With `moved`: the deadline before. */
+  /** With `rescheduled`: the deadline before. */
   readonly previousDueAt?: EpochMs;
-  /** With `held`, `would-have`, `freed` and `gone`: the gate that kept the pod from being evicted. */
+  /** With `held`, `would-evict`, `released`, and `already-gone`: the gate that kept the pod from being evicted. */
   readonly by?: EvictionGate;
-  /** With `done`: milliseconds after `dueAt`. */
+  /** With `evicted`: milliseconds after `dueAt`. */
   readonly delayMs?: number;
   /** When the pod was removed, as its relay observed it. Absent: no relay did. */
   readonly removedAt?: EpochMs;
-  readonly cancelled?: CancelReason;
+  readonly cancelReason?: CancelReason;
   readonly error?: string;
   /** Set when another client deleted the pod. */
   readonly deleted?: Deletion;
@@ -98,7 +114,7 @@ export async function* entriesOf(
     yield* begun.since(at).filter(asks);
     for (const note of noted) {
       if (!isAbout(query, ref, note)) continue;
-      if (note.what === 'moved') begun.move(note.uid, note.from);
+      if (note.event === 'rescheduled') begun.move(note.uid, note.from);
       yield* [notedEntry(ref, note, at)].filter(asks);
     }
     for (const end of ended) {
@@ -113,7 +129,7 @@ export async function* entriesOf(
 export async function nodesWithEvictions(items: Several<HistoryItem>): Promise<ReadonlySet<NodeName>> {
   const nodes = new Set<NodeName>();
   for await (const { ref, ended } of items) {
-    if (ended.some(({ outcome, deleted }) => outcome === 'done' || deleted?.by === 'taint-manager'))
+    if (ended.some(({ outcome, deleted }) => outcome === 'evicted' || deleted?.by === 'taint-manager'))
       nodes.add(ref.node);
   }
   return nodes;
@@ -134,22 +150,22 @@ const entry = (
   ref: NodeRef,
   { uid, namespace, name, dueAt, causes }: Who,
   at: EpochMs,
-  what: HistoryEntry['what'],
-): HistoryEntry => ({ at, ref, uid, namespace, name, what, dueAt, causes });
+  event: HistoryEntry['event'],
+): HistoryEntry => ({ at, ref, uid, namespace, name, event, dueAt, causes });
 
 const beginning = (ref: NodeRef, who: Who, at: EpochMs): HistoryEntry => entry(ref, who, at, 'scheduled');
 
 function notedEntry(ref: NodeRef, note: Noted, at: EpochMs): HistoryEntry {
-  const added = entry(ref, note, at, note.what);
-  switch (note.what) {
-    case 'moved':
+  const added = entry(ref, note, at, note.event);
+  switch (note.event) {
+    case 'rescheduled':
       return { ...added, previousDueAt: note.from.dueAt };
     case 'held':
-    case 'would-have':
-    case 'freed':
+    case 'would-evict':
+    case 'released':
       return { ...added, by: note.by };
     case 'blocked':
-    case 'gave-up':
+    case 'failed':
       return { ...added, error: note.error };
     default:
       return note satisfies never;
@@ -157,12 +173,12 @@ function notedEntry(ref: NodeRef, note: Noted, at: EpochMs): HistoryEntry {
 }
 
 function endedEntry(ref: NodeRef, end: EndedPod, removedAt: EpochMs | undefined): HistoryEntry {
-  const { outcome, delayMs, cancelled, error, deleted, by, endedAt } = end;
+  const { outcome, delayMs, cancelReason, error, deleted, by, endedAt } = end;
   return {
     ...entry(ref, end, endedAt, outcome),
     ...(delayMs === undefined ? {} : { delayMs }),
-    ...(removedAt !== undefined && (outcome === 'done' || deleted) ? { removedAt } : {}),
-    ...(cancelled ? { cancelled } : {}),
+    ...(removedAt !== undefined && (outcome === 'evicted' || deleted) ? { removedAt } : {}),
+    ...(cancelReason ? { cancelReason } : {}),
     ...(error === undefined ? {} : { error }),
     ...(deleted ? { deleted } : {}),
     ...(by ? { by } : {}),

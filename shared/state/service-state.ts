@@ -11,7 +11,7 @@ import type { Store } from './store.ts';
 /** Number of a cluster's scheduled evictions in one state: pending, failed, or the kind of gate that holds them. */
 export interface StateCount {
   readonly cluster: ClusterName;
-  readonly state: 'pending' | 'gave-up' | EvictionGate['kind'];
+  readonly state: 'pending' | 'failed' | EvictionGate['kind'];
   readonly evictions: number;
 }
 

@@ -155,9 +155,9 @@ export const recordSchema = z
 export const endedSchema = z
   .object({
     ...pod,
-    outcome: z.enum(['done', 'gone', 'cancelled', 'gave-up', 'unregistered', 'would-have']),
+    outcome: z.enum(['evicted', 'already-gone', 'canceled', 'failed', 'unregistered', 'would-evict']),
     delayMs: z.int().nonnegative().exactOptional(),
-    cancelled: z.enum(['taint-removed', 'tolerated-forever', 'pod-gone']).exactOptional(),
+    cancelReason: z.enum(['taint-removed', 'tolerated-forever', 'pod-gone']).exactOptional(),
     error: z.string().exactOptional(),
     startedAt: epochMs.exactOptional(),
     deleted: z.object({ at: epochMs, by: z.enum(['taint-manager', 'other']) }).exactOptional(),
@@ -169,10 +169,10 @@ export const endedSchema = z
 const noted = { ...who, ...why };
 
 export const notedSchema = z
-  .discriminatedUnion('what', [
-    z.object({ ...noted, what: z.literal('moved'), from: z.object(why) }),
-    z.object({ ...noted, what: z.enum(['held', 'would-have', 'freed']), by: gate }),
-    z.object({ ...noted, what: z.enum(['blocked', 'gave-up']), error: z.string() }),
+  .discriminatedUnion('event', [
+    z.object({ ...noted, event: z.literal('rescheduled'), from: z.object(why) }),
+    z.object({ ...noted, event: z.enum(['held', 'would-evict', 'released']), by: gate }),
+    z.object({ ...noted, event: z.enum(['blocked', 'failed']), error: z.string() }),
   ])
   .apply(schemaOf<Noted>());
 

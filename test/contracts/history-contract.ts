@@ -35,11 +35,11 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       Array.fromAsync(
         underContract.history.entries({ cluster, from: NOW, to: NOW + 24 * 60 * MINUTE, ...query }),
       );
-    const whatOf = (entries: readonly HistoryEntry[]) =>
-      entries.map(({ what, at: moment, name: pod }) => `${(moment - NOW) / MINUTE} ${what} ${pod}`);
+    const eventsOf = (entries: readonly HistoryEntry[]) =>
+      entries.map(({ event, at: moment, name: pod }) => `${(moment - NOW) / MINUTE} ${event} ${pod}`);
     /** Waits until the history contains the expected entries, because an index can lag behind. */
     const tells = (cluster: ClusterName, expected: readonly string[], query: Partial<HistoryQuery> = {}) =>
-      eventually(async () => assert.deepEqual(whatOf(await read(cluster, query)), expected));
+      eventually(async () => assert.deepEqual(eventsOf(await read(cluster, query)), expected));
 
     async function write(
       ref: ReturnType<typeof aRef>,
@@ -53,11 +53,11 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       assert.equal(await store.commit(ref, revision, change, at(minutes)), 'committed');
     }
 
-    const note = (record: EvictionRecord, what: 'held' | 'freed' | 'would-have'): Noted => {
+    const note = (record: EvictionRecord, event: 'held' | 'released' | 'would-evict'): Noted => {
       const { uid, namespace, name: pod, dueAt, causes } = record;
       const by =
-        what === 'would-have' ? ({ kind: 'observe' } as const) : ({ kind: 'hold', id: 'h1' } as const);
-      return { uid, namespace, name: pod, dueAt, causes, what, by };
+        event === 'would-evict' ? ({ kind: 'observe' } as const) : ({ kind: 'hold', id: 'h1' } as const);
+      return { uid, namespace, name: pod, dueAt, causes, event, by };
     };
 
     test('returns the removal time of deleted pods with their ends, regardless of their order', async () => {
@@ -66,8 +66,8 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       assert.ok(evicted && theirs && cancelled && still);
       const deleted = { at: at(1), by: 'other' } as const;
       await store.end(ref, [anEnding(evicted), anEnding(still)], at(1));
-      await store.end(ref, [anEnding(theirs, { outcome: 'gone', deleted })], at(2));
-      await store.end(ref, [anEnding(cancelled, { outcome: 'cancelled' })], at(3));
+      await store.end(ref, [anEnding(theirs, { outcome: 'already-gone', deleted })], at(2));
+      await store.end(ref, [anEnding(cancelled, { outcome: 'canceled' })], at(3));
       const { notes } = underContract;
       const gone = (record: EvictionRecord, minutes: number) => ({ uid: record.uid, at: at(minutes) });
       await notes.noteGone(ref.cluster, [gone(theirs, 5), gone(evicted, 4)]);
@@ -76,7 +76,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       await notes.noteGone(aCluster(), [gone(still, 7)]);
       const told = async (query: Partial<HistoryQuery>) =>
         (await read(ref.cluster, query))
-          .filter(({ what }) => what !== 'scheduled')
+          .filter(({ event }) => event !== 'scheduled')
           .map(({ uid, removedAt }) => [uid, removedAt])
           .toSorted();
       const expected = [
@@ -106,17 +106,17 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       const record = aRecord({ startedAt: at(0) });
       await write(ref, 0, [record]);
       await write(ref, 1, [record], [note(record, 'held')]);
-      await write(ref, 2, [record], [note(record, 'freed')]);
+      await write(ref, 2, [record], [note(record, 'released')]);
       await store.end(ref, [anEnding(record, { delayMs: 123 })], at(3));
-      await tells(ref.cluster, ['3 done web-0', '2 freed web-0', '1 held web-0', '0 scheduled web-0']);
+      await tells(ref.cluster, ['3 evicted web-0', '2 released web-0', '1 held web-0', '0 scheduled web-0']);
       const { uid, namespace, name: pod, dueAt, causes } = record;
       const common = { ref, uid, namespace, name: pod, dueAt, causes };
       const by = { kind: 'hold', id: 'h1' };
       assert.deepEqual(await read(ref.cluster), [
-        { ...common, at: at(3), what: 'done', delayMs: 123 },
-        { ...common, at: at(2), what: 'freed', by },
-        { ...common, at: at(1), what: 'held', by },
-        { ...common, at: at(0), what: 'scheduled' },
+        { ...common, at: at(3), event: 'evicted', delayMs: 123 },
+        { ...common, at: at(2), event: 'released', by },
+        { ...common, at: at(1), event: 'held', by },
+        { ...common, at: at(0), event: 'scheduled' },
       ]);
       assert.deepEqual(await read(ref.cluster, { node: ref.node }), await read(ref.cluster));
     });
@@ -126,9 +126,9 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       const record = aRecord({ startedAt: at(5) });
       await write(ref, 5, [record]);
       await tells(ref.cluster, ['5 scheduled web-0']);
-      await write(ref, 6, [record], [note(record, 'would-have')]);
-      await tells(ref.cluster, ['6 would-have web-0', '5 scheduled web-0']);
-      await tells(ref.cluster, ['6 would-have web-0', '5 scheduled web-0'], { node: ref.node });
+      await write(ref, 6, [record], [note(record, 'would-evict')]);
+      await tells(ref.cluster, ['6 would-evict web-0', '5 scheduled web-0']);
+      await tells(ref.cluster, ['6 would-evict web-0', '5 scheduled web-0'], { node: ref.node });
     });
 
     test('returns a rescheduled eviction both as first scheduled and as rescheduled', async () => {
@@ -139,7 +139,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       const moved = (from: EvictionRecord, to: EvictionRecord): Noted => {
         const { uid, namespace, name: pod, dueAt, causes } = to;
         const before = { dueAt: from.dueAt, causes: from.causes };
-        return { uid, namespace, name: pod, dueAt, causes, what: 'moved', from: before };
+        return { uid, namespace, name: pod, dueAt, causes, event: 'rescheduled', from: before };
       };
       await write(ref, 0, [first]);
       await write(ref, 1, [second], [moved(first, second)]);
@@ -149,15 +149,15 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
         await eventually(async () => {
           const found = await read(ref.cluster, { to: at(3) });
           assert.deepEqual(
-            found.map(({ what, dueAt, previousDueAt, causes }) => [
-              what,
+            found.map(({ event, dueAt, previousDueAt, causes }) => [
+              event,
               (dueAt - NOW) / MINUTE,
               previousDueAt && (previousDueAt - NOW) / MINUTE,
               causes[0]?.taint.key,
             ]),
             [
-              ['moved', 40, 50, 'c'],
-              ['moved', 50, 60, 'b'],
+              ['rescheduled', 40, 50, 'c'],
+              ['rescheduled', 50, 60, 'b'],
               ['scheduled', 60, undefined, 'a'],
             ],
           );
@@ -169,7 +169,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       const cluster = aCluster();
       const on = (node: string) => ({ cluster, node: nodeName(node) });
       const deleted = (by: 'taint-manager' | 'other') =>
-        anEnding(aRecord(), { outcome: 'cancelled', cancelled: 'pod-gone', deleted: { at: at(10), by } });
+        anEnding(aRecord(), { outcome: 'canceled', cancelReason: 'pod-gone', deleted: { at: at(10), by } });
       await store.end(on('ours'), [anEnding(), anEnding(aRecord())], at(10));
       await store.end(on('ours-before'), [anEnding()], at(9));
       await store.end(on('built-in'), [deleted('taint-manager')], at(10));
@@ -186,21 +186,21 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       const ref = aRef();
       const record = aRecord({ startedAt: at(0) });
       await write(ref, 0, [record]);
-      await write(ref, 1, [], [], [anEnding(record, { outcome: 'cancelled', cancelled: 'taint-removed' })]);
+      await write(ref, 1, [], [], [anEnding(record, { outcome: 'canceled', cancelReason: 'taint-removed' })]);
       await write(ref, 2, [{ ...record, startedAt: at(2) }]);
-      await tells(ref.cluster, ['2 scheduled web-0', '1 cancelled web-0', '0 scheduled web-0']);
+      await tells(ref.cluster, ['2 scheduled web-0', '1 canceled web-0', '0 scheduled web-0']);
     });
 
     test('returns failed evictions, and the deletions of pods by others', async () => {
       const ref = aRef();
       const [stuck, gone] = [aRecord({ name: 'a' }), aRecord({ name: 'b' })];
       const { uid, namespace, name: pod, dueAt, causes } = stuck;
-      const noted: Noted = { uid, namespace, name: pod, dueAt, causes, what: 'gave-up', error: '500' };
+      const noted: Noted = { uid, namespace, name: pod, dueAt, causes, event: 'failed', error: '500' };
       await write(ref, 1, [stuck], [noted]);
       const deleted = { at: at(1.5), by: 'taint-manager' } as const;
       const by = { kind: 'hold', id: 'h1' } as const;
-      await write(ref, 2, [], [], [anEnding(gone, { outcome: 'gone', deleted, by })]);
-      await tells(ref.cluster, ['2 gone b', '1 gave-up a'], { from: at(1) });
+      await write(ref, 2, [], [], [anEnding(gone, { outcome: 'already-gone', deleted, by })]);
+      await tells(ref.cluster, ['2 already-gone b', '1 failed a'], { from: at(1) });
       const found = await read(ref.cluster, { from: at(1) });
       assert.deepEqual(
         found.map((each) => [each.deleted, each.by, each.error]),
@@ -223,12 +223,12 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       await write(one, 1, [b]);
       await write(two, 2, [c]);
       await store.end(one, [anEnding(a), anEnding(b)], at(3));
-      const all = ['3 done a', '3 done b', '2 scheduled c', '1 scheduled b', '0 scheduled a'];
-      await eventually(async () => assert.deepEqual(new Set(whatOf(await read(cluster))), new Set(all)));
+      const all = ['3 evicted a', '3 evicted b', '2 scheduled c', '1 scheduled b', '0 scheduled a'];
+      await eventually(async () => assert.deepEqual(new Set(eventsOf(await read(cluster))), new Set(all)));
       await tells(cluster, ['2 scheduled c'], { node: two.node });
       await tells(cluster, [], { node: nodeName('three') });
-      await tells(cluster, ['3 done b', '1 scheduled b'], { namespace: 'payments' });
-      await tells(cluster, ['3 done a', '0 scheduled a'], { pod: 'a' });
+      await tells(cluster, ['3 evicted b', '1 scheduled b'], { namespace: 'payments' });
+      await tells(cluster, ['3 evicted a', '0 scheduled a'], { pod: 'a' });
       await tells(cluster, ['2 scheduled c', '1 scheduled b'], { from: at(1), to: at(2) });
       await tells(cluster, [], { from: at(4) });
       assert.deepEqual(await read(aCluster()), []);

@@ -62,7 +62,7 @@ export const someRecords = (count: number, fields: Partial<EvictionRecord> = {})
 
 /** Returns the end of a record: evicted by default. */
 export const anEnding = (record = aRecord(), how: Partial<FinalRecord> = {}): FinalRecord => ({
-  ...ending(record, { outcome: 'done' }),
+  ...ending(record, { outcome: 'evicted' }),
   ...how,
 });
 

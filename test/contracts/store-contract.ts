@@ -33,8 +33,8 @@ export interface StoreUnderContract {
 /** The last time that a JavaScript date can hold: endless deadlines are saturated to it. */
 const LAST_MOMENT = 8.64e15;
 
-const TOMBSTONES: readonly Outcome[] = ['done', 'gone'];
-const REVOCABLE: readonly Outcome[] = ['cancelled', 'gave-up', 'unregistered', 'would-have'];
+const TOMBSTONES: readonly Outcome[] = ['evicted', 'already-gone'];
+const REVOCABLE: readonly Outcome[] = ['canceled', 'failed', 'unregistered', 'would-evict'];
 
 /** Registers the tests that every implementation of `Store` has to pass. */
 export function storeContract(name: string, make: () => Promise<StoreUnderContract>): void {
@@ -99,10 +99,10 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         };
         const deleted = { at: NOW - 1, by: 'other' } as const;
         const end: Required<FinalRecord> = {
-          ...anEnding(aRecord(), { outcome: 'cancelled' }),
+          ...anEnding(aRecord(), { outcome: 'canceled' }),
           startedAt: NOW,
           delayMs: 1,
-          cancelled: 'pod-gone',
+          cancelReason: 'pod-gone',
           error: 'no',
           deleted,
           by: gate,
@@ -117,8 +117,8 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
             delayMs: 1234,
             version: { epoch: 1_795_000_000, sequence: 9 },
           }),
-          anEnding(aRecord({ causes: [] }), { outcome: 'cancelled', cancelled: 'tolerated-forever' }),
-          anEnding(aRecord(), { outcome: 'gave-up', error: 'the server answered 500' }),
+          anEnding(aRecord({ causes: [] }), { outcome: 'canceled', cancelReason: 'tolerated-forever' }),
+          anEnding(aRecord(), { outcome: 'failed', error: 'the server answered 500' }),
           end,
         ];
         await write(ref, { node, schedule: records, end: ends });
@@ -184,9 +184,9 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
           const ref = aRef();
           const record = aRecord();
           await write(ref, { schedule: [record] });
-          await store.end(ref, [anEnding(record, { outcome: 'cancelled' })], NOW - 1_000);
+          await store.end(ref, [anEnding(record, { outcome: 'canceled' })], NOW - 1_000);
           await store.end(ref, [anEnding(record, { outcome })], NOW);
-          await store.end(ref, [anEnding(record, { outcome: 'cancelled' })], NOW + 1_000);
+          await store.end(ref, [anEnding(record, { outcome: 'canceled' })], NOW + 1_000);
           await write(ref, { schedule: [record] });
           assert.deepEqual(standings(await load(ref)), { [record.uid]: outcome });
           assert.deepEqual(standings(await store.load(ref, NOW, [record.uid])), { [record.uid]: outcome });
@@ -334,7 +334,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
           assert.deepEqual(partition.node, node);
           assert.deepEqual(partition.scheduled, byUid(records));
           const untainted = aNode({ taints: [] });
-          const end = records.map((record) => anEnding(record, { outcome: 'cancelled' }));
+          const end = records.map((record) => anEnding(record, { outcome: 'canceled' }));
           await write(ref, { node: untainted, end, live: false });
           const after = await load(ref);
           assert.deepEqual(after.node, untainted);
@@ -390,7 +390,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         const ref = aRef();
         const [ends, stays] = [aRecord(), aRecord()];
         await write(ref, { node: aNode(), schedule: [ends, stays] });
-        const end = anEnding(ends, { outcome: 'cancelled', cancelled: 'taint-removed' });
+        const end = anEnding(ends, { outcome: 'canceled', cancelReason: 'taint-removed' });
         await write(ref, { end: [end] }, NOW + 5);
         const { scheduled, ended } = await load(ref);
         assert.deepEqual([...scheduled.values()], [stays]);
@@ -417,7 +417,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         await store.end(ref, [anEnding(record)], NOW);
         const change = { schedule: [other, { ...record, dueAt: NOW + 1 }], end: [], live: true };
         assert.equal(await store.commit(ref, 1, change, NOW), 'conflict');
-        assert.deepEqual(standings(await load(ref)), { [record.uid]: 'done' });
+        assert.deepEqual(standings(await load(ref)), { [record.uid]: 'evicted' });
       });
     });
 
@@ -427,7 +427,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         const [evicted, vanished, left] = [aRecord(), aRecord(), aRecord()];
         const node = aNode();
         await write(ref, { node, schedule: [evicted, vanished, left] });
-        const ends = [anEnding(evicted, { delayMs: 12 }), anEnding(vanished, { outcome: 'gone' })];
+        const ends = [anEnding(evicted, { delayMs: 12 }), anEnding(vanished, { outcome: 'already-gone' })];
         await store.end(ref, ends, NOW + 1);
         const expected = {
           ref,
@@ -468,7 +468,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
       test('accepts more ends than fit into one item', async () => {
         const ref = aRef();
         const ends = someRecords(120).map((record, index) =>
-          anEnding(record, { outcome: 'gave-up', error: `${index} ${'x'.repeat(9_000)}` }),
+          anEnding(record, { outcome: 'failed', error: `${index} ${'x'.repeat(9_000)}` }),
         );
         await store.end(ref, ends.slice(0, 60), NOW);
         await write(ref, { end: ends.slice(60) });

@@ -81,6 +81,8 @@ test('an agent takes a cluster over from the service: it receives armed eviction
     'evict does nothing there itself',
   );
   await until('the record says so', async () =>
-    (await Promise.all(pods.map((pod) => state.ended('beta', pod)))).every((end) => end?.outcome === 'done'),
+    (await Promise.all(pods.map((pod) => state.ended('beta', pod)))).every(
+      (end) => end?.outcome === 'evicted',
+    ),
   );
 });

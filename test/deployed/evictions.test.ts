@@ -76,7 +76,7 @@ test('cancels an eviction whose taint is removed in time, with an Event, and no 
   );
   assert.equal(event.message, cancellingDeletion(cluster.namespace, spared.name));
   const ended = await deployed().state.ended('alpha', spared);
-  assert.equal(ended?.outcome, 'cancelled');
+  assert.equal(ended?.outcome, 'canceled');
 });
 
 test('evicts re-created pods on a flapping node while it is tainted, and never for an old taint', async (t) => {

@@ -60,7 +60,7 @@ test('evicts a pod when the dead letter of its failed eviction is redriven, and 
   await cluster.untaint(other);
   await until(
     'the other is cancelled',
-    async () => (await state.ended('alpha', spared))?.outcome === 'cancelled',
+    async () => (await state.ended('alpha', spared))?.outcome === 'canceled',
   );
   await queues.evictionsDue.purge();
   const tainted = await cluster.taint(node, { key: 'x' });

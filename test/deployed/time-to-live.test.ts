@@ -34,6 +34,6 @@ test('evicts a pod whose record the table removed by its time to live, but not o
   await fetch(`${account.url}/_aws/dynamodb/expired`, { method: 'DELETE' });
   const delayMs = await evictedOnTime(pod, 8, tainted);
   t.diagnostic(`evicted ${delayMs} ms after its deadline, once the record had expired`);
-  await until('the record says so', async () => (await state.ended('alpha', pod))?.outcome === 'done');
+  await until('the record says so', async () => (await state.ended('alpha', pod))?.outcome === 'evicted');
   assertUntouched(spared);
 });

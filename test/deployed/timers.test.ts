@@ -117,7 +117,7 @@ test('the record’s time to live replaces a lost timer, and a removal by hand d
   assert.deepEqual(answer, { batchItemFailures: [] });
   const delayMs = await evictedOnTime(pod, 8, tainted);
   t.diagnostic(`evicted ${delayMs} ms after its deadline, once the record had expired`);
-  await until('the record says so', async () => (await state.ended('alpha', pod))?.outcome === 'done');
+  await until('the record says so', async () => (await state.ended('alpha', pod))?.outcome === 'evicted');
 });
 
 test('a deployment changes no running timers', async (t) => {

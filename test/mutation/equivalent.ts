@@ -178,7 +178,7 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
   ],
   'shared/eviction/outcome.ts': [
     {
-      line: "return note && note.what !== 'freed' ? { record, note } : [];",
+      line: "return note && note.event !== 'released' ? { record, note } : [];",
       mutants: { ConditionalExpression: 1, StringLiteral: 1 },
       reason: 'No pass frees a pod; the check satisfies the type checker.',
     },

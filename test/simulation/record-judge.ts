@@ -133,7 +133,7 @@ export class RecordJudge {
     const refused = disturbances.excusedUntil(ref.cluster, readAt, ['request']) > disturbances.inTime(readAt);
     const knownAt = refused ? clock.now() - MESSAGE_MS : readAt;
     const fenced = this.#epochs.get(ref.cluster)?.findLast(({ at }) => at < knownAt)?.epoch;
-    const told = [...decided, ...end.filter(({ outcome }) => outcome !== 'gone')];
+    const told = [...decided, ...end.filter(({ outcome }) => outcome !== 'already-gone')];
     if (told.some(({ version }) => version.epoch < (fenced ?? 0))) {
       this.#once(`P5: ${nodeKey(ref)} was decided by a relay that had lost its lease`);
     }
@@ -143,12 +143,12 @@ export class RecordJudge {
     const { clock } = this.#bench;
     const { uid, outcome } = ending;
     if (this.#scheduled.delete(uid)) this.#bench.tried('P6');
-    if (outcome === 'cancelled' && isAnnounced(ending, clock.now())) {
+    if (outcome === 'canceled' && isAnnounced(ending, clock.now())) {
       const event = `${uid}/cancelling/`;
       this.#told.push({ cluster: ref.cluster, uid, at: clock.now(), event });
     }
     if (outcome === 'unregistered') this.#givenUp.add(uid);
-    if (outcome === 'cancelled' && ending.cancelled === 'pod-gone') this.#isGone(ref, ending);
+    if (outcome === 'canceled' && ending.cancelReason === 'pod-gone') this.#isGone(ref, ending);
   }
 
   /** P3: a pod that is reported as deleted is deleted. */

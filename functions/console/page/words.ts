@@ -2,9 +2,10 @@ import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { Cause, TimedTaint } from '#shared/eviction/records.ts';
 import { GATE_KINDS, keptLabel, wordsOf } from '#shared/explain/gate-text.ts';
-import type { EntryOutput, EvictionEvent } from '#shared/operations/look/output-records.ts';
+import type { EntryOutput } from '#shared/operations/look/output-records.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
+import type { EvictionEvent } from '#shared/state/history.ts';
 import { momentText, spanText } from './moments.ts';
 
 /** A color's meaning: evicted or failed, waiting for an operator, or fine. `link` has none. */

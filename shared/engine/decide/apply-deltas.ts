@@ -195,7 +195,7 @@ function logChanges(
     }
     log.info('eviction.canceled', {
       ...evictionFields(ref, decision.ending),
-      reason: decision.ending.cancelled,
+      reason: decision.ending.cancelReason,
       eventPosted: isAnnounced(decision.ending, observedAt),
     });
   }

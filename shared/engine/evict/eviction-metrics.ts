@@ -71,7 +71,7 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
 /** The metric needs the store in the same process, so it exists only in the service with one process. */
 const EVICTIONS = 'taintward_evictions';
 
-const STATES = { pending: 'pending', 'gave-up': 'failed', observe: 'would-evict' } as const;
+const STATES = { pending: 'pending', failed: 'failed', observe: 'would-evict' } as const;
 
 /** Counts evictions by state at each scrape. A cluster that no longer has any continues with 0. */
 export function stateMetrics(registry: Registry, store: Pick<ServiceStore, 'states'>): void {

@@ -54,7 +54,7 @@ interface RatePermit {
   readonly pace: Pace;
 }
 
-const GONE: PodOutcome = { kind: 'end', outcome: 'gone' };
+const GONE: PodOutcome = { kind: 'end', outcome: 'already-gone' };
 
 /** One pass over a node's due pods: acts on the cluster, and reports the outcome of each pod. */
 export class Pass {
@@ -395,7 +395,7 @@ export class Pass {
       metrics.podDeleted(ref.cluster, delayMs / 1000);
       log.info('pod.evicted', { ...evictionRef(ref, record), delayMs, ...lease });
     } else if (outcome.kind === 'end') {
-      const event = outcome.outcome === 'would-have' ? 'eviction.would-evict' : 'pod.already-gone';
+      const event = outcome.outcome === 'would-evict' ? 'eviction.would-evict' : 'pod.already-gone';
       log.info(event, evictionRef(ref, record));
     }
   }

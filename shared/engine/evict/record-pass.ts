@@ -44,7 +44,7 @@ export async function recordPass(
   for (const each of cancelled) {
     deps.log.info('eviction.canceled', {
       ...evictionFields(ref, each),
-      reason: each.cancelled,
+      reason: each.cancelReason,
       eventPosted: true,
     });
     announce(cancellingDeletion(each, each.version));
@@ -82,14 +82,14 @@ function report(
   { log }: PassDeps,
 ): PodEvent {
   const fields = evictionFields(ref, record, policy);
-  switch (note.what) {
-    case 'moved':
+  switch (note.event) {
+    case 'rescheduled':
       log.info('eviction.rescheduled', fields);
       return countingDown({ ...countdownOf(record), moved: true }, fields.observed === true);
     case 'held':
       log.info('eviction.held', { ...fields, by: note.by.kind });
       return heldBack(record, note.by);
-    case 'would-have':
+    case 'would-evict':
       log.info('eviction.would-evict', evictionRef(ref, record));
       return heldBack(record, note.by, policy?.method);
     case 'blocked': {
@@ -97,7 +97,7 @@ function report(
       log.info('eviction.blocked', { ...fields, by, error: note.error });
       return blockedEviction(record, by);
     }
-    case 'gave-up':
+    case 'failed':
       log.error('eviction.failed', { ...fields, error: note.error });
       return gaveUpDeletion(record);
     default:

@@ -16,7 +16,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
 import { builtInOf } from '../look/built-in.ts';
-import { type EntryOutput, entryOutput, stuckOutput } from '../look/output-records.ts';
+import { type EntryOutput, entryOutput } from '../look/output-records.ts';
 import { pendingOf } from '../look/pending.ts';
 import { budgetsIn } from './budgets.ts';
 import { disconnectionOf } from './disconnection.ts';
@@ -148,7 +148,7 @@ async function serviceFacts(
     rulesNow(fleet, cluster, matching),
     node === '' ? known(nothing) : factOf(() => store.load({ cluster, node }, now)),
     factOf(() => recentHistory(history, { cluster, namespace, pod: name }, now)),
-    factOf(async () => (await leases.stuck(cluster)).map(stuckOutput)),
+    factOf(async () => leases.stuck(cluster)),
     factOf(() => disconnectionOf(fleet, cluster, now)),
   ]);
   return { rules, partition, history: past, stuck, deaf };

@@ -63,7 +63,7 @@ export function endedItem(of: HistoryItemOf, pods: readonly FinalRecord[]): Item
       end: pod.outcome,
       v: versions.indexOf(pod.version),
       late: pod.delayMs,
-      cancelled: pod.cancelled,
+      cancelReason: pod.cancelReason,
       error: pod.error,
       deleted: pod.deleted,
       by: pod.by,
@@ -81,7 +81,7 @@ export function changedItem(of: HistoryItemOf, pods: readonly Noted[]): Item {
     ...historyItem(CHANGED_PREFIX, of),
     pods: pods.map((pod) => ({
       ...common.pod(pod),
-      what: pod.what,
+      event: pod.event,
       by: 'by' in pod ? gates.indexOf(pod.by) : undefined,
       error: 'error' in pod ? pod.error : undefined,
       from: 'from' in pod ? { due: pod.from.dueAt, why: common.why(pod.from.causes) } : undefined,

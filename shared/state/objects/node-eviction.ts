@@ -76,7 +76,7 @@ export interface PastSlots {
 }
 
 /** Tombstones of pods: time, outcome and UIDs, and nothing else. */
-export type GonePods = readonly [at: EpochMs, outcome: 'done' | 'gone', uids: readonly PodUid[]];
+export type GonePods = readonly [at: EpochMs, outcome: 'evicted' | 'already-gone', uids: readonly PodUid[]];
 
 const text = z.string().min(1);
 
@@ -98,7 +98,7 @@ const recordsSchema = z.object({
   ended: z.array(endedSchema),
   past: z.object({ current: z.int().nonnegative(), newest: z.array(z.int()) }).exactOptional(),
   gone: z
-    .array(z.tuple([z.int(), z.enum(['done', 'gone']), z.array(text.transform(podUid))]))
+    .array(z.tuple([z.int(), z.enum(['evicted', 'already-gone']), z.array(text.transform(podUid))]))
     .exactOptional(),
   ttl: z.int().exactOptional(),
 });
@@ -280,7 +280,7 @@ function halved([only]: readonly Moment[]): readonly Moment[] {
 export function countStates({ scheduled }: Pick<KeptNode, 'scheduled'>): StateCounts {
   const counts: Record<string, number> = {};
   for (const { gaveUpAt, held } of scheduled) {
-    const state = gaveUpAt === undefined ? (held?.by.kind ?? 'pending') : 'gave-up';
+    const state = gaveUpAt === undefined ? (held?.by.kind ?? 'pending') : 'failed';
     counts[state] = (counts[state] ?? 0) + 1;
   }
   return counts;

@@ -66,7 +66,7 @@ export function slotWith(
     gone: [...groups.values()].map(
       (same): GonePods => [
         same[0]?.endedAt ?? 0,
-        same[0]?.outcome === 'done' ? 'done' : 'gone',
+        same[0]?.outcome === 'evicted' ? 'evicted' : 'already-gone',
         same.map(({ uid }) => uid),
       ],
     ),
@@ -85,7 +85,7 @@ export function endsOf(
 }
 
 /** Its version belongs to no delta, so no delta counts as the one that ended the eviction. */
-const tombstone = (uid: PodUid, outcome: 'done' | 'gone', endedAt: EpochMs): EndedPod => ({
+const tombstone = (uid: PodUid, outcome: 'evicted' | 'already-gone', endedAt: EpochMs): EndedPod => ({
   uid,
   namespace: '',
   name: '',

@@ -195,6 +195,6 @@ const past = (now: EpochMs) =>
       uid: podUid(`past-${index}`),
     };
     return index % 4 === 3
-      ? { end: ending(record, { outcome: 'cancelled', cancelled: 'taint-removed' }), at: dueAt - MINUTE_MS }
-      : { end: ending(record, { outcome: 'done', delayMs: 40 }), at: dueAt + 40 };
+      ? { end: ending(record, { outcome: 'canceled', cancelReason: 'taint-removed' }), at: dueAt - MINUTE_MS }
+      : { end: ending(record, { outcome: 'evicted', delayMs: 40 }), at: dueAt + 40 };
   });

@@ -86,7 +86,7 @@ describe('the items of DynamoDbStore', () => {
       records.slice(0, 3).map((record) => anEnding(record)),
       NOW,
     );
-    await write(ref, { end: records.slice(3).map((record) => anEnding(record, { outcome: 'cancelled' })) });
+    await write(ref, { end: records.slice(3).map((record) => anEnding(record, { outcome: 'canceled' })) });
     const items = await endedItems(ref);
     assert.deepEqual(items.map(({ pods }) => (pods as unknown[]).length).toSorted(), [2, 3]);
     for (const item of items) {
@@ -156,7 +156,7 @@ describe('the items of DynamoDbStore', () => {
     const ends = records.map((record) => anEnding(record));
     await crashing('BatchWriteItemCommand', 0, () => store.end(ref, ends, NOW));
     for (const record of records) await recordItem(ref, record);
-    const ended = Object.fromEntries(records.map(({ uid }) => [uid, 'done']));
+    const ended = Object.fromEntries(records.map(({ uid }) => [uid, 'evicted']));
     const uids = records.map(({ uid }) => uid);
     assert.deepEqual(standings(await store.load(ref, NOW)), ended);
     assert.deepEqual(standings(await store.load(ref, NOW, uids)), ended);

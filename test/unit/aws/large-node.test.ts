@@ -98,8 +98,8 @@ describe('a pod that a node delta lists only by UID', () => {
     assert.equal(forecast(after(whole, podDelta(2))), 'due at 60');
     assert.equal(forecast(after(podDelta(2), whole)), 'due at 60');
     const untainted = [nodeDelta(3, { taints: [], pods: [], others }), podDelta(4, { taints: [] })];
-    assert.equal(forecast(after(nodeDelta(1), ...untainted)), 'cancelled');
-    assert.equal(forecast(after(nodeDelta(1), ...untainted.reverse())), 'cancelled');
+    assert.equal(forecast(after(nodeDelta(1), ...untainted)), 'canceled');
+    assert.equal(forecast(after(nodeDelta(1), ...untainted.reverse())), 'canceled');
   });
 
   test('keeps the taints of its deleted node', () => {

@@ -69,7 +69,7 @@ const wouldHave = ({ uid, namespace, name, dueAt, causes }: EvictionRecord): Not
   name,
   dueAt,
   causes,
-  what: 'would-have',
+  event: 'would-evict',
   by: { kind: 'observe' },
 });
 
@@ -80,7 +80,7 @@ test('prints entries oldest first with cause and actor', async (t) => {
   await write(5.5, [b], [wouldHave(b)]);
   await store.end(REF, [anEnding(a, { delayMs: 42 })], at(5));
   const deleted = { at: at(6), by: 'taint-manager' } as const;
-  await store.end(REF, [anEnding(b, { outcome: 'gone', cancelled: 'pod-gone', deleted })], at(6));
+  await store.end(REF, [anEnding(b, { outcome: 'already-gone', cancelReason: 'pod-gone', deleted })], at(6));
   const history = new SqliteHistory({ database: store.database });
   await history.noteGone(REF.cluster, [{ uid: a.uid, at: at(5) + 31_400 }]);
   const lines = (await run('prod')).trimEnd().split('\n');
@@ -186,7 +186,7 @@ test('compares evictions of the built-in controller with those of Taintward', as
   await write(0, [early, late, ours, other]);
   await write(5, [late, ours], [late, ours].map(wouldHave));
   const gone = (record: EvictionRecord, seconds: number, by: 'taint-manager' | 'other' = 'taint-manager') =>
-    anEnding(record, { outcome: 'gone', deleted: { at: record.dueAt + seconds * 1000, by } });
+    anEnding(record, { outcome: 'already-gone', deleted: { at: record.dueAt + seconds * 1000, by } });
   await store.end(REF, [gone(early, -1), gone(late, 3), gone(other, -60, 'other')], at(6));
   await store.end(REF, [{ ...gone(theirs, 0), causes: [], dueAt: 8.64e15 }], at(6));
   const text = await run('prod', '--compare');
@@ -219,8 +219,8 @@ test('compares no deadline of Taintward for a pod that a gate held, or would hav
     guardRevision: 1,
   } as const;
   const deleted = { at: at(5), by: 'taint-manager' } as const;
-  await store.end(REF, [anEnding(held, { outcome: 'gone', deleted, by })], at(6));
-  await store.end(REF, [anEnding(reported, { outcome: 'gone', deleted })], at(6));
+  await store.end(REF, [anEnding(held, { outcome: 'already-gone', deleted, by })], at(6));
+  await store.end(REF, [anEnding(reported, { outcome: 'already-gone', deleted })], at(6));
   const { both, builtInOnly } = JSON.parse(await run('prod', '--compare', '-o', 'json'));
   const names = (pods: readonly { readonly pod: string }[]) => pods.map((each) => each.pod);
   assert.deepEqual([names(both), names(builtInOnly)], [['reported'], ['held']]);
@@ -231,7 +231,7 @@ test('compares times in whole seconds, the precision of the built-in controller'
   const record = { ...pod('a'), dueAt: at(5) + 600 };
   await write(0, [record]);
   const deleted = { at: at(5), by: 'taint-manager' } as const;
-  await store.end(REF, [anEnding(record, { outcome: 'gone', deleted })], at(6));
+  await store.end(REF, [anEnding(record, { outcome: 'already-gone', deleted })], at(6));
   assert.match(await run('prod', '--compare'), / 0\.0 s .*\n.*median difference 0\.0 s/s);
 });
 

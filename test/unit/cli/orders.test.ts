@@ -353,9 +353,9 @@ test('also retries evictions that wait for their next try, and says how many', a
     await run('pending', 'prod', '-o', 'json'),
   );
   assert.equal(shown.filter(({ error, nextTryAt }) => error === 'refused' && nextTryAt).length, 3);
-  await store.end(aRef(prod), [ending(failed, { outcome: 'gone' })], NOW);
+  await store.end(aRef(prod), [ending(failed, { outcome: 'already-gone' })], NOW);
   assert.equal(await said(), 'Retrying 0 failed evictions and 2 waiting for the next try in cluster prod.\n');
-  await store.end(aRef(prod), [ending(other, { outcome: 'gone' })], NOW);
+  await store.end(aRef(prod), [ending(other, { outcome: 'already-gone' })], NOW);
   assert.equal(await said(), 'Retrying 0 failed evictions and 1 waiting for the next try in cluster prod.\n');
 });
 

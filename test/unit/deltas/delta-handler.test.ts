@@ -257,7 +257,7 @@ describe('consecutive pods of one node', () => {
       message('u3', podDelta(4, { pod: pod('u3') })),
     ];
     assert.deepEqual(await failed(createDeltaHandler(world), ...records), []);
-    assert.deepEqual(await stateOf(world, ref), ['a', 'u1 gone', 'u2 scheduled', 'u3 scheduled']);
+    assert.deepEqual(await stateOf(world, ref), ['a', 'u1 already-gone', 'u2 scheduled', 'u3 scheduled']);
     assert.equal(world.store.commits, 2);
   });
 
@@ -302,7 +302,7 @@ test('pods and their removals are received from the other queue', async () => {
   const world = scriptedWorld();
   const handler = createDeltaHandler(world);
   assert.deepEqual(await failed(handler, message('1', podDelta(1)), message('2', podGone(2))), []);
-  assert.deepEqual(await stateOf(world, ref), ['a', 'u1 gone']);
+  assert.deepEqual(await stateOf(world, ref), ['a', 'u1 already-gone']);
 });
 
 describe('a record that takes too long', () => {

@@ -181,7 +181,7 @@ export function forecast(partition: Partition, uid = 'u1'): string {
 }
 
 /** Returns the partition after a scheduled pod ended with this outcome. */
-export function happened(partition: Partition, uid: string, outcome: 'done' | 'gone'): Partition {
+export function happened(partition: Partition, uid: string, outcome: 'evicted' | 'already-gone'): Partition {
   const record = recordIn(partition, uid);
   if (!record) throw new Error(`there is no record of ${uid}`);
   return ended(partition, [...partition.scheduled.values()], [ending(record, { outcome })]);

@@ -171,13 +171,13 @@ describe('a due pod', () => {
 
 describe('a missing pod', () => {
   decides({
-    'is gone': [look(60, [A]), 'end: gone'],
-    'is gone when another pod has its name': [look(60, [A], seen({ uid: pod('u2').uid })), 'end: gone'],
+    'is gone': [look(60, [A]), 'end: already-gone'],
+    'is gone when another pod has its name': [look(60, [A], seen({ uid: pod('u2').uid })), 'end: already-gone'],
   });
 
   for (const [disrupted, outcome] of [
-    [true, 'done'],
-    [false, 'gone'],
+    [true, 'evicted'],
+    [false, 'already-gone'],
   ] as const) {
     test(`is ${outcome} when it terminates ${disrupted ? 'after' : 'without'} an eviction, with any taints`, () => {
       for (const taints of [[A], [], undefined]) {
@@ -220,11 +220,11 @@ describe('with the Eviction API as method', () => {
       const found = judged(leaving, undefined, policy);
       return found.kind === 'end' && found.outcome;
     };
-    assert.equal(outcome(), 'done');
-    assert.equal(outcome({ method: { kind: 'delete' } }), 'gone');
-    assert.equal(outcome({ method, mode: 'observe' }), 'would-have');
+    assert.equal(outcome(), 'evicted');
+    assert.equal(outcome({ method: { kind: 'delete' } }), 'already-gone');
+    assert.equal(outcome({ method, mode: 'observe' }), 'would-evict');
     const byHand = judged(look(60, [A], seen({ terminating: true })));
-    assert.equal(byHand.kind === 'end' && byHand.outcome, 'gone');
+    assert.equal(byHand.kind === 'end' && byHand.outcome, 'already-gone');
   });
 });
 
@@ -322,7 +322,7 @@ test('reschedules a due pod by the tolerationSeconds of policy, and names the po
 test('records the actor of a pod that another taint manager evicted as gone', () => {
   const deleted = { at: at(59), by: 'taint-manager' } as const;
   const found = verdict(due, look(60, [A], seen({ terminating: true, disrupted: true, deleted })));
-  assert.deepEqual(found, { kind: 'end', outcome: 'gone', deleted });
+  assert.deepEqual(found, { kind: 'end', outcome: 'already-gone', deleted });
 });
 
 describe('on a missing node', () => {
@@ -456,7 +456,7 @@ describe('by the rules of its cluster', () => {
 
   test('ends a deleted due pod as would-have where the cluster is in observe mode', () => {
     const found = evaluate(due.node, look(60, [A]), observed)(record, undefined);
-    assert.deepEqual(found, { kind: 'end', outcome: 'would-have' });
+    assert.deepEqual(found, { kind: 'end', outcome: 'would-evict' });
   });
 
   describe('the next observation of a held pod', () => {

@@ -139,7 +139,7 @@ describe('a delta of a relay that lost its lease', () => {
 
   test('still ends a deleted pod', () => {
     const before = after(nodeDelta(1));
-    assert.equal(forecast(committed(before, planned(before, podGone(20), fenced))), 'gone');
+    assert.equal(forecast(committed(before, planned(before, podGone(20), fenced))), 'already-gone');
   });
 });
 

@@ -19,29 +19,32 @@ test('records a moved deadline with the previous deadline', () => {
   const after = { ...record, dueAt: NOW, causes: [aReason('other')] };
   const from = { dueAt: record.dueAt, causes: record.causes };
   const note = changeOf(held('stopped'), after);
-  assert.deepEqual([note?.what, note?.dueAt, note?.what === 'moved' && note.from], ['moved', NOW, from]);
+  assert.deepEqual(
+    [note?.event, note?.dueAt, note?.event === 'rescheduled' && note.from],
+    ['rescheduled', NOW, from],
+  );
 });
 
 test('records a gate once for repeated observations', () => {
   const note = changeOf(record, held('stopped'));
-  assert.deepEqual([note?.what, note && 'by' in note && note.by.kind], ['held', 'stopped']);
+  assert.deepEqual([note?.event, note && 'by' in note && note.by.kind], ['held', 'stopped']);
   assert.equal(changeOf(held('stopped'), held('stopped')), undefined);
-  assert.equal(changeOf(held('observe'), held('stopped'))?.what, 'held');
+  assert.equal(changeOf(held('observe'), held('stopped'))?.event, 'held');
 });
 
 test('records would-have in a cluster in observe mode', () => {
-  assert.equal(changeOf(record, held('observe'))?.what, 'would-have');
+  assert.equal(changeOf(record, held('observe'))?.event, 'would-evict');
 });
 
 test('records a release with the gate that ended', () => {
   const note = changeOf(held('observe'), record);
-  assert.deepEqual([note?.what, note && 'by' in note && note.by.kind], ['freed', 'observe']);
+  assert.deepEqual([note?.event, note && 'by' in note && note.by.kind], ['released', 'observe']);
 });
 
 test('records once that a disruption budget blocks an eviction', () => {
   const blocked = { ...record, blocked: { since: NOW, nextTryAt: NOW + 1, reason: 'no' } };
   const note = changeOf(record, blocked);
-  assert.deepEqual([note?.what, note && 'error' in note && note.error], ['blocked', 'no']);
+  assert.deepEqual([note?.event, note && 'error' in note && note.error], ['blocked', 'no']);
   assert.equal(
     changeOf(blocked, { ...blocked, blocked: { ...blocked.blocked, nextTryAt: NOW + 2 } }),
     undefined,
@@ -51,7 +54,7 @@ test('records once that a disruption budget blocks an eviction', () => {
 test('records a failed eviction once', () => {
   const gaveUp = { ...record, failure: { since: NOW, error: 'no' }, gaveUpAt: NOW };
   const note = changeOf(record, gaveUp);
-  assert.deepEqual([note?.what, note && 'error' in note && note.error], ['gave-up', 'no']);
+  assert.deepEqual([note?.event, note && 'error' in note && note.error], ['failed', 'no']);
   assert.equal(changeOf(gaveUp, gaveUp), undefined);
   const unsaid = changeOf(record, { ...record, gaveUpAt: NOW });
   assert.equal(unsaid && 'error' in unsaid && unsaid.error, '');

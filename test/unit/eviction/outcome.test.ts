@@ -54,7 +54,7 @@ const failed: PodOutcome = { kind: 'failed', error: 'refused', retryAfterSeconds
 const refused: PodOutcome = { kind: 'refused', error: 'no answer', retryAfterSeconds: 0 };
 const blocked: PodOutcome = { kind: 'blocked', block: { reason: 'its budget' } };
 const deleted: PodOutcome = { kind: 'deleted', delayMs: 5 };
-const gone: PodOutcome = { kind: 'end', outcome: 'gone' };
+const gone: PodOutcome = { kind: 'end', outcome: 'already-gone' };
 const cancelled: PodOutcome = { kind: 'cancel', because: 'taint-removed' };
 const waiting: PodOutcome = { kind: 'waiting', turn: { turnAt: at(70) } };
 
@@ -70,7 +70,7 @@ function written(pass: DonePass, found: Partition = before, by: Rules = rules) {
     result,
     change,
     schedule: change?.schedule.map(({ uid }) => uid) ?? [],
-    told: result.changed.map(({ record, note }) => [record.uid, note.what]),
+    told: result.changed.map(({ record, note }) => [record.uid, note.event]),
   };
 }
 
@@ -80,8 +80,8 @@ describe('ends of records', () => {
     assert.deepEqual(
       endsOf(pass.settled).map(({ uid, outcome, delayMs, deleted }) => ({ uid, outcome, delayMs, deleted })),
       [
-        { uid: 'u1', outcome: 'done', delayMs: 5, deleted: undefined },
-        { uid: 'u2', outcome: 'gone', delayMs: undefined, deleted: { by: 'other', at: at(30) } },
+        { uid: 'u1', outcome: 'evicted', delayMs: 5, deleted: undefined },
+        { uid: 'u2', outcome: 'already-gone', delayMs: undefined, deleted: { by: 'other', at: at(30) } },
       ],
     );
   });
@@ -137,12 +137,12 @@ describe('an outcome is written and reported', () => {
     );
     assert.deepEqual(schedule, ['u2', 'u3']);
     assert.deepEqual(told, [
-      ['u2', 'moved'],
+      ['u2', 'rescheduled'],
       ['u3', 'held'],
     ]);
     assert.deepEqual(
-      change?.end.map(({ uid, outcome, cancelled }) => [uid, outcome, cancelled]),
-      [['u1', 'cancelled', 'taint-removed']],
+      change?.end.map(({ uid, outcome, cancelReason }) => [uid, outcome, cancelReason]),
+      [['u1', 'canceled', 'taint-removed']],
     );
     assert.equal(result.cancelled, change?.end);
     assert.deepEqual(
@@ -190,7 +190,7 @@ describe('an outcome is written and reported', () => {
     };
     const observing: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
     const { told, result } = written(passOf(record), before, observing);
-    assert.deepEqual([told, result.policy.mode], [[['u1', 'would-have']], 'observe']);
+    assert.deepEqual([told, result.policy.mode], [[['u1', 'would-evict']], 'observe']);
   });
 
   test('but not for a deletion, a pending delta or a fault alone', () => {
@@ -323,8 +323,8 @@ describe('a failure is retried', () => {
       ['u1', 'u2', 'u3'],
     );
     assert.deepEqual(
-      given.result.changed.map(({ note }) => note.what),
-      ['gave-up', 'gave-up', 'gave-up'],
+      given.result.changed.map(({ note }) => note.event),
+      ['failed', 'failed', 'failed'],
     );
     // A reserved slot counts as progress.
     const inTurn = { ...recordNamed('u1'), turnAt: late.now };

@@ -23,7 +23,8 @@ import {
   tolerating,
 } from './builders.ts';
 
-const causes = (decided: ReturnType<typeof planned>) => decided.cancel.map(({ cancelled }) => cancelled);
+const causes = (decided: ReturnType<typeof planned>) =>
+  decided.cancel.map(({ cancelReason }) => cancelReason);
 
 describe('a node delta', () => {
   test('schedules the pods that do not tolerate its taints indefinitely, at their deadlines', () => {
@@ -80,7 +81,7 @@ describe('a node delta', () => {
     assert.deepEqual(causes(planned(after(nodeDelta(1)), untaint)), ['taint-removed']);
     const again = planned(after(nodeDelta(1), untaint), untaint);
     assert.deepEqual(
-      again.cancelledBefore.map(({ cancelled }) => cancelled),
+      again.cancelledBefore.map(({ cancelReason }) => cancelReason),
       ['taint-removed'],
     );
     assert.equal(forecast(after(nodeDelta(1), untaint, nodeDelta(30))), 'due at 80');
@@ -100,7 +101,7 @@ describe('a node delta', () => {
       version: { epoch: 2, sequence: 2 },
       pod: pod('u1', { podSince: at(50) }),
     });
-    assert.equal(forecast(after(byOldRelay, listedBefore)), 'cancelled');
+    assert.equal(forecast(after(byOldRelay, listedBefore)), 'canceled');
     assert.equal(forecast(after(byOldRelay, listedBefore, byNewRelay)), 'due at 110');
   });
 
@@ -197,11 +198,11 @@ describe('a deleted pod', () => {
   test('leaves a tombstone when it was scheduled', () => {
     const decided = planned(after(nodeDelta(1)), podGone(20));
     assert.deepEqual(causes(decided), ['pod-gone']);
-    assert.equal(forecast(committed(after(nodeDelta(1)), decided)), 'gone');
+    assert.equal(forecast(committed(after(nodeDelta(1)), decided)), 'already-gone');
   });
 
   test('ends for any later deltas, because UIDs are never reused', () => {
-    assert.equal(forecast(after(podDelta(5), podGone(3))), 'gone');
+    assert.equal(forecast(after(podDelta(5), podGone(3))), 'already-gone');
   });
 
   test('changes nothing on a node that never scheduled it', () => {
@@ -219,7 +220,7 @@ describe('a deleted pod', () => {
 
 describe('an end that is delivered again', () => {
   const before = (delta: Delta, ...deltas: readonly Delta[]) =>
-    planned(after(nodeDelta(1), ...deltas), delta).cancelledBefore.map(({ cancelled }) => cancelled);
+    planned(after(nodeDelta(1), ...deltas), delta).cancelledBefore.map(({ cancelReason }) => cancelReason);
   const absent = (sequence: number) => nodeDelta(sequence, { pods: [] });
   const untaint = (sequence: number) => nodeDelta(sequence, { taints: [], pods: [] });
 
@@ -244,7 +245,7 @@ describe('a repeated delta', () => {
   test('does not schedule a pod again whose eviction ended as would-have', () => {
     const partition = after(nodeDelta(1), nodeDelta(20));
     const record = recordIn(partition) as EvictionRecord;
-    const would = { ...ending(record, { outcome: 'would-have' }), endedAt: at(60) };
+    const would = { ...ending(record, { outcome: 'would-evict' }), endedAt: at(60) };
     const observed = { ...partition, scheduled: new Map(), ended: new Map([[record.uid, would]]) };
     assert.deepEqual(planned(observed, nodeDelta(20)).decisions, []);
   });
@@ -268,7 +269,7 @@ describe('a late delta', () => {
   const forever = pod('u1', { tolerations: [tolerating('a')] });
 
   test('does not restore a removed taint', () => {
-    assert.equal(forecast(after(nodeDelta(1), nodeDelta(20, { taints: [] }), podDelta(10))), 'cancelled');
+    assert.equal(forecast(after(nodeDelta(1), nodeDelta(20, { taints: [] }), podDelta(10))), 'canceled');
   });
 
   test('does not remove a taint', () => {
@@ -319,7 +320,7 @@ describe('a late delta', () => {
 });
 
 describe('a tombstone', () => {
-  for (const outcome of ['done', 'gone'] as const) {
+  for (const outcome of ['evicted', 'already-gone'] as const) {
     test(`for outcome ${outcome} is not revived or armed by newer deltas`, () => {
       const tomb = happened(after(nodeDelta(1)), 'u1', outcome);
       for (const delta of [nodeDelta(20), podDelta(20), nodeDelta(20, { taints: [] }), podGone(20)]) {
@@ -403,7 +404,7 @@ describe('a deleted node', () => {
 
   test('continues its countdowns when it returns with its taint, and cancels when it returns untainted', () => {
     assert.equal(forecast(after(nodeDelta(1), deleted, nodeDelta(40))), 'due at 60');
-    assert.equal(forecast(after(nodeDelta(1), deleted, nodeDelta(40, { taints: [] }))), 'cancelled');
+    assert.equal(forecast(after(nodeDelta(1), deleted, nodeDelta(40, { taints: [] }))), 'canceled');
   });
 });
 
@@ -515,7 +516,7 @@ describe('a pod that another actor deleted', () => {
       const told = [podGoneBy(40, by), nodeDelta(40, { pods: [], deleted: [gone('u1', 40, by)] })];
       for (const delta of told) {
         const [end] = planned(after(nodeDelta(1)), delta).cancel;
-        assert.deepEqual([end?.outcome, end?.deleted], ['gone', { at: at(40), by }]);
+        assert.deepEqual([end?.outcome, end?.deleted], ['already-gone', { at: at(40), by }]);
         assert.deepEqual([end?.dueAt, end?.startedAt], [at(60), at(1)]);
       }
     });
@@ -541,7 +542,7 @@ describe('a pod that another actor deleted', () => {
       const { elsewhere, cancel, schedule } = planned(emptyPartition, delta);
       assert.deepEqual([cancel, schedule, elsewhere.length], [[], [], 1]);
       const [end] = elsewhere;
-      assert.deepEqual([end?.outcome, end?.dueAt, end?.startedAt], ['gone', at(0), undefined]);
+      assert.deepEqual([end?.outcome, end?.dueAt, end?.startedAt], ['already-gone', at(0), undefined]);
       assert.deepEqual(
         end?.causes.map(({ taint: { key } }) => key),
         ['a'],
@@ -562,7 +563,7 @@ describe('a pod that another actor deleted', () => {
   });
 
   test('stays evicted by us after our eviction', () => {
-    const done = happened(after(nodeDelta(1)), 'u1', 'done');
+    const done = happened(after(nodeDelta(1)), 'u1', 'evicted');
     assert.deepEqual(planned(done, podGoneBy(61, 'taint-manager')).decisions, []);
   });
 
@@ -579,7 +580,7 @@ describe('a pod that another actor deleted', () => {
         [[], []],
       );
     }
-    assert.equal(forecast(committed(partition, planned(partition, nodeDelta(2)))), 'gone');
+    assert.equal(forecast(committed(partition, planned(partition, nodeDelta(2)))), 'already-gone');
   });
 
   test('names the gate that held the pod, or would have held it in observe mode', () => {
@@ -609,7 +610,7 @@ describe('a pod that another actor deleted', () => {
     const partition = after(nodeDelta(1));
     const record = recordIn(partition);
     assert.ok(record);
-    const would = { ...ending(record, { outcome: 'would-have' }), endedAt: at(60) };
+    const would = { ...ending(record, { outcome: 'would-evict' }), endedAt: at(60) };
     const observed = { ...partition, scheduled: new Map(), ended: new Map([[record.uid, would]]) };
     const [end] = planned(observed, podGoneBy(61, 'taint-manager', { tolerations: [] })).elsewhere;
     assert.deepEqual([end?.dueAt, end?.deleted?.at], [at(60), at(61)]);

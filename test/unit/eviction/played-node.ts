@@ -129,12 +129,12 @@ export class PlayedNode {
       const verdict = verdictOn(record, seen);
       if (verdict.kind === 'hold' || verdict.kind === 'reschedule') this.#write(verdict.record);
       else if (verdict.kind === 'end') this.#end(record, verdict.outcome);
-      else if (verdict.kind === 'cancel') this.#end(record, 'cancelled');
+      else if (verdict.kind === 'cancel') this.#end(record, 'canceled');
       else if (verdict.kind === 'evict' && pod) {
         this.#onEvict(pod, this.#dueBy(pod, record, now), now);
         this.evicted.push(record.uid);
         this.#pods.delete(record.uid);
-        this.#end(record, 'done');
+        this.#end(record, 'evicted');
       }
     }
     return this;
@@ -154,7 +154,7 @@ export class PlayedNode {
     this.partition = { ...this.partition, scheduled };
   }
 
-  #end(record: EvictionRecord, outcome: 'done' | 'gone' | 'would-have' | 'cancelled'): void {
+  #end(record: EvictionRecord, outcome: 'evicted' | 'already-gone' | 'would-evict' | 'canceled'): void {
     const left = [...this.partition.scheduled.values()].filter(({ uid }) => uid !== record.uid);
     const ended = [...this.partition.ended.values(), { ...ending(record, { outcome }), endedAt: at(0) }];
     this.partition = partitionOf(this.partition, left, ended);

@@ -55,7 +55,7 @@ describe('evictions proceed from a node that is down', () => {
     assert.equal(stall(down({ deletedAt: at(30), taints: [taint('a'), taint('b')] })), undefined);
   });
 
-  for (const outcome of ['done', 'gone', 'gave-up'] as const) {
+  for (const outcome of ['evicted', 'already-gone', 'failed'] as const) {
     test(`when the eviction of a pod ended as ${outcome}`, () => {
       const end = { ...record, outcome, endedAt: at(61) };
       const ended = { ...STORED, scheduled: new Map(), ended: new Map([[record.uid, end]]) };
@@ -98,7 +98,7 @@ describe('evictions do not proceed from a node that is down', () => {
 
   test('while the deadline of an existing pod is canceled', () => {
     const uid = pod('u2').uid;
-    const end = { ...record, uid, outcome: 'cancelled', endedAt: at(50) } as const;
+    const end = { ...record, uid, outcome: 'canceled', endedAt: at(50) } as const;
     assert.equal(
       stall(down({ pods: [pod('u2')] }), { ...STORED, scheduled: new Map(), ended: new Map([[uid, end]]) }),
       UNSCHEDULED,

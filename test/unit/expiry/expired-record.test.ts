@@ -17,7 +17,7 @@ describe('a record of the stream', () => {
   });
 
   test('is ignored if the expired item had ended', () => {
-    const pod = ending(aRecord(), { outcome: 'done' });
+    const pod = ending(aRecord(), { outcome: 'evicted' });
     const OldImage = imageOf(endedItem({ ref, at: NOW, pass: 'pass', days: 7 }, [pod]));
     assert.equal(expiredRecord(anExpiry(ref, aRecord(), { dynamodb: { OldImage } })), undefined);
   });

@@ -112,7 +112,7 @@ describe('an expired eviction that was decided again', () => {
   });
 
   test('is not due again if it ended in the meantime', async () => {
-    for (const outcome of ['done', 'gone', 'cancelled'] as const) {
+    for (const outcome of ['evicted', 'already-gone', 'canceled'] as const) {
       const expired = aRecord();
       await store.end(ref, [ending(expired, { outcome })], LATER);
       await handle([anExpiry(ref, expired)]);

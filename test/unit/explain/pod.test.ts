@@ -56,11 +56,11 @@ test('reports the policy without a pause that ended', () => {
 });
 
 const { service: _service, ...bare } = aCase([since(80)], { foundAt: at(90) });
-const entry = (second: number, what: PastEntry['what'], fields: Partial<PastEntry> = {}): PastEntry => ({
+const entry = (second: number, event: PastEntry['event'], fields: Partial<PastEntry> = {}): PastEntry => ({
   at: at(second),
   ref,
   uid: podUid('u0'),
-  what,
+  event,
   dueAt: at(60),
   causes: [{ taint: A, since: at(0), known: 'added', toleration: 0, seconds: 60 }],
   ...fields,
@@ -173,21 +173,21 @@ const HEADLINES: Readonly<Record<string, PodCase>> = {
   'a node that is gone': aCase([since(80)], { node: known({ taints: undefined }) }),
   'the built-in controller, where only the cluster is asked': { ...bare, ...on },
   'a built-in controller that cannot be seen': { ...bare, builtIn: { unknown: 'forbidden' } },
-  'a deleted pod that was evicted': gone(entry(0, 'scheduled'), entry(61, 'done', { delayMs: 300 })),
+  'a deleted pod that was evicted': gone(entry(0, 'scheduled'), entry(61, 'evicted', { delayMs: 300 })),
   'a deleted pod that another actor deleted': gone(
     entry(0, 'scheduled'),
-    entry(31, 'gone', { deleted: { at: at(30), by: 'other' } }),
+    entry(31, 'already-gone', { deleted: { at: at(30), by: 'other' } }),
   ),
   'a deleted pod that the built-in controller evicted': gone(
-    entry(31, 'gone', { deleted: { at: at(30), by: 'taint-manager' }, dueAt: 8.64e15, causes: [] }),
+    entry(31, 'already-gone', { deleted: { at: at(30), by: 'taint-manager' }, dueAt: 8.64e15, causes: [] }),
   ),
   'a deleted pod whose eviction had been canceled': gone(
     entry(0, 'scheduled'),
-    entry(20, 'cancelled', { cancelled: 'taint-removed' }),
+    entry(20, 'canceled', { cancelReason: 'taint-removed' }),
   ),
   'a deleted pod that nobody knows': gone(),
   'a pod, and then the earlier pod of the same name': aCase([], {
-    service: service({ history: known([entry(61, 'done', { delayMs: 300 })]) }),
+    service: service({ history: known([entry(61, 'evicted', { delayMs: 300 })]) }),
   }),
   'an eviction that fails': failing({}, { retry }),
   'an eviction that fails, after a hold': failing({ held: overHold }, { retry }),

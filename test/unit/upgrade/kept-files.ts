@@ -37,7 +37,7 @@ const REACHED_BY = new Map([
 const ASKED = [{ body: '{"v":1}' }];
 
 const HISTORY = [
-  ...['web-3 cancelled', 'web-2 gone', 'web-2 blocked', 'web-1 held', 'web-0 moved'],
+  ...['web-3 canceled', 'web-2 already-gone', 'web-2 blocked', 'web-1 held', 'web-0 rescheduled'],
   ...['web-2 scheduled', 'web-3 scheduled', 'web-1 scheduled', 'web-0 scheduled'],
 ];
 
@@ -91,7 +91,7 @@ export async function readFiles(
       stoppedForLoss: stoppedForLoss as undefined,
       ...(await readKept(state)),
       appliedFile: await state.rulesStore.appliedFile(CLUSTER),
-      history: await Array.fromAsync(state.history.entries(whole), ({ name, what }) => `${name} ${what}`),
+      history: await Array.fromAsync(state.history.entries(whole), ({ name, event }) => `${name} ${event}`),
       reachedBy: readReachedBy(reachedBy) as typeof REACHED_BY,
       asked: (await sqliteRequests(state.store.database).take()) as typeof ASKED,
     };

@@ -112,18 +112,18 @@ const busy: Required<EvictionRecord> = {
 };
 const ended = ending(
   { ...plain, uid: THIRD, name: 'web-2' },
-  { outcome: 'gone', delayMs: 12, error: 'late', deleted: { at: NOW - 100, by: 'other' } },
+  { outcome: 'already-gone', delayMs: 12, error: 'late', deleted: { at: NOW - 100, by: 'other' } },
 );
 const cancelled = ending(
   { ...plain, uid: FOURTH, name: 'web-3' },
-  { outcome: 'cancelled', cancelled: 'taint-removed' },
+  { outcome: 'canceled', cancelReason: 'taint-removed' },
 );
 
 const ofPod = { uid: FIRST, namespace: 'default', name: 'web-0', dueAt: NOW + 300_000, causes };
 const NOTED: readonly Noted[] = [
-  { ...ofPod, what: 'moved', from: { dueAt: NOW + 1_000, causes } },
-  { ...ofPod, uid: SECOND, name: 'web-1', what: 'held', by },
-  { ...ofPod, uid: THIRD, name: 'web-2', what: 'blocked', error: 'the budget web' },
+  { ...ofPod, event: 'rescheduled', from: { dueAt: NOW + 1_000, causes } },
+  { ...ofPod, uid: SECOND, name: 'web-1', event: 'held', by },
+  { ...ofPod, uid: THIRD, name: 'web-2', event: 'blocked', error: 'the budget web' },
 ];
 const GONE = [{ uid: FIRST, at: NOW - 10 }];
 

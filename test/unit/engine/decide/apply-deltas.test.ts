@@ -278,7 +278,7 @@ describe('a cancellation', () => {
     const world = await worldAfter(nodeDelta(1));
     world.dueQueue.refusal = { reason: 'no', permanent: true };
     await applyDeltas([untaint], world);
-    assert.deepEqual(await states(world), ['u1 cancelled']);
+    assert.deepEqual(await states(world), ['u1 canceled']);
     assert.ok(logged(world).includes('event.enqueue-failed'));
   });
 

@@ -78,7 +78,7 @@ describe('beside VMs whose eviction a webhook denies', () => {
     const [record] = await bench.records();
     assert.deepEqual([record?.blocked?.since, record?.blocked?.by], [at(60), undefined]);
     bench.cluster.budgets.clear();
-    assert.deepEqual(await bench.leaves(at(75)), { vm1: 'done' });
+    assert.deepEqual(await bench.leaves(at(75)), { vm1: 'evicted' });
   });
 
   test('a VM is deleted at the timeout of the policy', async () => {

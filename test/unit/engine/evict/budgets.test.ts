@@ -38,7 +38,7 @@ describe('with the Eviction API as method', () => {
     const requests = bench.requests();
     await bench.pass();
     assert.deepEqual(requests, ['get', 'list', 'get', 'evict', 'create']);
-    assert.deepEqual(await bench.states(), { u1: 'done' });
+    assert.deepEqual(await bench.states(), { u1: 'evicted' });
     assert.deepEqual(bench.messages, ['Marking for deletion Pod default/pod-u1']);
   });
 
@@ -81,7 +81,7 @@ describe('with the Eviction API as method', () => {
     const requests = bench.requests();
     await bench.evicts(at(60) + DEADLINE_MS);
     assert.deepEqual(requests.slice(-4), ['patch', 'get', 'delete', 'create']);
-    assert.deepEqual(await bench.states(), { u1: 'done' });
+    assert.deepEqual(await bench.states(), { u1: 'evicted' });
   });
 
   test('a blocked pod with onTimeout fail is retried ever more rarely, and fails as any other', async () => {
@@ -121,11 +121,11 @@ describe('with the Eviction API as method', () => {
       ...{
         rules: ruling,
         pods: [livePod('u1', { terminating: true, evicted: true })],
-        states: { u1: 'done' },
+        states: { u1: 'evicted' },
       },
     },
     'a pod that another actor evicts through the API is gone, where the method is delete': {
-      ...{ pods: [livePod('u1', { terminating: true, evicted: true })], states: { u1: 'gone' } },
+      ...{ pods: [livePod('u1', { terminating: true, evicted: true })], states: { u1: 'already-gone' } },
     },
   });
 
@@ -184,7 +184,7 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
         requests.filter((verb) => verb !== 'get'),
         ['list', 'evict', 'patch', 'delete', 'create'],
       );
-      assert.deepEqual(await bench.states(), { u1: 'done' });
+      assert.deepEqual(await bench.states(), { u1: 'evicted' });
       assert.deepEqual(bench.armed, []);
       const events = bench.log.lines.map(({ event }) => event);
       assert.ok(events.includes('pod.evicted'));

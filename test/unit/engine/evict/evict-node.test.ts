@@ -30,7 +30,7 @@ describe('a due pod', () => {
     assert.deepEqual(requests, ['get', 'list', 'patch', 'get', 'delete', 'create']);
     assert.deepEqual(bench.deleted, ['u1']);
     assert.equal(bench.cluster.deletions[0]?.meant, 'u1');
-    assert.deepEqual(await bench.states(), { u1: 'done' });
+    assert.deepEqual(await bench.states(), { u1: 'evicted' });
     assert.deepEqual(
       bench.cluster.events.map(({ message, type }) => `${type} ${message}`),
       ['Normal Marking for deletion Pod default/pod-u1'],
@@ -73,13 +73,13 @@ describe('an eviction that the live state contradicts is not executed:', () => {
   passes({
     'the taint is gone': {
       given: ({ cluster }) => cluster.putNode(liveNode()),
-      states: { u1: 'cancelled' },
+      states: { u1: 'canceled' },
       deleted: [],
       events: ['Cancelling deletion of Pod default/pod-u1'],
     },
     'the pod tolerates the taint now': {
       pods: [livePod('u1', { tolerations: forever })],
-      states: { u1: 'cancelled' },
+      states: { u1: 'canceled' },
     },
   });
 
@@ -87,7 +87,7 @@ describe('an eviction that the live state contradicts is not executed:', () => {
     const bench = await due(livePod('u1', { tolerations: [tolerating('a', 90)] }));
     assert.deepEqual(await bench.leaves(), { u1: 'scheduled' });
     assert.deepEqual(bench.armed, [at(90)]);
-    assert.deepEqual(await bench.leaves(at(90)), { u1: 'done' });
+    assert.deepEqual(await bench.leaves(at(90)), { u1: 'evicted' });
   });
 
   test('a newer delta changed the record meanwhile', async () => {
@@ -135,11 +135,11 @@ describe('the deleted pod is the evaluated pod:', () => {
     'a pod that tolerates its taints when it is marked is not deleted': {
       given: (bench) => bench.before('patch', () => bench.cluster.putPod(tolerates())),
       deleted: [],
-      states: { u1: 'cancelled' },
+      states: { u1: 'canceled' },
     },
     'a pod that tolerates its taints after its mark is not deleted': {
       given: (bench) => bench.before('delete', (count) => count === 1 && bench.cluster.putPod(tolerates())),
-      states: { u1: 'cancelled' },
+      states: { u1: 'canceled' },
     },
     'a pod that changes otherwise after its mark is evaluated again, and deleted': {
       given: (bench) =>
@@ -147,7 +147,7 @@ describe('the deleted pod is the evaluated pod:', () => {
           'delete',
           (count) => count === 1 && bench.cluster.putPod(tolerates([tolerating('a', 60)])),
         ),
-      states: { u1: 'done' },
+      states: { u1: 'evicted' },
     },
     'a deletion that waits too long is not sent, and its node is looked at again': {
       given: (bench) =>
@@ -157,7 +157,7 @@ describe('the deleted pod is the evaluated pod:', () => {
           void bench.clock.advanceTo(bench.clock.now() + NODE_MAX_AGE_MS + 1);
         }),
       deleted: [],
-      states: { u1: 'cancelled' },
+      states: { u1: 'canceled' },
     },
   });
 
@@ -229,14 +229,14 @@ describe('an eviction of a pod that is already gone succeeds:', () => {
       passes({
         [`${how} ${when}`]: {
           given: (bench) => (verb ? bench.before(verb, () => change(bench.cluster)) : change(bench.cluster)),
-          ...{ states: { u1: 'gone' }, deleted: [], events: [] },
+          ...{ states: { u1: 'already-gone' }, deleted: [], events: [] },
         },
       });
 
   passes({
     'when the pod terminates after an unrecorded eviction': {
       pods: [livePod('u1', { terminating: true, disrupted: true })],
-      ...{ states: { u1: 'done' }, deleted: [] },
+      ...{ states: { u1: 'evicted' }, deleted: [] },
     },
   });
 });
@@ -245,11 +245,11 @@ describe('a request that fails', () => {
   passes({
     'is investigated after a 409 with the right UID, and does not count as gone': {
       given: (bench) => bench.fails('patch', serverError(409), 1),
-      states: { u1: 'done' },
+      states: { u1: 'evicted' },
     },
     'does not undo an eviction if it is the post of its Event, which is dropped': {
       given: (bench) => bench.fails('create', serverError(500)),
-      ...{ states: { u1: 'done' }, log: ['pod.evicted', 'event.dropped'] },
+      ...{ states: { u1: 'evicted' }, log: ['pod.evicted', 'event.dropped'] },
     },
   });
 
@@ -284,7 +284,7 @@ describe('a request that fails', () => {
     });
     await bench.pass();
     const states = Object.values(await bench.states()).sort();
-    assert.deepEqual(states, ['done', 'done', 'scheduled', 'scheduled', 'scheduled']);
+    assert.deepEqual(states, ['evicted', 'evicted', 'scheduled', 'scheduled', 'scheduled']);
     const retry = await bench.retry();
     assert.equal((await bench.stored()).node?.outage, undefined);
     assert.equal(retry?.nextTryAt, at(60) + 30_000);
@@ -369,7 +369,7 @@ describe('an eviction that keeps failing', () => {
     await bench.clock.advanceTo(at(60) + 4 * DAY_MS);
     bench.cluster.putPod(livePod('u2', { tolerations: forever }));
     await bench.nextTry();
-    assert.deepEqual(await bench.states(), { u1: 'done', u2: 'cancelled' });
+    assert.deepEqual(await bench.states(), { u1: 'evicted', u2: 'canceled' });
     assert.deepEqual(bench.deadLetters.sent, []);
   });
 
@@ -389,7 +389,7 @@ describe('an eviction that keeps failing', () => {
     const bench = await due(livePod());
     bench.fails('delete', serverError(403));
     await bench.pass();
-    const ends = (await bench.records()).map((record) => ending(record, { outcome: 'gone' }));
+    const ends = (await bench.records()).map((record) => ending(record, { outcome: 'already-gone' }));
     await bench.store.end(ref, ends, bench.clock.now());
     await bench.nextTry();
     assert.equal(await bench.retry(), undefined);
@@ -469,7 +469,7 @@ describe('a written change is reported although no timer can be armed:', () => {
     bench.fails('delete', serverError(500));
     bench.timerOutages = 1;
     await assert.rejects(bench.pass(), TimerError);
-    assert.equal((await bench.states())['u1'], 'cancelled');
+    assert.equal((await bench.states())['u1'], 'canceled');
     assert.equal(bench.logged('eviction.canceled').length, 1);
     assert.deepEqual(bench.messages, ['Cancelling deletion of Pod default/pod-u1']);
   });
@@ -513,10 +513,10 @@ describe('a long pass', () => {
     };
     await bench.pass();
     const states = Object.values(await bench.states());
-    const done = states.filter((state) => state === 'done').length;
+    const done = states.filter((state) => state === 'evicted').length;
     // Deletions in flight when the taint was removed are at most as many as run concurrently.
     assert.ok(done >= 20 && done <= 20 + 32, `${done} were deleted`);
-    assert.equal(states.filter((state) => state === 'cancelled').length, 200 - done);
+    assert.equal(states.filter((state) => state === 'canceled').length, 200 - done);
     assert.equal(cluster.deletions.length, done);
   });
 
@@ -554,7 +554,7 @@ describe('when the end of a deletion cannot be recorded', () => {
     await assert.rejects(bench.pass(), StoreError);
     assert.equal(bench.cluster.events.length, 1);
     bench.store.end = end;
-    assert.deepEqual(await bench.leaves(), { u1: 'gone' });
+    assert.deepEqual(await bench.leaves(), { u1: 'already-gone' });
     assert.deepEqual(bench.deleted, ['u1']);
   });
 
@@ -564,7 +564,7 @@ describe('when the end of a deletion cannot be recorded', () => {
       if (count === 2) throw new TypeError('unforeseen');
     });
     await assert.rejects(bench.pass(), TypeError);
-    assert.deepEqual(Object.values(await bench.states()).sort(), ['done', 'scheduled']);
+    assert.deepEqual(Object.values(await bench.states()).sort(), ['evicted', 'scheduled']);
   });
 });
 
@@ -607,7 +607,7 @@ test('lets the state of a node without taints expire', async () => {
   const untainted = { ...node, taints: [] };
   await bench.store.commit(ref, revision, { node: untainted, schedule: [], end: [], live: false }, at(60));
   bench.cluster.putNode(liveNode());
-  assert.deepEqual(await bench.leaves(), { u1: 'cancelled', u2: 'cancelled' });
+  assert.deepEqual(await bench.leaves(), { u1: 'canceled', u2: 'canceled' });
   await bench.store.purge(at(60) + 8 * 24 * 3_600_000);
   assert.equal((await bench.stored()).revision, 0);
 });
@@ -649,7 +649,7 @@ test('two installations with separate stores evict each pod once, and report it 
   assert.equal(here.cluster.events.length, 10);
   const states = [await here.states(), await there.states()];
   for (const { uid } of podsNamed(10)) {
-    assert.deepEqual(states.map((each) => each[uid]).toSorted(), ['done', 'gone'], uid);
+    assert.deepEqual(states.map((each) => each[uid]).toSorted(), ['already-gone', 'evicted'], uid);
   }
 });
 
@@ -657,7 +657,9 @@ test('two concurrent passes evict each pod once', async () => {
   const bench = await due(...podsNamed(10));
   await Promise.all([bench.pass(), bench.pass()]);
   assert.equal(bench.deleted.length, 10);
-  assert.ok(Object.values(await bench.states()).every((state) => state === 'done' || state === 'gone'));
+  assert.ok(
+    Object.values(await bench.states()).every((state) => state === 'evicted' || state === 'already-gone'),
+  );
   assert.equal(bench.cluster.events.length, 10);
 });
 

@@ -133,7 +133,7 @@ describe('a retry of a node', () => {
       const { store, clock } = bench;
       const before = await bench.stored();
       const went = [...before.scheduled.values()].filter(({ uid }) => uid === 'u1');
-      const ends = went.map((record) => ending(record, { outcome: 'gone' }, record.version));
+      const ends = went.map((record) => ending(record, { outcome: 'already-gone' }, record.version));
       await store.commit(ref, before.revision, { schedule: [], end: ends, live: true }, clock.now());
       await clock.advanceTo((await bench.retry())?.nextTryAt ?? 0);
       let loads = 0;
@@ -155,7 +155,7 @@ describe('a retry of a node', () => {
     const bench = await failing();
     bench.recovers();
     assert.deepEqual(await bench.leaves((await bench.retry())?.nextTryAt ?? 0), {
-      u1: 'done',
+      u1: 'evicted',
       u2: 'scheduled',
     });
     assert.equal(await bench.retry(), undefined);

@@ -219,7 +219,7 @@ describe('in observe mode', () => {
       bench.cluster.putPod(livePod('u1', { terminating: true, disrupted: true, deleted }));
       await bench.pass();
       const [end] = (await bench.stored()).ended.values();
-      assert.deepEqual([end?.outcome, end?.by?.kind], ['gone', kind]);
+      assert.deepEqual([end?.outcome, end?.by?.kind], ['already-gone', kind]);
     });
   }
 

@@ -113,7 +113,7 @@ describe('the mirror pod that a kubelet recreates after an eviction', () => {
     const bench = await evictedOnce();
     await settles(bench, mirror('u2'), 61);
     await apply(bench, nodeDelta(80, { taints: [], pods: [] }));
-    assert.equal((await bench.states())['u2'], 'cancelled');
+    assert.equal((await bench.states())['u2'], 'canceled');
   });
 });
 
@@ -138,7 +138,7 @@ describe('a mirror pod is evicted', () => {
     for (const isReported of [true, false]) {
       const bench = await benchAfter([nodeDelta(1, { pods: [earlier] })], []);
       if (isReported) await apply(bench, podGone(60, { uid: earlier.uid }));
-      assert.equal((await bench.states())['u1'], isReported ? 'gone' : 'scheduled');
+      assert.equal((await bench.states())['u1'], isReported ? 'already-gone' : 'scheduled');
       await settles(bench, mirror('u2'), 61);
       assert.deepEqual(bench.deleted, ['u2']);
     }

@@ -470,7 +470,7 @@ test('records the removal of an evicted pod in the history', async (context) => 
   await given.time.pass(20 * SECOND);
   const history = new SqliteHistory({ database: given.store.database });
   const entries = await Array.fromAsync(history.entries({ cluster: CLUSTER, from: 0, to: Date.now() }));
-  const { removedAt } = entries.find(({ what }) => what === 'done') ?? {};
+  const { removedAt } = entries.find(({ event }) => event === 'evicted') ?? {};
   assert.ok(
     removedAt !== undefined && removedAt > evictedAt && removedAt < evictedAt + 10 * SECOND,
     `${removedAt}`,

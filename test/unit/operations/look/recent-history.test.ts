@@ -19,7 +19,7 @@ test('reports the end of a pod for the whole retention, whatever its length', as
   const { namespace, name: pod } = record;
   const found = await recentHistory(fleet.history, { cluster: prod, namespace, pod }, NOW);
   assert.deepEqual(
-    found.map(({ what }) => what),
-    ['scheduled', 'done'],
+    found.map(({ event }) => event),
+    ['scheduled', 'evicted'],
   );
 });

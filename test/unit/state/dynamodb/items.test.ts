@@ -81,8 +81,8 @@ describe('ended evictions', () => {
   test('read back unchanged, with shared and individual fields of the pods', () => {
     const pods = [
       anEnding(ordinaryRecord(1), { delayMs: 0 }),
-      anEnding(ordinaryRecord(2), { outcome: 'cancelled', cancelled: 'pod-gone' }),
-      anEnding(aRecord({ causes: [aReason('b'), aReason('c', 'd')] }), { outcome: 'gave-up', error: 'no' }),
+      anEnding(ordinaryRecord(2), { outcome: 'canceled', cancelReason: 'pod-gone' }),
+      anEnding(aRecord({ causes: [aReason('b'), aReason('c', 'd')] }), { outcome: 'failed', error: 'no' }),
       anEnding(aRecord({ causes: [] })),
     ];
     const item = endedItem(AT_NOW, pods);
@@ -129,7 +129,7 @@ describe('ended evictions', () => {
 describe('changes of scheduled evictions', () => {
   const noted = (index: number): Noted => {
     const { uid, namespace, name, dueAt, causes } = ordinaryRecord(index);
-    return { uid, namespace, name, dueAt, causes, what: 'would-have', by: { kind: 'observe' } };
+    return { uid, namespace, name, dueAt, causes, event: 'would-evict', by: { kind: 'observe' } };
   };
 
   test('read back unchanged, with shared and individual fields of the pods', () => {
@@ -138,10 +138,10 @@ describe('changes of scheduled evictions', () => {
     const by = { kind: 'guard', scope: 'zone', trippedAt: NOW, revision: 1, guardRevision: 1 } as const;
     const notes: readonly Noted[] = [
       noted(1),
-      { ...noted(2), what: 'held', by },
-      { ...other, what: 'freed', by },
-      { ...other, what: 'gave-up', error: 'no' },
-      { ...other, what: 'moved', from: { dueAt: NOW, causes: [aReason('b')] } },
+      { ...noted(2), event: 'held', by },
+      { ...other, event: 'released', by },
+      { ...other, event: 'failed', error: 'no' },
+      { ...other, event: 'rescheduled', from: { dueAt: NOW, causes: [aReason('b')] } },
     ];
     const item = changedItem(AT_NOW, notes);
     assert.deepEqual(parseChangedItem(stored(item)), notes);
@@ -164,7 +164,7 @@ describe('changes of scheduled evictions', () => {
     const item = stored(changedItem({ ...AT_NOW, ref: aRef(clusterName('c'), 'n') }, [noted(1)]));
     for (const [spoilt, field] of [
       [{ ...item, gates: [] }, 'by'],
-      [{ ...item, pods: [{ what: 'vanished' }] }, 'what'],
+      [{ ...item, pods: [{ event: 'vanished' }] }, 'event'],
     ] as const) {
       assert.throws(() => parseChangedItem(spoilt), {
         name: 'StoreError',

@@ -26,6 +26,8 @@ test('keeps the latest removed pods when there are more than one object holds', 
   await history.noteGone(own, [{ uid: first.uid, at: NOW + 1 }, ...many]);
   await history.noteGone(own, [{ uid: last.uid, at: NOW + 2 }]);
   const entries = await Array.fromAsync(history.entries({ cluster: own, from: NOW, to: NOW + 9 }));
-  const gone = entries.filter(({ what }) => what === 'done').map(({ name, removedAt }) => [name, removedAt]);
+  const gone = entries
+    .filter(({ event }) => event === 'evicted')
+    .map(({ name, removedAt }) => [name, removedAt]);
   assert.deepEqual(Object.fromEntries(gone), { first: undefined, last: NOW + 2 });
 });

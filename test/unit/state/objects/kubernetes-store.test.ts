@@ -177,7 +177,7 @@ describe('KubernetesStore', () => {
 
   test('limits history by forgetting the oldest entries, but never recent ends', async () => {
     for (let minute = 0; minute < 60; minute++) {
-      const ends = someRecords(80).map((record) => anEnding(record, { outcome: 'cancelled' }));
+      const ends = someRecords(80).map((record) => anEnding(record, { outcome: 'canceled' }));
       await store.end(ref, ends, NOW + minute * 60_000);
     }
     const objects = await store.allOf(ref);

@@ -128,13 +128,13 @@ describe('a node whose pods are immediately recreated', () => {
     await store.commit(ref, revision, { schedule, end: [], live: true }, loop.now);
     for (const only of [undefined, [first]]) {
       const { scheduled, ended } = await store.load(ref, loop.now, only);
-      assert.deepEqual([scheduled.has(first), ended.get(first)?.outcome], [false, 'done']);
+      assert.deepEqual([scheduled.has(first), ended.get(first)?.outcome], [false, 'evicted']);
     }
     const history = new KubernetesHistory({ store, configMaps: new FakeObjects() });
     const query = { cluster: own, from: 0, to: Number.POSITIVE_INFINITY };
     for (const asked of [query, { ...query, node: ref.node }]) {
       const entries = await Array.fromAsync(history.entries(asked));
-      const done = entries.filter(({ what }) => what === 'done').map(({ uid }) => uid);
+      const done = entries.filter(({ event }) => event === 'evicted').map(({ uid }) => uid);
       assert.deepEqual(uids(done), uids(loop.ended.keys()));
     }
     assert.ok((await Array.fromAsync(objects.list())).length > 1);
@@ -163,7 +163,7 @@ describe('a node whose pods are immediately recreated', () => {
       const history = new KubernetesHistory({ store, configMaps: new FakeObjects() });
       const query = { cluster: own, from: 0, to: Number.POSITIVE_INFINITY };
       const entries = await Array.fromAsync(history.entries(query));
-      const done = entries.filter(({ what }) => what === 'done').map(({ uid }) => uid);
+      const done = entries.filter(({ event }) => event === 'evicted').map(({ uid }) => uid);
       assert.deepEqual(uids(done), uids([...loop.ended.keys(), ...more.map(({ uid }) => uid)]));
     }
   });

@@ -38,18 +38,18 @@ test('removes history after its retention', async () => {
   const record = aRecord({ startedAt: NOW });
   const { uid, namespace, name, dueAt, causes } = record;
   const noted = [
-    { uid, namespace, name, dueAt, causes, what: 'would-have', by: { kind: 'observe' } } as const,
+    { uid, namespace, name, dueAt, causes, event: 'would-evict', by: { kind: 'observe' } } as const,
   ];
   await store.commit(ref, 0, { node: aNode(), schedule: [record], noted, end: [], live: true }, NOW);
   await store.end(ref, [anEnding()], NOW);
   const left = async (now: number, days = HISTORY_DAYS) => {
     await store.purge(now, days);
     const found = history.entries({ cluster: ref.cluster, from: 0, to: now });
-    return (await Array.fromAsync(found)).map(({ what }) => what).sort();
+    return (await Array.fromAsync(found)).map(({ event }) => event).sort();
   };
   const over = NOW + HISTORY_DAYS * 24 * 3_600_000;
-  assert.deepEqual(await left(over - 1_000), ['done', 'scheduled', 'scheduled', 'would-have']);
-  assert.deepEqual(await left(over, HISTORY_DAYS + 1), ['done', 'scheduled', 'scheduled', 'would-have']);
+  assert.deepEqual(await left(over - 1_000), ['evicted', 'scheduled', 'scheduled', 'would-evict']);
+  assert.deepEqual(await left(over, HISTORY_DAYS + 1), ['evicted', 'scheduled', 'scheduled', 'would-evict']);
   assert.deepEqual(await left(over), ['scheduled']);
   store.close();
 });
@@ -84,8 +84,8 @@ test('reads a history of several pages completely, even with equal times', async
   }
   const uids = new Set<string>();
   let entries = 0;
-  for await (const { uid, what } of history.entries({ cluster: ref.cluster, from: 0, to: NOW + 2_000 })) {
-    if (what === 'scheduled') continue;
+  for await (const { uid, event } of history.entries({ cluster: ref.cluster, from: 0, to: NOW + 2_000 })) {
+    if (event === 'scheduled') continue;
     uids.add(uid);
     entries += 1;
   }

@@ -25,7 +25,7 @@ export function clusterViews(
   const all = new Map<ClusterName, ClusterState>([...states, ...relay.states()]);
   return Object.fromEntries(
     [...all].map(([name, state]): [string, ServiceClusterView] => {
-      const { counts, lastContactAt, tally } = known.get(name) ?? {};
+      const { gauges, lastContactAt, tally } = known.get(name) ?? {};
       const why = troubles.get(name);
       return [
         name,
@@ -36,7 +36,7 @@ export function clusterViews(
           ...(lastContactAt === undefined ? {} : { lastContactAt }),
           breakerOpen: apis.get(name)?.breakerOpen ?? false,
           faults: faults.get(name) ?? [],
-          ...(counts ?? { nodes: 0, tainted: 0, pods: 0 }),
+          ...(gauges?.counts ?? { nodes: 0, tainted: 0, pods: 0 }),
           down: tally?.cluster.nodes ?? 0,
           customTaints: tally?.customTaints.nodes ?? 0,
         },

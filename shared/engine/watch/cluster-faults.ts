@@ -5,6 +5,10 @@ import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
+export const STORE_FAILING = { type: 'store-failing' } as const;
+/** Duration of the fault after a failed write, if the next attempt isn't known to follow soon. */
+export const UNSTORED_MS = 10 * 60_000;
+
 /** A cluster has one fault of each kind at a time. */
 export type FaultKind = Pick<Fault, 'type' | 'resource'>;
 

@@ -13,7 +13,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import type { ClusterFaults } from './cluster-faults.ts';
+import { type ClusterFaults, STORE_FAILING } from './cluster-faults.ts';
 import type { ConnectionState } from './cluster-state.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
 import { followNodes, type NodeSink, type Request } from './follow-nodes.ts';
@@ -25,7 +25,6 @@ const SETTLING_MS = 5_000;
 /** Minimum time between wakes: an API server that comes and goes must not multiply messages. */
 export const WAKE_MS = 10_000;
 const STORE_RETRY_MS = 2_000;
-const UNREAD_STATE = { type: 'store-failing' } as const;
 const RESYNC = 'resync';
 const FUTURE_TAINT = { type: 'taint-time-in-future' } as const;
 /** Maximum pods, and nodes, of one cluster whose wrong times are logged: a server may send them for all objects. */
@@ -340,14 +339,14 @@ export class ClusterWatch {
         // Follow the nodes that only the store still holds as tainted, too.
         for (const node of view.followed()) this.#pods.add(node);
         this.#recalled = true;
-        faults.end(UNREAD_STATE, RESYNC);
+        faults.end(STORE_FAILING, RESYNC);
         mark(wake ? inOrder(subjects, view.rank(stored, this.#rules, now)) : subjects, wake);
         // Listing the nodes for other virtual keys is a gap, too, while a decider may still keep the earlier rules.
         settling = this.#rulesChanged || (settling && cause === 'gap');
         this.#rulesChanged = false;
       } catch (error) {
         log.error('relay.resync-failed', { cluster: this.#cluster, error });
-        faults.begin(UNREAD_STATE, error, { by: RESYNC });
+        faults.begin(STORE_FAILING, error, { by: RESYNC });
         await pause(STORE_RETRY_MS, signal);
         this.#resync.now();
         continue;

@@ -1,6 +1,4 @@
-import type { ReportedProgress } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { Fault } from '#shared/state/fault.ts';
 import {
   LEASE_TTL_MS,
   type Lease,
@@ -14,7 +12,6 @@ import {
 import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
 import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
-import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { Fleet } from './fleet.ts';
 
@@ -34,14 +31,8 @@ export interface LeaseCallbacks {
   held(lease: Lease, signal: AbortSignal): Promise<void>;
   /** The expired lease was renewed in the same epoch: pending deltas may be sent. */
   regained(): void;
-  /** Returns the time of the last contact with the cluster under any lease of ours; `undefined`: none yet. */
-  lastContactAt(): EpochMs | undefined;
-  /** Returns the number of nodes in the cluster; `undefined`: not known yet. */
-  nodes(): number | undefined;
-  /** Reports whether requests to the API server are suspended for some seconds because it doesn't answer. */
-  breakerOpen(): boolean;
-  faults(): readonly Fault[];
-  tripProgress(): readonly ReportedProgress[];
+  /** Returns what is known of the cluster now. */
+  report(): Omit<LeaseReport, 'renewedAt' | 'declines' | 'claim'>;
   /** Leases could be read or written; with an error, they could not. */
   reached(error?: unknown): void;
 }
@@ -165,13 +156,8 @@ export class LeaseManager {
     await renewing;
     const isOurs = this.#lease !== undefined;
     this.#lease = undefined;
-    if (ending.signal.reason === ('given-away' satisfies LeaseEnd)) {
-      log.info('relay.lease-handed-off', about);
-    }
-    if (!isOurs) {
-      log.warn('relay.lease-lost', about);
-      return;
-    }
+    if (ending.signal.reason === ('given-away' satisfies LeaseEnd)) log.info('relay.lease-handed-off', about);
+    if (!isOurs) return log.warn('relay.lease-lost', about);
     await leases
       .release(lease)
       .catch((error: unknown) => log.warn('relay.lease-failed', { cluster: this.#cluster, error }));
@@ -196,8 +182,7 @@ export class LeaseManager {
         this.#renewed = requestAge;
         if (ranOut) this.#callbacks.regained();
         fleet.saw(this.#cluster, renewed);
-        const gives = fleet.gives(renewed);
-        if (gives) ending.abort('given-away' satisfies LeaseEnd);
+        if (fleet.gives(renewed)) ending.abort('given-away' satisfies LeaseEnd);
         // Answer a bid once: its statement of the bidder's load gets stale.
         declines = renewed.bid !== undefined && !ending.signal.aborted;
       } catch (error) {
@@ -210,14 +195,11 @@ export class LeaseManager {
   }
 
   #report(declines: boolean): LeaseReport {
-    const [lastContactAt, nodes] = [this.#callbacks.lastContactAt(), this.#callbacks.nodes()];
+    const { tripProgress = [], ...report } = this.#callbacks.report();
     return {
+      ...report,
       renewedAt: this.#deps.clock.now(),
-      breakerOpen: this.#callbacks.breakerOpen(),
-      faults: this.#callbacks.faults(),
-      tripProgress: this.#callbacks.tripProgress().slice(0, MAX_PROGRESS),
-      ...(lastContactAt === undefined ? {} : { lastContactAt }),
-      ...(nodes === undefined ? {} : { nodes }),
+      tripProgress: tripProgress.slice(0, MAX_PROGRESS),
       ...(declines ? { declines } : {}),
     };
   }

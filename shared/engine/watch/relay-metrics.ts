@@ -35,6 +35,18 @@ export interface ClusterGauges {
   readonly faults: readonly Fault[];
 }
 
+export type SessionGauges = Omit<ClusterGauges, 'cluster' | 'state' | 'faults'>;
+
+/** The gauges of a cluster whose lease another relay holds, or whose rules are not read yet. */
+export const NO_SESSION: SessionGauges = {
+  mode: undefined,
+  counts: { nodes: 0, tainted: 0, pods: 0 },
+  stuck: 0,
+  trips: [],
+  takeover: 'none',
+  nobodyEvicts: false,
+};
+
 interface ClusterGauge {
   readonly name: string;
   readonly help: string;

@@ -5,12 +5,12 @@ import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import { stopwatchMs } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
-import { ClusterRelay, type ClusterRelayDeps, NO_COUNTS } from './cluster-relay.ts';
+import { ClusterRelay, type ClusterRelayDeps } from './cluster-relay.ts';
 import type { ClusterRelayState } from './cluster-state.ts';
 import { Fleet } from './fleet.ts';
 import { PodFollowLimits } from './follow-pods.ts';
 import { LeaseManager } from './lease-manager.ts';
-import type { ClusterGauges } from './relay-metrics.ts';
+import { NO_SESSION } from './relay-metrics.ts';
 
 /** Interval at which a relay checks whether it should have more clusters, and reports its load, jittered by half. */
 const SHARE_MS = 5_000;
@@ -22,16 +22,6 @@ interface Reported {
   readonly keeper: LeaseManager;
   readonly faults: () => readonly Fault[];
 }
-
-const UNENTERED: Omit<ClusterGauges, 'cluster' | 'faults'> = {
-  state: { kind: 'syncing' },
-  mode: undefined,
-  counts: NO_COUNTS,
-  stuck: 0,
-  trips: [],
-  takeover: 'none',
-  nobodyEvicts: false,
-};
 
 /** Follows many clusters in one process, each while it holds that cluster's lease. */
 export class Relay {
@@ -55,12 +45,10 @@ export class Relay {
     this.#deps = { ...deps, fleet: this.#fleet, limits: new PodFollowLimits() };
     this.#sharing = this.#share();
     deps.metrics.observe(() => [
-      ...[...this.#clusters].map(([cluster, relay]) => {
-        const { state, mode, counts, trips, takeover, nobodyEvicts, faults, stuck } = relay;
-        const gauges = { cluster, state, mode, counts, trips, takeover, nobodyEvicts, faults };
-        return { ...gauges, stuck: stuck.length };
+      ...[...this.#clusters].map(([cluster, { gauges }]) => ({ ...gauges, cluster })),
+      ...[...this.#reported].map(([cluster, { faults }]) => {
+        return { ...NO_SESSION, cluster, state: { kind: 'syncing' } as const, faults: faults() };
       }),
-      ...[...this.#reported].map(([cluster, { faults }]) => ({ ...UNENTERED, cluster, faults: faults() })),
     ]);
   }
 
@@ -81,18 +69,13 @@ export class Relay {
 
   /** Holds the lease of a cluster that can't be accessed, to report its faults there, until the cluster is added. */
   report(name: ClusterName, faults: Reported['faults']): void {
-    const nothing = () => undefined;
     const keeper = new LeaseManager(
       name,
       {
         held: async (_, signal) => void (await once(signal, 'abort')),
-        regained: nothing,
-        lastContactAt: nothing,
-        nodes: nothing,
-        breakerOpen: () => false,
-        tripProgress: () => [],
-        faults,
-        reached: nothing,
+        regained: () => undefined,
+        report: () => ({ breakerOpen: false, faults: faults() }),
+        reached: () => undefined,
       },
       this.#deps,
     );
@@ -141,25 +124,21 @@ export class Relay {
     return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.state]));
   }
 
-  clusters(): ReadonlyMap<ClusterName, Pick<ClusterRelay, 'state' | 'counts' | 'lastContactAt' | 'tally'>> {
+  clusters(): ReadonlyMap<ClusterName, Pick<ClusterRelay, 'gauges' | 'lastContactAt' | 'tally'>> {
     return this.#clusters;
   }
 
   trips(): ReadonlyMap<ClusterName, readonly Trip[]> {
-    return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.trips]));
+    return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.gauges.trips]));
   }
 
   faults(): ReadonlyMap<ClusterName, readonly Fault[]> {
     const reported = [...this.#reported].map(([name, { faults }]) => [name, faults()] as const);
-    return new Map([
-      ...reported,
-      ...[...this.#clusters].map(([name, { faults }]) => [name, faults] as const),
-    ]);
+    const followed = [...this.#clusters].map(([name, { faults }]) => [name, faults] as const);
+    return new Map([...reported, ...followed]);
   }
 
-  /**
-   * Notes that decisions about a cluster were stored or, with an error, not. The decider in the same process calls it.
-   */
+  /** Notes that the decider in this process stored decisions about a cluster or, with an error, couldn't. */
   stored(cluster: ClusterName, error?: unknown): void {
     this.#clusters.get(cluster)?.stored(error);
   }
@@ -177,12 +156,13 @@ export class Relay {
       const trips = [...this.trips().values()].flat().length;
       if (trips > 0) metrics.guardTripped(trips);
       const clusters = [...this.#clusters.values()];
-      const withheld = clusters.filter(({ takeover }) => takeover === 'withheld').length;
+      const gauges = clusters.map((cluster) => cluster.gauges);
+      const withheld = gauges.filter(({ takeover }) => takeover === 'withheld').length;
       if (withheld > 0) metrics.takeoversWithheld(withheld);
-      const unevicted = clusters.filter(({ nobodyEvicts }) => nobodyEvicts).length;
+      const unevicted = gauges.filter(({ nobodyEvicts }) => nobodyEvicts).length;
       if (unevicted > 0) metrics.nobodyEvicts(unevicted);
-      const stuck = clusters.reduce((sum, cluster) => sum + cluster.stuck.length, 0);
-      if (stuck > 0) metrics.podsStuck(stuck);
+      const stuckPods = gauges.reduce((sum, { stuck }) => sum + stuck, 0);
+      if (stuckPods > 0) metrics.podsStuck(stuckPods);
       const skewMs = Math.max(0, ...clusters.map((cluster) => Math.abs(cluster.skewMs ?? 0)));
       if (skewMs > REPORTED_SKEW_MS) metrics.clockSkewed(skewMs / 1000);
       if (excess > 0 && !wasOver) log.warn('relay.over-capacity', { load, excess });

@@ -59,8 +59,7 @@ function leases(work: Partial<Pick<Leases, 'read' | 'renew'>>) {
   const manager = new LeaseManager(
     cluster,
     {
-      ...{ held, regained: nothing, lastContactAt: nothing, nodes: nothing, reached: nothing },
-      ...{ breakerOpen: () => false, faults: () => [], tripProgress: () => [] },
+      ...{ held, regained: nothing, reached: nothing, report: () => ({ faults: [] }) },
     },
     { leases: table, clock, log, holder: 'us', fleet },
   );

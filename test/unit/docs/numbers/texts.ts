@@ -1,6 +1,6 @@
 import { RETRY_POLICY } from '#shared/aws/aws-timers.ts';
 import { QUEUES, visibilitySeconds } from '#shared/aws/queue-set.ts';
-import { FORGOTTEN_MS } from '#shared/engine/watch/cluster-relay.ts';
+import { FORGOTTEN_MS } from '#shared/engine/watch/lease-session.ts';
 import { PATIENCE_MS as STUCK_MS } from '#shared/engine/watch/terminating-pods.ts';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
 import { CALM_MS } from '#shared/eviction/guard.ts';

@@ -90,14 +90,14 @@ describe('a cluster without an eviction controller', () => {
     rules.push({ policy: POLICY });
     relay.start();
     await given.time.pass(FORGOTTEN_MS - 30 * SECOND);
-    assert.equal(relay.nobodyEvicts, false);
+    assert.equal(relay.gauges.nobodyEvicts, false);
     await given.time.pass(60 * SECOND);
-    assert.equal(relay.nobodyEvicts, true);
+    assert.equal(relay.gauges.nobodyEvicts, true);
     await given.time.pass(60 * SECOND);
     assert.equal(events().filter((event) => event === 'cluster.no-eviction-controller').length, 1);
     rules.push({ policy: { ...POLICY, mode: 'enforce' } });
     await given.time.pass(20 * SECOND);
-    assert.equal(relay.nobodyEvicts, false);
+    assert.equal(relay.gauges.nobodyEvicts, false);
   });
 
   test('is not reported for pods that tolerate their taints, or for taints that the built-in controller ignores', async (context) => {
@@ -112,7 +112,7 @@ describe('a cluster without an eviction controller', () => {
     relay.start();
     await given.time.pass(2 * FORGOTTEN_MS);
     assert.equal(relay.state.kind, 'live');
-    assert.equal(relay.nobodyEvicts, false);
+    assert.equal(relay.gauges.nobodyEvicts, false);
   });
 });
 
@@ -413,9 +413,9 @@ test('watches stuck pods on an untainted node, and reports them until they are g
     ends('quiet', upsert('a')),
   ];
   const { relay, nodes, events } = await started(context, 85 * SECOND, given);
-  assert.deepEqual([relay.stuck.length, await given.leases.stuck(CLUSTER)], [0, []]);
+  assert.deepEqual([relay.gauges.stuck, await given.leases.stuck(CLUSTER)], [0, []]);
   await given.time.pass(20 * SECOND);
-  assert.equal(relay.counts.tainted, 0);
+  assert.equal(relay.gauges.counts.tainted, 0);
   assert.deepEqual(
     (await given.leases.stuck(CLUSTER)).map(({ uid, nodeState }) => [uid, nodeState]),
     [['u1', 'there']],
@@ -439,7 +439,7 @@ test('ends the watch of an untainted node as soon as its last evicted pod is gon
   relay.start();
   const ofPods = () => given.cluster.pods.watched.at(-1)?.signal.aborted;
   await given.time.pass(9 * SECOND);
-  assert.deepEqual([relay.counts.tainted, ofPods()], [0, false]);
+  assert.deepEqual([relay.gauges.counts.tainted, ofPods()], [0, false]);
   await given.time.pass(3 * SECOND);
   assert.equal(ofPods(), true);
 });
@@ -508,7 +508,7 @@ test('watches pods that were evicted before it started and are still on an untai
   await given.store.end(ref, [anEnding(record)], Date.now() - 5 * SECOND);
   await given.store.end({ ...ref, node: nodeName('n2') }, [anEnding(record)], Date.now() - 20 * 60 * SECOND);
   const { relay } = await started(context, 80 * SECOND, given);
-  assert.equal(relay.stuck.length, 0);
+  assert.equal(relay.gauges.stuck, 0);
   await given.time.pass(20 * SECOND);
   assert.deepEqual(
     (await given.leases.stuck(CLUSTER)).map(({ uid, nodeState }) => [uid, nodeState]),
@@ -677,8 +677,21 @@ describe('nodes that go down', () => {
     rulesStore.isReadOnly = false;
     await given.time.pass(3 * SECOND);
     assert.deepEqual(told(nodes).slice(5), []);
-    assert.deepEqual(relay.trips, rulesStore.state.trips);
+    assert.deepEqual(relay.gauges.trips, rulesStore.state.trips);
     assert.ok(events().includes('guard.tripped'));
+  });
+
+  test('are not reported before their trip is saved', async (context) => {
+    const { given, relay, rulesStore, nodes } = failing(context);
+    const saving = Promise.withResolvers<void>();
+    relay.start();
+    await given.time.pass(6 * SECOND);
+    rulesStore.answer = saving.promise;
+    await given.time.pass(10 * SECOND);
+    assert.deepEqual(told(nodes), ['n1 unguarded', 'n2 unguarded']);
+    saving.resolve();
+    await given.time.pass(SECOND);
+    assert.deepEqual(told(nodes).slice(2), ['n3 1']);
   });
 
   test('are judged by the present policy, also if it changes while they are down', async (context) => {
@@ -709,7 +722,7 @@ describe('nodes that go down', () => {
     await given.time.pass(5 * 60 * SECOND);
     assert.equal(rulesStore.state.trips.length, 1);
     await given.time.pass(20 * SECOND);
-    assert.deepEqual([rulesStore.state.trips, relay.trips], [[], []]);
+    assert.deepEqual([rulesStore.state.trips, relay.gauges.trips], [[], []]);
     assert.ok(events().includes('guard.released'));
   });
 });

@@ -6,7 +6,6 @@ import { Fleet, MAX_HANDICAP_MS } from '#shared/engine/watch/fleet.ts';
 import { LEASE_READ_MS, LEASE_RENEW_MS, LeaseManager } from '#shared/engine/watch/lease-manager.ts';
 import type { ReportedProgress } from '#shared/eviction/guard.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import type { Fault } from '#shared/state/fault.ts';
 import {
   LEASE_TTL_MS,
   type Lease,
@@ -71,11 +70,7 @@ function bench(context: TestContext) {
     const said = { regained: 0, ends: [] as unknown[], held: [] as Lease[], reached: [] as unknown[] };
     const callbacks = {
       drainMs: 0,
-      lastContactAt: undefined as number | undefined,
-      nodes: undefined as number | undefined,
-      breakerOpen: false,
-      faults: [] as readonly Fault[],
-      tripProgress: [] as readonly ReportedProgress[],
+      report: { breakerOpen: false, tripProgress: [] as readonly ReportedProgress[] },
     };
     const stopwatch = () => Date.now() + skew.stopwatchMs;
     const keeper = new LeaseManager(
@@ -90,11 +85,7 @@ function bench(context: TestContext) {
         regained: () => {
           said.regained += 1;
         },
-        lastContactAt: () => callbacks.lastContactAt,
-        nodes: () => callbacks.nodes,
-        breakerOpen: () => callbacks.breakerOpen,
-        faults: () => callbacks.faults,
-        tripProgress: () => callbacks.tripProgress,
+        report: () => callbacks.report,
         reached: (error) => said.reached.push(error),
       },
       {
@@ -303,12 +294,12 @@ describe('a relay that holds a lease', () => {
     const { time, leases, one } = await holding(context, LEASE_RENEW_MS + STEP_MS);
     assert.equal((await leases.read(CLUSTER))?.lastContactAt, undefined);
     const lastContactAt = Date.now();
-    Object.assign(one.callbacks, { lastContactAt, nodes: 7 });
+    Object.assign(one.callbacks.report, { lastContactAt, nodes: 7 });
     await time.pass(LEASE_RENEW_MS);
     const record = await leases.read(CLUSTER);
     assert.deepEqual([record?.lastContactAt, record?.nodes], [lastContactAt, 7]);
     assert.equal(record?.breakerOpen, false);
-    one.callbacks.breakerOpen = true;
+    one.callbacks.report.breakerOpen = true;
     await time.pass(LEASE_RENEW_MS);
     assert.equal((await leases.read(CLUSTER))?.breakerOpen, true);
   });
@@ -318,14 +309,14 @@ describe('a relay that holds a lease', () => {
     const one = keeperOf('a');
     one.keeper.start();
     const of = { scope: 'zone', trippedAt: Date.now(), affectedNow: 3, resetsBelow: 2 } as const;
-    one.callbacks.tripProgress = Array.from({ length: MAX_PROGRESS + 1 }, (_, zone) => ({
+    one.callbacks.report.tripProgress = Array.from({ length: MAX_PROGRESS + 1 }, (_, zone) => ({
       ...of,
       zone: `z${zone}`,
     }));
     await time.pass(LEASE_RENEW_MS + STEP_MS);
     const record = await leases.read(CLUSTER);
-    assert.deepEqual(record?.tripProgress, one.callbacks.tripProgress.slice(0, MAX_PROGRESS));
-    one.callbacks.tripProgress = [];
+    assert.deepEqual(record?.tripProgress, one.callbacks.report.tripProgress.slice(0, MAX_PROGRESS));
+    one.callbacks.report.tripProgress = [];
     await time.pass(LEASE_RENEW_MS);
     assert.deepEqual((await leases.read(CLUSTER))?.tripProgress, []);
   });

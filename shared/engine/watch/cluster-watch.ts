@@ -17,7 +17,8 @@ import { type ClusterFaults, STORE_FAILING } from './cluster-faults.ts';
 import type { ConnectionState } from './cluster-state.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
 import { followNodes, type NodeSink, type Request } from './follow-nodes.ts';
-import { type Attempt, PodFollower, type PodFollowLimits } from './follow-pods.ts';
+import { PodFollower, type PodFollowLimits } from './follow-pods.ts';
+import type { Attempt } from './pod-lists.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
 /** By then, held evictions are stored as held, and no decider uses the earlier rules. A second wake releases them. */

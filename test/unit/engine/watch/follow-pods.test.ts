@@ -467,6 +467,19 @@ describe('lists', () => {
     assert.ok(given.lists().length < 20, `${given.lists().length} lists`);
   });
 
+  test('do not count as waiting after their removal, so few nodes are listed one by one', async (context) => {
+    const given = bench(context);
+    given.pods.answer = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+      return page('10');
+    };
+    await given.addMany(90);
+    for (let index = 11; index <= 90; index++) given.follower.remove(nodeName(`n${index}`));
+    await given.time.pass(6 * SECOND);
+    const listed = given.lists().map(({ onNode }) => onNode);
+    assert.deepEqual(new Set(listed), new Set(Array.from({ length: 10 }, (_, index) => `n${index + 1}`)));
+  });
+
   test('free the memory of a list of all pods after it completes', async (context) => {
     const given = bench(context);
     const labels = { large: 'x'.repeat(getHeapStatistics().heap_size_limit / 600) };

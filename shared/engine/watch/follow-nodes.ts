@@ -82,7 +82,17 @@ class NodeFollower {
 
   async #listByPages(): Promise<void> {
     const { signal } = this.#deps;
-    this.#version = await listByPages(this.#nodes, { sink: this.#sink, room: this.#room, signal });
+    const listed = new NodeList();
+    let version = '';
+    const failed = (error: unknown) => this.#sink.failed(error, 'list');
+    for await (const page of listPages(this.#nodes, { limit: PAGE_SIZE, signal, failed })) {
+      this.#sink.contact();
+      for (const node of page.items) listed.push(node);
+      version = page.resourceVersion;
+    }
+    this.#room.replace(listed.nodes);
+    this.#sink.replace(listed.nodes);
+    this.#version = version;
     this.#sink.answered('list');
     // Another server may answer next time.
     this.#brokenStreams = 0;
@@ -143,14 +153,25 @@ class NodeFollower {
       this.#sink.failed(error, this.#version === undefined ? 'list' : 'watch');
     this.#expired = isExpired(error);
     if (this.#expired) this.#version = undefined;
-    const rewound =
-      error instanceof RewoundError || (await wasRewound(error, this.#version, this.#nodes, signal));
-    if (rewound) {
+    if (error instanceof RewoundError || (error instanceof WatchTimeoutError && (await this.#wasRewound()))) {
       this.#version = undefined;
       this.#sink.rewound();
     }
     const backoff = error instanceof ApiError && error.status === 0 ? UNANSWERED : undefined;
     await pause(retryMs(error, this.#failures, backoff), signal);
+  }
+
+  /** The server answers a watch from a version that it has lost with silence, not with 410. */
+  async #wasRewound(): Promise<boolean> {
+    const version = this.#version;
+    if (version === undefined) return false;
+    try {
+      const { resourceVersion } = await this.#nodes.list({ limit: 1, signal: this.#deps.signal });
+      return isNewer(version, resourceVersion);
+    } catch {
+      // The next watch shows whether the server was restored.
+      return false;
+    }
   }
 }
 
@@ -163,37 +184,3 @@ class RewoundError extends ApiError {
 /** Reports whether the server rejects streamed lists: servers before 1.32 don't have them, or not for every user. */
 const refusesStreams = (error: unknown): boolean =>
   error instanceof ApiError && (error.status === 400 || error.status === 422);
-
-/** The server answers a watch from a version that it has lost with silence, not with 410. */
-async function wasRewound(
-  error: unknown,
-  version: string | undefined,
-  nodes: Resource<LiveNode>,
-  signal: AbortSignal,
-): Promise<boolean> {
-  if (!(error instanceof WatchTimeoutError) || version === undefined) return false;
-  try {
-    return isNewer(version, (await nodes.list({ limit: 1, signal })).resourceVersion);
-  } catch {
-    // The next watch shows whether the server was restored.
-    return false;
-  }
-}
-
-/** Passes all nodes to `sink` and resolves with the list's version. Rejects when the list must be started again. */
-async function listByPages(
-  nodes: Resource<LiveNode>,
-  { sink, room, signal }: { readonly sink: NodeSink; readonly room: NodeRoom; readonly signal: AbortSignal },
-): Promise<string> {
-  const listed = new NodeList();
-  let version = '';
-  const failed = (error: unknown) => sink.failed(error, 'list');
-  for await (const page of listPages(nodes, { limit: PAGE_SIZE, signal, failed })) {
-    sink.contact();
-    for (const node of page.items) listed.push(node);
-    version = page.resourceVersion;
-  }
-  room.replace(listed.nodes);
-  sink.replace(listed.nodes);
-  return version;
-}

@@ -1,4 +1,4 @@
-import { Counter, Gauge, type GaugeConfiguration, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { FAULT_TYPES, type Fault } from '#shared/state/fault.ts';
@@ -135,31 +135,24 @@ const numbers = <Key extends string>(
 
 /** Gauges are collected at each scrape, so a cluster's series exists for exactly as long as the cluster does. */
 function registerGauges(registry: Registry, gaugesOfClusters: () => readonly ClusterGauges[]): void {
-  const registers = [registry];
-  for (const { name, help, value } of CLUSTER_GAUGES) {
-    const collect = (gauge: Gauge) => {
-      for (const gauges of gaugesOfClusters()) gauge.set({ cluster: gauges.cluster }, value(gauges));
-    };
-    registerGauge({ name, help, labelNames: ['cluster'], registers }, collect);
+  for (const { name, help, ...gauge } of [...CLUSTER_GAUGES, ...LABELED_GAUGES]) {
+    new Gauge({
+      name,
+      help,
+      labelNames: 'label' in gauge ? ['cluster', gauge.label] : ['cluster'],
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const gauges of gaugesOfClusters()) {
+          const { cluster } = gauges;
+          if ('value' in gauge) this.set({ cluster }, gauge.value(gauges));
+          else
+            for (const [key, value] of Object.entries(gauge.values(gauges) ?? {}))
+              this.set({ cluster, [gauge.label]: key }, value);
+        }
+      },
+    });
   }
-  for (const { name, help, label, values } of LABELED_GAUGES) {
-    const collect = (gauge: Gauge) => {
-      for (const gauges of gaugesOfClusters())
-        for (const [key, value] of Object.entries(values(gauges) ?? {}))
-          gauge.set({ cluster: gauges.cluster, [label]: key }, value);
-    };
-    registerGauge({ name, help, labelNames: ['cluster', label], registers }, collect);
-  }
-}
-
-function registerGauge(configuration: GaugeConfiguration<string>, collect: (gauge: Gauge) => void): void {
-  new Gauge({
-    ...configuration,
-    collect() {
-      this.reset();
-      collect(this);
-    },
-  });
 }
 
 function clusterCounters(registry: Registry) {

@@ -108,11 +108,6 @@ export class RulesWatch {
 interface Following {
   readonly listener: RulesListener;
   readonly read: (error?: unknown) => void;
-  received?: ReceivedRules;
-}
-
-/** The rules that a listener received last, and when time alone changes their effect. */
-interface ReceivedRules {
-  readonly rules: Rules;
-  readonly expiresAt: EpochMs | undefined;
+  /** The rules that the listener received last, and when time alone changes their effect. */
+  received?: { readonly rules: Rules; readonly expiresAt: EpochMs | undefined };
 }

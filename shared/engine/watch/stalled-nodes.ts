@@ -44,7 +44,7 @@ export class StalledNodes {
     const down = view.downNodes(keys);
     const idOf = (node: NodeName, { key, value = '' }: SeenTaint) => `${node} ${key}=${value}`;
     this.#taints.see(
-      new Set(down.flatMap(({ node, taints }) => taints.map((each) => idOf(node, each)))),
+      down.flatMap(({ node, taints }) => taints.map((each) => idOf(node, each))),
       nowMs,
     );
     const found = await pMap(
@@ -59,7 +59,7 @@ export class StalledNodes {
       { concurrency: MAX_CONCURRENT_READS },
     );
     const stalls = found.filter((stall) => stall !== undefined);
-    this.#pods.see(new Set(stalls.flatMap(podsOf)), nowMs);
+    this.#pods.see(stalls.flatMap(podsOf), nowMs);
     const isLasting = (stall: Stall) =>
       stall.kind !== 'unscheduled' ||
       podsOf(stall).some((uid) => this.#pods.ageOf(uid, nowMs) > MAX_OVERDUE_MS);
@@ -75,8 +75,8 @@ const podsOf = (stall: Stall): readonly PodUid[] =>
 class Sightings {
   #since: ReadonlyMap<string, number> = new Map();
 
-  see(ids: ReadonlySet<string>, nowMs: number): void {
-    this.#since = new Map([...ids].map((id) => [id, this.#since.get(id) ?? nowMs]));
+  see(ids: readonly string[], nowMs: number): void {
+    this.#since = new Map(ids.map((id) => [id, this.#since.get(id) ?? nowMs]));
   }
 
   ageOf(id: string, nowMs: number): number {

@@ -157,20 +157,15 @@ const whyNotAllowed = async (takeover: Takeover, deps: TakeoverHeartbeatDeps): P
 
 /** The part of that which is known without any request. */
 function whyNotNow({ keys }: Takeover, deps: TakeoverHeartbeatDeps): string | undefined {
-  const { mode, treatAsNoExecute, guard } = deps.policy();
-  const [guarded, holdsLease] = [watchesDownNodes(guard), deps.holdsLease()];
-  const { skewMs, skews } = deps.api;
-  const clocksApart = apartText(skews, 'the relay');
-  const connectionState = deps.connectionState();
+  const policy = deps.policy();
   return renewalBlocker({
-    mode,
-    guarded,
-    connectionState,
+    ...policy,
     keys,
-    treatAsNoExecute,
-    holdsLease,
-    skewMs,
-    clocksApart,
+    guarded: watchesDownNodes(policy.guard),
+    connectionState: deps.connectionState(),
+    holdsLease: deps.holdsLease(),
+    skewMs: deps.api.skewMs,
+    clocksApart: apartText(deps.api.skews, 'the relay'),
   });
 }
 

@@ -3,7 +3,7 @@ import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
 import { type Because, becauseOf, type Countdown, type News } from '#shared/engine/news.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { deltaId, type Version } from '#shared/eviction/facts.ts';
-import type { NodeRef, PodRef, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { Method } from '#shared/eviction/policy.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { gateText } from '#shared/explain/gate-text.ts';
@@ -20,42 +20,24 @@ import type { EvictDeps } from './ports.ts';
 /** The built-in controller's reason for all its Events, so that alerts on it keep working. */
 export const EVENT_REASON = 'TaintManagerEviction';
 
-interface EventPod extends PodRef {
-  readonly uid: PodUid;
-}
+type EventPod = Pick<EvictionRecord, 'uid' | 'namespace' | 'name'>;
 
 /** Reports that a pod is deleted. One per pod, however often its deletion is retried. */
-export function markingForDeletion(pod: EventPod): PodEvent {
-  return {
-    pod: { namespace: pod.namespace, name: pod.name },
-    key: `${pod.uid}/marking`,
-    type: 'Normal',
-    reason: EVENT_REASON,
-    message: `Marking for deletion Pod ${pod.namespace}/${pod.name}`,
-  };
-}
+export const markingForDeletion = (pod: EventPod): PodEvent =>
+  upstream(pod, 'marking', `Marking for deletion Pod ${pod.namespace}/${pod.name}`);
 
 /** Reports that a scheduled deletion was canceled. One per pod and delta that canceled it. */
-export function cancellingDeletion(pod: EventPod, version: Version): PodEvent {
-  return {
-    pod: { namespace: pod.namespace, name: pod.name },
-    key: `${pod.uid}/cancelling/${deltaId(version)}`,
-    type: 'Normal',
-    reason: EVENT_REASON,
-    message: `Cancelling deletion of Pod ${pod.namespace}/${pod.name}`,
-  };
-}
+export const cancellingDeletion = (pod: EventPod, version: Version): PodEvent =>
+  upstream(pod, `cancelling/${deltaId(version)}`, `Cancelling deletion of Pod ${pod.namespace}/${pod.name}`);
 
 /** Reports that a pod couldn't be deleted and that its retries are exhausted. */
 export function gaveUpDeletion(pod: EventPod): PodEvent {
-  return {
-    pod: { namespace: pod.namespace, name: pod.name },
-    key: `${pod.uid}/gave-up`,
-    type: 'Warning',
-    reason: EVENT_REASON,
-    message: `Failed to delete Pod ${pod.namespace}/${pod.name}: retries exhausted. To retry, run "taintward retry"`,
-  };
+  const message = `Failed to delete Pod ${pod.namespace}/${pod.name}: retries exhausted. To retry, run "taintward retry"`;
+  return { ...upstream(pod, 'gave-up', message), type: 'Warning' };
 }
+
+const upstream = (pod: EventPod, key: string, message: string): PodEvent =>
+  about(pod, { key, reason: EVENT_REASON, message });
 
 const PARALLEL_EVENTS = 16;
 const TRIES = 3;
@@ -161,23 +143,20 @@ export function heldBack(record: EvictionRecord, by: EvictionGate, method?: Meth
 
 /** Returns the Event for a due pod whose eviction the Eviction API temporarily rejects. */
 export function blockedEviction(record: EvictionRecord, by: 'budget' | 'admission'): PodEvent {
+  const how =
+    by === 'budget' ? 'blocked by a disruption budget' : 'rejected by an admission webhook or policy';
   return about(record, {
     key: `blocked/${record.dueAt}`,
     reason: 'TaintwardEvictionBlocked',
-    message: `Eviction ${BLOCKED_BY[by]} and will be retried. ${dueText(record)}`,
+    message: `Eviction ${how} and will be retried. ${dueText(record)}`,
   });
 }
-
-const BLOCKED_BY = {
-  budget: 'blocked by a disruption budget',
-  admission: 'rejected by an admission webhook or policy',
-};
 
 const dueText = ({ dueAt, causes }: EvictionRecord): string =>
   `The pod has been due since ${timeText(dueAt)} because it ${becauseText(causes.map(becauseOf))}`;
 
 const about = (
-  { uid, namespace, name }: Pick<EvictionRecord, 'uid' | 'namespace' | 'name'>,
+  { uid, namespace, name }: EventPod,
   { key, reason, message }: Pick<PodEvent, 'key' | 'reason' | 'message'>,
 ): PodEvent => ({ pod: { namespace, name }, key: `${uid}/${key}`, type: 'Normal', reason, message });
 

@@ -1,45 +1,22 @@
-import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
-import type { FinalRecord, Partition } from '#shared/eviction/records.ts';
-import type { Commit, Store, TaintedNode } from '#shared/state/store.ts';
-import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { ClusterName, NodeRef } from '#shared/eviction/identity.ts';
+import type { Store } from '#shared/state/store.ts';
 
-/** Called after each write of a cluster: it succeeded or, with an error, failed. */
-export type Stored = (cluster: ClusterName, error?: unknown) => void;
-
-/** A store that reports whether decisions can be stored: nothing else shows a full disk. */
-export class ReportingStore implements Store {
-  readonly #store: Store;
-  readonly #stored: Stored;
-
-  constructor(store: Store, stored: Stored) {
-    this.#store = store;
-    this.#stored = stored;
-  }
-
-  load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition> {
-    return this.#store.load(ref, now, only);
-  }
-
-  commit(ref: NodeRef, revision: number, change: Commit, now: EpochMs): Promise<'committed' | 'conflict'> {
-    return this.#reported(ref, this.#store.commit(ref, revision, change, now));
-  }
-
-  end(ref: NodeRef, pods: readonly FinalRecord[], now: EpochMs): Promise<void> {
-    return this.#reported(ref, this.#store.end(ref, pods, now));
-  }
-
-  taintedNodes(cluster: ClusterName): AsyncIterable<TaintedNode> {
-    return this.#store.taintedNodes(cluster);
-  }
-
-  async #reported<T>({ cluster }: NodeRef, write: Promise<T>): Promise<T> {
+/** Returns a store that reports each write, with the error of a failed one: nothing else shows a full disk. */
+export function reportingStore(store: Store, stored: (cluster: ClusterName, error?: unknown) => void): Store {
+  const reported = async <T>({ cluster }: NodeRef, write: Promise<T>): Promise<T> => {
     try {
       const done = await write;
-      this.#stored(cluster);
+      stored(cluster);
       return done;
     } catch (error) {
-      this.#stored(cluster, error);
+      stored(cluster, error);
       throw error;
     }
-  }
+  };
+  return {
+    load: (...args) => store.load(...args),
+    commit: (ref, ...rest) => reported(ref, store.commit(ref, ...rest)),
+    end: (ref, ...rest) => reported(ref, store.end(ref, ...rest)),
+    taintedNodes: (cluster) => store.taintedNodes(cluster),
+  };
 }

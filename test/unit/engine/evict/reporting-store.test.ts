@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ReportingStore } from '#shared/engine/evict/reporting-store.ts';
+import { reportingStore } from '#shared/engine/evict/reporting-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { ScriptedStore } from '#test/world/scripted-store.ts';
 
 test('reports each write of a cluster, and each that failed, and no reads', async () => {
   const [ref, told, inner] = [aRef(), [] as unknown[], new ScriptedStore()];
-  const store = new ReportingStore(inner, (...report) => told.push(report));
+  const store = reportingStore(inner, (...report) => told.push(report));
   const record = aRecord();
   const change = { node: aNode(), schedule: [record], end: [], live: true };
   assert.equal(await store.commit(ref, 0, change, NOW), 'committed');

@@ -3,27 +3,21 @@ import { type ClusterName, sameClusterText } from '#shared/eviction/identity.ts'
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import {
   missingPermissions,
-  type NeededBy,
   type PermissionReview,
   permissionsNeededBy,
 } from '#shared/kubernetes/permissions.ts';
 import type { LeaseRecord } from '#shared/state/lease.ts';
-import type { RulesReader } from '#shared/state/rules-store.ts';
-import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
-import type { Clock } from '#shared/time/clock.ts';
+import type { PassDeps } from './ports.ts';
 
 const LOG_AGAIN_MS = 10 * 60_000;
 /** Delay before a cluster that did not answer is asked again. */
 const ASK_AGAIN_MS = 60_000;
 
-export interface CheckedAccessDeps {
+export interface CheckedAccessDeps extends Pick<PassDeps, 'rules' | 'clock' | 'log'> {
   readonly clusters: { api(cluster: ClusterName): Promise<KubernetesApi & PermissionReview> };
   /** Reads a cluster's lease; it may be a second old. */
   readonly lease: (cluster: ClusterName) => Promise<Pick<LeaseRecord, 'sameAs'> | undefined>;
-  readonly rules: RulesReader;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 interface Checked {
@@ -68,11 +62,12 @@ export class CheckedAccess implements ClusterAccess {
       const age = new Age(clock);
       this.#checked.set(cluster, { revision, age, lastsMs: ASK_AGAIN_MS });
       let lastsMs = Number.POSITIVE_INFINITY;
-      for (const need of permissions) {
-        const missing = await missingPermissions(api, need.permissions);
+      for (const { permissions: needed, setting, grant, lack } of permissions) {
+        const missing = await missingPermissions(api, needed);
         if (missing.length === 0) continue;
         lastsMs = LOG_AGAIN_MS;
-        log.error('policy.permission-missing', { cluster, error: sentence(api, need, missing) });
+        const error = `The policy sets ${setting}, but the credentials for ${api.host} lack the permission to ${missing.join(', ')}: grant it (${grant}). Until then, ${lack}.`;
+        log.error('policy.permission-missing', { cluster, error });
       }
       this.#checked.set(cluster, { revision, age, lastsMs });
     } catch {
@@ -80,10 +75,3 @@ export class CheckedAccess implements ClusterAccess {
     }
   }
 }
-
-const sentence = (
-  { host }: PermissionReview,
-  { setting, grant, lack }: NeededBy,
-  missing: readonly string[],
-): string =>
-  `The policy sets ${setting}, but the credentials for ${host} lack the permission to ${missing.join(', ')}: grant it (${grant}). Until then, ${lack}.`;

@@ -2,8 +2,7 @@ import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
 import type { Again } from '#shared/engine/again.ts';
 import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import { isComplete } from '#shared/eviction/outcome.ts';
-import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { isTainted } from '#shared/eviction/records.ts';
+import { type EvictionRecord, isTainted } from '#shared/eviction/records.ts';
 import { changeTries, dueOf, nextMomentOf, nextTryOf } from '#shared/eviction/retry.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { commitUnderLock } from '#shared/state/store.ts';
@@ -28,15 +27,15 @@ export async function evictNode(
   const now = deps.clock.now();
   const partition = await deps.store.load(ref, now);
   const due = dueOf(partition, now);
-  // A redelivered message may have failed before it armed timers for its stored records.
-  const armAgain = async (...moments: readonly EpochMs[]): Promise<void> => {
-    const later = moments.filter((moment) => moment > now);
-    if (cameBefore && later.length > 0) await deps.timers.arm(ref, [...new Set(later)]);
-  };
   const { retry, outage } = partition.node ?? {};
   const tries = [retry, outage].flatMap((next) => next?.nextTryAt ?? []);
+  // A redelivered message may have failed before it armed timers for its stored records.
+  const armAgain = async (): Promise<void> => {
+    const later = [nextMomentOf(partition, now) ?? now, ...tries].filter((moment) => moment > now);
+    if (cameBefore && later.length > 0) await deps.timers.arm(ref, [...new Set(later)]);
+  };
   if (due.length === 0) {
-    await armAgain(nextMomentOf(partition, now) ?? now, ...tries);
+    await armAgain();
     if (tries.some((at) => at <= now)) await endRetry(ref, deps);
     return undefined;
   }
@@ -56,7 +55,7 @@ export async function evictNode(
   const pass = { before: partition, settled, outOfReach: api.breakerOpen, begunAt: now };
   try {
     const again = await recordPass(pass, deps, (event) => events.push(event));
-    if (!again) await armAgain(nextMomentOf(partition, now) ?? now, ...tries);
+    if (!again) await armAgain();
     if (isComplete(pass)) await deps.proofs?.passed(ref.cluster);
     return again;
   } finally {

@@ -9,6 +9,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { LaterEvents } from './later-events.ts';
 
 /** Keeps a copy of evictions of a node that failed, with the error. */
 export type SetAside = (ref: NodeRef, pods: readonly PodUid[], reason: string) => Promise<void>;
@@ -42,7 +43,5 @@ export interface EvictDeps extends PassDeps {
   /**
    * Posts Events while other work continues. Absent: a pass ends with its Events, as a function is frozen afterwards.
    */
-  readonly laterEvents?: {
-    post(cluster: ClusterName, events: number, post: () => Promise<void>): Promise<void>;
-  };
+  readonly laterEvents?: Pick<LaterEvents, 'post'>;
 }

@@ -8,10 +8,8 @@ import {
   permissionsNeededBy,
 } from '#shared/kubernetes/permissions.ts';
 import type { ProofNotes } from '#shared/state/proofs.ts';
-import type { Log } from '#shared/telemetry/log.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { Age } from '#shared/time/age.ts';
-import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { EvictDeps, Proofs } from './ports.ts';
 
@@ -20,10 +18,8 @@ const PROBED_FOR_MS = 10 * 60_000;
 /** Minimum interval between notes: a relay asks every 20 s, and an outage causes hundreds of passes. */
 const NOTED_EACH_MS = 5_000;
 
-export interface NotedProofsDeps {
+export interface NotedProofsDeps extends Pick<EvictDeps, 'clock' | 'log'> {
   readonly notes: ProofNotes;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /**

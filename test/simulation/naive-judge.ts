@@ -1,4 +1,4 @@
-import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/evict-pod.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';

@@ -97,17 +97,17 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
   'no second judgement after the condition was set': {
     area: 'core',
     shows: { climate: 'slow', governed: false },
-    file: 'shared/engine/evict/pass.ts',
+    file: 'shared/engine/evict/evict-pod.ts',
     instead:
-      'const view = await this.#readNode();\n        const verdict = await this.#verdict(view, record, shown);',
-    says: "const view = await this.#readNode();\n        const verdict = { kind: 'evict', by: means } as Verdict & { kind: 'evict' };",
+      'const view = await this.#reader.again();\n        const verdict = await this.#reader.decide(view, record, shown);',
+    says: "const view = await this.#reader.again();\n        const verdict = { kind: 'evict', by: means } as Verdict & { kind: 'evict' };",
   },
   'a look is as young as what was read of the store beside it': {
     area: 'core',
     shows: { climate: 'belated' },
-    file: 'shared/engine/evict/pass.ts',
-    instead: 'Math.min(view.answeredAt + NODE_MAX_AGE_MS, permittedTo, pacedTo);',
-    says: 'Math.min(this.#deps.clock.now() + NODE_MAX_AGE_MS, permittedTo, pacedTo);',
+    file: 'shared/engine/evict/evict-pod.ts',
+    instead: 'Math.min(view.answeredAt + NODE_MAX_AGE_MS, permitted);',
+    says: 'Math.min(this.#scope.clock.now() + NODE_MAX_AGE_MS, permitted);',
   },
   'a commit writes the first of its records': {
     area: 'adapters',
@@ -176,10 +176,9 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
   'a mark that waited for its turn is sent, however long ago it was allowed': {
     area: 'policy',
     shows: { climate: 'queued', governed: true },
-    file: 'shared/engine/evict/pass.ts',
-    instead:
-      'if (rules !== found.rules) {\n      const verdict = evaluate(found.stored, found.observation, rules)(record, pod);',
-    says: 'if (rules === found.rules) {\n      const verdict = evaluate(found.stored, found.observation, rules)(record, pod);',
+    file: 'shared/engine/evict/evict-pod.ts',
+    instead: 'if (current !== found) {\n        const verdict = current.verdict(record, pod);',
+    says: 'if (current === found) {\n        const verdict = current.verdict(record, pod);',
   },
   'permits come four times as often as the rate says': {
     area: 'policy',

@@ -8,7 +8,7 @@ import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { commitUnderLock } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { markingForDeletion, postEvents } from './events.ts';
-import { Pass } from './pass.ts';
+import { runPass } from './pass.ts';
 import type { EvictDeps } from './ports.ts';
 import { endRetry, endUnregistered, recordPass } from './record-pass.ts';
 
@@ -48,7 +48,7 @@ export async function evictNode(
     return undefined;
   }
   if (outage?.attempts === 0) api.answeredElsewhere(outage.nextTryAt);
-  const settled = await new Pass(partition, api, deps).run(byDeadline(due, now));
+  const settled = await runPass(byDeadline(due, now), { ...deps, partition, api });
   const events = settled.flatMap(({ record, outcome }) =>
     outcome.kind === 'deleted' ? markingForDeletion(record) : [],
   );

@@ -1,6 +1,8 @@
 import type { ClusterAccess } from '#shared/access/registered-clusters.ts';
 import type { Timers } from '#shared/engine/timers.ts';
 import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { Partition } from '#shared/eviction/records.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Permits } from '#shared/state/permits.ts';
 import type { RateLimiter } from '#shared/state/rate-limiter.ts';
 import type { RulesReader } from '#shared/state/rules-store.ts';
@@ -26,6 +28,12 @@ export interface PassDeps {
   readonly timers: Timers;
   /** Keeps a copy of failed evictions for an operator to redrive. Absent: the store alone keeps them. */
   readonly setAside?: SetAside;
+}
+
+/** One pass over a node: its partition at the start, the cluster, and the ports. */
+export interface PassScope extends PassDeps {
+  readonly partition: Partition;
+  readonly api: KubernetesApi;
 }
 
 /** Notes proofs that evictions work, for a relay in another process. Never rejects. */

@@ -1,4 +1,4 @@
-import type { ClusterName, PodUid } from '#shared/eviction/identity.ts';
+import type { PodUid } from '#shared/eviction/identity.ts';
 import type { PodOutcome } from '#shared/eviction/outcome.ts';
 import { PERMIT_LASTS_MS, permitted, type Workload, workloadOf } from '#shared/eviction/permits.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
@@ -6,12 +6,13 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { PassDeps } from './ports.ts';
+import { evictionOf, type FirstView } from './node-reader.ts';
+import type { PassScope } from './ports.ts';
 
 /** If replicas may not be counted, pods ask again after this time. */
 const FORBIDDEN_RETRY_MS = 60_000;
 
-export interface Asking {
+interface Asking {
   readonly record: EvictionRecord;
   readonly pod: LivePod;
   readonly workload: Workload;
@@ -20,42 +21,46 @@ export interface Asking {
 /** The time until which a pod with a permit may be deleted, or the outcome of a pod without one. */
 export type PermitAnswer = { readonly kind: 'permitted'; readonly until: EpochMs } | PodOutcome;
 
-export interface TakePermitsDeps extends Pick<PassDeps, 'permits' | 'clock'> {
-  readonly cluster: ClusterName;
-  readonly api: KubernetesApi;
-  readonly rules: Rules;
-}
-
 /** Returns the workload that limits the evictions of pods like this, if policy sets a limit. */
 export const limitingWorkload = ({ policy }: Rules, pod: LivePod): Workload | undefined =>
   policy.maxEvictionsPerWorkload && workloadOf(pod);
 
 /**
- * Takes permits, one call for each workload. Rejects with `StoreError`, and with `ApiError` if replicas can't be read.
+ * Takes permits for the due pods that a limit concerns, one call for each workload. Rejects with `StoreError`, and with
+ * `ApiError` if replicas can't be read.
  */
 export async function takePermits(
-  asking: readonly Asking[],
-  deps: TakePermitsDeps,
+  due: readonly EvictionRecord[],
+  { view: { rules, verdict }, pods }: FirstView,
+  scope: PassScope,
 ): Promise<ReadonlyMap<PodUid, PermitAnswer>> {
+  const asking = due.flatMap((record) => {
+    const pod = pods.get(record.uid);
+    const workload = pod && limitingWorkload(rules, pod);
+    if (!workload) return [];
+    const found = evictionOf(verdict(record, pod));
+    return found && !found.unlimited ? { record, pod, workload } : [];
+  });
   const workloads = Map.groupBy(asking, ({ pod, workload: { kind, name } }) =>
     [pod.namespace, kind, name].join('/'),
   );
-  const taken = await Promise.all(Array.from(workloads, ([key, pods]) => takeFor(key, pods, deps)));
+  const taken = await Promise.all(Array.from(workloads, ([key, pods]) => takeFor(key, pods, rules, scope)));
   return new Map(taken.flat());
 }
 
 async function takeFor(
   key: string,
   asking: readonly Asking[],
-  { cluster, api, rules, permits, clock }: TakePermitsDeps,
+  { policy, policyRevision: revision, guardRevision }: Rules,
+  { partition, api, permits, clock }: PassScope,
 ): Promise<readonly (readonly [PodUid, PermitAnswer])[]> {
-  const { policy, policyRevision: revision, guardRevision } = rules;
   const { maxEvictionsPerWorkload: limit } = policy;
   const [first] = asking;
   if (!limit || !first) return [];
   const count = await countOf(limit.count, api, { namespace: first.pod.namespace, ...first.workload });
   const now = clock.now();
   const { windowMs } = limit;
+  const { cluster } = partition.ref;
   const uids = asking.map(({ record }) => record.uid);
   const moments = count === undefined ? [] : await permits.take(cluster, key, uids, { count, windowMs }, now);
   return asking.map(({ record: { turnAt: _turnAt, ...record }, workload }, index) => {

@@ -5,7 +5,7 @@ import { RETENTION_SECONDS } from '#shared/aws/queue-set.ts';
 import { LINK_MS } from '#shared/console/session.ts';
 import { RENDERED_EACH_MS } from '#shared/engine/clusters/probe-server.ts';
 import { ANNOUNCED_COUNTDOWN_MS } from '#shared/engine/decide/apply-deltas.ts';
-import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/evict-pod.ts';
 import { LEASE_READ_MS, LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
 import { CHECK_MS as RELAY_LOOK_MS } from '#shared/engine/watch/lease-session.ts';
 import { MAX_BYTES } from '#shared/engine/watch/memory-limits.ts';

@@ -13,7 +13,7 @@ import { MAX_AGE_MS } from '#shared/console/fleet-api.ts';
 import { LINK_MS } from '#shared/console/session.ts';
 import { WORK_BACKOFF } from '#shared/engine/again.ts';
 import { RENDERED_EACH_MS } from '#shared/engine/clusters/probe-server.ts';
-import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/evict-pod.ts';
 import { CLUSTER_LOAD } from '#shared/engine/watch/fleet.ts';
 import { LEASE_READ_MS } from '#shared/engine/watch/lease-manager.ts';
 import { FORGOTTEN_MS } from '#shared/engine/watch/lease-session.ts';

@@ -1,5 +1,5 @@
 import { REGISTRY_POLL_MS } from '#shared/aws/relay/follow-registry.ts';
-import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/evict-pod.ts';
 import { MAX_HANDICAP_MS } from '#shared/engine/watch/fleet.ts';
 import { LEASE_READ_MS } from '#shared/engine/watch/lease-manager.ts';
 import { POLL_MS } from '#shared/engine/watch/rules-watch.ts';

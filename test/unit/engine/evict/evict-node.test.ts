@@ -4,7 +4,7 @@ import type { Context } from 'aws-lambda';
 import { createHandler } from '#functions/evict/handler.ts';
 import { encodeRetry, parseDueMessage } from '#shared/aws/due-message.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
-import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/evict-pod.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { NODE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { NODE_MAX_AGE_MS } from '#shared/engine/evict/evict-pod.ts';
 import { ending, type Partition } from '#shared/eviction/records.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { LEASE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { LEASE_MAX_AGE_MS } from '#shared/engine/evict/node-reader.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { AskingPod } from '#shared/eviction/rate.ts';
 import { NODE_NOT_READY, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';

@@ -91,20 +91,22 @@ export class PodEvictor {
   ): Promise<PodOutcome> {
     let means = by;
     let shown = pod;
+    let seen = found;
     for (let reads = 0; reads < MAX_READS; reads++) {
       try {
         if (means === 'delete' && !shown.disrupted) {
-          const marked = await this.#mark(record, shown, found);
+          const marked = await this.#mark(record, shown, seen);
           // The current rules may forbid the eviction.
-          if (!marked) return await this.evict(record, shown, found);
+          if (!marked) return await this.evict(record, shown, seen);
           shown = marked;
         }
         const view = await this.#reader.again();
         const verdict = await this.#reader.decide(view, record, shown);
         if (verdict.kind !== 'evict') return verdict;
-        // The node may have gone down meanwhile: then the pod must be marked first.
+        // The node may have gone down meanwhile: then the pod must be marked first, as this look confirms.
         if (verdict.by !== means) {
           means = verdict.by;
+          seen = view;
           continue;
         }
         const permitted = await this.#permits.until(view, record, shown, verdict);

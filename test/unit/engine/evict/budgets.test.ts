@@ -5,7 +5,7 @@ import { dueOf } from '#shared/eviction/retry.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { at, nodeDelta, pod, rules } from '#test/unit/eviction/builders.ts';
+import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
 import {
   beforeCalls,
   benchAfter,
@@ -127,6 +127,17 @@ describe('with the Eviction API as method', () => {
     'a pod that another actor evicts through the API is gone, where the method is delete': {
       ...{ pods: [livePod('u1', { terminating: true, evicted: true })], states: { u1: 'already-gone' } },
     },
+  });
+
+  test('a pod whose node is deleted during the pass is deleted, although the rules change with it', async () => {
+    const bench = await budgeted(1, 1);
+    bench.before('get', (count) => {
+      assert.ok(count < 9, 'the node is looked at without end');
+      if (count !== 2) return;
+      bench.cluster.removeNode(ref.node);
+      bench.ruling = { ...bench.ruling };
+    });
+    assert.deepEqual(await bench.leaves(), { u1: 'evicted' });
   });
 
   test('a server with too many requests postpones the whole node', async () => {

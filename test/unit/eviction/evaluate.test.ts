@@ -172,7 +172,10 @@ describe('a due pod', () => {
 describe('a missing pod', () => {
   decides({
     'is gone': [look(60, [A]), 'end: already-gone'],
-    'is gone when another pod has its name': [look(60, [A], seen({ uid: pod('u2').uid })), 'end: already-gone'],
+    'is gone when another pod has its name': [
+      look(60, [A], seen({ uid: pod('u2').uid })),
+      'end: already-gone',
+    ],
   });
 
   for (const [disrupted, outcome] of [

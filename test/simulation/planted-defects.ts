@@ -361,7 +361,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
         (read) =>
         async (...asked) => {
           const { policy, ...rules } = await read(...asked);
-          return { ...rules, policy: { ...policy, tolerationSeconds: {} } };
+          return { ...rules, policy: { ...policy, tolerationSecondsOverrides: {} } };
         },
     },
   },

@@ -1,6 +1,7 @@
 import { NODE_MAX_AGE_MS } from '#shared/engine/evict/evict-pod.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { RateLimiter } from '#shared/state/rate-limiter.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import type { OutgoingMessage } from '#shared/state/sender.ts';
 import type { Store } from '#shared/state/store.ts';
@@ -110,6 +111,11 @@ export class Judge {
   /** Returns a watched store. */
   watchStore(store: Store, user: string): Store {
     return this.#policy.watch(this.#records.watch(store, user));
+  }
+
+  /** Returns a watched rate limiter. */
+  watchRates(rates: RateLimiter): RateLimiter {
+    return this.#records.watchRates(rates);
   }
 
   /** A relay acquired a cluster's lease. */

@@ -187,6 +187,13 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     instead: 'permits + (this.#at - at) * this.#perMs',
     says: 'permits + (this.#at - at) * this.#perMs * 4',
   },
+  'a turn is armed and not stored': {
+    area: 'policy',
+    shows: { climate: 'paced', governed: true },
+    file: 'shared/eviction/outcome.ts',
+    instead: 'waits.turnAt ?? 0) <= now)',
+    says: 'waits.turnAt ?? 0) <= 0)',
+  },
   'a second sees the permits of a burst and those of its own': {
     area: 'policy',
     shows: { climate: 'metered', governed: true },

@@ -12,8 +12,10 @@ import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, FinalRecord, NodeState } from '#shared/eviction/records.ts';
 import { isAnnounced } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { RateLimiter } from '#shared/state/rate-limiter.ts';
 import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { instead } from './instead.ts';
 import type { Accuse, Bench } from './judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { IDLE_NODE } from './simulated-user.ts';
@@ -53,6 +55,8 @@ export class RecordJudge {
   /** The decisions found in loads: a commit without an answer wrote them, if no other commit did. */
   readonly #stored = new Set<string>();
   readonly #turns = new Set<string>();
+  /** The turns that a rate limiter gave, until a message comes at that time. */
+  readonly #givenTurns = new Set<string>();
   writes = 0;
 
   constructor(bench: Bench, accuse: Accuse) {
@@ -75,9 +79,14 @@ export class RecordJudge {
     return this.#scheduledAt.get(uid);
   }
 
-  /** Reports whether a held pod was scheduled for eviction at that time. */
+  /**
+   * Reports whether a held pod was scheduled for eviction at that time. Concurrent passes may each reserve a turn for a
+   * pod, and arm it before one of them stores its turn. Each turn that was given and not stored counts once.
+   */
   isTurn(ref: NodeRef, at: EpochMs): boolean {
-    return this.#turns.has(turnOf(ref, at));
+    const turn = turnOf(ref, at);
+    const wasGiven = this.#givenTurns.delete(turn);
+    return wasGiven || this.#turns.has(turn);
   }
 
   leaseTaken(cluster: ClusterName, epoch: number): void {
@@ -108,6 +117,20 @@ export class RecordJudge {
       },
       taintedNodes: (cluster) => store.taintedNodes(cluster),
     };
+  }
+
+  watchRates(rates: RateLimiter): RateLimiter {
+    return instead(rates, {
+      take: async (cluster, pods, ...rest) => {
+        const turns = await rates.take(cluster, pods, ...rest);
+        for (const [index, { uid }] of pods.entries()) {
+          const { turnAt, notBefore = turnAt } = turns[index] ?? {};
+          const ref = uid && this.#scheduled.get(uid);
+          if (ref && notBefore !== undefined) this.#givenTurns.add(turnOf(ref, notBefore));
+        }
+        return turns;
+      },
+    });
   }
 
   #committed(ref: NodeRef, { schedule, end }: Commit, user: string): void {

@@ -29,7 +29,7 @@ export function portsOf(process: Process, user: User, scene: Scene, timers?: Tim
     clusters: new SimulatedClusters(process, ports.registry, scene),
     timers: timers ?? awsTimers(process, dueQueue, scheduler),
     dueQueue,
-    rates: fault.rates(ports.rates),
+    rates: scene.judge.watchRates(fault.rates(ports.rates)),
     permits: ports.permits,
     trace: ports.proofs,
     proofs: new NotedProofs({ notes: ports.proofs, clock, log }),

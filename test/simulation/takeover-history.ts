@@ -214,6 +214,7 @@ class TakeoverHistory {
       story: this.#story,
       judge: {
         watchStore: (found) => found,
+        watchRates: (found) => found,
         leaseTaken: nothing,
         told: nothing,
         podsRead: nothing,

@@ -7,14 +7,17 @@ const START = 1_000_000;
 const REFRESH_MS = 60_000;
 const USELESS_MS = 100_000;
 
-/** Returns a cache whose n-th obtained value is `n`. `failing` makes obtaining a value fail. */
+/**
+ * Returns a cache whose n-th obtained value is `n`. `failing` makes obtaining a value fail, and `answersAt` delays it.
+ */
 function counted() {
   const clock = new DrivenClock(START);
-  const state = { count: 0, failing: false };
+  const state = { count: 0, failing: false, freshForMs: REFRESH_MS, answersAt: START };
   const value = new RefreshingCache(async () => {
     state.count += 1;
+    await clock.advanceTo(Math.max(clock.now(), state.answersAt));
     if (state.failing) throw new Error(`failure ${state.count}`);
-    return { value: state.count, freshForMs: REFRESH_MS, servesForMs: USELESS_MS };
+    return { value: state.count, freshForMs: state.freshForMs, servesForMs: USELESS_MS };
   }, clock);
   return { clock, state, value };
 }
@@ -84,4 +87,27 @@ test('retries immediately when a value expires shortly after a failed refresh', 
   assert.equal(await value.get(), 1);
   await clock.advanceTo(START + USELESS_MS);
   await assert.rejects(value.get(), /failure 3/);
+});
+
+test('refreshes a short-lived value on time, although the previous refresh failed', async () => {
+  const { clock, state, value } = counted();
+  await value.get();
+  state.failing = true;
+  await clock.advanceTo(START + REFRESH_MS);
+  assert.equal(await value.get(), 1);
+  state.failing = false;
+  state.freshForMs = 2_000;
+  await clock.advanceTo(START + REFRESH_MS + 1_000);
+  value.forget();
+  assert.equal(await value.get(), 3);
+  await clock.advanceTo(START + REFRESH_MS + 3_000);
+  assert.equal(await value.get(), 4);
+});
+
+test('keeps a value that was obtained just now, however long that took', async () => {
+  const { state, value } = counted();
+  state.answersAt = START + 6_000;
+  await value.get();
+  value.forget();
+  assert.equal(await value.get(), 1);
 });

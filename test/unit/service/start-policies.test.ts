@@ -9,6 +9,7 @@ import { Operator } from '#shared/state/operator.ts';
 import { parsePolicyDocument } from '#shared/state/policy-document.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
+import { StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
@@ -149,4 +150,35 @@ test('applies a changed file again, and logs an error in it once without applyin
   await operator.applyPolicy(prod, 'mode: paused');
   await policies.reread();
   assert.deepEqual(await modes(), ['paused', 'observe']);
+});
+
+for (const [what, corrected] of [
+  ['its previous text', 'mode: enforce'],
+  ['another policy', 'mode: observe'],
+] as const) {
+  test(`logs the same error in a file again after the file had ${what}`, async (t) => {
+    const { start, file, write, log } = aStart(t);
+    write('mode: enforce');
+    const policies = await start({ enforce: false, file });
+    for (const text of ['mode: off', corrected, 'mode: off']) {
+      write(text);
+      await policies.reread();
+    }
+    assert.equal(log.lines.filter(({ event }) => event === 'policy.invalid').length, 2);
+  });
+}
+
+test('rejects while the rules cannot be stored, and applies the file as soon as they can', async (t) => {
+  const { start, modes, file, write, log, rulesStore } = aStart(t);
+  write('mode: enforce');
+  const policies = await start({ enforce: false, file });
+  write('mode: observe');
+  const failing = t.mock.method(rulesStore, 'read', async () => {
+    throw new StoreError('the disk is full');
+  });
+  await assert.rejects(policies.reread(), /the disk is full/);
+  failing.mock.restore();
+  await policies.reread();
+  assert.deepEqual(await modes(), ['observe', 'observe']);
+  assert.equal(log.lines.filter(({ event }) => event === 'policy.invalid').length, 0);
 });

@@ -23,6 +23,7 @@ import { drivenClock, driveTimers } from '#test/world/driven-timers.ts';
 
 const NOW = Date.UTC(2026, 10, 22, 12);
 const URL = 'https://sqs.eu-west-1.amazonaws.com/123456789012/tw-agent-edge-1-evictions-due';
+const MINUTE_MS = 60_000;
 const DONE: Outcome = { joined: [] };
 
 /** A queue that long-polls for the messages that the test puts there, and the source that receives from it. */
@@ -244,6 +245,23 @@ describe('while the queue is unreachable, the source', () => {
     await stopped(world);
   });
 
+  test('logs that again every 10 minutes, and in a later outage', async (t) => {
+    const world = source(t, done);
+    const { queue, time, events } = world;
+    const outage = new Error('no way there');
+    queue.away = outage;
+    await time.pass(10 * MINUTE_MS);
+    assert.equal(events().length, 1);
+    await time.pass(MINUTE_MS);
+    assert.equal(events().length, 2);
+    queue.away = undefined;
+    await time.pass(10 * MINUTE_MS);
+    queue.away = outage;
+    await time.pass(MINUTE_MS);
+    assert.deepEqual(events(), Array(3).fill('queue.unreachable'));
+    await stopped(world);
+  });
+
   test('resets its backoff after an answer', async (t) => {
     const world = source(t, done);
     const { queue, time } = world;
@@ -310,7 +328,6 @@ describe('a stopping source', () => {
     assert.deepEqual(queue.givenBack, [['handle of m1', 0]]);
   });
 
-  const MINUTE_MS = 60_000;
   for (const [what, outcome, withinMs, isLate] of [
     ['the delete of a handled message', DONE, MINUTE_MS, false],
     ['the return of an unfinished message', { againInSeconds: 30 }, MINUTE_MS, false],

@@ -185,3 +185,15 @@ test('many unanswered probes are sent less often, and their late answers still c
   await prove();
   assert.equal(probes().length, 6);
 });
+
+for (const proof of ['a pass', 'an answer'] as const) {
+  test(`the next heartbeat sends a probe immediately after ${proof}, although several were unanswered`, async (context) => {
+    const { proofs, prove, answer, probes } = bench(context);
+    context.mock.method(Math, 'random', () => 1);
+    for (let heartbeats = 0; heartbeats < 3; heartbeats++) await prove();
+    const happens = proof === 'a pass' ? () => proofs.notedPass(CLUSTER) : () => answer();
+    assert.equal(typeof (await prove(happens)), 'number');
+    await prove();
+    assert.equal(probes().length, 5);
+  });
+}

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
 import { distinct, HISTORY_CHARS, historyOf } from '#shared/state/objects/node-eviction.ts';
+import { StoreError } from '#shared/state/store.ts';
 import { HISTORY_DAYS, NODE_SECONDS } from '#shared/state/stored.ts';
 import {
   aCluster,
@@ -60,6 +62,35 @@ describe('KubernetesStore', () => {
       taints: 'node.kubernetes.io/unreachable:NoExecute,team=blue:NoExecute',
       nextDue: new Date(NOW + 1_000).toISOString(),
     });
+  });
+
+  test('works on one node in sequence, on others meanwhile, and continues after a failure', async () => {
+    const reads: { readonly name: string; readonly answer: PromiseWithResolvers<undefined> }[] = [];
+    objects.get = (name) => {
+      const answer = Promise.withResolvers<undefined>();
+      reads.push({ name, answer });
+      return answer.promise;
+    };
+    const first = store.load(ref, NOW);
+    const second = store.load(ref, NOW);
+    const other = store.load(aRef(own, 'node-8'), NOW);
+    await setImmediate();
+    assert.deepEqual(
+      reads.map(({ name }) => name),
+      ['node-7', 'node-8'],
+    );
+    reads[0]?.answer.reject(new ApiError('It does not answer.', 0));
+    reads[1]?.answer.resolve(undefined);
+    await assert.rejects(first, StoreError);
+    await other;
+    const third = store.load(ref, NOW);
+    await setImmediate();
+    assert.equal(reads.length, 3, 'the third waits for the second');
+    reads[2]?.answer.resolve(undefined);
+    assert.equal((await second).revision, 0);
+    await setImmediate();
+    reads[3]?.answer.resolve(undefined);
+    assert.equal((await third).revision, 0);
   });
 
   for (const [pods, bytes] of [

@@ -76,7 +76,7 @@ describe('a leadership', () => {
     assert.equal(leadership.mayAct(), true);
   });
 
-  test('reports once that an expired lease was renewed', async () => {
+  test('reports each time, once, that an expired lease was renewed', async () => {
     const lease = await took();
     let times = 0;
     leadership.whenRegained(() => times++);
@@ -87,6 +87,9 @@ describe('a leadership', () => {
     await leadership.renew(lease, { renewedAt: at });
     await leadership.renew(lease, { renewedAt: at });
     assert.equal(times, 1);
+    pass(LEASE_TTL_MS);
+    await leadership.renew(lease, { renewedAt: at });
+    assert.equal(times, 2);
   });
 
   for (const [what, leap] of [
@@ -126,6 +129,14 @@ describe('a leadership', () => {
     await assert.rejects(leadership.read(own), StoreError);
     pass(1);
     assert.equal(leadership.reachesLeases(), false);
+  });
+
+  test('reports leases as reachable after the lease was taken, and after each renewal', async () => {
+    const lease = await took();
+    assert.equal(leadership.reachesLeases(), true);
+    pass(LEASE_TTL_MS);
+    await leadership.renew(lease, { renewedAt: at });
+    assert.equal(leadership.reachesLeases(), true);
   });
 
   test('measures a renewal from its request', async () => {

@@ -53,6 +53,8 @@ interface Bench {
   readonly abort: () => void;
   /** Called with each change before it is recorded. */
   onChange: (change: Change<LiveNode>) => void;
+  /** Called before each list and watch. */
+  claim: () => Promise<void>;
 }
 
 /** Returns a follower that is not started yet, and is aborted at the end of the test. */
@@ -73,6 +75,7 @@ function bench(
     signs: () => signs,
     time,
     onChange: () => undefined,
+    claim: async () => undefined,
     ended: () => ended,
     abort: () => aborting.abort(),
     start: async (passMs = 0) => {
@@ -91,7 +94,8 @@ function bench(
         answered: (request: string) => made.answers.push(request),
         rewound: () => made.heard.push('rewound'),
       };
-      void followNodes(made.nodes, sink, { clock: drivenClock, signal: aborting.signal }).then(() => {
+      const deps = { clock: drivenClock, signal: aborting.signal, claim: () => made.claim() };
+      void followNodes(made.nodes, sink, deps).then(() => {
         ended = true;
       });
       await time.pass(passMs);
@@ -155,6 +159,18 @@ describe('a streamed list', () => {
     ]);
     assert.deepEqual(await given.start(5 * SECOND), ['all: a', 'all: a b']);
     assert.deepEqual(given.nodes.listed, []);
+  });
+
+  test('is not taken for broken when the claim before it fails', async (context) => {
+    const given = bench(context, [ends(broken(), upsert('a', '5')), ends('hang', ...streamed('7', 'a'))]);
+    let claims = 0;
+    given.claim = async () => {
+      claims += 1;
+      if (claims === 2 || claims === 3) throw broken();
+    };
+    assert.deepEqual(await given.start(5 * SECOND), ['all: a']);
+    assert.deepEqual(given.nodes.listed, []);
+    assert.equal(given.failures.length, 3);
   });
 
   for (const status of [400, 422]) {
@@ -239,6 +255,15 @@ describe('a list by pages', () => {
     given.nodes.lists = [more('2', 'a'), gone(), page('9', 'b')];
     assert.deepEqual(await given.start(SECOND), ['all: b']);
     assert.equal(given.nodes.listed[2]?.continue, undefined);
+  });
+
+  test('ends the backoff of the failures before it', async (context) => {
+    const given = bench(context, [ends(refused(422)), ends(broken()), ends('hang')]);
+    given.nodes.lists = [...Array.from({ length: 8 }, broken), page('7', 'a')];
+    await given.start();
+    while (given.heard.length === 0) await given.time.pass(100);
+    await given.time.pass(300);
+    assert.deepEqual(watchedFrom(given), ['all', '7', '7']);
   });
 
   test('accepts a page of any length', async (context) => {
@@ -387,13 +412,54 @@ describe('a restored etcd', () => {
     assert.deepEqual(watchedFrom(given), ['all', '100', 'all']);
   });
 
-  test('is not assumed where the server is only silent', async (context) => {
-    const given = bench(context);
-    given.nodes.lists = [page('100')];
-    given.nodes.watches = [ends('hang', ...streamed('100', 'a')), ends('quiet')];
-    assert.deepEqual(await given.start(155 * SECOND), ['all: a']);
-    assert.deepEqual(watchedFrom(given), ['all', '100']);
-  });
+  for (const [what, answer] of [
+    ['is only silent', page('100')],
+    ['does not answer', broken()],
+  ] as const)
+    test(`is not assumed where the server ${what}`, async (context) => {
+      const given = bench(context);
+      given.nodes.lists = [answer];
+      given.nodes.watches = [ends('hang', ...streamed('100', 'a')), ends('quiet')];
+      assert.deepEqual(await given.start(155 * SECOND), ['all: a']);
+      assert.deepEqual(watchedFrom(given), ['all', '100']);
+    });
+});
+
+describe('the sink learns that', () => {
+  const once = ends<LiveNode>(undefined, ...streamed('1'));
+  for (const [what, watches, answers, failures] of [
+    ['nothing is answered while a streamed list is incomplete', [ends('hang', upsert('a', '5'))], [], 0],
+    [
+      'a watch is answered by a streamed list, and by an open second',
+      [ends('hang', ...streamed('1'))],
+      ['watch', 'watch'],
+      0,
+    ],
+    [
+      'a list is answered after a version that was too old, and the watch later',
+      [once, ends(gone()), ends('hang', ...streamed('9'))],
+      ['watch', 'list', 'watch'],
+      0,
+    ],
+    [
+      'versions that are too old now and then are no failure',
+      [once, ends(gone()), ends(gone(), ...streamed('9'), bookmark('10')), ends('hang', ...streamed('20'))],
+      ['watch', 'list', 'watch', 'list', 'watch'],
+      0,
+    ],
+    [
+      'a version that is too old at once again is a failure',
+      [once, ends(gone()), ends(gone(), ...streamed('9')), ends('hang', ...streamed('20'))],
+      ['watch', 'list', 'list', 'watch'],
+      1,
+    ],
+  ] as const)
+    test(what, async (context) => {
+      const given = bench(context, watches);
+      await given.start(10 * SECOND);
+      assert.deepEqual(given.answers, answers);
+      assert.equal(given.failures.length, failures);
+    });
 });
 
 describe('a silent server', () => {

@@ -37,6 +37,8 @@ interface Bench {
   /** The calls of the sink, in short form. */
   readonly heard: string[];
   readonly failures: unknown[];
+  /** The nodes that are followed no more, and `all`. */
+  readonly ended: string[];
   readonly time: DrivenTimers;
   readonly abort: () => void;
   /** Follows the nodes n1, n2 and so on. */
@@ -58,6 +60,7 @@ function bench(context: TestContext, limits = new PodFollowLimits(), time = driv
   const pods = new PlayedResource<LivePod>(() => page('10'));
   const heard: string[] = [];
   const failures: unknown[] = [];
+  const ended: string[] = [];
   const brief = (pod: LivePod) => `${pod.uid}@${pod.resourceVersion}`;
   const follower = new PodFollower(
     pods,
@@ -66,7 +69,7 @@ function bench(context: TestContext, limits = new PodFollowLimits(), time = driv
       change: ({ kind, object }) => heard.push(`${kind} ${brief(object)}`),
       failed: (error) => failures.push(error),
       answered: () => undefined,
-      ended: () => undefined,
+      ended: (of) => ended.push(of),
     },
     { limits, clock: drivenClock, signal: aborting.signal },
   );
@@ -76,6 +79,7 @@ function bench(context: TestContext, limits = new PodFollowLimits(), time = driv
     follower,
     heard,
     failures,
+    ended,
     time,
     abort: () => aborting.abort(),
     addMany: async (count) => {
@@ -220,6 +224,63 @@ describe('a node', () => {
   });
 });
 
+for (const [whose, of] of [
+  ['own', 'n1'],
+  ['shared', undefined],
+] as const) {
+  const followed = (context: TestContext) => following(context, of ? undefined : allTaken());
+
+  test(`reports a version of a node’s ${whose} watch that is too old only when the next one is, too`, async (context) => {
+    const given = await followed(context);
+    for (const version of ['20', '30']) {
+      given.pods.answer = () => page(version);
+      given.watch(of).end(gone());
+      await given.time.pass(2 * SECOND);
+      given.watch(of).tell(bookmark(version));
+      await given.time.settle();
+    }
+    assert.deepEqual(given.failures, []);
+    given.watch(of).end(gone());
+    await given.time.pass(2 * SECOND);
+    given.watch(of).end(gone());
+    await given.time.settle();
+    assert.equal(given.failures.length, 1);
+  });
+
+  test(`ends the backoff of a node’s ${whose} watch with an event`, async (context) => {
+    const given = await followed(context);
+    const broken = () => new ApiError('the connection was reset', 0);
+    for (let tries = 0; tries < 8; tries++) {
+      given.watch(of).end(broken());
+      await given.time.pass(MINUTE);
+    }
+    given.watch(of).tell(bookmark('11'));
+    await given.time.settle();
+    const before = given.pods.watched.length;
+    given.watch(of).end(broken());
+    await given.time.pass(SECOND);
+    assert.equal(given.pods.watched.length, before + 1);
+  });
+
+  test(`reports the end of a node with its ${whose} watch once`, async (context) => {
+    const given = await followed(context);
+    given.follower.remove(n1);
+    given.follower.remove(n1);
+    assert.deepEqual(given.ended, of ? ['n1'] : ['n1', 'all']);
+  });
+}
+
+test('gives the watch of a removed node back for other clusters', async (context) => {
+  const limits = new PodFollowLimits();
+  for (let taken = 1; taken < WATCHES_IN_ALL; taken++) limits.takeWatch();
+  const given = await following(context, limits);
+  given.follower.remove(n1);
+  const other = bench(context, limits, given.time);
+  other.follower.add(n1);
+  await given.time.settle();
+  assert.ok(other.watch('n1').isOpen);
+});
+
 test('asks a server that is behind (504) three more times from its cache, then for its latest state', async (context) => {
   const given = await following(context);
   given.watch('n1').tell(upsert('n1', 'u1', '11'));
@@ -352,10 +413,12 @@ describe('beyond a hundred nodes', () => {
       keepAlive();
     }
     assert.equal(shared.isOpen, true);
+    shared.tell(passed('25'));
+    given.pods.answer = () => page('30');
     await given.time.pass(61 * SECOND);
     assert.equal(shared.isOpen, false);
     assert.equal(given.watch(last).isOpen, true);
-    assert.equal(given.lists(last).at(-1)?.notOlderThan, '10');
+    assert.equal(given.lists(last).at(-1)?.notOlderThan, '25');
   });
 
   test('the shared watch stays when the number of nodes grows again meanwhile', async (context) => {
@@ -364,11 +427,18 @@ describe('beyond a hundred nodes', () => {
     for (let index = 1; index <= 40; index++) given.follower.remove(nodeName(`n${index}`));
     await given.time.pass(2 * MINUTE);
     for (let index = 1; index <= 40; index++) given.follower.add(nodeName(`n${index}`));
-    given.watch().tell(bookmark('20'));
+    const shared = given.watch();
+    shared.tell(bookmark('20'));
     await given.time.pass(2 * MINUTE);
-    given.watch().tell(bookmark('21'));
+    shared.tell(bookmark('21'));
     await given.time.pass(2 * MINUTE);
-    assert.equal(given.watch().isOpen, true);
+    assert.equal(shared.isOpen, true);
+    for (let index = 1; index <= 40; index++) given.follower.remove(nodeName(`n${index}`));
+    for (let minutes = 0; minutes < 5; minutes++) {
+      shared.tell(bookmark('22'));
+      await given.time.pass(MINUTE);
+    }
+    assert.equal(shared.isOpen, false);
   });
 
   test('no watch remains without nodes', async (context) => {
@@ -444,6 +514,22 @@ describe('lists', () => {
       );
     }
   });
+
+  for (const [when, isRemoved, failures] of [
+    ['is reported', false, 1],
+    ['is not reported for a node that was removed meanwhile', true, 0],
+  ] as const)
+    test(`a failure of a repeated list ${when}`, async (context) => {
+      const given = await following(context);
+      const answer = Promise.withResolvers<Page<LivePod>>();
+      given.pods.answer = () => answer.promise;
+      given.follower.relist();
+      await given.time.settle();
+      if (isRemoved) given.follower.remove(n1);
+      answer.reject(new ApiError('unavailable', 503));
+      await given.time.settle();
+      assert.equal(given.failures.length, failures);
+    });
 
   test('are replaced by a list of all pods by pages when they are slow and many wait', async (context) => {
     const given = bench(context);

@@ -3,6 +3,8 @@ import type { ServerResponse } from 'node:http';
 import { Server } from 'node:net';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { openListener, TICKS_BETWEEN_REPORTS } from '#shared/http/listener.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
 import { settled, until } from '#test/world/turns.ts';
 import { type Client, clientOf, get, served } from './served.ts';
 
@@ -145,6 +147,21 @@ describe('a connection', () => {
     await look(1);
     await until(caller.isClosed);
   });
+
+  for (const [caller, isKnown, seconds] of [
+    ['unknown caller', false, 2],
+    ['authenticated caller', true, 60],
+  ] as const)
+    test(`of an ${caller} is announced to stay idle for ${seconds} s by default`, async (context) => {
+      const { client } = await served(context, {
+        serve: (_, response, { know }) => {
+          if (isKnown) know();
+          response.end('answered\n');
+        },
+      });
+      const asking = await client(get('/'));
+      await asking.received(new RegExp(`keep-alive: timeout=${seconds}\r\n[\\s\\S]*answered`, 'i'));
+    });
 
   for (const [what, text] of [
     ['headers', 'GET / HTTP/1.1\r\nhost: localhost\r\n'],
@@ -317,9 +334,9 @@ describe('when all connection slots are taken', () => {
   });
 });
 
-test('reports errors of accepting once and serves the next caller', async (context) => {
+test('reports errors of accepting once a minute and serves the next caller', async (context) => {
   const listen = context.mock.method(Server.prototype, 'listen');
-  const { client, log } = await served(context);
+  const { client, log, look } = await served(context);
   const server = listen.mock.calls[0]?.this as Server;
   // The system had no free file descriptor for two callers.
   const error = Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' });
@@ -329,6 +346,23 @@ test('reports errors of accepting once and serves the next caller', async (conte
     { level: 'error', event: 'listener.accept-failed', fields: { listener: 'test', error } },
   ]);
   await (await client(get('/next'))).received(/\/next\n/);
+  await look(TICKS_BETWEEN_REPORTS);
+  server.emit('error', error);
+  assert.equal(log.lines.length, 2);
+});
+
+test('ends its checks when it stops', async (context) => {
+  const started = context.mock.method(globalThis, 'setInterval');
+  const ended = context.mock.method(globalThis, 'clearInterval');
+  const at = { host: '127.0.0.1', port: 0 };
+  const listener = await openListener({ name: 'test', at, log: recordingLog(), serve: () => undefined });
+  await listener.close();
+  const [checks] = started.mock.calls;
+  assert.ok(checks);
+  assert.deepEqual(
+    ended.mock.calls.map(({ arguments: [timer] }) => timer),
+    [checks.result],
+  );
 });
 
 test('closes all connections when it stops', async (context) => {

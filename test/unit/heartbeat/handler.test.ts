@@ -163,6 +163,16 @@ test('keeps counting the age of the last contact across lease failovers and with
   assert.deepEqual(given.unreported, [200, 260, 320]);
 });
 
+test('counts the age of a contact that is more recent than the renewal from the renewal on', async (context) => {
+  const given = bench(context);
+  given.table.names = ['prod'];
+  given.renew('prod', undefined, { lastContactAt: NOW + 1_000 });
+  await given.beat();
+  await given.time.pass(MINUTE_MS);
+  await given.beat();
+  assert.deepEqual(given.unreported, [0, 60]);
+});
+
 test('reports zero clusters when none is registered, because missing data raises an alarm', async (context) => {
   assert.deepEqual(await bench(context).beat(), { unwatched: 0, looks: 1 });
 });

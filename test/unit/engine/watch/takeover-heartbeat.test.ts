@@ -353,3 +353,32 @@ test('writes no reason while another relay renews the takeover', async (context)
   await time.pass(2 * HEARTBEAT_MS);
   assert.equal(api.takeover?.withheld, 'policy does not name a in treatAsNoExecute');
 });
+
+const unavailable = async () => {
+  throw new ApiError('unavailable', 503);
+};
+
+test('suspends nothing when a cluster that is not taken over does not answer', async (context) => {
+  const { api, told, stateAfter } = bench(context);
+  context.mock.method(api, 'getTakeover', unavailable);
+  assert.equal(await stateAfter(2 * HEARTBEAT_MS), 'none');
+  assert.deepEqual(told(), []);
+});
+
+test('knows that policy relies on a takeover that was deleted while the cluster did not answer', async (context) => {
+  const { api, told, stateAfter } = takenOver(context);
+  assert.equal(await stateAfter(1.5 * HEARTBEAT_MS), 'renewed');
+  const { mock } = context.mock.method(api, 'getTakeover', unavailable);
+  assert.equal(await stateAfter(HEARTBEAT_MS), 'withheld');
+  mock.mockImplementation(async () => undefined);
+  assert.equal(await stateAfter(HEARTBEAT_MS), 'withheld');
+  assert.match(told().at(-1) ?? '', /takeovers\/live is gone/);
+});
+
+test('logs why it suspends the heartbeat, although the reason cannot be written', async (context) => {
+  const { api, told, stateAfter } = takenOver(context, { whyStalled: async () => 'a pod is overdue' });
+  const writing = context.mock.method(api, 'withholdTakeover', unavailable);
+  assert.equal(await stateAfter(3 * HEARTBEAT_MS), 'withheld');
+  assert.ok(writing.mock.callCount() > 0);
+  assert.deepEqual(told(), ['takeover.heartbeat-suspended a pod is overdue']);
+});

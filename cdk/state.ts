@@ -48,7 +48,7 @@ const KEY_ATTRIBUTES = ['pk', 'sk', 'clusterKey', 'clusterSort'];
 const HOLDING_ATTRIBUTES = [
   ...KEY_ATTRIBUTES,
   ...['revision', 'stop', 'stoppedAt', 'resumedFrom', 'holds', 'trips'],
-  ...['cluster', 'who', 'at', 'kind', 'does', 'what', 'why', 'ttl'],
+  ...['cluster', 'actor', 'at', 'kind', 'message', 'reason', 'ttl'],
 ];
 /** The additional attributes written for a policy, and for it in the audit log. */
 const POLICY_ATTRIBUTES = ['policy', 'before', 'after'];

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { clusterNamed } from '#shared/operations/fleet/fleet.ts';
-import { type AuditOutput, auditOutput } from '#shared/operations/look/output-records.ts';
+import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { type Column, type OutputFormat, outputOption, shownAs, tableOf, withExamples } from './output.ts';
@@ -39,7 +39,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
           to: now + 60_000,
           ...(cluster === undefined ? {} : { cluster }),
         });
-        const entries = found.map(auditOutput);
+        const entries = found;
         deps.print(
           shownAs(output, {
             data: () => entries.map((entry) => ({ ...entry, at: timeText(entry.at) })),
@@ -53,7 +53,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
   );
 }
 
-const COLUMNS: readonly Column<AuditOutput>[] = [
+const COLUMNS: readonly Column<AuditEntry>[] = [
   { head: 'WHEN', of: ({ at }) => timeText(at) },
   { head: 'ACTOR', of: ({ actor }) => actor },
   { head: 'CLUSTER', of: ({ cluster }) => cluster ?? '(all)' },

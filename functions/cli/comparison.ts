@@ -1,6 +1,6 @@
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { Cause } from '#shared/eviction/records.ts';
-import type { EntryOutput } from '#shared/operations/look/output-records.ts';
+import type { EntryOutput } from '#shared/operations/look/history.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causesJson, causeTexts } from './causes.ts';

@@ -2,9 +2,10 @@ import { Argument, type Command, Option } from 'commander';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import { wordsOf } from '#shared/explain/gate-text.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import type { EntryOutput } from '#shared/operations/look/history.ts';
 import { type Happening, happened } from '#shared/operations/look/history.ts';
-import type { AuditOutput, EntryOutput } from '#shared/operations/look/output-records.ts';
 import type { HistoryQuery } from '#shared/state/history.ts';
+import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causesJson, causeTexts } from './causes.ts';
 import { type CliDeps, parseClusterName } from './command.ts';
@@ -134,7 +135,7 @@ const ALL = '(all)';
 const clusterOf = ({ entry }: Happening): ClusterName | undefined => entry.cluster;
 
 const cell =
-  (ofPod: (entry: EntryOutput) => string, ofCluster: (entry: AuditOutput) => string = () => '') =>
+  (ofPod: (entry: EntryOutput) => string, ofCluster: (entry: AuditEntry) => string = () => '') =>
   (happening: Happening): string =>
     happening.of === 'pod' ? ofPod(happening.entry) : ofCluster(happening.entry);
 
@@ -167,7 +168,7 @@ const COLUMNS: readonly Column<Happening>[] = [
   },
 ];
 
-const KINDS: Readonly<Record<AuditOutput['kind'], string>> = {
+const KINDS: Readonly<Record<AuditEntry['kind'], string>> = {
   policy: 'policy',
   stop: 'stop',
   resume: 'resume',

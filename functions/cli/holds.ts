@@ -1,7 +1,7 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
-import type { HoldTarget } from '#shared/eviction/policy.ts';
-import { type ShownAct, scopeText } from '#shared/explain/gate-text.ts';
+import type { HoldTarget, OperatorAction } from '#shared/eviction/policy.ts';
+import { scopeText } from '#shared/explain/gate-text.ts';
 
 import { targetExists } from '#shared/operations/acts/hold-target.ts';
 import type { Performed } from '#shared/operations/acts/perform.ts';
@@ -13,7 +13,6 @@ import {
   theCluster,
   UsageError,
 } from '#shared/operations/fleet/fleet.ts';
-import { holdOutput, stopOutput } from '#shared/operations/look/output-records.ts';
 import { targetText } from '#shared/state/operator.ts';
 import { type StoredRules, stopsOf } from '#shared/state/rules-store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
@@ -204,7 +203,7 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
         const except = resumed.length === 0 ? '' : `, except in ${resumed.join(', ')}`;
         const rows = [
           ...(fleetStop
-            ? [{ cluster: '(all)', id: 'stop', what: `all evictions${except}`, ...stopOutput(fleetStop) }]
+            ? [{ cluster: '(all)', id: 'stop', what: `all evictions${except}`, ...fleetStop }]
             : []),
           ...[...storedRules].flatMap(([cluster, found]) => heldBy(cluster, found)),
         ].filter(({ until }) => until === undefined || now < until);
@@ -221,7 +220,7 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
   );
 }
 
-interface Row extends ShownAct {
+interface Row extends OperatorAction {
   readonly cluster: string;
   readonly id: string;
   readonly what: string;
@@ -240,7 +239,7 @@ const COLUMNS: readonly Column<Row>[] = [
 
 function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: StoredRules): readonly Row[] {
   return [
-    ...(stop ? [{ cluster, id: 'stop', what: 'all evictions', ...stopOutput(stop) }] : []),
+    ...(stop ? [{ cluster, id: 'stop', what: 'all evictions', ...stop }] : []),
     ...guard.trips.map((trip) => ({
       cluster,
       id: 'guard',
@@ -249,7 +248,7 @@ function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: Stored
       what: scopeText(trip),
       reason: `${trip.nodes} of ${trip.outOf} nodes were affected`,
     })),
-    ...holds.map((hold) => ({ cluster, ...holdOutput(hold), what: targetText(hold.target) })),
+    ...holds.map((hold) => ({ cluster, ...hold, what: targetText(hold.target) })),
   ];
 }
 

@@ -10,13 +10,13 @@ export async function noteAct(
   fleet: Pick<Fleet, 'operator'>,
   cluster: ClusterName,
   kind: ClusterAct,
-  what: string,
+  message: string,
   deps: Pick<CliDeps, 'complain'>,
 ): Promise<void> {
   try {
-    await (await fleet.operator()).noteAct(cluster, kind, what);
+    await (await fleet.operator()).noteAct(cluster, kind, message);
   } catch (error) {
     if (!(error instanceof FleetError || error instanceof StoreError)) throw error;
-    deps.complain(linesText([`The audit log has no entry that you ${what}. ${error.message}`]));
+    deps.complain(linesText([`The audit log has no entry that you ${message}. ${error.message}`]));
   }
 }

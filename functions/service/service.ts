@@ -92,7 +92,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const registry = new Registry();
   const metrics = relayMetrics(registry);
   stateMetrics(registry, store);
-  const operator = new Operator({ rulesStore, clock, who: localUser() });
+  const operator = new Operator({ rulesStore, clock, actor: localUser() });
   const names = [...apis.keys()];
   const policies = new StartPolicies(options.policies, names, { operator, rulesStore, clock, log });
   // A replica among others applies policies only as the leader.

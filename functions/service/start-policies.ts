@@ -19,7 +19,7 @@ export interface ChosenPolicies {
 }
 
 export interface StartPoliciesDeps {
-  readonly operator: Pick<Operator, 'applyPolicy' | 'withdrawPolicy' | 'who'>;
+  readonly operator: Pick<Operator, 'applyPolicy' | 'withdrawPolicy' | 'actor'>;
   readonly rulesStore: FileApplierDeps['rulesStore'];
   readonly clock: Clock;
   readonly log: Log;
@@ -122,7 +122,7 @@ export class StartPolicies {
       return;
     }
     const { operator, rulesStore, clock, log } = this.#deps;
-    const deps = { rulesStore, clock, who: operator.who };
+    const deps = { rulesStore, clock, actor: operator.actor };
     for (const cluster of this.#clusters) {
       const outcome = await applyPolicyFile(deps, cluster, file, { unlessOlder }).catch((error: unknown) => {
         throw namingFile(path, error);

@@ -25,7 +25,7 @@ export function rulesLines(rules: ReadonlyMap<ClusterName, Rules>, now: EpochMs)
 
 function byText({ stops }: Rules, now: EpochMs): string {
   const stop = stops.find(({ until }) => isOn(until, now));
-  return stop === undefined ? '' : ` by ${escapeForDisplay(stop.who)} (${escapeForDisplay(stop.why)})`;
+  return stop === undefined ? '' : ` by ${escapeForDisplay(stop.actor)} (${escapeForDisplay(stop.reason)})`;
 }
 
 function rulesText(rules: Rules, now: EpochMs): string {

@@ -6,7 +6,7 @@ import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
-import { auditOutput, entryOutput } from '#shared/operations/look/output-records.ts';
+import { entryOutput } from '#shared/operations/look/history.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import { policyText } from '#shared/state/policy-document.ts';
@@ -80,7 +80,7 @@ export type Answers = {
 /** Each answer rejects with errors whose messages are for the caller. */
 export function answersOf(deps: AnswersDeps): Answers {
   const { fleet, view, questions, demo, clock } = deps;
-  const whoAsks = once(async () => (await fleet.operator()).who);
+  const whoAsks = once(async () => (await fleet.operator()).actor);
   const acts = { fleet, view };
   return {
     'GET api/session': route(nothingSchema, async (_, token) => ({
@@ -104,7 +104,7 @@ export function answersOf(deps: AnswersDeps): Answers {
         ...(cluster === undefined ? {} : { cluster }),
         ...span,
       });
-      return entries.map(auditOutput);
+      return entries;
     }),
     'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster, clock.now())),
     'GET api/explain/pod': route(podSchema, (asks) => questions.explainPod(asks)),

@@ -7,12 +7,13 @@ import type { PodsOutput, PreviewOutput } from '#shared/operations/acts/preview-
 import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
-import type { AuditOutput, EntryOutput } from '#shared/operations/look/output-records.ts';
+import type { EntryOutput } from '#shared/operations/look/history.ts';
 import { PENDING_STATES, type PendingState } from '#shared/operations/look/pending-state.ts';
 import type { FleetStatus } from '#shared/operations/look/status.ts';
 import { EVICTION_EVENTS } from '#shared/state/history.ts';
 import { NO_REASON } from '#shared/state/operator.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
+import type { AuditEntry } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /**
@@ -31,7 +32,7 @@ export interface Api {
   'GET api/nodes': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly NodeRow[] };
   'GET api/stuck': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly StuckRow[] };
   'GET api/history': { readonly asks: z.input<typeof historySchema>; readonly answer: HistoryPage };
-  'GET api/audit': { readonly asks: z.input<typeof auditSchema>; readonly answer: readonly AuditOutput[] };
+  'GET api/audit': { readonly asks: z.input<typeof auditSchema>; readonly answer: readonly AuditEntry[] };
   'GET api/policy': { readonly asks: z.input<typeof inClusterSchema>; readonly answer: PolicyShown };
   'GET api/explain/pod': { readonly asks: z.input<typeof podSchema>; readonly answer: PodStory };
   'GET api/explain/node': { readonly asks: z.input<typeof nodeSchema>; readonly answer: NodeStory };

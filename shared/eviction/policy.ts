@@ -247,9 +247,9 @@ export type Threshold = NonNullable<GuardPolicy['cluster']>;
 export type Selection = Policy['exclude'][number];
 
 export interface OperatorAction {
-  readonly who: string;
+  readonly actor: string;
   readonly at: EpochMs;
-  readonly why: string;
+  readonly reason: string;
 }
 
 /** A stop of evictions, in one cluster or in all clusters. */

@@ -1,6 +1,6 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { HoldTarget, Rules, Trip } from '#shared/eviction/policy.ts';
+import type { HoldTarget, OperatorAction, Rules, Trip } from '#shared/eviction/policy.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** What is told of one kind of brake; the one place that names it for people. */
@@ -135,18 +135,11 @@ export function gateText({ by, act, trip }: GateAccount, moment: (at: EpochMs) =
 export interface GateAccount {
   readonly by: EvictionGate;
   /** With a stop or a hold that still exists: the operator's action. */
-  readonly act?: ShownAct;
+  readonly act?: OperatorAction;
   /** With a hold: its target. */
   readonly target?: HoldTarget;
   /** With the guard: a description of the trip for users. */
   readonly trip?: string;
-}
-
-/** An operator's action, as programs read it. */
-export interface ShownAct {
-  readonly actor: string;
-  readonly at: EpochMs;
-  readonly reason: string;
 }
 
 /** Returns a scope as operators name it: cluster, customTaints, or zone/NAME. */

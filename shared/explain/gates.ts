@@ -2,18 +2,18 @@ import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { isTripOf } from '#shared/eviction/gate.ts';
 import { reportOf, tripText } from '#shared/eviction/guard.ts';
 import type { OperatorAction, Rules } from '#shared/eviction/policy.ts';
-import { type GateAccount, type ShownAct, wordsOf } from './gate-text.ts';
+import { type GateAccount, wordsOf } from './gate-text.ts';
 
 /** Returns what the current rules contain about a gate. */
 export function accountOfGate(by: EvictionGate, { stops, holds, trips }: Rules): GateAccount {
   switch (by.kind) {
     case 'stopped': {
       const stop = stops.find(({ scope }) => scope === by.scope);
-      return { by, ...(stop ? { act: shownAct(stop) } : {}) };
+      return { by, ...(stop ? { act: actionOf(stop) } : {}) };
     }
     case 'hold': {
       const hold = holds.find(({ id }) => id === by.id);
-      return { by, ...(hold ? { act: shownAct(hold), target: hold.target } : {}) };
+      return { by, ...(hold ? { act: actionOf(hold), target: hold.target } : {}) };
     }
     case 'guard': {
       const trip = trips.find((each) => isTripOf(by, each));
@@ -24,11 +24,7 @@ export function accountOfGate(by: EvictionGate, { stops, holds, trips }: Rules):
   }
 }
 
-export const shownAct = ({ who: actor, at, why: reason }: OperatorAction): ShownAct => ({
-  actor,
-  at,
-  reason,
-});
+const actionOf = ({ actor, at, reason }: OperatorAction): OperatorAction => ({ actor, at, reason });
 
 /** All gates of a pod: also those that are found once the first are open. To evict it, an operator must open all. */
 export function allGates(

@@ -3,8 +3,8 @@ import type { Stop } from '#shared/eviction/policy.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { AuditEntry, OperatorControls } from './rules-store.ts';
 
-export function fleetStopEntry({ who, at, why, ...stop }: Stop): AuditEntry {
-  return { who, at, kind: 'stop', what: `stopped evictions in all clusters${untilText(stop)}`, why };
+export function fleetStopEntry({ actor, at, reason, ...stop }: Stop): AuditEntry {
+  return { actor, at, kind: 'stop', message: `stopped evictions in all clusters${untilText(stop)}`, reason };
 }
 
 export function current({ stop, holds, ...orders }: OperatorControls, now: EpochMs): OperatorControls {

@@ -36,7 +36,7 @@ export class OperatorError extends Error {
 
 /** Maximum of holds in a cluster: all of them are read with each decision. */
 const MAX_HOLDS = 100;
-const MAX_WHY_CHARACTERS = 500;
+const MAX_REASON_CHARACTERS = 500;
 /** The text of an audit entry has no more changed settings, and no longer values. The entry has the whole document. */
 const MAX_SETTINGS = 10;
 const MAX_VALUE_CHARACTERS = 40;
@@ -45,7 +45,7 @@ const ATTEMPTS = 8;
 const BACKOFF: Backoff = { firstMs: 20, longestMs: 320 };
 
 export interface ActionOptions {
-  readonly why: string;
+  readonly reason: string;
   /** Absent: until an operator cancels it. */
   readonly durationMs?: number | undefined;
 }
@@ -58,7 +58,7 @@ type ControlledRules = Pick<
 export interface OperatorDeps {
   readonly rulesStore: ControlledRules;
   readonly clock: Clock;
-  readonly who: string;
+  readonly actor: string;
 }
 
 /** The reason in the audit log of a stop without one: an emergency doesn't wait for a reason. */
@@ -72,12 +72,12 @@ export const NO_REASON = 'no reason given';
 export class Operator {
   readonly #rulesStore: ControlledRules;
   readonly #clock: Clock;
-  readonly who: string;
+  readonly actor: string;
 
-  constructor({ rulesStore, clock, who }: OperatorDeps) {
+  constructor({ rulesStore, clock, actor }: OperatorDeps) {
     this.#rulesStore = rulesStore;
     this.#clock = clock;
-    this.who = who;
+    this.actor = actor;
   }
 
   /** Actions reject as these do, and save nothing. `changed`: a cluster's rules, as the action would change them. */
@@ -98,19 +98,19 @@ export class Operator {
         change((rules) => ({ ...rules, guard: guardStateOf(revision + 1, trips) })),
       note: async () => undefined,
     };
-    const operator = new Operator({ rulesStore: rehearsed, clock: this.#clock, who: this.who });
+    const operator = new Operator({ rulesStore: rehearsed, clock: this.#clock, actor: this.actor });
     return { operator, changed: (rules: StoredRules) => changed(rules) };
   }
 
   /** Rejects with `PolicyError`, too, except for a document that is already in force. */
-  async applyPolicy(cluster: ClusterName, text: string, why?: string): Promise<'applied' | 'unchanged'> {
+  async applyPolicy(cluster: ClusterName, text: string, reason?: string): Promise<'applied' | 'unchanged'> {
     return this.#order<'applied' | 'unchanged'>(cluster, (orders) => {
       if (orders.policy?.text === text) return { result: 'unchanged' };
       const { next, entry } = policyOrders(orders, text, this.#clock.now());
       return {
         result: 'applied',
         next,
-        entry: { ...entry, ...(why === undefined ? {} : { why: reason(why) }) },
+        entry: { ...entry, ...(reason === undefined ? {} : { reason: checkedReason(reason) }) },
       };
     });
   }
@@ -118,7 +118,7 @@ export class Operator {
   async withdrawPolicy(cluster: ClusterName): Promise<void> {
     await this.#order(cluster, ({ policy, ...orders }) => {
       if (!policy) return { result: undefined };
-      const entry = { kind: 'policy', what: 'withdrew the policy', before: policy.text } as const;
+      const entry = { kind: 'policy', message: 'withdrew the policy', before: policy.text } as const;
       return { result: undefined, next: orders, entry };
     });
   }
@@ -126,13 +126,17 @@ export class Operator {
   async stop(cluster: ClusterName, causes: ActionOptions): Promise<Stop> {
     return this.#order(cluster, (orders) => {
       const stop = this.#stop('cluster', causes);
-      const entry = { kind: 'stop', what: `stopped evictions${untilText(stop)}`, why: stop.why } as const;
+      const entry = {
+        kind: 'stop',
+        message: `stopped evictions${untilText(stop)}`,
+        reason: stop.reason,
+      } as const;
       return { result: stop, next: { ...orders, stop }, entry };
     });
   }
 
   /** Ends all stops of a cluster. If all clusters are stopped, the others stay stopped. */
-  async resume(cluster: ClusterName, why: string): Promise<void> {
+  async resume(cluster: ClusterName, reason: string): Promise<void> {
     await this.#order(cluster, ({ stop: _ended, ...orders }, storedRules) => {
       const stops = stopsOf(storedRules).filter(({ until }) => isOn(until, this.#clock.now()));
       if (stops.length === 0)
@@ -141,14 +145,18 @@ export class Operator {
       const what = ofFleet ? 'resumed evictions, while other clusters stay stopped' : 'resumed evictions';
       const resumedFrom = ofFleet && { fleetRevision: storedRules.fleetRevision, stoppedAt: ofFleet.at };
       const next = resumedFrom ? { ...orders, resumedFrom } : orders;
-      return { result: undefined, next, entry: { kind: 'resume', what, why: reason(why) } };
+      return {
+        result: undefined,
+        next,
+        entry: { kind: 'resume', message: what, reason: checkedReason(reason) },
+      };
     });
   }
 
   /** Pauses the policy. Rejects in observe mode, because the end of the pause would start enforcement. */
   async pause(
     cluster: ClusterName,
-    { why, durationMs }: ActionOptions,
+    { reason, durationMs }: ActionOptions,
   ): Promise<{ readonly until?: EpochMs }> {
     return this.#order(cluster, (orders) => {
       const { policy } = orders;
@@ -158,18 +166,25 @@ export class Operator {
       const until = durationMs === undefined ? {} : { until: this.#clock.now() + durationMs };
       return {
         result: until,
-        ...this.#withMode(orders, policy, 'paused', `paused evictions${untilText(until)}`, why, until.until),
+        ...this.#withMode(
+          orders,
+          policy,
+          'paused',
+          `paused evictions${untilText(until)}`,
+          reason,
+          until.until,
+        ),
       };
     });
   }
 
-  async unpause(cluster: ClusterName, why: string): Promise<void> {
+  async unpause(cluster: ClusterName, reason: string): Promise<void> {
     await this.#order(cluster, (orders) => {
       const { policy } = orders;
       if (!policy || modeOf(policy.read, this.#clock.now()) !== 'paused') {
         throw new OperatorError(`Cluster ${cluster} is not paused. Nothing to resume.`);
       }
-      return { result: undefined, ...this.#withMode(orders, policy, 'enforce', 'ended a pause', why) };
+      return { result: undefined, ...this.#withMode(orders, policy, 'enforce', 'ended a pause', reason) };
     });
   }
 
@@ -177,13 +192,13 @@ export class Operator {
     orders: OperatorControls,
     { text: before }: NonNullable<OperatorControls['policy']>,
     mode: Mode,
-    what: string,
-    why: string,
+    message: string,
+    reason: string,
     until?: EpochMs,
   ) {
     const text = withMode(before, mode, until);
     const policy = { text, read: parsePolicyDocument(text), revision: orders.revision + 1 };
-    const entry = { kind: 'policy', what, why: reason(why), before, after: text } as const;
+    const entry = { kind: 'policy', message, reason: checkedReason(reason), before, after: text } as const;
     return { next: { ...orders, policy }, entry };
   }
 
@@ -198,17 +213,17 @@ export class Operator {
   }
 
   /** Cancels the stop of all clusters. Stops of single clusters stay in force. */
-  async resumeAll(why: string): Promise<void> {
+  async resumeAll(reason: string): Promise<void> {
     await repeatChange(async () => {
       const found = await this.#rulesStore.fleetStop();
       if (!found) throw new OperatorError('No stop of all clusters is in force. Nothing to resume.');
       const what = 'resumed evictions in all clusters';
-      const entry = this.#entry({ kind: 'resume', what, why: reason(why) });
+      const entry = this.#entry({ kind: 'resume', message: what, reason: checkedReason(reason) });
       return { result: undefined, change: await this.#rulesStore.changeFleetStop(found, undefined, entry) };
     });
   }
 
-  async hold(cluster: ClusterName, target: HoldTarget, { why, durationMs }: ActionOptions): Promise<Hold> {
+  async hold(cluster: ClusterName, target: HoldTarget, { reason, durationMs }: ActionOptions): Promise<Hold> {
     return this.#order(cluster, (orders) => {
       if (orders.holds.length >= MAX_HOLDS) {
         throw new OperatorError(
@@ -216,17 +231,17 @@ export class Operator {
         );
       }
       const id = `h${randomBytes(4).toString('hex')}`;
-      const hold: Hold = { id, target, ...this.#act({ why, durationMs }) };
+      const hold: Hold = { id, target, ...this.#act({ reason, durationMs }) };
       const entry = {
         kind: 'hold',
-        what: `held ${targetText(target)}${untilText(hold)} (${id})`,
-        why: hold.why,
+        message: `held ${targetText(target)}${untilText(hold)} (${id})`,
+        reason: hold.reason,
       } as const;
       return { result: hold, next: { ...orders, holds: [...orders.holds, hold] }, entry };
     });
   }
 
-  async release(cluster: ClusterName, id: string, why: string): Promise<Hold> {
+  async release(cluster: ClusterName, id: string, reason: string): Promise<Hold> {
     return this.#order(cluster, (orders) => {
       const hold = orders.holds.find((each) => each.id === id);
       if (!hold)
@@ -235,8 +250,8 @@ export class Operator {
         );
       const entry = {
         kind: 'release',
-        what: `released ${targetText(hold.target)} (${id})`,
-        why: reason(why),
+        message: `released ${targetText(hold.target)} (${id})`,
+        reason: checkedReason(reason),
       } as const;
       const holds = orders.holds.filter((each) => each !== hold);
       return { result: hold, next: { ...orders, holds }, entry };
@@ -244,7 +259,7 @@ export class Operator {
   }
 
   /** Releases one scope (see {@link scopeText}), or the only one that tripped. A relay then counts its nodes. */
-  async releaseGuard(cluster: ClusterName, why: string, scope?: string): Promise<string> {
+  async releaseGuard(cluster: ClusterName, reason: string, scope?: string): Promise<string> {
     return repeatChange(async () => {
       const { guard } = await this.#rulesStore.read(cluster);
       if (guard.trips.length === 0) {
@@ -259,7 +274,12 @@ export class Operator {
         );
       }
       const what = `released the guard: ${only}`;
-      const entry = this.#entry({ cluster, kind: 'release-guard', what, why: reason(why) });
+      const entry = this.#entry({
+        cluster,
+        kind: 'release-guard',
+        message: what,
+        reason: checkedReason(reason),
+      });
       const trips = guard.trips.map((trip): Trip | FreshRelease =>
         scopeText(trip) === only ? { ...trip, releasedAt: entry.at } : trip,
       );
@@ -268,14 +288,14 @@ export class Operator {
     });
   }
 
-  async noteRetry(cluster: ClusterName, evictions: number, why?: string): Promise<void> {
+  async noteRetry(cluster: ClusterName, evictions: number, reason?: string): Promise<void> {
     const what = `retried failed evictions: ${evictions}`;
-    const given = why === undefined ? {} : { why: reason(why) };
-    await this.#rulesStore.note(this.#entry({ cluster, kind: 'retry', what, ...given }));
+    const given = reason === undefined ? {} : { reason: checkedReason(reason) };
+    await this.#rulesStore.note(this.#entry({ cluster, kind: 'retry', message: what, ...given }));
   }
 
-  async noteAct(cluster: ClusterName, kind: ClusterAct, what: string): Promise<void> {
-    await this.#rulesStore.note(this.#entry({ cluster, kind, what }));
+  async noteAct(cluster: ClusterName, kind: ClusterAct, message: string): Promise<void> {
+    await this.#rulesStore.note(this.#entry({ cluster, kind, message }));
   }
 
   async #order<Result>(
@@ -286,7 +306,7 @@ export class Operator {
     ) => {
       readonly result: Result;
       readonly next?: Omit<OperatorControls, 'revision'>;
-      readonly entry?: Omit<AuditEntry, 'who' | 'at' | 'cluster'>;
+      readonly entry?: Omit<AuditEntry, 'actor' | 'at' | 'cluster'>;
     },
   ): Promise<Result> {
     return repeatChange(async () => {
@@ -303,18 +323,18 @@ export class Operator {
     return { scope, ...this.#act(causes) };
   }
 
-  #act({ why, durationMs }: ActionOptions) {
+  #act({ reason, durationMs }: ActionOptions) {
     const at = this.#clock.now();
     return {
-      who: this.who,
+      actor: this.actor,
       at,
-      why: reason(why),
+      reason: checkedReason(reason),
       ...(durationMs === undefined ? {} : { until: at + durationMs }),
     };
   }
 
-  #entry(entry: Omit<AuditEntry, 'who' | 'at'>): AuditEntry {
-    return { who: this.who, at: this.#clock.now(), ...entry };
+  #entry(entry: Omit<AuditEntry, 'actor' | 'at'>): AuditEntry {
+    return { actor: this.actor, at: this.#clock.now(), ...entry };
   }
 }
 
@@ -332,11 +352,11 @@ export async function repeatChange<Result>(
   );
 }
 
-function reason(why: string): string {
-  if (why.trim() === '')
+function checkedReason(reason: string): string {
+  if (reason.trim() === '')
     throw new OperatorError('--reason must not be empty. It is recorded in the audit log.');
-  if (why.length <= MAX_WHY_CHARACTERS) return why;
-  throw new OperatorError(`The reason exceeds ${MAX_WHY_CHARACTERS} characters. Shorten it.`);
+  if (reason.length <= MAX_REASON_CHARACTERS) return reason;
+  throw new OperatorError(`The reason exceeds ${MAX_REASON_CHARACTERS} characters. Shorten it.`);
 }
 
 export function targetText(target: HoldTarget): string {
@@ -359,7 +379,7 @@ export function policyOrders(found: OperatorControls, text: string, now: EpochMs
   const before = orders.policy?.text;
   const entry = {
     kind: 'policy',
-    what: `applied a policy: ${[read.mode, ...changesOf(orders.policy?.read ?? DEFAULT_POLICY, read)].join(', ')}`,
+    message: `applied a policy: ${[read.mode, ...changesOf(orders.policy?.read ?? DEFAULT_POLICY, read)].join(', ')}`,
     ...(before === undefined ? {} : { before }),
     after: text,
   } as const;

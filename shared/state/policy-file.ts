@@ -36,7 +36,7 @@ function textOf(path: string): string {
 export interface FileApplierDeps {
   readonly rulesStore: Pick<FileRulesStore, 'read' | 'appliedFile' | 'noteFile'>;
   readonly clock: Clock;
-  readonly who: string;
+  readonly actor: string;
 }
 
 export interface PolicyFile extends AppliedFile {
@@ -68,7 +68,7 @@ export type FileOutcome = 'applied' | 'unchanged' | 'kept' | 'older';
  * `OperatorError` and `StoreError`.
  */
 export async function applyPolicyFile(
-  { rulesStore, clock, who }: FileApplierDeps,
+  { rulesStore, clock, actor }: FileApplierDeps,
   cluster: ClusterName,
   file: PolicyFile,
   { unlessOlder }: { readonly unlessOlder: boolean },
@@ -86,7 +86,7 @@ export async function applyPolicyFile(
     const next = decided.outcome === 'applied' ? policyOrders(orders, file.text, now) : undefined;
     const change = next && {
       next: next.next,
-      entry: { who, at: now, cluster, ...next.entry },
+      entry: { actor, at: now, cluster, ...next.entry },
     };
     return {
       result: decided.outcome,

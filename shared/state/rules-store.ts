@@ -57,7 +57,7 @@ export type ClusterAct = 'cluster-added' | 'cluster-removed' | 'takeover-applied
 export interface AuditEntry {
   /** Absent: the entry concerns all clusters. */
   readonly cluster?: ClusterName;
-  readonly who: string;
+  readonly actor: string;
   readonly at: EpochMs;
   readonly kind:
     | 'policy'
@@ -69,8 +69,8 @@ export interface AuditEntry {
     | 'retry'
     | GuardAct
     | ClusterAct;
-  readonly what: string;
-  readonly why?: string;
+  readonly message: string;
+  readonly reason?: string;
   /** With `policy`: the text of the previous document. Absent: there was none. */
   readonly before?: string;
   /** With `policy`: the text of the document that applies from then on. */

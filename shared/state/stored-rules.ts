@@ -24,7 +24,7 @@ const text = z.string().min(1);
 const until = epochMs.exactOptional();
 const count = z.int().nonnegative();
 
-const act = { who: text, at: epochMs, why: z.string() };
+const act = { actor: text, at: epochMs, reason: z.string() };
 
 export const stopSchema = z.strictObject({
   ...act,
@@ -140,11 +140,11 @@ const AUDIT_KINDS = [
 export const auditSchema = z
   .object({
     cluster: text.transform(clusterName).exactOptional(),
-    who: text,
+    actor: text,
     at: epochMs,
     kind: z.enum(AUDIT_KINDS).catch('policy'),
-    what: text,
-    why: z.string().exactOptional(),
+    message: text,
+    reason: z.string().exactOptional(),
     before: z.string().exactOptional(),
     after: z.string().exactOptional(),
   })

@@ -166,7 +166,7 @@ async function markedUp(t: TestContext): Promise<Console> {
   const node = aNode({ taints, observedAt: now });
   await store.commit(ref, 0, { node, schedule: [pending], end: [], live: true }, now);
   await store.end(ref, [anEnding(gone, { error: MARKUP })], now);
-  await (await fleet.operator()).stop(cluster, { why: MARKUP });
+  await (await fleet.operator()).stop(cluster, { reason: MARKUP });
   return unansweredConsole(fleet, `It is a scene: ${MARKUP}`);
 }
 

@@ -20,14 +20,14 @@ export interface RulesStoreUnderContract {
   close(): Promise<void>;
 }
 
-const anna = { who: 'anna', at: NOW, why: 'an incident' };
+const anna = { actor: 'anna', at: NOW, reason: 'an incident' };
 const aStop = (fields: Partial<Stop> = {}): Stop => ({ ...anna, scope: 'cluster', ...fields });
 const anEntry = (fields: Partial<AuditEntry> = {}): AuditEntry => ({
-  who: 'anna',
+  actor: 'anna',
   at: NOW,
   kind: 'stop',
-  what: 'stopped evictions',
-  why: 'an incident',
+  message: 'stopped evictions',
+  reason: 'an incident',
   ...fields,
 });
 const aTrip: Trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 10 };
@@ -135,17 +135,17 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
         rulesStore.changeOrders(
           cluster,
           orders,
-          { ...orders, stop: aStop({ who }) },
-          anEntry({ cluster, who }),
+          { ...orders, stop: aStop({ actor: who }) },
+          anEntry({ cluster, actor: who }),
         );
       const outcomes = await Promise.all([by('anna'), by('ben')]);
       assert.deepEqual(outcomes.toSorted(), ['changed', 'conflict']);
       const winner = outcomes[0] === 'changed' ? 'anna' : 'ben';
-      assert.equal((await rulesStore.read(cluster)).orders.stop?.who, winner);
+      assert.equal((await rulesStore.read(cluster)).orders.stop?.actor, winner);
       assert.deepEqual(
         (await rulesStore.audit({ cluster, from: NOW, to: NOW + 1 }))
           .filter((entry) => entry.cluster === cluster)
-          .map(({ who }) => who),
+          .map(({ actor: who }) => who),
         [winner],
       );
     });
@@ -180,7 +180,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
     test("returns the guard's own actions in the audit of its cluster", async () => {
       const cluster = aCluster();
       const { guard: none } = await rulesStore.read(cluster);
-      const entry = anEntry({ cluster, who: 'the guard', kind: 'guard-tripped' });
+      const entry = anEntry({ cluster, actor: 'the guard', kind: 'guard-tripped' });
       assert.equal(await rulesStore.changeGuard(cluster, none, [aTrip], entry), 'changed');
       for (const query of [{ cluster }, {}]) {
         const noted = await rulesStore.audit({ ...query, from: NOW, to: NOW + 1 });
@@ -193,7 +193,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
 
     test('records an audit entry without a change of rules, and nothing else', async () => {
       const cluster = aCluster();
-      const entry = anEntry({ cluster, kind: 'retry', what: 'had evictions tried again' });
+      const entry = anEntry({ cluster, kind: 'retry', message: 'had evictions tried again' });
       await rulesStore.note(entry);
       await eventually(async () =>
         assert.deepEqual(await rulesStore.audit({ cluster, from: NOW, to: NOW + 1 }), [entry]),
@@ -216,7 +216,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
     test('reads a stop of all clusters with each cluster, and cancels it only at the revision that was read', async () => {
       const cluster = aCluster();
       const stop = aStop({ scope: 'fleet' });
-      const entry = anEntry({ what: 'stopped all clusters' });
+      const entry = anEntry({ message: 'stopped all clusters' });
       const { fleetRevision } = await rulesStore.read(cluster);
       assert.equal(await rulesStore.changeFleetStop(undefined, stop, entry), 'changed');
       assert.equal(await rulesStore.changeFleetStop(undefined, aStop({ at: NOW + 1 }), entry), 'conflict');
@@ -238,7 +238,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
     test('resumes a cluster alone from a stop of all clusters, until they are stopped again', async () => {
       const [resumed, other, registeredLater] = [aCluster(), aCluster(), aCluster()];
       // Without progress of the clock, only the revision distinguishes the stops.
-      const operator = new Operator({ rulesStore, clock: { now: () => NOW }, who: 'anna' });
+      const operator = new Operator({ rulesStore, clock: { now: () => NOW }, actor: 'anna' });
       const stopped = async () => {
         const clusters = [resumed, other, registeredLater];
         const read = await Promise.all(clusters.map(async (each) => stopsOf(await rulesStore.read(each))));
@@ -251,20 +251,20 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
         });
         return read.map(({ length }) => length);
       };
-      await operator.stop(resumed, { why: 'a drill' });
-      await operator.stopAll({ why: 'an incident' });
+      await operator.stop(resumed, { reason: 'a drill' });
+      await operator.stopAll({ reason: 'an incident' });
       assert.deepEqual(await stopped(), [2, 1, 1]);
       await operator.resume(resumed, 'it is well');
       assert.deepEqual(await stopped(), [0, 1, 1]);
       await assert.rejects(operator.resume(resumed, 'again'), { name: 'OperatorError' });
-      await operator.hold(resumed, { kind: 'node', node: nodeName('n') }, { why: 'a backup' });
+      await operator.hold(resumed, { kind: 'node', node: nodeName('n') }, { reason: 'a backup' });
       assert.deepEqual(await stopped(), [0, 1, 1]);
-      await operator.stopAll({ why: 'a worse one' });
+      await operator.stopAll({ reason: 'a worse one' });
       assert.deepEqual(await stopped(), [1, 1, 1]);
       await operator.resume(resumed, 'it is well');
       await operator.resumeAll('it is over');
       assert.deepEqual(await stopped(), [0, 0, 0]);
-      await operator.stopAll({ why: 'the next one' });
+      await operator.stopAll({ reason: 'the next one' });
       assert.deepEqual(await stopped(), [1, 1, 1]);
       await operator.resumeAll('it is over');
       await eventually(async () => {
@@ -289,21 +289,25 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
     test('returns the audit of a cluster, and of all clusters, newest first, between two times', async () => {
       const [cluster, other] = [aCluster(), aCluster()];
       const later = NOW + 3_600_000;
-      await change(cluster, { stop: aStop() }, { at: later, what: 'first' });
-      await change(cluster, {}, { at: later + 1, kind: 'policy', what: 'second', before: 'a', after: 'b' });
-      await change(other, {}, { at: later + 2, what: 'third' });
+      await change(cluster, { stop: aStop() }, { at: later, message: 'first' });
+      await change(
+        cluster,
+        {},
+        { at: later + 1, kind: 'policy', message: 'second', before: 'a', after: 'b' },
+      );
+      await change(other, {}, { at: later + 2, message: 'third' });
       await rulesStore.changeFleetStop(
         undefined,
         aStop({ at: later }),
-        anEntry({ at: later + 3, what: 'fourth' }),
+        anEntry({ at: later + 3, message: 'fourth' }),
       );
       await rulesStore.changeFleetStop(
         aStop({ at: later }),
         undefined,
-        anEntry({ at: later + 4, what: 'fifth' }),
+        anEntry({ at: later + 4, message: 'fifth' }),
       );
       const told = async (query: { readonly cluster?: ClusterName; readonly to?: number }) =>
-        (await rulesStore.audit({ from: later, to: later + 5, ...query })).map(({ what }) => what);
+        (await rulesStore.audit({ from: later, to: later + 5, ...query })).map(({ message: what }) => what);
       await eventually(async () =>
         assert.deepEqual(await told({}), ['fifth', 'fourth', 'third', 'second', 'first']),
       );
@@ -312,7 +316,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
       const [, , second] = await rulesStore.audit({ cluster, from: later, to: later + 5 });
       assert.deepEqual(
         second,
-        anEntry({ cluster, at: later + 1, kind: 'policy', what: 'second', before: 'a', after: 'b' }),
+        anEntry({ cluster, at: later + 1, kind: 'policy', message: 'second', before: 'a', after: 'b' }),
       );
     });
   });

@@ -171,7 +171,7 @@ async function feed(text: string): Promise<Outcome> {
     tableName: 't',
   });
   for (const rulesStore of [new SqliteRulesStore({ database }), new DynamoDbRulesStore(table)]) {
-    const operator = new Operator({ rulesStore, clock: { now: () => NOW }, who: 'anna' });
+    const operator = new Operator({ rulesStore, clock: { now: () => NOW }, actor: 'anna' });
     try {
       await operator.applyPolicy(CLUSTER, text, 'a drill');
     } catch (error) {

@@ -148,7 +148,7 @@ export class Owner {
   #draw(pod: LivePod | undefined): Order {
     const { name } = this.#cluster;
     const [rulesStore, random] = [this.#rulesStore, this.#random];
-    const act = { who: 'anna', at: this.#scene.clock.now(), why: 'because' };
+    const act = { actor: 'anna', at: this.#scene.clock.now(), reason: 'because' };
     const drawn = random.pick<() => Order>(
       this.#scene.weather.climate.paced
         ? this.#meddling(act, pod)
@@ -195,7 +195,7 @@ export class Owner {
 
   /** Returns controls that release many pods at once when they end, or that change the rates. */
   #meddling(
-    act: { readonly who: string; readonly at: EpochMs; readonly why: string },
+    act: { readonly actor: string; readonly at: EpochMs; readonly reason: string },
     pod: LivePod | undefined,
   ): readonly [() => Order, ...(() => Order)[]] {
     const { name } = this.#cluster;
@@ -248,9 +248,9 @@ export class Owner {
     const hold = {
       id,
       target: random.pick(targets),
-      who: 'anna',
+      actor: 'anna',
       at: this.#scene.clock.now(),
-      why: 'because',
+      reason: 'because',
     };
     return (until) => {
       this.#rulesStore.setHolds(cluster, (holds) => [...holds, { ...hold, ...until }]);

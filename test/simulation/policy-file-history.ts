@@ -150,13 +150,13 @@ class PolicyFileHistory {
   /** Performs the action of a user. */
   async #speak(): Promise<void> {
     const { clock, random } = this.#surroundings;
-    const anna = new Operator({ rulesStore: this.#open, clock, who: 'anna' });
+    const anna = new Operator({ rulesStore: this.#open, clock, actor: 'anna' });
     this.#texts += 1;
     const text = `# anna ${this.#texts}\nmode: ${random.pick(['observe', 'enforce'])}\n`;
     const durationMs = random.between(MINUTE_MS, 4 * 60 * MINUTE_MS);
     const act = random.pick([
-      () => anna.pause(CLUSTER, { why: 'because' }),
-      () => anna.pause(CLUSTER, { why: 'because', durationMs }),
+      () => anna.pause(CLUSTER, { reason: 'because' }),
+      () => anna.pause(CLUSTER, { reason: 'because', durationMs }),
       () => anna.unpause(CLUSTER, 'because'),
       () => anna.applyPolicy(CLUSTER, text, 'because'),
     ]);
@@ -204,7 +204,7 @@ class PolicyFileHistory {
   async #serve(replica: Replica, process: Process, led: boolean): Promise<void> {
     const { clock } = this.#surroundings;
     const rulesStore = this.#reached(process);
-    const operator = new Operator({ rulesStore, clock, who: 'service' });
+    const operator = new Operator({ rulesStore, clock, actor: 'service' });
     const policies = this.#begin(replica.file, { operator, rulesStore, clock, log: this.#story.log });
     const taken = async (take: () => Promise<void>): Promise<void> => {
       const text = this.#judge.shownTo(replica.name);

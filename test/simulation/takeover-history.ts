@@ -399,9 +399,9 @@ class TakeoverHistory {
     const hold = {
       id: 'h1',
       target: { kind: 'node', node },
-      who: 'anna',
+      actor: 'anna',
       at: this.#clock.now(),
-      why: 'because',
+      reason: 'because',
     } as const;
     this.#story.tell('hold', { node, until });
     this.#rulesStore.setHolds(CLUSTER, (holds) => [...holds, hold]);

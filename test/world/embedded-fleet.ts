@@ -40,7 +40,7 @@ export function embeddedFleet(
     cluster: async (name) => assert.fail(`cluster ${name} was asked`),
     backlog: async () => new Map(),
     service: async () => undefined,
-    operator: async () => new Operator({ rulesStore, clock, who: 'anna' }),
+    operator: async () => new Operator({ rulesStore, clock, actor: 'anna' }),
     dueQueue: async () => ({
       send: async (messages) => {
         sent.push(...messages.map(({ body }) => body));

@@ -36,7 +36,7 @@ export class ScriptedGuardStore implements Pick<RulesStore, 'read' | 'changeGuar
     this.#beWritable();
     if (found.revision !== this.state.revision) return 'conflict';
     this.set(trips);
-    if (entry) this.noted.push(entry.what);
+    if (entry) this.noted.push(entry.message);
     return 'changed';
   }
 

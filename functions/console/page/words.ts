@@ -2,7 +2,7 @@ import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { Cause, TimedTaint } from '#shared/eviction/records.ts';
 import { GATE_KINDS, keptLabel, wordsOf } from '#shared/explain/gate-text.ts';
-import type { EntryOutput } from '#shared/operations/look/output-records.ts';
+import type { EntryOutput } from '#shared/operations/look/history.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import type { EvictionEvent } from '#shared/state/history.ts';

@@ -288,7 +288,7 @@ export class GuardController {
       ...added.map((trip) => `guard tripped: ${tripText(reportOf(trip))}`),
       ...ended.map((trip) => `guard reset: it had tripped with ${tripText(reportOf(trip))}`),
     ].join('; ');
-    return { cluster: this.#cluster, who: 'the guard', at: this.#deps.clock.now(), kind, what };
+    return { cluster: this.#cluster, actor: 'the guard', at: this.#deps.clock.now(), kind, message: what };
   }
 
   #fieldsOf({ scope, zone, nodes, outOf }: Trip) {

@@ -63,7 +63,7 @@ export async function performAct(
   const operator = await fleet.operator();
   switch (act.kind) {
     case 'stop': {
-      const reasons = { why: act.reason, durationMs: act.durationMs };
+      const reasons = { reason: act.reason, durationMs: act.durationMs };
       const { until } =
         act.cluster === undefined
           ? await operator.stopAll(reasons)
@@ -75,14 +75,14 @@ export async function performAct(
       else await operator.resume(act.cluster, act.reason);
       return done(`Evictions are resumed in ${place(act.cluster)}.`);
     case 'pause': {
-      const { until } = await operator.pause(act.cluster, { why: act.reason, durationMs: act.durationMs });
+      const { until } = await operator.pause(act.cluster, { reason: act.reason, durationMs: act.durationMs });
       return done(`Cluster ${act.cluster} is paused${untilText(until)}: due evictions are held.`);
     }
     case 'unpause':
       await operator.unpause(act.cluster, act.reason);
       return done(`Cluster ${act.cluster} is no longer paused.`);
     case 'hold': {
-      const reasons = { why: act.reason, durationMs: act.durationMs };
+      const reasons = { reason: act.reason, durationMs: act.durationMs };
       const { id, until } = await operator.hold(act.cluster, act.target, reasons);
       const target = targetText(act.target);
       const message = `Hold ${id}: ${target} in cluster ${act.cluster} isn't evicted${untilText(until)}.`;

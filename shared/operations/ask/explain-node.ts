@@ -13,7 +13,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
 import { builtInOf } from '../look/built-in.ts';
-import { type EntryOutput, entryOutput } from '../look/output-records.ts';
+import { type EntryOutput, entryOutput } from '../look/history.ts';
 import { budgetsIn } from './budgets.ts';
 import { disconnectionOf } from './disconnection.ts';
 import { factOf } from './facts.ts';

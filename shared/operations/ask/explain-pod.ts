@@ -16,7 +16,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
 import { builtInOf } from '../look/built-in.ts';
-import { type EntryOutput, entryOutput } from '../look/output-records.ts';
+import { type EntryOutput, entryOutput } from '../look/history.ts';
 import { pendingOf } from '../look/pending.ts';
 import { budgetsIn } from './budgets.ts';
 import { disconnectionOf } from './disconnection.ts';

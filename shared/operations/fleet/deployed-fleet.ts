@@ -82,7 +82,7 @@ export function deployedFleet(
       if (registered) return liveCluster(name, byService(connect(registered, 'relay')), clock);
       throw new FleetError(`Cluster "${name}" not found. Run "taintward clusters list".`);
     },
-    operator: async () => new Operator({ rulesStore, clock, who: await callerIdentity() }),
+    operator: async () => new Operator({ rulesStore, clock, actor: await callerIdentity() }),
     async dueQueue() {
       const EVICTIONS_DUE_URL = await queueUrl(sqs, `${tableName}-${QUEUES.evictionsDue.name}`);
       const queues = sqsDueQueues({ EVICTIONS_DUE_URL, AGENT_PREFIX: agentsPrefix(tableName) }, sqs);

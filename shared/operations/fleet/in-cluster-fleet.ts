@@ -30,7 +30,7 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
     cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
     backlog: async () => undefined,
     service: async () => undefined,
-    operator: async () => new Operator({ rulesStore: kept.rulesStore, clock, who: localUser() }),
+    operator: async () => new Operator({ rulesStore: kept.rulesStore, clock, actor: localUser() }),
     dueQueue: async () => kept.requests,
     close: () => kept.close(),
   };

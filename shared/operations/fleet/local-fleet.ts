@@ -91,7 +91,7 @@ export function localFleet(
         `The response of ${join(dir, SOCKET_FILE)} ${error.issues[0]?.message}. Check which process listens there, and restart it.`,
       );
     },
-    operator: async () => new Operator({ rulesStore, clock, who: localUser() }),
+    operator: async () => new Operator({ rulesStore, clock, actor: localUser() }),
     dueQueue: async () => sqliteRequests(database),
     close: () => store.close(),
   };

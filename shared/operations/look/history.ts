@@ -1,13 +1,43 @@
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { History, HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
-import type { RulesStore } from '#shared/state/rules-store.ts';
+import type { AuditEntry, RulesStore } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { type AuditOutput, auditOutput, type EntryOutput, entryOutput } from './output-records.ts';
+
+export interface EntryOutput extends Omit<HistoryEntry, 'ref' | 'name' | 'dueAt'> {
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
+  readonly pod: string;
+  /** The deadline at that time. Absent: no taint required the eviction. */
+  readonly dueAt?: EpochMs;
+}
+
+export const entryOutput = ({
+  at,
+  ref: { cluster, node },
+  namespace,
+  name: pod,
+  uid,
+  event,
+  dueAt,
+  causes,
+  ...entry
+}: HistoryEntry): EntryOutput => ({
+  at,
+  cluster,
+  node,
+  namespace,
+  pod,
+  uid,
+  event,
+  ...(causes.length === 0 ? {} : { dueAt }),
+  ...entry,
+  causes,
+});
 
 /** An event of one pod's eviction, or an entry of the audit log about one or all clusters. */
 export type Happening =
   | { readonly of: 'pod'; readonly entry: EntryOutput }
-  | { readonly of: 'cluster'; readonly entry: AuditOutput };
+  | { readonly of: 'cluster'; readonly entry: AuditEntry };
 
 /** The stores of past events. */
 export interface Memory {
@@ -38,7 +68,7 @@ export async function happened(
     const which = only !== undefined && more.length === 0 ? { cluster: only } : {};
     for (const entry of await rulesStore.audit({ ...which, from, to: to + 1 })) {
       if (entry.cluster === undefined || clusters.includes(entry.cluster))
-        found.push({ of: 'cluster', entry: auditOutput(entry) });
+        found.push({ of: 'cluster', entry });
     }
   }
   // Events of the same time keep their order, and changes of the rules precede their effects.

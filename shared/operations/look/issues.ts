@@ -1,5 +1,6 @@
 import { type TripReport, tripText } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Stop } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { overdueFrom } from '#shared/eviction/retry.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
@@ -9,7 +10,12 @@ import { DISCONNECTED_AFTER_MS, LEASE_TTL_MS } from '#shared/state/lease.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import type { FleetStopOutput, StopOutput } from './output-records.ts';
+
+/** The stop of all clusters. */
+export interface FleetStop extends Stop {
+  /** Clusters that were resumed alone. Absent: none. */
+  readonly resumed?: readonly ClusterName[];
+}
 
 /** Delay from which an eviction counts as delayed, if nothing holds it. */
 const LATE_MS = 60_000;
@@ -71,7 +77,7 @@ export interface ClusterFacts {
   /** Why the eviction with that delay fails; absent: not known. */
   readonly delayCause?: string;
   /** The stop in force: its own, or that of all clusters unless this cluster was resumed alone. */
-  readonly stop?: StopOutput;
+  readonly stop?: Stop;
 }
 
 export interface FleetFacts {
@@ -79,7 +85,7 @@ export interface FleetFacts {
   readonly clusters: readonly ClusterFacts[];
   /** State of the process of the whole service. Absent: the fleet has none. */
   readonly process?: 'responding' | 'not-responding' | 'not-running';
-  readonly stop?: FleetStopOutput;
+  readonly stop?: FleetStop;
   readonly deadLetters?: Readonly<Record<string, number>>;
 }
 

@@ -1,7 +1,7 @@
 import { isOn, modeOf } from '#shared/eviction/gate.ts';
 import { isProgressOf, type ReportedProgress, reportOf, type TripReport } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, type Hold, type Mode, type Stop } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
@@ -12,19 +12,13 @@ import { VERSION } from '#shared/version.ts';
 import {
   type ConnectionStatus,
   connectionStatusOf,
+  type FleetStop,
   type Issue,
   isRenewed,
   issuesOf,
   latenessOf,
 } from './issues.ts';
 import type { ClusterRead, Snapshot } from './look.ts';
-import {
-  type FleetStopOutput,
-  type HoldOutput,
-  holdOutput,
-  type StopOutput,
-  stopOutput,
-} from './output-records.ts';
 import { PENDING_STATES, type PendingState, pendingStateOf, retryOf } from './pending-state.ts';
 
 /** Status of a fleet. Times are epoch milliseconds. */
@@ -44,7 +38,7 @@ export interface FleetStatus {
   readonly relays: readonly RelayStatus[];
   /** State of the process of the whole service. Absent: the fleet has none. */
   readonly process?: Snapshot['process'];
-  readonly stop?: FleetStopOutput;
+  readonly stop?: FleetStop;
   readonly clusters: readonly ClusterStatus[];
   /** Number of dead letters by queue. Absent: not known; `unknown` contains the reason. */
   readonly deadLetters?: Readonly<Record<string, number>>;
@@ -105,9 +99,9 @@ export interface ClusterStatus {
   readonly trips?: readonly TripReport[];
   /** Scopes that an operator released, which trip again above `tripsAbove` nodes. Absent: not counted yet. */
   readonly releasedScopes?: readonly { readonly scope: string; readonly tripsAbove?: number }[];
-  readonly holds?: readonly HoldOutput[];
+  readonly holds?: readonly Hold[];
   /** The stop in force: its own, or that of all clusters unless this cluster was resumed alone. */
-  readonly stop?: StopOutput;
+  readonly stop?: Stop;
 }
 
 export function statusOf(seen: Snapshot): FleetStatus {
@@ -131,7 +125,7 @@ export function statusOf(seen: Snapshot): FleetStatus {
     relays,
     ...(process === undefined ? {} : { process }),
     ...(fleetStop && isOn(fleetStop.until, at)
-      ? { stop: { ...stopOutput(fleetStop), ...(resumed.length === 0 ? {} : { resumed }) } }
+      ? { stop: { ...fleetStop, ...(resumed.length === 0 ? {} : { resumed }) } }
       : {}),
     clusters,
     ...(deadLetters ? { deadLetters: Object.fromEntries(deadLetters) } : {}),
@@ -260,7 +254,7 @@ function ruledBy(
       scope: scopeText(trip),
       ...('upTo' in trip ? { tripsAbove: trip.upTo } : {}),
     })),
-    holds: orders.holds.filter(({ until }) => isOn(until, now)).map(holdOutput),
-    ...(stop ? { stop: stopOutput(stop) } : {}),
+    holds: orders.holds.filter(({ until }) => isOn(until, now)),
+    ...(stop ? { stop } : {}),
   };
 }

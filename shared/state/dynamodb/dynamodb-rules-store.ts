@@ -255,6 +255,6 @@ function auditUpdate(entry: AuditEntry, days: number): Update {
     key: { pk: partitionOf(entry), sk: `${AUDIT_KEY}#${sort}` },
     set: { ...fields, clusterKey: AUDIT_KEY, clusterSort: sort, ttl: historyTtl(entry.at, days) },
     // Entries are never overwritten.
-    expected: { who: undefined },
+    expected: { actor: undefined },
   };
 }

@@ -59,7 +59,7 @@ export class SqliteRulesStore extends ObjectRulesStore {
       if (this.#revision.lost() === undefined) this.#revision.begin();
       else if (this.#stopForLoss(now)) this.#revision.replaceNote();
       const stop = fleetStopIn(this.#objects.read(rulesName(undefined)));
-      return stop?.who === BY_ITSELF ? stop : undefined;
+      return stop?.actor === BY_ITSELF ? stop : undefined;
     });
   }
 
@@ -69,7 +69,7 @@ export class SqliteRulesStore extends ObjectRulesStore {
       const why = this.#revision.lost();
       if (why === undefined) return false;
       this.#revision.renew();
-      const stop: Stop = { scope: 'fleet', who: BY_ITSELF, at: now, why };
+      const stop: Stop = { scope: 'fleet', actor: BY_ITSELF, at: now, reason: why };
       this.#objects.write(withFleetStop(this.#objects.read(rulesName(undefined)), stop));
       this.#audit.add(fleetStopEntry(stop));
       return true;

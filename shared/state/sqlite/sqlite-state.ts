@@ -44,7 +44,7 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
   releaseLeases(database);
   const rulesStore = new SqliteRulesStore({ database });
   const stop = rulesStore.recover(clock.now());
-  if (stop) log.error('rules.outdated', { error: stop.why });
+  if (stop) log.error('rules.outdated', { error: stop.reason });
   return {
     store,
     leases: sqliteLeases(database),

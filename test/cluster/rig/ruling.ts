@@ -21,7 +21,7 @@ export class Ruling {
   constructor({ stateDir }: Pick<ServiceProcess, 'stateDir'>) {
     const database = openDatabase(join(stateDir, STORE_FILE));
     this.#rulesStore = new SqliteRulesStore({ database });
-    this.#operator = new Operator({ rulesStore: this.#rulesStore, clock: systemClock, who: 'suite' });
+    this.#operator = new Operator({ rulesStore: this.#rulesStore, clock: systemClock, actor: 'suite' });
   }
 
   async applyPolicy(document: string): Promise<void> {
@@ -40,7 +40,7 @@ export class Ruling {
 
   /** Adds a hold; returns the ID by which it is released. */
   async hold(target: HoldTarget): Promise<string> {
-    return (await this.#operator.hold(CLUSTER, target, { why: WHY })).id;
+    return (await this.#operator.hold(CLUSTER, target, { reason: WHY })).id;
   }
 
   async release(hold: string): Promise<void> {

@@ -70,7 +70,7 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
   const { id } = await operator.hold(
     PROD_EU,
     { kind: 'workload', namespace: 'shop', owner: { kind: 'Deployment', name: 'cart' } },
-    { why: 'sale until Monday' },
+    { reason: 'sale until Monday' },
   );
   const trippedAt = now - 4 * MINUTE_MS;
   await rulesStore.changeGuard(PROD_US, (await rulesStore.read(PROD_US)).guard, [

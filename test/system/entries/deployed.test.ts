@@ -58,7 +58,7 @@ test('the entries of relay, deltas, and evict evict the pods of a tainted node i
   const access = { kind: 'kubeconfig-secret', secretArn: SECRET } as const;
   await new DynamoDbClusterRegistry(table).add({ name: prod, access, addedAt: systemClock.now() });
   const rulesStore = new DynamoDbRulesStore(table);
-  const operator = new Operator({ rulesStore, clock: systemClock, who: 'anna' });
+  const operator = new Operator({ rulesStore, clock: systemClock, actor: 'anna' });
   await operator.applyPolicy(prod, 'mode: enforce\n');
 
   const over = new AbortController();

@@ -62,18 +62,18 @@ describe('the forecast in the simulated cluster', () => {
     const { workloads, pods, policy, unknown } = await ask(ALL);
     assert.deepEqual(
       workloads.map(({ kind, name, now, later, keep, replicas }) => ({
-        who: `${kind}/${name}`,
+        actor: `${kind}/${name}`,
         now,
         later: later.pods,
         stays: keep.map((stay) => stay.cause),
         ready: replicas?.ready,
       })),
       [
-        { who: 'DaemonSet/logs', now: 0, later: 0, stays: ['tolerated'], ready: 4 },
-        { who: 'Deployment/checkout', now: 0, later: 4, stays: [], ready: 4 },
-        { who: 'Deployment/web', now: 6, later: 0, stays: [], ready: 6 },
-        { who: 'Pod/debug', now: 1, later: 0, stays: [], ready: undefined },
-        { who: 'StatefulSet/db', now: 0, later: 2, stays: [], ready: 2 },
+        { actor: 'DaemonSet/logs', now: 0, later: 0, stays: ['tolerated'], ready: 4 },
+        { actor: 'Deployment/checkout', now: 0, later: 4, stays: [], ready: 4 },
+        { actor: 'Deployment/web', now: 6, later: 0, stays: [], ready: 6 },
+        { actor: 'Pod/debug', now: 1, later: 0, stays: [], ready: undefined },
+        { actor: 'StatefulSet/db', now: 0, later: 2, stays: [], ready: 2 },
       ],
     );
     assert.deepEqual([pods, policy, unknown], [17, 'default', []]);
@@ -167,13 +167,13 @@ describe('the forecast in the simulated cluster', () => {
       { clusters: [cluster], clock: new DrivenClock(Date.now()) },
       { cluster: async () => ({ ...settled.live, close: () => undefined }) },
     );
-    const operator = new Operator({ rulesStore, clock: systemClock, who: 'anna' });
+    const operator = new Operator({ rulesStore, clock: systemClock, actor: 'anna' });
     const target = {
       kind: 'workload',
       namespace: 'default',
       owner: { kind: 'Deployment', name: 'web' },
     } as const;
-    await operator.hold(cluster, target, { why: 'a sale' });
+    await operator.hold(cluster, target, { reason: 'a sale' });
     const question = { cluster, taint: TAINT, nodes: ALL, matching: { comparisonOperators: false } };
     const answer = await askWhatIf(fleet, question, { now: systemClock.now, progress: () => undefined });
     const web = answer.workloads.find(({ name }) => name === 'web');

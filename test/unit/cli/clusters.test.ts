@@ -89,7 +89,7 @@ async function commandLineOf(
   });
   const run = (...args: string[]) => program.parseAsync(args, { from: 'user' });
   const audited = async () =>
-    (await rulesStore.audit({ from: 0, to: NOW * 2 })).map(({ kind, cluster, who, what }) => [
+    (await rulesStore.audit({ from: 0, to: NOW * 2 })).map(({ kind, cluster, actor: who, message: what }) => [
       kind,
       cluster,
       who,
@@ -158,7 +158,7 @@ test("rejects names that would extend an agent's permissions to other clusters, 
 
 test("reports the policy that was applied earlier under the cluster's name", async (t) => {
   const { run, state, rulesStore } = await commandLine(t, allowAll);
-  const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), who: 'anna' });
+  const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), actor: 'anna' });
   await operator.applyPolicy(clusterName('prod'), 'mode: enforce');
   await run(...ADD);
   assert.match(state.printed, /\nThe policy applied earlier under this name is in force: enforce\.\n$/);
@@ -221,7 +221,7 @@ test('requires the permissions of the relay from evict only if both are the same
 test("requires the permissions that the cluster's policy needs", async (t) => {
   const parts = answering({ reached: true, missing: ['create pods/eviction', 'get replicasets'] });
   const { run, content, rulesStore } = await commandLineOf(t, parts, allowAll);
-  const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), who: 'anna' });
+  const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), actor: 'anna' });
   await operator.applyPolicy(clusterName('prod'), 'mode: observe\nmethod: evict');
   await assert.rejects(run(...ADD), { message: /^evict lacks .* needs: create pods\/eviction\. / });
   await run(...ADD.with(2, 'other'));

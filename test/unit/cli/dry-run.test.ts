@@ -158,21 +158,21 @@ const CASES: readonly Case[] = [
   },
   {
     name: 'resume of a stop',
-    before: ({ operator }) => operator.stop(prod, { why: 'x' }),
+    before: ({ operator }) => operator.stop(prod, { reason: 'x' }),
     args: ['resume', 'prod', ...WHY],
     pods: { evictedNow: 2, evictedWhenDue: 2, held: 0 },
     text: /\nEvictions are resumed in cluster prod\.\n2 pods are due and will be evicted, at 5 per second\.\n2 more will be evicted at their deadlines\.\nNODE +NAMESPACE +PODS\nnode-1 +default +2\n$/,
   },
   {
     name: 'resume of a pause',
-    before: ({ operator }) => operator.pause(prod, { why: 'x' }),
+    before: ({ operator }) => operator.pause(prod, { reason: 'x' }),
     args: ['resume', 'prod', ...WHY],
     pods: { evictedNow: 2, evictedWhenDue: 2, held: 0 },
     text: /\nCluster prod is no longer paused\.\n2 pods are due/,
   },
   {
     name: 'resume --all',
-    before: ({ operator }) => operator.stopAll({ why: 'x' }),
+    before: ({ operator }) => operator.stopAll({ reason: 'x' }),
     args: ['resume', '--all', ...WHY],
     pods: { evictedNow: 2, evictedWhenDue: 2, held: 0 },
     text: /\nEvictions are resumed in all clusters\.\n2 pods are due and will be evicted\.\n/,
@@ -198,8 +198,8 @@ const CASES: readonly Case[] = [
   {
     name: 'release of a hold, while another act holds the pods',
     before: async ({ operator }) => {
-      await operator.hold(prod, { kind: 'node', node: nodeName('node-1') }, { why: 'x' });
-      await operator.hold(prod, { kind: 'pod', namespace: 'default', name: 'due-0' }, { why: 'x' });
+      await operator.hold(prod, { kind: 'node', node: nodeName('node-1') }, { reason: 'x' });
+      await operator.hold(prod, { kind: 'pod', namespace: 'default', name: 'due-0' }, { reason: 'x' });
     },
     args: async ({ rulesStore }) => {
       const [hold] = (await rulesStore.read(prod)).orders.holds;
@@ -344,7 +344,7 @@ describe('a dry run predicts the act, and changes nothing:', () => {
       const { dryRun, file, rulesStore, operator } = await enforced(t);
       const zone = { ...TRIP, scope: 'zone', zone: 'z1' } as const;
       await rulesStore.changeGuard(prod, (await rulesStore.read(prod)).guard, [TRIP, zone]);
-      await operator.hold(prod, { kind: 'pod', namespace: 'default', name: 'due-0' }, { why: 'x' });
+      await operator.hold(prod, { kind: 'pod', namespace: 'default', name: 'due-0' }, { reason: 'x' });
       writeFileSync(file, 'mode: enforce\nguard: off\nreleaseRate: 5\nevictionRate: 2\n');
       const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
       assert.deepEqual(preview.effects, [
@@ -385,8 +385,8 @@ describe('a dry run rejects like the act:', () => {
 
   test('resume under a stop of all clusters', async (t) => {
     const { run, operator, rulesStore } = await enforced(t);
-    await operator.stopAll({ why: 'x' });
-    await operator.stop(prod, { why: 'x' });
+    await operator.stopAll({ reason: 'x' });
+    await operator.stop(prod, { reason: 'x' });
     const [preview] = JSON.parse(await run('resume', 'prod', ...WHY, '--dry-run', '-o', 'json'));
     assert.equal(preview.pods.held, 0);
     assert.ok(preview.pods.evictedNow > 0);

@@ -56,7 +56,7 @@ async function codeOf(t: TestContext, command: string, is: Case): Promise<number
     assert.ok(lease);
     await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, faults: [] });
     await operator.applyPolicy(cluster, 'mode: enforce');
-    if (is.stopped) await operator.stop(cluster, { why: 'a drill' });
+    if (is.stopped) await operator.stop(cluster, { reason: 'a drill' });
   }
   if (is.unknown)
     t.mock.method(rulesStore, 'fleetStop', async () => {

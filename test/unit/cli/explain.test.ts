@@ -17,7 +17,7 @@ async function bench(t: TestContext) {
   const { store, rulesStore, leases, clock, fleet } = line;
   await recordContact(leases, PROD, NOW);
   Object.assign(fleet, { cluster: () => Promise.reject(new FleetError(`${WHY}.`)) });
-  const operator = new Operator({ rulesStore, clock, who: 'anna' });
+  const operator = new Operator({ rulesStore, clock, actor: 'anna' });
   await operator.applyPolicy(PROD, 'mode: enforce');
   const ref = { cluster: PROD, node: nodeName('node-1') };
   const gone = aRecord({ uid: podUid('u0'), startedAt: NOW - 400_000, dueAt: NOW - 100_000 });
@@ -50,7 +50,7 @@ test('explains a pod with its outcome in the first line, then the basis, then th
 
 test("names the operator and reason of a held pod's hold, and the command that releases it", async (t) => {
   const { run, operator } = await bench(t);
-  await operator.stop(PROD, { why: 'an incident' });
+  await operator.stop(PROD, { reason: 'an incident' });
   const told = await run('explain', 'pod', 'default/web-1', '--cluster', 'prod');
   assert.match(
     told,

@@ -111,10 +111,16 @@ test('lists actions of operators and the guard between pod events', async (t) =>
   const a = pod('a');
   await write(0, [a]);
   const trip = { scope: 'cluster', trippedAt: at(1), nodes: 6, outOf: 10 } as const;
-  const said = { who: 'the guard', at: at(1), kind: 'guard-tripped', what: 'the guard holds' } as const;
+  const said = { actor: 'the guard', at: at(1), kind: 'guard-tripped', message: 'the guard holds' } as const;
   await rulesStore.changeGuard(cluster, { revision: 0, trips: [] }, [trip], { cluster, ...said });
-  const stop = { who: 'anna', at: at(2), why: 'a storm', scope: 'fleet' } as const;
-  const stopped = { who: 'anna', at: at(2), kind: 'stop', what: 'stopped all', why: 'a storm' } as const;
+  const stop = { actor: 'anna', at: at(2), reason: 'a storm', scope: 'fleet' } as const;
+  const stopped = {
+    actor: 'anna',
+    at: at(2),
+    kind: 'stop',
+    message: 'stopped all',
+    reason: 'a storm',
+  } as const;
   await rulesStore.changeFleetStop(undefined, stop, stopped);
   await store.end(REF, [anEnding(a)], at(3));
   const cells = async (...args: string[]) =>

@@ -21,12 +21,12 @@ async function printed(t: TestContext, end: string, ...argv: readonly string[]):
   const { fleet, store, rulesStore, leases, clock } = commandLine(t);
   await recordContact(leases, PROD, NOW);
   Object.assign(fleet, { cluster: () => Promise.reject(new FleetError(`Cannot ask: ${reason}`)) });
-  const operator = new Operator({ rulesStore, clock, who: `anna${end}${FORGED}` });
+  const operator = new Operator({ rulesStore, clock, actor: `anna${end}${FORGED}` });
   await operator.applyPolicy(PROD, 'mode: enforce', reason);
-  await operator.hold(PROD, { kind: 'node', node: nodeName(`n${end}${FORGED}`) }, { why: reason });
-  await operator.hold(PROD, { kind: 'pod', namespace: 'default', name: 'web-1' }, { why: reason });
-  await operator.stop(PROD, { why: reason });
-  await operator.stopAll({ why: reason });
+  await operator.hold(PROD, { kind: 'node', node: nodeName(`n${end}${FORGED}`) }, { reason: reason });
+  await operator.hold(PROD, { kind: 'pod', namespace: 'default', name: 'web-1' }, { reason: reason });
+  await operator.stop(PROD, { reason: reason });
+  await operator.stopAll({ reason: reason });
   const ref = { cluster: PROD, node: nodeName('node-1') };
   const node = aNode({ taints: [aTaint({ value: `v${end}${FORGED}` })] });
   const record = aRecord({ name: 'web-1', owner: { kind: `Kind${end}${FORGED}`, name: 'web' } });

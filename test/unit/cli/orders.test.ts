@@ -216,9 +216,9 @@ test('lists guard trips and releases them by cluster', async (t) => {
 test('records a stop without a reason as such', async (t) => {
   const { run, rulesStore } = commandLine(t);
   await run('stop', '--all');
-  assert.equal((await rulesStore.fleetStop())?.why, 'no reason given');
+  assert.equal((await rulesStore.fleetStop())?.reason, 'no reason given');
   await run('stop', 'prod');
-  assert.equal((await rulesStore.read(prod)).orders.stop?.why, 'no reason given');
+  assert.equal((await rulesStore.read(prod)).orders.stop?.reason, 'no reason given');
 });
 
 test('rejects a missing reason or an invalid target in one sentence', async (t) => {

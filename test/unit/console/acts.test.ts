@@ -33,7 +33,7 @@ async function enforced(t: TestContext) {
 
 test('previews an action with the number of pods that it evicts', async (t) => {
   const { ask, operator, perform, orders } = await enforced(t);
-  await operator.stop(PROD, { why: 'an incident' });
+  await operator.stop(PROD, { reason: 'an incident' });
   const act = { kind: 'resume', cluster: PROD, reason: 'it is over' } as const;
   const { confirm: _, ...preview } = await ask('POST api/preview', act);
   assert.deepEqual(preview, {
@@ -52,8 +52,8 @@ test('previews an action with the number of pods that it evicts', async (t) => {
 
 test('previews no eviction of pods with another gate, and lists the changes of an action', async (t) => {
   const { ask, operator } = await enforced(t);
-  await operator.stop(PROD, { why: 'an incident' });
-  await operator.stopAll({ why: 'all of them' });
+  await operator.stop(PROD, { reason: 'an incident' });
+  await operator.stopAll({ reason: 'all of them' });
   const says = async (act: ConsoleAction) => (await ask('POST api/preview', act)).effects;
   assert.deepEqual(await says({ kind: 'resume', cluster: PROD, reason: 'x' }), [
     '1 pod is due and will be evicted, at 5 per second.',
@@ -65,7 +65,7 @@ test('previews no eviction of pods with another gate, and lists the changes of a
   ]);
   await operator.resumeAll('over');
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
-  await operator.hold(PROD, target, { why: 'mine' });
+  await operator.hold(PROD, target, { reason: 'mine' });
   assert.deepEqual(await says({ kind: 'resume', cluster: PROD, reason: 'x' }), [
     '1 pod is due and will be evicted, at 5 per second.',
     '1 pod remains held: 1 on hold.',
@@ -117,7 +117,7 @@ test('rejects an action without a preview or with an outdated preview', async (t
   const { confirm } = await ask('POST api/preview', act);
   await assert.rejects(ask('POST api/acts', { act, confirm: 'guessed' }), /409/);
   await assert.rejects(ask('POST api/acts', { act: { ...act, reason: 'another' }, confirm }), /409/);
-  await operator.hold(PROD, { kind: 'node', node: nodeName('node-1') }, { why: 'meanwhile' });
+  await operator.hold(PROD, { kind: 'node', node: nodeName('node-1') }, { reason: 'meanwhile' });
   await assert.rejects(ask('POST api/acts', { act, confirm }), /409 .*look at it again/);
   assert.equal((await orders()).stop, undefined);
 });
@@ -126,7 +126,7 @@ test('requires a new preview after a stop of all clusters or a guard trip', asyn
   const { ask, operator, rulesStore, orders } = await enforced(t);
   const act = { kind: 'stop', cluster: PROD, reason: 'an incident' } as const;
   for (const change of [
-    () => operator.stopAll({ why: 'meanwhile' }),
+    () => operator.stopAll({ reason: 'meanwhile' }),
     async () => {
       const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
       await rulesStore.changeGuard(PROD, (await rulesStore.read(PROD)).guard, [trip]);
@@ -179,7 +179,7 @@ test('releases holds and guard trips, and retries failed evictions', async (t) =
 test('stops and resumes all clusters together', async (t) => {
   const { perform, rulesStore } = await enforced(t);
   await perform({ kind: 'stop', reason: 'an incident' });
-  assert.equal((await rulesStore.fleetStop())?.why, 'an incident');
+  assert.equal((await rulesStore.fleetStop())?.reason, 'an incident');
   await perform({ kind: 'resume', reason: 'it is over' });
   assert.equal(await rulesStore.fleetStop(), undefined);
 });

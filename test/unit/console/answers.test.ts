@@ -66,7 +66,7 @@ test('returns pending rows in pages, sorted and filtered, with the gate of each'
   const { id } = await operator.hold(
     PROD,
     { kind: 'pod', namespace: 'default', name: 'held' },
-    { why: 'a test' },
+    { reason: 'a test' },
   );
   const all = await ask('GET api/pending', {});
   assert.deepEqual(
@@ -134,7 +134,7 @@ test('returns the state of each cluster and the required actions, most urgent fi
   const lease = await leases.take(PROD, undefined, 'relay', NOW - 5 * MINUTE);
   assert.ok(lease);
   await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW - 5 * MINUTE, nodes: 9 });
-  await operator.stop(PROD, { why: 'a drill', durationMs: MINUTE });
+  await operator.stop(PROD, { reason: 'a drill', durationMs: MINUTE });
   const { issues, clusters } = await ask('GET api/status', {});
   assert.deepEqual(
     issues.map(({ type, message }) => [type, message]),
@@ -203,8 +203,8 @@ test('counts evictions and held pods for each minute of the next hour', async (t
     namespace: 'default',
     owner: { kind: 'Deployment', name: 'web' },
   } as const;
-  await operator.hold(PROD, target, { why: 'a test' });
-  await operator.stop(PROD, { why: 'a test', durationMs: 4 * MINUTE });
+  await operator.hold(PROD, target, { reason: 'a test' });
+  await operator.stop(PROD, { reason: 'a test', durationMs: 4 * MINUTE });
   const { from, minutes, held, later } = await ask('GET api/timeline', {});
   assert.deepEqual([from, minutes.length, held, later], [NOW, 60, 1, 1]);
   const counts = minutes.flatMap((minute, index) =>

@@ -34,9 +34,9 @@ test('lookAnew returns a read that began after the call', async (t) => {
   const before = view.read();
   const anew = view.readAgain();
   resolve();
-  await (await fleet.operator()).stopAll({ why: 'an incident' });
+  await (await fleet.operator()).stopAll({ reason: 'an incident' });
   await before;
-  assert.equal((await anew).fleetStop?.why, 'an incident');
+  assert.equal((await anew).fleetStop?.reason, 'an incident');
   assert.equal(state.reads, 2);
 });
 

@@ -138,8 +138,8 @@ test('reports a failed read and continues', (t) =>
     broken.mock.restore();
     await fleet.rulesStore.changeFleetStop(
       undefined,
-      { scope: 'fleet', who: 'anna', at: NOW, why: 'a test' },
-      { who: 'anna', at: NOW, kind: 'stop', what: 'stopped' },
+      { scope: 'fleet', actor: 'anna', at: NOW, reason: 'a test' },
+      { actor: 'anna', at: NOW, kind: 'stop', message: 'stopped' },
     );
     assert.equal((await next('status')).stop?.reason, 'a test');
   }));

@@ -470,7 +470,7 @@ describe('by the rules of its cluster', () => {
       assert.ok(found.kind === 'hold');
       return found.record.held?.until;
     };
-    const act = { who: 'anna', at: at(0), why: 'because' };
+    const act = { actor: 'anna', at: at(0), reason: 'because' };
     const BEHIND_BY_10_S = { leastMs: -10_000, mostMs: -10_000 };
     const onNode: Hold = { ...act, id: 'h1', target: { kind: 'node', node: ref.node } };
 

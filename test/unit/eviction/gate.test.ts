@@ -41,7 +41,7 @@ const due = (fields: Partial<DuePod> = {}): DuePod => ({
 
 const kindOf = (given: Rules, subject: DuePod = due(), now = NOW) => findGate(given, subject, now)?.kind;
 
-const act = { who: 'anna', at: at(0), why: 'because' };
+const act = { actor: 'anna', at: at(0), reason: 'because' };
 const stop = (fields: Partial<Stop> = {}): Stop => ({ ...act, scope: 'cluster', ...fields });
 const hold = (target: HoldTarget, fields: Partial<Hold> = {}): Hold => ({
   ...act,

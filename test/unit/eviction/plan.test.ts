@@ -489,7 +489,7 @@ describe('a held pod', () => {
     const keeping = { ...scheduled, scheduled: new Map([[record.uid, kept]]) };
     const holding: Rules = {
       ...rules,
-      holds: [{ id: 'h1', who: 'anna', at: 0, why: 'x', target: { kind: 'node', node: ref.node } }],
+      holds: [{ id: 'h1', actor: 'anna', at: 0, reason: 'x', target: { kind: 'node', node: ref.node } }],
     };
     const untilIn = (delta: Delta) =>
       recordIn(committed(keeping, planned(keeping, delta, {}, holding)))?.held?.until;

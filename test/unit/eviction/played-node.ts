@@ -36,7 +36,7 @@ const target = fc.constantFrom<HoldTarget>(
   { kind: 'pod', namespace: 'default', name: 'pod-u1.0' },
   { kind: 'pod', namespace: 'other', name: 'pod-u0.0' },
 );
-export const act = { who: 'anna', at: at(0), why: 'because' };
+export const act = { actor: 'anna', at: at(0), reason: 'because' };
 const seldom = <T>(each: fc.Arbitrary<T>) =>
   fc.oneof({ weight: 6, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.tuple(each) });
 

@@ -58,7 +58,7 @@ const ruledBy = (...given: Parameters<typeof ruled>) => ({
 const disconnected = { service: { ...service, deaf: known({ since: at(40) }) } };
 const untainted = { live: known({ taints: [] }) };
 const deleted = { live: known({ taints: undefined }) };
-const stops = [{ who: 'anna', at: at(90), why: 'an incident', scope: 'cluster' } as const];
+const stops = [{ actor: 'anna', at: at(90), reason: 'an incident', scope: 'cluster' } as const];
 const trips = [{ scope: 'customTaints', trippedAt: at(90), nodes: 9, outOf: 30 } as const];
 
 /** The cases of the first lines in `node-headlines.txt`. */
@@ -132,7 +132,7 @@ test('lists taints with their time, and taints that do not evict without a time'
 
 test('lists a gate of several pods once, with its actor and reason', () => {
   const target = { kind: 'node', node: ref.node } as const;
-  const hold = { id: 'h1', who: 'anna', at: at(90), why: 'a backup', target };
+  const hold = { id: 'h1', actor: 'anna', at: at(90), reason: 'a backup', target };
   const { gates, workloads } = explainNode(question(ruledBy({}, { holds: [hold] })));
   assert.deepEqual(gates, [
     {

@@ -14,7 +14,7 @@ import { after, at, nodeDelta, pod, recordIn, ref, taint, tolerating } from '#te
 import { aCase, aPod, line, lineOf, ruled, service, since, stored } from './builders.ts';
 
 const NOT_READY = 'node.kubernetes.io/not-ready';
-const act = { who: 'anna', at: at(90), why: 'is being debugged' };
+const act = { actor: 'anna', at: at(90), reason: 'is being debugged' };
 const hold = (fields: Partial<Hold> = {}): Hold => ({
   ...act,
   id: 'h1',
@@ -302,7 +302,7 @@ test('lists the commands that keep the pod', () => {
 });
 
 test('lists every gate of a pod, with its actor and the command that ends it', () => {
-  const stop = { scope: 'fleet', who: 'bob', at: at(80), why: 'an incident' } as const;
+  const stop = { scope: 'fleet', actor: 'bob', at: at(80), reason: 'an incident' } as const;
   const asked = aCase(
     [since(20)],
     governed({ exclude: [{ namespaces: ['shop'] }] }, { holds: [hold()], stops: [stop] }),

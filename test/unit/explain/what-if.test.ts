@@ -124,7 +124,7 @@ describe('workloads of a preview', () => {
   });
 
   test('keep pods of an indefinite hold, and delay pods of a hold that ends', () => {
-    const act = { who: 'anna', at: NOW, why: 'because' };
+    const act = { actor: 'anna', at: NOW, reason: 'because' };
     const target = (name: string) => ({ kind: 'pod', namespace: 'default', name }) as const;
     const holds = [
       { ...act, id: 'h1', target: target('kept') },

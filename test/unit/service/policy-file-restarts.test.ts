@@ -25,11 +25,11 @@ function aService(t: TestContext, rulesStore: FileRulesStore) {
   t.after(() => rmSync(dir, { recursive: true }));
   const clock = new DrivenClock(NOW);
   const log = recordingLog();
-  const operator = new Operator({ rulesStore, clock, who: 'taintward@pod' });
+  const operator = new Operator({ rulesStore, clock, actor: 'taintward@pod' });
   return {
     rulesStore,
     clock,
-    anna: new Operator({ rulesStore, clock, who: 'anna@laptop' }),
+    anna: new Operator({ rulesStore, clock, actor: 'anna@laptop' }),
     /** Writes the file of one pod with this modification time. */
     write(name: string, text: string, writtenAt = clock.now()): string {
       const file = join(dir, name);
@@ -57,7 +57,7 @@ for (const [host, start, rulesStore] of [
       const { write, process, anna, mode, told } = aService(t, rulesStore());
       const file = write('policy.yaml', 'mode: enforce\n');
       await process(file)[start]();
-      await anna.pause(prod, { why: 'incident', durationMs: HOUR_MS });
+      await anna.pause(prod, { reason: 'incident', durationMs: HOUR_MS });
       for (let restart = 0; restart < 2; restart++) {
         const again = process(file);
         await again[start]();
@@ -83,7 +83,7 @@ for (const [host, start, rulesStore] of [
     test('is applied if it was edited while no process ran, even over a pause', async (t) => {
       const { write, process, anna, mode, told, clock } = aService(t, rulesStore());
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
-      await anna.pause(prod, { why: 'incident' });
+      await anna.pause(prod, { reason: 'incident' });
       await clock.advanceTo(clock.now() + HOUR_MS);
       await process(write('policy.yaml', 'mode: observe\n'))[start]();
       assert.equal(await mode(), 'observe');
@@ -103,7 +103,7 @@ for (const [host, start, rulesStore] of [
       const { write, process, anna, mode } = aService(t, rulesStore());
       const text = '# ours\nmode: enforce # for good\n';
       await anna.applyPolicy(prod, text);
-      await anna.pause(prod, { why: 'incident', durationMs: HOUR_MS });
+      await anna.pause(prod, { reason: 'incident', durationMs: HOUR_MS });
       const file = write('policy.yaml', text);
       await process(file)[start]();
       assert.equal(await mode(), 'paused');
@@ -132,7 +132,7 @@ for (const [host, start, rulesStore] of [
       assert.equal(await mode(), 'enforce');
       const entries = await book.audit({ cluster: prod, from: 0, to: NOW + 1 });
       assert.deepEqual(
-        entries.map(({ who, before }) => [who, before]),
+        entries.map(({ actor: who, before }) => [who, before]),
         [
           ['taintward@pod', 'mode: observe\n'],
           ['anna@laptop', undefined],
@@ -144,10 +144,10 @@ for (const [host, start, rulesStore] of [
       const { write, process, anna, rulesStore: book } = aService(t, rulesStore());
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
       const noted = await book.appliedFile(prod);
-      await anna.stop(prod, { why: 'incident' });
+      await anna.stop(prod, { reason: 'incident' });
       const { guard } = await book.read(prod);
       await book.changeGuard(prod, guard, [{ scope: 'cluster', trippedAt: NOW, nodes: 6, outOf: 10 }]);
-      await anna.stopAll({ why: 'incident' });
+      await anna.stopAll({ reason: 'incident' });
       assert.ok(noted);
       assert.deepEqual(await book.appliedFile(prod), noted);
     });
@@ -197,7 +197,7 @@ describe('two replicas with different policy files during an update', () => {
     const { process, older, newer, mode, anna, write } = upgrade(t);
     await process(older).resume();
     await process(write('of-the-new-pod.yaml', 'mode: enforce\nguard: off\n')).resume();
-    await anna.pause(prod, { why: 'incident' });
+    await anna.pause(prod, { reason: 'incident' });
     for (const file of [older, newer]) await process(file).resume();
     assert.equal(await mode(), 'paused');
   });

@@ -21,7 +21,7 @@ function aStart(t: TestContext) {
   const file = join(dir, 'policy.yaml');
   const rulesStore = new SqliteRulesStore({ database: openDatabase(':memory:') });
   const clock = new DrivenClock(1);
-  const operator = new Operator({ rulesStore, clock, who: 'anna@host' });
+  const operator = new Operator({ rulesStore, clock, actor: 'anna@host' });
   const log = recordingLog();
   return {
     file,
@@ -90,7 +90,7 @@ test('applies nothing if the file names impossible keys, unless it was applied b
   for (const cluster of [prod, stage]) {
     const { orders } = await rulesStore.read(cluster);
     const policy = { text, read: parsePolicyDocument(text), revision: 1 };
-    const entry = { cluster, who: 'anna', at: 1, kind: 'policy', what: 'applied a policy' } as const;
+    const entry = { cluster, actor: 'anna', at: 1, kind: 'policy', message: 'applied a policy' } as const;
     await rulesStore.changeOrders(cluster, orders, { ...orders, policy }, entry);
   }
   await start({ enforce: true, file });

@@ -11,7 +11,7 @@ const linesOf = (...all: readonly Rules[]) =>
 
 test('prints the mode of each cluster at the start and how to change it', () => {
   const unsaid = { ...rules, policy: DEFAULT_POLICY };
-  const stop = { scope: 'fleet', who: 'anna', at: 0, why: 'an incident' } as const;
+  const stop = { scope: 'fleet', actor: 'anna', at: 0, reason: 'an incident' } as const;
   assert.deepEqual(linesOf(unsaid, rules, unsaid), [
     'c0, c2: observe mode, no pods are evicted. To evict pods, add --enforce or apply a policy (docs/reference/policy.md)',
     'c1: enforce mode, pods are evicted',
@@ -25,7 +25,7 @@ test('prints the mode of each cluster at the start and how to change it', () => 
   assert.deepEqual(linesOf({ ...rules, stops: [stop] }), [
     "c0: stopped by anna (an incident), no pods are evicted. To resume, run taintward resume --all --reason 'REASON'",
   ]);
-  assert.deepEqual(linesOf({ ...rules, stops: [{ ...stop, scope: 'cluster', why: 'a\nb' }] }), [
+  assert.deepEqual(linesOf({ ...rules, stops: [{ ...stop, scope: 'cluster', reason: 'a\nb' }] }), [
     "c0: stopped by anna (a\\u000ab), no pods are evicted. To resume, run taintward resume CLUSTER --reason 'REASON'",
   ]);
 });

@@ -18,11 +18,12 @@ function anOperator() {
   return {
     rulesStore,
     clock,
-    operator: new Operator({ rulesStore, clock, who: 'anna' }),
+    operator: new Operator({ rulesStore, clock, actor: 'anna' }),
     orders: async (): Promise<OperatorControls> => (await rulesStore.read(prod)).orders,
     told: async () =>
-      (await rulesStore.audit({ from: 0, to: Number.MAX_SAFE_INTEGER })).map(({ kind, what, why }) =>
-        [kind, what, why].filter((part) => part !== undefined).join(': '),
+      (await rulesStore.audit({ from: 0, to: Number.MAX_SAFE_INTEGER })).map(
+        ({ kind, message: what, reason: why }) =>
+          [kind, what, why].filter((part) => part !== undefined).join(': '),
       ),
   };
 }
@@ -53,8 +54,14 @@ test('rejects an invalid policy', async () => {
 
 test('stops a cluster, and resumes it with a reason', async () => {
   const { operator, orders, told } = anOperator();
-  const stop = await operator.stop(prod, { why: 'an incident', durationMs: 60_000 });
-  assert.deepEqual(stop, { scope: 'cluster', who: 'anna', at: NOW, why: 'an incident', until: NOW + 60_000 });
+  const stop = await operator.stop(prod, { reason: 'an incident', durationMs: 60_000 });
+  assert.deepEqual(stop, {
+    scope: 'cluster',
+    actor: 'anna',
+    at: NOW,
+    reason: 'an incident',
+    until: NOW + 60_000,
+  });
   assert.deepEqual((await orders()).stop, stop);
   await assert.rejects(operator.resume(prod, ' '), {
     name: 'OperatorError',
@@ -74,43 +81,49 @@ test('stops a cluster, and resumes it with a reason', async () => {
 
 test('resumes one cluster while all are stopped, from exactly that stop', async () => {
   const { operator, rulesStore, told } = anOperator();
-  const stops = async (cluster = prod) => stopsOf(await rulesStore.read(cluster)).map(({ why }) => why);
-  await operator.stopAll({ why: 'an incident', durationMs: 60_000 });
-  await operator.stop(prod, { why: 'a drill' });
+  const stops = async (cluster = prod) =>
+    stopsOf(await rulesStore.read(cluster)).map(({ reason: why }) => why);
+  await operator.stopAll({ reason: 'an incident', durationMs: 60_000 });
+  await operator.stop(prod, { reason: 'a drill' });
   await operator.resume(prod, 'it is well');
   assert.deepEqual(await stops(), []);
   assert.deepEqual(await stops(clusterName('stage')), ['an incident']);
   assert.equal((await told())[0], 'resume: resumed evictions, while other clusters stay stopped: it is well');
-  await operator.stop(prod, { why: 'another drill' });
+  await operator.stop(prod, { reason: 'another drill' });
   await operator.resume(prod, 'over');
   assert.equal((await told())[0], 'resume: resumed evictions: over');
   assert.deepEqual(await stops(), []);
-  await operator.stopAll({ why: 'a worse one' });
+  await operator.stopAll({ reason: 'a worse one' });
   assert.deepEqual(await stops(), ['a worse one']);
 });
 
 test('does not resume a cluster from a stop of the same revision at another time', async () => {
   const { operator, rulesStore } = anOperator();
-  await operator.stopAll({ why: 'an incident' });
+  await operator.stopAll({ reason: 'an incident' });
   await operator.resume(prod, 'it is well');
   const found = await rulesStore.read(prod);
-  const fleetStop: Stop = { scope: 'fleet', who: 'ben', at: NOW + 1, why: 'after the object was deleted' };
+  const fleetStop: Stop = {
+    scope: 'fleet',
+    actor: 'ben',
+    at: NOW + 1,
+    reason: 'after the object was deleted',
+  };
   assert.deepEqual(stopsOf({ ...found, fleetStop }), [fleetStop]);
 });
 
 test('does not resume a cluster from an expired stop of all clusters', async () => {
   const { operator, clock } = anOperator();
-  await operator.stopAll({ why: 'an incident', durationMs: 60_000 });
+  await operator.stopAll({ reason: 'an incident', durationMs: 60_000 });
   await clock.advanceTo(NOW + 60_000);
   await assert.rejects(operator.resume(prod, 'over'), { message: /is not stopped/ });
 });
 
 test('stops and resumes all clusters', async () => {
   const { operator, rulesStore } = anOperator();
-  await operator.stopAll({ why: 'an incident' });
+  await operator.stopAll({ reason: 'an incident' });
   assert.equal((await rulesStore.read(prod)).fleetStop?.scope, 'fleet');
-  await operator.stopAll({ why: 'a worse one' });
-  assert.equal((await rulesStore.fleetStop())?.why, 'a worse one');
+  await operator.stopAll({ reason: 'a worse one' });
+  assert.equal((await rulesStore.fleetStop())?.reason, 'a worse one');
   await operator.resumeAll('it is over');
   assert.equal(await rulesStore.fleetStop(), undefined);
   await assert.rejects(operator.resumeAll('again'), { name: 'OperatorError' });
@@ -118,13 +131,13 @@ test('stops and resumes all clusters', async () => {
 
 test('releases holds by ID and removes expired rules with the next change', async () => {
   const { operator, clock, orders } = anOperator();
-  const first = await operator.hold(prod, node, { why: 'a backup', durationMs: 1000 });
-  await operator.stop(prod, { why: 'x', durationMs: 1000 });
+  const first = await operator.hold(prod, node, { reason: 'a backup', durationMs: 1000 });
+  await operator.stop(prod, { reason: 'x', durationMs: 1000 });
   clock.advanceTo(NOW + 1000);
   const second = await operator.hold(
     prod,
     { kind: 'pod', namespace: 'default', name: 'web-0' },
-    { why: 'a debugger' },
+    { reason: 'a debugger' },
   );
   assert.deepEqual(await orders(), { revision: 3, holds: [second] });
   await assert.rejects(operator.release(prod, first.id, 'done'), { name: 'OperatorError' });
@@ -134,8 +147,8 @@ test('releases holds by ID and removes expired rules with the next change', asyn
 
 test('limits the holds of a cluster to the number that a decision can read', async () => {
   const { operator, orders } = anOperator();
-  for (let count = 0; count < 100; count++) await operator.hold(prod, node, { why: 'x' });
-  await assert.rejects(operator.hold(prod, node, { why: 'x' }), {
+  for (let count = 0; count < 100; count++) await operator.hold(prod, node, { reason: 'x' });
+  await assert.rejects(operator.hold(prod, node, { reason: 'x' }), {
     name: 'OperatorError',
     message: /^Cluster prod has the maximum of 100 holds\. Release some/,
   });
@@ -145,7 +158,7 @@ test('limits the holds of a cluster to the number that a decision can read', asy
 test('rejects pausing an observe policy, which the end of the pause would enforce', async () => {
   const { operator, orders } = anOperator();
   await operator.applyPolicy(prod, 'mode: observe');
-  await assert.rejects(operator.pause(prod, { why: 'x', durationMs: 60_000 }), {
+  await assert.rejects(operator.pause(prod, { reason: 'x', durationMs: 60_000 }), {
     message: /is in observe mode/,
   });
   assert.equal((await orders()).policy?.read.mode, 'observe');
@@ -154,7 +167,7 @@ test('rejects pausing an observe policy, which the end of the pause would enforc
 test('rejects ending a pause that has expired', async () => {
   const { operator, orders, clock } = anOperator();
   await operator.applyPolicy(prod, 'mode: enforce');
-  await operator.pause(prod, { why: 'an upgrade', durationMs: 60_000 });
+  await operator.pause(prod, { reason: 'an upgrade', durationMs: 60_000 });
   const { revision } = await orders();
   await clock.advanceTo(NOW + 60_000);
   await assert.rejects(operator.unpause(prod, 'done'), { message: /^Cluster prod is not paused/ });
@@ -163,13 +176,13 @@ test('rejects ending a pause that has expired', async () => {
 
 test('pauses an enforce policy for a period and enforces it again', async () => {
   const { operator, orders, told } = anOperator();
-  await assert.rejects(operator.pause(prod, { why: 'x' }), {
+  await assert.rejects(operator.pause(prod, { reason: 'x' }), {
     name: 'OperatorError',
     message: 'Cluster prod is in observe mode. Nothing to pause.',
   });
   await operator.applyPolicy(prod, 'mode: enforce # ours\n');
   await assert.rejects(operator.unpause(prod, 'x'), { name: 'OperatorError' });
-  assert.deepEqual(await operator.pause(prod, { why: 'an upgrade', durationMs: 60_000 }), {
+  assert.deepEqual(await operator.pause(prod, { reason: 'an upgrade', durationMs: 60_000 }), {
     until: NOW + 60_000,
   });
   const { policy } = await orders();
@@ -220,6 +233,6 @@ test('releases the named scope of the guard alone, and none if several tripped a
 
 test('applies concurrent changes of operators completely', async () => {
   const { operator, orders } = anOperator();
-  await Promise.all(Array.from({ length: 5 }, () => operator.hold(prod, node, { why: 'x' })));
+  await Promise.all(Array.from({ length: 5 }, () => operator.hold(prod, node, { reason: 'x' })));
   assert.equal((await orders()).holds.length, 5);
 });

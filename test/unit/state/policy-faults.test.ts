@@ -184,17 +184,23 @@ describe('a policy that an earlier release accepted and this release rejects', (
   /** An operator of a cluster with a policy that an earlier release stored. */
   async function stored() {
     const rulesStore = new SqliteRulesStore({ database: openDatabase(':memory:') });
-    const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), who: 'anna' });
+    const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), actor: 'anna' });
     const policy = { text: written, read: parsePolicyDocument(written), revision: 1 };
     const { orders } = await rulesStore.read(prod);
-    const entry = { cluster: prod, who: 'anna', at: NOW, kind: 'policy', what: 'applied a policy' } as const;
+    const entry = {
+      cluster: prod,
+      actor: 'anna',
+      at: NOW,
+      kind: 'policy',
+      message: 'applied a policy',
+    } as const;
     await rulesStore.changeOrders(prod, orders, { ...orders, policy }, entry);
     return { operator, text: async () => (await rulesStore.read(prod)).orders.policy?.text };
   }
 
   test('is paused, resumed, and applied again unchanged', async () => {
     const { operator, text } = await stored();
-    await operator.pause(prod, { why: 'a test' });
+    await operator.pause(prod, { reason: 'a test' });
     assert.equal(await text(), written.replace('enforce', 'paused'));
     await operator.unpause(prod, 'it is over');
     assert.equal(await text(), written);

@@ -4,7 +4,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { auditSchema } from '#shared/state/stored-rules.ts';
 
 test("an audit entry of a newer release's kind is read as a policy entry with its text", () => {
-  const entry = { cluster: clusterName('prod'), who: 'anna', at: 1, what: 'cordoned node-1' } as const;
+  const entry = { cluster: clusterName('prod'), actor: 'anna', at: 1, message: 'cordoned node-1' } as const;
   assert.deepEqual(auditSchema.parse({ ...entry, kind: 'takeover-applied', node: 7 }), {
     ...entry,
     kind: 'takeover-applied',

@@ -138,7 +138,7 @@ async function enforced(): Promise<string> {
   let text: string | undefined;
   const policies = new StartPolicies({ enforce: true }, [CLUSTER], {
     operator: {
-      who: 'anna@host',
+      actor: 'anna@host',
       async applyPolicy(_cluster, applied) {
         text = applied;
         return 'applied';

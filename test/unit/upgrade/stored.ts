@@ -158,7 +158,7 @@ const STUCK: readonly StuckPod[] = [
   },
 ];
 
-const act = { who: 'arn:aws:iam::123456789012:user/anna', at: NOW, why: 'drill' };
+const act = { actor: 'arn:aws:iam::123456789012:user/anna', at: NOW, reason: 'drill' };
 const clusterStop: Stop = { ...act, scope: 'cluster', until: NOW + 3_600_000 };
 const fleetStop: Stop = { ...act, scope: 'fleet' };
 export const POLICY: Required<Policy> = {
@@ -206,15 +206,15 @@ const standing = { scope: 'zone', zone: 'a', trippedAt: NOW - 2_000, nodes: 3, o
 const released = { scope: 'cluster', trippedAt: NOW - 9_000, nodes: 5, outOf: 9, upTo: 6 } as const;
 const fresh = { scope: 'customTaints', trippedAt: NOW - 8_000, nodes: 5, outOf: 9, releasedAt: NOW } as const;
 const GUARD: GuardState = { revision: 1, trips: [standing], released: [released, fresh] };
-const ofCluster = { who: act.who, at: NOW, cluster: CLUSTER };
+const ofCluster = { actor: act.actor, at: NOW, cluster: CLUSTER };
 const AUDIT: readonly AuditEntry[] = [
-  { who: act.who, at: NOW + 2, kind: 'stop', what: 'stopped all clusters', why: 'drill' },
-  { ...ofCluster, at: NOW + 1, who: 'relay-1', kind: 'guard-tripped', what: 'holds zone a' },
+  { actor: act.actor, at: NOW + 2, kind: 'stop', message: 'stopped all clusters', reason: 'drill' },
+  { ...ofCluster, at: NOW + 1, actor: 'relay-1', kind: 'guard-tripped', message: 'holds zone a' },
   {
     ...ofCluster,
     kind: 'policy',
-    what: 'applied a policy',
-    why: 'drill',
+    message: 'applied a policy',
+    reason: 'drill',
     before: 'mode: observe\n',
     after: 'mode: paused\n',
   },

@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { EntryOutput } from '#shared/operations/look/output-records.ts';
+import type { EntryOutput } from '#shared/operations/look/history.ts';
 import type { EvictionEvent } from '#shared/state/history.ts';
 import { clusters, now } from '../live.ts';
 import { counted } from '../moments.ts';

@@ -1,8 +1,8 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { scopeText } from '#shared/explain/gate-text.ts';
-import type { AuditOutput } from '#shared/operations/look/output-records.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
+import type { AuditEntry } from '#shared/state/rules-store.ts';
 import {
   ActButton,
   pauseCluster,
@@ -182,9 +182,9 @@ function Audit({ cluster }: { readonly cluster: string }): VNode {
   `;
 }
 
-const auditKey = ({ at, kind, actor, message }: AuditOutput): string => `${at} ${kind} ${actor} ${message}`;
+const auditKey = ({ at, kind, actor, message }: AuditEntry): string => `${at} ${kind} ${actor} ${message}`;
 
-const AUDIT_COLUMNS: readonly Column<AuditOutput>[] = [
+const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [
   {
     key: 'message',
     head: 'Action',

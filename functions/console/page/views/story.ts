@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { wordsOf } from '#shared/explain/gate-text.ts';
 import type { PodAnswer } from '#shared/explain/pod.ts';
-import type { EntryOutput } from '#shared/operations/look/output-records.ts';
+import type { EntryOutput } from '#shared/operations/look/history.ts';
 import { momentText } from '../moments.ts';
 import { Ago, Empty, Moment, PodLink, Tag } from '../parts.ts';
 import { causeText, EVENT } from '../words.ts';

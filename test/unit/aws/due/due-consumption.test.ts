@@ -327,7 +327,7 @@ describe('a proof that evictions work', () => {
 
   test('is a complete pass also where the rules hold every pod', async () => {
     const { bench, handle, noted } = await proving();
-    bench.ruling = { ...bench.ruling, stops: [{ scope: 'fleet', who: 'anna', at: 0, why: '' }] };
+    bench.ruling = { ...bench.ruling, stops: [{ scope: 'fleet', actor: 'anna', at: 0, reason: '' }] };
     await handle(probe, dueAt(60));
     assert.deepEqual(bench.deleted, []);
     assert.equal((await noted()).passes, 1);

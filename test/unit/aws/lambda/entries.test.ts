@@ -116,7 +116,7 @@ function assertNoticed({ calls }: AwsOverHttp): void {
 test('deltas reads rules and lease in each invocation, works by its environment, and leaves the trace of a probe', async (t) => {
   const { aws, table, invoked } = await account(t);
   const rulesStore = new DynamoDbRulesStore(table);
-  await new Operator({ rulesStore, clock: systemClock, who: 'anna' }).applyPolicy(C1, 'mode: enforce\n');
+  await new Operator({ rulesStore, clock: systemClock, actor: 'anna' }).applyPolicy(C1, 'mode: enforce\n');
   const lease = await new DynamoDbLeases(table, { sender: 'AROAtest' }).take(
     C1,
     undefined,
@@ -207,7 +207,7 @@ test('evict reads rules in each invocation, and works by its environment', async
   }
   const now = Date.now();
   const rulesStore = new DynamoDbRulesStore(table);
-  await new Operator({ rulesStore, clock: systemClock, who: 'anna' }).applyPolicy(C2, 'mode: enforce\n');
+  await new Operator({ rulesStore, clock: systemClock, actor: 'anna' }).applyPolicy(C2, 'mode: enforce\n');
   const ref = { cluster: C2, node: nodeName('n1') };
   const node = aNode({
     observedAt: now,

@@ -40,7 +40,7 @@ const announced = (world: ScriptedWorld) =>
     );
 const logged = (world: ScriptedWorld) => world.log.lines.map(({ event }) => event);
 
-const BY_ANNA = { who: 'anna', at: at(50), why: 'because' };
+const BY_ANNA = { actor: 'anna', at: at(50), reason: 'because' };
 const untaint = nodeDelta(20, { taints: [] });
 
 async function worldAfter(...deltas: readonly Delta[]): Promise<ScriptedWorld> {

@@ -132,7 +132,7 @@ test('posts an Event for each hold of one pod, and one for a message that is del
   const bench = await benchAfter([nodeDelta(1)], [livePod('u1')]);
   const hold = (id: string): Rules => ({
     ...rules,
-    holds: [{ id, target: { kind: 'node', node: ref.node }, who: 'anna', at: at(60), why: 'a test' }],
+    holds: [{ id, target: { kind: 'node', node: ref.node }, actor: 'anna', at: at(60), reason: 'a test' }],
   });
   const heldTwice = async (id: string) => {
     bench.ruling = hold(id);

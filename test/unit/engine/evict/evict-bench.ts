@@ -314,13 +314,13 @@ export const ruled = (policy: Partial<Policy>, more: Partial<Rules> = {}): Rules
   policy: { ...rules.policy, ...policy },
 });
 
-export const STOP = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
+export const STOP = { scope: 'fleet', actor: 'anna', at: at(0), reason: 'an incident' } as const;
 export const stopped: Rules = { ...rules, stops: [STOP] };
 
 /** Returns the rules with a hold of the node until this second. */
 export const heldUntil = (second: number, governing = rules): Rules => {
   const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(second) } as const;
-  return { ...governing, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
+  return { ...governing, holds: [{ ...hold, actor: 'anna', at: at(0), reason: 'an incident' }] };
 };
 
 export const podsNamed = (count: number): readonly LivePod[] =>

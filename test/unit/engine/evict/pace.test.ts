@@ -100,9 +100,9 @@ class Stage {
 
 const hold = {
   id: 'h1',
-  who: 'anna',
+  actor: 'anna',
   at: at(0),
-  why: 'an incident',
+  reason: 'an incident',
   target: { kind: 'node', node: ref.node },
 } as const;
 
@@ -154,9 +154,9 @@ for (const [name, host] of Object.entries(HOSTS)) {
     test('exceed no limit when nodes become due at any time and held pods are released', async () => {
       const held = {
         id: 'h2',
-        who: 'anna',
+        actor: 'anna',
         at: at(0),
-        why: 'test',
+        reason: 'test',
         target: { kind: 'node', node: nodeName('n2') } as const,
       };
       const pace = { evictionRate: 20, releaseRate: 10 };

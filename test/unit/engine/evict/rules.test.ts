@@ -60,7 +60,7 @@ test('a stop after the clock was set back holds all pods, for any time until the
   const reader = readerOf(clock, stored);
   await reader(ref.cluster);
   clock.set(-3_600_000);
-  stored.stop = { scope: 'cluster', who: 'anna', at: clock.now(), why: 'an incident' };
+  stored.stop = { scope: 'cluster', actor: 'anna', at: clock.now(), reason: 'an incident' };
   clock.pass(RULES_MAX_AGE_MS);
   await bench.pass({ clock, rules: reader });
   assert.deepEqual(bench.deleted, []);
@@ -179,7 +179,7 @@ describe('where the rules block evictions', () => {
 
 describe('in observe mode', () => {
   const trip = { scope: 'customTaints', trippedAt: at(0), nodes: 20, outOf: 60 } as const;
-  const act = { who: 'anna', at: at(0), why: 'an incident' };
+  const act = { actor: 'anna', at: at(0), reason: 'an incident' };
   const by = (policy: Partial<Rules['policy']>, more: Partial<Rules> = {}): Rules => ({
     ...observed,
     ...more,

@@ -15,7 +15,7 @@ import { livePod } from './live-objects.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 const ENFORCED = enforced({ comparisonOperators: false });
-const act = { who: 'anna', at: NOW, why: 'it is busy' };
+const act = { actor: 'anna', at: NOW, reason: 'it is busy' };
 
 /** Returns a pod that the built-in controller has just evicted. */
 const evicted = (uid = 'u1', fields: Partial<LivePod> = {}): LivePod =>

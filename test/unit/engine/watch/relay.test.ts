@@ -204,7 +204,7 @@ test('reports the mode of each cluster whose lease it holds in metrics', async (
   assert.deepEqual(await modes(), ['paused']);
   await time.pass(SECOND);
   assert.deepEqual(await modes(), ['enforce']);
-  rules.push({ stops: [{ scope: 'fleet', at: 0, who: 'ann', why: 'drill' }] });
+  rules.push({ stops: [{ scope: 'fleet', at: 0, actor: 'ann', reason: 'drill' }] });
   assert.deepEqual(await modes(), ['stopped']);
 });
 

@@ -270,7 +270,7 @@ describe('the lease of a cluster reports', () => {
 
   test('evictions of held pods by the built-in controller, for an hour', async (context) => {
     const { time, cluster, governing, log, look } = bench(context);
-    const act = { who: 'anna', at: START, why: 'it is busy' };
+    const act = { actor: 'anna', at: START, reason: 'it is busy' };
     const [kept, free] = [livePod('u1'), livePod('u2')].map((pod) => ({ ...pod, tolerations: [] }));
     assert.ok(kept && free);
     const target = { kind: 'pod', namespace: 'default', name: kept.name } as const;

@@ -94,7 +94,7 @@ test('reports the end of a rule that expires', async (context) => {
 
 test('reports the end of each rule, although the rules stay the same', async (context) => {
   const { time, written, told, follow } = bench(context);
-  const stop = { scope: 'cluster', who: 'anna', at: START, why: 'an incident' } as const;
+  const stop = { scope: 'cluster', actor: 'anna', at: START, reason: 'an incident' } as const;
   const ends = [10, 20, 30].map((seconds) => ({ ...stop, until: START + seconds * SECOND }));
   written.set(C1, { ...rules, stops: ends });
   follow(C1);

@@ -21,7 +21,7 @@ const govern = (given: ProbedTakeover['given'], ruled: Partial<Rules>) => {
   given.rules = { ...given.rules, ...ruled };
 };
 
-const ACT = { who: 'anna', at: START, why: 'because' };
+const ACT = { actor: 'anna', at: START, reason: 'because' };
 
 /** Rules by which an operator holds every pod. */
 const HELD: readonly [string, Partial<Rules>][] = [

@@ -132,15 +132,15 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
       );
       const operator = await fleet.operator();
       let it = drawn;
-      if (isFleetStopped) await operator.stopAll({ why: 'x' });
+      if (isFleetStopped) await operator.stopAll({ reason: 'x' });
       const cases: Case[] = [];
       let isLive = false;
       for (const [index, { policy, nodes, trips, holds, isStopped }] of clusters.entries()) {
         const name = CLUSTERS[index] ?? clusterName('');
         await operator.applyPolicy(name, policy);
-        if (isStopped) await operator.stop(name, { why: 'x' });
+        if (isStopped) await operator.stop(name, { reason: 'x' });
         for (const held of holds) {
-          const { id } = await operator.hold(name, held, { why: 'x' });
+          const { id } = await operator.hold(name, held, { reason: 'x' });
           if (it.kind === 'release' && index === 0) it = { ...it, id };
         }
         const tripped = trips.map((each, i): Trip => ({ ...each, trippedAt: NOW - i, nodes: 9, outOf: 10 }));

@@ -40,7 +40,7 @@ async function stage(t: TestContext, parts: Partial<Fleet> = {}) {
     liveCluster(name, context.connection, systemClock);
   const clock = new DrivenClock(Date.now());
   const embedded = embeddedFleet(t, { clusters: [CLUSTER], clock }, { cluster: live, ...parts });
-  const operator = new Operator({ rulesStore: embedded.rulesStore, clock, who: 'anna' });
+  const operator = new Operator({ rulesStore: embedded.rulesStore, clock, actor: 'anna' });
   await operator.applyPolicy(CLUSTER, 'mode: enforce');
   await recordContact(embedded.leases, CLUSTER, clock.now());
   const bare: ContextFleet = {
@@ -88,7 +88,7 @@ test("explains a pod from the API server's objects and the current rules", async
   assert.deepEqual(tainted.unknown, []);
   // The simulated cluster has no built-in controller.
   assert.deepEqual(tainted.builtIn?.state, 'off');
-  await operator.hold(CLUSTER, { kind: 'node', node: NODE }, { why: 'a backup runs' });
+  await operator.hold(CLUSTER, { kind: 'node', node: NODE }, { reason: 'a backup runs' });
   assert.match(
     lineOf(await ask()),
     /is due at T because .* for 30 s, but is held by hold h\w+ \(anna: a backup runs\)\.$/,

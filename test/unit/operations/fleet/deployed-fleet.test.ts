@@ -65,5 +65,5 @@ test('connects with no cluster that is not registered', async (t) => {
 
 test("names the caller's AWS identity as the actor", async (t) => {
   const { fleet } = await deployed(t);
-  assert.equal((await fleet.operator()).who, 'arn:aws:sts::123456789012:assumed-role/anna/1');
+  assert.equal((await fleet.operator()).actor, 'arn:aws:sts::123456789012:assumed-role/anna/1');
 });

@@ -43,7 +43,7 @@ test('reports an expired pause as enforce mode', async (t) => {
   const { fleet, clock, findings } = examined(t, controllerManager('off'));
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce\n');
-  await operator.pause(prod, { why: 'an upgrade', durationMs: HOUR_MS });
+  await operator.pause(prod, { reason: 'an upgrade', durationMs: HOUR_MS });
   const by = 'by the flags of 1 of 1 kube-controller-manager pods';
   assert.deepEqual(about('built-in', await findings()), [
     ['bad', `Disabled (${by}), and the policy mode is paused: no controller evicts.`],

@@ -46,7 +46,7 @@ test('reports an expired pause as enforce mode without an end', async (t) => {
   const { status, fleet, clock } = await heard(t);
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce');
-  await operator.pause(prod, { why: 'an upgrade', durationMs: MINUTE_MS });
+  await operator.pause(prod, { reason: 'an upgrade', durationMs: MINUTE_MS });
   const told = async () => {
     const [{ mode, pausedUntil } = assert.fail('there is no cluster')] = (await status()).clusters;
     return [mode, pausedUntil];
@@ -79,7 +79,7 @@ test('reports issues most urgent first', async (t) => {
   const { guard } = await rulesStore.read(prod);
   await rulesStore.changeGuard(prod, guard, [{ scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 7 }]);
   letters.add('evictions-due', { body: '{}' }, 'nobody can read it');
-  await (await fleet.operator()).stop(prod, { why: 'an incident' });
+  await (await fleet.operator()).stop(prod, { reason: 'an incident' });
   await clock.advanceTo(NOW + 3 * MINUTE_MS);
   const { issues, clusters } = await status();
   assert.deepEqual(
@@ -124,7 +124,7 @@ test('reports everything else when neither the stop of all clusters nor the queu
 
 test('reports no issue for an expired stop of all clusters', async (t) => {
   const { status, fleet, clock, lease, leases } = await heard(t);
-  await (await fleet.operator()).stopAll({ why: 'an incident', durationMs: MINUTE_MS });
+  await (await fleet.operator()).stopAll({ reason: 'an incident', durationMs: MINUTE_MS });
   assert.deepEqual(
     (await status()).issues.map(({ type }) => type),
     ['stopped'],
@@ -137,7 +137,7 @@ test('reports no issue for an expired stop of all clusters', async (t) => {
 
 test('reports no issue for an expired stop of a cluster', async (t) => {
   const { status, fleet, clock, lease, leases } = await heard(t);
-  await (await fleet.operator()).stop(prod, { why: 'an incident', durationMs: MINUTE_MS });
+  await (await fleet.operator()).stop(prod, { reason: 'an incident', durationMs: MINUTE_MS });
   assert.equal((await status()).clusters[0]?.stop?.reason, 'an incident');
   await clock.advanceTo(NOW + MINUTE_MS);
   await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, lastContactAt: NOW + MINUTE_MS });

@@ -81,19 +81,19 @@ test('writes only changed parts of the rules, so that holds need no permission f
   const { orders } = await rulesStore.read(prod);
   const hold = {
     id: 'h',
-    who: 'anna',
+    actor: 'anna',
     at: NOW,
-    why: 'x',
+    reason: 'x',
     target: { kind: 'pod', namespace: 'a', name: 'b' },
   } as const;
-  const entry = { cluster: prod, who: 'anna', at: NOW, kind: 'hold', what: 'held pod a/b' } as const;
+  const entry = { cluster: prod, actor: 'anna', at: NOW, kind: 'hold', message: 'held pod a/b' } as const;
   await rulesStore.changeOrders(prod, orders, { ...orders, holds: [hold] }, entry);
   const written = [...fake.items()].find(({ sk }) => sk?.S === 'POLICY');
   assert.deepEqual(Object.keys(written ?? {}).toSorted(), ['holds', 'pk', 'revision', 'sk']);
 });
 
-const aStop = { who: 'anna', at: NOW, why: 'x', scope: 'fleet' } as const;
-const anEntry = { who: 'anna', at: NOW, kind: 'stop', what: 'stopped evictions' } as const;
+const aStop = { actor: 'anna', at: NOW, reason: 'x', scope: 'fleet' } as const;
+const anEntry = { actor: 'anna', at: NOW, kind: 'stop', message: 'stopped evictions' } as const;
 const daysKept = (fake: FakeDynamoDb) =>
   [...fake.items()]
     .filter(({ sk }) => sk?.S?.startsWith('AUDIT#'))

@@ -75,26 +75,26 @@ describe("an item that a foreign writer added to another cluster's index", () =>
 
 describe('the audit log', () => {
   const query = { from: NOW, to: NOW + 1 };
-  const entry: AuditEntry = { cluster: PROD, who: 'anna', at: NOW, kind: 'retry', what: 'tried again' };
+  const entry: AuditEntry = { cluster: PROD, actor: 'anna', at: NOW, kind: 'retry', message: 'tried again' };
   const plantEntry = (fields: object, pk?: string) =>
     plant('AUDIT', { ...entry, ...fields }, ...(pk === undefined ? [] : ([pk] as const)));
 
   test('accepts entries only from partitions whose writers may write them', async () => {
     const rulesStore = new DynamoDbRulesStore(table);
     await rulesStore.note(entry);
-    await plantEntry({ who: 'forged' }, 'LEASE#edge');
-    await plantEntry({ who: 'forged', kind: 'guard-tripped' });
+    await plantEntry({ actor: 'forged' }, 'LEASE#edge');
+    await plantEntry({ actor: 'forged', kind: 'guard-tripped' });
     assert.deepEqual(
-      (await rulesStore.audit(query)).map(({ who }) => who),
+      (await rulesStore.audit(query)).map(({ actor: who }) => who),
       ['anna'],
     );
   });
 
   test("accepts a guard's entry about its own cluster", async () => {
-    await plantEntry({ cluster: EDGE, who: 'relay', kind: 'guard-tripped' }, 'LEASE#edge');
+    await plantEntry({ cluster: EDGE, actor: 'relay', kind: 'guard-tripped' }, 'LEASE#edge');
     const found = await new DynamoDbRulesStore(table).audit(query);
     assert.deepEqual(
-      found.map(({ who }) => who),
+      found.map(({ actor: who }) => who),
       ['relay'],
     );
   });

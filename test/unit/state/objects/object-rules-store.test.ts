@@ -26,17 +26,17 @@ describe('ObjectRulesStore', () => {
 
   const entry = (at: number, fields: Partial<AuditEntry> = {}): AuditEntry => ({
     cluster: own,
-    who: 'anna',
+    actor: 'anna',
     at,
     kind: 'hold',
-    what: 'held node n1',
+    message: 'held node n1',
     ...fields,
   });
   const audited = async () => (await rulesStore.audit({ from: 0, to: NOW * 2 })).map(({ at }) => at - NOW);
 
   test('names an object after its cluster and summarizes its rules in plain text', async () => {
     const { orders } = await rulesStore.read(own);
-    const stop = { who: 'anna', at: NOW, why: 'an incident', scope: 'cluster' } as const;
+    const stop = { actor: 'anna', at: NOW, reason: 'an incident', scope: 'cluster' } as const;
     await rulesStore.changeOrders(own, orders, { ...orders, stop }, entry(NOW));
     const { mode, stopped, holds, trips } = fieldsOf(fieldsOf(await objects.get('in-cluster'))['status']);
     assert.deepEqual({ mode, stopped, holds, trips }, { mode: 'observe', stopped: true, holds: 0, trips: 0 });
@@ -76,7 +76,7 @@ describe('ObjectRulesStore', () => {
   test('removes the oldest entries of an audit log that is too long or too old', async () => {
     for (let second = 0; second < 400; second++) {
       const noise = Array.from({ length: 10 }, () => Math.random().toString(36)).join('');
-      await rulesStore.note(entry(NOW + second, { what: noise }));
+      await rulesStore.note(entry(NOW + second, { message: noise }));
     }
     const told = await audited();
     assert.ok(told.length > 100 && told.length < 400, `${told.length} are left`);

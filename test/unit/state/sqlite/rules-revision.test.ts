@@ -15,7 +15,6 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { localFleet } from '#shared/operations/fleet/local-fleet.ts';
 import { issuesOf } from '#shared/operations/look/issues.ts';
-import { stopOutput } from '#shared/operations/look/output-records.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { RULES_REVISION_FILE } from '#shared/state/sqlite/rules-revision.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
@@ -48,7 +47,7 @@ async function start(act?: (operator: Operator) => Promise<unknown>) {
   const state = sqliteState({ path, historyDays: 7, clock, log, lost: assert.fail });
   const { fleetStop, orders } = await state.rulesStore.read(PROD);
   const audit = await state.rulesStore.audit({ from: 0, to: NOW * 2 });
-  await act?.(new Operator({ rulesStore: state.rulesStore, clock, who: 'anna@host' }));
+  await act?.(new Operator({ rulesStore: state.rulesStore, clock, actor: 'anna@host' }));
   state.close();
   return { logged, fleetStop, orders, audit };
 }
@@ -56,8 +55,8 @@ async function start(act?: (operator: Operator) => Promise<unknown>) {
 const rules = (operator: Operator) =>
   operator
     .applyPolicy(PROD, 'mode: enforce')
-    .then(() => operator.hold(PROD, { kind: 'node', node: nodeName('n') }, { why: 'a backup' }))
-    .then(() => operator.stop(PROD, { why: 'an incident' }));
+    .then(() => operator.hold(PROD, { kind: 'node', node: nodeName('n') }, { reason: 'a backup' }))
+    .then(() => operator.stop(PROD, { reason: 'an incident' }));
 
 const noted = () => JSON.parse(readFileSync(note, 'utf8')) as { database: string; revision: number };
 
@@ -75,7 +74,7 @@ describe('a change of policy, stops or holds', () => {
     await start(rules);
     assert.equal(noted().revision, 3);
     assert.equal(statSync(note).mode & 0o777, 0o600);
-    await start((operator) => operator.stopAll({ why: 'all of it' }));
+    await start((operator) => operator.stopAll({ reason: 'all of it' }));
     assert.equal(noted().revision, 4);
   });
 
@@ -83,7 +82,7 @@ describe('a change of policy, stops or holds', () => {
     const store = new SqliteStore({ path });
     const rulesStore = new SqliteRulesStore({ database: store.database });
     rulesStore.recover(NOW);
-    await rules(new Operator({ rulesStore, clock, who: 'anna@host' }));
+    await rules(new Operator({ rulesStore, clock, actor: 'anna@host' }));
     // Closing a database checkpoints its log. A killed process does not.
     const killed = mkdtempSync(join(tmpdir(), 'rules-revision-'));
     for (const name of [STORE_FILE, RULES_REVISION_FILE]) copyFileSync(join(dir, name), join(killed, name));
@@ -93,7 +92,7 @@ describe('a change of policy, stops or holds', () => {
     const { orders, fleetStop } = await start();
     rmSync(killed, { recursive: true });
     [dir, path] = before as [string, string];
-    assert.deepEqual([orders.holds.length, orders.stop?.why, fleetStop], [1, 'an incident', undefined]);
+    assert.deepEqual([orders.holds.length, orders.stop?.reason, fleetStop], [1, 'an incident', undefined]);
   });
 
   test('keeps a note about another database that was put there', async () => {
@@ -101,7 +100,7 @@ describe('a change of policy, stops or holds', () => {
     const other = { database: 'another', revision: 1 };
     await start(async (operator) => {
       writeFileSync(note, JSON.stringify(other), { mode: 0o600 });
-      await operator.stop(PROD, { why: 'a second one' });
+      await operator.stop(PROD, { reason: 'a second one' });
     });
     assert.deepEqual(noted(), other);
   });
@@ -111,10 +110,10 @@ describe('a change of policy, stops or holds', () => {
     await start(async (operator) => {
       rmSync(note);
       symlinkSync('/nowhere/at/all', note);
-      await operator.stop(PROD, { why: 'an incident' });
+      await operator.stop(PROD, { reason: 'an incident' });
       rmSync(note);
     });
-    assert.equal((await start()).orders.stop?.why, 'an incident');
+    assert.equal((await start()).orders.stop?.reason, 'an incident');
     assert.equal(noted().revision, 1);
   });
 });
@@ -126,17 +125,17 @@ describe('a database that lacks changes in its note', () => {
   test('stops all clusters until an operator resumes them, and logs that at each start', async () => {
     await start((operator) => operator.applyPolicy(PROD, 'mode: enforce'));
     const restore = kept();
-    await start((operator) => operator.stop(PROD, { why: 'an incident' }));
+    await start((operator) => operator.stop(PROD, { reason: 'an incident' }));
     await start((operator) =>
-      operator.hold(PROD, { kind: 'node', node: nodeName('n') }, { why: 'a backup' }),
+      operator.hold(PROD, { kind: 'node', node: nodeName('n') }, { reason: 'a backup' }),
     );
     restore();
     const why = lacks('the last 2 changes');
     for (const _ of [1, 2]) {
       const { fleetStop, logged, audit } = await start();
-      assert.deepEqual(fleetStop, { scope: 'fleet', who: 'taintward', at: NOW, why });
+      assert.deepEqual(fleetStop, { scope: 'fleet', actor: 'taintward', at: NOW, reason: why });
       assert.deepEqual(logged, [`rules.outdated: ${why}`]);
-      const [{ who, kind, why: reason } = assert.fail('the audit says nothing')] = audit;
+      const [{ actor: who, kind, reason } = assert.fail('the audit says nothing')] = audit;
       assert.deepEqual([who, kind, reason], ['taintward', 'stop', why]);
     }
     await start((operator) => operator.resumeAll('looked at'));
@@ -147,7 +146,7 @@ describe('a database that lacks changes in its note', () => {
   test('is stopped by the first process that opens it, which status reports', async () => {
     await start((operator) => operator.applyPolicy(PROD, 'mode: enforce'));
     const restore = kept();
-    await start((operator) => operator.stop(PROD, { why: 'an incident' }));
+    await start((operator) => operator.stop(PROD, { reason: 'an incident' }));
     restore();
     const fleet = localFleet(dir, clock);
     const stop = await fleet.rulesStore.fleetStop();
@@ -156,7 +155,7 @@ describe('a database that lacks changes in its note', () => {
     const [{ message, remediation } = assert.fail('nothing needs anybody')] = issuesOf({
       at: NOW,
       clusters: [],
-      stop: stopOutput(stop),
+      stop,
     });
     assert.equal(message, `All clusters are stopped by taintward: ${lacks('the last change')}.`);
     assert.equal(remediation, "To resume, run taintward resume --all --reason 'REASON'.");
@@ -172,7 +171,7 @@ describe('a database that lacks changes in its note', () => {
       damage();
       const { fleetStop } = await start();
       assert.match(
-        fleetStop?.why ?? '',
+        fleetStop?.reason ?? '',
         /^store\.sqlite is not the database that rules-revision\.json names, so policies, stops or holds may be missing/,
       );
     });
@@ -183,27 +182,30 @@ describe('a database that lacks changes in its note', () => {
     const newer = kept();
     rmSync(path);
     await start();
-    await start((operator) => operator.stop(PROD, { why: 'a second incident' }));
+    await start((operator) => operator.stop(PROD, { reason: 'a second incident' }));
     newer();
-    assert.match((await start()).fleetStop?.why ?? '', /is not the database that/);
+    assert.match((await start()).fleetStop?.reason ?? '', /is not the database that/);
   });
 
   test('is detected even after as many manual changes', async () => {
     await start((operator) => operator.applyPolicy(PROD, 'mode: enforce'));
     const restore = kept();
-    await start((operator) => operator.stop(PROD, { why: 'an incident' }));
+    await start((operator) => operator.stop(PROD, { reason: 'an incident' }));
     restore();
     const fleet = localFleet(dir, clock);
     const operator = await fleet.operator();
     for (const mode of ['observe', 'enforce']) await operator.applyPolicy(PROD, `mode: ${mode}`);
     fleet.close();
-    assert.equal((await start()).fleetStop?.who, 'taintward');
+    assert.equal((await start()).fleetStop?.actor, 'taintward');
   });
 
   test("stops all clusters if the note can't be read, and the note is rewritten", async () => {
     await start(rules);
     writeFileSync(note, '{"revision": ');
-    assert.match((await start()).fleetStop?.why ?? '', /^rules-revision\.json cannot be read, so policies/);
+    assert.match(
+      (await start()).fleetStop?.reason ?? '',
+      /^rules-revision\.json cannot be read, so policies/,
+    );
     assert.equal(noted().revision, 4);
   });
 });
@@ -214,7 +216,7 @@ describe('a state directory starts normally', () => {
     const operator = new Operator({
       rulesStore: new SqliteRulesStore({ database: store.database }),
       clock,
-      who: 'anna@host',
+      actor: 'anna@host',
     });
     await rules(operator);
     store.close();
@@ -257,9 +259,9 @@ describe('a state directory starts normally', () => {
 });
 
 test("does not report an operator's stop of all clusters as a stop for missing rules", async () => {
-  await start((operator) => operator.stopAll({ why: 'an incident' }));
+  await start((operator) => operator.stopAll({ reason: 'an incident' }));
   const { logged, fleetStop } = await start();
-  assert.deepEqual([fleetStop?.why, logged], ['an incident', []]);
+  assert.deepEqual([fleetStop?.reason, logged], ['an incident', []]);
 });
 
 test('writes no note for an in-memory database', () => {

@@ -12,7 +12,7 @@ rulesStoreContract('SqliteRulesStore', async () => {
 
 const KEPT_MS = HISTORY_DAYS * 24 * 3600 * 1000;
 
-const entry = { who: 'anna', at: 0, kind: 'resume', what: 'resumed' } as const;
+const entry = { actor: 'anna', at: 0, kind: 'resume', message: 'resumed' } as const;
 
 test('removes audit entries after their retention', async () => {
   const database = openDatabase(':memory:');

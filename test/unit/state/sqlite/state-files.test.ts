@@ -124,7 +124,7 @@ test('protects ends, leases, and rules like records', async (t) => {
     ({ store }: ServiceState) => store.end(ref, [anEnding()], NOW),
     ({ leases }: ServiceState) => leases.take(ref.cluster, undefined, 'relay-1', NOW),
     ({ rulesStore }: ServiceState) =>
-      rulesStore.note({ who: 'anna', at: NOW, kind: 'resume', what: 'resumed' }),
+      rulesStore.note({ actor: 'anna', at: NOW, kind: 'resume', message: 'resumed' }),
   ]) {
     const { path, state } = stateIn(t);
     truncateSync(`${path}-wal`, 0);

@@ -96,7 +96,7 @@ function Side(): VNode {
         ${
           status.value?.stop
             ? html`<${ActButton} intent=${resumeAll()} text="Resume all" icon="resume" />`
-            : html`<${ActButton} intent=${stopAll()} icon="stop" look="edged" />`
+            : html`<${ActButton} intent=${stopAll()} icon="stop" kind="edged" />`
         }
         <${ThemeSwitch} />
         <${Lamp} />

@@ -225,6 +225,6 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     cell: ({ cluster, stop }) =>
       stop
         ? html`<${ActButton} intent=${resumeCluster(cluster)} about=${cluster} icon="resume" />`
-        : html`<${ActButton} intent=${stopCluster(cluster)} about=${cluster} icon="stop" look="edged" />`,
+        : html`<${ActButton} intent=${stopCluster(cluster)} about=${cluster} icon="stop" kind="edged" />`,
   },
 ];

@@ -173,9 +173,9 @@ const COLUMNS: readonly Column<PendingRow>[] = [
             .split(',')
             .map(
               (id) =>
-                html`<${ActButton} key=${id} look="plain" intent=${releaseHold(cluster, id)} about=${id} />`,
+                html`<${ActButton} key=${id} kind="plain" intent=${releaseHold(cluster, id)} about=${id} />`,
             )
-        : html`<${ActButton} look="plain" intent=${holdPod(cluster, namespace, pod)} about=${`${namespace}/${pod}`} />`,
+        : html`<${ActButton} kind="plain" intent=${holdPod(cluster, namespace, pod)} about=${`${namespace}/${pod}`} />`,
   },
 ];
 

@@ -83,7 +83,7 @@ const Acts = ({ of: { cluster, mode, stop, failed = 0 } }: { readonly of: Cluste
   ${
     stop
       ? html`<${ActButton} intent=${resumeCluster(cluster)} icon="resume" />`
-      : html`<${ActButton} intent=${stopCluster(cluster)} icon="stop" look="edged" />`
+      : html`<${ActButton} intent=${stopCluster(cluster)} icon="stop" kind="edged" />`
   }
 `;
 

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { h, options, render } from 'preact';
+import { Confirmation, confirm } from '#functions/console/page/acts.ts';
+import { settled } from '#test/world/turns.ts';
+import { setGlobals } from './set-globals.ts';
+
+/** An element or text with what the page uses of it. */
+class FakeNode extends EventTarget {
+  readonly name: string;
+  readonly childNodes: FakeNode[] = [];
+  parentNode: FakeNode | undefined;
+  data = '';
+  value = '';
+
+  constructor(name: string) {
+    super();
+    this.name = name;
+  }
+
+  get firstChild(): FakeNode | undefined {
+    return this.childNodes[0];
+  }
+
+  get nextSibling(): FakeNode | undefined {
+    const siblings = this.parentNode?.childNodes ?? [];
+    return siblings[siblings.indexOf(this) + 1];
+  }
+
+  /** All nodes below, and itself. */
+  get all(): readonly FakeNode[] {
+    return [this, ...this.childNodes.flatMap((child) => child.all)];
+  }
+
+  insertBefore(node: FakeNode, next: FakeNode | null): void {
+    node.remove();
+    const at = next ? this.childNodes.indexOf(next) : this.childNodes.length;
+    this.childNodes.splice(at, 0, node);
+    node.parentNode = this;
+  }
+
+  remove(): void {
+    const siblings = this.parentNode?.childNodes ?? [];
+    siblings.splice(siblings.indexOf(this), 1);
+  }
+
+  setAttribute(): void {}
+  removeAttribute(): void {}
+  showModal(): void {}
+}
+
+test('shows the preview of the chosen duration when an earlier preview arrives later', async (t) => {
+  /** The answers that the test gives, by the duration of the act. */
+  const previews = new Map<number, PromiseWithResolvers<Response>>();
+  setGlobals(t, {
+    document: {
+      createElementNS: (_: string, name: string) => new FakeNode(name),
+      createTextNode: (data: string) => Object.assign(new FakeNode('#text'), { data }),
+    },
+    HTMLSelectElement: FakeNode,
+    fetch: async (path: string, { body }: { readonly body: string }) => {
+      if (path === 'api/session') return Response.json({ token: 'token' });
+      const answer = Promise.withResolvers<Response>();
+      previews.set(JSON.parse(body).durationMs ?? 0, answer);
+      return answer.promise;
+    },
+  });
+  options.requestAnimationFrame = queueMicrotask;
+  t.after(() => delete options.requestAnimationFrame);
+  const body = new FakeNode('body');
+  render(h(Confirmation, {}), body as never);
+  confirm({ title: 'Stop?', verb: 'Stop', draft: { kind: 'stop' }, lasts: true });
+  await settled();
+  const select = body.all.find(({ name }) => name === 'select');
+  assert.ok(select);
+  select.value = '900000';
+  select.dispatchEvent(new Event('change'));
+  await settled();
+  for (const durationMs of [900_000, 0]) {
+    const preview = { change: `for ${durationMs} ms`, effects: [], pods: { evictedNow: 0 } };
+    previews.get(durationMs)?.resolve(Response.json(preview));
+    await settled();
+  }
+  const shown = body.all.map(({ data }) => data).filter((text) => text.endsWith(' ms'));
+  assert.deepEqual(shown, ['for 900000 ms']);
+});

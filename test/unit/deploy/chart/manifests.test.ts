@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { load, loadAll } from 'js-yaml';
@@ -21,6 +21,19 @@ const LEFT_TO_CHOICE: Readonly<Record<string, readonly string[]>> = {
     ...['eviction-api', 'flow-control', 'replicas', 'service-monitor', 'takeover'],
   ],
 };
+
+/** Text of the templates under values that no folder sets. */
+const OF_OTHER_VALUES = [
+  'nodeSelector:',
+  '- --comparison-operators',
+  '- --policy=/etc/taintward/policy.yaml',
+  '- name: policy mountPath: /etc/taintward readOnly: true',
+  '- name: policy configMap: name: taintward-policy',
+  '# The kubelet of its node, which asks for probes, is let in by every network. ingress: []',
+  '# The policy document that whoever leads applies, when it begins and when this changes. apiVersion: v1 kind: ConfigMap metadata: name: taintward-policy namespace:',
+  'labels: app.kubernetes.io/name: taintward data: policy.yaml: |',
+  'annotations: eks.amazonaws.com/role-arn:',
+];
 
 const names = z.array(z.string());
 const labels = z.record(z.string(), z.string());
@@ -127,6 +140,11 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     assert.deepEqual(values, [pod.spec.priorityClassName]);
   });
 
+  test(`deploy/${folder}: Prometheus finds replicas that are not ready`, () => {
+    const service = objectsIn(folder, ['service-monitor.yaml']).find(({ kind }) => kind === 'Service');
+    assert.partialDeepStrictEqual(service, { spec: { publishNotReadyAddresses: true } });
+  });
+
   test(`deploy/${folder}: a replica meets the restricted pod security standard, which its namespace enforces`, () => {
     assert.deepEqual(pod.spec.securityContext, {
       runAsNonRoot: true,
@@ -158,6 +176,18 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     assert.equal(container.image, `ghcr.io/taintward/taintward:${VERSION}`);
   });
 }
+
+// Only `test:chart`, which needs helm, renders the templates.
+test('the manifests have the text of the templates of the chart', () => {
+  const flat = (text: string) => text.replace(/\s+/g, ' ').trim();
+  const textsOf = (...patterns: readonly string[]) =>
+    globSync(patterns, { cwd: join(ROOT, 'deploy') }).map((file) => textOf('deploy', file));
+  const made = textsOf('{agent,in-cluster}/**/*.yaml').map(flat);
+  const missing = textsOf('chart/templates/**/*.yaml', 'chart/templates/_agent.tpl')
+    .flatMap((text) => text.split(/\{\{[\s\S]*?\}\}|^---$/m).map(flat))
+    .filter((text) => !made.some((each) => each.includes(text)));
+  assert.deepEqual(missing.toSorted(), OF_OTHER_VALUES.toSorted());
+});
 
 test('a replica in the cluster accepts connections only from Prometheus at its metrics port, and connects only to ports of an API server', () => {
   const rule = z.object({ ports: z.array(z.object({ protocol: z.literal('TCP'), port: z.int() })) });

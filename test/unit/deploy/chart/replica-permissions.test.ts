@@ -12,8 +12,11 @@ import {
 } from '#shared/kubernetes/permissions.ts';
 import { WORKLOAD_PERMISSIONS } from '#shared/kubernetes/replicas.ts';
 import { nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
+import { ConfigMapQueue } from '#shared/state/objects/config-map-queue.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
 
 const DEPLOY = join(import.meta.dirname, '../../../../deploy/in-cluster');
+const QUEUE = 'taintward-asked-in-cluster';
 const ACCOUNT = { kind: 'ServiceAccount', name: 'taintward', namespace: 'taintward' };
 
 const Manifest = z.object({
@@ -118,4 +121,22 @@ test('viewers may change no stored object, and operators no eviction', () => {
     );
   assert.deepEqual(changes(viewer), []);
   assert.deepEqual([...new Set(changes(operator))], ['evictionrules', 'configmaps']);
+});
+
+test('operators may send a request to the leader, and a second one, and do no more with that ConfigMap', async (t) => {
+  const objects = new FakeObjects();
+  const calls = Object.entries({ get: 'get', create: 'create', replace: 'update' } as const).map(
+    ([method, verb]) => ({ verb, calls: t.mock.method(objects, method as 'get').mock }),
+  );
+  const queue = new ConfigMapQueue(objects, QUEUE);
+  await queue.send([{ body: 'a' }]);
+  await queue.send([{ body: 'b' }]);
+  const needed = calls.flatMap(({ verb, calls }) => (calls.callCount() > 0 ? [verb] : []));
+  const rules = read('operators.yaml').find(
+    ({ kind, metadata }) => kind === 'Role' && metadata.name === 'taintward-operator',
+  )?.rules;
+  const allowed = rules?.flatMap(({ resources, resourceNames: [only] = [undefined], verbs }) =>
+    resources.includes('configmaps') && (only ?? QUEUE) === QUEUE ? verbs : [],
+  );
+  assert.deepEqual(allowed?.toSorted(), needed.toSorted());
 });

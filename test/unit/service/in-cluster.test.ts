@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { runInCluster } from '#functions/service/in-cluster.ts';
+import { parseOptions } from '#functions/service/options.ts';
+import { ClustersRejectedError } from '#shared/engine/clusters/managed-clusters.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+
+test('--in-cluster reaches the cluster of the file that --kubeconfig names', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'in-cluster-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  /** Writes a kubeconfig with a context `c`, and returns its path and the number of requests to its server. */
+  const cluster = async (name: string) => {
+    let requests = 0;
+    const server = createServer((_, response) => {
+      requests += 1;
+      response.writeHead(401).end();
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    t.after(() => server.close().closeAllConnections());
+    const { port } = server.address() as AddressInfo;
+    const kubeconfig = {
+      clusters: [{ name: 'c', cluster: { server: `http://127.0.0.1:${port}` } }],
+      users: [{ name: 'c', user: {} }],
+      contexts: [{ name: 'c', context: { cluster: 'c', user: 'c' } }],
+    };
+    const file = join(dir, name);
+    writeFileSync(file, JSON.stringify(kubeconfig));
+    return { file, requests: () => requests };
+  };
+  const [named, standard] = [await cluster('named'), await cluster('standard')];
+  const before = process.env['KUBECONFIG'];
+  t.after(() => {
+    if (before === undefined) delete process.env['KUBECONFIG'];
+    else process.env['KUBECONFIG'] = before;
+  });
+  process.env['KUBECONFIG'] = standard.file;
+  const options = parseOptions(['--in-cluster', '--context', 'c', '--kubeconfig', named.file]);
+  const terminal = { log: recordingLog(), print: () => undefined, isToTerminal: false };
+  await assert.rejects(runInCluster(options, terminal), ClustersRejectedError);
+  assert.deepEqual([named.requests() > 0, standard.requests()], [true, 0]);
+});

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { encodeDue } from '#shared/aws/due-message.ts';
@@ -37,4 +38,23 @@ test('the entry of an agent rejects due evictions of another cluster, and sends 
   assert.deepEqual([code, stderr], [0, '']);
   assert.equal(letter, foreign);
   assert.equal((await new DynamoDbLeases(table).read(EDGE))?.holder, undefined, 'the lease is released');
+});
+
+test('the entry of an agent stops although its API server never answered', async (context) => {
+  const { cluster, environment } = await startInstallation(context);
+  // No server listens at this port.
+  const kubeconfig = `${cluster.kubeconfig}.closed`;
+  writeFileSync(
+    kubeconfig,
+    readFileSync(cluster.kubeconfig, 'utf8').replace(/127\.0\.0\.1:\d+/, '127.0.0.1:9'),
+  );
+  const agent = startProgram(
+    context,
+    '#functions/agent/main.ts',
+    ['--context', cluster.context, '--kubeconfig', kubeconfig],
+    { ...environment, AGENT: 'edge-1', CLUSTER: EDGE },
+  );
+  await until('the agent tried', () => agent.out.text.includes('"event":"cluster.unreachable"'));
+  const { code, stderr } = await agent.stop();
+  assert.deepEqual([code, stderr], [0, '']);
 });

@@ -1,0 +1,27 @@
+import { test } from 'node:test';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { CLUSTER_LOAD } from '#shared/engine/watch/fleet.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import { startInstallation, startProgram } from './entries.ts';
+
+test('the entry of a relay reports a cluster whose nodes exceed its NODE_CAPACITY', async (context) => {
+  const { environment } = await startInstallation(context);
+  Object.assign(process.env, environment);
+  const table = new DynamoDbTable({ client: new DynamoDBClient(), tableName: 'taintward' });
+  const access = {
+    kind: 'kubeconfig-secret',
+    secretArn: 'arn:aws:secretsmanager:us-east-1:000000000000:secret:prod',
+  } as const;
+  await new DynamoDbClusterRegistry(table).add({
+    name: clusterName('prod'),
+    access,
+    addedAt: systemClock.now(),
+  });
+  const env = { ...environment, NODE_CAPACITY: String(CLUSTER_LOAD) };
+  const relay = startProgram(context, '#functions/relay/main.ts', [], env);
+  await until('relay.over-capacity', () => relay.out.text.includes('"event":"relay.over-capacity"'));
+});

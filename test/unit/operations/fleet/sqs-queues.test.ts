@@ -10,6 +10,9 @@ type Letter = {
   readonly group?: string;
 };
 
+/** A letter is counted by one of these. */
+const STATES = ['NotVisible', 'Delayed', ''].map((state) => `ApproximateNumberOfMessages${state}`);
+
 /**
  * The queues of a stack `tw` with these letters in one dead-letter queue. Commands in `faults` fail. The queues of
  * agent edge-2 don't exist.
@@ -32,9 +35,14 @@ function queues(
         if (String(input['QueueName']).startsWith('tw-agent-denied-')) throw new Error('not authorized');
         return { QueueUrl: `https://sqs/${input['QueueName']}` };
       case 'GetQueueAttributesCommand': {
-        const count = url.endsWith(`/tw-${box}`) ? letters.length : 0;
-        const arn = url.replace('https://sqs/', 'arn:aws:sqs:eu-west-1:1:');
-        return { Attributes: { QueueArn: arn, ApproximateNumberOfMessages: `${count}` } };
+        const counted = url.endsWith(`/tw-${box}`) ? letters : [];
+        const count = (nth: number) => counted.filter((_, index) => index % STATES.length === nth).length;
+        const all = [
+          ['QueueArn', url.replace('https://sqs/', 'arn:aws:sqs:eu-west-1:1:')],
+          ...STATES.map((state, nth) => [state, `${count(nth)}`] as const),
+        ] as const;
+        const wanted = input['AttributeNames'] as readonly string[];
+        return { Attributes: Object.fromEntries(all.filter(([name]) => wanted.includes(name))) };
       }
       case 'ReceiveMessageCommand': {
         if (!url.endsWith(`/tw-${box}`)) return {};
@@ -72,8 +80,9 @@ function queues(
 
 const many = Array.from({ length: 12 }, (_, index) => ({ MessageId: `m${index}`, Body: '{}' }));
 
-test('counts dead letters per queue, without empty queues', async () => {
+test('counts dead letters per queue, in flight and delayed ones too, without empty queues', async () => {
   assert.deepEqual([...(await queues(many).box.count())], [['evictions-due', 12]]);
+  assert.equal((await queues(many, 'evictions-due').box.backlog()).get('evictions-due'), 12);
 });
 
 test("reports an agent's inaccessible queue as an error, not as missing", async () => {

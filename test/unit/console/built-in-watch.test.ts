@@ -9,19 +9,22 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 
 const PROD = clusterName('prod');
 
-test('checks a built-in controller in the background every five minutes and reports a failure as evidence', async () => {
+test('checks a built-in controller in the background every five minutes and reports failures as evidence', async () => {
   const clock = new DrivenClock(NOW);
   let [asked, closed] = [0, 0];
   const live = { close: () => closed++ } as unknown as LiveCluster;
   const watch = new BuiltInWatch({
     fleet: {
       cluster: async () => {
-        if (asked++ > 0) throw new Error('it does not answer');
+        if (++asked === 2) throw new Error('it does not answer');
         return live;
       },
     },
     clock,
-    ask: async () => ({ state: 'off', evidence: 'its flags' }),
+    ask: async () => {
+      if (asked === 3) throw new Error('it forbids the read');
+      return { state: 'off', evidence: 'its flags' };
+    },
   });
   assert.equal(watch.of(PROD).state, 'unknown');
   await eventually(async () => assert.equal(watch.of(PROD).state, 'off'));
@@ -32,4 +35,8 @@ test('checks a built-in controller in the background every five minutes and repo
     assert.deepEqual(watch.of(PROD), { state: 'unknown', evidence: 'it does not answer' }),
   );
   assert.deepEqual([asked, closed], [2, 1]);
+  await clock.advanceTo(NOW + 10 * 60_000);
+  watch.of(PROD);
+  await eventually(async () => assert.equal(watch.of(PROD).evidence, 'it forbids the read'));
+  assert.deepEqual([asked, closed], [3, 2]);
 });

@@ -91,6 +91,12 @@ describe('pods that their budgets block', () => {
     assert.equal(second.scheduled.get(pod().uid)?.blocked?.since, at(60), 'since they were first blocked');
   });
 
+  test('are retried after five seconds when the pods that were blocked before are gone', () => {
+    const { node, scheduled } = blocked(blocked(partition, ['u1'], at(60)), ['u1'], at(65));
+    const rest = new Map([...scheduled].filter(([, record]) => !record.blocked));
+    assert.equal(blocked({ node, scheduled: rest }, ['u2'], at(75)).armAt, at(80));
+  });
+
   test('do not join a retry that is more than a minute ahead, as after a clock was set back', () => {
     const first = blocked(partition, ['u1'], at(200));
     assert.equal(blocked(first, ['u2'], at(60)).armAt, at(65));

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Connection } from '#shared/http/connection.ts';
+import { Connection, TICKS_TO_ASK, TICKS_TO_BEGIN } from '#shared/http/connection.ts';
 
 /** A connection without a client, and requests on it as the parser announces them. */
-function connected(t: TestContext) {
-  const connection = new Connection(new Socket(), 60);
+function connected(t: TestContext, socket = new Socket()) {
+  const connection = new Connection(socket, 60);
   t.after(() => connection.destroy());
   const begun: string[] = [];
   const announce = (name: string): EventEmitter => {
@@ -18,7 +19,7 @@ function connected(t: TestContext) {
     );
     return response;
   };
-  return { begun, announce };
+  return { connection, begun, announce };
 }
 
 describe('a connection', () => {
@@ -39,6 +40,16 @@ describe('a connection', () => {
       for (let turns = 0; turns < 3; turns++) await turn();
     }
     assert.deepEqual(begun, ['first', 'second', 'third']);
+  });
+
+  test('waits as long as ever for the next request after an answer that its reader took slowly', (t) => {
+    const { connection, announce } = connected(t, new Duplex({ read() {}, write() {} }) as Socket);
+    const response = announce('first');
+    connection.write('answer');
+    const looks = (count: number) => Array.from({ length: count }, () => connection.tick());
+    assert.ok(!looks(TICKS_TO_ASK).includes(true));
+    response.emit('close');
+    assert.deepEqual(looks(TICKS_TO_BEGIN + 1), [...Array(TICKS_TO_BEGIN).fill(false), true]);
   });
 
   test('yields to other connections before its next request', async (t) => {

@@ -184,6 +184,12 @@ for (const [what, user, cluster, access] of [
     { headers: bearer('own') },
   ],
   [
+    "impersonates with a plugin's token",
+    { ...plugin('console.log(\'{"status":{"token":"asked"}}\')'), as: 'anna', 'as-groups': ['c'] },
+    {},
+    { headers: { ...bearer('asked'), 'Impersonate-User': 'anna', 'Impersonate-Group': ['c'] } },
+  ],
+  [
     'impersonates a user with a UID, groups, and extra fields',
     {
       token: 'x',
@@ -242,6 +248,7 @@ test('runs a credentials plugin once for concurrent callers, and again after its
   const log = join(root, 'runs');
   const answer = "{ apiVersion, status: { token: 'asked:' + spec.interactive } }";
   const connection = connected(root, logging(log, answer));
+  const listeners = process.listenerCount('exit');
   const access = await Promise.all([1, 2, 3].map(() => connection.requestOptions()));
   assert.equal(access[2]?.headers['Authorization'], 'Bearer asked:false');
   await connection.requestOptions();
@@ -249,6 +256,7 @@ test('runs a credentials plugin once for concurrent callers, and again after its
   connection.forgetCredentials?.();
   await connection.requestOptions();
   assert.equal(runs(log), 2);
+  assert.equal(process.listenerCount('exit'), listeners);
 });
 
 test('rereads the kubeconfig after a rejection', async (t) => {

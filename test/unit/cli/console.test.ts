@@ -38,7 +38,7 @@ test('serves the console until stopped, prints a link, opens another link, and c
 
 test('gets a link from a running process and ends after a browser opened a second link', async (t) => {
   const clock = new DrivenClock(NOW);
-  const links = ['http://127.0.0.1:1/?key=a', 'http://127.0.0.1:1/?key=b', 'http://127.0.0.1:1/?key=c'];
+  const links = ['a', 'b', 'c', 'd'].map((key) => `http://127.0.0.1:1/?key=${key}`);
   const { fleet } = embeddedFleet(
     t,
     { clusters: ['prod'], clock },
@@ -53,7 +53,7 @@ test('gets a link from a running process and ends after a browser opened a secon
         done.push(`opened ${url}`);
         return { close: () => done.push('closed') };
       },
-      untilStopped: () => assert.fail('it serves nothing'),
+      untilStopped: async () => done.push('served'),
       untilRead: async () => done.push('read'),
     });
     quiet(program, () => undefined);
@@ -64,4 +64,6 @@ test('gets a link from a running process and ends after a browser opened a secon
   assert.match(first, /in one browser:\nhttp:\/\/127\.0\.0\.1:1\/\?key=a\n$/);
   assert.deepEqual(rest, ['opened http://127.0.0.1:1/?key=b', 'read', 'closed']);
   assert.match((await run('--no-open')).join(), /key=c\n$/);
+  for (const own of [['--host', '127.0.0.1'], ['--port', '0'], ['--comparison-operators']])
+    assert.equal((await run('--no-open', ...own))[0], 'served', `serves its own console with ${own[0]}`);
 });

@@ -62,9 +62,13 @@ async function codeOf(t: TestContext, command: string, is: Case): Promise<number
     t.mock.method(rulesStore, 'fleetStop', async () => {
       throw new StoreError('it cannot be read');
     });
+  let progress: string | undefined;
   const deps: Omit<CliDeps, 'exitWith' | 'connect'> = {
     ...{ fleet: () => fleet, live: async () => fleet, clock },
     ...plainOutput().deps,
+    progress: (text) => {
+      progress = text;
+    },
     ...(is.full
       ? {
           print: () => {
@@ -73,7 +77,9 @@ async function codeOf(t: TestContext, command: string, is: Case): Promise<number
         }
       : {}),
   };
-  return run(command.split(' '), deps as CliDeps);
+  const code = await run(command.split(' '), deps as CliDeps);
+  assert.equal(progress, undefined, 'the progress line is cleared');
+  return code;
 }
 
 const WHAT_IF = 'what-if prod --taint a:NoExecute --nodes n';
@@ -102,6 +108,8 @@ const CASES: readonly (readonly [command: string, is: Case, code: number])[] = [
   [WHAT_IF, { bare: true }, 2],
   [WHAT_IF, { bare: true, full: true }, 1],
   [WHAT_IF, { bare: true, abandoned: true }, 69],
+  ['dead-letters redrive --all', {}, 0],
+  ['dead-letters redrive --all', { full: true }, 1],
   ['history', { stopped: true, down: true }, 0],
   ['history', { abandoned: true }, 69],
   ['stop prod --reason x', { abandoned: true }, 0],

@@ -80,9 +80,12 @@ test('prints entries oldest first with cause and actor', async (t) => {
   await write(5.5, [b], [wouldHave(b)]);
   await store.end(REF, [anEnding(a, { delayMs: 42 })], at(5));
   const deleted = { at: at(6), by: 'taint-manager' } as const;
-  await store.end(REF, [anEnding(b, { outcome: 'already-gone', cancelReason: 'pod-gone', deleted })], at(6));
+  await store.end(REF, [anEnding(b, { outcome: 'already-gone', cancelReason: 'pod-gone', deleted })], at(7));
   const history = new SqliteHistory({ database: store.database });
-  await history.noteGone(REF.cluster, [{ uid: a.uid, at: at(5) + 31_400 }]);
+  await history.noteGone(REF.cluster, [
+    { uid: a.uid, at: at(5) + 31_400 },
+    { uid: b.uid, at: at(8) },
+  ]);
   const lines = (await run('prod')).trimEnd().split('\n');
   assert.deepEqual(
     lines.map((line) => line.split(/ {3,}/).slice(1, 3)),
@@ -101,7 +104,7 @@ test('prints entries oldest first with cause and actor', async (t) => {
     lines[3]?.replaceAll(/ {3,}/g, ' | '),
     `2026-11-21T12:05:00Z | evicted | default/a | n1 | 2026-11-21T12:05:00Z | 42 ms | after 31.4 s | taintward | ${because}`,
   );
-  assert.match(String(lines[5]), / {3}built-in controller, 2026-11-21T12:06:00Z {3}/);
+  assert.match(String(lines[5]), / {3}after 120\.0 s {3}built-in controller, 2026-11-21T12:06:00Z {3}/);
 });
 
 test('lists actions of operators and the guard between pod events', async (t) => {

@@ -112,6 +112,10 @@ test('does not resume, or report as resumed, a stop or pause that expired', asyn
     'Evictions are resumed in cluster prod.\nNo evictions were held by it.\n',
   );
   await assert.rejects(run('resume', 'prod', '--reason', 'over'), { name: 'OperatorError' });
+  await run('stop', 'prod', '--reason', 'a drill', '--for', '1h');
+  await run('pause', 'prod', '--reason', 'an upgrade');
+  await clock.advanceTo(NOW + 2 * 3_600_000);
+  assert.match(await run('resume', 'prod', '--reason', 'over'), /^Cluster prod is no longer paused\./);
 });
 
 test('holds pods, workloads, and nodes by name and releases them by hold ID', async (t) => {

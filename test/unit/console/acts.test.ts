@@ -8,9 +8,9 @@ import { servedConsole } from './served-console.ts';
 
 const PROD = clusterName('prod');
 
-/** Returns a console of an enforced cluster with a pod held by a stop, a scheduled pod, and a failed eviction. */
-async function enforced(t: TestContext) {
-  const served = await servedConsole(t);
+/** Returns a console of an enforced cluster prod with a pod held by a stop, a scheduled pod, and a failed eviction. */
+async function enforced(t: TestContext, clusters = ['prod']) {
+  const served = await servedConsole(t, { clusters });
   const { store, fleet, rulesStore } = served;
   const schedule = [
     aRecord({ name: 'held', dueAt: NOW, held: { by: { kind: 'stopped', scope: 'cluster' }, since: NOW } }),
@@ -201,4 +201,17 @@ test('accepts a stop without a reason and records that in the audit log', async 
   await perform({ kind: 'stop', cluster: PROD, reason: '' });
   const [entry] = await ask('GET api/audit', {});
   assert.deepEqual([entry?.kind, entry?.reason], ['stop', NO_REASON]);
+});
+
+test('audits a retry of all clusters in each cluster, with the number of its own pods', async (t) => {
+  const { perform, ask, store } = await enforced(t, ['prod', 'stage']);
+  const schedule = [1, 2].map((n) => aRecord({ name: `${n}`, dueAt: NOW, gaveUpAt: NOW }));
+  const ref = { cluster: clusterName('stage'), node: nodeName('node-1') };
+  await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
+  await perform({ kind: 'retry', reason: 'mended' });
+  const audit = (await ask('GET api/audit', { to: NOW + 1 })).filter(({ kind }) => kind === 'retry');
+  assert.deepEqual(audit.map(({ cluster, message }) => `${cluster} ${message}`).sort(), [
+    'prod retried failed evictions: 1',
+    'stage retried failed evictions: 2',
+  ]);
 });

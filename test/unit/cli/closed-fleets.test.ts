@@ -5,6 +5,7 @@ import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
 import { withCluster } from '#functions/cli/takeover/reach.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
+import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { NOW, quiet } from './command-line.ts';
@@ -32,6 +33,22 @@ const unavailable = async () => {
   throw new FleetError('The table is unavailable.');
 };
 
+/** Questions to a cluster. */
+const QUESTIONS = [
+  'explain pod d/p --cluster prod',
+  'explain node n --cluster prod',
+  'hold pod d/p --cluster prod --reason x',
+  'what-if prod --taint a:NoExecute --nodes n',
+].map((line) => line.split(' '));
+
+/** Throws at once: lists are async iterables, whose promise nobody would handle. */
+const throwing = () => {
+  throw new FleetError('The cluster is unavailable.');
+};
+
+const unanswering = (parts: object): object =>
+  new Proxy(parts, { get: (target, name) => Reflect.get(target, name) ?? throwing });
+
 async function* unreadable() {
   yield await unavailable();
 }
@@ -57,7 +74,7 @@ const FLEETS: Readonly<Record<string, (working: Fleet) => Fleet>> = {
 };
 
 for (const [what, make] of Object.entries(FLEETS)) {
-  test(`each command closes each fleet that it opens, if the fleet ${what}`, async (t) => {
+  test(`each command closes each fleet and cluster that it opens, if the fleet ${what}`, async (t) => {
     // Completions bypass `print`.
     t.mock.method(console, 'log', () => undefined);
     const clock = new DrivenClock(NOW);
@@ -65,7 +82,14 @@ for (const [what, make] of Object.entries(FLEETS)) {
     let [opened, closed] = [0, 0];
     const open = (): Fleet => {
       opened += 1;
-      return { ...make({ ...fleet, cluster: unavailable }), close: () => (closed += 1) };
+      return { ...make({ ...fleet, cluster }), close: () => (closed += 1) };
+    };
+    const cluster = async () => {
+      opened += 1;
+      const close = () => (closed += 1);
+      // A takeover needs and closes only the objects.
+      const live = { name: 'prod', api: unanswering({}), objects: unanswering({ close }), close };
+      return live as unknown as LiveCluster;
     };
     const deps: CliDeps = {
       ...plainOutput().deps,
@@ -80,6 +104,7 @@ for (const [what, make] of Object.entries(FLEETS)) {
     for (const words of [
       ...all,
       ...all.map((line) => [...line, '--context', 'prod']),
+      ...QUESTIONS,
       ['complete', '--', 'stop', ''],
     ]) {
       const program = createProgram(deps);

@@ -27,15 +27,13 @@ const count = z.int().nonnegative();
 const act = { actor: text, at: epochMs, reason: z.string() };
 
 export const stopSchema = z.strictObject({
-  ...act,
   scope: z.enum(['cluster', 'fleet']),
+  ...act,
   until,
 });
 
 const holdSchema = z.strictObject({
-  ...act,
   id: text,
-  until,
   target: z.discriminatedUnion('kind', [
     z.strictObject({
       kind: z.literal('pod'),
@@ -50,6 +48,8 @@ const holdSchema = z.strictObject({
     }),
     z.strictObject({ kind: z.literal('node'), node: text.transform(nodeName) }),
   ]),
+  ...act,
+  until,
 });
 
 /** A trip that is active or was released. Only a released trip has a release time, or a maximum number of nodes. */

@@ -108,12 +108,12 @@ type Timed = Pick<Timers, 'due' | 'groupName'>;
 /** Returns the alarms of one agent, by its ID. Metrics of relays and of `evict` are in the agent's own log and metrics. */
 export function agentAlarmSpecs(agent: string, timers: Timed): readonly AlarmSpec[] {
   const { queue, deadLetters } = timers.due;
-  const of = `agent ${agent}`;
+  const subject = `agent ${agent}`;
   return [
     {
       id: 'Silent',
       title: 'Agent silent',
-      of,
+      of: subject,
       sentence: `An agent has not emptied its queue for ${SILENT_MINUTES} minutes. Either it does not run, so nothing is evicted in its cluster, or it is overloaded.`,
       metric: emptyReceives(queue),
       threshold: 1,
@@ -121,9 +121,9 @@ export function agentAlarmSpecs(agent: string, timers: Timed): readonly AlarmSpe
       lasting: { points: 1, outOf: 1, period: Duration.minutes(SILENT_MINUTES) },
       whenMissing: TreatMissingData.BREACHING,
     },
-    { ...deadLetterAlarm(deadLetters), id: 'DeadLetters', of },
-    { ...dueAlarm(timers), id: 'Oldest', of },
-    { ...droppedAlarm(timers), of },
+    { ...deadLetterAlarm(deadLetters), id: 'DeadLetters', of: subject },
+    { ...dueAlarm(timers), id: 'Oldest', of: subject },
+    { ...droppedAlarm(timers), of: subject },
   ];
 }
 

@@ -174,19 +174,19 @@ function byCluster({ functions: { all } }: ServiceDashboardProps): IWidget[] {
 }
 
 function graphsByCluster({ config }: ServiceDashboardProps): IWidget[][] {
-  const each = metricsByCluster(config.name);
+  const byCluster = metricsByCluster(config.name);
   const lines = (title: string, found: MathExpression) =>
     new GraphWidget({ title: `${title}, by cluster`, left: [found], width: THIRD, height: HEIGHT });
   return [
     [
-      lines('Evictions a minute', each.podsDeleted),
-      lines('Seconds after the deadline, p99', each.late),
-      lines('Failed evictions', each.givenUp),
+      lines('Evictions a minute', byCluster.podsDeleted),
+      lines('Seconds after the deadline, p99', byCluster.late),
+      lines('Failed evictions', byCluster.givenUp),
     ],
     [
-      lines('Eviction request errors', each.refusals),
-      lines('Unreachable API servers', each.outOfReach),
-      lines('Clock skew, s', each.skew),
+      lines('Eviction request errors', byCluster.refusals),
+      lines('Unreachable API servers', byCluster.outOfReach),
+      lines('Clock skew, s', byCluster.skew),
     ],
   ];
 }
@@ -194,22 +194,22 @@ function graphsByCluster({ config }: ServiceDashboardProps): IWidget[][] {
 function queues({ deltas, timers, functions: { expiryDeadLetters } }: ServiceDashboardProps): IWidget[] {
   const all = [deltas.nodes, deltas.pods, timers.due];
   const dead = [...all.map(({ deadLetters }) => deadLetters), expiryDeadLetters];
-  const each = (title: string, metric: (queue: Queue) => Metric) =>
+  const queueGraph = (title: string, metric: (queue: Queue) => Metric) =>
     graph(title, Object.fromEntries(all.map(({ spec, queue }) => [spec.name, metric(queue)])));
   return [
-    each('Messages waiting', waiting),
-    each('Age of the oldest message, seconds', oldest),
+    queueGraph('Messages waiting', waiting),
+    queueGraph('Age of the oldest message, seconds', oldest),
     graph('Dead letters', Object.fromEntries(dead.map(({ name, queue }) => [name, waiting(queue)]))),
   ];
 }
 
 function functions({ functions: { all } }: ServiceDashboardProps): IWidget[] {
-  const each = (title: string, metric: (fn: ServiceFunction) => Metric) =>
+  const functionGraph = (title: string, metric: (fn: ServiceFunction) => Metric) =>
     graph(title, Object.fromEntries(all.map((fn) => [fn.name, metric(fn)])));
   return [
-    each('Invocations', ({ lambda }) => lambda.metricInvocations()),
-    each('p99 of the duration, ms', ({ lambda }) => lambda.metricDuration({ statistic: 'p99' })),
-    each('Crashed or timed out', errors),
+    functionGraph('Invocations', ({ lambda }) => lambda.metricInvocations()),
+    functionGraph('p99 of the duration, ms', ({ lambda }) => lambda.metricDuration({ statistic: 'p99' })),
+    functionGraph('Crashed or timed out', errors),
   ];
 }
 

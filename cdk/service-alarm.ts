@@ -18,12 +18,12 @@ export interface ServiceAlarmProps {
 /** Creates an alarm of the installation, with a link to its section in the runbooks. */
 export function serviceAlarm(
   scope: Construct,
-  { id, title, of, sentence, metric, threshold, below, lasting, whenMissing }: AlarmSpec,
+  { id, title, of: subject, sentence, metric, threshold, below, lasting, whenMissing }: AlarmSpec,
   { prefix, topics }: ServiceAlarmProps,
 ): Alarm {
   const { points, outOf, period } = lasting;
   const alarm = new Alarm(scope, id, {
-    alarmName: alarmName(prefix, of === undefined ? title : `${title} (${of})`),
+    alarmName: alarmName(prefix, subject === undefined ? title : `${title} (${subject})`),
     alarmDescription: `${sentence} What to do: ${PAGE}#${anchorOf(title)}`,
     metric: period ? metric.with({ period }) : metric,
     threshold,

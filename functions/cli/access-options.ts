@@ -137,8 +137,8 @@ function roleOf(options: AccessOptions): Pick<EksAccess, 'role'> {
     if (externalId === undefined) return {};
     throw new UsageError('--external-id requires --role-arn, the role that is assumed with it.');
   }
-  const role = (each: string, flag: string): AssumedRole => {
-    if (ROLE_ARN.test(each)) return { arn: each, ...(externalId && { externalId }) };
+  const role = (roleArn: string, flag: string): AssumedRole => {
+    if (ROLE_ARN.test(roleArn)) return { arn: roleArn, ...(externalId && { externalId }) };
     throw new UsageError(
       `${flag} is not the ARN of a role. Specify one like arn:aws:iam::ACCOUNT:role/NAME.`,
     );
@@ -149,8 +149,8 @@ function roleOf(options: AccessOptions): Pick<EksAccess, 'role'> {
 
 function secretOf(options: AccessOptions): ByPart<string> {
   const arn = byPart(options, 'kubeconfigSecret', 'relayKubeconfigSecret', 'evictKubeconfigSecret') ?? '';
-  const check = (each: string, flag: string): void => {
-    if (SECRET_ARN.test(each)) return;
+  const check = (value: string, flag: string): void => {
+    if (SECRET_ARN.test(value)) return;
     throw new UsageError(
       `${flag} is not the ARN of a secret. Specify one like arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME.`,
     );

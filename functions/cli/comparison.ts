@@ -35,9 +35,9 @@ export interface Comparison {
 export function compare(entries: readonly EntryOutput[]): Comparison {
   const pods = new Map<string, ComparedPod>();
   for (const entry of entries) {
-    const { cluster, node, uid, namespace, pod, event, dueAt, causes, deleted, by } = entry;
+    const { cluster, node, uid, namespace, pod, event, dueAt, causes, deleted, by: gate } = entry;
     const byBuiltIn = deleted?.by === 'taint-manager';
-    const byUs = event === 'would-evict' || event === 'evicted' || (byBuiltIn && causes.length > 0 && !by);
+    const byUs = event === 'would-evict' || event === 'evicted' || (byBuiltIn && causes.length > 0 && !gate);
     if (!byBuiltIn && !byUs) continue;
     pods.set(uid, {
       ref: { cluster, node },
@@ -105,14 +105,14 @@ const secondsText = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 export function comparisonJson(comparison: Comparison): object {
   const found = differences(comparison);
   const isoText = (at: EpochMs | undefined) => (at === undefined ? undefined : new Date(at).toISOString());
-  const pod = (each: ComparedPod) => ({
-    ...each.ref,
-    namespace: each.namespace,
-    pod: each.name,
-    builtInAt: isoText(each.builtInAt),
-    oursAt: isoText(each.oursAt),
-    differenceMs: isBoth(each) ? laterMs(each) : undefined,
-    causes: causesJson(each.causes),
+  const pod = (compared: ComparedPod) => ({
+    ...compared.ref,
+    namespace: compared.namespace,
+    pod: compared.name,
+    builtInAt: isoText(compared.builtInAt),
+    oursAt: isoText(compared.oursAt),
+    differenceMs: isBoth(compared) ? laterMs(compared) : undefined,
+    causes: causesJson(compared.causes),
   });
   return {
     both: comparison.both.map(pod),

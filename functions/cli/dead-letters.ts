@@ -85,13 +85,13 @@ function addRedrive(letters: Command, deps: CliDeps): void {
     withFleet<RedriveOptions>(command, deps, async (fleet, { queue, all }) => {
       await printFleet(fleet, deps);
       if ((queue === undefined) !== all) throw new UsageError('Specify either --queue or --all.');
-      for (const each of queue === undefined ? await redrivable(fleet) : [queue]) {
-        deps.progress(`Redriving the dead-letter messages of ${each}`);
-        const count = await fleet.deadLetters.redrive(each);
+      for (const name of queue === undefined ? await redrivable(fleet) : [queue]) {
+        deps.progress(`Redriving the dead-letter messages of ${name}`);
+        const count = await fleet.deadLetters.redrive(name);
         deps.print(
           count === 0
-            ? `No dead-letter messages of ${each}.\n`
-            : `Sent about ${count} dead-letter messages to ${each} again. To list messages that fail again, run taintward dead-letters list.\n`,
+            ? `No dead-letter messages of ${name}.\n`
+            : `Sent about ${count} dead-letter messages to ${name} again. To list messages that fail again, run taintward dead-letters list.\n`,
         );
       }
     }),

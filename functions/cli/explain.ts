@@ -110,9 +110,9 @@ function withDates(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withDates);
   if (value === null || typeof value !== 'object') return value;
   return Object.fromEntries(
-    Object.entries(value).map(([field, of]) => [
+    Object.entries(value).map(([field, part]) => [
       field,
-      typeof of === 'number' && MOMENT.test(field) ? new Date(of).toISOString() : withDates(of),
+      typeof part === 'number' && MOMENT.test(field) ? new Date(part).toISOString() : withDates(part),
     ]),
   );
 }

@@ -103,8 +103,8 @@ async function read(
     to: until ? momentOf(until, now) : now,
   };
   const clusters = cluster === undefined ? await fleet.clusters() : [cluster];
-  const found = await happened(fleet, clusters, about, (each, index) =>
-    progress(`Reading the history of ${each}, ${index + 1} of ${clusters.length}`),
+  const found = await happened(fleet, clusters, about, (name, index) =>
+    progress(`Reading the history of ${name}, ${index + 1} of ${clusters.length}`),
   );
   progress();
   return found;
@@ -200,12 +200,12 @@ function removedText({ at, deleted, removedAt }: EntryOutput): string {
   return `after ${Math.max(0, (removedAt - (deleted?.at ?? at)) / 1000).toFixed(1)} s`;
 }
 
-function actorText({ event, deleted, by }: EntryOutput): string {
+function actorText({ event, deleted, by: gate }: EntryOutput): string {
   if (deleted) {
     const who = deleted.by === 'taint-manager' ? 'built-in controller' : 'another client';
     return `${who}, ${timeText(deleted.at)}`;
   }
-  if (by) return wordsOf(by).name(by);
+  if (gate) return wordsOf(gate).name(gate);
   return event === 'evicted' ? 'taintward' : '';
 }
 

@@ -167,8 +167,8 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
         return;
       }
       const storedRules = await storedRulesNow(await fleet.clusters(), fleet);
-      const [cluster] = [...storedRules].flatMap(([each, { orders }]) =>
-        orders.holds.some((hold) => hold.id === id) ? [each] : [],
+      const [cluster] = [...storedRules].flatMap(([cluster, { orders }]) =>
+        orders.holds.some((hold) => hold.id === id) ? [cluster] : [],
       );
       if (cluster === undefined) {
         throw new CliError(`Hold "${id}" not found. Run "taintward holds".`);

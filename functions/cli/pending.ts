@@ -108,8 +108,12 @@ function pendingShown(
   const rows = clusters.flatMap(({ storedRules, pending }) =>
     pending
       .filter(({ record, gates }) => !held || (record.dueAt <= at && gates.length > 0))
-      .map((each): PendingRow => {
-        return { ...each, heldBy: heldByText(each, storedRules, at), inMs: each.record.dueAt - at };
+      .map((eviction): PendingRow => {
+        return {
+          ...eviction,
+          heldBy: heldByText(eviction, storedRules, at),
+          inMs: eviction.record.dueAt - at,
+        };
       }),
   );
   return {
@@ -143,15 +147,15 @@ function heldByText(row: PendingEviction, storedRules: StoredRules | undefined, 
   const retry = retryOf(row, at);
   if (retry) return retry.text;
   if (blocked) {
-    const by = blocked.by === 'admission' ? 'admission' : 'disruption budget';
-    return `${by} since ${timeText(blocked.since)}: ${blocked.reason}`;
+    const blocker = blocked.by === 'admission' ? 'admission' : 'disruption budget';
+    return `${blocker} since ${timeText(blocked.since)}: ${blocked.reason}`;
   }
   return turnAt === undefined ? '' : `rate limited until ${timeText(turnAt)}`;
 }
 
-const blockedJson = ({ since, by, reason }: Blocked) => ({
+const blockedJson = ({ since, by: blocker, reason }: Blocked) => ({
   since: timeText(since),
-  by: by ?? 'disruption-budget',
+  by: blocker ?? 'disruption-budget',
   reason,
 });
 

@@ -70,9 +70,9 @@ function governingLines({ policy, gates, budgets = [], builtIn, ...story }: PodS
   if (policy) {
     const { mode, method, evictionRate, ...others } = policy;
     others satisfies Readonly<Record<Exclude<keyof typeof others, ShownElsewhere>, never>>;
-    const by = method.kind === 'delete' ? 'deletes pods' : 'uses the Eviction API';
+    const manner = method.kind === 'delete' ? 'deletes pods' : 'uses the Eviction API';
     lines.push(
-      `policy: ${mode}, ${by}${evictionRate === undefined ? '' : `, at most ${evictionRate} pods per second`}`,
+      `policy: ${mode}, ${manner}${evictionRate === undefined ? '' : `, at most ${evictionRate} pods per second`}`,
     );
   }
   for (const gate of gates) lines.push(`held by: ${gateText(gate, timeText)}`);
@@ -115,9 +115,9 @@ function schedulingLines({
   const { replacedBy, keptOffBy, loops, finished, job } = scheduling;
   if (finished) return ['the pod has finished: only its object and its logs are deleted'];
   const maker = job ? owner : (workload ?? owner);
-  const by = maker ? `${maker.kind} ${maker.name}` : '';
+  const creator = maker ? `${maker.kind} ${maker.name}` : '';
   const once = owner?.kind === 'StatefulSet' ? ' once this pod has ended' : '';
-  const made = `${by} ${job ? jobText(job) : `creates a replacement${once}`}`;
+  const made = `${creator} ${job ? jobText(job) : `creates a replacement${once}`}`;
   if (job && failsJob(job)) return [made];
   switch (replacedBy) {
     case 'nobody':
@@ -128,7 +128,7 @@ function schedulingLines({
     case 'controller': {
       const off = keptOffBy.map(taintText).join(' and ');
       if (off !== '' && replacedBy === 'daemonset')
-        return [`${by} creates no replacement on ${node} as long as it has ${off}`];
+        return [`${creator} creates no replacement on ${node} as long as it has ${off}`];
       if (off !== '') return [`${made}; ${off} keeps the replacement off ${node}`];
       if (!loops) return [made];
       const seconds = Math.min(...taints.flatMap((taint) => taint.seconds ?? []));

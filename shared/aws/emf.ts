@@ -41,9 +41,9 @@ export class Emf {
   }
 
   put(name: string, unit: MetricUnit, value: number, cluster?: ClusterName): void {
-    const of = this.#options.byCluster ? cluster : undefined;
-    const metrics: Gathered = this.#metrics.get(of) ?? new Map();
-    this.#metrics.set(of, metrics);
+    const labeled = this.#options.byCluster ? cluster : undefined;
+    const metrics: Gathered = this.#metrics.get(labeled) ?? new Map();
+    this.#metrics.set(labeled, metrics);
     const metric = metrics.get(name) ?? { unit, values: [] };
     metric.values.push(value);
     metrics.set(name, metric);

@@ -86,10 +86,10 @@ export function withoutFaulty(
 ): readonly Numbered[] {
   return messages
     .map((message, index) => ({ index, message }))
-    .filter((each) => {
-      if (failures.addIfBehind(each)) return false;
-      const fault = messageFault(each.message);
-      if (fault !== undefined) failures.add(each, fault, true);
+    .filter((entry) => {
+      if (failures.addIfBehind(entry)) return false;
+      const fault = messageFault(entry.message);
+      if (fault !== undefined) failures.add(entry, fault, true);
       return fault === undefined;
     });
 }

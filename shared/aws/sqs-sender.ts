@@ -66,14 +66,14 @@ function inBatches(messages: readonly Numbered[]): readonly (readonly Numbered[]
   const batches: Numbered[][] = [];
   let batch: Numbered[] | undefined;
   let bytes = 0;
-  for (const each of messages) {
-    bytes += messageBytes(each.message);
+  for (const message of messages) {
+    bytes += messageBytes(message.message);
     if (batch === undefined || batch.length === MAX_BATCH_MESSAGES || bytes > MAX_BATCH_BYTES) {
       batch = [];
-      bytes = messageBytes(each.message);
+      bytes = messageBytes(message.message);
       batches.push(batch);
     }
-    batch.push(each);
+    batch.push(message);
   }
   return batches;
 }
@@ -84,11 +84,15 @@ function addRefused(
   failures: SendFailures,
 ): void {
   const entries = new Map(refused.map((entry) => [entry.Id, entry]));
-  for (const each of batch) {
-    const entry = entries.get(String(each.index));
+  for (const message of batch) {
+    const entry = entries.get(String(message.index));
     if (entry)
-      failures.add(each, `${entry.Code}: ${entry.Message ?? 'no reason given'}`, entry.SenderFault ?? false);
-    else failures.addIfBehind(each);
+      failures.add(
+        message,
+        `${entry.Code}: ${entry.Message ?? 'no reason given'}`,
+        entry.SenderFault ?? false,
+      );
+    else failures.addIfBehind(message);
   }
 }
 

@@ -47,10 +47,10 @@ async function known({ cluster }: ConsoleAction, fleet: ChangedFleet): Promise<v
 
 /** Returns a value that changes with the rules that affect the act, but not with each pod. */
 function confirmation(act: ConsoleAction, { fleetStop, clusters }: Seen): string {
-  const of = clusters
+  const scope = clusters
     .filter(({ cluster }) => (act.cluster ?? cluster) === cluster)
     .map(({ cluster, storedRules }) => [cluster, storedRules?.orders.revision, storedRules?.guard.revision]);
   return createHash('sha256')
-    .update(JSON.stringify([act, fleetStop, of]))
+    .update(JSON.stringify([act, fleetStop, scope]))
     .digest('base64url');
 }

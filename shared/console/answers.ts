@@ -163,9 +163,9 @@ async function historyPage(
   };
   const clusters = cluster === undefined ? await fleet.clusters() : [cluster];
   const found: HistoryEntry[] = [];
-  for (const each of clusters) {
+  for (const name of clusters) {
     let taken = 0;
-    for await (const entry of fleet.history.entries({ cluster: each, ...query })) {
+    for await (const entry of fleet.history.entries({ cluster: name, ...query })) {
       if (event !== undefined && entry.event !== event) continue;
       found.push(entry);
       // One entry beyond the limit shows that there are more.

@@ -94,5 +94,5 @@ export function afterBlocks(
   return { changed, failed, ...(nextTryAt === isComing?.nextTryAt ? {} : { node: { attempts, nextTryAt } }) };
 }
 
-const isSameBlock = (stored: Blocked | undefined, { by, reason }: Block): boolean =>
-  stored !== undefined && stored.by === by && stored.reason === reason;
+const isSameBlock = (stored: Blocked | undefined, { by: blocker, reason }: Block): boolean =>
+  stored !== undefined && stored.by === blocker && stored.reason === reason;

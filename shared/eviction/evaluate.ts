@@ -149,9 +149,9 @@ export function evaluate(
     const byUs = (disrupted && !deleted) || (method.kind === 'evict' && evicted === true);
     if (byUs && !observed) return { ...how, outcome: 'evicted' };
     const seen = { ...node, node: observation.node, ...(pod ? { traits: pod } : {}) };
-    const by = storedGate(rules, seen, record, observation.at);
-    if (by?.kind === 'observe') return { ...how, outcome: 'would-evict' };
-    return { ...how, outcome: 'already-gone', ...(by && deleted ? { by } : {}) };
+    const gate = storedGate(rules, seen, record, observation.at);
+    if (gate?.kind === 'observe') return { ...how, outcome: 'would-evict' };
+    return { ...how, outcome: 'already-gone', ...(gate && deleted ? { by: gate } : {}) };
   };
   return (record, pod) => {
     if (!pod || pod.terminating) return ended(record, pod);
@@ -187,8 +187,8 @@ export function evaluate(
         namespaceTerminating: observation.terminatingNamespaces?.has(record.namespace) === true,
       };
       const unlimited = dueBy.includes(NODE_OUT_OF_SERVICE);
-      const by = meansOf(method, leaving, observation.at);
-      would = { kind: 'evict', by, unlimited, ...(lease === undefined ? {} : { lease }) };
+      const means = meansOf(method, leaving, observation.at);
+      would = { kind: 'evict', by: means, unlimited, ...(lease === undefined ? {} : { lease }) };
       if (!duePod) return would;
     }
     const since = record.held?.by.kind === duePod.by.kind ? record.held.since : observation.at;
@@ -258,19 +258,19 @@ function dueness(
       // Nobody renews or reads the Lease of a deleted node.
       life: live && (life ?? 'unread'),
     };
-    const by = findGate(rules, due, at);
-    const note = !by || by.kind === 'observe' ? leaseNoteOn(rules, due, at) : undefined;
+    const gate = findGate(rules, due, at);
+    const note = !gate || gate.kind === 'observe' ? leaseNoteOn(rules, due, at) : undefined;
     const lease = note === undefined ? {} : { lease: note };
-    if (!by) return { dueBy, ...lease };
+    if (!gate) return { dueBy, ...lease };
     // A taint that becomes due later may have no gate. Our clock is assumed to be as far ahead then as it is now.
     const later = deadlines
       .filter((deadline) => deadline.at > latest)
       .map((deadline) => deadline.at + (at - latest));
     const until = earliest([
-      ...(isOfTaints(by) ? later : []),
-      by.kind === 'hold' || isOfTaints(by) ? by.until : undefined,
+      ...(isOfTaints(gate) ? later : []),
+      gate.kind === 'hold' || isOfTaints(gate) ? gate.until : undefined,
     ]);
-    return { dueBy, duePod: { by, ...(until === undefined ? {} : { until }) }, ...lease };
+    return { dueBy, duePod: { by: gate, ...(until === undefined ? {} : { until }) }, ...lease };
   };
 }
 

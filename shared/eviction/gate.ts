@@ -217,9 +217,9 @@ function lifeOn(rules: Rules, { life }: DuePod, key: string, now: EpochMs) {
 
 /** Pods of a node that is out of service have no limit: such a node certainly does not run. */
 function limitOn(rules: Rules, { dueBy, record: { held } }: DuePod, now: EpochMs): EvictionGate | undefined {
-  const by = held?.by;
-  if (by?.kind !== 'workload-limit' || dueBy.includes(NODE_OUT_OF_SERVICE)) return undefined;
-  return mayStillHold(by, rules, now) ? by : undefined;
+  const holder = held?.by;
+  if (holder?.kind !== 'workload-limit' || dueBy.includes(NODE_OUT_OF_SERVICE)) return undefined;
+  return mayStillHold(holder, rules, now) ? holder : undefined;
 }
 
 function exclusion({ policy }: Rules, pod: DuePod, key: string, now: EpochMs): TaintGate | undefined {
@@ -288,8 +288,8 @@ function guardOn(trips: readonly Trip[], pod: DuePod, key: string): TaintGate | 
   return { kind: 'guard', scope, ...(zone === undefined ? {} : { zone }), trippedAt };
 }
 
-export const isTripOf = (by: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>, trip: Trip): boolean =>
-  trip.scope === by.scope && trip.zone === by.zone && trip.trippedAt === by.trippedAt;
+export const isTripOf = (known: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>, trip: Trip): boolean =>
+  trip.scope === known.scope && trip.zone === known.zone && trip.trippedAt === known.trippedAt;
 
 /** A node whose zone is no longer known may have been in any zone. */
 function holdsBy(

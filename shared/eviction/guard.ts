@@ -169,23 +169,23 @@ function notTripped(
   watched: Watched,
   time: ReviewTime,
 ): Outcome {
-  const { of, affected } = watched;
+  const { of: trip, affected } = watched;
   // The operator who has just released the trip saw these nodes.
   const isNew = known === undefined && last !== undefined && last.kind !== 'told' && isReached(watched);
   const released = isNew ? { ...last.trip, upTo: affected.nodes } : known;
   const episode = released && goOn('released', released, last, watched, time);
   if (episode && (affected.nodes <= released.upTo || !isReached(watched))) return { released, episode };
   if (!isReached(watched)) return {};
-  const added = { ...of, trippedAt: time.now, ...affected };
+  const added = { ...trip, trippedAt: time.now, ...affected };
   return { added, episode: { kind: 'held', trip: added } };
 }
 
 function shadowed(last: Episode | undefined, watched: Watched, time: ReviewTime): Outcome {
-  const { of, affected } = watched;
+  const { of: trip, affected } = watched;
   const episode = last?.kind === 'told' ? goOn('told', last.trip, last, watched, time) : undefined;
   if (episode) return { episode };
   if (!isReached(watched)) return {};
-  const wouldTrip = { ...of, trippedAt: time.now, ...affected };
+  const wouldTrip = { ...trip, trippedAt: time.now, ...affected };
   return { wouldTrip, episode: { kind: 'told', trip: wouldTrip } };
 }
 
@@ -224,8 +224,8 @@ function watchedBy(
   ];
 }
 
-function watch(of: Watched['of'], { percent, nodes }: Threshold, affected: Affected): Watched {
-  return { of, affected, limit: Math.max((percent * affected.outOf) / 100, nodes) };
+function watch(subject: Watched['of'], { percent, nodes }: Threshold, affected: Affected): Watched {
+  return { of: subject, affected, limit: Math.max((percent * affected.outOf) / 100, nodes) };
 }
 
 function ofCluster(threshold: Threshold, affected: Affected): Watched {

@@ -32,9 +32,9 @@ export function changeOf(before: EvictionRecord | undefined, after: EvictionReco
     return { ...pod, event: 'failed', error: after.failure?.error ?? '' };
   }
   if (after.blocked && !before.blocked) return { ...pod, event: 'blocked', error: after.blocked.reason };
-  const [was, is] = [before.held?.by, after.held?.by];
-  if (is && is.kind !== was?.kind) {
-    return { ...pod, event: is.kind === 'observe' ? 'would-evict' : 'held', by: is };
+  const [was, gate] = [before.held?.by, after.held?.by];
+  if (gate && gate.kind !== was?.kind) {
+    return { ...pod, event: gate.kind === 'observe' ? 'would-evict' : 'held', by: gate };
   }
-  return was && !is ? { ...pod, event: 'released', by: was } : undefined;
+  return was && !gate ? { ...pod, event: 'released', by: was } : undefined;
 }

@@ -64,8 +64,8 @@ export const endsOf = (settled: readonly Settled[]): readonly FinalRecord[] =>
   settled.flatMap(({ record, outcome }) => {
     if (outcome.kind === 'deleted') return ending(record, { outcome: 'evicted', delayMs: outcome.delayMs });
     if (outcome.kind !== 'end') return [];
-    const { outcome: how, deleted, by } = outcome;
-    return ending(record, { outcome: how, ...(deleted ? { deleted } : {}), ...(by ? { by } : {}) });
+    const { outcome: how, deleted, by: gate } = outcome;
+    return ending(record, { outcome: how, ...(deleted ? { deleted } : {}), ...(gate ? { by: gate } : {}) });
   });
 
 /** When postponed pods are processed again. Pods that one rule holds are processed together when it ends. */
@@ -159,10 +159,10 @@ function remaining({ before, settled, outOfReach }: DonePass, found: Partition, 
   let unanswered = false;
   let moved = false;
   const stands = (record: EvictionRecord): boolean => {
-    const is = isUntouched(before, found, record);
-    if (is) left.delete(record.uid);
+    const untouched = isUntouched(before, found, record);
+    if (untouched) left.delete(record.uid);
     else moved = true;
-    return is;
+    return untouched;
   };
   for (const { record, outcome } of settled) {
     const { uid } = record;

@@ -150,9 +150,9 @@ function decidePods(
         if (missing)
           decisions.push(untainted ? cancel(delta, record, node) : endAbsent(delta, record, 'canceled'));
       }
-      for (const each of ended.values()) {
-        if (present.has(each.uid) || scheduled.has(each.uid) || deleted.has(each.uid)) continue;
-        decisions.push(untainted && isBy(delta, each) ? repeat(each) : repeatAbsent(delta, each));
+      for (const ending of ended.values()) {
+        if (present.has(ending.uid) || scheduled.has(ending.uid) || deleted.has(ending.uid)) continue;
+        decisions.push(untainted && isBy(delta, ending) ? repeat(ending) : repeatAbsent(delta, ending));
       }
       for (const pod of delta.pods) decisions.push(decide(pod));
       for (const pod of delta.deleted ?? []) decisions.push(decideDeleted(pod));
@@ -234,8 +234,8 @@ function deletionDecider(
   return ({ uid, namespace, name, podSince, tolerations, deleted }) => {
     const record = scheduled.get(uid);
     const gateOf = (pod: Parameters<typeof storedGate>[2]) => {
-      const by = storedGate(rules, { ...node, node: delta.ref.node }, pod, now);
-      return by && by.kind !== 'observe' ? { by } : {};
+      const gate = storedGate(rules, { ...node, node: delta.ref.node }, pod, now);
+      return gate && gate.kind !== 'observe' ? { by: gate } : {};
     };
     if (record) return endAbsent(delta, record, 'already-gone', { deleted, ...gateOf(record) });
     const before = ended.get(uid);
@@ -245,10 +245,10 @@ function deletionDecider(
       before?.outcome === 'would-evict' ? before : due(deadlineOf(tolerations, podSince));
     const who = { uid, namespace, name, podSince };
     const { version } = delta;
-    const by = before?.outcome === 'would-evict' ? {} : gateOf({ ...who, causes });
+    const gate = before?.outcome === 'would-evict' ? {} : gateOf({ ...who, causes });
     return {
       kind: 'evicted-elsewhere',
-      ending: { ...who, dueAt, causes, outcome: 'already-gone', deleted, version, ...by },
+      ending: { ...who, dueAt, causes, outcome: 'already-gone', deleted, version, ...gate },
     };
   };
 }
@@ -274,12 +274,12 @@ function isRecreated(
     ...[...ended.values()].filter(isTombstone).map((pod) => ({ ...pod, until: pod.endedAt })),
   ];
   return earlier.some(
-    ({ by, until, ...pod }) =>
+    ({ by: gate, until, ...pod }) =>
       pod.uid !== uid &&
       pod.namespace === namespace &&
       pod.name === name &&
       pod.dueAt <= until &&
-      (by === undefined || by.kind === 'recreated'),
+      (gate === undefined || gate.kind === 'recreated'),
   );
 }
 

@@ -39,7 +39,7 @@ export function contradiction({
   matchExpressions = [],
 }: LabelSelector): readonly string[] | undefined {
   const byKey = new Map<string, Conditions>();
-  const of = (key: string): Conditions => {
+  const conditionsOn = (key: string): Conditions => {
     const conditions = byKey.get(key) ?? {
       texts: [],
       exists: false,
@@ -50,7 +50,7 @@ export function contradiction({
     return conditions;
   };
   const allow = (key: string, values: readonly string[], text: string) => {
-    const conditions = of(key);
+    const conditions = conditionsOn(key);
     conditions.texts.push(text);
     conditions.exists = true;
     conditions.allowed = conditions.allowed?.filter((value) => values.includes(value)) ?? values;
@@ -62,16 +62,16 @@ export function contradiction({
         allow(key, values, `${key} in (${values.join(', ')})`);
         break;
       case 'NotIn':
-        of(key).texts.push(`${key} notin (${values.join(', ')})`);
-        for (const value of values) of(key).forbidden.add(value);
+        conditionsOn(key).texts.push(`${key} notin (${values.join(', ')})`);
+        for (const value of values) conditionsOn(key).forbidden.add(value);
         break;
       case 'Exists':
-        of(key).texts.push(key);
-        of(key).exists = true;
+        conditionsOn(key).texts.push(key);
+        conditionsOn(key).exists = true;
         break;
       case 'DoesNotExist':
-        of(key).texts.push(`!${key}`);
-        of(key).isAbsent = true;
+        conditionsOn(key).texts.push(`!${key}`);
+        conditionsOn(key).isAbsent = true;
         break;
       default:
         operator satisfies never;

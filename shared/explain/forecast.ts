@@ -240,13 +240,13 @@ function follow(
         const ends = [held.until, nextExpiry(rules, at)].filter(
           (end) => end !== undefined && end > at && end < NEVER,
         );
-        const by = withoutNever(held.by, knownLife);
+        const gate = withoutNever(held.by, knownLife);
         if (ends.length === 0) {
           const asks = verdict.would?.by === 'evict' ? budgetsOf(budgets, pod.labels ?? {}) : [];
           const blocked = refuses(asks) ? { blockedBy: asks.map(({ name }) => name) } : {};
-          return { kind: 'held', dueAt, causes, by, before: heldBy, ...blocked };
+          return { kind: 'held', dueAt, causes, by: gate, before: heldBy, ...blocked };
         }
-        if (!isSame(heldBy.at(-1), by)) heldBy.push(by);
+        if (!isSame(heldBy.at(-1), gate)) heldBy.push(gate);
         drained = held.until === undefined;
         record = verdict.record;
         at = Math.min(...ends.map(Number));
@@ -281,10 +281,10 @@ function staying({ taints, deletedAt }: NodeState, { podSince }: ForecastPod): F
 function leaving({ disrupted, evicted, deleted, leaving }: ForecastPod): Forecast {
   const { gracePeriodEndedAt, finalizers = [] } = leaving ?? {};
   const other = deleted?.by ?? 'other';
-  const by = disrupted && !deleted ? 'taintward' : evicted ? 'eviction-api' : other;
+  const deleter = disrupted && !deleted ? 'taintward' : evicted ? 'eviction-api' : other;
   return {
     kind: 'terminating',
-    by,
+    by: deleter,
     ...(gracePeriodEndedAt === undefined ? {} : { gracePeriodEndedAt }),
     finalizers,
   };
@@ -308,11 +308,12 @@ export function retrying(
 }
 
 /** Returns a gate without the end that never comes. The gate of a Lease ends when the Lease is read again. */
-function withoutNever(by: EvictionGate, knownLife: NodeLife | undefined): EvictionGate {
-  if (!('until' in by) || by.until !== NEVER) return by;
-  if (by.kind === 'node-alive') return knownLife?.kind === 'alive' ? { ...by, until: knownLife.until } : by;
-  const { until: _never, ...gate } = by;
-  return gate;
+function withoutNever(gate: EvictionGate, knownLife: NodeLife | undefined): EvictionGate {
+  if (!('until' in gate) || gate.until !== NEVER) return gate;
+  if (gate.kind === 'node-alive')
+    return knownLife?.kind === 'alive' ? { ...gate, until: knownLife.until } : gate;
+  const { until: _never, ...endless } = gate;
+  return endless;
 }
 
 const isSame = (one: EvictionGate | undefined, other: EvictionGate): boolean =>

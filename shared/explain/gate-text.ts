@@ -119,16 +119,16 @@ const OTHERS = {
 };
 
 /** Returns the state of a pod, as in a table: "on hold", "rejected by admission". */
-export const keptLabel = (by: KeptBy): string =>
-  by in OTHERS ? OTHERS[by as keyof typeof OTHERS] : GATES[by as EvictionGate['kind']].label;
+export const keptLabel = (keeper: KeptBy): string =>
+  keeper in OTHERS ? OTHERS[keeper as keyof typeof OTHERS] : GATES[keeper as EvictionGate['kind']].label;
 
 /** Describes a gate, after "held by": "hold h3f9a2c1d (anna: is being debugged) until …". */
-export function gateText({ by, act, trip }: GateAccount, moment: (at: EpochMs) => string): string {
+export function gateText({ by: gate, act, trip }: GateAccount, moment: (at: EpochMs) => string): string {
   const why = act ? `${act.actor}: ${act.reason}` : trip && `tripped by ${trip}`;
-  const text = `${wordsOf(by).name(by)}${why === undefined ? '' : ` (${why})`}`;
-  if (by.kind === 'node-alive')
-    return `${text}: its Lease was renewed at ${moment(by.renewedAt)}, and is read again when it expires`;
-  return 'until' in by && by.until !== undefined ? `${text} until ${moment(by.until)}` : text;
+  const text = `${wordsOf(gate).name(gate)}${why === undefined ? '' : ` (${why})`}`;
+  if (gate.kind === 'node-alive')
+    return `${text}: its Lease was renewed at ${moment(gate.renewedAt)}, and is read again when it expires`;
+  return 'until' in gate && gate.until !== undefined ? `${text} until ${moment(gate.until)}` : text;
 }
 
 /** A gate of a pod, and the operator or trip behind it. */

@@ -5,22 +5,22 @@ import type { OperatorAction, Rules } from '#shared/eviction/policy.ts';
 import { type GateAccount, wordsOf } from './gate-text.ts';
 
 /** Returns what the current rules contain about a gate. */
-export function accountOfGate(by: EvictionGate, { stops, holds, trips }: Rules): GateAccount {
-  switch (by.kind) {
+export function accountOfGate(gate: EvictionGate, { stops, holds, trips }: Rules): GateAccount {
+  switch (gate.kind) {
     case 'stopped': {
-      const stop = stops.find(({ scope }) => scope === by.scope);
-      return { by, ...(stop ? { act: actionOf(stop) } : {}) };
+      const stop = stops.find(({ scope }) => scope === gate.scope);
+      return { by: gate, ...(stop ? { act: actionOf(stop) } : {}) };
     }
     case 'hold': {
-      const hold = holds.find(({ id }) => id === by.id);
-      return { by, ...(hold ? { act: actionOf(hold), target: hold.target } : {}) };
+      const hold = holds.find(({ id }) => id === gate.id);
+      return { by: gate, ...(hold ? { act: actionOf(hold), target: hold.target } : {}) };
     }
     case 'guard': {
-      const trip = trips.find((each) => isTripOf(by, each));
-      return { by, ...(trip ? { trip: tripText(reportOf(trip)) } : {}) };
+      const trip = trips.find((each) => isTripOf(gate, each));
+      return { by: gate, ...(trip ? { trip: tripText(reportOf(trip)) } : {}) };
     }
     default:
-      return { by };
+      return { by: gate };
   }
 }
 

@@ -100,12 +100,12 @@ function builtInText({ at, causes }: Going, { at: now, builtIn }: PodAnswer, mom
 }
 
 function heldText(
-  { dueAt, causes, by, blockedBy }: Extract<Forecast, { kind: 'held' }>,
+  { dueAt, causes, by: gate, blockedBy }: Extract<Forecast, { kind: 'held' }>,
   { at: now, gates }: PodAnswer,
   moment: MomentText,
 ): string {
   const because = reasonsText(causes);
-  if (by.kind === 'observe' && gates.length < 2) {
+  if (gate.kind === 'observe' && gates.length < 2) {
     const would = dueAt <= now ? 'would have been evicted' : 'would be evicted';
     const budgets = blockedBy ? `, and ${blockText(blockedBy, undefined)}` : '';
     return `${would} at ${moment(dueAt)} because ${because}; the cluster is in observe mode${budgets}.`;
@@ -137,7 +137,7 @@ function staysText(cause: Extract<Forecast, { kind: 'keep' }>['cause'], { node, 
 }
 
 function leavingText(
-  { by, gracePeriodEndedAt, finalizers }: Extract<Forecast, { kind: 'terminating' }>,
+  { by: deleter, gracePeriodEndedAt, finalizers }: Extract<Forecast, { kind: 'terminating' }>,
   { at: now, stuck }: PodAnswer,
   moment: MomentText,
 ): string {
@@ -146,7 +146,7 @@ function leavingText(
     'taint-manager': 'was evicted by the built-in controller',
     'eviction-api': 'was evicted by the Eviction API',
     other: 'was deleted by another actor',
-  }[by];
+  }[deleter];
   if (gracePeriodEndedAt === undefined) return `${deleted}, and is terminating.`;
   if (!stuck && gracePeriodEndedAt > now)
     return `${deleted}, and has until ${moment(gracePeriodEndedAt)} to terminate.`;
@@ -159,16 +159,17 @@ function pastText(forecast: PastOutcome, { cluster, decidedBy }: PodAnswer, mome
     case 'evicted':
       return `was evicted from node ${forecast.node} at ${moment(forecast.at)} because ${reasonsText(forecast.causes)}.`;
     case 'deleted': {
-      const { at, node, by, dueAt, causes, cancelReason, observed } = forecast;
+      const { at, node, by: deleter, dueAt, causes, cancelReason, observed } = forecast;
       const ours =
         dueAt === undefined
           ? '; Taintward did not request this'
           : cancelReason
             ? `; its eviction had been canceled because ${cancelReason === 'taint-removed' ? 'the taint was removed' : 'it tolerates the taint indefinitely'}`
             : `; Taintward ${observed ? 'would have evicted' : 'was to evict'} it at ${moment(dueAt)} because ${reasonsText(causes)}`;
-      if (by === 'taint-manager')
+      if (deleter === 'taint-manager')
         return `was evicted from node ${node} by the built-in controller at ${moment(at)}${ours}.`;
-      if (by === 'other') return `was deleted from node ${node} by another actor at ${moment(at)}${ours}.`;
+      if (deleter === 'other')
+        return `was deleted from node ${node} by another actor at ${moment(at)}${ours}.`;
       return `was deleted by an unknown actor; it was last seen on node ${node} at ${moment(at)}${ours}.`;
     }
     case 'not-found':
@@ -247,9 +248,11 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const observed = pods.filter(
     ({ outcome }) => outcome.kind === 'held' && outcome.by.kind === 'observe' && !outcome.blockedBy,
   ).length;
-  const by = decidedBy === 'built-in' ? builtInSubject(builtIn) : '';
+  const evictor = decidedBy === 'built-in' ? builtInSubject(builtIn) : '';
   const parts = [
-    going.length > 0 ? `${countText(going.length, 'will be evicted', 'will be evicted')} ${when}${by}` : '',
+    going.length > 0
+      ? `${countText(going.length, 'will be evicted', 'will be evicted')} ${when}${evictor}`
+      : '',
     observed > 0 ? `${countText(observed, 'would be evicted', 'would be evicted')} in enforce mode` : '',
     errors[0] === undefined
       ? ''

@@ -306,13 +306,13 @@ function workloadOf(first: NodePod, pods: readonly NodePod[], now: EpochMs): Nod
       ...(firstAt === undefined ? {} : { firstAt }),
       ...(lastAt === undefined ? {} : { lastAt }),
     },
-    held: [...Map.groupBy(kept, (by) => by.join()).values()].flatMap((each) =>
-      each.slice(0, 1).flatMap((by) => (by.length === 0 ? [] : [{ by, pods: each.length }])),
+    held: [...Map.groupBy(kept, (by) => by.join()).values()].flatMap((alike) =>
+      alike.slice(0, 1).flatMap((by) => (by.length === 0 ? [] : [{ by, pods: alike.length }])),
     ),
     terminating: pods.filter(({ outcome }) => outcome.kind === 'terminating').length,
-    keep: [...Map.groupBy(stays, (cause) => cause)].map(([cause, each]) => ({
+    keep: [...Map.groupBy(stays, (cause) => cause)].map(([cause, alike]) => ({
       cause,
-      pods: each.length,
+      pods: alike.length,
     })),
   };
 }

@@ -36,8 +36,8 @@ export function storedGates(
   };
 }
 
-const isOver = (by: EvictionGate, trips: readonly Trip[]): boolean =>
-  by.kind === 'guard' && !trips.some((trip) => isTripOf(by, trip));
+const isOver = (gate: EvictionGate, trips: readonly Trip[]): boolean =>
+  gate.kind === 'guard' && !trips.some((trip) => isTripOf(gate, trip));
 
 /** The forecast of a pod that can't be read, by stored data alone. */
 export function recordedForecast(
@@ -48,8 +48,8 @@ export function recordedForecast(
 ): Forecast {
   const { dueAt, causes, gaveUpAt } = record;
   if (gaveUpAt !== undefined) return gaveUp(record, gaveUpAt);
-  const [by] = storedGates(stored, rules, now)(record);
-  if (by) return { kind: 'held', dueAt, causes, by, before: [] };
+  const [gate] = storedGates(stored, rules, now)(record);
+  if (gate) return { kind: 'held', dueAt, causes, by: gate, before: [] };
   return {
     kind: 'evict',
     at: Math.max(now, momentOf(record, stored.node) ?? now),

@@ -411,7 +411,7 @@ function budgetForecasts(going: readonly Going[], { budgets, answers }: Findings
 function budgetForecast(
   going: readonly Going[],
   answers: Findings['answers'],
-  of: Pick<BudgetForecast, 'namespace' | 'name' | 'allowed'>,
+  known: Pick<BudgetForecast, 'namespace' | 'name' | 'allowed'>,
 ): BudgetForecast {
   const together = mostReadyTogether(going);
   const answered = going.map((each) => ({ ...each, answer: answers.get(each.pod.uid) }));
@@ -421,14 +421,14 @@ function budgetForecast(
   );
   const [first] = blocked;
   return {
-    ...of,
+    ...known,
     evicted: going.length,
     together,
     blocked: blocked.length,
     ...(first ? { reason: first.reason } : {}),
     ...(why === undefined ? { source: 'eviction-api' } : { source: 'status', error: why }),
     breaks:
-      together > (of.allowed ?? Number.POSITIVE_INFINITY) ||
+      together > (known.allowed ?? Number.POSITIVE_INFINITY) ||
       // Deleting a pod that is not ready disrupts nothing.
       blocked.some(({ pod, forecast }) => pod.ready || forecast.by === 'evict'),
     heeded: going.every(({ forecast }) => forecast.by === 'evict'),

@@ -301,7 +301,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
     return projectNode(node).taints;
   }
 
-  async allowed({ verb, resource, ...of }: Permission): Promise<boolean> {
+  async allowed({ verb, resource, ...scope }: Permission): Promise<boolean> {
     const [kind, subresource = ''] = resource.split('/');
     const review = await this.#transport.read({
       verb: 'create',
@@ -312,7 +312,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
       body: {
         apiVersion: 'authorization.k8s.io/v1',
         kind: 'SelfSubjectAccessReview',
-        spec: { resourceAttributes: { verb, resource: kind, subresource, ...of } },
+        spec: { resourceAttributes: { verb, resource: kind, subresource, ...scope } },
       },
     });
     return fieldsOf(fieldsOf(review)['status'])['allowed'] === true;

@@ -78,9 +78,9 @@ const taintsOf = (keys: readonly string[], effect: string, timeAdded: EpochMs): 
 /** Other taints are ignored: clusters add taints to new nodes. */
 const has = (taints: readonly LiveTaint[], { key, value = '', effect, timeAdded }: LiveTaint): boolean =>
   taints.some(
-    (each) =>
-      each.key === key &&
-      (each.value ?? '') === value &&
-      each.effect === effect &&
-      each.timeAdded === timeAdded,
+    (taint) =>
+      taint.key === key &&
+      (taint.value ?? '') === value &&
+      taint.effect === effect &&
+      taint.timeAdded === timeAdded,
   );

@@ -173,7 +173,7 @@ function notedEntry(ref: NodeRef, note: Noted, at: EpochMs): HistoryEntry {
 }
 
 function endedEntry(ref: NodeRef, end: EndedPod, removedAt: EpochMs | undefined): HistoryEntry {
-  const { outcome, delayMs, cancelReason, error, deleted, by, endedAt } = end;
+  const { outcome, delayMs, cancelReason, error, deleted, by: gate, endedAt } = end;
   return {
     ...entry(ref, end, endedAt, outcome),
     ...(delayMs === undefined ? {} : { delayMs }),
@@ -181,7 +181,7 @@ function endedEntry(ref: NodeRef, end: EndedPod, removedAt: EpochMs | undefined)
     ...(cancelReason ? { cancelReason } : {}),
     ...(error === undefined ? {} : { error }),
     ...(deleted ? { deleted } : {}),
-    ...(by ? { by } : {}),
+    ...(gate ? { by: gate } : {}),
   };
 }
 

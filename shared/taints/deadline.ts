@@ -181,9 +181,9 @@ export function setAgainSince(
   const newestFirst = before.toReversed();
   const own = new Map(newestFirst.map((each) => [ownIdentity(each), each]));
   const ofKey = new Map(newestFirst.map((each) => [each.key, each]));
-  const stood = after.filter((each) => {
-    const same = own.get(ownIdentity(each));
-    return !each.virtual && same !== undefined && same.timeAdded === each.timeAdded;
+  const stood = after.filter((taint) => {
+    const same = own.get(ownIdentity(taint));
+    return !taint.virtual && same !== undefined && same.timeAdded === taint.timeAdded;
   });
   const through = new Set(stood.map(countdownIdentity));
   return (taint) => {

@@ -10,10 +10,10 @@ export function evictingTaints<T extends Taint & { readonly timeAdded?: number }
   taints: readonly T[],
   treatAsNoExecute: readonly string[],
 ): readonly T[] {
-  const of = (effect: string) =>
+  const taintOf = (effect: string) =>
     new Map(taints.filter((taint) => taint.effect === effect).map((taint) => [taint.key, taint]));
-  const executing = of('NoExecute');
-  const twins = of('NoSchedule');
+  const executing = taintOf('NoExecute');
+  const twins = taintOf('NoSchedule');
   return taints
     .map((taint) => {
       if (!treatAsNoExecute.includes(taint.key)) return taint;

@@ -66,8 +66,12 @@ export function noticeOf({ event, fields }: LogLine, now: EpochMs): Notice | und
     case 'eviction.blocked':
       return { ...about('blocked', fields, now), ...due(fields), error: errorMessage(fields.error) };
     case 'eviction.held': {
-      const { by } = fields;
-      return { ...about('held', fields, now), ...due(fields), ...(by === undefined ? {} : { heldBy: by }) };
+      const { by: gate } = fields;
+      return {
+        ...about('held', fields, now),
+        ...due(fields),
+        ...(gate === undefined ? {} : { heldBy: gate }),
+      };
     }
     case 'eviction.would-evict':
       return about('would-evict', fields, now);

@@ -95,9 +95,9 @@ const CANCELED_BY: Readonly<Record<CancelReason, string>> = {
   'pod-gone': 'pod deleted',
 };
 
-function heldBy({ by }: LogEvents['eviction.held']): string {
-  if (by === undefined) return '';
-  return by === 'guard' ? ' by the guard' : ` (${wordsOf({ kind: by }).label})`;
+function heldBy({ by: gate }: LogEvents['eviction.held']): string {
+  if (gate === undefined) return '';
+  return gate === 'guard' ? ' by the guard' : ` (${wordsOf({ kind: gate }).label})`;
 }
 
 const BLOCKED = {

@@ -172,7 +172,7 @@ interface HeadProps<Row> {
 }
 
 function Head<Row>({ column, order, onOrder }: HeadProps<Row>): VNode {
-  const { key, head, by, numeric, unseen } = column;
+  const { key, head, by: sortsBy, numeric, unseen } = column;
   const sorted = order?.column === key ? order.direction : undefined;
   const next = sorted === 'ascending' ? 'descending' : 'ascending';
   return html`
@@ -180,10 +180,10 @@ function Head<Row>({ column, order, onOrder }: HeadProps<Row>): VNode {
       role="columnheader"
       data-column=${key}
       class=${numeric ? 'numeric' : undefined}
-      aria-sort=${by && onOrder ? (sorted ?? 'none') : undefined}
+      aria-sort=${sortsBy && onOrder ? (sorted ?? 'none') : undefined}
     >
       ${
-        by && onOrder
+        sortsBy && onOrder
           ? html`<button type="button" class="sort" onClick=${() => onOrder({ column: key, direction: next })}>
               ${head}<span class="arrow" aria-hidden="true"></span>
             </button>`
@@ -199,11 +199,11 @@ export function sorted<Row>(
   columns: readonly Column<Row>[],
   { column, direction }: Order,
 ): readonly Row[] {
-  const by = columns.find(({ key }) => key === column)?.by;
-  if (!by) return rows;
+  const order = columns.find(({ key }) => key === column)?.by;
+  if (!order) return rows;
   const sign = direction === 'ascending' ? 1 : -1;
   return rows
-    .map((row) => ({ row, value: by(row) }))
+    .map((row) => ({ row, value: order(row) }))
     .sort((a, b) => (a.value < b.value ? -sign : a.value > b.value ? sign : 0))
     .map(({ row }) => row);
 }

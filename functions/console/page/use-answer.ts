@@ -14,7 +14,7 @@ export type Answered<T> =
  */
 export function useAnswer<T>(
   ask: (signal: AbortSignal) => Promise<T>,
-  by: readonly unknown[],
+  inputs: readonly unknown[],
   live: boolean,
 ): Answered<T> {
   const [state, setState] = useState<Answered<T>>({ kind: 'asking' });
@@ -35,6 +35,6 @@ export function useAnswer<T>(
       aborted.abort();
       end?.();
     };
-  }, by);
+  }, inputs);
   return state;
 }

@@ -61,20 +61,20 @@ const CANCELED: Readonly<Record<NonNullable<EntryOutput['cancelReason']>, string
 
 function oneCauseText({ taint, toleration, seconds, policy }: Cause): string {
   const name = taintText(taint);
-  const by = policy === undefined ? '' : ` (policy: ${policy})`;
-  if (toleration === undefined) return `no toleration for ${name}${by}`;
-  return `tolerations[${toleration}] tolerates ${name} for ${spanText(seconds * 1_000)}${by}`;
+  const origin = policy === undefined ? '' : ` (policy: ${policy})`;
+  if (toleration === undefined) return `no toleration for ${name}${origin}`;
+  return `tolerations[${toleration}] tolerates ${name} for ${spanText(seconds * 1_000)}${origin}`;
 }
 
 /** Returns the known reasons for an event of an eviction. */
 export function causeText(entry: EntryOutput, now: number): string {
-  const { by, cancelReason, deleted, error, previousDueAt, dueAt, causes, delayMs } = entry;
+  const { by: gate, cancelReason, deleted, error, previousDueAt, dueAt, causes, delayMs } = entry;
   const parts = [
     ...(deleted
       ? [`deleted by ${deleted.by === 'taint-manager' ? 'the built-in controller' : 'another client'}`]
       : []),
     ...(cancelReason && !deleted ? [CANCELED[cancelReason]] : []),
-    ...(by ? [`${entry.event === 'released' ? 'no longer held by ' : ''}${wordsOf(by).name(by)}`] : []),
+    ...(gate ? [`${entry.event === 'released' ? 'no longer held by ' : ''}${wordsOf(gate).name(gate)}`] : []),
     ...(error === undefined ? [] : [error]),
     ...(previousDueAt === undefined || dueAt === undefined
       ? []

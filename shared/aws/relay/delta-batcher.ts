@@ -132,14 +132,14 @@ export class DeltaBatcher {
       const key = this.#nodes.take((cluster) => this.#mayCall(cluster));
       if (key === undefined) break;
       const before = taken.length;
-      for (const each of this.#deltasOf(key)) {
-        bytes += messageBytes(each.message);
+      for (const outgoing of this.#deltasOf(key)) {
+        bytes += messageBytes(outgoing.message);
         if (taken.length > 0 && bytes > MAX_BATCH_BYTES) {
-          this.#giveBack(each);
+          this.#giveBack(outgoing);
           if (taken.length === before) this.#nodes.untake(key);
           return taken;
         }
-        taken.push(each);
+        taken.push(outgoing);
         if (taken.length < MAX_BATCH_MESSAGES) continue;
         // The node may have more pending deltas: it is taken again after the response.
         this.#nodes.add(key);
@@ -152,23 +152,23 @@ export class DeltaBatcher {
 
   /** A cluster that is no longer followed has no pending deltas, so its nodes need not wait. */
   #mayCall(cluster: ClusterName): boolean {
-    const of = this.#deps.clusters.get(cluster);
-    return !of || (this.#callsWith(of) < CALLS_OF_CLUSTER && of.canSend());
+    const outbox = this.#deps.clusters.get(cluster);
+    return !outbox || (this.#callsWith(outbox) < CALLS_OF_CLUSTER && outbox.canSend());
   }
 
   *#deltasOf(key: string): Generator<OutgoingDelta> {
     const { name, clusters, clock } = this.#deps;
     const ref = parseNodeKey(key);
-    const of = clusters.get(ref.cluster);
-    for (const pending of of?.pending.take(name, ref.node, clock.now()) ?? []) {
+    const outbox = clusters.get(ref.cluster);
+    for (const pending of outbox?.pending.take(name, ref.node, clock.now()) ?? []) {
       const { delta, body } = deltaMessage(pending);
       const ids = { groupId: messageGroupId(ref), deduplicationId: deduplicationId(delta) };
-      if (of) yield { of, key, delta, message: { body, ...ids } };
+      if (outbox) yield { of: outbox, key, delta, message: { body, ...ids } };
     }
   }
 
-  #giveBack({ of, delta }: OutgoingDelta): void {
-    this.#deps.mark(of, [subjectOf(delta)], delta.kind === 'node' && delta.wake);
+  #giveBack({ of: outbox, delta }: OutgoingDelta): void {
+    this.#deps.mark(outbox, [subjectOf(delta)], delta.kind === 'node' && delta.wake);
   }
 
   async #call(deltas: readonly OutgoingDelta[]): Promise<void> {
@@ -193,17 +193,17 @@ export class DeltaBatcher {
     this.send();
   }
 
-  #callsWith(of: ClusterOutbox): number {
-    return this.#callsOf.get(of) ?? 0;
+  #callsWith(outbox: ClusterOutbox): number {
+    return this.#callsOf.get(outbox) ?? 0;
   }
 
   #unreachable(deltas: readonly OutgoingDelta[], reason: unknown): void {
     const { name, log, metrics } = this.#deps;
     metrics.unsent(name, deltas.length);
     log.warn('relay.queue-unreachable', { queue: name, waiting: deltas.length, error: reason });
-    for (const each of deltas) {
-      this.#giveBack(each);
-      each.of.onSent(name, reason);
+    for (const outgoing of deltas) {
+      this.#giveBack(outgoing);
+      outgoing.of.onSent(name, reason);
     }
     for (const key of new Set(deltas.map((each) => each.key))) this.#nodes.done(key);
   }
@@ -217,15 +217,15 @@ export class DeltaBatcher {
     const refused = deltas.filter((_, index) => failureOf.get(index)?.permanent === false);
     for (const each of refused) this.#giveBack(each);
     if (refused.length > 0) metrics.unsent(name, refused.length);
-    for (const [index, each] of deltas.entries())
-      if (!refused.includes(each)) this.#answered(each, failureOf.get(index));
+    for (const [index, outgoing] of deltas.entries())
+      if (!refused.includes(outgoing)) this.#answered(outgoing, failureOf.get(index));
     const resting = new Set(refused.map(({ key }) => key));
     // Hold back the node's other deltas until its backoff ends.
     for (const key of resting) this.#nodes.failed(key);
     for (const key of new Set(deltas.map((each) => each.key)).difference(resting)) this.#nodes.done(key);
   }
 
-  #answered({ of, delta }: OutgoingDelta, failure: SendFailure | undefined): void {
+  #answered({ of: outbox, delta }: OutgoingDelta, failure: SendFailure | undefined): void {
     const { name, log, metrics, mark } = this.#deps;
     const uid = onlyPod(delta);
     const logFields = { ...delta.ref, queue: name, delta: deltaId(delta.version) };
@@ -239,7 +239,7 @@ export class DeltaBatcher {
     // Pods whose facts had no room in a node's delta are sent one by one.
     if (delta.kind === 'node' && delta.others)
       mark(
-        of,
+        outbox,
         delta.others.map((other) => ({ node, uid: other })),
       );
   }

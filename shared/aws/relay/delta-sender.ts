@@ -48,8 +48,8 @@ export class DeltaSender implements Outbox {
   }
 
   mark(cluster: ClusterName, subjects: readonly Subject[], wake = false): void {
-    const of = this.#clusters.get(cluster);
-    if (of) this.#mark(of, subjects, wake);
+    const outbox = this.#clusters.get(cluster);
+    if (outbox) this.#mark(outbox, subjects, wake);
   }
 
   send(): void {
@@ -72,12 +72,12 @@ export class DeltaSender implements Outbox {
     this.#stopping.abort();
   }
 
-  #mark(of: ClusterOutbox, subjects: readonly Subject[], wake = false): void {
+  #mark(outbox: ClusterOutbox, subjects: readonly Subject[], wake = false): void {
     // Deltas of whole nodes are made first, regardless of the order of marks.
     this.#batchers['node-deltas'].send();
     for (const subject of subjects) {
-      const queue = of.pending.mark(subject, wake);
-      if (queue) this.#batchers[queue].add({ cluster: of.name, node: subject.node });
+      const queue = outbox.pending.mark(subject, wake);
+      if (queue) this.#batchers[queue].add({ cluster: outbox.name, node: subject.node });
     }
   }
 }

@@ -67,8 +67,8 @@ export async function followRegistry({
     try {
       const { clusters } = await registry.list();
       const registered = new Map(clusters.filter(follows).map((cluster) => [cluster.name, cluster]));
-      for (const each of [...followed.values()]) {
-        if (!isDeepStrictEqual(each.cluster, registered.get(each.cluster.name))) end(each);
+      for (const item of [...followed.values()]) {
+        if (!isDeepStrictEqual(item.cluster, registered.get(item.cluster.name))) end(item);
       }
       for (const cluster of registered.values()) if (!followed.has(cluster.name)) start(cluster);
     } catch (error) {

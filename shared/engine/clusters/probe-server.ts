@@ -62,12 +62,12 @@ export async function startProbeServer(
         const all = [...states()];
         const unwell = all.filter(([, { kind }]) => kind !== 'standby' && kind !== 'live');
         const shown = searchParams.has('verbose') ? all : unwell;
-        const held = [...trips()].flatMap(([name, each]) =>
-          each.map((trip) => `${name} ${tripInWords(trip)}\n`),
+        const held = [...trips()].flatMap(([name, clusterTrips]) =>
+          clusterTrips.map((trip) => `${name} ${tripInWords(trip)}\n`),
         );
         const found = faults();
-        const wrong = [...found].flatMap(([name, each]) =>
-          each.map((fault) => `${name} ${faultInWords(fault)}\n`),
+        const wrong = [...found].flatMap(([name, clusterFaults]) =>
+          clusterFaults.map((fault) => `${name} ${faultInWords(fault)}\n`),
         );
         const stands = shown.map(([name, state]) => `${name} ${inWords(state)}\n`);
         const text = [...stands, ...wrong, ...held].join('');

@@ -77,9 +77,9 @@ export function mayJoin(before: readonly Delta[], next: Delta): boolean {
   const uid = onlyPod(next);
   return (
     uid !== undefined &&
-    before.every((each) => {
-      const other = onlyPod(each);
-      return other !== undefined && other !== uid && nodeKey(each.ref) === nodeKey(next.ref);
+    before.every((earlier) => {
+      const other = onlyPod(earlier);
+      return other !== undefined && other !== uid && nodeKey(earlier.ref) === nodeKey(next.ref);
     })
   );
 }

@@ -123,8 +123,8 @@ export function countingDown({ moved, ...pod }: Countdown, observed: boolean): P
 /**
  * Returns the Event for a due pod that is held. In observe mode it is unknown whether a budget would have blocked it.
  */
-export function heldBack(record: EvictionRecord, by: EvictionGate, method?: Method): PodEvent {
-  if (by.kind === 'observe') {
+export function heldBack(record: EvictionRecord, gate: EvictionGate, method?: Method): PodEvent {
+  if (gate.kind === 'observe') {
     const because = becauseText(record.causes.map(becauseOf));
     const unless = method?.kind === 'evict' ? ', unless a disruption budget had blocked it' : '';
     return about(record, {
@@ -135,16 +135,16 @@ export function heldBack(record: EvictionRecord, by: EvictionGate, method?: Meth
   }
   return about(record, {
     // A pod that is held, released, and held again has an Event for each hold.
-    key: `held/${by.kind}/${record.dueAt}/${record.held?.since}`,
+    key: `held/${gate.kind}/${record.dueAt}/${record.held?.since}`,
     reason: 'TaintwardEvictionHeld',
-    message: `Eviction held by ${gateText({ by }, timeText)}. ${dueText(record)}`,
+    message: `Eviction held by ${gateText({ by: gate }, timeText)}. ${dueText(record)}`,
   });
 }
 
 /** Returns the Event for a due pod whose eviction the Eviction API temporarily rejects. */
-export function blockedEviction(record: EvictionRecord, by: 'budget' | 'admission'): PodEvent {
+export function blockedEviction(record: EvictionRecord, blocker: 'budget' | 'admission'): PodEvent {
   const how =
-    by === 'budget' ? 'blocked by a disruption budget' : 'rejected by an admission webhook or policy';
+    blocker === 'budget' ? 'blocked by a disruption budget' : 'rejected by an admission webhook or policy';
   return about(record, {
     key: `blocked/${record.dueAt}`,
     reason: 'TaintwardEvictionBlocked',

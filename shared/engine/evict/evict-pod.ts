@@ -87,9 +87,9 @@ export class PodEvictor {
     record: EvictionRecord,
     pod: LivePod,
     found: NodeView,
-    by: Method['kind'],
+    method: Method['kind'],
   ): Promise<PodOutcome> {
-    let means = by;
+    let means = method;
     let shown = pod;
     let seen = found;
     for (let reads = 0; reads < MAX_READS; reads++) {
@@ -174,9 +174,9 @@ export class PodEvictor {
       case 'evict': {
         const answer = await api.evictPod(record, judged, notAfter);
         if (answer.kind === 'evicted') break;
-        const by = answer.by === 'admission' ? { by: answer.by } : {};
+        const blocker = answer.by === 'admission' ? { by: answer.by } : {};
         const reason = moving ? `${BEING_MOVED} ${answer.reason}` : answer.reason;
-        return { kind: 'blocked', block: { ...by, reason } };
+        return { kind: 'blocked', block: { ...blocker, reason } };
       }
       default:
         means satisfies never;

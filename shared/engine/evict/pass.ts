@@ -53,12 +53,12 @@ async function holdUnseen(
   const rules = await read(ref.cluster);
   const gate = clusterGate(rules, now);
   if (!gate) return settled;
-  return settled.map((each): Settled => {
-    if (!['refused', 'failed', 'blocked'].includes(each.outcome.kind)) return each;
+  return settled.map((due): Settled => {
+    if (!['refused', 'failed', 'blocked'].includes(due.outcome.kind)) return due;
     // In observe mode, it is unknown whether the pod would be evicted unless a stored gate holds it.
-    const by = isObserved(rules) ? storedGate(rules, { ...node, node: ref.node }, each.record, now) : gate;
-    if (!by || by.kind === 'observe') return each;
-    return { ...each, outcome: { kind: 'hold', record: heldRecord(each.record, { by, since: now }) } };
+    const heldBy = isObserved(rules) ? storedGate(rules, { ...node, node: ref.node }, due.record, now) : gate;
+    if (!heldBy || heldBy.kind === 'observe') return due;
+    return { ...due, outcome: { kind: 'hold', record: heldRecord(due.record, { by: heldBy, since: now }) } };
   });
 }
 

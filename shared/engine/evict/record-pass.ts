@@ -41,13 +41,13 @@ export async function recordPass(
   const written = mustCommit(pass, clock.now()) ? await correct(pass, deps) : undefined;
   // Report the stored changes before anything else can fail: the redelivered message no longer finds them.
   const { cancelled = [], changed = [], policy, gaveUp = [], askAgainAt } = written ?? {};
-  for (const each of cancelled) {
+  for (const ending of cancelled) {
     deps.log.info('eviction.canceled', {
-      ...evictionFields(ref, each),
-      reason: each.cancelReason,
+      ...evictionFields(ref, ending),
+      reason: ending.cancelReason,
       eventPosted: true,
     });
-    announce(cancellingDeletion(each, each.version));
+    announce(cancellingDeletion(ending, ending.version));
   }
   for (const each of changed) announce(report(ref, each, policy, deps));
   if (gaveUp.length > 0) deps.metrics.gaveUp(ref.cluster, gaveUp.length);
@@ -93,9 +93,9 @@ function report(
       log.info('eviction.would-evict', evictionRef(ref, record));
       return heldBack(record, note.by, policy?.method);
     case 'blocked': {
-      const { by = 'budget' } = record.blocked ?? {};
-      log.info('eviction.blocked', { ...fields, by, error: note.error });
-      return blockedEviction(record, by);
+      const { by: blocker = 'budget' } = record.blocked ?? {};
+      log.info('eviction.blocked', { ...fields, by: blocker, error: note.error });
+      return blockedEviction(record, blocker);
     }
     case 'failed':
       log.error('eviction.failed', { ...fields, error: note.error });
@@ -132,8 +132,8 @@ export async function endUnregistered(
     return { result: end, change: { schedule: [], end, live: isTainted(found.node) } };
   });
   deps.metrics.gaveUp(ref.cluster, ended.length);
-  for (const each of ended)
-    deps.log.error('eviction.unregistered', { ...evictionFields(ref, each), error: reason });
+  for (const pod of ended)
+    deps.log.error('eviction.unregistered', { ...evictionFields(ref, pod), error: reason });
 }
 
 /** Copies failed evictions to the dead-letter queue: a redriven one is tried again. */

@@ -66,11 +66,11 @@ async function takeFor(
   return asking.map(({ record: { turnAt: _turnAt, ...record }, workload }, index) => {
     const until = moments[index] ?? now + FORBIDDEN_RETRY_MS;
     if (until <= now) return [record.uid, { kind: 'permitted', until: now + PERMIT_LASTS_MS }];
-    const of = { workload: `${workload.kind}/${workload.name}`, windowMs };
-    const limited = count === undefined ? of : { ...of, count };
-    const by = { kind: 'workload-limit' as const, ...limited, revision, guardRevision, until };
-    const since = record.held?.by.kind === by.kind ? record.held.since : now;
-    return [record.uid, { kind: 'hold', record: { ...record, held: { by, since, until } } }];
+    const limit = { workload: `${workload.kind}/${workload.name}`, windowMs };
+    const limited = count === undefined ? limit : { ...limit, count };
+    const gate = { kind: 'workload-limit' as const, ...limited, revision, guardRevision, until };
+    const since = record.held?.by.kind === gate.kind ? record.held.since : now;
+    return [record.uid, { kind: 'hold', record: { ...record, held: { by: gate, since, until } } }];
   });
 }
 

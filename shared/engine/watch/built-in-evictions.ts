@@ -61,8 +61,15 @@ export class BuiltInEvictions {
     metrics.builtInEvictions.inc({ cluster: this.#cluster });
     this.#logged += 1;
     if (this.#logged > MAX_LOGGED) return;
-    const by = gate.kind === 'hold' ? { by: gate.kind, hold: gate.id } : { by: gate.kind };
-    log.warn('pod.evicted-despite-hold', { cluster: this.#cluster, node, namespace, pod: name, uid, ...by });
+    const shown = gate.kind === 'hold' ? { by: gate.kind, hold: gate.id } : { by: gate.kind };
+    log.warn('pod.evicted-despite-hold', {
+      cluster: this.#cluster,
+      node,
+      namespace,
+      pod: name,
+      uid,
+      ...shown,
+    });
   }
 
   #findGate(pod: LivePod, node: NodeName, at: EpochMs): EvictionGate | undefined {

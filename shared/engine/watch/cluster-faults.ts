@@ -38,12 +38,16 @@ export class ClusterFaults {
   }
 
   /** Notes a fault, or that it continues; the last error is reported. */
-  begin(kind: FaultKind, error: unknown, { by = '', lastsMs = Number.POSITIVE_INFINITY }: Notice = {}): void {
+  begin(
+    kind: FaultKind,
+    error: unknown,
+    { by: source = '', lastsMs = Number.POSITIVE_INFINITY }: Notice = {},
+  ): void {
     const key = keyOf(kind);
     const found = this.#noticed.get(key);
     const before = found && stands(found) ? found : undefined;
     const notices: Noticed['notices'] = before?.notices ?? new Map();
-    notices.set(by, { age: new Age(this.#clock), lastsMs });
+    notices.set(source, { age: new Age(this.#clock), lastsMs });
     this.#noticed.set(key, {
       ...kind,
       since: before?.since ?? this.#clock.now(),
@@ -54,12 +58,12 @@ export class ClusterFaults {
     });
   }
 
-  end(kind: FaultKind, by = ''): void {
+  end(kind: FaultKind, source = ''): void {
     // Return early: this is called for each event of a watch.
     if (this.#noticed.size === 0) return;
     const key = keyOf(kind);
     const found = this.#noticed.get(key);
-    if (found?.notices.delete(by) && found.notices.size === 0) this.#noticed.delete(key);
+    if (found?.notices.delete(source) && found.notices.size === 0) this.#noticed.delete(key);
   }
 
   /** Notes an outcome: a failure or, without an error, a success. */

@@ -375,10 +375,10 @@ export class ClusterWatch {
   }
 
   /** Ends the faults of a request. A watch that succeeds needs no list, so it ends a failure of the list, too. */
-  #answered(resource: 'nodes' | 'pods', request: Request, of?: Attempt['of']): void {
+  #answered(resource: 'nodes' | 'pods', request: Request, scope?: Attempt['of']): void {
     const { faults } = this.#deps;
-    faults.end({ type: 'list-failing', resource }, byOf(of));
-    if (request === 'watch') faults.end({ type: 'watch-failing', resource }, byOf(of));
+    faults.end({ type: 'list-failing', resource }, byOf(scope));
+    if (request === 'watch') faults.end({ type: 'watch-failing', resource }, byOf(scope));
   }
 
   #labels(resource: 'nodes' | 'pods') {

@@ -191,10 +191,10 @@ export class PodFollower {
   }
 
   /** Watches from the version of `start`, and starts again when that version is lost. Never rejects. */
-  async #watch({ of, start, receive, ...options }: Watch): Promise<void> {
+  async #watch({ of: place, start, receive, ...options }: Watch): Promise<void> {
     const { signal } = options;
     const { clock } = this.#deps;
-    const stands = () => this.#sink.answered({ request: 'watch', of });
+    const stands = () => this.#sink.answered({ request: 'watch', of: place });
     let failures = 0;
     let expired = false;
     let lost = false;
@@ -218,7 +218,7 @@ export class PodFollower {
         if (signal.aborted) return;
         failures += 1;
         if (!isExpired(error) || expired)
-          this.#sink.failed(error, { request: from === undefined ? 'list' : 'watch', of });
+          this.#sink.failed(error, { request: from === undefined ? 'list' : 'watch', of: place });
         expired = isExpired(error);
         if (isLost(error)) {
           // A silent watch may wait for a version that the server has lost: a new list shows the current one.
@@ -253,10 +253,10 @@ export class PodFollower {
     this.#few = undefined;
     const position = this.#shared?.position ?? CACHED;
     this.#closeShared();
-    for (const each of this.#followed.values()) {
-      if (this.#own.has(each)) continue;
-      each.position = newest(each.position, position);
-      this.#follow(each);
+    for (const followed of this.#followed.values()) {
+      if (this.#own.has(followed)) continue;
+      followed.position = newest(followed.position, position);
+      this.#follow(followed);
     }
   }
 

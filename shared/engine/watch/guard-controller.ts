@@ -165,9 +165,9 @@ export class GuardController {
   }
 
   /** Never rejects. */
-  async #read(by: 'auto' | 'operator'): Promise<boolean> {
+  async #read(actor: 'auto' | 'operator'): Promise<boolean> {
     try {
-      this.#adopt((await this.#deps.rulesStore.read(this.#cluster)).guard, by);
+      this.#adopt((await this.#deps.rulesStore.read(this.#cluster)).guard, actor);
     } catch (error) {
       this.#deps.log.warn('rules.unreadable', { error });
       return false;
@@ -266,14 +266,14 @@ export class GuardController {
     for (const trip of wouldTrip) this.#deps.log.warn('guard.would-trip', this.#fieldsOf(trip));
   }
 
-  #adopt(state: GuardState, by: 'auto' | 'operator'): void {
+  #adopt(state: GuardState, actor: 'auto' | 'operator'): void {
     const { log } = this.#deps;
     const last = this.#state;
     if (last && state.revision <= last.revision) return;
     for (const trip of state.trips)
       if (last && !stands(last.trips, trip)) log.warn('guard.tripped', this.#fieldsOf(trip));
     for (const trip of last?.trips ?? [])
-      if (!stands(state.trips, trip)) log.info('guard.released', { ...this.#fieldsOf(trip), by });
+      if (!stands(state.trips, trip)) log.info('guard.released', { ...this.#fieldsOf(trip), by: actor });
     this.#state = state;
     this.#promised = undefined;
     this.#view.guardedBy(state.revision);

@@ -85,9 +85,9 @@ const passingBytes = (pod: LivePod): number =>
 const textBytes = (texts: LivePod['labels'] = {}): number =>
   sumOf(Object.entries(texts), ([key, value]) => key.length + value.length);
 
-function sumOf<T>(all: Iterable<T>, of: (each: T) => number): number {
+function sumOf<T>(all: Iterable<T>, sizeOf: (each: T) => number): number {
   let sum = 0;
-  for (const each of all) sum += of(each);
+  for (const each of all) sum += sizeOf(each);
   return sum;
 }
 

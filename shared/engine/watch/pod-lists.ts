@@ -110,9 +110,9 @@ export class PodLists {
   relist(): void {
     const listed = [...this.#nodes.keys()].filter(({ merge }) => merge.listed);
     const oldest = listed.sort((a, b) => a.listedAtMs - b.listedAtMs).slice(0, RELISTED);
-    for (const each of oldest) {
-      this.list(each, AFTER_ALL_OTHERS).catch((error: unknown) => {
-        if (!each.signal.aborted) this.#sink.failed(error, { request: 'list', of: each.node });
+    for (const node of oldest) {
+      this.list(node, AFTER_ALL_OTHERS).catch((error: unknown) => {
+        if (!node.signal.aborted) this.#sink.failed(error, { request: 'list', of: node.node });
       });
     }
   }
@@ -162,7 +162,7 @@ export class PodLists {
   async #listAll(): Promise<void> {
     const { signal } = this.#deps;
     const requests = new Map(
-      this.#waiting.map((each) => [each.node, { each, list: each.merge.ask(), pods: [] as LivePod[] }]),
+      this.#waiting.map((each) => [each.node, { node: each, list: each.merge.ask(), pods: [] as LivePod[] }]),
     );
     let version = '';
     let bytes = 0;
@@ -182,9 +182,9 @@ export class PodLists {
     } finally {
       this.#passing.give(bytes);
     }
-    for (const { each, list: ask, pods } of requests.values()) {
-      const known = each.signal.aborted ? undefined : each.merge.answer(ask, pods, version);
-      if (known) this.#replace(each, known, version);
+    for (const { node, list: ask, pods } of requests.values()) {
+      const known = node.signal.aborted ? undefined : node.merge.answer(ask, pods, version);
+      if (known) this.#replace(node, known, version);
     }
   }
 

@@ -49,12 +49,12 @@ export class StalledNodes {
     );
     const found = await pMap(
       down,
-      async (each) => {
-        const partition = await store.load({ cluster: this.#cluster, node: each.node }, now);
+      async (downNode) => {
+        const partition = await store.load({ cluster: this.#cluster, node: downNode.node }, now);
         const isSettled = (taint: SeenTaint) =>
           now - Math.max(taint.seenAt, this.#begunAt) > MAX_OVERDUE_MS ||
-          this.#taints.ageOf(idOf(each.node, taint), nowMs) > MAX_OVERDUE_MS;
-        return stallOf(each, partition, { rules: rules(), epoch, now, isSettled });
+          this.#taints.ageOf(idOf(downNode.node, taint), nowMs) > MAX_OVERDUE_MS;
+        return stallOf(downNode, partition, { rules: rules(), epoch, now, isSettled });
       },
       { concurrency: MAX_CONCURRENT_READS },
     );

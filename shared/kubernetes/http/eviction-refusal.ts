@@ -56,8 +56,10 @@ export function refuserOf({ status, causes, message }: Refusal): Refuser {
 
 /** Returns a rejection as the Eviction API's response about its pod; `undefined`: it is not about the pod. */
 export function blockedBy(refusal: Refusal): Extract<EvictionAnswer, { kind: 'blocked' }> | undefined {
-  const by = refuserOf(refusal);
-  return by === 'budget' || by === 'admission' ? { kind: 'blocked', by, reason: refusal.message } : undefined;
+  const refuser = refuserOf(refusal);
+  return refuser === 'budget' || refuser === 'admission'
+    ? { kind: 'blocked', by: refuser, reason: refusal.message }
+    : undefined;
 }
 
 export type EvictionAnswer =

@@ -156,9 +156,9 @@ export interface ResolvedContext {
 
 /** Merges kubeconfigs. If several of them (or lines of one) define the same name, the first definition counts. */
 export function mergeKubeconfigs(source: string, kubeconfigs: readonly FoundKubeconfig[]): MergedKubeconfig {
-  const merged = (of: 'clusters' | 'users' | 'contexts') =>
+  const merged = (section: 'clusters' | 'users' | 'contexts') =>
     firstOfEach(
-      kubeconfigs.flatMap(({ [of]: named, directory }) =>
+      kubeconfigs.flatMap(({ [section]: named, directory }) =>
         named.map(([name, value]) => [name, { value, directory }] as const),
       ),
     );
@@ -193,10 +193,10 @@ export function resolveContext(merged: MergedKubeconfig, name: string): Resolved
     const what = clusterName ? `names the cluster "${clusterName}", which is not there` : 'names no cluster';
     throw new KubeconfigError(`Context "${name}" of the kubeconfig ${source} ${what}: correct the context.`);
   }
-  const of = `of the kubeconfig ${source}`;
-  const cluster = read(Cluster, found.value, `The cluster "${clusterName}" ${of}`);
+  const place = `of the kubeconfig ${source}`;
+  const cluster = read(Cluster, found.value, `The cluster "${clusterName}" ${place}`);
   const owner = users.get(userName);
-  const user = read(User, owner?.value, `The user "${userName}" ${of}`);
+  const user = read(User, owner?.value, `The user "${userName}" ${place}`);
   return { cluster: withPaths(cluster, found), user: withUserPaths(user, owner) };
 }
 

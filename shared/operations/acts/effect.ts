@@ -104,8 +104,8 @@ export const zonesText = (trips: readonly Trip[]): readonly string[] =>
 function heldText(all: readonly (readonly EvictionGate[])[]): readonly string[] {
   if (all.length === 0) return [];
   const groups = Map.groupBy(all, (gates) => gates.map(({ kind }) => keptLabel(kind)).join(' and '));
-  const each = [...groups].map(([labels, { length }]) => `${length} ${labels}`).join(', ');
-  return [`${count(all.length)} ${all.length === 1 ? 'remains' : 'remain'} held: ${each}.`];
+  const counts = [...groups].map(([labels, { length }]) => `${length} ${labels}`).join(', ');
+  return [`${count(all.length)} ${all.length === 1 ? 'remains' : 'remain'} held: ${counts}.`];
 }
 
 const count = (number: number): string => (number === 1 ? '1 pod' : `${number} pods`);

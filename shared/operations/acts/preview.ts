@@ -53,12 +53,12 @@ export function previewOf(
   const { cluster } = act;
   const isMeant = (each: { readonly cluster: ClusterName }) => (cluster ?? each.cluster) === each.cluster;
   const pending = state.pending.filter(isMeant);
-  const of = cluster === undefined ? {} : { cluster };
+  const scope = cluster === undefined ? {} : { cluster };
   if (act.kind === 'retry') {
     const found = retriedOf(act, pending, now);
     const verb = found.length === 1 ? 'is' : 'are';
     const { sentences: effects, ...pods } = retried(found);
-    return { ...of, change: `${retriedText(found)} ${verb} retried in ${place(cluster)}.`, effects, pods };
+    return { ...scope, change: `${retriedText(found)} ${verb} retried in ${place(cluster)}.`, effects, pods };
   }
   const clusters = state.clusters.filter(isMeant).flatMap(({ cluster: name, storedRules }) => {
     const pods = pending.filter((each) => each.cluster === name);
@@ -78,7 +78,7 @@ export function previewOf(
   );
   const zones = zonesText(clusters.flatMap(({ ended }) => ended));
   return {
-    ...of,
+    ...scope,
     change: changeText(act, state.clusters),
     effects: [...sentences, ...uncounted, ...zones],
     pods,

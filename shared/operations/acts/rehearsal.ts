@@ -73,12 +73,12 @@ function withoutFound(
 ): EvictionRecord {
   const { held, ...rest } = record;
   if (!held) return record;
-  const { by } = held;
-  const own = by.kind === 'guard' ? [] : FOUND_BY[by.kind];
+  const { by: gate } = held;
+  const own = gate.kind === 'guard' ? [] : FOUND_BY[gate.kind];
   if (!own) return record;
   const isOfMany = record.causes.length > 1;
   const settings = isOfMany ? Object.values(FOUND_BY).flat() : own;
-  const isEnded = (trip: Trip) => isOfMany || (by.kind === 'guard' && isTripOf(by, trip));
+  const isEnded = (trip: Trip) => isOfMany || (gate.kind === 'guard' && isTripOf(gate, trip));
   return ended.some(isEnded) || settings.some((setting) => looser.has(setting)) ? rest : record;
 }
 

@@ -253,9 +253,9 @@ function guardWith(
   for (const { node } of all) tally.saw(node, seen(node), { taints: [] }, { listed: true, now });
   tally.listed();
   // If no relay has counted a released trip yet, the operator released it with the nodes affected now.
-  const counted = released.map((each): ReleasedTrip => {
-    if ('upTo' in each) return each;
-    const { releasedAt: _releasedAt, ...trip } = each;
+  const counted = released.map((former): ReleasedTrip => {
+    if ('upTo' in former) return former;
+    const { releasedAt: _releasedAt, ...trip } = former;
     return { ...trip, upTo: tally.affectedBy(trip, now) };
   });
   for (const node of chosen) {

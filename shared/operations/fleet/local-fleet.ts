@@ -65,13 +65,13 @@ export function localFleet(
     clusters: () => leases.clusters(),
     manages: async (cluster) => (await leases.clusters()).includes(cluster),
     async cluster(name) {
-      const by = readReachedBy(join(dir, REACHED_BY_FILE)).get(name);
-      if (by === undefined) {
+      const reached = readReachedBy(join(dir, REACHED_BY_FILE)).get(name);
+      if (reached === undefined) {
         throw new FleetError(
           `No kubeconfig context is recorded for cluster "${name}" in ${dir}. Specify --context NAME.`,
         );
       }
-      const { context, kubeconfig } = by;
+      const { context, kubeconfig } = reached;
       const access = { kind: 'local-context', context, ...(kubeconfig ? { kubeconfig } : {}) } as const;
       const isNamed = !found || kubeconfig === undefined || isDefaultKubeconfig(kubeconfig);
       const options = isNamed ? {} : { noPrograms: notNamed(directory, kubeconfig) };

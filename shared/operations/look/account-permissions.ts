@@ -16,7 +16,7 @@ export function accountPermissions(
 ): PermissionReview {
   return {
     host,
-    async allowed({ verb, resource, ...of }) {
+    async allowed({ verb, resource, ...scope }) {
       const [kind, subresource = ''] = resource.split('/');
       const review = await objects.create(REVIEWS, {
         apiVersion: 'authorization.k8s.io/v1',
@@ -28,7 +28,7 @@ export function accountPermissions(
             `system:serviceaccounts:${account.namespace}`,
             'system:authenticated',
           ],
-          resourceAttributes: { verb, resource: kind, subresource, ...of },
+          resourceAttributes: { verb, resource: kind, subresource, ...scope },
         },
       });
       return fieldsOf(fieldsOf(review)['status'])['allowed'] === true;

@@ -325,8 +325,8 @@ async function tolerationFindings(objects: ClusterObjects): Promise<readonly Clu
         const { namespace, name } = fieldsOf(metadata);
         const pod = fieldsOf(fieldsOf(fieldsOf(spec)['template'])['spec']);
         const workload = `${kind} ${textOf(namespace)}/${textOf(name)}`;
-        for (const each of ineffectiveTolerations(kind, projectTolerations(pod['tolerations'])))
-          found.push({ ...each, workload });
+        for (const ineffective of ineffectiveTolerations(kind, projectTolerations(pod['tolerations'])))
+          found.push({ ...ineffective, workload });
       }
     } catch (error) {
       if (!(error instanceof ApiError) || ![403, 404].includes(error.status)) throw error;
@@ -432,24 +432,25 @@ function builtInFinding(
   mode: Mode | undefined,
   { nodes, now = 0 }: Partial<TakeoverState> = {},
 ): ClusterFinding {
-  const by = `by ${evidence}`;
+  const source = `by ${evidence}`;
   const isTaken = nodes?.live !== undefined && isInForce(nodes.live, now);
   switch (state) {
     case 'on':
-      if (mode !== 'enforce') return ok('built-in', `Enabled (${by}). Only the built-in controller evicts.`);
+      if (mode !== 'enforce')
+        return ok('built-in', `Enabled (${source}). Only the built-in controller evicts.`);
       if (isTaken)
-        return ok('built-in', `Enabled (${by}). It does not evict for taints that are taken over.`);
+        return ok('built-in', `Enabled (${source}). It does not evict for taints that are taken over.`);
       return warn(
         'built-in',
-        `Enabled (${by}), as Taintward is. Whichever acts first evicts the pod, and the built-in controller ignores the policy.`,
+        `Enabled (${source}), as Taintward is. Whichever acts first evicts the pod, and the built-in controller ignores the policy.`,
         'Disable it (--controllers=*,-taint-eviction-controller). If you cannot, run taintward takeover apply.',
       );
     case 'off':
-      if (mode === 'enforce') return ok('built-in', `Disabled (${by}). Taintward evicts.`);
-      if (mode === undefined) return ok('built-in', `Disabled (${by}). Another controller must evict.`);
+      if (mode === 'enforce') return ok('built-in', `Disabled (${source}). Taintward evicts.`);
+      if (mode === undefined) return ok('built-in', `Disabled (${source}). Another controller must evict.`);
       return bad(
         'built-in',
-        `Disabled (${by}), and the policy mode is ${mode}: no controller evicts.`,
+        `Disabled (${source}), and the policy mode is ${mode}: no controller evicts.`,
         mode === 'paused'
           ? "Unless this is intended, run taintward resume CLUSTER --reason 'REASON'."
           : 'Unless this is intended, apply a policy with mode enforce.',

@@ -41,8 +41,8 @@ export function pendingStateOf(
 ): { readonly state: PendingState; readonly note: string } {
   const { gaveUpAt, failure, blocked, turnAt = 0, dueAt } = record;
   if (gaveUpAt !== undefined) return { state: 'failed', note: failure?.error ?? 'retries exhausted' };
-  const [by] = gates;
-  if (by) return { state: by.kind, note: heldText(gates, storedRules) };
+  const [gate] = gates;
+  if (gate) return { state: gate.kind, note: heldText(gates, storedRules) };
   const retry = retryOf({ record, state }, now);
   if (retry) return { state: 'retrying', note: retry.text };
   if (blocked) return { state: blocked.by === 'admission' ? 'rejected' : 'blocked', note: blocked.reason };

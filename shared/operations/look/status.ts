@@ -136,9 +136,9 @@ export function statusOf(seen: Snapshot): FleetStatus {
 }
 
 function relaysOf(clusters: readonly ClusterRead[]): readonly RelayStatus[] {
-  const leases = clusters.flatMap((each) => {
-    const { lease, renewedAt = 0 } = each;
-    return lease ? [{ ...lease, renewedAt, nodes: nodesOf(each) ?? 0 }] : [];
+  const leases = clusters.flatMap((read) => {
+    const { lease, renewedAt = 0 } = read;
+    return lease ? [{ ...lease, renewedAt, nodes: nodesOf(read) ?? 0 }] : [];
   });
   return [...Map.groupBy(leases, ({ holder }) => holder)]
     .flatMap(([holder, held]): readonly RelayStatus[] => {
@@ -165,37 +165,37 @@ const isCurrent = ({ service, lease, renewedAt }: ClusterRead, { process, at }: 
   service !== undefined ||
   (process !== 'not-running' && lease?.holder !== undefined && isRenewed(renewedAt, at));
 
-const faultsOf = (each: ClusterRead, seen: Snapshot): readonly Fault[] | undefined =>
-  isCurrent(each, seen) ? (each.service ?? each.lease)?.faults : undefined;
+const faultsOf = (read: ClusterRead, seen: Snapshot): readonly Fault[] | undefined =>
+  isCurrent(read, seen) ? (read.service ?? read.lease)?.faults : undefined;
 
-const progressOf = (each: ClusterRead, seen: Snapshot): readonly ReportedProgress[] =>
-  isCurrent(each, seen) && isRenewed(each.renewedAt, seen.at) ? (each.lease?.tripProgress ?? []) : [];
+const progressOf = (read: ClusterRead, seen: Snapshot): readonly ReportedProgress[] =>
+  isCurrent(read, seen) && isRenewed(read.renewedAt, seen.at) ? (read.lease?.tripProgress ?? []) : [];
 
 /** Reports whether the lease holder has just acquired the lease, and has not reported the state yet. */
-const isNew = (each: ClusterRead, seen: Snapshot): boolean =>
-  each.service === undefined && each.lease?.renewals === 0 && isCurrent(each, seen);
+const isNew = (read: ClusterRead, seen: Snapshot): boolean =>
+  read.service === undefined && read.lease?.renewals === 0 && isCurrent(read, seen);
 
 /** About a relay that has not reported yet, or that doesn't report faults, as in older releases. */
-function unreported(each: ClusterRead, seen: Snapshot): readonly string[] {
-  const { cluster, lease } = each;
-  if (isNew(each, seen))
+function unreported(read: ClusterRead, seen: Snapshot): readonly string[] {
+  const { cluster, lease } = read;
+  if (isNew(read, seen))
     return [`The state of cluster ${cluster} is not known yet: its relay has just acquired the lease.`];
-  if (!lease || !isCurrent(each, seen) || faultsOf(each, seen)) return [];
+  if (!lease || !isCurrent(read, seen) || faultsOf(read, seen)) return [];
   const release = lease.version ?? 'unknown';
   return [`Faults of cluster ${cluster} are unknown: its relay (release ${release}) does not report them.`];
 }
 
-function clusterStatus(each: ClusterRead, seen: Snapshot): ClusterStatus {
+function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
   const { at } = seen;
-  const { cluster, error, storedRules, lease, renewedAt, service, live, tainted, pending, stuck } = each;
+  const { cluster, error, storedRules, lease, renewedAt, service, live, tainted, pending, stuck } = read;
   if (error !== undefined) return { cluster, error };
   if (!storedRules || !tainted || !stuck) return { cluster, ...live };
   const lastContactAt = service?.lastContactAt ?? lease?.lastContactAt;
-  const breakerOpen = (service ?? (isCurrent(each, seen) ? lease : undefined))?.breakerOpen;
-  const nodes = nodesOf(each);
+  const breakerOpen = (service ?? (isCurrent(read, seen) ? lease : undefined))?.breakerOpen;
+  const nodes = nodesOf(read);
   const connectionState =
-    lastContactAt === undefined && isNew(each, seen) ? undefined : connectionStatusOf(lastContactAt, at);
-  const faults = faultsOf(each, seen);
+    lastContactAt === undefined && isNew(read, seen) ? undefined : connectionStatusOf(lastContactAt, at);
+  const faults = faultsOf(read, seen);
   const records = pending.map(({ record }) => record);
   const states = Object.fromEntries(PENDING_STATES.map((state) => [state, 0])) as Record<
     PendingState,
@@ -208,13 +208,13 @@ function clusterStatus(each: ClusterRead, seen: Snapshot): ClusterStatus {
   const next = records.map(({ dueAt }) => dueAt).find((dueAt) => dueAt > at);
   return {
     cluster,
-    ...ruledBy(storedRules, at, progressOf(each, seen)),
+    ...ruledBy(storedRules, at, progressOf(read, seen)),
     ...live,
     ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
     ...(lastContactAt === undefined ? {} : { lastContactAt }),
     ...(renewedAt === undefined ? {} : { renewedAt }),
     ...(connectionState
-      ? { connection: connectionState === 'connected' && !isCurrent(each, seen) ? 'stale' : connectionState }
+      ? { connection: connectionState === 'connected' && !isCurrent(read, seen) ? 'stale' : connectionState }
       : {}),
     ...(faults ? { faults } : {}),
     ...(breakerOpen === undefined ? {} : { breakerOpen }),

@@ -50,12 +50,12 @@ export interface HistoryItemOf {
 /**
  * Returns one item for the ends of some of a node's pods. Shared values are written once: a pod costs about 150 bytes.
  */
-export function endedItem(of: HistoryItemOf, pods: readonly FinalRecord[]): Item {
+export function endedItem(place: HistoryItemOf, pods: readonly FinalRecord[]): Item {
   const starts = new Common<EpochMs>();
   const versions = new Common<FinalRecord['version']>();
   const common = commonOf();
   return {
-    ...historyItem(ENDED_PREFIX, of),
+    ...historyItem(ENDED_PREFIX, place),
     pods: pods.map((pod) => ({
       ...common.pod(pod),
       since: pod.podSince,
@@ -74,11 +74,11 @@ export function endedItem(of: HistoryItemOf, pods: readonly FinalRecord[]): Item
   };
 }
 
-export function changedItem(of: HistoryItemOf, pods: readonly Noted[]): Item {
+export function changedItem(place: HistoryItemOf, pods: readonly Noted[]): Item {
   const gates = new Common<unknown>();
   const common = commonOf();
   return {
-    ...historyItem(CHANGED_PREFIX, of),
+    ...historyItem(CHANGED_PREFIX, place),
     pods: pods.map((pod) => ({
       ...common.pod(pod),
       event: pod.event,
@@ -210,7 +210,7 @@ const previousDueAt = z.object({ due: z.unknown(), why: z.unknown() });
 export function parseChangedItem(item: Item): readonly Noted[] {
   const name = nameOf(item);
   const { pods, namespaces, causes, gates } = parseStored(historyItemSchema, item, name);
-  return pods.map(({ ns, due, why, by, from, ...more }) => {
+  return pods.map(({ ns, due, why, by: gate, from, ...more }) => {
     const before = from === undefined ? undefined : parseStored(previousDueAt, from, name);
     return parseStored(
       notedSchema,
@@ -219,7 +219,7 @@ export function parseChangedItem(item: Item): readonly Noted[] {
         namespace: namespaces[Number(ns)],
         dueAt: due,
         causes: causes[Number(why)],
-        ...(by === undefined ? {} : { by: gates[Number(by)] }),
+        ...(gate === undefined ? {} : { by: gates[Number(gate)] }),
         ...(before ? { from: { dueAt: before.due, causes: causes[Number(before.why)] } } : {}),
       },
       name,

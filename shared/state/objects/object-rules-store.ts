@@ -59,16 +59,16 @@ export class ObjectRulesStore implements FileRulesStore {
 
   async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, StoredRules>> {
     const objects = await this.#all();
-    const of = (cluster: ClusterName | undefined): KeptRules => {
+    const rulesOf = (cluster: ClusterName | undefined): KeptRules => {
       return keptIn(
         objects.find((each) => nameOfRules(each) === rulesName(cluster)),
         cluster,
       );
     };
     // Reject if the rules for all clusters are unreadable: they apply to every cluster.
-    const { fleet } = of(undefined);
+    const { fleet } = rulesOf(undefined);
     return readableRules(clusters, (cluster) => {
-      const { orders, guard } = of(cluster);
+      const { orders, guard } = rulesOf(cluster);
       return { orders, guard, ...fleet };
     });
   }

@@ -117,8 +117,8 @@ export class SqliteHistory implements History, RecentEvictions {
   async *#items({ cluster, node, from }: Omit<HistoryQuery, 'to'>) {
     let before = { at: Number.MAX_SAFE_INTEGER, kind: '', id: 0 };
     while (true) {
-      const of = { cluster, node: node ?? null, from, ...before, most: PAGE_ROWS };
-      const rows = this.#run(() => this.#page.all(of));
+      const range = { cluster, node: node ?? null, from, ...before, most: PAGE_ROWS };
+      const rows = this.#run(() => this.#page.all(range));
       for (const each of rows) yield itemOf(cluster, each);
       const last = rows.at(-1);
       if (last === undefined || rows.length < PAGE_ROWS) return;
@@ -134,8 +134,8 @@ export class SqliteHistory implements History, RecentEvictions {
 function itemOf(cluster: HistoryQuery['cluster'], given: unknown): HistoryItem {
   const { node, at, kind, json } = parseStored(row, given, `row of history of cluster ${cluster}`);
   const what = `history of node ${node} of cluster ${cluster}`;
-  const of = { ref: { cluster, node }, at };
+  const place = { ref: { cluster, node }, at };
   return kind === 'noted'
-    ? { ...of, noted: [parseStoredText(notedSchema, json, what)], ended: [] }
-    : { ...of, noted: [], ended: [parseStoredText(endedSchema, json, what)] };
+    ? { ...place, noted: [parseStoredText(notedSchema, json, what)], ended: [] }
+    : { ...place, noted: [], ended: [parseStoredText(endedSchema, json, what)] };
 }

@@ -59,11 +59,11 @@ export function Around({
   further = [],
 }: AroundProps): VNode | undefined {
   const facts: readonly (readonly [string, VNode | string])[] = [
-    ...gates.map(({ by, act, trip }) => {
+    ...gates.map(({ by: gate, act, trip }) => {
       const reason = act
         ? html`(${act.reason}) <span class="soft small">${act.actor}, <${Ago} at=${act.at} /> ago</span>`
         : trip && `(${trip})`;
-      return ['Held by', html`${wordsOf(by).name(by)} ${reason}`] as const;
+      return ['Held by', html`${wordsOf(gate).name(gate)} ${reason}`] as const;
     }),
     ...(policy ? [['Policy', policyText(policy)] as const] : []),
     ...(builtIn

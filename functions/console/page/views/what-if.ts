@@ -114,10 +114,10 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
           ? html`<p class="card pad calm"><span class="lamp" data-tone="well"></span>Nothing breaks.</p>`
           : html`<ul class="card needs">
               ${breaks.map(
-                (each, index) => html`
+                (budget, index) => html`
                   <li key=${index}>
                     <span class="lamp" data-tone="goes"></span>
-                    <p>${breakText(each, at, cluster)}</p>
+                    <p>${breakText(budget, at, cluster)}</p>
                   </li>
                 `,
               )}
@@ -157,15 +157,15 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
   `;
 }
 
-function breakText(each: Break, at: number, cluster: string): VNode | string {
-  switch (each.kind) {
+function breakText(broken: Break, at: number, cluster: string): VNode | string {
+  switch (broken.kind) {
     case 'guard': {
-      const { scope, zone, nodes, total } = each.trip;
+      const { scope, zone, nodes, total } = broken.trip;
       const where = scope === 'zone' ? `zone ${zone ?? ''}` : 'the cluster';
       return `The guard would trip: ${nodes} of ${counted(total, 'node')} in ${where}. It then holds these evictions.`;
     }
     case 'budget': {
-      const { namespace, name, together, allowed, blocked, heeded } = each.budget;
+      const { namespace, name, together, allowed, blocked, heeded } = broken.budget;
       const limit = allowed === undefined ? '' : `, and it allows ${allowed}`;
       const whose =
         name === undefined ? `A disruption budget in ${namespace}` : `Disruption budget ${namespace}/${name}`;
@@ -173,14 +173,14 @@ function breakText(each: Break, at: number, cluster: string): VNode | string {
       return `${whose}: ${how}${blocked > 0 ? `; the Eviction API rejects ${blocked}` : ''}. ${heeded ? 'These pods wait for the budget.' : 'Taint evictions ignore the budget.'}`;
     }
     case 'bare-pod':
-      return html`Pod <${PodLink} cluster=${cluster} namespace=${each.namespace} pod=${each.name} /> is evicted at
-        ${momentText(each.at, at)}, and no controller recreates it.`;
+      return html`Pod <${PodLink} cluster=${cluster} namespace=${broken.namespace} pod=${broken.name} /> is evicted at
+        ${momentText(broken.at, at)}, and no controller recreates it.`;
     case 'job':
-      return `Job ${each.job.namespace}/${each.job.name} ${jobText(each.outcome)}.`;
+      return `Job ${broken.job.namespace}/${broken.job.name} ${jobText(broken.outcome)}.`;
     case 'emptied':
-      return `All ready pods of ${each.workload.kind} ${each.workload.namespace}/${each.workload.name} are evicted together.`;
+      return `All ready pods of ${broken.workload.kind} ${broken.workload.namespace}/${broken.workload.name} are evicted together.`;
     default:
-      return each satisfies never;
+      return broken satisfies never;
   }
 }
 

@@ -2,6 +2,7 @@ import { Stack, Token, Validations } from 'aws-cdk-lib';
 import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
 import type { IConstruct } from 'constructs';
 import type { endpointVariables, ValuesOf } from '#shared/aws/environment.ts';
+import { defined } from '#shared/defined.ts';
 import type { Config } from './config.ts';
 
 /**
@@ -39,7 +40,7 @@ export function grantWildcard(
     grantee,
     actions: [action],
     resourceArns: [...resources],
-    ...(conditions ? { conditions } : {}),
+    ...defined({ conditions }),
   });
   for (const resource of resources.filter((arn) => arn.includes('*'))) {
     Validations.of(grantee).acknowledge({

@@ -10,6 +10,7 @@ import {
 import { AnyPrincipal, Effect, Grant, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
+import { defined } from '#shared/defined.ts';
 import { LEASE_PREFIX } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
@@ -193,7 +194,7 @@ export class State extends Construct {
       grantee,
       actions: actions.map((action) => `dynamodb:${action}`),
       resourceArns,
-      ...(conditions ? { conditions } : {}),
+      ...defined({ conditions }),
     });
   }
 }

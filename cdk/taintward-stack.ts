@@ -1,5 +1,6 @@
 import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
+import { defined } from '#shared/defined.ts';
 import { Agents } from './agents.ts';
 import { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
@@ -41,7 +42,7 @@ export class TaintwardStack extends Stack {
       ...shared,
       agents,
       notices: new Notices(this, 'Notices', config),
-      ...(closed ? { network: closed } : {}),
+      ...defined({ network: closed }),
     });
     if (relay) {
       // Functions that read a new relay's messages are deployed before it, and ECS has time to create its service-linked role.
@@ -68,7 +69,7 @@ export class TaintwardStack extends Stack {
     const { dashboard, recipients } = new Monitoring(this, 'Monitoring', {
       ...shared,
       functions,
-      ...(relay ? { relay } : {}),
+      ...defined({ relay }),
     });
     // LocalStack has no AWS console.
     if (config.endpoint === 'aws')

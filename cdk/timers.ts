@@ -4,6 +4,7 @@ import { ScheduleGroup } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
 import type { dueQueueVariables, timerVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
+import { defined } from '#shared/defined.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 import { ServiceQueue } from './service-queue.ts';
 
@@ -29,7 +30,7 @@ export class Timers extends Construct {
     });
     this.groupName = prefix;
     this.#role = new Role(this, 'Role', {
-      ...(roleName === undefined ? {} : { roleName }),
+      ...defined({ roleName }),
       description: 'Lets the schedules of timed evictions send to evictions-due.',
       assumedBy: new ServicePrincipal('scheduler.amazonaws.com', {
         conditions: {

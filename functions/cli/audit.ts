@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { defined } from '#shared/defined.ts';
 import { clusterNamed } from '#shared/operations/fleet/fleet.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { timeText } from '#shared/time/time-text.ts';
@@ -37,7 +38,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
           from: since ? momentOf(since, now) : 0,
           // Allows for clock skew between machines.
           to: now + 60_000,
-          ...(cluster === undefined ? {} : { cluster }),
+          ...defined({ cluster }),
         });
         const entries = found;
         deps.print(

@@ -1,4 +1,5 @@
 import { Argument, type Command, Option } from 'commander';
+import { defined } from '#shared/defined.ts';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import { wordsOf } from '#shared/explain/gate-text.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
@@ -96,9 +97,7 @@ async function read(
   const now = clock.now();
   const { node, namespace, pod } = which;
   const about: Omit<HistoryQuery, 'cluster'> = {
-    ...(node === undefined ? {} : { node }),
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(pod === undefined ? {} : { pod }),
+    ...defined({ node, namespace, pod }),
     from: momentOf(since, now),
     to: until ? momentOf(until, now) : now,
   };

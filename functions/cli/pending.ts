@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Blocked } from '#shared/eviction/records.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
@@ -177,6 +178,6 @@ function pendingJson(row: PendingEviction, at: EpochMs): object {
     ...(turnAt === undefined ? {} : { rateLimitedUntil: timeText(turnAt) }),
     ...(gaveUpAt === undefined ? {} : { failedAt: timeText(gaveUpAt) }),
     ...(nextTryAt === undefined ? {} : { nextTryAt: timeText(nextTryAt) }),
-    ...(error === undefined ? {} : { error }),
+    ...defined({ error }),
   };
 }

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import type { ClusterState, ProbedState } from '#shared/engine/clusters/probe-server.ts';
 import type { Relay } from '#shared/engine/watch/relay.ts';
@@ -32,8 +33,7 @@ export function clusterViews(
         {
           state: state.kind,
           ...(state.kind === 'disconnected' ? { since: state.since } : {}),
-          ...(why === undefined ? {} : { why }),
-          ...(lastContactAt === undefined ? {} : { lastContactAt }),
+          ...defined({ why, lastContactAt }),
           breakerOpen: apis.get(name)?.breakerOpen ?? false,
           faults: faults.get(name) ?? [],
           ...(gauges?.counts ?? { nodes: 0, tainted: 0, pods: 0 }),

@@ -1,6 +1,7 @@
 import { EKSClient, type EKSClientConfig } from '@aws-sdk/client-eks';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
+import { defined } from '#shared/defined.ts';
 import type { AssumedRole, EksAccess } from '#shared/state/registry.ts';
 import { CLIENT_SETTINGS } from './client-settings.ts';
 
@@ -42,12 +43,12 @@ export class AwsClients {
     const { credentials, ...clientConfig } = this.#options(region);
     return {
       credentials: fromTemporaryCredentials({
-        ...(credentials ? { masterCredentials: credentials } : {}),
+        ...defined({ masterCredentials: credentials }),
         clientConfig,
         params: {
           RoleArn: role.arn,
           RoleSessionName: SESSION_NAME,
-          ...(role.externalId === undefined ? {} : { ExternalId: role.externalId }),
+          ...defined({ ExternalId: role.externalId }),
         },
       }),
     };

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   API_REFUSALS,
@@ -84,7 +85,7 @@ export class Emf {
           },
         ],
       },
-      ...(cluster === undefined ? {} : { cluster }),
+      ...defined({ cluster }),
       ...Object.fromEntries(metrics.map(({ name, values }) => [name, values])),
     };
   }

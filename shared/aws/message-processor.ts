@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { Again } from '#shared/engine/again.ts';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
@@ -210,7 +211,7 @@ async function setAside(
 ): Promise<void> {
   const letter = {
     body,
-    ...(groupId === undefined ? {} : { groupId }),
+    ...defined({ groupId }),
     ...(order === 'group' ? { deduplicationId: messageId } : {}),
     attributes: { reason: reason.message },
   };

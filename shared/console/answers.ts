@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
@@ -101,7 +102,7 @@ export function answersOf(deps: AnswersDeps): Answers {
       const now = clock.now();
       const span = { from: from ?? now - AUDIT_MS, to: to ?? now + 1 };
       const entries = await fleet.rulesStore.audit({
-        ...(cluster === undefined ? {} : { cluster }),
+        ...defined({ cluster }),
         ...span,
       });
       return entries;
@@ -155,9 +156,7 @@ async function historyPage(
 ): Promise<HistoryPage> {
   const { node, namespace, pod } = about;
   const query = {
-    ...(node === undefined ? {} : { node }),
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(pod === undefined ? {} : { pod }),
+    ...defined({ node, namespace, pod }),
     from: from ?? now - DAY_MS,
     to: to ?? now,
   };

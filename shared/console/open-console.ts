@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { ApiServer } from './api-server.ts';
@@ -26,5 +27,5 @@ export async function openConsole(options: ConsoleOfFleet): Promise<Console> {
     const [made, { readPageFiles }] = await Promise.all([api(), import('./page-files.ts')]);
     return { api: made, page: page ?? readPageFiles() };
   };
-  return startConsole({ ...rest, ...(host === undefined ? {} : { host }), content });
+  return startConsole({ ...rest, ...defined({ host }), content });
 }

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
@@ -81,7 +82,7 @@ export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly Nod
           pending: rows.length,
           held: rows.filter(({ record }) => record.held).length,
           ...(next === Infinity ? {} : { nextAt: next }),
-          ...(deletedAt === undefined ? {} : { deletedAt }),
+          ...defined({ deletedAt }),
           ...(retry ? { retry: { error: retry.error, nextTryAt: retry.nextTryAt } } : {}),
         };
       }),

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { Version } from '#shared/eviction/facts.ts';
 import type { NodeRef, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Cause, EvictionRecord } from '#shared/eviction/records.ts';
@@ -25,7 +26,7 @@ export interface Because {
 
 export const becauseOf = ({ taint, toleration, seconds }: Cause): Because => ({
   taint: taintText(taint),
-  ...(toleration === undefined ? {} : { toleration }),
+  ...defined({ toleration }),
   seconds,
 });
 

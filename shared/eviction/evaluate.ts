@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import {
   DOWN_KEYS,
   type LiveTaint,
@@ -144,11 +145,11 @@ export function evaluate(
   const observed = isObserved(rules);
   const ended = (record: EvictionRecord, pod?: SeenPod): EvictionDecision => {
     const { disrupted, evicted, deleted } = pod ?? {};
-    const how = { kind: 'end' as const, ...(deleted ? { deleted } : {}) };
+    const how = { kind: 'end' as const, ...defined({ deleted }) };
     // The pod does not show the caller of the Eviction API. If policy uses it, we assume that we did.
     const byUs = (disrupted && !deleted) || (method.kind === 'evict' && evicted === true);
     if (byUs && !observed) return { ...how, outcome: 'evicted' };
-    const seen = { ...node, node: observation.node, ...(pod ? { traits: pod } : {}) };
+    const seen = { ...node, node: observation.node, ...defined({ traits: pod }) };
     const gate = storedGate(rules, seen, record, observation.at);
     if (gate?.kind === 'observe') return { ...how, outcome: 'would-evict' };
     return { ...how, outcome: 'already-gone', ...(gate && deleted ? { by: gate } : {}) };
@@ -188,13 +189,13 @@ export function evaluate(
       };
       const unlimited = dueBy.includes(NODE_OUT_OF_SERVICE);
       const means = meansOf(method, leaving, observation.at);
-      would = { kind: 'evict', by: means, unlimited, ...(lease === undefined ? {} : { lease }) };
+      would = { kind: 'evict', by: means, unlimited, ...defined({ lease }) };
       if (!duePod) return would;
     }
     const since = record.held?.by.kind === duePod.by.kind ? record.held.since : observation.at;
     // The pod's turn is over by the time the gate opens.
     const { turnAt: _turnAt, ...rest } = record;
-    return { kind: 'hold', record: heldRecord(rest, { ...duePod, since }), ...(would ? { would } : {}) };
+    return { kind: 'hold', record: heldRecord(rest, { ...duePod, since }), ...defined({ would }) };
   };
 }
 
@@ -270,7 +271,7 @@ function dueness(
       ...(isOfTaints(gate) ? later : []),
       gate.kind === 'hold' || isOfTaints(gate) ? gate.until : undefined,
     ]);
-    return { dueBy, duePod: { by: gate, ...(until === undefined ? {} : { until }) }, ...lease };
+    return { dueBy, duePod: { by: gate, ...defined({ until }) }, ...lease };
   };
 }
 

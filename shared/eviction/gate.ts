@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import { DOWN_KEYS, type LiveTaint, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterGate, EvictionGate, OfTaints } from './eviction-gate.ts';
@@ -115,7 +116,7 @@ export function clusterGate({ policy, stops }: Rules, now: EpochMs): ClusterGate
   if (stop) return { kind: 'stopped', scope: stop.scope, ...untilOf(stop) };
   if (modeOf(policy, now) !== 'paused') return undefined;
   const { pausedUntil: until } = policy;
-  return { kind: 'paused', ...(until === undefined ? {} : { until }) };
+  return { kind: 'paused', ...defined({ until }) };
 }
 
 /** Reports whether the gate of a held pod may still hold it. Otherwise, the pod must be reevaluated. */
@@ -285,7 +286,7 @@ function guardOn(trips: readonly Trip[], pod: DuePod, key: string): TaintGate | 
   const trip = key === NODE_OUT_OF_SERVICE ? undefined : trips.find((each) => holdsBy(each, pod, key));
   if (!trip) return undefined;
   const { scope, zone, trippedAt } = trip;
-  return { kind: 'guard', scope, ...(zone === undefined ? {} : { zone }), trippedAt };
+  return { kind: 'guard', scope, ...defined({ zone }), trippedAt };
 }
 
 export const isTripOf = (known: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>, trip: Trip): boolean =>

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import { countdownsOf, setAgainSince } from '#shared/taints/deadline.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
@@ -15,15 +16,13 @@ export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: 
   const podsVersion = newer(known?.podsVersion, delta.kind === 'node' ? delta.version : undefined);
   const raised = known && raiseStarts(known, delta, now);
   const facts = clampStarts(mergeFacts(raised, delta, now), now);
-  const merged = { ...facts, ...(podsVersion ? { podsVersion } : {}) };
+  const merged = { ...facts, ...defined({ podsVersion }) };
   if (merged.taints.length === 0) return merged;
   const blocked = nextTryBy(known?.blocked, now);
   const { retry, outage } = known ?? {};
   const waiting = {
     ...merged,
-    ...(blocked ? { blocked } : {}),
-    ...(retry ? { retry } : {}),
-    ...(outage ? { outage } : {}),
+    ...defined({ blocked, retry, outage }),
   };
   // A wake ends only the waits whose cause is over. The server rejects all other failed evictions.
   const { answeredAt = 0 } = delta.kind === 'node' && delta.wake ? delta : {};
@@ -117,7 +116,7 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
   const seen = {
     version,
     observedAt: delta.observedAt,
-    ...(guardRevision === undefined ? {} : { guardRevision }),
+    ...defined({ guardRevision }),
   };
   // A node of the same name was created since: its taints continue no countdown of the deleted node.
   const isRecreated = known?.deletedAt !== undefined && deletedAt === undefined;

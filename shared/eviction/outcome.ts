@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { afterBlocks } from './budget.ts';
 import type { ClocksApart, EvictionDecision } from './evaluate.ts';
@@ -65,7 +66,7 @@ export const endsOf = (settled: readonly Settled[]): readonly FinalRecord[] =>
     if (outcome.kind === 'deleted') return ending(record, { outcome: 'evicted', delayMs: outcome.delayMs });
     if (outcome.kind !== 'end') return [];
     const { outcome: how, deleted, by: gate } = outcome;
-    return ending(record, { outcome: how, ...(deleted ? { deleted } : {}), ...(gate ? { by: gate } : {}) });
+    return ending(record, { outcome: how, ...defined({ deleted, by: gate }) });
   });
 
 /** When postponed pods are processed again. Pods that one rule holds are processed together when it ends. */

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import {
   begunBy,
@@ -285,11 +286,7 @@ function isRecreated(
 
 function trialsOf({ failure, held, blocked, notBefore, turnAt }: EvictionRecord): Partial<EvictionRecord> {
   return {
-    ...(failure ? { failure } : {}),
-    ...(held ? { held } : {}),
-    ...(blocked ? { blocked } : {}),
-    ...(notBefore === undefined ? {} : { notBefore }),
-    ...(turnAt === undefined ? {} : { turnAt }),
+    ...defined({ failure, held, blocked, notBefore, turnAt }),
   };
 }
 
@@ -317,7 +314,7 @@ function recordOf(
   { version, observedAt }: Delta,
   { podSince, before }: { readonly podSince: EpochMs; readonly before: EvictionRecord | undefined },
 ): EvictionRecord {
-  const who = { uid, namespace, name, ...(owner ? { owner } : {}) };
+  const who = { uid, namespace, name, ...defined({ owner }) };
   const { startedAt = observedAt } = before ?? {};
   const drains = before && drainsOnRelease(before) ? ({ drains: true } as const) : {};
   return { ...who, podSince, startedAt, dueAt, causes, version, ...drains };

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import { type Deadline, type DeadlineCause, deadlineFor, saturate } from '#shared/taints/deadline.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -40,9 +41,9 @@ function causeOf({ taint, toleration, seconds, policy }: DeadlineCause<TimedTain
     taint: value ? { key, value, effect } : { key, effect },
     since,
     known,
-    ...(toleration === undefined ? {} : { toleration }),
+    ...defined({ toleration }),
     seconds: seconds < MAX_SECONDS ? Number(seconds) : Number(MAX_SECONDS),
-    ...(policy === undefined ? {} : { policy }),
+    ...defined({ policy }),
   };
 }
 

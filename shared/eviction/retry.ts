@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PodUid } from './identity.ts';
 import type { EvictionRecord, Held, NodeOutage, NodeRetry, NodeState, Partition } from './records.ts';
@@ -50,7 +51,7 @@ export function changeTries(
   change: <Next extends NodeRetry | NodeOutage>(next: Next) => Next | undefined,
 ): NodeState {
   const [changed, until] = [retry && change(retry), outage && change(outage)];
-  return { ...rest, ...(changed ? { retry: changed } : {}), ...(until ? { outage: until } : {}) };
+  return { ...rest, ...defined({ retry: changed, outage: until }) };
 }
 
 /**
@@ -173,7 +174,7 @@ export function afterFailures(
     outage && isEndedSince(outage, begunAt)
       ? outage
       : { ...nextRetry(outage, failures, given), triedAt: begunAt };
-  return { node: { ...rest, ...(next ? { retry: next } : {}), outage: until }, changed, gaveUp };
+  return { node: { ...rest, ...defined({ retry: next }), outage: until }, changed, gaveUp };
 }
 
 /** Reports whether the wait of an outage was ended after a pass began: the pass is to be repeated. */

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import { evaluate, type NodeObservation, type SeenPod } from '#shared/eviction/evaluate.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Delta, NodeFacts, SeenTaint } from '#shared/eviction/facts.ts';
@@ -136,7 +137,7 @@ export function forecastPod(question: NodeCase): NodeForecast {
     if (pod.terminating) return leaving(pod);
     if (pod.node === undefined) return { kind: 'keep', cause: 'unbound' };
     const { uid, namespace, name, owner, podSince, tolerations } = pod;
-    const podFacts = { uid, namespace, name, podSince, tolerations, ...(owner ? { owner } : {}) };
+    const podFacts = { uid, namespace, name, podSince, tolerations, ...defined({ owner }) };
     const delta: Delta = { ...facts, kind: 'pod', pod: podFacts };
     const [decision] = plan(partition, delta, rules, { now }).decisions;
     if (decision && 'record' in decision)
@@ -149,7 +150,7 @@ export function forecastPod(question: NodeCase): NodeForecast {
     return staying(node, pod);
   };
   const { taints, deletedAt } = node;
-  return { taints, ...(deletedAt === undefined ? {} : { deletedAt }), forecastOf };
+  return { taints, ...defined({ deletedAt }), forecastOf };
 }
 
 function lifeIn({ scheduled }: Partition, now: EpochMs): NodeLife | undefined {
@@ -173,7 +174,7 @@ function factsNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts
   const taints = evictingTaints(live.taints, rules.policy.treatAsNoExecute).map(
     (taint): SeenTaint => ({ ...taint, known: 'preexisting', seenAt: seenAt(taint) }),
   );
-  return { ...facts, taints, ...(live.taintsStamp === undefined ? {} : { taintsStamp: live.taintsStamp }) };
+  return { ...facts, taints, ...defined({ taintsStamp: live.taintsStamp }) };
 }
 
 interface Course {
@@ -285,7 +286,7 @@ function leaving({ disrupted, evicted, deleted, leaving }: ForecastPod): Forecas
   return {
     kind: 'terminating',
     by: deleter,
-    ...(gracePeriodEndedAt === undefined ? {} : { gracePeriodEndedAt }),
+    ...defined({ gracePeriodEndedAt }),
     finalizers,
   };
 }

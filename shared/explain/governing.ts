@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { isOn, modeOf } from '#shared/eviction/gate.ts';
 import { DEFAULT_POLICY, type Policy, type Rules } from '#shared/eviction/policy.ts';
@@ -62,9 +63,9 @@ export function policyOf(policy: Policy, now: EpochMs) {
             timeoutMs: method.timeoutMs,
             onTimeout: method.onTimeout,
           },
-    ...(evictionRate === undefined ? {} : { evictionRate }),
+    ...defined({ evictionRate }),
     releaseRate,
-    ...(maxEvictionsPerWorkload === undefined ? {} : { maxEvictionsPerWorkload }),
+    ...defined({ maxEvictionsPerWorkload }),
     tolerationSecondsOverrides,
     treatAsNoExecute,
   };

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { begunBy, type TaintOrigin } from '#shared/eviction/facts.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
@@ -133,7 +134,7 @@ export function explainNode(question: NodeQuestion): NodeAnswer {
     decidedBy: service ? 'taintward' : 'built-in',
     ...(shown?.zone === undefined ? {} : { zone: shown.zone }),
     state: shown === undefined ? 'unknown' : shown.taints === undefined ? 'gone' : 'there',
-    ...(deletedAt === undefined ? {} : { deletedAt }),
+    ...defined({ deletedAt }),
     ...(deaf ? { disconnected: { ...deaf, unscheduled } } : {}),
     taints,
     workloads: workloadsOf(governed, now),
@@ -176,7 +177,7 @@ function fatesIn(
       })),
     };
   }
-  const question = { now, partition, rules, live: shown, ...(foundAt === undefined ? {} : { foundAt }) };
+  const question = { now, partition, rules, live: shown, ...defined({ foundAt }) };
   const ofNamespace = knownOr(budgets, undefined);
   const runBy = knownOr(workloads, undefined);
   const foresights = new Map(
@@ -192,7 +193,7 @@ function fatesIn(
   );
   return {
     taints: [...timed, ...others.map((taint) => ({ taint: plain(taint), evicts: 'no' as const }))],
-    ...(deletedAt === undefined ? {} : { deletedAt }),
+    ...defined({ deletedAt }),
     pods: pods.value.flatMap((pod) => {
       const foresight = foresights.get(pod.namespace);
       if (!foresight) return [];
@@ -206,11 +207,11 @@ function fatesIn(
       const workload = runBy?.get(pod.uid);
       const its = ofNamespace?.get(pod.namespace);
       const heldBy = allGates(rules, (left) =>
-        gatesOf(forecastPod({ ...question, ...(its ? { budgets: its } : {}), rules: left }).forecastOf(pod)),
+        gatesOf(forecastPod({ ...question, ...defined({ budgets: its }), rules: left }).forecastOf(pod)),
       );
       const account = {
         ...who(pod),
-        ...(workload ? { workload } : {}),
+        ...defined({ workload }),
         outcome: foresight.forecastOf(pod),
         heldBy,
       };
@@ -223,7 +224,7 @@ const who = ({ uid, namespace, name, owner }: Omit<NodePod, 'outcome' | 'heldBy'
   uid,
   namespace,
   name,
-  ...(owner ? { owner } : {}),
+  ...defined({ owner }),
 });
 
 const plain = ({ key, value, effect }: Taint): NodeTaint['taint'] => ({
@@ -299,12 +300,11 @@ function workloadOf(first: NodePod, pods: readonly NodePod[], now: EpochMs): Nod
   const stays = pods.flatMap(({ outcome }) => (outcome.kind === 'keep' ? [outcome.cause] : []));
   return {
     namespace: first.namespace,
-    ...(owner ? { owner } : {}),
+    ...defined({ owner }),
     pods: pods.length,
     evict: {
       pods: moments.length,
-      ...(firstAt === undefined ? {} : { firstAt }),
-      ...(lastAt === undefined ? {} : { lastAt }),
+      ...defined({ firstAt, lastAt }),
     },
     held: [...Map.groupBy(kept, (by) => by.join()).values()].flatMap((alike) =>
       alike.slice(0, 1).flatMap((by) => (by.length === 0 ? [] : [{ by, pods: alike.length }])),

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { begunBy } from '#shared/eviction/facts.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
@@ -134,11 +135,9 @@ export function explainPod(question: PodCase): PodAnswer {
   return {
     ...answer,
     uid,
-    ...(node === undefined ? {} : { node }),
-    ...(owner ? { owner } : {}),
-    ...(workload ? { workload } : {}),
+    ...defined({ node, owner, workload }),
     ...(before.kind === 'not-found' ? {} : { before }),
-    ...(stuck ? { stuck } : {}),
+    ...defined({ stuck }),
     ...(pod.moving ? { takeoverInProgress: pod.moving } : {}),
     ...(deaf ? { disconnected: { ...deaf, unscheduled } } : {}),
     ...result,
@@ -165,8 +164,7 @@ function byLife(question: PodCase, pod: ForecastPod): PartialAnswer {
     partition,
     rules,
     live: live ?? { taints: [] },
-    ...(question.foundAt === undefined ? {} : { foundAt: question.foundAt }),
-    ...(budgets ? { budgets } : {}),
+    ...defined({ foundAt: question.foundAt, budgets }),
   };
   const foresight = forecastPod(node);
   const foretold = foresight.forecastOf(pod);
@@ -186,7 +184,7 @@ function byLife(question: PodCase, pod: ForecastPod): PartialAnswer {
     ...(forecast.kind === 'failed' ? { release: [`taintward retry ${cluster}`] } : {}),
     ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
     ...(budgets ? { budgets: budgetsOf(budgets, pod.labels ?? {}) } : {}),
-    builtIn: { ...builtIn, ...(evictsAt === undefined ? {} : { evictsAt }) },
+    builtIn: { ...builtIn, ...defined({ evictsAt }) },
     ...(pod.node === undefined
       ? {}
       : { scheduling: schedulingOf(pod.owner, taints, foretold, nodeGone, question.end) }),
@@ -216,7 +214,7 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
     node,
     policy: policyOf(rules.policy, now),
     ...duePod(gates, rules, cluster),
-    ...(owner ? { owner } : {}),
+    ...defined({ owner }),
   };
 }
 

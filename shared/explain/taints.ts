@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { TaintOrigin } from '#shared/eviction/facts.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
@@ -84,7 +85,7 @@ function accountOf(
   return {
     taint: { key, ...(value ? { value } : {}), effect },
     evicts: virtual ? 'virtual' : evicts(taint) ? 'yes' : 'no',
-    ...(toleration ? { toleration } : {}),
+    ...defined({ toleration }),
     shadowed,
     decides: false,
     schedules: effect === 'PreferNoSchedule' || asItIs.length > 0,

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { ClusterGate } from '#shared/eviction/eviction-gate.ts';
 import { clusterGate } from '#shared/eviction/gate.ts';
 import { type GuardCounts, reportOf, reviewGuard, type TripReport } from '#shared/eviction/guard.ts';
@@ -254,7 +255,7 @@ export function whatIf(situation: Situation, forecasts: Forecasts, findings: Fin
     keep: pod.length - going.length,
     mirrors: going.filter(({ workload }) => workload.kind === 'Node').length,
     guarded: guarded.size,
-    ...(gate ? { gate: gate } : {}),
+    ...defined({ gate: gate }),
     guard,
     pace: paceOf(going, rules),
     breaks: [
@@ -299,8 +300,7 @@ const isGoing = (pod: JudgedPod): pod is Going => pod.forecast.kind === 'evict';
 function paceOf(going: readonly Going[], { policy: { evictionRate, releaseRate } }: Rules): Pace {
   const lastAt = lastOf(going, evictionRate);
   return {
-    ...(evictionRate === undefined ? {} : { evictionRate }),
-    ...(lastAt === undefined ? {} : { lastAt }),
+    ...defined({ evictionRate, lastAt }),
     releaseRate,
     releaseMs: Math.floor((Math.max(0, going.length - 1) / releaseRate) * 1000),
   };
@@ -343,7 +343,7 @@ function workloadForecast(
     keep: [...stays.values()].flatMap((alike) =>
       alike.slice(0, 1).map((stay) => ({ ...stay, pods: alike.length })),
     ),
-    ...(replicas ? { replicas } : {}),
+    ...defined({ replicas }),
     together: mostReadyTogether(going),
   };
 }

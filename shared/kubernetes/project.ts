@@ -3,6 +3,8 @@
  * 150,000 pods of 12 KB when it starts. A schema would copy and check each of their hundreds of fields, although the
  * server has validated them. Unknown fields are allowed, and a field of an unexpected type reads as absent.
  */
+
+import { defined } from '#shared/defined.ts';
 import { MOVING_ANNOTATION } from '#shared/eviction/budget.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
@@ -107,12 +109,9 @@ export function projectPod(json: unknown): LivePod {
     disrupted: disruption === TAINT_MANAGER_REASON,
     ...(disruption === EVICTION_API_REASON ? { evicted: true } : {}),
     ...(Object.hasOwn(fieldsOf(meta['annotations']), MOVING_ANNOTATION) ? { moving: true } : {}),
-    ...(leaving ? { leaving } : {}),
-    ...(deleted ? { deleted } : {}),
-    ...(labels ? { labels } : {}),
-    ...(annotations ? { annotations } : {}),
+    ...defined({ leaving, deleted, labels, annotations }),
     ...(priorityClassName === '' ? {} : { priorityClassName: shared(priorityClassName) }),
-    ...(owner === undefined ? {} : { owner }),
+    ...defined({ owner }),
   };
 }
 

@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import { defined } from '#shared/defined.ts';
 import type { ClusterUids, NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
@@ -186,7 +187,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
         ...(this.#marker ? { query: { fieldManager: this.#marker.manager } } : {}),
         body: disruptionPatch(uid, pod.generation ?? 0, now),
         contentType: 'application/strategic-merge-patch+json',
-        ...(allowed === undefined ? {} : { allowed }),
+        ...defined({ allowed }),
       });
       return this.#livePod(marked);
     } catch (error) {
@@ -369,7 +370,7 @@ function nothingIfDenied(error: unknown): readonly string[] {
 const taintJson = ({ key, value, effect, timeAdded }: LiveTaint): object => ({
   key,
   effect,
-  ...(value === undefined ? {} : { value }),
+  ...defined({ value }),
   ...(timeAdded === undefined ? {} : { timeAdded: new Date(timeAdded).toISOString() }),
 });
 

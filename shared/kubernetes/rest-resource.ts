@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { NodeName } from '#shared/eviction/identity.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
@@ -55,9 +56,9 @@ export class RestResource<T> implements Resource<T> {
       // Without a `resourceVersion`, the first page is a consistent read; the token keeps its version.
       query: {
         ...(limit === undefined ? {} : { limit: String(limit) }),
-        ...(token === undefined ? {} : { continue: token }),
+        ...defined({ continue: token }),
         ...(onNode === undefined ? {} : { fieldSelector: boundTo(onNode) }),
-        ...(notOlderThan === undefined ? {} : { resourceVersion: notOlderThan }),
+        ...defined({ resourceVersion: notOlderThan }),
         // Some versions of the server reject a match with 0.
         ...(notOlderThan === undefined || notOlderThan === '0' ? {} : NOT_OLDER_THAN),
       },
@@ -89,7 +90,7 @@ export class RestResource<T> implements Resource<T> {
         allowWatchBookmarks: 'true',
         ...(initial ? { sendInitialEvents: 'true', ...NOT_OLDER_THAN } : {}),
         ...(onNode === undefined ? {} : { fieldSelector: boundTo(onNode) }),
-        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+        ...defined({ resourceVersion }),
         timeoutSeconds: String(timeoutSeconds),
       },
       signal: options.signal,

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
 import type { ClusterName, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
@@ -176,12 +177,10 @@ function endedEntry(ref: NodeRef, end: EndedPod, removedAt: EpochMs | undefined)
   const { outcome, delayMs, cancelReason, error, deleted, by: gate, endedAt } = end;
   return {
     ...entry(ref, end, endedAt, outcome),
-    ...(delayMs === undefined ? {} : { delayMs }),
+    ...defined({ delayMs }),
     ...(removedAt !== undefined && (outcome === 'evicted' || deleted) ? { removedAt } : {}),
     ...(cancelReason ? { cancelReason } : {}),
-    ...(error === undefined ? {} : { error }),
-    ...(deleted ? { deleted } : {}),
-    ...(gate ? { by: gate } : {}),
+    ...defined({ error, deleted, by: gate }),
   };
 }
 

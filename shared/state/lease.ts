@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import type { ReportedProgress } from '#shared/eviction/guard.ts';
 import {
   type ClusterName,
@@ -208,11 +209,7 @@ export const renewal = (
   expected: holding(lease),
   set: {
     renewedAt,
-    ...(lastContactAt === undefined ? {} : { lastContactAt }),
-    ...(nodes === undefined ? {} : { nodes }),
-    ...(breakerOpen === undefined ? {} : { breakerOpen }),
-    ...(faults === undefined ? {} : { faults }),
-    ...(tripProgress === undefined ? {} : { tripProgress }),
+    ...defined({ lastContactAt, nodes, breakerOpen, faults, tripProgress }),
     ...(declines ? { bid: undefined } : {}),
     ...(claim ? { uids: claim.uids, sameAs: claim.sameAs } : {}),
   },

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import { isOn } from '#shared/eviction/gate.ts';
 import type { Stop } from '#shared/eviction/policy.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -23,8 +24,6 @@ export const nextOrders = (
   { policy, stop, resumedFrom, holds }: Omit<OperatorControls, 'revision'>,
 ): OperatorControls => ({
   revision: revision + 1,
-  ...(policy ? { policy } : {}),
-  ...(stop ? { stop } : {}),
-  ...(resumedFrom ? { resumedFrom } : {}),
+  ...defined({ policy, stop, resumedFrom }),
   holds,
 });

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { defined } from '#shared/defined.ts';
 import { isOn, modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
@@ -380,7 +381,7 @@ export function policyOrders(found: OperatorControls, text: string, now: EpochMs
   const entry = {
     kind: 'policy',
     message: `applied a policy: ${[read.mode, ...changesOf(orders.policy?.read ?? DEFAULT_POLICY, read)].join(', ')}`,
-    ...(before === undefined ? {} : { before }),
+    ...defined({ before }),
     after: text,
   } as const;
   return { next: { ...orders, policy: { text, read, revision: found.revision + 1 } }, entry };

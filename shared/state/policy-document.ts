@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { dump, load, YAMLException } from 'js-yaml';
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import { type Policy, policyDocument } from '#shared/eviction/policy.ts';
 import { whenApplied } from '#shared/eviction/settings.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
@@ -119,7 +120,7 @@ export const documentOf = (policy: Policy): Readonly<Record<string, unknown>> =>
 /** Keeps the text as its author wrote it, or if editing fails, has every setting. */
 export function withMode(written: string, mode: Policy['mode'], until?: EpochMs): string {
   const { pausedUntil: _, ...policy } = parsePolicyDocument(written);
-  const wanted: Policy = { ...policy, mode, ...(until === undefined ? {} : { pausedUntil: until }) };
+  const wanted: Policy = { ...policy, mode, ...defined({ pausedUntil: until }) };
   const also = until === undefined ? '' : `\npausedUntil: ${momentText(until)}`;
   const edited = written
     .replace(/^pausedUntil:.*\n?/m, '')

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import { type ClusterName, clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { FreshRelease, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
 import { type KeysOf, schemaOf } from '#shared/text/schema-of.ts';
@@ -158,7 +159,7 @@ export const NO_RULES: StoredRules = {
 
 export const fleetRules = (fleetRevision: number, stop: Stop | undefined): StoredFleetRules => ({
   fleetRevision,
-  ...(stop ? { fleetStop: stop } : {}),
+  ...defined({ fleetStop: stop }),
 });
 
 /** Returns the rules of those clusters whose rules `read` can read. An unreadable cluster hides no other. */

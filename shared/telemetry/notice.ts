@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -70,7 +71,7 @@ export function noticeOf({ event, fields }: LogLine, now: EpochMs): Notice | und
       return {
         ...about('held', fields, now),
         ...due(fields),
-        ...(gate === undefined ? {} : { heldBy: gate }),
+        ...defined({ heldBy: gate }),
       };
     }
     case 'eviction.would-evict':

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import { permissionText } from '#shared/kubernetes/permissions.ts';
 import { TAKEOVER_GROUP } from '#shared/kubernetes/takeover.ts';
@@ -39,9 +40,7 @@ export const TAKEOVER_RULES: readonly Rule[] = [
 export async function missingTakeoverPermissions(objects: ClusterObjects): Promise<readonly string[]> {
   const permissions = TAKEOVER_RULES.flatMap(
     ({ apiGroups: [group], resources, resourceNames: [name] = [undefined], verbs }) =>
-      resources.flatMap((resource) =>
-        verbs.map((verb) => ({ group, resource, verb, ...(name === undefined ? {} : { name }) })),
-      ),
+      resources.flatMap((resource) => verbs.map((verb) => ({ group, resource, verb, ...defined({ name }) }))),
   );
   const allowed = await Promise.all(permissions.map((right) => isAllowed(objects, right)));
   return permissions.filter((_, index) => !allowed[index]).map(permissionText);

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import { type Countdown, countdownOf, type News } from '#shared/engine/news.ts';
 import type { Timers } from '#shared/engine/timers.ts';
 import { type Delta, deltaId, onlyPod } from '#shared/eviction/facts.ts';
@@ -58,7 +59,7 @@ export async function applyDeltas(
       const schedule = result.flatMap(({ agenda }) => agenda.schedule);
       const end = result.flatMap(({ agenda }) => agenda.end);
       if (!node && schedule.length + end.length === 0) return { result };
-      return { result, change: { ...(node ? { node } : {}), schedule, end, live } };
+      return { result, change: { ...defined({ node }), schedule, end, live } };
     },
   );
   // Log before anything else can fail: a redelivered delta finds nothing new.
@@ -176,10 +177,10 @@ function logChanges(
       delta: deltaId(version),
       taints: taints.map(({ key, value, effect }) => ({
         key,
-        ...(value === undefined ? {} : { value }),
+        ...defined({ value }),
         effect,
       })),
-      ...(deletedAt === undefined ? {} : { deletedAt }),
+      ...defined({ deletedAt }),
     });
   }
   for (const decision of decisions) {

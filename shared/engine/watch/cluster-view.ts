@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { defined } from '#shared/defined.ts';
 import {
   begunBy,
   DELTA_MAX_AGE_MS,
@@ -148,7 +149,7 @@ export class ClusterView {
         return {
           node,
           taints,
-          ...(deletedAt === undefined ? {} : { deletedAt }),
+          ...defined({ deletedAt }),
           ...(pods ? { pods: [...pods.values()] } : {}),
         };
       });
@@ -399,7 +400,7 @@ export class ClusterView {
     return this.#pods.entries().some(([node, pods]) => {
       const { taints, deletedAt } = this.#nodes.get(node) ?? UNTAINTED;
       const timed = taints.map(({ seenAt, ...taint }) => ({ ...taint, since: seenAt }));
-      const known = { taints: timed, ...(deletedAt === undefined ? {} : { deletedAt }) };
+      const known = { taints: timed, ...defined({ deletedAt }) };
       return pods
         .values()
         .some((pod) => (builtInDeadline(known, pod, pod.podSince, rules) ?? Infinity) <= before);
@@ -500,7 +501,7 @@ function seeTaints(
       ...(value ? { value } : {}),
       effect,
       ...(virtual ? { virtual } : {}),
-      ...(timeAdded === undefined ? {} : { timeAdded }),
+      ...defined({ timeAdded }),
       known: stood?.known ?? (wasKnown ? 'added' : 'preexisting'),
       seenAt: Math.max(begunBy(seenBefore ?? now, now), setAt),
     };
@@ -512,7 +513,7 @@ function podFacts(pod: LivePod, before: PodFacts | undefined, now: EpochMs): See
   const podSince = before?.podSince ?? latestOf(begunBy(pod.podSince, now), now);
   const traits = labels || annotations ? JSON.stringify([labels, annotations]) : undefined;
   const mark = traits === undefined ? {} : { traitsMark: hash('md5', traits, 'base64') };
-  return { uid, namespace, name, ...(owner ? { owner } : {}), tolerations, podSince, ...mark };
+  return { uid, namespace, name, ...defined({ owner }), tolerations, podSince, ...mark };
 }
 
 function asSent<Pod extends SeenPod>(

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import {
   type Episode,
   type GuardCounts,
@@ -292,7 +293,7 @@ export class GuardController {
   }
 
   #fieldsOf({ scope, zone, nodes, outOf }: Trip) {
-    return { cluster: this.#cluster, scope, ...(zone === undefined ? {} : { zone }), nodes, total: outOf };
+    return { cluster: this.#cluster, scope, ...defined({ zone }), nodes, total: outOf };
   }
 }
 

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { defined } from '#shared/defined.ts';
 import { clusterGate } from '#shared/eviction/gate.ts';
 import {
   type ClusterName,
@@ -132,7 +133,7 @@ export class LeaseSession {
     const { lastContactAt } = this.watch;
     return {
       tripProgress: this.guard.progress,
-      ...(lastContactAt === undefined ? {} : { lastContactAt }),
+      ...defined({ lastContactAt }),
       ...(this.#view.listed ? { nodes: this.#view.counts.nodes } : {}),
     };
   }

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { ListOptions, Page, Resource, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -22,7 +23,7 @@ export async function* listPages<T>(
       const page = await resource.list({
         limit,
         signal,
-        ...(token === undefined ? {} : { continue: token }),
+        ...defined({ continue: token }),
       });
       failures = 0;
       token = page.continue;

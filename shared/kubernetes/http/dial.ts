@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import net, { isIP, type Socket } from 'node:net';
 import tls, { type ConnectionOptions, type TLSSocket } from 'node:tls';
+import { defined } from '#shared/defined.ts';
 import { reasonOf } from './api-error.ts';
 import { DialError, type RequestAccess } from './connection.ts';
 import { hostOf, portOf, proxyFor, proxyHeaders } from './proxy.ts';
@@ -77,7 +78,7 @@ async function attempt(access: RequestAccess, options: DialOptions, over: AbortS
   if (server.protocol !== 'https:') return socket;
   if (proxy) await tunnel(socket, server, proxy, over);
   const { protocols, session } = options;
-  const offer = { ALPNProtocols: [...protocols], ...(session === undefined ? {} : { session }) };
+  const offer = { ALPNProtocols: [...protocols], ...defined({ session }) };
   return secure(socket, server, access, { secureContext: context, ...offer }, over);
 }
 
@@ -92,7 +93,7 @@ async function secure(
   const secured = tls.connect({
     ...options,
     ...serverName(servername ?? host),
-    ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
+    ...defined({ rejectUnauthorized }),
     socket,
     host,
   });

@@ -3,6 +3,7 @@ import type { ClientHttp2Stream } from 'node:http2';
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { defined } from '#shared/defined.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { LateCallError, late } from './api-error.ts';
@@ -144,7 +145,7 @@ export class Sockets {
 
   async #dial(key: string, access: RequestAccess, protocols: readonly string[]): Promise<Socket> {
     const session = this.#sessions.get(key);
-    const dialling = dial(access, { protocols, ...(session === undefined ? {} : { session }) });
+    const dialling = dial(access, { protocols, ...defined({ session }) });
     this.#dialling.add(dialling);
     try {
       const socket = await dialling.socket;

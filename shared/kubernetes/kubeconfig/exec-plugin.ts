@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { load } from 'js-yaml';
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import { firstFault, readAs } from '#shared/text/read-as.ts';
 import type { KubeconfigCluster, KubeconfigExec } from './kubeconfig-file.ts';
 
@@ -100,7 +101,7 @@ function clusterInfo(cluster: KubeconfigCluster): object {
     server,
     ...Object.fromEntries(known.flatMap((field) => (cluster[field] ? [[field, cluster[field]]] : []))),
     ...(data ? { 'certificate-authority-data': data } : {}),
-    ...(config === undefined ? {} : { config }),
+    ...defined({ config }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { isIPv6 } from 'node:net';
+import { defined } from '#shared/defined.ts';
 import type { Connection, RequestAccess } from '../http/connection.ts';
 import { ExecPlugin, type PluginCredential, PluginOutputError } from './exec-plugin.ts';
 import {
@@ -38,7 +39,7 @@ export function contextConnection(
   };
   const context = resolve();
   const proxy = proxyOf(name, context);
-  const way = { server: serverUrl(name, context), ...(proxy ? { proxy } : {}) };
+  const way = { server: serverUrl(name, context), ...defined({ proxy }) };
   return credentialsConnection(way, `context "${name}"`, () => contextCredentials(name, resolve()));
 }
 
@@ -221,11 +222,7 @@ function accessOf({
       ...Object.fromEntries(given),
       ...(auth ? { Authorization: `Basic ${Buffer.from(auth).toString('base64')}` } : {}),
     },
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-    ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
-    ...(servername === undefined ? {} : { servername }),
+    ...defined({ ca, cert, key, rejectUnauthorized, servername }),
   };
 }
 

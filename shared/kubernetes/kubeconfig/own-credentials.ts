@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { defined } from '#shared/defined.ts';
 import { Age } from '#shared/time/age.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { RequestAccess } from '../http/connection.ts';
@@ -40,9 +41,7 @@ function tlsOf(
   const key = pem(user['client-key-data'], user['client-key']);
   const { 'tls-server-name': servername, 'insecure-skip-tls-verify': isInsecure } = cluster;
   return {
-    ...(ca ? { ca } : {}),
-    ...(cert ? { cert } : {}),
-    ...(key ? { key } : {}),
+    ...defined({ ca, cert, key }),
     ...(servername ? { servername } : {}),
     ...(isInsecure ? { rejectUnauthorized: false } : {}),
   };

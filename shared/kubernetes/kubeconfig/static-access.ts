@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { RequestAccess } from '../http/connection.ts';
 import { KubeconfigError, proxyOf, type ResolvedContext, serverUrl } from './kubeconfig-file.ts';
 import { authorizationOf, impersonationOf } from './own-credentials.ts';
@@ -48,7 +49,7 @@ export function staticAccess(name: string, context: ResolvedContext): RequestAcc
     server: serverUrl(name, context),
     headers: { ...impersonationOf(user), ...authorizationOf(user) },
     ...(cert && key ? { cert, key } : {}),
-    ...(proxy ? { proxy } : {}),
+    ...defined({ proxy }),
     ...(ca ? { ca } : {}),
     ...(servername ? { servername } : {}),
     ...(cluster['insecure-skip-tls-verify'] ? { rejectUnauthorized: false } : {}),

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { ChangedSetting } from '#shared/state/policy-change.ts';
 import type { ChangedObject, EvictionPreview, Preview } from './preview.ts';
@@ -25,11 +26,10 @@ export function previewOutput(preview: EvictionPreview): PreviewOutput & { reado
 export function previewOutput(preview: Preview): PreviewOutput;
 export function previewOutput({ cluster, change, effects, pods, settings, objects }: Preview): PreviewOutput {
   return {
-    ...(cluster === undefined ? {} : { cluster }),
+    ...defined({ cluster }),
     change,
     effects,
     ...(pods ? { pods: { evictedNow: pods.goes.length, evictedWhenDue: pods.later, held: pods.held } } : {}),
-    ...(settings ? { settings } : {}),
-    ...(objects ? { objects } : {}),
+    ...defined({ settings, objects }),
   };
 }

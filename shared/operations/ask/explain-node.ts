@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import { defined } from '#shared/defined.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { Budget } from '#shared/explain/budgets.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
@@ -76,8 +77,7 @@ export async function askNode(
       budgets,
       builtIn,
       matching,
-      ...(foundAt === undefined ? {} : { foundAt }),
-      ...(service ? { service } : {}),
+      ...defined({ foundAt, service }),
     };
     const answer = explainNode(question);
     const isStranger = answer.state === 'gone' && answer.pods.length === 0 && answer.history.length === 0;

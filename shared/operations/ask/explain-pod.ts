@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import type { NodeCase } from '#shared/explain/forecast.ts';
@@ -82,8 +83,7 @@ export async function askPod(
       matching,
       workload: 'unknown' in owners ? owners : known(there && owners.value?.workloads.get(there.pod.uid)),
       ...(there ? { end: endOf(there, knownOr(owners, undefined)) } : {}),
-      ...(foundAt === undefined ? {} : { foundAt }),
-      ...(service ? { service } : {}),
+      ...defined({ foundAt, service }),
     };
     const answer = explainPod(question);
     return {

@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import { defined } from '#shared/defined.ts';
 import { NodeTally } from '#shared/engine/watch/node-tally.ts';
 import type { SeenTaint } from '#shared/eviction/facts.ts';
 import { asksLease, matchesLabels } from '#shared/eviction/gate.ts';
@@ -226,7 +227,7 @@ async function partitionsOf(
 
 function toTaint({ taints, zone }: LiveNode, partition: Partition | undefined): NodeToTaint {
   if (!partition) throw new Error('each node has a partition');
-  return { taints, partition, ...(zone === undefined ? {} : { zone }) };
+  return { taints, partition, ...defined({ zone }) };
 }
 
 /** Nodes are counted as in the relay. */

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Connect } from '#shared/access/connect.ts';
 import { localContextConnection } from '#shared/access/local-context-connection.ts';
+import { defined } from '#shared/defined.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ForeignFileError } from '#shared/files/owner-only.ts';
 import { DEFAULT_NAMESPACE } from '#shared/state/objects/kubernetes-state.ts';
@@ -77,7 +78,7 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
   const access: LocalContextAccess = {
     kind: 'local-context',
     context,
-    ...(kubeconfig === undefined ? {} : { kubeconfig }),
+    ...defined({ kubeconfig }),
   };
   const bare = contextFleet(access, deps.clock);
   if (state === undefined && table === undefined && choice.inClusterContext === undefined) {

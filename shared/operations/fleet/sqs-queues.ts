@@ -9,6 +9,7 @@ import {
   StartMessageMoveTaskCommand,
 } from '@aws-sdk/client-sqs';
 import { EXPIRY_DEAD_LETTER_NAME, QUEUES } from '#shared/aws/queue-set.ts';
+import { defined } from '#shared/defined.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { agentOfQueue, type Box, boxOfAgent, OF_AGENTS } from './agent-queues.ts';
 import type { DeadLetter, DeadLetterBox } from './dead-letters.ts';
@@ -232,7 +233,7 @@ function letterOf(
     id: MessageId,
     queue,
     at: Number(Attributes?.SentTimestamp ?? 0),
-    ...(reason === undefined ? {} : { reason }),
+    ...defined({ reason }),
     body: Body,
   };
 }

@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import { defined } from '#shared/defined.ts';
 import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Mode, type Policy } from '#shared/eviction/policy.ts';
@@ -184,7 +185,7 @@ const needFinding = (what: ClusterFinding['check'], { message, remediation }: Is
   check: what,
   verdict: 'bad',
   message,
-  ...(remediation === undefined ? {} : { remediation }),
+  ...defined({ remediation }),
 });
 
 function queueFindings(backlog: ReadonlyMap<string, number> | undefined): readonly ClusterFinding[] {

@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop } from '#shared/eviction/policy.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
@@ -94,9 +95,7 @@ export async function readClusters(
   ]);
   return {
     ...seen,
-    ...(functions === undefined ? {} : { functions }),
-    ...(deadLetters ? { deadLetters } : {}),
-    ...(backlog ? { backlog } : {}),
+    ...defined({ functions, deadLetters, backlog }),
     unknown: [...new Set([...unknown, ...seen.unknown])],
   };
 }
@@ -130,7 +129,7 @@ export async function view(
       done += 1;
       progress(`Clusters asked: ${done} of ${clusters.length}`);
       const view = service?.clusters[cluster];
-      return { ...read, live: facts, ...(view ? { service: view } : {}) };
+      return { ...read, live: facts, ...defined({ service: view }) };
     },
     { concurrency: PARALLEL_CLUSTERS },
   );
@@ -142,8 +141,7 @@ export async function view(
     clusters: found,
     unknown,
     ...(fleet.kind === 'local' ? { process } : {}),
-    ...(service ? { service } : {}),
-    ...(fleetStop ? { fleetStop } : {}),
+    ...defined({ service, fleetStop }),
   };
 }
 

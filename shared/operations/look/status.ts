@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import { isOn, modeOf } from '#shared/eviction/gate.ts';
 import { isProgressOf, type ReportedProgress, reportOf, type TripReport } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
@@ -118,12 +119,12 @@ export function statusOf(seen: Snapshot): FleetStatus {
     versions: {
       cli: VERSION,
       ...(service ? { service: service.version } : {}),
-      ...(functions === undefined ? {} : { functions }),
+      ...defined({ functions }),
       // The one process is also the relay.
       ...(kind === 'local' || releases.length === 0 ? {} : { relays: releases }),
     },
     relays,
-    ...(process === undefined ? {} : { process }),
+    ...defined({ process }),
     ...(fleetStop && isOn(fleetStop.until, at)
       ? { stop: { ...fleetStop, ...(resumed.length === 0 ? {} : { resumed }) } }
       : {}),
@@ -147,7 +148,7 @@ function relaysOf(clusters: readonly ClusterRead[]): readonly RelayStatus[] {
       return [
         {
           holder,
-          ...(version === undefined ? {} : { version }),
+          ...defined({ version }),
           clusters: held.map(({ cluster }) => cluster),
           nodes: held.reduce((sum, { nodes }) => sum + nodes, 0),
           renewedAt: Math.max(...held.map(({ renewedAt }) => renewedAt)),
@@ -211,15 +212,11 @@ function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
     ...ruledBy(storedRules, at, progressOf(read, seen)),
     ...live,
     ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
-    ...(lastContactAt === undefined ? {} : { lastContactAt }),
-    ...(renewedAt === undefined ? {} : { renewedAt }),
+    ...defined({ lastContactAt, renewedAt }),
     ...(connectionState
       ? { connection: connectionState === 'connected' && !isCurrent(read, seen) ? 'stale' : connectionState }
       : {}),
-    ...(faults ? { faults } : {}),
-    ...(breakerOpen === undefined ? {} : { breakerOpen }),
-    ...(service ? { service } : {}),
-    ...(nodes === undefined ? {} : { nodes }),
+    ...defined({ faults, breakerOpen, service, nodes }),
     tainted: tainted.length,
     retrying: tainted.filter(({ state }) => state.retry ?? state.outage).length,
     pending: records.length,
@@ -228,8 +225,7 @@ function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
     states: states,
     stuck: stuck.length,
     delayMs,
-    ...(delayCause === undefined ? {} : { delayCause }),
-    ...(next === undefined ? {} : { nextAt: next }),
+    ...defined({ delayCause, nextAt: next }),
   };
 }
 
@@ -255,6 +251,6 @@ function ruledBy(
       ...('upTo' in trip ? { tripsAbove: trip.upTo } : {}),
     })),
     holds: orders.holds.filter(({ until }) => isOn(until, now)),
-    ...(stop ? { stop } : {}),
+    ...defined({ stop }),
   };
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
 import { probeRef } from '#shared/eviction/probe.ts';
 import { parseStored } from '#shared/state/stored.ts';
@@ -57,7 +58,7 @@ export class DynamoDbProofs implements ProofNotes, ProbeTrace, ProofReader {
     if (!item) return { passes: 0 };
     const { probeSentAt, failure, passes } = parseStored(proofItem, item, `proof of cluster ${cluster}`);
     if (probeSentAt === undefined) return { passes };
-    return { passes, probe: { sentAt: probeSentAt, ...(failure === undefined ? {} : { failure }) } };
+    return { passes, probe: { sentAt: probeSentAt, ...defined({ failure }) } };
   }
 
   async tracedAt(cluster: ClusterName): Promise<EpochMs | undefined> {

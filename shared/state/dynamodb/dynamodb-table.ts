@@ -16,6 +16,7 @@ import {
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import pMap from 'p-map';
+import { defined } from '#shared/defined.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { pause } from '#shared/time/pause.ts';
 import { StoreError } from '../store.ts';
@@ -227,7 +228,7 @@ export class DynamoDbTable {
     query: Omit<QueryCommandInput, 'TableName'>,
     pageSize?: number,
   ): AsyncIterable<readonly Item[]> {
-    const settings = { client: this.#client, ...(pageSize === undefined ? {} : { pageSize }) };
+    const settings = { client: this.#client, ...defined({ pageSize }) };
     const pages = paginateQuery(settings, { ...query, TableName: this.#name });
     while (true) {
       const { done, value } = await this.#orStoreError(pages.next());

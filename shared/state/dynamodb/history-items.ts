@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import { type ClusterName, type NodeRef, nodeKey, type PodUid, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { Cause, EndedPod, FinalRecord } from '#shared/eviction/records.ts';
@@ -198,7 +199,7 @@ export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonl
         causes: causes[Number(why)],
         version: versions[Number(v)],
         ...(from === undefined ? {} : { startedAt: starts[Number(from)] }),
-        ...(late === undefined ? {} : { delayMs: late }),
+        ...defined({ delayMs: late }),
       },
       what,
     ),

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
@@ -94,8 +95,7 @@ export function readEvictionRules(object: unknown): KeptRules {
     orders,
     guard: guardStateOf(guard.revision, guard.trips),
     fleet: fleetRules(fleet.revision, fleet.stop),
-    ...(appliedFile === undefined ? {} : { appliedFile }),
-    ...(audit === undefined ? {} : { audit }),
+    ...defined({ appliedFile, audit }),
   };
 }
 
@@ -113,14 +113,13 @@ export function evictionRules(
   return {
     apiVersion: STATE_GROUP,
     kind: 'EvictionRules',
-    metadata: { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
+    metadata: { name, ...defined({ resourceVersion }) },
     status: {
       ...(cluster === undefined ? { stopped: fleet.fleetStop !== undefined } : { cluster, ...words }),
       orders: { revision: orders.revision, policy: storedPolicy(policy), stop, resumedFrom, holds },
       guard: { revision: guard.revision, trips: storedTrips(guard) },
       fleet: { revision: fleet.fleetRevision, stop: fleet.fleetStop },
-      ...(appliedFile === undefined ? {} : { appliedFile }),
-      ...(audit === undefined ? {} : { audit }),
+      ...defined({ appliedFile, audit }),
     },
   };
 }

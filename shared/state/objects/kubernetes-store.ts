@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { EndedPod } from '#shared/eviction/records.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
@@ -99,7 +100,7 @@ export class KubernetesStore extends ObjectStore {
     const history = noted.length === 0 ? before : withHistory(moved, noted, now, this.#historyDays);
     const oldest = historyBefore(now, this.#historyDays);
     const ends = [...kept.ended.filter(({ endedAt }) => endedAt > oldest), ...ended];
-    const object = nodeEviction({ ...kept, ended: ends, ...(history === undefined ? {} : { history }) });
+    const object = nodeEviction({ ...kept, ended: ends, ...defined({ history }) });
     // Whatever the result of this write, the remembered object is outdated.
     this.#remembered.forget(next.name);
     const stored = await writeObject(this.#objects, object);
@@ -214,7 +215,7 @@ export class KubernetesStore extends ObjectStore {
     await this.#changePast(ref, 'history', (found) => {
       const history = withHistory(found, historyOf(kept), now, this.#historyDays);
       const { history: _history, ...rest } = found;
-      return { ...rest, ...(history === undefined ? {} : { history }) };
+      return { ...rest, ...defined({ history }) };
     });
     const { history: _history, ...rest } = kept;
     return { ...rest, ended: [], past };

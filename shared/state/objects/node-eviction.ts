@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import {
   type ClusterName,
   clusterName,
@@ -162,9 +163,7 @@ export function readNodeEviction(object: unknown): KeptNode {
     scheduled: kept.scheduled,
     ended: kept.ended,
     gone: kept.gone ?? [],
-    ...(kept.past === undefined ? {} : { past: kept.past }),
-    ...(kept.ttl === undefined ? {} : { ttl: kept.ttl }),
-    ...(history === undefined ? {} : { history }),
+    ...defined({ past: kept.past, ttl: kept.ttl, history }),
   };
 }
 
@@ -196,7 +195,7 @@ function objectOf(kept: KeptNode, records: string | object): KubernetesObject & 
     metadata: {
       name,
       labels: labelsOf(ref.cluster, tainted),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      ...defined({ resourceVersion }),
     },
     status: {
       cluster: ref.cluster,
@@ -204,7 +203,7 @@ function objectOf(kept: KeptNode, records: string | object): KubernetesObject & 
       revision,
       ...summaryOf(kept),
       records,
-      ...(history === undefined ? {} : { history }),
+      ...defined({ history }),
     },
   };
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
@@ -174,7 +175,7 @@ function read(cluster: ClusterName, object: unknown): FoundLease {
     resourceVersion: metadata.resourceVersion,
     transitions: spec.leaseTransitions ?? 0,
     ...(spec.acquireTime ? { acquiredAt: spec.acquireTime } : {}),
-    ...(stuck === undefined ? {} : { stuck }),
+    ...defined({ stuck }),
     ...(report === undefined
       ? {}
       : {
@@ -211,7 +212,7 @@ export function leaseObject(
     kind: 'Lease',
     metadata: {
       name: leaseName(cluster),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      ...defined({ resourceVersion }),
       annotations: {
         [CLUSTER]: cluster,
         ...(record ? { [REPORT]: JSON.stringify(report) } : {}),
@@ -219,10 +220,10 @@ export function leaseObject(
       },
     },
     spec: {
-      ...(holder === undefined ? {} : { holderIdentity: holder }),
+      ...defined({ holderIdentity: holder }),
       leaseDurationSeconds: LEASE_TTL_MS / 1000,
       leaseTransitions: transitions,
-      ...(acquiredAt === undefined ? {} : { acquireTime: acquiredAt }),
+      ...defined({ acquireTime: acquiredAt }),
       renewTime: microTime(report.renewedAt),
     },
   };

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import { type ClusterName, type NodeRef, nodeKey, type PodUid } from '#shared/eviction/identity.ts';
 import type { EndedPod, FinalRecord, NodeState, Partition } from '#shared/eviction/records.ts';
 import type { ScheduledEviction } from '#shared/state/history.ts';
@@ -26,7 +27,7 @@ export function figuresOf({ ref, node, scheduled }: KeptNode): NodeFigures {
   for (const record of scheduled) {
     if (isRunning(record) && record.dueAt < (next ?? Infinity)) next = record.dueAt;
   }
-  return { ref, node, due, ...(next === undefined ? {} : { next }), states: countStates({ scheduled }) };
+  return { ref, node, due, ...defined({ next }), states: countStates({ scheduled }) };
 }
 
 /** The data of a write that is not in the node's object itself. */

@@ -1,5 +1,6 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { parseStored } from '#shared/state/stored.ts';
@@ -49,7 +50,7 @@ export class PackedList<Item> {
       const { items, resourceVersion } = this.#found(object);
       const packed = decide(items);
       if (packed === undefined) return undefined;
-      const metadata = { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
+      const metadata = { name, ...defined({ resourceVersion }) };
       const binaryData = { [key]: packed };
       return { apiVersion: 'v1', kind: 'ConfigMap', metadata, binaryData } as KubernetesObject;
     });

@@ -23,7 +23,7 @@ const REGISTRATION_MAX_AGE_MS = 20_000;
 /** A cluster that isn't used for this long is dropped: it may have been removed unseen. */
 const IDLE_MS = 10 * 60_000;
 
-interface Known {
+interface KnownCluster {
   readonly cluster: RegisteredCluster;
   readonly api: RestApi;
   age: Age;
@@ -40,7 +40,7 @@ export interface RegisteredClustersDeps {
 /** The clusters of the current registry. Their connections and credentials are kept from call to call. */
 export class RegisteredClusters implements ClusterAccess {
   readonly #deps: RegisteredClustersDeps;
-  readonly #known = new Map<ClusterName, Known>();
+  readonly #known = new Map<ClusterName, KnownCluster>();
   readonly #checks = new Map<ClusterName, Promise<RestApi>>();
 
   constructor(deps: RegisteredClustersDeps) {

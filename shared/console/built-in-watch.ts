@@ -11,7 +11,7 @@ const ASK_AGAIN_MS = 5 * 60_000;
 
 const NO_ANSWER_YET: BuiltIn = { state: 'unknown', evidence: 'its cluster has not answered yet' };
 
-interface Known {
+interface KnownBuiltIn {
   readonly age: Age;
   readonly builtIn: BuiltIn;
 }
@@ -26,7 +26,7 @@ export interface BuiltInWatchDeps {
 /** Reads in the background, so callers never wait. */
 export class BuiltInWatch {
   readonly #deps: BuiltInWatchDeps;
-  readonly #known = new Map<ClusterName, Known>();
+  readonly #known = new Map<ClusterName, KnownBuiltIn>();
   readonly #asking = new Map<ClusterName, Promise<void>>();
 
   constructor(deps: BuiltInWatchDeps) {

@@ -29,7 +29,7 @@ import {
 } from './records.ts';
 import { momentOf } from './retry.ts';
 
-export interface Moment {
+export interface PlanTime {
   readonly now: EpochMs;
   /** Epoch of the cluster's lease; absent: no relay has ever acquired the lease. */
   readonly leaseEpoch?: number | undefined;
@@ -73,7 +73,7 @@ export interface Plan {
  * two resyncs, decide nothing. The partition must hold the records of the delta's pods (a node delta: all records). The
  * delta defines the virtual taints: when they change, its relay sends a new one.
  */
-export function plan(partition: Partition, delta: Delta, rules: Rules, received: Moment): Plan {
+export function plan(partition: Partition, delta: Delta, rules: Rules, received: PlanTime): Plan {
   // A delta can't be received before it was observed: a clock that shows this is behind, and would start countdowns too early.
   const moment = { ...received, now: Math.max(received.now, delta.observedAt) };
   const known = partition.node;
@@ -106,7 +106,7 @@ function leavesScheduled({ scheduled }: Partition, decisions: readonly PodDecisi
   return left.size > 0;
 }
 
-function isCurrent({ version, observedAt }: Delta, { now, leaseEpoch = 0 }: Moment): boolean {
+function isCurrent({ version, observedAt }: Delta, { now, leaseEpoch = 0 }: PlanTime): boolean {
   return version.epoch >= leaseEpoch && now - observedAt <= DELTA_MAX_AGE_MS;
 }
 
@@ -124,7 +124,7 @@ function remindOf({ scheduled }: Partition, delta: Delta): readonly PodDecision[
 
 const uidOf = (delta: Exclude<Delta, { kind: 'node' }>) => (delta.kind === 'pod' ? delta.pod.uid : delta.uid);
 
-interface Given {
+interface PlanInputs {
   readonly rules: Rules;
   readonly now: EpochMs;
 }
@@ -133,7 +133,7 @@ function decidePods(
   partition: Partition,
   node: NodeState,
   delta: Delta,
-  given: Given,
+  given: PlanInputs,
 ): readonly PodDecision[] {
   const { scheduled, ended } = partition;
   const decide = podDecider(partition, node, delta, given);
@@ -181,7 +181,7 @@ function podDecider(
   { node: known, scheduled, ended }: Partition,
   node: NodeState,
   delta: Delta,
-  { rules, now }: Given,
+  { rules, now }: PlanInputs,
 ): (pod: PodFacts) => PodDecision | undefined {
   const deadlineOf = podDeadlines(node.taints, node.deletedAt, rules);
   const covers = coversTaints(delta, node);
@@ -228,7 +228,7 @@ function deletionDecider(
   { scheduled, ended }: Partition,
   node: NodeState,
   delta: Delta,
-  { rules, now }: Given,
+  { rules, now }: PlanInputs,
 ): (pod: DeletedPod) => PodDecision | undefined {
   const deadlineOf = podDeadlines(node.taints, node.deletedAt, rules);
   const covers = node.taints.length > 0 && coversTaints(delta, node);

@@ -46,7 +46,7 @@ export interface Bucket {
 }
 
 /** The state of a cluster's limits; absent: no permit was ever given. */
-export interface Given {
+export interface GivenPermits {
   readonly evictionRate?: Bucket | undefined;
   readonly releaseRate?: Bucket | undefined;
 }
@@ -56,11 +56,11 @@ export interface Given {
  * `undefined` for each permitted pod, in order, or its turn. `given`: the state before.
  */
 export function givePermits(
-  given: Given,
+  given: GivenPermits,
   pods: readonly AskingPod[],
   { evictionRate, releaseRate }: Pace,
   now: EpochMs,
-): { readonly given: Given; readonly turns: readonly (Turn | undefined)[] } {
+): { readonly given: GivenPermits; readonly turns: readonly (Turn | undefined)[] } {
   const buckets = {
     evictionRate:
       evictionRate === undefined ? undefined : new OpenBucket(given.evictionRate, evictionRate, now),

@@ -19,7 +19,7 @@ import {
   type UnknownForecast,
   ungoverned,
 } from './governing.ts';
-import { type Known, knownOr } from './known.ts';
+import { type Fact, knownOr } from './known.ts';
 import { lifeKnown } from './node-life.ts';
 import type { PastEntry } from './past.ts';
 import { isToGo, type ServiceFacts } from './pod.ts';
@@ -35,16 +35,16 @@ export interface NodeQuestion {
   readonly now: EpochMs;
   readonly cluster: ClusterName;
   readonly node: NodeName;
-  readonly live: Known<NodeCase['live']>;
+  readonly live: Fact<NodeCase['live']>;
   readonly foundAt?: EpochMs;
-  readonly pods: Known<readonly ForecastPod[]>;
-  readonly workloads: Known<ReadonlyMap<PodUid, Workload>>;
-  readonly budgets: Known<ReadonlyMap<string, readonly Budget[]>>;
+  readonly pods: Fact<readonly ForecastPod[]>;
+  readonly workloads: Fact<ReadonlyMap<PodUid, Workload>>;
+  readonly budgets: Fact<ReadonlyMap<string, readonly Budget[]>>;
   readonly service?: Pick<ServiceFacts, 'rules' | 'partition' | 'deaf'> & {
     /** History of this node, oldest first. */
-    readonly history: Known<readonly NodePastEntry[]>;
+    readonly history: Fact<readonly NodePastEntry[]>;
   };
-  readonly builtIn: Known<BuiltIn>;
+  readonly builtIn: Fact<BuiltIn>;
   readonly matching: MatchOptions;
 }
 
@@ -325,7 +325,7 @@ function unknownOf({
   service,
   builtIn,
 }: NodeQuestion): NodeAnswer['unknown'] {
-  const facts: readonly (readonly [string, Known<unknown>])[] = [
+  const facts: readonly (readonly [string, Fact<unknown>])[] = [
     ['the node', live],
     ['its pods', pods],
     ['what runs them', workloads],

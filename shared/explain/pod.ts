@@ -20,7 +20,7 @@ import {
   type UnknownForecast,
   ungoverned,
 } from './governing.ts';
-import { type Known, knownOr } from './known.ts';
+import { type Fact, knownOr } from './known.ts';
 import { lifeKnown } from './node-life.ts';
 import { type PastEntry, type PastOutcome, pastOutcome } from './past.ts';
 import { recordedForecast, storedGates } from './recorded-forecast.ts';
@@ -38,14 +38,14 @@ export interface StuckReport {
 }
 
 export interface ServiceFacts {
-  readonly rules: Known<Rules>;
+  readonly rules: Fact<Rules>;
   /** Partition of the pod's node. If the pod itself is unknown: of the node from which its eviction is scheduled. */
-  readonly partition: Known<Partition>;
+  readonly partition: Fact<Partition>;
   /** History of pods of this name, oldest first. */
-  readonly history: Known<readonly PastEntry[]>;
-  readonly stuck: Known<readonly StuckReport[]>;
+  readonly history: Fact<readonly PastEntry[]>;
+  readonly stuck: Fact<readonly StuckReport[]>;
   /** `undefined`: a relay is connected to the cluster. */
-  readonly deaf: Known<Disconnection | undefined>;
+  readonly deaf: Fact<Disconnection | undefined>;
 }
 
 export interface PodCase {
@@ -54,16 +54,16 @@ export interface PodCase {
   readonly namespace: string;
   readonly name: string;
   /** The pod as the API server shows it; `undefined`: there is none. */
-  readonly pod: Known<ForecastPod | undefined>;
-  readonly workload: Known<Workload | undefined>;
+  readonly pod: Fact<ForecastPod | undefined>;
+  readonly workload: Fact<Workload | undefined>;
   readonly end?: PodEnd;
-  readonly node: Known<NodeCase['live']>;
+  readonly node: Fact<NodeCase['live']>;
   /** With a node: see {@link NodeCase}. */
   readonly foundAt?: EpochMs;
   /** Absent: only the cluster was asked, not the service. */
   readonly service?: ServiceFacts;
-  readonly budgets: Known<readonly Budget[]>;
-  readonly builtIn: Known<BuiltIn>;
+  readonly budgets: Fact<readonly Budget[]>;
+  readonly builtIn: Fact<BuiltIn>;
   readonly matching: MatchOptions;
 }
 
@@ -247,7 +247,7 @@ function storedLife({ node }: Partition): NodeCase['live'] | undefined {
 
 function unknownOf({ pod, workload, node, service, budgets, builtIn }: PodCase): PodAnswer['unknown'] {
   const isThere = 'value' in pod && pod.value !== undefined;
-  const facts: readonly (readonly [string, Known<unknown>])[] = [
+  const facts: readonly (readonly [string, Fact<unknown>])[] = [
     ['the pod', pod],
     ...(isThere
       ? ([

@@ -1,6 +1,6 @@
 import type { ClusterName, PodUid } from '#shared/eviction/identity.ts';
 import type { AskingPod, Pace, Turn } from '#shared/eviction/rate.ts';
-import { type Bucket, type Given, givePermits } from '#shared/eviction/rate.ts';
+import { type Bucket, type GivenPermits, givePermits } from '#shared/eviction/rate.ts';
 import type { Stopwatch } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { SendWindow, together } from './send-window.ts';
@@ -31,7 +31,7 @@ export interface RateLimiter {
 }
 
 interface Limits {
-  given: Given;
+  given: GivenPermits;
   readonly evictionRate: SendWindow;
   readonly releaseRate: SendWindow;
 }

@@ -3,7 +3,7 @@ import { type Countdown, countdownOf, type News } from '#shared/engine/news.ts';
 import type { Timers } from '#shared/engine/timers.ts';
 import { type Delta, deltaId, onlyPod } from '#shared/eviction/facts.ts';
 import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
-import { type Moment, type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
+import { type Plan, type PlanTime, type PodDecision, plan } from '#shared/eviction/plan.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import {
   type EvictionRecord,
@@ -99,7 +99,7 @@ function decideInTurn(
   partition: Partition,
   deltas: readonly Delta[],
   rules: Rules,
-  moment: Moment,
+  moment: PlanTime,
 ): readonly Decided[] {
   const decided: Decided[] = [];
   let { node } = partition;

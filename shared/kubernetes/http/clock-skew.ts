@@ -23,7 +23,7 @@ export const KEPT_MS = 10 * 60_000;
 const MAX_CLOCKS = 8;
 
 /** Evidence about one clock: how far it is ahead of our stopwatch, so that the evidence stays valid when our clock is set. */
-interface Known {
+interface ClockEvidence {
   readonly leastMs: number;
   readonly mostMs: number;
   /** When the last of these responses came, by the stopwatch. */
@@ -37,7 +37,7 @@ interface Known {
  */
 export class ClockSkew {
   /** The clock that responded last comes first. */
-  #clocks: readonly Known[] = [];
+  #clocks: readonly ClockEvidence[] = [];
   readonly #clock: Pick<Clock, 'stopwatch'>;
 
   /** `clock`: ours, whose stopwatch is used; without a stopwatch, our clock counts as never set. */
@@ -93,12 +93,12 @@ export class ClockSkew {
     return this.#clock.stopwatch?.() ?? now;
   }
 
-  #kept(nowMs: number): readonly Known[] {
+  #kept(nowMs: number): readonly ClockEvidence[] {
     return this.#clocks.filter(({ asOf }) => Math.abs(nowMs - asOf) <= KEPT_MS);
   }
 
   /** Returns the kept clocks with their ranges widened for a stopwatch time. */
-  #clocksAt(nowMs: number): readonly Known[] {
+  #clocksAt(nowMs: number): readonly ClockEvidence[] {
     return this.#kept(nowMs).map(({ leastMs, mostMs, asOf }) => {
       const blurMs = Math.abs(nowMs - asOf) * BLUR;
       return { leastMs: leastMs - blurMs, mostMs: mostMs + blurMs, asOf };
@@ -107,7 +107,7 @@ export class ClockSkew {
 }
 
 /** If there are too many clocks, the two with the oldest evidence become one, with a range that covers both. */
-function merged(clocks: readonly Known[]): readonly Known[] {
+function merged(clocks: readonly ClockEvidence[]): readonly ClockEvidence[] {
   const [older, oldest] = clocks.slice(MAX_CLOCKS - 1);
   if (!older || !oldest) return clocks;
   const both = {

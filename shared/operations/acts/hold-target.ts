@@ -1,7 +1,7 @@
 import { isTarget } from '#shared/eviction/gate.ts';
 import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
-import type { Known } from '#shared/explain/known.ts';
+import type { Fact } from '#shared/explain/known.ts';
 import { projectPod } from '#shared/kubernetes/project.ts';
 import { reach } from '../ask/reach.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -12,7 +12,7 @@ export async function targetExists(
   fleet: Fleet,
   cluster: ClusterName,
   target: HoldTarget,
-): Promise<Known<boolean>> {
+): Promise<Fact<boolean>> {
   const reached = await reach(fleet, cluster);
   try {
     return await reached.ask((live) => exists(live, target));

@@ -3,7 +3,7 @@ import { defined } from '#shared/defined.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { Budget } from '#shared/explain/budgets.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
-import { type Known, known, knownOr } from '#shared/explain/known.ts';
+import { type Fact, known, knownOr } from '#shared/explain/known.ts';
 import { explainNode, type NodeAnswer, type NodeQuestion } from '#shared/explain/node.ts';
 import { projectPod } from '#shared/kubernetes/project.ts';
 import { recentHistory } from '#shared/operations/look/history.ts';
@@ -112,7 +112,7 @@ async function serviceFacts(
   { cluster, node, matching }: NodeOfCluster,
   now: EpochMs,
 ): Promise<
-  Omit<NonNullable<NodeQuestion['service']>, 'history'> & { readonly history: Known<readonly HistoryEntry[]> }
+  Omit<NonNullable<NodeQuestion['service']>, 'history'> & { readonly history: Fact<readonly HistoryEntry[]> }
 > {
   const [rules, partition, past, deaf] = await Promise.all([
     rulesNow(fleet, cluster, matching),

@@ -4,7 +4,7 @@ import type { Partition } from '#shared/eviction/records.ts';
 import type { NodeCase } from '#shared/explain/forecast.ts';
 import { headline } from '#shared/explain/headline.ts';
 import { jobOutcome } from '#shared/explain/job.ts';
-import { type Known, known, knownOr } from '#shared/explain/known.ts';
+import { type Fact, known, knownOr } from '#shared/explain/known.ts';
 import { explainPod, type PodAnswer, type PodCase, type ServiceFacts } from '#shared/explain/pod.ts';
 import type { PodEnd } from '#shared/explain/scheduling.ts';
 import { workloadText } from '#shared/explain/workload.ts';
@@ -135,7 +135,7 @@ async function serviceFacts(
   { cluster, namespace, name, matching }: PodQuestion,
   node: NodeName,
   now: EpochMs,
-): Promise<Omit<ServiceFacts, 'history'> & { readonly history: Known<readonly HistoryEntry[]> }> {
+): Promise<Omit<ServiceFacts, 'history'> & { readonly history: Fact<readonly HistoryEntry[]> }> {
   const nothing: Partition = {
     ref: { cluster, node },
     revision: 0,

@@ -1,5 +1,5 @@
 import { AccessError } from '#shared/access/access-error.ts';
-import type { Known } from '#shared/explain/known.ts';
+import type { Fact } from '#shared/explain/known.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { StoreError } from '#shared/state/store.ts';
@@ -9,7 +9,7 @@ import { FleetError } from '../fleet/fleet.ts';
 const REFUSALS = [AccessError, ApiError, FleetError, KubeconfigError, StoreError];
 
 /** Returns a fact, or the reason why it is unknown. Rejects with any other error. */
-export async function factOf<T>(ask: () => Promise<T>): Promise<Known<T>> {
+export async function factOf<T>(ask: () => Promise<T>): Promise<Fact<T>> {
   try {
     return { value: await ask() };
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import { type Known, known, knownOr } from '#shared/explain/known.ts';
+import { type Fact, known, knownOr } from '#shared/explain/known.ts';
 import { rulesOf } from '#shared/state/rules-store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
@@ -9,16 +9,16 @@ import { factOf } from './facts.ts';
 
 /** A cluster that can be asked several questions. A failed one gets the reason as its answer, apart from the others. */
 export interface Reached {
-  ask<T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>>;
+  ask<T>(what: (live: LiveCluster) => Promise<T>): Promise<Fact<T>>;
   /** Rejects as `what` does if only the cluster can be asked. */
-  askFirst<T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>>;
+  askFirst<T>(what: (live: LiveCluster) => Promise<T>): Promise<Fact<T>>;
   close(): void;
 }
 
 /** If the cluster cannot be reached, all questions get the reason as their answer. */
 export async function reach(fleet: Fleet | ContextFleet, cluster: ClusterName): Promise<Reached> {
   const way = await factOf(() => fleet.cluster(cluster));
-  async function ask<T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>> {
+  async function ask<T>(what: (live: LiveCluster) => Promise<T>): Promise<Fact<T>> {
     return 'unknown' in way ? way : factOf(() => what(way.value));
   }
   return {
@@ -33,4 +33,4 @@ export const rulesNow = (
   { rulesStore }: Pick<Fleet, 'rulesStore'>,
   cluster: ClusterName,
   matching: MatchOptions,
-): Promise<Known<Rules>> => factOf(async () => rulesOf(await rulesStore.read(cluster), matching));
+): Promise<Fact<Rules>> => factOf(async () => rulesOf(await rulesStore.read(cluster), matching));

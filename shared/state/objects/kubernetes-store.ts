@@ -17,7 +17,7 @@ import {
   readNodeEviction,
   withHistory,
 } from './node-eviction.ts';
-import { figuresOf, type NodeFigures, ObjectStore, Remembered, type Since } from './object-store.ts';
+import { figuresOf, type HistoryWrite, type NodeFigures, ObjectStore, Remembered } from './object-store.ts';
 import { pack } from './packed.ts';
 import {
   endsOf,
@@ -93,7 +93,7 @@ export class KubernetesStore extends ObjectStore {
     return past.length === 0 ? ended : ended.sort((a, b) => a.endedAt - b.endedAt);
   }
 
-  protected async write(next: KeptNode, { ended, noted, now }: Since): Promise<boolean> {
+  protected async write(next: KeptNode, { ended, noted, now }: HistoryWrite): Promise<boolean> {
     this.#refuseIdle();
     const moved = await this.#moved(next, ended.length > 0, now);
     const { history: before, ...kept } = moved;

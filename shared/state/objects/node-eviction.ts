@@ -44,7 +44,7 @@ export const MAX_CHARS = 512 * 1024;
 /** Numbers of a node's scheduled evictions, by state: pending, failed, or the kind of gate that holds them. */
 export type StateCounts = Readonly<Record<string, number>>;
 
-export interface Moment {
+export interface HistoryEvents {
   readonly at: EpochMs;
   readonly noted: readonly Noted[];
   readonly ended: readonly EndedPod[];
@@ -225,11 +225,11 @@ function summaryOf({ node, scheduled }: KeptNode): object {
   };
 }
 
-export const historyOf = (kept: Pick<KeptNode, 'ref' | 'history' | 'ended'>): readonly Moment[] =>
+export const historyOf = (kept: Pick<KeptNode, 'ref' | 'history' | 'ended'>): readonly HistoryEvents[] =>
   distinct([...packedHistory(kept), ...momentsOf(kept.ended)]);
 
 /** Returns distinct entries with distinct content, the oldest first. */
-export function distinct(moments: readonly Moment[]): readonly Moment[] {
+export function distinct(moments: readonly HistoryEvents[]): readonly HistoryEvents[] {
   const once = <T extends object>(items: readonly T[]): readonly T[] =>
     items.length < 2 ? items : [...new Map(items.map((item) => [JSON.stringify(item), item])).values()];
   return [...Map.groupBy(inOrder(moments), ({ at }) => at)].map(([at, same]) => ({
@@ -239,27 +239,28 @@ export function distinct(moments: readonly Moment[]): readonly Moment[] {
   }));
 }
 
-function packedHistory({ ref, history }: Pick<KeptNode, 'ref' | 'history'>): readonly Moment[] {
+function packedHistory({ ref, history }: Pick<KeptNode, 'ref' | 'history'>): readonly HistoryEvents[] {
   const what = `history of node ${ref.node} of cluster ${ref.cluster}`;
   return history === undefined ? [] : parseStored(historySchema, unpack(history, what), what);
 }
 
-export function momentsOf(ended: readonly EndedPod[]): readonly Moment[] {
+export function momentsOf(ended: readonly EndedPod[]): readonly HistoryEvents[] {
   const byMoment = Map.groupBy(ended, ({ endedAt }) => endedAt);
   return [...byMoment].map(([at, pods]) => ({ at, noted: [], ended: pods }));
 }
 
-const inOrder = (moments: readonly Moment[]): readonly Moment[] => moments.toSorted((a, b) => a.at - b.at);
+const inOrder = (moments: readonly HistoryEvents[]): readonly HistoryEvents[] =>
+  moments.toSorted((a, b) => a.at - b.at);
 
 /** Adds entries to a node's packed history. Omits those that are too old, and the oldest if there is no room. */
 export function withHistory(
   kept: Pick<KeptNode, 'ref' | 'history'>,
-  more: readonly Moment[],
+  more: readonly HistoryEvents[],
   now: EpochMs,
   historyDays: number,
 ): string | undefined {
   const before = historyBefore(now, historyDays);
-  let moments: readonly Moment[] = distinct([...packedHistory(kept), ...more]).filter(
+  let moments: readonly HistoryEvents[] = distinct([...packedHistory(kept), ...more]).filter(
     ({ at }) => at > before,
   );
   while (moments.length > 0) {
@@ -270,7 +271,7 @@ export function withHistory(
   return undefined;
 }
 
-function halved([only]: readonly Moment[]): readonly Moment[] {
+function halved([only]: readonly HistoryEvents[]): readonly HistoryEvents[] {
   if (!only || only.noted.length + only.ended.length < 2) return [];
   const rest = <T>(items: readonly T[]) => items.slice(Math.ceil(items.length / 2));
   return [{ at: only.at, noted: rest(only.noted), ended: rest(only.ended) }];

@@ -8,7 +8,13 @@ import { nodeTtl } from '#shared/state/stored.ts';
 import { untilWritten } from '#shared/state/until-written.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { conflictText } from './change-object.ts';
-import { countStates, isRunning, type KeptNode, type Moment, type StateCounts } from './node-eviction.ts';
+import {
+  countStates,
+  type HistoryEvents,
+  isRunning,
+  type KeptNode,
+  type StateCounts,
+} from './node-eviction.ts';
 
 /** Summary values of a node, which spare reading its records when all nodes are listed. */
 export interface NodeFigures {
@@ -31,9 +37,9 @@ export function figuresOf({ ref, node, scheduled }: KeptNode): NodeFigures {
 }
 
 /** The data of a write that is not in the node's object itself. */
-export interface Since {
+export interface HistoryWrite {
   readonly ended: readonly EndedPod[];
-  readonly noted: readonly Moment[];
+  readonly noted: readonly HistoryEvents[];
   readonly now: EpochMs;
   /** True: the change is detected again if a power failure loses it. */
   readonly isFoundAgain?: boolean;
@@ -60,7 +66,7 @@ export abstract class ObjectStore implements ServiceStore {
     only?: ReadonlySet<PodUid>,
   ): Promise<readonly EndedPod[]>;
   /** Writes the object under its next revision, all or nothing. `false`: the stored object has changed. */
-  protected abstract write(next: KeptNode, since: Since, figures: NodeFigures): Promise<boolean>;
+  protected abstract write(next: KeptNode, since: HistoryWrite, figures: NodeFigures): Promise<boolean>;
   protected abstract figures(tainted?: ClusterName): AsyncIterable<NodeFigures>;
   abstract purge(now: EpochMs): Promise<void>;
 
@@ -111,7 +117,7 @@ export abstract class ObjectStore implements ServiceStore {
     );
   }
 
-  #written(kept: KeptNode, since: Since): Promise<boolean> {
+  #written(kept: KeptNode, since: HistoryWrite): Promise<boolean> {
     const figures = figuresOf(kept);
     this.count(figures);
     return this.write({ ...kept, revision: kept.revision + 1 }, since, figures);

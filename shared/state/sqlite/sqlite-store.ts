@@ -15,7 +15,12 @@ import {
   plainNodeEviction,
   readNodeEviction,
 } from '#shared/state/objects/node-eviction.ts';
-import { type NodeFigures, ObjectStore, Remembered, type Since } from '#shared/state/objects/object-store.ts';
+import {
+  type HistoryWrite,
+  type NodeFigures,
+  ObjectStore,
+  Remembered,
+} from '#shared/state/objects/object-store.ts';
 import { ENDED_WINDOW_MS } from '#shared/state/store.ts';
 import {
   endedSchema,
@@ -94,7 +99,7 @@ export class SqliteStore extends ObjectStore {
     return rows.map((row) => parseStoredText(endedSchema, parseStored(jsonRow, row, what).json, what));
   }
 
-  protected async write(next: KeptNode, since: Since, figures: NodeFigures): Promise<boolean> {
+  protected async write(next: KeptNode, since: HistoryWrite, figures: NodeFigures): Promise<boolean> {
     const write = () =>
       this.#objects.write(plainNodeEviction(next), {
         summary: { ...figures, ttl: next.ttl },
@@ -109,7 +114,7 @@ export class SqliteStore extends ObjectStore {
     return true;
   }
 
-  #log({ cluster, node }: NodeRef, { ended, noted, now }: Since): void {
+  #log({ cluster, node }: NodeRef, { ended, noted, now }: HistoryWrite): void {
     const { writeEnded, writeNoted } = this.#statements;
     for (const note of noted.flatMap((moment) => moment.noted)) {
       writeNoted.run({ cluster, node, at: now, json: JSON.stringify(note) });

@@ -7,7 +7,7 @@ import type {
   SeenTaint,
 } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { type Moment, type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
+import { type Plan, type PlanTime, type PodDecision, plan } from '#shared/eviction/plan.ts';
 import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
 import {
   type EndedPod,
@@ -126,7 +126,7 @@ export interface Planned extends Plan {
 export function planned(
   partition: Partition,
   delta: Delta,
-  moment: Partial<Moment> = {},
+  moment: Partial<PlanTime> = {},
   governing: Rules = rules,
 ): Planned {
   const decided = plan(partition, delta, governing, { now: delta.observedAt, ...moment });

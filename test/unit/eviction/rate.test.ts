@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type AskingPod, type Given, givePermits, TURNS_AHEAD_MS } from '#shared/eviction/rate.ts';
+import { type AskingPod, type GivenPermits, givePermits, TURNS_AHEAD_MS } from '#shared/eviction/rate.ts';
 import { at } from './builders.ts';
 
 const pods = (count: number, more: Partial<AskingPod> = {}): readonly AskingPod[] =>
   Array.from({ length: count }, () => ({ drains: false, inTurn: false, ...more }));
 
-const NEVER: Given = {};
+const NEVER: GivenPermits = {};
 const NONE = { permits: 0, at: at(60), takenTo: at(60) };
 
 describe('permits', () => {

@@ -34,13 +34,12 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
       withFleet<AuditOptions>(command, deps, async (fleet, { since, output }) => {
         const cluster = name === undefined ? undefined : await clusterNamed(name, fleet);
         const now = deps.clock.now();
-        const found = await fleet.rulesStore.audit({
+        const entries = await fleet.rulesStore.audit({
           from: since ? momentOf(since, now) : 0,
           // Allows for clock skew between machines.
           to: now + 60_000,
           ...defined({ cluster }),
         });
-        const entries = found;
         deps.print(
           shownAs(output, {
             data: () => entries.map((entry) => ({ ...entry, at: timeText(entry.at) })),

@@ -55,17 +55,8 @@ export function policyOf(policy: Policy, now: EpochMs) {
   return {
     mode: modeOf(policy, now),
     ...(pausedUntil !== undefined && isOn(pausedUntil, now) ? { pausedUntil } : {}),
-    method:
-      method.kind === 'delete'
-        ? { kind: method.kind }
-        : {
-            kind: method.kind,
-            timeoutMs: method.timeoutMs,
-            onTimeout: method.onTimeout,
-          },
-    ...defined({ evictionRate }),
-    releaseRate,
-    ...defined({ maxEvictionsPerWorkload }),
+    method,
+    ...defined({ evictionRate, releaseRate, maxEvictionsPerWorkload }),
     tolerationSecondsOverrides,
     treatAsNoExecute,
   };

@@ -240,8 +240,7 @@ export function changedLease(
 ): LeaseRecord | undefined {
   if (!isAsExpected(record ?? {}, expected)) return undefined;
   const renewals = (record?.renewals ?? 0) + (add?.renewals ?? 0);
-  const fields = Object.entries({ ...record, cluster, renewals, ...set });
-  return Object.fromEntries(fields.filter(([, value]) => value !== undefined)) as unknown as LeaseRecord;
+  return defined({ ...record, cluster, renewals, ...set }) as LeaseRecord;
 }
 
 const isAsExpected = (stored: LeaseFields, expected: LeaseFields): boolean =>

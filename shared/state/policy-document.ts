@@ -113,9 +113,7 @@ function settingText(path: readonly PropertyKey[]): string {
 }
 
 export const documentOf = (policy: Policy): Readonly<Record<string, unknown>> =>
-  Object.fromEntries(
-    Object.entries(z.encode(policyDocument, policy)).filter(([, value]) => value !== undefined),
-  );
+  defined(z.encode(policyDocument, policy));
 
 /** Keeps the text as its author wrote it, or if editing fails, has every setting. */
 export function withMode(written: string, mode: Policy['mode'], until?: EpochMs): string {

@@ -85,10 +85,10 @@ function withoutFound(
 /** Settings whose effect on pending evictions a preview counts, or states by a sentence of its own. */
 type OfGates = 'mode' | 'pausedUntil' | 'guard' | 'exclude' | 'include' | 'requireExpiredLease';
 type OfPace = 'evictionRate' | 'releaseRate' | 'maxEvictionsPerWorkload' | 'method' | 'giveUpAfterMs';
-/** The other settings add, cancel, or move evictions. By their names in documents. */
-const SCHEDULING: Readonly<Record<Exclude<keyof Policy, OfGates | OfPace>, string>> = {
-  treatAsNoExecute: 'treatAsNoExecute',
-  tolerationSecondsOverrides: 'tolerationSecondsOverrides',
+/** The other settings add, cancel, or move evictions. */
+const SCHEDULING: Readonly<Record<Exclude<keyof Policy, OfGates | OfPace>, true>> = {
+  treatAsNoExecute: true,
+  tolerationSecondsOverrides: true,
 };
 
 interface Found extends Pick<Rehearsed, 'judged'> {
@@ -100,7 +100,7 @@ interface Found extends Pick<Rehearsed, 'judged'> {
 function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged, looser, now }: Found) {
   const changed = changedSettings(before, after);
   const has = (name: string) => changed.some(({ setting }) => setting.split('.')[0] === name);
-  const scheduling = Object.values(SCHEDULING).filter(has);
+  const scheduling = Object.keys(SCHEDULING).filter(has);
   const isFreed = judged.some((each) => each.before.length > 0 && each.after.length === 0);
   const hastened = judged.filter(
     ({ eviction: { record }, ...gates }) =>

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import { nextOrders } from '#shared/state/operator-controls.ts';
@@ -249,11 +250,10 @@ function partitionOf({ cluster, kind }: AuditEntry): string {
 
 /** Returns an update that creates an entry, so that no permission to put items is needed. */
 function auditUpdate(entry: AuditEntry, days: number): Update {
-  const fields = Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== undefined));
   const sort = `${padded(entry.at)}#${randomBytes(6).toString('base64url')}`;
   return {
     key: { pk: partitionOf(entry), sk: `${AUDIT_KEY}#${sort}` },
-    set: { ...fields, clusterKey: AUDIT_KEY, clusterSort: sort, ttl: historyTtl(entry.at, days) },
+    set: { ...defined(entry), clusterKey: AUDIT_KEY, clusterSort: sort, ttl: historyTtl(entry.at, days) },
     // Entries are never overwritten.
     expected: { actor: undefined },
   };

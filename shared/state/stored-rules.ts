@@ -97,7 +97,9 @@ const parsed = new Map<string, Policy>();
 const MAX_PARSED = 1_000;
 
 function parsedOnce(text: string): Policy {
-  const policy = parsed.get(text) ?? parsePolicyDocument(text);
+  const known = parsed.get(text);
+  if (known) return known;
+  const policy = parsePolicyDocument(text);
   if (parsed.size >= MAX_PARSED) parsed.clear();
   parsed.set(text, policy);
   return policy;
@@ -137,7 +139,7 @@ const AUDIT_KINDS = [
   'takeover-released',
 ] as const;
 
-/** Not strict, because the audit log forbids no evictions: a newer release's kind is read as `policy`, with its `what`. */
+/** Not strict: the audit log forbids no evictions. A newer release's kind is read as `policy`, with its message. */
 export const auditSchema = z
   .object({
     cluster: text.transform(clusterName).exactOptional(),

@@ -53,8 +53,8 @@ export class Evictions implements Timers {
     return this.#queue.size;
   }
 
-  async arm(ref: NodeRef, fireAts: readonly EpochMs[]): Promise<void> {
-    for (const dueAt of fireAts) this.#queue.addAt(nodeKey(ref), dueAt);
+  async arm(ref: NodeRef, times: readonly EpochMs[]): Promise<void> {
+    for (const at of times) this.#queue.addAt(nodeKey(ref), at);
   }
 
   /** Arms a timer for every pending eviction in the store. Rejects with `StoreError`. */

@@ -57,16 +57,16 @@ export class AwsTimers implements Timers {
     this.#deps = deps;
   }
 
-  async arm(ref: NodeRef, fireAts: readonly EpochMs[]): Promise<void> {
+  async arm(ref: NodeRef, times: readonly EpochMs[]): Promise<void> {
     const now = this.#deps.clock.now();
     const delays = new Map<number, EpochMs>();
     const seconds = new Set<EpochMs>();
-    for (const dueAt of fireAts) {
-      const delaySeconds = Math.ceil(Math.max(0, dueAt - now) / 1000);
+    for (const at of times) {
+      const delaySeconds = Math.ceil(Math.max(0, at - now) / 1000);
       if (delaySeconds <= MAX_DELAY_SECONDS) {
-        delays.set(delaySeconds, Math.max(dueAt, delays.get(delaySeconds) ?? dueAt));
-      } else if (dueAt <= LAST_SCHEDULABLE_AT) {
-        seconds.add(Math.ceil(dueAt / 1000) * 1000);
+        delays.set(delaySeconds, Math.max(at, delays.get(delaySeconds) ?? at));
+      } else if (at <= LAST_SCHEDULABLE_AT) {
+        seconds.add(Math.ceil(at / 1000) * 1000);
       }
     }
     const armed = await Promise.allSettled([

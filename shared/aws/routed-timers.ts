@@ -22,11 +22,11 @@ export class RoutedTimers implements Timers {
     this.#deps = deps;
   }
 
-  async arm(ref: NodeRef, fireAts: readonly EpochMs[]): Promise<void> {
+  async arm(ref: NodeRef, times: readonly EpochMs[]): Promise<void> {
     // Most deltas arm no timer and must not cost a read.
-    if (fireAts.length === 0) return;
+    if (times.length === 0) return;
     const timers = await this.#timersOf(ref);
-    await timers.arm(ref, fireAts);
+    await timers.arm(ref, times);
   }
 
   async #timersOf(ref: NodeRef): Promise<Timers> {

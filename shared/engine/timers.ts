@@ -10,7 +10,7 @@ export interface Timers {
    * Arms one timer per time, never early, normally less than a second late; again is harmless. Times in the past fire
    * immediately. Rejects with `TimerError`.
    */
-  arm(ref: NodeRef, fireAts: readonly EpochMs[]): Promise<void>;
+  arm(ref: NodeRef, times: readonly EpochMs[]): Promise<void>;
 }
 
 export class TimerError extends Error {

@@ -326,8 +326,8 @@ function cancel({ version }: Delta, record: EvictionRecord, { taints }: NodeStat
 }
 
 /**
- * `already-gone`: the removal was seen, which is final. `canceled`: the pod is not listed. Another relay, which is about to
- * lose its lease, may have sent newer facts about it.
+ * `already-gone`: the removal was seen, which is final. `canceled`: the pod is not listed. Another relay, which is about
+ * to lose its lease, may have sent newer facts about it.
  */
 function endAbsent(
   { version }: Delta,

@@ -146,8 +146,8 @@ export interface Failure {
 
 /**
  * The outcome of a scheduled eviction.
- * - `evicted`, `already-gone`: tombstones (evicted by us; vanished otherwise). UIDs are never reused, so no delta ever revives
- *   them.
+ * - `evicted`, `already-gone`: tombstones (evicted by us; vanished otherwise). UIDs are never reused, so no delta ever
+ *   revives them.
  * - `canceled`: nothing requires the eviction any more, or the pod is no longer listed.
  * - `failed`: the eviction failed for too long.
  * - `unregistered`: the cluster is no longer managed.

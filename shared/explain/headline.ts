@@ -19,7 +19,7 @@ export type MomentText = (at: EpochMs) => string;
 export function headline(answer: PodAnswer, moment: MomentText): string {
   const { namespace, name, before, outcome, unknown } = answer;
   const text = `${namespace}/${name} ${forecastText(answer, moment)}`;
-  const deaf = disconnectedText(answer, 'its eviction is', moment);
+  const disconnection = disconnectedText(answer, 'its eviction is', moment);
   const rival = rivalText(answer, moment);
   const earlier = before ? `An earlier pod of this name ${pastText(before, answer, moment)}` : '';
   const isUnseen = outcome.kind !== 'unknown' && unknown.some(({ what }) => what === 'the pod');
@@ -28,7 +28,7 @@ export function headline(answer: PodAnswer, moment: MomentText): string {
     answer.takeoverInProgress && outcome.kind !== 'terminating' && !text.includes(BEING_MOVED)
       ? BEING_MOVED
       : '';
-  return [text, moved, unseen, deaf, rival, earlier].filter((sentence) => sentence !== '').join(' ');
+  return [text, moved, unseen, disconnection, rival, earlier].filter((sentence) => sentence !== '').join(' ');
 }
 
 function forecastText(answer: PodAnswer, moment: MomentText): string {
@@ -227,11 +227,11 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const what = state === 'gone' ? `${node} is deleted, and had` : `${node} has`;
   const { unscheduled = 0 } = answer.disconnected ?? {};
   const evictions = unscheduled === 1 ? '1 eviction is' : `${unscheduled} evictions are`;
-  const deaf = disconnectedText(answer, evictions, moment);
+  const disconnection = disconnectedText(answer, evictions, moment);
   if (state === 'unknown' && evicting.length === 0)
     return `It is unknown which taints ${node} has, and which pods they evict: the cluster could not be read.`;
   if (evicting.length === 0)
-    return `${what} no taint that evicts: ${countText(pods.length, 'stays', 'stay')}.${deaf === '' ? '' : ` ${deaf}`}`;
+    return `${what} no taint that evicts: ${countText(pods.length, 'stays', 'stay')}.${disconnection === '' ? '' : ` ${disconnection}`}`;
   const due = pods.flatMap(({ outcome }) => (outcome.kind === 'evict' ? [outcome] : []));
   const going = due.filter(({ retrying }) => !retrying).map(({ at }) => at);
   const errors = due.flatMap(({ retrying }) => retrying?.error ?? []);
@@ -269,7 +269,9 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const text = `${what} ${evicting.join(' and ')}: ${parts.length > 0 ? parts.join('; ') : 'no pods'}.`;
   const isUnseen = unknown.some(({ what }) => what === 'the node' || what === 'its pods');
   const unseen = isUnseen ? 'This is the stored state: the node could not be read.' : '';
-  return [text, unseen, deaf, nodeRivalText(answer, moment)].filter((sentence) => sentence !== '').join(' ');
+  return [text, unseen, disconnection, nodeRivalText(answer, moment)]
+    .filter((sentence) => sentence !== '')
+    .join(' ');
 }
 
 const countText = (count: number, one: string, many: string): string =>

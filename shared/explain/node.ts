@@ -40,7 +40,7 @@ export interface NodeQuestion {
   readonly pods: Fact<readonly ForecastPod[]>;
   readonly workloads: Fact<ReadonlyMap<PodUid, Workload>>;
   readonly budgets: Fact<ReadonlyMap<string, readonly Budget[]>>;
-  readonly service?: Pick<ServiceFacts, 'rules' | 'partition' | 'deaf'> & {
+  readonly service?: Pick<ServiceFacts, 'rules' | 'partition' | 'disconnection'> & {
     /** History of this node, oldest first. */
     readonly history: Fact<readonly NodePastEntry[]>;
   };
@@ -122,7 +122,7 @@ export function explainNode(question: NodeQuestion): NodeAnswer {
   const shown = knownOr(live, undefined);
   const { taints = [], deletedAt, pods } = fatesIn(question, { partition, rules, shown });
   const governed = 'unknown' in given ? pods.map((pod) => ungovernedPod(pod, given.unknown)) : pods;
-  const deaf = service && knownOr(service.deaf, undefined);
+  const disconnection = service && knownOr(service.disconnection, undefined);
   const unscheduled = pods.filter(
     ({ uid, outcome }) => isToGo(outcome) && !partition.scheduled.has(uid),
   ).length;
@@ -135,7 +135,7 @@ export function explainNode(question: NodeQuestion): NodeAnswer {
     ...(shown?.zone === undefined ? {} : { zone: shown.zone }),
     state: shown === undefined ? 'unknown' : shown.taints === undefined ? 'gone' : 'there',
     ...defined({ deletedAt }),
-    ...(deaf ? { disconnected: { ...deaf, unscheduled } } : {}),
+    ...(disconnection ? { disconnected: { ...disconnection, unscheduled } } : {}),
     taints,
     workloads: workloadsOf(governed, now),
     pods: governed.toSorted(
@@ -336,7 +336,7 @@ function unknownOf({
           ['its stored state', service.partition],
           ['history', service.history],
           ['whether it renews its Lease', lifeKnown(live, service.rules)],
-          ['whether a relay is connected to the cluster', service.deaf],
+          ['whether a relay is connected to the cluster', service.disconnection],
         ] as const)
       : []),
     ['the built-in controller', builtIn],

@@ -45,7 +45,7 @@ export interface ServiceFacts {
   readonly history: Fact<readonly PastEntry[]>;
   readonly stuck: Fact<readonly StuckReport[]>;
   /** `undefined`: a relay is connected to the cluster. */
-  readonly deaf: Fact<Disconnection | undefined>;
+  readonly disconnection: Fact<Disconnection | undefined>;
 }
 
 export interface PodCase {
@@ -109,7 +109,7 @@ export function explainPod(question: PodCase): PodAnswer {
   const { now, cluster, namespace, name, service } = question;
   const pod = knownOr(question.pod, undefined);
   const history = service ? knownOr(service.history, []) : [];
-  const deaf = service && knownOr(service.deaf, undefined);
+  const disconnection = service && knownOr(service.disconnection, undefined);
   const answer = {
     at: now,
     cluster,
@@ -117,7 +117,7 @@ export function explainPod(question: PodCase): PodAnswer {
     name,
     history,
     unknown: unknownOf(question),
-    ...(deaf ? { disconnected: { ...deaf, unscheduled: 0 } } : {}),
+    ...(disconnection ? { disconnected: { ...disconnection, unscheduled: 0 } } : {}),
     decidedBy: service ? 'taintward' : 'built-in',
     taints: [],
     gates: [],
@@ -139,7 +139,7 @@ export function explainPod(question: PodCase): PodAnswer {
     ...(before.kind === 'not-found' ? {} : { before }),
     ...defined({ stuck }),
     ...(pod.moving ? { takeoverInProgress: pod.moving } : {}),
-    ...(deaf ? { disconnected: { ...deaf, unscheduled } } : {}),
+    ...(disconnection ? { disconnected: { ...disconnection, unscheduled } } : {}),
     ...result,
   };
 }
@@ -262,7 +262,7 @@ function unknownOf({ pod, workload, node, service, budgets, builtIn }: PodCase):
           ['history', service.history],
           ['stuck pods', service.stuck],
           ['whether its node renews its Lease', lifeKnown(node, service.rules)],
-          ['whether a relay is connected to the cluster', service.deaf],
+          ['whether a relay is connected to the cluster', service.disconnection],
         ] as const)
       : []),
     ...(isThere

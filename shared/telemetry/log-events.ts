@@ -155,11 +155,14 @@ export type LogEvents = {
   /** The policy file became invalid, and the process keeps the policies that it applied last. */
   'policy.invalid': Failure;
   /**
-   * The cluster's guard tripped because `nodes` of `total` nodes are affected, and holds evictions. `scope: customTaints`: nodes with
-   * custom taints.
+   * The cluster's guard tripped because `nodes` of `total` nodes are affected, and holds evictions.
+   * `scope: customTaints`: nodes with custom taints.
    */
   'guard.tripped': OfCluster & GuardFields;
-  /** The guard was released, automatically or by an operator (`by`). Evictions resume. `scope: customTaints`: nodes with custom taints. */
+  /**
+   * The guard was released, automatically or by an operator (`by`). Evictions resume. `scope: customTaints`: nodes with
+   * custom taints.
+   */
   'guard.released': OfCluster & GuardFields & { readonly by: 'auto' | 'operator' };
   /** The cluster's guard would trip if it weren't in dry-run mode. */
   'guard.would-trip': OfCluster & GuardFields;

@@ -127,8 +127,8 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     area: 'adapters',
     shows: { climate: 'fair' },
     file: 'shared/aws/aws-timers.ts',
-    instead: '} else if (dueAt <= LAST_SCHEDULABLE_AT) {',
-    says: '} else if (dueAt <= now) {',
+    instead: '} else if (at <= LAST_SCHEDULABLE_AT) {',
+    says: '} else if (at <= now) {',
   },
   'a schedule is exact, and does not come early': {
     area: 'adapters',

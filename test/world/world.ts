@@ -69,8 +69,8 @@ export class World {
       },
     };
     const timers = {
-      arm: async (ref: NodeRef, fireAts: readonly EpochMs[]) => {
-        for (const at of fireAts) this.#deliverDue(encodeDue({ ...ref, at }), at);
+      arm: async (ref: NodeRef, times: readonly EpochMs[]) => {
+        for (const at of times) this.#deliverDue(encodeDue({ ...ref, at }), at);
       },
     };
     const visibility: VisibilityControl = {

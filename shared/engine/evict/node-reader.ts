@@ -90,8 +90,8 @@ export class NodeReader {
   }
 
   /**
-   * Reads the stored state again, unless `loaded` just now: a delta may have reported since that a taint came back, or
-   * that a deleted node had lost its taints.
+   * Reads the stored state again, unless `loaded` just now: a delta may have reported since that a taint was set again,
+   * or that a deleted node had no taints anymore.
    */
   async #readNow(loaded?: Partition, foreseen?: Promise<NodeLife | undefined>): Promise<NodeView> {
     const { store, clock, api, partition } = this.#scope;

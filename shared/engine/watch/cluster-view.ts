@@ -478,8 +478,8 @@ export class ClusterView {
 
 /**
  * How each evicting taint's countdown is known. A known taint keeps that. A new one was `added` if the node was known
- * without it or known to be absent; otherwise it is `preexisting`. A taint whose time changed was set again then. A recalled
- * taint is preexisting now: it may have been absent since it was stored.
+ * without it or known to be absent; otherwise it is `preexisting`. A taint whose time changed was set again then. A
+ * recalled taint is preexisting now: it may have been absent since it was stored.
  */
 function seeTaints(
   evicting: readonly LiveTaint[],

@@ -236,7 +236,7 @@ export class LeaseSession {
   async #checkClaim(): Promise<void> {
     try {
       if (identifies(this.#uids)) return await this.#claim(this.#uids);
-      // Of two relays that find each other's claims, one is first next time.
+      // Two relays that found each other's claims retry at different times, so that one claims first.
       if (!this.#uids) await pause(Math.random() * CHECK_MS, this.#deps.signal);
       await this.#claim(await this.#deps.api.uids());
     } catch {

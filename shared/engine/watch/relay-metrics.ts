@@ -156,18 +156,18 @@ function registerGauges(registry: Registry, gaugesOfClusters: () => readonly Clu
 }
 
 function clusterCounters(registry: Registry) {
-  const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
+  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
     new Counter({ name, help, labelNames, registers: [registry] });
-  const lists = gauge(
+  const lists = counter(
     'taintward_relay_lists_total',
     'Complete lists of all nodes, and of the pods of one node.',
     ['cluster', 'resource'] as const,
   );
-  const watchFailures = gauge('taintward_relay_watch_failures_total', 'Failed lists and watches.', [
+  const watchFailures = counter('taintward_relay_watch_failures_total', 'Failed lists and watches.', [
     'cluster',
     'resource',
   ] as const);
-  const builtInEvictions = gauge(
+  const builtInEvictions = counter(
     'taintward_built_in_evictions_total',
     'Pods that the built-in controller, or another taint manager, evicted although Taintward held or excluded them.',
     ['cluster'] as const,

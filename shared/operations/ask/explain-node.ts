@@ -114,11 +114,11 @@ async function serviceFacts(
 ): Promise<
   Omit<NonNullable<NodeQuestion['service']>, 'history'> & { readonly history: Fact<readonly HistoryEntry[]> }
 > {
-  const [rules, partition, past, deaf] = await Promise.all([
+  const [rules, partition, past, disconnection] = await Promise.all([
     rulesNow(fleet, cluster, matching),
     factOf(() => fleet.store.load({ cluster, node }, now)),
     factOf(() => recentHistory(fleet.history, { cluster, node }, now)),
     factOf(() => disconnectionOf(fleet, cluster, now)),
   ]);
-  return { rules, partition, history: past, deaf };
+  return { rules, partition, history: past, disconnection };
 }

@@ -144,12 +144,12 @@ async function serviceFacts(
     ended: new Map(),
   };
   const { store, history, leases } = fleet;
-  const [rules, partition, past, stuck, deaf] = await Promise.all([
+  const [rules, partition, past, stuck, disconnection] = await Promise.all([
     rulesNow(fleet, cluster, matching),
     node === '' ? known(nothing) : factOf(() => store.load({ cluster, node }, now)),
     factOf(() => recentHistory(history, { cluster, namespace, pod: name }, now)),
     factOf(async () => leases.stuck(cluster)),
     factOf(() => disconnectionOf(fleet, cluster, now)),
   ]);
-  return { rules, partition, history: past, stuck, deaf };
+  return { rules, partition, history: past, stuck, disconnection };
 }

@@ -57,7 +57,7 @@ export function alarmFindings(alarms: readonly AlarmSeen[]): readonly ClusterFin
   if (alarms.length === 0) {
     return [warn('alarms', 'The alarms of the stack were removed.', 'Deploy the stack again.')];
   }
-  const deaf = alarms.filter(({ receivers }) => receivers === 0);
+  const silent = alarms.filter(({ receivers }) => receivers === 0);
   const blind = alarms.filter(({ state }) => state === 'INSUFFICIENT_DATA');
   return [
     ...alarms
@@ -65,14 +65,14 @@ export function alarmFindings(alarms: readonly AlarmSeen[]): readonly ClusterFin
       .map(({ name, since, description }) =>
         bad('alarms', `Firing since ${new Date(since).toISOString()}: ${name}.`, description),
       ),
-    deaf.length === 0
+    silent.length === 0
       ? ok(
           'alarms',
           `All ${alarms.length} alarms have an action. Whether subscriptions of its topic are confirmed is not checked.`,
         )
       : warn(
           'alarms',
-          `${deaf.length} of ${alarms.length} alarms have no subscribers.`,
+          `${silent.length} of ${alarms.length} alarms have no subscribers.`,
           'Deploy with taintward:alarmTopicArn, an SNS topic with subscribers.',
         ),
     ...(blind.length === 0

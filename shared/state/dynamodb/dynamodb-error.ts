@@ -63,8 +63,8 @@ function sentence(error: Error, table: string): string {
 }
 
 function codesOf(error: Error): readonly string[] {
-  const causes = error instanceof TransactionCanceledException ? error.CancellationReasons : undefined;
-  return [error.name, ...(causes ?? []).flatMap(({ Code }) => Code ?? [])];
+  const reasons = error instanceof TransactionCanceledException ? error.CancellationReasons : undefined;
+  return [error.name, ...(reasons ?? []).flatMap(({ Code }) => Code ?? [])];
 }
 
 /** Reports whether others write the same items: one is not as expected, or will not be. */

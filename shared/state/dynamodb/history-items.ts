@@ -206,13 +206,13 @@ export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonl
   );
 }
 
-const previousDueAt = z.object({ due: z.unknown(), why: z.unknown() });
+const fromSchema = z.object({ due: z.unknown(), why: z.unknown() });
 
 export function parseChangedItem(item: Item): readonly Noted[] {
   const name = nameOf(item);
   const { pods, namespaces, causes, gates } = parseStored(historyItemSchema, item, name);
   return pods.map(({ ns, due, why, by: gate, from, ...more }) => {
-    const before = from === undefined ? undefined : parseStored(previousDueAt, from, name);
+    const before = from === undefined ? undefined : parseStored(fromSchema, from, name);
     return parseStored(
       notedSchema,
       {

@@ -153,9 +153,9 @@ describe('AwsTimers', () => {
       fc.integer({ min: 0, max: LAST_SCHEDULABLE_AT }),
     );
     await fc.assert(
-      fc.asyncProperty(fc.array(anyMoment, { maxLength: 20 }), async (fireAts) => {
+      fc.asyncProperty(fc.array(anyMoment, { maxLength: 20 }), async (times) => {
         const { timers, created, messages } = armed();
-        await timers.arm(ref, fireAts);
+        await timers.arm(ref, times);
         for (const { body, delaySeconds = 0 } of messages()) {
           assert.ok(JSON.parse(body).at <= NOW + delaySeconds * 1000);
         }
@@ -165,7 +165,7 @@ describe('AwsTimers', () => {
           ...created.map(({ Target }) => Target?.Input ?? ''),
         ];
         const moments = bodies.map((body): number => JSON.parse(body).at);
-        for (const dueAt of fireAts) {
+        for (const dueAt of times) {
           assert.ok(moments.some((at) => at >= dueAt && at - Math.max(dueAt, NOW) < 1000));
         }
       }),

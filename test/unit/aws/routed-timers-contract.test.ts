@@ -13,8 +13,8 @@ timersContract('RoutedTimers, with an agent for every other cluster,', async () 
   const both = recordingSender();
   const alarms: Alarm[] = [];
   const timersOf = (): Timers => ({
-    async arm(ref, fireAts) {
-      for (const at of new Set(fireAts.map((dueAt) => Math.max(dueAt, Date.now()))))
+    async arm(ref, times) {
+      for (const at of new Set(times.map((dueAt) => Math.max(dueAt, Date.now()))))
         alarms.push(new Alarm(systemClock, at, () => void both.send([{ body: encodeDue({ ...ref, at }) }])));
     },
   });

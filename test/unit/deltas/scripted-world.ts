@@ -36,12 +36,12 @@ export function scriptedWorld(store = new ScriptedStore()): ScriptedWorld {
     timerOutages: 0,
     retries: [],
     timers: {
-      arm: async (_ref, fireAts) => {
+      arm: async (_ref, times) => {
         if (world.timerOutages > 0) {
           world.timerOutages -= 1;
           throw new TimerError('no timer could be armed');
         }
-        world.armed.push(...fireAts);
+        world.armed.push(...times);
       },
     },
     visibility: {

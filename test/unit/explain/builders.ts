@@ -46,7 +46,7 @@ export const service = (fields: Partial<ServiceFacts> = {}): ServiceFacts => ({
   partition: known(emptyPartition),
   history: known([]),
   stuck: known([]),
-  deaf: known(undefined),
+  disconnection: known(undefined),
   ...fields,
 });
 

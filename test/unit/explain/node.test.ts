@@ -35,7 +35,7 @@ const service = {
   rules: known(rules),
   partition: known(stored(TAINTS)),
   history: known([]),
-  deaf: known(undefined),
+  disconnection: known(undefined),
 };
 const question = (fields: Partial<NodeQuestion> = {}): NodeQuestion => ({
   now: at(NOW),
@@ -55,7 +55,7 @@ const line = (asked: NodeQuestion): string =>
 const ruledBy = (...given: Parameters<typeof ruled>) => ({
   service: { ...service, rules: known(ruled(...given)) },
 });
-const disconnected = { service: { ...service, deaf: known({ since: at(40) }) } };
+const disconnected = { service: { ...service, disconnection: known({ since: at(40) }) } };
 const untainted = { live: known({ taints: [] }) };
 const deleted = { live: known({ taints: undefined }) };
 const stops = [{ actor: 'anna', at: at(90), reason: 'an incident', scope: 'cluster' } as const];

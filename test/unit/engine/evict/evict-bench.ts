@@ -58,12 +58,12 @@ export class EvictBench implements EvictHandlerDeps {
   silences = 0;
 
   readonly timers: EvictHandlerDeps['timers'] = {
-    arm: async (_ref, fireAts) => {
-      if (fireAts.length > 0 && this.timerOutages > 0) {
+    arm: async (_ref, times) => {
+      if (times.length > 0 && this.timerOutages > 0) {
         this.timerOutages -= 1;
         throw new TimerError('no timer could be armed');
       }
-      this.armed.push(...fireAts);
+      this.armed.push(...times);
     },
   };
   readonly clusters: EvictHandlerDeps['clusters'] = {

@@ -23,7 +23,7 @@ import type { PassScope } from './ports.ts';
 export const NODE_MAX_AGE_MS = 250;
 /** Maximum time between the check of the rules, in a mark's turn, and the sending of the mark. */
 const MARK_MAX_AGE_MS = 250;
-/** Maximum looks in one pass at a pod that keeps changing, or whose delete comes too late. */
+/** Maximum looks in one pass at a pod that keeps changing, or whose mark or delete comes too late. */
 const MAX_READS = 10;
 
 const GONE: PodOutcome = { kind: 'end', outcome: 'already-gone' };
@@ -94,17 +94,14 @@ export class PodEvictor {
     let seen = found;
     for (let reads = 0; reads < MAX_READS; reads++) {
       try {
-        if (means === 'delete' && !shown.disrupted) {
-          const marked = await this.#mark(record, shown, seen);
-          // The current rules may forbid the eviction.
-          if (!marked) return await this.evict(record, shown, seen);
-          shown = marked;
-        }
+        const needsMark = means === 'delete' && !shown.disrupted;
+        const marked = needsMark ? await this.#mark(record, shown, seen) : shown;
+        shown = marked ?? shown;
         const view = await this.#reader.again();
         const verdict = await this.#reader.decide(view, record, shown);
         if (verdict.kind !== 'evict') return verdict;
-        // The node may have gone down meanwhile: then the pod must be marked first, as this look confirms.
-        if (verdict.by !== means) {
+        // The mark was late, or the node has gone down: then the pod must be marked first, as this look confirms.
+        if (!marked || verdict.by !== means) {
           means = verdict.by;
           seen = view;
           continue;
@@ -131,7 +128,7 @@ export class PodEvictor {
         shown = changed;
       }
     }
-    const error = `the pod or its node changed ${MAX_READS} times while it was to be deleted`;
+    const error = `the pod or its node changed, or the call was late, ${MAX_READS} times while it was to be deleted`;
     return { kind: 'failed', error, retryAfterSeconds: 0 };
   }
 

@@ -275,8 +275,15 @@ async function lateMarks(times: number, meanwhile: () => void = () => undefined)
 }
 
 test('marks and deletes a pod in its slot although its mark was late repeatedly', async () => {
-  const bench = await lateMarks(20);
+  const bench = await lateMarks(9);
   assert.deepEqual(await bench.evicts(), ['u1']);
+});
+
+test('retries the eviction of a pod whose mark was late ten times in a pass', async () => {
+  const bench = await lateMarks(10);
+  assert.deepEqual(await bench.evicts(), []);
+  assert.match((await bench.retry())?.error ?? '', /late, 10 times/);
+  assert.deepEqual(await bench.evicts(bench.armed.at(-1)), ['u1']);
 });
 
 test('neither marks nor deletes a pod whose mark was late after a stop', async () => {

@@ -26,6 +26,8 @@ export interface PodLife {
   readonly disruption?: WatchedCondition & { readonly beforeDeletion: boolean };
   /** The time at which a `deletionTimestamp` was seen, or the pod's end without one. */
   readonly evictedAt?: number;
+  /** The second of its clock in which the API server received the delete. */
+  readonly deletedIn?: number;
   readonly gracePeriodSeconds?: number;
   readonly removedAt?: number;
 }
@@ -176,6 +178,10 @@ export class Witness {
     }
     if (metadata.deletionGracePeriodSeconds !== undefined) {
       life.gracePeriodSeconds ??= metadata.deletionGracePeriodSeconds;
+    }
+    if (metadata.deletionTimestamp !== undefined) {
+      const graceSeconds = metadata.deletionGracePeriodSeconds ?? 0;
+      life.deletedIn ??= Date.parse(metadata.deletionTimestamp) / 1_000 - graceSeconds;
     }
     if (metadata.deletionTimestamp !== undefined || change === 'DELETED') life.evictedAt ??= at;
     if (change === 'DELETED') life.removedAt ??= at;

@@ -61,6 +61,97 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
       reason: 'A text has no `Id`, so it matches no message.',
     },
   ],
+  'shared/engine/work-queue/moments.ts': [
+    {
+      line: 'if (this.#heap[0] === at) this.#wait();',
+      mutants: { ConditionalExpression: 1 },
+      reason: 'The alarm for the first time is set again, to the same time.',
+    },
+    {
+      line: 'for (let [at] = this.#heap; at !== undefined && at <= now; [at] = this.#heap) {',
+      mutants: { ConditionalExpression: 1 },
+      reason: '`undefined` is at or before no time.',
+    },
+    {
+      line: 'const keys = this.#keys.get(at) ?? [];',
+      mutants: { ArrayDeclaration: 1 },
+      reason: 'Each time in the heap has keys.',
+    },
+    {
+      line: 'while (place > 0) {',
+      mutants: { EqualityOperator: 1 },
+      reason: 'The first place has no parent, and ends the loop.',
+    },
+    {
+      line: 'if (parent <= at) break;',
+      mutants: { EqualityOperator: 1 },
+      reason: 'No time is in the heap twice.',
+    },
+    {
+      line: 'if (last === undefined || heap.length === 0) return;',
+      mutants: { ConditionalExpression: 1 },
+      reason: 'An empty heap has no last time.',
+    },
+    {
+      line: 'const child = (heap[left + 1] ?? Infinity) < (heap[left] ?? Infinity) ? left + 1 : left;',
+      mutants: { EqualityOperator: 1 },
+      reason: 'Only two absent children are equal, as no time is in the heap twice.',
+    },
+    {
+      line: 'if (below === undefined || below >= last) break;',
+      mutants: { EqualityOperator: 1 },
+      reason: 'No time is in the heap twice.',
+    },
+  ],
+  'shared/engine/work-queue/work-queue.ts': [
+    {
+      line: 'if (this.#stopped) return;',
+      mutants: { ConditionalExpression: 1 },
+      reason: 'A time that is added after the stop comes for no key.',
+    },
+    {
+      line: 'if (turn.working === 0) break;',
+      mutants: { ConditionalExpression: 1 },
+      reason: 'No cluster has fewer keys in work; the search only ends earlier.',
+    },
+    {
+      line: 'if (key === undefined) return undefined;',
+      mutants: { ConditionalExpression: 1 },
+      reason: 'The cluster was chosen because it has a key.',
+    },
+    {
+      line: 'this.#moments.clear();',
+      mutants: { CallExpression: 1 },
+      reason: 'After the stop, a time comes for no key, and keeps no process alive.',
+    },
+    {
+      line: 'for (const rest of this.#resting.values()) clearTimeout(rest);',
+      mutants: { CallExpression: 1 },
+      reason: 'After the stop, a delay ends for no key, and keeps no process alive.',
+    },
+    {
+      line: 'this.#tidy(cluster, turn);',
+      mutants: { CallExpression: 2 },
+      reason: 'A cluster without keys is never chosen, and costs memory alone.',
+    },
+    {
+      line: '#tidy(cluster: ClusterName, turn: Turn<Key>): void {',
+      mutants: { BlockStatement: 1 },
+      reason: 'A cluster without keys is never chosen, and costs memory alone.',
+    },
+    {
+      line: 'if (sizeOf(turn) === 0) this.#turns.delete(cluster);',
+      mutants: { ConditionalExpression: 1, CallExpression: 1 },
+      reason: 'A cluster without keys is never chosen, and costs memory alone.',
+    },
+  ],
+  'shared/engine/work-queue/workers.ts': [
+    {
+      line: 'if (again !== undefined) queue.addAt(key, again);',
+      mutants: { ConditionalExpression: 1 },
+      reason: '`undefined` is no time, and comes for no key.',
+    },
+  ],
   'shared/eviction/budget.ts': [
     {
       line: "if (method.kind === 'evict' && isOver(method, found.blocked, now)) {",

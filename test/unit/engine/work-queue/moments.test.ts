@@ -38,6 +38,20 @@ describe('moments', () => {
   });
 });
 
+test('moments ring again for a time that the clock passes twice', async (context) => {
+  const time = driveTimers(context, 0);
+  let now = 0;
+  const rung: string[] = [];
+  const moments = new Moments<string>({ now: () => now }, (key) => rung.push(`${key} ${now}`));
+  for (const at of [3_000, 4_000]) {
+    moments.add('web', 3_000);
+    now = at;
+    await time.pass(2_000);
+    now = 0;
+  }
+  assert.deepEqual(rung, ['web 3000', 'web 4000']);
+});
+
 test('an alarm rings by its clock, which may be set back, and never once it is canceled', async (context) => {
   const time = driveTimers(context, 0);
   let now = 0;

@@ -37,6 +37,21 @@ describe('WorkQueue', () => {
 
   const pass = (ms: number) => mock.timers.tick(ms);
 
+  test('has a key at once whose time is now', () => {
+    const queue = newQueue();
+    queue.addAt('1a', NOW);
+    assert.equal(queue.take(), '1a');
+  });
+
+  test('delays no key once it is stopped', () => {
+    const queue = newQueue();
+    queue.add('1a');
+    queue.failed(queue.take() ?? '');
+    assert.equal(queue.resting, 1);
+    queue.stop();
+    assert.deepEqual([queue.resting, queue.size], [0, 0]);
+  });
+
   test('behaves like the naive queue, for any steps', () => {
     const key = fc.constantFrom('1a', '1b', '1c', '2a', '2b', '3a');
     const step = fc.oneof(

@@ -52,6 +52,22 @@ describe('Workers', () => {
     assert.deepEqual(begun, ['1a', '1b', '1c']);
   });
 
+  test('say when the next piece of work has ended, each time', async () => {
+    const { queue, workers, end } = working(2);
+    queue.add('1a');
+    queue.add('1b');
+    await turns();
+    const ended: string[] = [];
+    for (const key of ['1b', '1a']) {
+      void workers.next.then(() => ended.push(key));
+      await turns();
+      assert.ok(!ended.includes(key));
+      end(key);
+      await turns();
+    }
+    assert.deepEqual(ended, ['1b', '1a']);
+  });
+
   test('yield to the event loop between two keys', async () => {
     const { queue, begun } = working(10);
     for (const key of ['1a', '1b', '1c']) queue.add(key);

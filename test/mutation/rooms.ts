@@ -3,8 +3,8 @@ export interface Room {
   readonly mutate: readonly string[];
   readonly testFiles: readonly string[];
   /**
-   * The percentage of mutants that the tests must detect, where survivors are only listed. Absent: 95, and
-   * `equivalent.ts` explains each survivor.
+   * The percentage of mutants that the tests must detect, where survivors are only listed. Absent: `equivalent.ts`
+   * explains each survivor.
    */
   readonly minScore?: number;
 }

@@ -46,7 +46,6 @@ import { RULES_MAX_AGE_MS } from '#shared/state/rules-store.ts';
 import { ENDED_WINDOW_MS } from '#shared/state/store.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
 import { SOME_MINUTES } from '../../../../cdk/alarms.ts';
-import { entryConstant } from '../../entry-constant.ts';
 import {
   FIRST_MS,
   FIRST_UNANSWERED_MS,
@@ -146,7 +145,6 @@ export const INTERNALS: Pages = {
   'docs/internals/evidence.md': [
     ['sends a delete [at most {}]', NODE_MAX_AGE_MS],
     ['| timers beyond {} |', MAX_DELAY_SECONDS * SECOND_MS],
-    ['at least {} % of mutants', entryConstant('test/mutation/main.ts', 'MIN_SCORE')],
   ],
   'docs/internals/release-checklist.md': [
     ['`Cluster without relay` fires only after {}.', SOME_MINUTES.points * MINUTE_MS],

@@ -94,8 +94,8 @@ export class PodEvictor {
     let seen = found;
     for (let reads = 0; reads < MAX_READS; reads++) {
       try {
-        const needsMark = means === 'delete' && !shown.disrupted;
-        const marked = needsMark ? await this.#mark(record, shown, seen) : shown;
+        const isUnmarked = means === 'delete' && !shown.disrupted;
+        const marked = isUnmarked ? await this.#mark(record, shown, seen) : shown;
         shown = marked ?? shown;
         const view = await this.#reader.again();
         const verdict = await this.#reader.decide(view, record, shown);

@@ -50,9 +50,9 @@ function run(files: readonly string[]): readonly Failure[] | undefined {
       { stdio: 'inherit' },
     );
     const lines = readFileSync(failures, 'utf8').split('\n').filter(Boolean);
-    const told = lines.map((line): Failure | Skipped => JSON.parse(line));
+    const results = lines.map((line): Failure | Skipped => JSON.parse(line));
     const failed: Failure[] = [];
-    for (const each of told) {
+    for (const each of results) {
       if ('reason' in each) skipped.set(each.name, each.reason);
       else failed.push(each);
     }

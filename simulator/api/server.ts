@@ -37,7 +37,7 @@ export interface SimulatedApiServer {
 
 /** Receives failures of requests that are not the client's fault. */
 export type ApiServerLog = ListenerLog & {
-  error(event: 'simulated-cluster.request-failed', told: { readonly error: unknown }): void;
+  error(event: 'simulated-cluster.request-failed', fields: { readonly error: unknown }): void;
 };
 
 /** Serves the objects over the Kubernetes API, on a free port of the loopback interface. */
@@ -48,10 +48,10 @@ export async function startApiServer(store: ObjectStore, log?: ApiServerLog): Pr
   const serve = async (
     request: IncomingMessage,
     response: ServerResponse,
-    asked: RequestInfo,
+    info: RequestInfo,
   ): Promise<void> => {
     try {
-      await answer(store, isAuthorized, request, response, asked);
+      await answer(store, isAuthorized, request, response, info);
     } catch (error) {
       if (!(error instanceof StatusError)) log?.error('simulated-cluster.request-failed', { error });
       if (response.headersSent) response.destroy();

@@ -46,7 +46,7 @@ export function answerWatch(store: ObjectStore, { request, response, query, path
     () => unsubscribe(),
   );
   let isFirst = true;
-  const tell = (type: 'ADDED' | 'MODIFIED' | 'DELETED', object: ApiObject): void => {
+  const send = (type: 'ADDED' | 'MODIFIED' | 'DELETED', object: ApiObject): void => {
     stream.send(type, represented(object, resource, as, store.now(), isFirst));
     isFirst = false;
   };
@@ -54,12 +54,12 @@ export function answerWatch(store: ObjectStore, { request, response, query, path
   const showsPresent = wantsInitial || given === 0;
   try {
     if (showsPresent) {
-      for (const object of store.list(resource, { namespace, selects }).items) tell('ADDED', object);
+      for (const object of store.list(resource, { namespace, selects }).items) send('ADDED', object);
     }
     if (wantsInitial) stream.send('BOOKMARK', bookmark({ 'k8s.io/initial-events-end': 'true' }));
     const version = showsPresent ? store.version : given;
     unsubscribe = store.watch(resource, { namespace, selects, version }, ({ type, object }) =>
-      tell(type, object),
+      send(type, object),
     );
   } catch (error) {
     if (!(error instanceof StatusError)) throw error;

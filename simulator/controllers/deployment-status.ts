@@ -33,7 +33,7 @@ export function deploymentStatus(
   deployment: DeploymentObject,
   { current, old }: Sets,
   now: EpochMs,
-): { readonly status: Status; readonly lookAt: EpochMs | undefined } {
+): { readonly status: Status; readonly reviewAt: EpochMs | undefined } {
   const sets = current === undefined ? old : [current, ...old];
   const sum = (count: (set: ReplicaSetObject) => number | undefined): number =>
     sets.reduce((total, set) => total + (count(set) ?? 0), 0);
@@ -50,7 +50,7 @@ export function deploymentStatus(
   };
   const progress = progressing(deployment, { ...deployment, status: counts }, current, now);
   const conditions = [availableCondition(deployment, available, now), ...progress.conditions];
-  return { status: { ...counts, conditions }, lookAt: progress.lookAt };
+  return { status: { ...counts, conditions }, reviewAt: progress.reviewAt };
 }
 
 function availableCondition(deployment: DeploymentObject, available: number, now: EpochMs): ConditionObject {
@@ -75,24 +75,24 @@ function progressing(
   after: DeploymentObject,
   current: ReplicaSetObject | undefined,
   now: EpochMs,
-): { readonly conditions: readonly ConditionObject[]; readonly lookAt: EpochMs | undefined } {
+): { readonly conditions: readonly ConditionObject[]; readonly reviewAt: EpochMs | undefined } {
   const present = before.status.conditions ?? [];
   const old = present.find(({ type }) => type === 'Progressing');
-  if (current === undefined) return { conditions: old === undefined ? [] : [old], lookAt: undefined };
-  const tell = (status: string, reason: string, what: string) =>
+  if (current === undefined) return { conditions: old === undefined ? [] : [old], reviewAt: undefined };
+  const condition = (status: string, reason: string, what: string) =>
     since(
       present,
       { type: 'Progressing', status, reason, message: `ReplicaSet "${current.metadata.name}" ${what}` },
       now,
     );
   if (isComplete(after)) {
-    const done = tell('True', 'NewReplicaSetAvailable', 'has successfully progressed.');
-    return { conditions: [done], lookAt: undefined };
+    const done = condition('True', 'NewReplicaSetAvailable', 'has successfully progressed.');
+    return { conditions: [done], reviewAt: undefined };
   }
   // A completed rollout stays complete while pods are replaced.
-  const isStanding =
+  const isUnchanged =
     old?.reason === 'NewReplicaSetAvailable' && old.message?.includes(`"${current.metadata.name}"`);
-  if (old !== undefined && isStanding) return { conditions: [old], lookAt: undefined };
+  if (old !== undefined && isUnchanged) return { conditions: [old], reviewAt: undefined };
   const hasMoved = ['updatedReplicas', 'readyReplicas', 'availableReplicas', 'replicas'].some(
     (count) => before.status[count] !== after.status[count],
   );
@@ -100,15 +100,15 @@ function progressing(
   const lateAt = Date.parse(String(old?.['lastUpdateTime'] ?? '')) + deadlineMs;
   if (hasMoved || Number.isNaN(lateAt)) {
     const moved = {
-      ...tell('True', 'ReplicaSetUpdated', 'is progressing.'),
+      ...condition('True', 'ReplicaSetUpdated', 'is progressing.'),
       lastUpdateTime: kubernetesTime(now),
     };
-    return { conditions: [moved], lookAt: now + deadlineMs };
+    return { conditions: [moved], reviewAt: now + deadlineMs };
   }
-  if (lateAt > now) return { conditions: old === undefined ? [] : [old], lookAt: lateAt };
+  if (lateAt > now) return { conditions: old === undefined ? [] : [old], reviewAt: lateAt };
   return {
-    conditions: [tell('False', 'ProgressDeadlineExceeded', 'has timed out progressing.')],
-    lookAt: undefined,
+    conditions: [condition('False', 'ProgressDeadlineExceeded', 'has timed out progressing.')],
+    reviewAt: undefined,
   };
 }
 

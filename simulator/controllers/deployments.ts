@@ -43,12 +43,12 @@ function reconcile(store: ObjectStore, { metadata }: DeploymentObject, now: Epoc
   else roll(store, deployment());
   const revisions = revisionsOf(store, deployment());
   if (!paused) keepRevision(store, deployment(), revisions);
-  const { status, lookAt } = deploymentStatus(deployment(), revisions, now);
+  const { status, reviewAt } = deploymentStatus(deployment(), revisions, now);
   if (!isDeepStrictEqual(status, deployment().status)) {
     store.update('deployments', ref, 'status', (current) => ({ ...current, status }));
   }
   if (isComplete(deployment())) forgetOldest(store, deployment(), revisions);
-  return lookAt;
+  return reviewAt;
 }
 
 function revisionsOf(store: ObjectStore, { metadata, spec }: DeploymentObject): Revisions {

@@ -16,7 +16,7 @@ export interface Controller {
 export interface ControllerLog {
   error(
     event: 'simulated-cluster.controller-failed',
-    told: { readonly controller: string; readonly error: unknown },
+    fields: { readonly controller: string; readonly error: unknown },
   ): void;
 }
 
@@ -39,7 +39,7 @@ export class ReconcileLoop {
   trigger(): void {
     if (this.#triggered) return;
     this.#triggered = true;
-    this.#lookIn(0);
+    this.#reviewIn(0);
   }
 
   stop(): void {
@@ -47,17 +47,17 @@ export class ReconcileLoop {
     clearTimeout(this.#timer);
   }
 
-  #lookIn(ms: number): void {
+  #reviewIn(ms: number): void {
     clearTimeout(this.#timer);
-    if (!this.#stopped) this.#timer = setTimeout(() => this.#look(), Math.min(ms, MAX_TIMEOUT_MS));
+    if (!this.#stopped) this.#timer = setTimeout(() => this.#review(), Math.min(ms, MAX_TIMEOUT_MS));
   }
 
-  #look(): void {
+  #review(): void {
     this.#triggered = false;
     const now = this.#now();
     const next = this.#reconcile(now);
     // The controller's own changes may have triggered it again; that run comes first.
-    if (next !== undefined && !this.#triggered) this.#lookIn(Math.max(0, next - now));
+    if (next !== undefined && !this.#triggered) this.#reviewIn(Math.max(0, next - now));
   }
 
   #reconcile(now: EpochMs): EpochMs | undefined {

@@ -92,10 +92,13 @@ export function checkPreconditions(
 }
 
 /** Returns the grace period of a pod in seconds; 0 when it runs nowhere. Upstream: `podStrategy.CheckGracefulDelete`. */
-export function podGraceSeconds({ metadata, spec, status }: PodObject, asked: number | undefined): number {
+export function podGraceSeconds(
+  { metadata, spec, status }: PodObject,
+  requested: number | undefined,
+): number {
   if (!spec.nodeName || status.phase === 'Succeeded' || status.phase === 'Failed') return 0;
   const seconds =
-    asked ??
+    requested ??
     metadata.deletionGracePeriodSeconds ??
     spec.terminationGracePeriodSeconds ??
     DEFAULT_GRACE_SECONDS;
@@ -110,12 +113,12 @@ export function markedDeleted<T extends ApiObject>(object: T, graceSeconds: numb
   const { deletionTimestamp, deletionGracePeriodSeconds = 0, generation = 0 } = object.metadata;
   const isMarked = deletionTimestamp !== undefined;
   if (isMarked && graceSeconds >= deletionGracePeriodSeconds) return object;
-  const askedAt = isMarked ? Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1000 : now;
+  const requestedAt = isMarked ? Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1000 : now;
   return {
     ...object,
     metadata: {
       ...object.metadata,
-      deletionTimestamp: kubernetesTime(askedAt + graceSeconds * 1000),
+      deletionTimestamp: kubernetesTime(requestedAt + graceSeconds * 1000),
       deletionGracePeriodSeconds: graceSeconds,
       generation: isMarked ? generation : generation + 1,
     },

@@ -41,7 +41,7 @@ export interface StateFile {
 export interface StateFileLog {
   warn(
     event: 'simulated-cluster.state-damaged',
-    told: { readonly file: string; readonly error: unknown },
+    fields: { readonly file: string; readonly error: unknown },
   ): void;
 }
 

@@ -189,7 +189,7 @@ export class ObjectStore {
   watch(resource: ResourceName, query: WatchQuery, listener: (change: WatchedChange) => void): () => void {
     const selects = (object: ApiObject | undefined): object is ApiObject =>
       object !== undefined && isIn(query.namespace, object) && query.selects(object);
-    const tell = ({ resource: changed, type, object, previous }: Change): void => {
+    const notify = ({ resource: changed, type, object, previous }: Change): void => {
       if (changed !== resource) return;
       const was = selects(previous);
       const is = type !== 'DELETED' && selects(object);
@@ -197,8 +197,8 @@ export class ObjectStore {
       else if (was)
         listener({ type: 'DELETED', object: versioned(previous, object.metadata.resourceVersion) });
     };
-    for (const change of this.#history.after(query.version)) tell(change);
-    return this.subscribe(tell);
+    for (const change of this.#history.after(query.version)) notify(change);
+    return this.subscribe(notify);
   }
 
   /** Calls `listener` after every change of any object, in order. Returns a function that ends the subscription. */

@@ -16,9 +16,9 @@ const whole = (text: string): number => {
 };
 
 /** Returns the text of an error, and of the earlier error if the cleanup after it failed, too. */
-const told = (error: unknown): string =>
+const errorText = (error: unknown): string =>
   error instanceof SuppressedError
-    ? `${told(error.suppressed)}\n  and then ${told(error.error)}`
+    ? `${errorText(error.suppressed)}\n  and then ${errorText(error.error)}`
     : inspect(error);
 
 /**
@@ -43,7 +43,7 @@ async function measure(name: string, options: BenchOptions): Promise<string | un
   } catch (error) {
     if (!(error instanceof NotHereError)) process.exitCode = 1;
     const how = error instanceof NotHereError ? 'LEFT OUT' : 'BROKE OFF';
-    err.write(`  ${how}: ${error instanceof NotHereError ? error.message : told(error)}\n`);
+    err.write(`  ${how}: ${error instanceof NotHereError ? error.message : errorText(error)}\n`);
   }
   for (const figure of figures) out.write(`${figureRow(name, figure)}\n`);
   const runs = Math.max(0, ...figures.map(({ ours }) => ours.length));

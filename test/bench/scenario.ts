@@ -14,7 +14,7 @@ export interface BenchOptions {
  */
 export interface Scenario {
   readonly about: string;
-  run(tell: (figure: Figure) => void, options: BenchOptions): Promise<void>;
+  run(report: (figure: Figure) => void, options: BenchOptions): Promise<void>;
 }
 
 /** A requirement of a scenario or of its peer is missing; the message names it and the way to get it. */

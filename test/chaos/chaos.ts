@@ -34,7 +34,7 @@ export interface Settings {
   /** The API server, if it belongs to this run. */
   readonly apiServer?: Victim;
   /** Receives the planned events. */
-  readonly tell: (line: string) => void;
+  readonly print: (line: string) => void;
 }
 
 export interface Spread {
@@ -57,7 +57,7 @@ export interface Report {
   readonly evictions: number;
   readonly delayMs: Spread;
   /** The age of the last read of its node when a delete reached the proxy. */
-  readonly lookAgeMs: Spread;
+  readonly readAgeMs: Spread;
   /** Pods that were due when their taint was removed, or when they came to tolerate it. */
   readonly saved: number;
   readonly savedAfterMs: number;
@@ -71,12 +71,12 @@ export interface Report {
  * Executes the plan of a seed on a real API server, waits until all is quiet, and compares the events with the naive
  * rule.
  */
-export async function chaos({ scale, start, apiServer, tell }: Settings): Promise<Report> {
+export async function chaos({ scale, start, apiServer, print }: Settings): Promise<Report> {
   await using opened = new AsyncDisposableStack();
   const cluster = opened.adopt(await TestCluster.open('KUBECONFIG', runName()), (each) =>
     each.close().catch((error: Error) => {
       // The run's own API server ends with all of its objects.
-      if (!apiServer) tell(`not everything was removed: ${error.message}`);
+      if (!apiServer) print(`not everything was removed: ${error.message}`);
     }),
   );
   const account = await Account.create(cluster, 'service');
@@ -93,7 +93,7 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
   });
   const random = new SeededRandom(scale.seed + 1);
   const users = new Users(cluster, random, new Tolerations(random, plan.longestSeconds));
-  tell(`making ${scale.nodes} nodes of ${scale.podsPerNode} pods`);
+  print(`making ${scale.nodes} nodes of ${scale.podsPerNode} pods`);
   await users.settle(plan);
   await form.ready();
 
@@ -106,10 +106,10 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
     weathered,
     unreported,
   };
-  await play(plan, { users, suffering, tell, endAt: scale.minutes * 60_000 });
+  await play(plan, { users, suffering, print, endAt: scale.minutes * 60_000 });
   cluster.witness.check();
 
-  tell('quiet');
+  print('quiet');
   const quietAt = Date.now();
   await form.ready();
   const history = () => historyOf(cluster.witness, { requests: [], unreported }, users.deleted, Date.now());
@@ -123,12 +123,12 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
       return nothingSince !== undefined && Date.now() - nothingSince >= NOTHING_DUE_MS;
     },
     QUIET_WITHIN_MS,
-  ).catch(() => tell(`after ${QUIET_WITHIN_MS / 60_000} minutes something is still due`));
+  ).catch(() => print(`after ${QUIET_WITHIN_MS / 60_000} minutes something is still due`));
   cluster.witness.check();
 
   const passed = { requests: tap.requests, unreported };
   const found = judge(historyOf(cluster.witness, passed, users.deleted, Date.now()));
-  const { evictions, violations, delayMs, savedAfterMs, lookAgeMs } = found;
+  const { evictions, violations, delayMs, savedAfterMs, readAgeMs } = found;
   return {
     ...scale,
     done: countOf(plan.deeds.map(({ act }) => act.kind)),
@@ -138,7 +138,7 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
     pods: cluster.witness.pods.size,
     evictions,
     delayMs: spreadOf(delayMs),
-    lookAgeMs: spreadOf(lookAgeMs),
+    readAgeMs: spreadOf(readAgeMs),
     saved: savedAfterMs.length,
     savedAfterMs: Math.max(0, ...savedAfterMs),
     settledAfterMs: (nothingSince ?? Date.now()) - quietAt,
@@ -167,12 +167,12 @@ async function play(
   {
     users,
     suffering,
-    tell,
+    print,
     endAt,
   }: {
     readonly users: Users;
     readonly suffering: Suffering;
-    readonly tell: Settings['tell'];
+    readonly print: Settings['print'];
     readonly endAt: number;
   },
 ): Promise<void> {
@@ -185,7 +185,7 @@ async function play(
     ...plan.faults.map(({ at, act }) => ({
       at,
       begin: () => {
-        tell(`${((Date.now() - beganAt) / 1000).toFixed(1).padStart(7)} s  ${inWords(act)}`);
+        print(`${((Date.now() - beganAt) / 1000).toFixed(1).padStart(7)} s  ${inWords(act)}`);
         return suffer(act, suffering);
       },
     })),

@@ -147,9 +147,9 @@ const childrenOf = (pid: number): readonly number[] =>
     .map(Number);
 
 /** Threads and processes may end between the listing and the read. */
-function unlessGone<T>(ask: () => T): T | undefined {
+function unlessGone<T>(read: () => T): T | undefined {
   try {
-    return ask();
+    return read();
   } catch (error) {
     if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
     throw error;

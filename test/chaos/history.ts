@@ -1,7 +1,7 @@
 import type { TappedRequest } from '#test/cluster/rig/wiretap.ts';
 import type { NodeMoment, Witness } from '#test/cluster/rig/witness.ts';
 import type { History, NodeTurn, SentDelete, Time } from './judge.ts';
-import { askedAt } from './users.ts';
+import { requestedAt } from './users.ts';
 
 /** The maximum time between the response about its node and a delete, as the service promises. */
 const NODE_MAX_AGE_MS = 250;
@@ -31,7 +31,7 @@ export function historyOf(
     name: pod.name,
     node: pod.node,
     turns: pod.moments.map(({ at, labels, tolerations }) => ({
-      askedAt: askedAt(labels, at),
+      requestedAt: requestedAt(labels, at),
       seenAt: at,
       tolerations,
     })),
@@ -47,29 +47,30 @@ function turnsOf(moments: readonly NodeMoment[]): readonly NodeTurn[] {
   const text = ({ taints }: NodeMoment) => JSON.stringify(taints);
   return moments
     .filter((moment, index) => index === 0 || text(moment) !== text(moments[index - 1] ?? moment))
-    .map(({ at, labels, taints }) => ({ askedAt: askedAt(labels, at), seenAt: at, taints }));
+    .map(({ at, labels, taints }) => ({ requestedAt: requestedAt(labels, at), seenAt: at, taints }));
 }
 
 function deletesIn(
   { requests, unreported }: Passed,
   nodeOf: ReadonlyMap<string, string>,
 ): readonly SentDelete[] {
-  const looksOf = looksIn(requests);
+  const readsOf = readsIn(requests);
   return requests
     .filter(({ method, path, forwardedAt }) => method === 'DELETE' && POD.test(path) && forwardedAt)
     .map(({ at, body, status }) => {
       const { preconditions } = JSON.parse(body) as { readonly preconditions?: { readonly uid?: string } };
       const uid = preconditions?.uid ?? '';
-      const looks = (looksOf.get(nodeOf.get(uid) ?? '') ?? []).filter(({ toldAt }) => toldAt <= at);
-      const ageOf = ({ toldAt }: Look) => at - toldAt - together({ from: toldAt, to: at }, unreported);
-      const lookAgeMs = looks.length > 0 ? Math.min(...looks.map(ageOf)) : undefined;
+      const reads = (readsOf.get(nodeOf.get(uid) ?? '') ?? []).filter(({ answeredAt }) => answeredAt <= at);
+      const ageOf = ({ answeredAt }: NodeRead) =>
+        at - answeredAt - together({ from: answeredAt, to: at }, unreported);
+      const readAgeMs = reads.length > 0 ? Math.min(...reads.map(ageOf)) : undefined;
       // Other components also read the node, so the newest read need not belong to this delete.
-      const possible = looks.filter((look) => ageOf(look) <= OLDEST_MS);
+      const possible = reads.filter((read) => ageOf(read) <= OLDEST_MS);
       return {
         uid,
-        lookedAt: possible.length > 0 ? Math.min(...possible.map((look) => look.askedAt)) : at - OLDEST_MS,
+        readAt: possible.length > 0 ? Math.min(...possible.map((read) => read.requestedAt)) : at - OLDEST_MS,
         sentAt: at,
-        lookAgeMs,
+        readAgeMs: readAgeMs,
         status,
       };
     });
@@ -80,18 +81,18 @@ const together = ({ from, to }: Time, times: readonly Time[]): number =>
   times.reduce((sum, each) => sum + Math.max(0, Math.min(to, each.to) - Math.max(from, each.from)), 0);
 
 /** A node as shown to the service: its state at `askedAt` or later. */
-interface Look {
-  readonly askedAt: number;
-  readonly toldAt: number;
+interface NodeRead {
+  readonly requestedAt: number;
+  readonly answeredAt: number;
 }
 
-function looksIn(requests: readonly TappedRequest[]): ReadonlyMap<string, readonly Look[]> {
-  const looks = requests.flatMap(({ method, path, forwardedAt, told }) => {
+function readsIn(requests: readonly TappedRequest[]): ReadonlyMap<string, readonly NodeRead[]> {
+  const reads = requests.flatMap(({ method, path, forwardedAt, answer }) => {
     const node = method === 'GET' ? NODE.exec(path)?.[1] : undefined;
-    if (node === undefined || forwardedAt === undefined || told?.status !== 200) return [];
-    return [{ node, askedAt: forwardedAt, toldAt: told.at }];
+    if (node === undefined || forwardedAt === undefined || answer?.status !== 200) return [];
+    return [{ node, requestedAt: forwardedAt, answeredAt: answer.at }];
   });
-  return Map.groupBy(looks, ({ node }) => node);
+  return Map.groupBy(reads, ({ node }) => node);
 }
 
 const NODE = /^\/api\/v1\/nodes\/([^/?]+)$/;

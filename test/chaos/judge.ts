@@ -8,7 +8,7 @@ export interface Time {
 
 /** A change at a time between its request and its observation. */
 interface Turn {
-  readonly askedAt: number;
+  readonly requestedAt: number;
   readonly seenAt: number;
 }
 
@@ -36,11 +36,11 @@ export interface JudgedPod {
 export interface SentDelete {
   readonly uid: string;
   /** The oldest state of its node on which it may be based. */
-  readonly lookedAt: number;
+  readonly readAt: number;
   /** The time at which it reached the proxy: it is based on nothing later, regardless of its further transit time. */
   readonly sentAt: number;
   /** The age of the last read of its node; `undefined`: there was none. */
-  readonly lookAgeMs: number | undefined;
+  readonly readAgeMs: number | undefined;
   /** The API server's status; `undefined`: unknown, because the connection was cut. */
   readonly status: number | undefined;
 }
@@ -69,7 +69,7 @@ export interface Findings {
   /** The time for which pods were due whose taint was removed or whose tolerations changed. */
   readonly savedAfterMs: readonly number[];
   /** The age of the last read, for each delete that may have caused an eviction. */
-  readonly lookAgeMs: readonly number[];
+  readonly readAgeMs: readonly number[];
 }
 
 /** The watches of nodes and of pods deliver their events in no common order. */
@@ -88,37 +88,37 @@ export function judge({ nodes, pods, deletes, endAt }: History): Findings {
   const violations: Violation[] = [];
   const delayMs: number[] = [];
   const savedAfterMs: number[] = [];
-  const lookAgeMs: number[] = [];
+  const readAgeMs: number[] = [];
   const sent = Map.groupBy(deletes, ({ uid }) => uid);
   let evictions = 0;
   for (const pod of pods) {
     const turns = nodes.get(pod.node) ?? [];
     const mine = sent.get(pod.uid) ?? [];
     const accepted = mine.filter(isAccepted);
-    const tell = (kind: Violation['kind'], why: string) =>
+    const add = (kind: Violation['kind'], why: string) =>
       violations.push({ kind, pod: `${pod.name} (${pod.uid})`, node: pod.node, why });
-    if (accepted.length > 1) tell('doubled', `the API server took ${accepted.length} deletes of it`);
+    if (accepted.length > 1) add('doubled', `the API server took ${accepted.length} deletes of it`);
 
     const overdue = overdueTimes(turns, pod, endAt);
     const last = overdue.at(-1);
     const until = pod.leftAt ?? endAt;
-    const standing = last && last.to >= until - TWO_WATCHES_MS ? last : undefined;
+    const current = last && last.to >= until - TWO_WATCHES_MS ? last : undefined;
     if (pod.leftAt === undefined) {
-      if (standing) tell('lost', `it is there ${seconds(endAt - standing.from)} after it was due`);
+      if (current) add('lost', `it is there ${seconds(endAt - current.from)} after it was due`);
     } else {
       const before = mine.filter(({ sentAt }) => sentAt <= until);
       if (before.some(isAccepted) || !pod.deletedByPeople) {
         evictions += 1;
         const possible = before.filter(({ status = 200 }) => status < 300);
-        lookAgeMs.push(...possible.map((each) => each.lookAgeMs ?? Infinity));
+        readAgeMs.push(...possible.map((each) => each.readAgeMs ?? Infinity));
         const wrong = misdeed(possibly(turns, pod, endAt), possible);
-        if (wrong) tell(wrong.kind, wrong.why);
-        delayMs.push(standing ? until - standing.from : 0);
+        if (wrong) add(wrong.kind, wrong.why);
+        delayMs.push(current ? until - current.from : 0);
       }
     }
-    savedAfterMs.push(...overdue.filter((each) => each !== standing).map(({ from, to }) => to - from));
+    savedAfterMs.push(...overdue.filter((each) => each !== current).map(({ from, to }) => to - from));
   }
-  return { evictions, violations, delayMs, savedAfterMs, lookAgeMs };
+  return { evictions, violations, delayMs, savedAfterMs, readAgeMs };
 }
 
 /** Returns the deadline of each existing pod, by the last observed state; `Infinity`: there is none. */
@@ -143,7 +143,7 @@ function misdeed(
   stretches: readonly Stretch[],
   deletes: readonly SentDelete[],
 ): Pick<Violation, 'kind' | 'why'> | undefined {
-  const each = deletes.map((sent) => misdeedOf(stretches, { from: sent.lookedAt, to: sent.sentAt }));
+  const each = deletes.map((sent) => misdeedOf(stretches, { from: sent.readAt, to: sent.sentAt }));
   if (each.length === 0) return { kind: 'wrong', why: 'it went, and nobody was seen to delete it' };
   return each.includes(undefined) ? undefined : each[0];
 }
@@ -188,7 +188,7 @@ function overdueTimes(turns: readonly NodeTurn[], pod: JudgedPod, endAt: number)
 
 /** Returns the stretches in which a pod may have had a deadline, with the earliest possible deadlines. */
 const possibly = (turns: readonly NodeTurn[], pod: JudgedPod, endAt: number): readonly Stretch[] =>
-  stretchesOf(turns, pod, { begin: 'askedAt', end: 'seenAt' }, endAt);
+  stretchesOf(turns, pod, { begin: 'requestedAt', end: 'seenAt' }, endAt);
 
 /** The times of changes at which stretches begin and end. */
 interface Reading {
@@ -206,16 +206,16 @@ function stretchesOf(
   const since = new Map<string, number>();
   return nodeTurns.flatMap((turn, index) => {
     const sinceOf = ({ key, effect }: Taint) => since.get(`${key}:${effect}`);
-    const standing = turn.taints.map((taint) => ({ ...taint, since: sinceOf(taint) ?? turn[begin] }));
+    const present = turn.taints.map((taint) => ({ ...taint, since: sinceOf(taint) ?? turn[begin] }));
     since.clear();
-    for (const taint of standing) since.set(`${taint.key}:${taint.effect}`, taint.since);
+    for (const taint of present) since.set(`${taint.key}:${taint.effect}`, taint.since);
     const tainted = { from: turn[begin], to: nodeTurns[index + 1]?.[end] ?? until };
     return pod.turns.flatMap((borne, nth) => {
       const tolerated = { from: borne[begin], to: pod.turns[nth + 1]?.[end] ?? until };
       const from = Math.max(tainted.from, tolerated.from);
       const to = Math.min(tainted.to, tolerated.to, until);
       if (from > to) return [];
-      const due = dueAt({ since: born, tolerations: borne.tolerations }, standing);
+      const due = dueAt({ since: born, tolerations: borne.tolerations }, present);
       return [{ from, to, dueAt: due }];
     });
   });

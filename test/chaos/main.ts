@@ -27,10 +27,10 @@ interface Options {
 
 async function main(options: Options): Promise<void> {
   const { seed, nodes, pods: podsPerNode, minutes, testbed, json } = options;
-  const tell = (line: string) => process.stdout.write(`${line}\n`);
+  const print = (line: string) => process.stdout.write(`${line}\n`);
   const loadBefore = loadavg();
   const startedAt = new Date().toISOString();
-  tell(`seed ${seed}`);
+  print(`seed ${seed}`);
   await using opened = new AsyncDisposableStack();
   const own =
     testbed === undefined ? undefined : opened.adopt(await ownApiServer(testbed), (each) => each.close());
@@ -39,7 +39,7 @@ async function main(options: Options): Promise<void> {
     scale: { seed, nodes, podsPerNode, minutes },
     start: options.deployed ? deployed : oneProcess,
     ...(own ? { apiServer: own.victim } : {}),
-    tell,
+    print,
   });
   const machine = {
     node: process.version,
@@ -48,9 +48,9 @@ async function main(options: Options): Promise<void> {
     load: loadavg(),
   };
   const form = options.deployed ? 'deployed' : 'one process';
-  tell(table({ form, ...report }));
-  for (const crash of report.crashes) tell(`ended by itself: ${crash}`);
-  for (const { kind, pod, node, why } of report.violations) tell(`${kind}: ${pod} on ${node}: ${why}`);
+  print(table({ form, ...report }));
+  for (const crash of report.crashes) print(`ended by itself: ${crash}`);
+  for (const { kind, pod, node, why } of report.violations) print(`${kind}: ${pod} on ${node}: ${why}`);
   if (json) writeFileSync(json, JSON.stringify({ form, startedAt, machine, ...report }, null, 2));
   if (report.violations.length + report.crashes.length > 0) process.exitCode = 1;
 }

@@ -5,7 +5,7 @@ const KINDS: readonly Violation['kind'][] = ['lost', 'wrong', 'early', 'doubled'
 
 /** Returns a report as a table of two columns. */
 export function table(report: Report & { readonly form: string }): string {
-  const { delayMs, lookAgeMs, violations } = report;
+  const { delayMs, readAgeMs, violations } = report;
   const rows: readonly (readonly [string, string])[] = [
     ['form', report.form],
     ['seed', String(report.seed)],
@@ -16,7 +16,7 @@ export function table(report: Report & { readonly form: string }): string {
     ['requests', `${report.requests}, hit: ${listed(report.requestsHit)}`],
     ['evictions', String(report.evictions)],
     ['late', spread(delayMs)],
-    ['decided by a look', `${spread(lookAgeMs)} ago`],
+    ['decided by a look', `${spread(readAgeMs)} ago`],
     ['saved while due', `${report.saved}, after ${seconds(report.savedAfterMs)} at the longest`],
     ...KINDS.map((kind) => [kind, String(violations.filter((each) => each.kind === kind).length)] as const),
     ['ended by itself', String(report.crashes.length)],

@@ -26,7 +26,7 @@ const ONTO_TAINTED = 0.1;
 const UNDER_THE_SAME_NAME = 0.6;
 
 /** Returns the time at which the state of an object was requested; `seenAt` where its labels do not contain it. */
-export const askedAt = (labels: Readonly<Record<string, string>>, seenAt: number): number =>
+export const requestedAt = (labels: Readonly<Record<string, string>>, seenAt: number): number =>
   Number(labels[ASKED_AT] ?? seenAt);
 
 /** A taint that the harness has set on a node. */
@@ -72,7 +72,7 @@ export class Users {
     await pMap(made, ({ node, tolerations }) => this.#make(this.#newName(), node, tolerations), {
       concurrency: PARALLEL,
     });
-    await until('all pods are seen', () => this.#standing().length === made.length, SEEN_WITHIN_MS);
+    await until('all pods are seen', () => this.#living().length === made.length, SEEN_WITHIN_MS);
   }
 
   /** Executes a deed; resolves when it is done, or when its object does not exist. */
@@ -180,13 +180,13 @@ export class Users {
     return { [ASKED_AT]: String(Date.now()) };
   }
 
-  #standing(): readonly PodLife[] {
+  #living(): readonly PodLife[] {
     return [...this.#cluster.witness.pods.values()].filter(({ evictedAt }) => evictedAt === undefined);
   }
 
   #drawn(draw: number): PodLife | undefined {
-    const standing = this.#standing();
-    return standing[Math.floor(draw * standing.length)];
+    const living = this.#living();
+    return living[Math.floor(draw * living.length)];
   }
 
   #inTurn(what: string, work: () => Promise<void>): Promise<void> {
@@ -196,11 +196,11 @@ export class Users {
   }
 
   /** Repeats a request until its response is neither a failure nor a timeout. */
-  async #insist(ask: () => Promise<unknown>): Promise<void> {
+  async #insist(attempt: () => Promise<unknown>): Promise<void> {
     const triedUntil = Date.now() + INSISTS_FOR_MS;
     while (true) {
       try {
-        await ask();
+        await attempt();
         return;
       } catch (error) {
         const isDefinite = error instanceof ApiError && [400, 404, 409, 422].includes(error.status);

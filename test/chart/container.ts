@@ -72,7 +72,7 @@ export class ContainerProcess {
   readonly #graceSeconds: number;
   readonly #dir: string;
   readonly #closed: Promise<unknown>;
-  #said = '';
+  #printed = '';
 
   private constructor(child: ChildProcess, probe: string, graceSeconds: number, dir: string) {
     this.#child = child;
@@ -81,7 +81,7 @@ export class ContainerProcess {
     this.#dir = dir;
     this.#closed = once(child, 'close');
     const note = (text: string) => {
-      this.#said += text;
+      this.#printed += text;
     };
     for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', note);
   }
@@ -127,18 +127,18 @@ export class ContainerProcess {
 
   /** Returns the lines of the readiness probe's response; `undefined`: the container is not ready. */
   async ready(): Promise<readonly string[] | undefined> {
-    if (this.#child.exitCode !== null) throw new Error(`The container ended: ${this.#said}`);
+    if (this.#child.exitCode !== null) throw new Error(`The container ended: ${this.#printed}`);
     const answer = await fetch(`${this.#probe}?verbose`).catch(() => undefined);
     return answer?.ok ? (await answer.text()).split('\n').filter(Boolean) : undefined;
   }
 
   /** Stops the container as the kubelet does; rejects when it would have to be killed. */
   async stop(): Promise<Ended> {
-    const askedAt = Date.now();
+    const requestedAt = Date.now();
     this.#child.kill('SIGTERM');
     await until('it ends when it is told to', () => this.#child.exitCode !== null, this.#graceSeconds * 1000);
     await this.#closed;
-    return { code: this.#child.exitCode, seconds: (Date.now() - askedAt) / 1000 };
+    return { code: this.#child.exitCode, seconds: (Date.now() - requestedAt) / 1000 };
   }
 
   /** Removes all traces, even of a container that did not start. */

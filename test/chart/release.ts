@@ -100,12 +100,12 @@ export class Release {
    * Waits until one of the started containers reports `leading` as the cluster's state, and each other `standing`;
    * returns the leading one first.
    */
-  async settled(leading: string, standing: string): Promise<readonly ContainerProcess[]> {
-    return until(`one says ${leading}, and each other ${standing}`, async () => {
+  async settled(leading: string, waiting: string): Promise<readonly ContainerProcess[]> {
+    return until(`one says ${leading}, and each other ${waiting}`, async () => {
       const states = await Promise.all(this.#containers.map((each) => each.ready()));
       const leader = this.#containers.find((_, index) => states[index]?.includes(leading));
       const others = this.#containers.filter((each) => each !== leader);
-      const stand = others.every((each) => states[this.#containers.indexOf(each)]?.includes(standing));
+      const stand = others.every((each) => states[this.#containers.indexOf(each)]?.includes(waiting));
       return leader !== undefined && stand && [leader, ...others];
     });
   }

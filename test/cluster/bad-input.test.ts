@@ -113,18 +113,18 @@ describe('the failing cluster of two', () => {
       stateDir: stage().newStateDir(),
     });
     t.after(() => service.kill());
-    await service.untilSaid(`${CONTEXT}  watching`);
+    await service.untilPrinted(`${CONTEXT}  watching`);
     return service;
   };
 
   test('with a bad token joins the other when its kubeconfig is repaired', async (t) => {
     const service = await startPair(t, 'no-token');
-    await service.untilSaid(`${OTHER}  cluster.access-denied`, '401 Unauthorized');
+    await service.untilPrinted(`${OTHER}  cluster.access-denied`, '401 Unauthorized');
     const [refused, live, why] = (await service.states()) ?? [];
     assert.deepEqual([refused, live], [`${OTHER} access-denied`, `${CONTEXT} live`]);
     assert.match(why ?? '', new RegExp(`^${OTHER} list-failing since `));
     await writePair((await Account.create(other, 'repaired')).token);
-    await service.untilSaid(`${OTHER}  watching`);
+    await service.untilPrinted(`${OTHER}  watching`);
     assert.deepEqual(await service.states(), [`${CONTEXT} live`, `${OTHER} live`]);
   });
 
@@ -132,9 +132,9 @@ describe('the failing cluster of two', () => {
     const account = await Account.create(other, 'late');
     await account.revoke();
     const service = await startPair(t, account.token);
-    await service.untilSaid(`${OTHER}  cluster.access-denied`, 'delete pods');
+    await service.untilPrinted(`${OTHER}  cluster.access-denied`, 'delete pods');
     await account.grant();
-    await service.untilSaid(`${OTHER}  watching`);
+    await service.untilPrinted(`${OTHER}  watching`);
   });
 });
 

@@ -67,8 +67,8 @@ describe('policy method evict', () => {
     for (const pod of pods) {
       assert.equal((await evicted(pod)).reason, 'EvictionByEvictionAPI');
       await until('an Event tells that it goes', () => cluster.witness.taintManagerEvents(pod.name)[0]);
-      assert.equal(service.said(pod.name, 'eviction blocked').length, 1);
-      assert.equal(service.said(pod.name, 'evicted').length, 1);
+      assert.equal(service.printed(pod.name, 'eviction blocked').length, 1);
+      assert.equal(service.printed(pod.name, 'evicted').length, 1);
     }
     assert.deepEqual(service.complaints(), []);
   });
@@ -86,10 +86,10 @@ describe('policy method evict', () => {
 
   test('deletes pods that a budget blocks until the deadline', async () => {
     const { cluster, node, pods } = await budgeted('deadline', 2, { deadline: '6s' });
-    const { askedAt } = await cluster.taint(node, TAINT);
+    const { requestedAt } = await cluster.taint(node, TAINT);
     for (const pod of pods) {
       const { evictedAt, reason } = await evicted(pod);
-      assert.ok(evictedAt - askedAt >= 6_000, `after ${evictedAt - askedAt} ms`);
+      assert.ok(evictedAt - requestedAt >= 6_000, `after ${evictedAt - requestedAt} ms`);
       assert.equal(reason, 'DeletionByTaintManager');
     }
   });
@@ -104,7 +104,7 @@ describe('policy method evict', () => {
   test('evicts no pods without the permission for it, and reports the missing permission', async () => {
     const { cluster, service, node, pods } = await budgeted('right', 0, { account: stage().kubeconfig });
     await cluster.taint(node, TAINT);
-    await service.untilSaid(node, 'eviction.retrying', 'pods/eviction');
+    await service.untilPrinted(node, 'eviction.retrying', 'pods/eviction');
     for (const { uid } of pods) assert.equal(cluster.witness.pods.get(uid)?.evictedAt, undefined);
   });
 });

@@ -24,7 +24,7 @@ test('evicts a pod that is re-created under its name on the still tainted node, 
     late.push(await evictedOnTime(pod, 1, since));
     const evicted = pod;
     pod = await until('it comes back', () => cluster.witness.podsNamed(pod.name)[round]);
-    since = { askedAt: evicted.evictedAt ?? 0, seenAt: pod.seenAt };
+    since = { requestedAt: evicted.evictedAt ?? 0, seenAt: pod.seenAt };
     if (round % 2 === 0) {
       await cluster.untaint(node);
       since = await cluster.taint(node, { key: 'maintenance' });
@@ -50,7 +50,7 @@ test('evicts the pods of a deleted node that have a deadline at that deadline, a
     cluster.addPod(untainted, 'bystander'),
   ]);
   const span = await cluster.taint(tainted, { key: 'maintenance' });
-  for (const pod of [timed, lasting]) await service.untilSaid(tainted, pod.name, 'eviction at');
+  for (const pod of [timed, lasting]) await service.untilPrinted(tainted, pod.name, 'eviction at');
   await cluster.deleteNode(tainted);
   await cluster.deleteNode(untainted);
   await evictedOnTime(timed, 3, span);
@@ -70,8 +70,8 @@ test('keeps the pods of a node that is re-created without its taint, and evicts 
   ]);
   await cluster.taint(clean, { key: 'maintenance' });
   const span = await cluster.taint(dirty, { key: 'maintenance' });
-  await service.untilSaid(clean, saved.name, 'eviction at');
-  await service.untilSaid(dirty, lost.name, 'eviction at');
+  await service.untilPrinted(clean, saved.name, 'eviction at');
+  await service.untilPrinted(dirty, lost.name, 'eviction at');
   await cluster.deleteNode(clean);
   await cluster.deleteNode(dirty);
   await cluster.addNode('back-untainted');

@@ -27,7 +27,7 @@ test('sets the condition on an evicted pod before deleting it, as the built-in c
   });
   const changedAt = Date.parse(lastTransitionTime ?? '');
   assert.ok(
-    changedAt > tainted.askedAt - 1000 && changedAt <= Date.now(),
+    changedAt > tainted.requestedAt - 1000 && changedAt <= Date.now(),
     `${lastTransitionTime} is the moment`,
   );
   assert.equal(observedGeneration, pod.generation, 'the generation the decision was made on');
@@ -66,8 +66,8 @@ test("writes one Event per eviction, with the built-in controller's message", as
   const tainted = await cluster.taint(node, { key: 'maintenance' });
   await evictedOnTime(pod, 1, tainted);
   const event = await until('an Event', () => cluster.witness.taintManagerEvents(pod.name)[0]);
-  const { at, metadata, firstTimestamp, ...said } = event;
-  assert.deepEqual(said, {
+  const { at, metadata, firstTimestamp, ...fields } = event;
+  assert.deepEqual(fields, {
     involvedObject: { kind: 'Pod', namespace: cluster.namespace, name: pod.name, apiVersion: 'v1' },
     type: 'Normal',
     reason: 'TaintManagerEviction',
@@ -77,7 +77,7 @@ test("writes one Event per eviction, with the built-in controller's message", as
     count: 1,
   });
   assert.ok(metadata.name.startsWith(`${pod.name}.`));
-  assert.ok(Date.parse(firstTimestamp ?? '') > tainted.askedAt - 1000 && at >= tainted.askedAt);
+  assert.ok(Date.parse(firstTimestamp ?? '') > tainted.requestedAt - 1000 && at >= tainted.requestedAt);
 });
 
 test("spares a new pod of the same name while its predecessor's deletion is in progress", async () => {
@@ -94,7 +94,7 @@ test("spares a new pod of the same name while its predecessor's deletion is in p
   await cluster.deletePod(pod);
   const successor = await cluster.addPod(node, pod.name, { tolerations: [FOREVER] });
   deletion.release();
-  await service.untilSaid(node, pod.name, 'already gone');
+  await service.untilPrinted(node, pod.name, 'already gone');
   assert.equal(request.status, 409, 'the API server refused to delete a pod with another UID');
   await evictedOnTime(fence, 4, tainted);
   assertUntouched(successor);
@@ -129,12 +129,12 @@ test("does not apply a replaced pod's deadline to the new pod of the same name",
   const node = await cluster.addNode('heir');
   const pod = await cluster.addPod(node, 'heir', { tolerations: [tolerates('maintenance', 2)] });
   const tainted = await cluster.taint(node, { key: 'maintenance' });
-  await service.untilSaid(node, pod.name, 'eviction at');
+  await service.untilPrinted(node, pod.name, 'eviction at');
   await momentComes(tainted.seenAt + 1000);
   await cluster.deletePod(pod);
-  const askedAt = Date.now();
+  const requestedAt = Date.now();
   const heir = await cluster.addPod(node, pod.name, { tolerations: [tolerates('maintenance', 3)] });
-  await evictedOnTime(heir, 3, { askedAt, seenAt: heir.seenAt });
+  await evictedOnTime(heir, 3, { requestedAt, seenAt: heir.seenAt });
 });
 
 test('writes an Event that cancels the deletion of a pod that somebody else deleted, and no error', async () => {
@@ -145,7 +145,7 @@ test('writes an Event that cancels the deletion of a pod that somebody else dele
     cluster.addPod(node, 'deleted-fence', { tolerations: [tolerates('maintenance', 3)] }),
   ]);
   const tainted = await cluster.taint(node, { key: 'maintenance' });
-  await service.untilSaid(node, pod.name, 'eviction at');
+  await service.untilPrinted(node, pod.name, 'eviction at');
   await cluster.deletePod(pod);
   await evictedOnTime(fence, 3, tainted);
   assert.equal(pod.disruption, undefined);

@@ -60,9 +60,9 @@ async function byKubectl(kubeconfig: string): Promise<Seen> {
     const { stdout } = await running;
     return { user: Review.parse(JSON.parse(stdout)).status.userInfo };
   } catch (error) {
-    const said = error instanceof Error && 'stderr' in error ? String(error.stderr) : String(error);
-    const isDenied = /Forbidden|Unauthorized|You must be logged in|forbidden/.test(said);
-    return isDenied ? { denied: true } : { refused: said.trim() };
+    const message = error instanceof Error && 'stderr' in error ? String(error.stderr) : String(error);
+    const isDenied = /Forbidden|Unauthorized|You must be logged in|forbidden/.test(message);
+    return isDenied ? { denied: true } : { refused: message.trim() };
   }
 }
 

@@ -31,7 +31,7 @@ async function serve(name: string) {
     const all = view.clusters[CONTEXT]?.faults ?? [];
     return all.map(({ type, resource, status }) => `${type} ${resource} ${status}`);
   };
-  const told = (...expected: readonly string[]) =>
+  const logged = (...expected: readonly string[]) =>
     until(
       `it says ${expected.join(', ') || 'nothing'}`,
       async () => `${await faults()}` === `${expected}`,
@@ -42,41 +42,41 @@ async function serve(name: string) {
     until(
       `status ends with ${code} and shows ${types.join(' or ') || 'no issue'}`,
       async () => {
-        const said = await taintward('status', '-o', 'json', '--state-dir', service.stateDir);
-        if (said.code !== code) return false;
-        const { issues }: { readonly issues: readonly Issue[] } = JSON.parse(said.out);
+        const status = await taintward('status', '-o', 'json', '--state-dir', service.stateDir);
+        if (status.code !== code) return false;
+        const { issues }: { readonly issues: readonly Issue[] } = JSON.parse(status.out);
         return types.length === 0
           ? issues.length === 0
           : issues.some(({ type, remediation }) => types.includes(type) && remediation !== undefined);
       },
       SHOWN_WITHIN_MS,
     );
-  return { cluster, account, service, faults, told, shows };
+  return { cluster, account, service, faults, logged, shows };
 }
 
 test('reports revoked permissions within 15 s, before and after a taint, and clears the report when they are restored', async (t) => {
-  const { cluster, account, told, faults } = await serve('forbidden');
+  const { cluster, account, logged, faults } = await serve('forbidden');
   assert.deepEqual(await faults(), []);
   const node = await cluster.addNode('forbidden');
   const pod = await cluster.addPod(node, 'forbidden');
   const from = Date.now();
   await account.revoke();
-  await told('list-failing pods 403', 'watch-failing nodes 403');
+  await logged('list-failing pods 403', 'watch-failing nodes 403');
   t.diagnostic(`told after ${Date.now() - from} ms`);
   // The service still watches nodes, so the taint makes it list the pods.
   await cluster.taint(node, { key: 'x' });
-  await told('list-failing pods 403', 'watch-failing nodes 403');
+  await logged('list-failing pods 403', 'watch-failing nodes 403');
   assert.equal(pod.evictedAt, undefined);
   await account.grant();
-  await told();
+  await logged();
   await until('it is evicted', () => pod.evictedAt);
 });
 
 test('reports a deleted account, whose token is rejected, within 15 s', async (t) => {
-  const { account, told } = await serve('leaver');
+  const { account, logged } = await serve('leaver');
   const from = Date.now();
   await account.delete();
-  await told('list-failing pods 401', 'watch-failing nodes 401');
+  await logged('list-failing pods 401', 'watch-failing nodes 401');
   t.diagnostic(`told after ${Date.now() - from} ms`);
 });
 

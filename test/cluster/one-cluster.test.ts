@@ -68,8 +68,8 @@ test('a context that answers after the start and is the same cluster evicts noth
   t.after(() => tap.close());
   await tap.cut();
   const service = await serveBoth(tap.connection);
-  await service.untilSaid(`${CONTEXT}  watching`);
-  await service.untilSaid(`${SECOND}  cluster.unreachable`);
+  await service.untilPrinted(`${CONTEXT}  watching`);
+  await service.untilPrinted(`${SECOND}  cluster.unreachable`);
   const node = await cluster.addNode('one');
   const [held, free] = await Promise.all(
     ['held', 'free'].map((name) =>
@@ -87,11 +87,11 @@ test('a context that answers after the start and is the same cluster evicts noth
 
   const tainted = await cluster.taint(node, { key: 'x' });
   await evictedOnTime(free, COUNTDOWN_S, tainted);
-  await service.untilSaid(held.name, 'held');
+  await service.untilPrinted(held.name, 'held');
   // A service that evicted under the second name would have evicted both by then.
   const late = await cluster.addPod(node, 'late', { tolerations: [tolerates('x', COUNTDOWN_S)] });
   await until('the next is evicted', () => late.evictedAt !== undefined);
   assertUntouched(held);
   assert.ok((await service.states())?.includes(`${CONTEXT} live`));
-  assert.deepEqual(service.said(`${SECOND} ${node}`), []);
+  assert.deepEqual(service.printed(`${SECOND} ${node}`), []);
 });

@@ -27,7 +27,7 @@ test('loses nothing while the API server is unreachable, and evicts due pods wit
     [due, after, untainted].map((node) => cluster.taint(node, { key: 'x' })),
   );
   assert.ok(span && lasting);
-  for (const pod of [overdue, onTime, saved]) await service.untilSaid(pod.name, 'eviction at');
+  for (const pod of [overdue, onTime, saved]) await service.untilPrinted(pod.name, 'eviction at');
 
   await wiretap.cut();
   const cutAt = Date.now();
@@ -51,9 +51,9 @@ test('loses nothing while its permissions are revoked, and evicts due pods when 
   const node = await cluster.addNode('forbidden');
   const pod = await cluster.addPod(node, 'forbidden', { tolerations: [tolerates('x', 2)] });
   await cluster.taint(node, { key: 'x' });
-  await service.untilSaid(node, pod.name, 'eviction at');
+  await service.untilPrinted(node, pod.name, 'eviction at');
   await account.revoke();
-  const complaint = await service.untilSaid('eviction.retrying', node);
+  const complaint = await service.untilPrinted('eviction.retrying', node);
   assert.match(complaint.text, /403 Forbidden/);
   assertUntouched(pod);
   await account.grant();
@@ -64,8 +64,8 @@ test('loses nothing while its permissions are revoked, and evicts due pods when 
 
 /** Returns the next try that the service announced last for a node. */
 function nextTryOf(service: ServiceProcess, node: string): number {
-  const said = service.said('eviction.retrying', node).at(-1)?.text ?? '';
-  return Date.parse(/nextTryAt\W+(\d{4}-[\d:TZ.-]+)/.exec(said)?.[1] ?? '');
+  const logged = service.printed('eviction.retrying', node).at(-1)?.text ?? '';
+  return Date.parse(/nextTryAt\W+(\d{4}-[\d:TZ.-]+)/.exec(logged)?.[1] ?? '');
 }
 
 for (const [how, begin] of [
@@ -85,7 +85,7 @@ for (const [how, begin] of [
       tolerations: [tolerates('x', 3)],
     });
     await cluster.taint(node, { key: 'x' });
-    await service.untilSaid(pod.name, 'eviction at');
+    await service.untilPrinted(pod.name, 'eviction at');
     const end = await begin(wiretap);
     // The delays have grown so far that a wake can be told from a try.
     await until('the next try is far', () => nextTryOf(service, node) - Date.now() > 12_000);

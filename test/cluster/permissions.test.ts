@@ -188,7 +188,7 @@ describe('without the optional ClusterRoles, exactly the listed permissions are 
       return Entries.parse(JSON.parse(out)).some(({ event }) => event === 'would-evict');
     });
     assert.equal(evicted(), 0);
-    assert.equal(service.said('cluster.permissions-unverified').length, 1);
+    assert.equal(service.printed('cluster.permissions-unverified').length, 1);
   });
 
   test('for explain and what-if', async (t) => {
@@ -218,8 +218,8 @@ describe('without the optional ClusterRoles, exactly the listed permissions are 
     await until('the pods are evicted', () => evicted() === 2);
     assert.ok(pods.every(({ disruption }) => disruption?.beforeDeletion));
     // Events are optional: the missing permission is logged once, and not for each pod.
-    await service.untilSaid('event.dropped');
-    assert.equal(service.said('event.dropped').length, 1);
+    await service.untilPrinted('event.dropped');
+    assert.equal(service.printed('event.dropped').length, 1);
   });
 
   test('for method: evict', async (t) => {
@@ -309,7 +309,7 @@ describe('each listed permission is needed', () => {
       for (const [left, rules] of eachWithout(listed)) {
         const { start } = await userWith([...OBSERVE, ...ENFORCE, ...rules]);
         const service = await start(GUARDLESS + setting);
-        await service.untilSaid('policy.permission-missing', left);
+        await service.untilPrinted('policy.permission-missing', left);
         await service.kill();
       }
       const { start } = await userWith([...OBSERVE, ...ENFORCE]);

@@ -112,9 +112,9 @@ describe('an operator', () => {
     const [kept, other] = pods.pods;
     assert.ok(kept && other);
     const ofNode = await nodeWith('held-node', 2);
-    const idOf = (said: string) => /^Hold (\S+):/.exec(said)?.[1] ?? said;
+    const idOf = (printed: string) => /^Hold (\S+):/.exec(printed)?.[1] ?? printed;
     const pod = `${alpha.namespace}/${kept.name}`;
-    const askedAt = Date.now();
+    const requestedAt = Date.now();
     const holdOnPod = idOf(
       await fleet.taintward('hold', 'pod', pod, '--cluster', 'alpha', '--reason', 'look'),
     );
@@ -128,7 +128,7 @@ describe('an operator', () => {
     await fleet.taintward('release', holdOnPod, '--reason', 'seen');
     await evicted([kept]);
     const gone = await evicted(ofNode.pods);
-    for (const at of gone) assert.ok(at >= askedAt + 12_000, `${at - askedAt}`);
+    for (const at of gone) assert.ok(at >= requestedAt + 12_000, `${at - requestedAt}`);
   });
 });
 
@@ -144,12 +144,12 @@ describe('policy', () => {
       'alpha',
     );
     const { node, pods } = await nodeWith('excluded', 1, { labels: { app: 'database' } });
-    const told = await alpha.addPod(node, 'told', { tolerations: [tolerates('x', 300)] });
+    const announced = await alpha.addPod(node, 'told', { tolerations: [tolerates('x', 300)] });
     const unbounded = await alpha.addPod(node, 'for-ever', {
       tolerations: [{ key: 'x', operator: 'Exists', effect: 'NoExecute' }],
     });
     const tainted = await alpha.taint(node, { key: 'x' });
-    await evictedOnTime(told, 2, tainted);
+    await evictedOnTime(announced, 2, tainted);
     await assertStays(...pods, unbounded);
     await fleet.apply({ mode: 'enforce' }, 'alpha');
     await evicted(pods);

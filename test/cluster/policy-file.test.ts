@@ -6,7 +6,7 @@ import { until } from './rig/until.ts';
 const stage = fileStage('bare');
 
 /** Reports the time between `since` and now as a diagnostic of the test. */
-function tell(t: TestContext, what: string, since: number): void {
+function report(t: TestContext, what: string, since: number): void {
   t.diagnostic(`${what} after ${Date.now() - since} ms`);
 }
 
@@ -17,14 +17,14 @@ test('observes a cluster until its policy file enforces, and ignores a policy fi
   const node = await cluster.addNode('observed');
   const pod = await cluster.addPod(node, 'observed');
   await cluster.taint(node, { key: 'maintenance' });
-  await service.untilSaid(pod.name, 'would be evicted');
+  await service.untilPrinted(pod.name, 'would be evicted');
 
   stage().write('policy.yaml', 'mode: enforced');
-  await service.untilSaid('policy.invalid', 'policy.mode');
+  await service.untilPrinted('policy.invalid', 'policy.mode');
   assertUntouched(pod);
 
   const since = Date.now();
   stage().write('policy.yaml', 'mode: enforce\nguard: off\n');
   await until('what was only observed goes', () => pod.evictedAt);
-  tell(t, 'evicted', since);
+  report(t, 'evicted', since);
 });

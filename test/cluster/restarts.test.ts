@@ -26,13 +26,13 @@ test('evicts every pod at its original deadline despite repeated kill -9, and ov
   assert.ok(overdue);
   const first = await stage().start({ stateDir });
   const tainted = await cluster.taint(node, { key: 'x' });
-  for (const pod of pods) await first.untilSaid(node, pod.name, 'eviction at');
+  for (const pod of pods) await first.untilPrinted(node, pod.name, 'eviction at');
   await first.kill();
 
   const second = await stage().start({ stateDir });
   await second.kill();
   await momentComes(tainted.seenAt + 3_000);
-  assert.ok(overdue.evictedAt === undefined || overdue.evictedAt >= tainted.askedAt + 2_000);
+  assert.ok(overdue.evictedAt === undefined || overdue.evictedAt >= tainted.requestedAt + 2_000);
 
   await stage().start({ stateDir });
   const readyAt = Date.now();
@@ -57,8 +57,8 @@ test('evicts no pods for a taint that was removed while the service was down', a
   const service = await stage().start({ stateDir });
   await cluster.taint(node, { key: 'x' });
   const tainted = await cluster.taint(other, { key: 'x' });
-  for (const pod of [early, saved]) await service.untilSaid(node, pod.name, 'eviction at');
-  await service.untilSaid(other, fence.name, 'eviction at');
+  for (const pod of [early, saved]) await service.untilPrinted(node, pod.name, 'eviction at');
+  await service.untilPrinted(other, fence.name, 'eviction at');
   await service.kill();
   await cluster.untaint(node);
   await momentComes(tainted.seenAt + 3_000);
@@ -99,10 +99,10 @@ test('ends promptly with exit code 0 on SIGTERM, and loses nothing', async (t) =
   const pod = await cluster.addPod(node, 'stopped', { tolerations: [tolerates('x', 9)] });
   const service = await stage().start({ stateDir });
   const tainted = await cluster.taint(node, { key: 'x' });
-  await service.untilSaid(node, pod.name, 'eviction at');
-  const askedAt = Date.now();
+  await service.untilPrinted(node, pod.name, 'eviction at');
+  const requestedAt = Date.now();
   const { code, stderr } = await service.stop();
-  const tookMs = Date.now() - askedAt;
+  const tookMs = Date.now() - requestedAt;
   t.diagnostic(`stopped within ${tookMs} ms`);
   assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
   const again = await stage().start({ stateDir });

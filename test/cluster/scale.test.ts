@@ -65,7 +65,7 @@ test(`evicts all pods of ${NODES} nodes of ${PODS_PER_NODE} pods, tainted simult
     async () => (await service.metric('taint_eviction_controller_pod_deletions_total')) === pods.length,
   );
   const announced = cluster.witness.taintManagerEvents().map(({ message }) => message);
-  const evicted = service.said(': evicted (').map(({ text }) => /(\S+): evicted/.exec(text)?.[1] ?? text);
+  const evicted = service.printed(': evicted (').map(({ text }) => /(\S+): evicted/.exec(text)?.[1] ?? text);
   for (const [found, expected] of [
     [announced, (name: string) => markingDeletion(cluster.namespace, name)],
     [evicted, (name: string) => `${cluster.namespace}/${name}`],

@@ -16,7 +16,7 @@ test('evicts each pod once with two services of separate state on one cluster, w
   const { cluster } = stage();
   const services = [await stage().start(), await stage().start()];
   const noticed = () =>
-    services.filter((service) => service.said('cluster.conflicting-installation').length > 0).length;
+    services.filter((service) => service.printed('cluster.conflicting-installation').length > 0).length;
   let nodes = 0;
   for (; noticed() === 0 && nodes < MAX_NODES; nodes++) {
     const node = await cluster.addNode(`shared-${nodes}`);

@@ -37,7 +37,7 @@ test('matches the recorded session at a real API server', async (t) => {
     ],
   });
   const live = ['--context', CONTEXT, '--kubeconfig', own];
-  await at.say('doctor');
+  await at.run('doctor');
   const node = await cluster.addNode('told');
   await cluster.addPod(node, 'told', { tolerations: [tolerates('x', 3_600)] });
   await cluster.taint(node, { key: 'x' });
@@ -46,52 +46,52 @@ test('matches the recorded session at a real API server', async (t) => {
   // The Events of the countdown can arrive later.
   await at.until(({ out }) => /^Backlog: +none$/m.test(out), ['status']);
   const pod = `${cluster.namespace}/told`;
-  await at.say('explain', 'pod', pod, ...live);
-  await at.say('explain', 'node', node, ...live);
+  await at.run('explain', 'pod', pod, ...live);
+  await at.run('explain', 'node', node, ...live);
   at.note('The same with the rights of the service, which reads no budgets.');
-  await at.say('explain', 'pod', pod);
-  await at.say('what-if', '--taint', 'maintenance=now:NoExecute', '--nodes', node, ...live);
+  await at.run('explain', 'pod', pod);
+  await at.run('what-if', '--taint', 'maintenance=now:NoExecute', '--nodes', node, ...live);
 
   const about = ['--cluster', CONTEXT, '--reason'];
   const holds = [
-    await at.say('hold', 'node', node, ...about, 'it is being mended'),
-    await at.say('hold', 'pod', pod, ...about, 'it is being debugged', '--for', '4h'),
-    await at.say('hold', 'workload', `${cluster.namespace}/Deployment/told`, ...about, 'a sale', '--yes'),
+    await at.run('hold', 'node', node, ...about, 'it is being mended'),
+    await at.run('hold', 'pod', pod, ...about, 'it is being debugged', '--for', '4h'),
+    await at.run('hold', 'workload', `${cluster.namespace}/Deployment/told`, ...about, 'a sale', '--yes'),
   ];
-  await at.say('holds');
+  await at.run('holds');
   for (const { out } of holds) {
     const [hold = assert.fail(`no hold is named by: ${out}`)] = /\bh[0-9a-f]{8}\b/.exec(out) ?? [];
-    await at.say('release', hold, '--reason', 'it is over');
+    await at.run('release', hold, '--reason', 'it is over');
   }
-  await at.say('stop', CONTEXT, '--reason', 'an incident');
-  await at.say('explain', 'pod', pod, ...live);
-  await at.say('resume', CONTEXT, '--reason', 'it is over');
-  await at.say('pause', CONTEXT, '--reason', 'wait a moment');
-  await at.say('resume', CONTEXT, '--reason', 'go on');
+  await at.run('stop', CONTEXT, '--reason', 'an incident');
+  await at.run('explain', 'pod', pod, ...live);
+  await at.run('resume', CONTEXT, '--reason', 'it is over');
+  await at.run('pause', CONTEXT, '--reason', 'wait a moment');
+  await at.run('resume', CONTEXT, '--reason', 'go on');
 
   const policy = stage().write('policy.yaml', 'mode: enforce\nevictionRate: 20\n');
-  await at.say('policy', 'validate', '--file', policy);
-  await at.say('policy', 'diff', CONTEXT, '--file', policy);
-  await at.say('policy', 'apply', CONTEXT, '--file', policy, '--yes');
-  await at.say('policy', 'get', CONTEXT);
-  await at.say('retry', CONTEXT);
-  await at.say('audit');
+  await at.run('policy', 'validate', '--file', policy);
+  await at.run('policy', 'diff', CONTEXT, '--file', policy);
+  await at.run('policy', 'apply', CONTEXT, '--file', policy, '--yes');
+  await at.run('policy', 'get', CONTEXT);
+  await at.run('retry', CONTEXT);
+  await at.run('audit');
 
   await cluster.untaint(node, 'x');
   at.note('The taint is taken away.');
   await at.until(({ out }) => !/told/.test(out), ['pending']);
-  await at.say('history', '--pod', 'told');
+  await at.run('history', '--pod', 'told');
 
   await cluster.taint(node, { key: 'y' });
   at.note('Another comes, which the pod does not tolerate.');
   await at.until(({ out }) => / was evicted /.test(out), ['explain', 'pod', pod, ...live]);
-  await at.say('history', '--pod', 'told');
-  await at.say('explain', 'node', node, ...live);
-  await at.say('dead-letters', 'list');
-  await at.say('dead-letters', 'redrive', '--all');
+  await at.run('history', '--pod', 'told');
+  await at.run('explain', 'node', node, ...live);
+  await at.run('dead-letters', 'list');
+  await at.run('dead-letters', 'redrive', '--all');
 
-  await at.say('takeover', 'apply', '--dry-run', ...live);
-  await at.say('takeover', 'status', ...live);
-  await at.say('takeover', 'release', ...live);
+  await at.run('takeover', 'apply', '--dry-run', ...live);
+  await at.run('takeover', 'status', ...live);
+  await at.run('takeover', 'release', ...live);
   at.compareShape(t, join(import.meta.dirname, 'transcripts.txt'));
 });

@@ -23,7 +23,7 @@ test('leaves pods and nodes of the same names in the other cluster alone when on
   await evictedOnTime(bare, 0, tainted);
   await evictedOnTime(pod, 2, tainted);
   assertUntouched(namesake, itsNamesake);
-  assert.deepEqual(service.said(`beta ${node}`), []);
+  assert.deepEqual(service.printed(`beta ${node}`), []);
   assert.deepEqual(beta.witness.taintManagerEvents(pod.name), []);
 });
 
@@ -38,7 +38,7 @@ test('gives pods of the same name in two clusters their own deadlines, which onl
   await alpha.taint(node, { key: 'x' });
   const tainted = await beta.taint(node, { key: 'x' });
   for (const context of ['alpha', 'beta']) {
-    await service.untilSaid(`${context} ${node}`, 'eviction at');
+    await service.untilPrinted(`${context} ${node}`, 'eviction at');
   }
   await alpha.untaint(node);
   await evictedOnTime(lost, 5, tainted);
@@ -75,7 +75,7 @@ test('evicts on time in one cluster while the other is unreachable', async (t) =
   );
   assert.ok(inAlpha && inBeta);
   await beta.taint(node, { key: 'x' });
-  await service.untilSaid(`beta ${node}`, inBeta.name, 'eviction at');
+  await service.untilPrinted(`beta ${node}`, inBeta.name, 'eviction at');
   await wiretap.cut();
   const tainted = await alpha.taint(node, { key: 'x' });
   await evictedOnTime(inAlpha, 2, tainted);

@@ -66,7 +66,7 @@ describe('forecast of a taint on a real API server', () => {
     await api.remove(`/apis/apps/v1/namespaces/${namespace}/deployments/what-if`);
   });
 
-  const ask = (connection: Connection = stage().cluster.connection) =>
+  const preview = (connection: Connection = stage().cluster.connection) =>
     askWhatIf(
       fleetBy(connection),
       {
@@ -97,7 +97,7 @@ describe('forecast of a taint on a real API server', () => {
   test('reports that each pod may be evicted alone but not both, and spends no budget', async () => {
     const { cluster } = stage();
     await cluster.setBudget('what-if', 2, 1);
-    const { budgets, breaks, workloads, unknown } = await ask();
+    const { budgets, breaks, workloads, unknown } = await preview();
     assert.deepEqual(budgets, [
       {
         namespace: cluster.namespace,
@@ -136,7 +136,7 @@ describe('forecast of a taint on a real API server', () => {
 
   test("reports a budget that allows no evictions with the API server's reason", async () => {
     await stage().cluster.setBudget('what-if', 2, 2);
-    const [budget] = (await ask()).budgets;
+    const [budget] = (await preview()).budgets;
     assert.deepEqual([budget?.blocked, budget?.allowed, budget?.breaks], [2, 0, true]);
     assert.match(budget?.reason ?? '', /needs 2 healthy pods and has 2 currently/);
   });
@@ -144,7 +144,7 @@ describe('forecast of a taint on a real API server', () => {
   test('finds budgets by dry-run evictions for a user who cannot read budgets', async () => {
     await stage().cluster.setBudget('what-if', 2, 2);
     const permissions = [...MIN_PERMISSIONS, { resource: 'pods/eviction', verbs: ['create'] }];
-    const { budgets, unknown } = await ask(await limitedTo('asker', permissions));
+    const { budgets, unknown } = await preview(await limitedTo('asker', permissions));
     assert.deepEqual(
       budgets.map(({ name, blocked, source, breaks }) => [name, blocked, source, breaks]),
       [[undefined, 2, 'eviction-api', true]],
@@ -155,7 +155,7 @@ describe('forecast of a taint on a real API server', () => {
   });
 
   test("reports missing permissions, and names controllers only as the pods' owner references do", async () => {
-    const { budgets, unknown, workloads } = await ask(await limitedTo('reader', MIN_PERMISSIONS));
+    const { budgets, unknown, workloads } = await preview(await limitedTo('reader', MIN_PERMISSIONS));
     assert.deepEqual(budgets, []);
     assert.match(unknown.join('\n'), /403.*pods\/eviction/);
     assert.deepEqual(

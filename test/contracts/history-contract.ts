@@ -38,7 +38,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
     const eventsOf = (entries: readonly HistoryEntry[]) =>
       entries.map(({ event, at: moment, name: pod }) => `${(moment - NOW) / MINUTE} ${event} ${pod}`);
     /** Waits until the history contains the expected entries, because an index can lag behind. */
-    const tells = (cluster: ClusterName, expected: readonly string[], query: Partial<HistoryQuery> = {}) =>
+    const reads = (cluster: ClusterName, expected: readonly string[], query: Partial<HistoryQuery> = {}) =>
       eventually(async () => assert.deepEqual(eventsOf(await read(cluster, query)), expected));
 
     async function write(
@@ -74,7 +74,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       // A list repeats pods that a watch has reported.
       await notes.noteGone(ref.cluster, [gone(evicted, 6), gone(cancelled, 6)]);
       await notes.noteGone(aCluster(), [gone(still, 7)]);
-      const told = async (query: Partial<HistoryQuery>) =>
+      const eventsOf = async (query: Partial<HistoryQuery>) =>
         (await read(ref.cluster, query))
           .filter(({ event }) => event !== 'scheduled')
           .map(({ uid, removedAt }) => [uid, removedAt])
@@ -85,8 +85,8 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
         [cancelled.uid, undefined],
         [still.uid, undefined],
       ].toSorted();
-      await eventually(async () => assert.deepEqual(await told({ to: at(3) }), expected));
-      assert.deepEqual(await told({ to: at(3), node: ref.node }), expected);
+      await eventually(async () => assert.deepEqual(await eventsOf({ to: at(3) }), expected));
+      assert.deepEqual(await eventsOf({ to: at(3), node: ref.node }), expected);
     });
 
     test('records any number of removed pods in one call', async () => {
@@ -108,7 +108,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       await write(ref, 1, [record], [note(record, 'held')]);
       await write(ref, 2, [record], [note(record, 'released')]);
       await store.end(ref, [anEnding(record, { delayMs: 123 })], at(3));
-      await tells(ref.cluster, ['3 evicted web-0', '2 released web-0', '1 held web-0', '0 scheduled web-0']);
+      await reads(ref.cluster, ['3 evicted web-0', '2 released web-0', '1 held web-0', '0 scheduled web-0']);
       const { uid, namespace, name: pod, dueAt, causes } = record;
       const common = { ref, uid, namespace, name: pod, dueAt, causes };
       const by = { kind: 'hold', id: 'h1' };
@@ -125,10 +125,10 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       const ref = aRef();
       const record = aRecord({ startedAt: at(5) });
       await write(ref, 5, [record]);
-      await tells(ref.cluster, ['5 scheduled web-0']);
+      await reads(ref.cluster, ['5 scheduled web-0']);
       await write(ref, 6, [record], [note(record, 'would-evict')]);
-      await tells(ref.cluster, ['6 would-evict web-0', '5 scheduled web-0']);
-      await tells(ref.cluster, ['6 would-evict web-0', '5 scheduled web-0'], { node: ref.node });
+      await reads(ref.cluster, ['6 would-evict web-0', '5 scheduled web-0']);
+      await reads(ref.cluster, ['6 would-evict web-0', '5 scheduled web-0'], { node: ref.node });
     });
 
     test('returns a rescheduled eviction both as first scheduled and as rescheduled', async () => {
@@ -188,7 +188,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       await write(ref, 0, [record]);
       await write(ref, 1, [], [], [anEnding(record, { outcome: 'canceled', cancelReason: 'taint-removed' })]);
       await write(ref, 2, [{ ...record, startedAt: at(2) }]);
-      await tells(ref.cluster, ['2 scheduled web-0', '1 canceled web-0', '0 scheduled web-0']);
+      await reads(ref.cluster, ['2 scheduled web-0', '1 canceled web-0', '0 scheduled web-0']);
     });
 
     test('returns failed evictions, and the deletions of pods by others', async () => {
@@ -200,7 +200,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       const deleted = { at: at(1.5), by: 'taint-manager' } as const;
       const by = { kind: 'hold', id: 'h1' } as const;
       await write(ref, 2, [], [], [anEnding(gone, { outcome: 'already-gone', deleted, by })]);
-      await tells(ref.cluster, ['2 already-gone b', '1 failed a'], { from: at(1) });
+      await reads(ref.cluster, ['2 already-gone b', '1 failed a'], { from: at(1) });
       const found = await read(ref.cluster, { from: at(1) });
       assert.deepEqual(
         found.map((each) => [each.deleted, each.by, each.error]),
@@ -225,12 +225,12 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       await store.end(one, [anEnding(a), anEnding(b)], at(3));
       const all = ['3 evicted a', '3 evicted b', '2 scheduled c', '1 scheduled b', '0 scheduled a'];
       await eventually(async () => assert.deepEqual(new Set(eventsOf(await read(cluster))), new Set(all)));
-      await tells(cluster, ['2 scheduled c'], { node: two.node });
-      await tells(cluster, [], { node: nodeName('three') });
-      await tells(cluster, ['3 evicted b', '1 scheduled b'], { namespace: 'payments' });
-      await tells(cluster, ['3 evicted a', '0 scheduled a'], { pod: 'a' });
-      await tells(cluster, ['2 scheduled c', '1 scheduled b'], { from: at(1), to: at(2) });
-      await tells(cluster, [], { from: at(4) });
+      await reads(cluster, ['2 scheduled c'], { node: two.node });
+      await reads(cluster, [], { node: nodeName('three') });
+      await reads(cluster, ['3 evicted b', '1 scheduled b'], { namespace: 'payments' });
+      await reads(cluster, ['3 evicted a', '0 scheduled a'], { pod: 'a' });
+      await reads(cluster, ['2 scheduled c', '1 scheduled b'], { from: at(1), to: at(2) });
+      await reads(cluster, [], { from: at(4) });
       assert.deepEqual(await read(aCluster()), []);
     });
 

@@ -451,14 +451,14 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         await cluster.setTaints(node, [taint('a')], 'one');
         const tainted = await nodeShown(node);
         await cluster.deleteNode(node);
-        const told: string[] = [];
+        const received: string[] = [];
         for await (const event of watch(api.nodes, resourceVersion)) {
           if (!('object' in event) || event.object.name !== node) continue;
-          told.push(event.kind);
+          received.push(event.kind);
           if (event.kind === 'delete') break;
           assert.deepEqual(event.object, tainted);
         }
-        assert.deepEqual(told, ['upsert', 'delete']);
+        assert.deepEqual(received, ['upsert', 'delete']);
       });
 
       test('reports its progress by bookmarks', async () => {
@@ -477,28 +477,28 @@ export function kubernetesContract<C extends ClusterUnderContract>(
       test('yields the same pods as getting, as they change', async () => {
         const { resourceVersion } = await all(api.pods);
         const pod = await aPod();
-        const told: LivePod[] = [];
+        const received: LivePod[] = [];
         for await (const event of watch(api.pods, resourceVersion)) {
           if (event.kind !== 'upsert' || event.object.uid !== pod.uid) continue;
-          told.push(event.object);
+          received.push(event.object);
           if (event.object.disrupted) break;
           await api.markDisrupted(pod, pod.uid, Date.now());
         }
-        assert.deepEqual(told, [pod, await shown(pod)]);
+        assert.deepEqual(received, [pod, await shown(pod)]);
       });
 
       test('can begin with all existing objects, and marks their end', async () => {
         const nodes = [await aNode(), await aNode()];
         const { signal } = new AbortController();
-        const told = new Set<NodeName>();
+        const received = new Set<NodeName>();
         for await (const event of api.nodes.watch({ initial: true, timeoutSeconds: 10, signal })) {
           assert.notEqual(event.kind, 'delete');
-          if (event.kind === 'upsert') told.add(event.object.name);
+          if (event.kind === 'upsert') received.add(event.object.name);
           if (event.kind !== 'bookmark' || !event.initialEnd) continue;
           assert.ok(Number(event.resourceVersion) > 0);
           break;
         }
-        assert.ok(nodes.every((node) => told.has(node)));
+        assert.ok(nodes.every((node) => received.has(node)));
       });
 
       test('can be limited to one node’s pods', async () => {

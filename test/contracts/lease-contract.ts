@@ -160,9 +160,9 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.equal((await leases.renew(again, { renewedAt: NOW, breakerOpen: false }))?.breakerOpen, false);
       const next = await taken(cluster, 'b');
       assert.deepEqual([next.version, next.breakerOpen], [VERSION, undefined]);
-      const told = await leases.renew(next, { renewedAt: NOW, breakerOpen: true });
-      assert.ok(told);
-      await leases.release(told);
+      const answer = await leases.renew(next, { renewedAt: NOW, breakerOpen: true });
+      assert.ok(answer);
+      await leases.release(answer);
       const free = await leases.read(cluster);
       assert.deepEqual([free?.version, free?.breakerOpen], [undefined, undefined]);
     });
@@ -216,8 +216,8 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       await leases.bid(lease, first);
       assert.deepEqual((await leases.read(cluster))?.bid, first);
       await leases.bid(lease, second);
-      const asked = await renewed(lease);
-      assert.deepEqual(asked.bid, second);
+      const answer = await renewed(lease);
+      assert.deepEqual(answer.bid, second);
       const declined = await leases.renew(lease, { renewedAt: NOW, declines: true });
       assert.ok(declined && !('bid' in declined));
       await leases.bid(lease, first);

@@ -67,7 +67,7 @@ export const anEnding = (record = aRecord(), how: Partial<FinalRecord> = {}): Fi
 });
 
 /** Returns the state of each pod, by UID: `scheduled`, or the outcome of its record. */
-export const standings = ({ scheduled, ended }: Partition): Readonly<Record<string, string>> => ({
+export const outcomesOf = ({ scheduled, ended }: Partition): Readonly<Record<string, string>> => ({
   ...Object.fromEntries([...ended.values()].map(({ uid, outcome }) => [uid, outcome])),
   ...Object.fromEntries([...scheduled.keys()].map((uid) => [uid, 'scheduled'])),
 });

@@ -89,10 +89,10 @@ export function permitsContract(name: string, open: () => Promise<PermitsPlace>)
 
     test('gives all processes together no more permits than the limit, despite concurrent requests', async () => {
       const cluster = aCluster();
-      const asked = Array.from({ length: 8 }, (_, index) =>
+      const requests = Array.from({ length: 8 }, (_, index) =>
         place.open().take(cluster, WEB, pods(`${index}-a`, `${index}-b`), LIMIT, NOW),
       );
-      const taken = (await Promise.all(asked)).flat();
+      const taken = (await Promise.all(requests)).flat();
       assert.equal(taken.filter((moment) => moment === NOW).length, LIMIT.count);
       assert.ok(taken.every((moment) => moment === NOW || moment === lapse(NOW)));
     });

@@ -25,7 +25,7 @@ export interface RateLimiterContract {
 }
 
 /** Returns `count` pods that have not had a turn. */
-export const asking = (count: number, more: Partial<AskingPod> = {}): readonly AskingPod[] =>
+export const waitingPods = (count: number, more: Partial<AskingPod> = {}): readonly AskingPod[] =>
   Array.from({ length: count }, () => ({ drains: false, inTurn: false, ...more }));
 
 const RATE_OF_1: Pace = { evictionRate: 1, releaseRate: 50 };
@@ -68,43 +68,43 @@ export function rateLimiterContract(
     };
 
     test('permits a second’s burst, and gives later turns at the rate', async () => {
-      const ask = asker(longBegun(), RATE_OF_2);
+      const take = asker(longBegun(), RATE_OF_2);
       const none = undefined;
-      assert.deepEqual(await ask(0, asking(5)), [none, none, 1000, 1000, 2000]);
-      assert.deepEqual(await ask(1000, asking(2, { inTurn: true })), [none, none]);
-      assert.deepEqual(await ask(2000, asking(1, { inTurn: true })), [none]);
+      assert.deepEqual(await take(0, waitingPods(5)), [none, none, 1000, 1000, 2000]);
+      assert.deepEqual(await take(1000, waitingPods(2, { inTurn: true })), [none, none]);
+      assert.deepEqual(await take(2000, waitingPods(1, { inTurn: true })), [none]);
     });
 
     test('prefers pods that wait for their turn', async () => {
-      const ask = asker(longBegun(), RATE_OF_1);
-      await ask(0, asking(4));
-      assert.deepEqual(await ask(1000, asking(1)), [4000]);
-      assert.deepEqual(await ask(1000, asking(1, { inTurn: true })), [undefined]);
+      const take = asker(longBegun(), RATE_OF_1);
+      await take(0, waitingPods(4));
+      assert.deepEqual(await take(1000, waitingPods(1)), [4000]);
+      assert.deepEqual(await take(1000, waitingPods(1, { inTurn: true })), [undefined]);
     });
 
     test('permits no larger burst when many turns have passed', async () => {
-      const ask = asker(longBegun(), RATE_OF_2);
-      await ask(0, asking(100));
-      const turns = await ask(90_000, asking(100, { inTurn: true }));
+      const take = asker(longBegun(), RATE_OF_2);
+      await take(0, waitingPods(100));
+      const turns = await take(90_000, waitingPods(100, { inTurn: true }));
       assert.equal(turns.filter((turn) => turn === undefined).length, 2);
     });
 
     test('gives no turn that is far ahead', async () => {
-      const ask = asker(longBegun(), RATE_OF_1);
-      const turns = await ask(0, asking(1000));
+      const take = asker(longBegun(), RATE_OF_1);
+      const turns = await take(0, waitingPods(1000));
       const given = turns.filter((turn) => typeof turn === 'number');
       assert.equal(Math.max(...given), TURNS_AHEAD_MS);
       assert.equal(given.length, 60);
-      assert.deepEqual(await ask(0, asking(1)), ['later']);
-      assert.deepEqual(await ask(2 * TURNS_AHEAD_MS, asking(1)), [undefined]);
+      assert.deepEqual(await take(0, waitingPods(1)), ['later']);
+      assert.deepEqual(await take(2 * TURNS_AHEAD_MS, waitingPods(1)), [undefined]);
     });
 
     test('limits released pods separately, and also by the eviction rate', async () => {
-      const ask = asker(longBegun(), DRAIN_OF_2);
-      const released = asking(3, { drains: true });
-      assert.deepEqual(await ask(0, released), [undefined, undefined, 1000]);
-      assert.deepEqual(await ask(0, released, { evictionRate: 100, releaseRate: 2 }), [1000, 2000, 2000]);
-      const one = await ask(60_000, asking(3, { drains: true, inTurn: true }), {
+      const take = asker(longBegun(), DRAIN_OF_2);
+      const released = waitingPods(3, { drains: true });
+      assert.deepEqual(await take(0, released), [undefined, undefined, 1000]);
+      assert.deepEqual(await take(0, released, { evictionRate: 100, releaseRate: 2 }), [1000, 2000, 2000]);
+      const one = await take(60_000, waitingPods(3, { drains: true, inTurn: true }), {
         evictionRate: 1,
         releaseRate: 100,
       });
@@ -113,36 +113,36 @@ export function rateLimiterContract(
     });
 
     test('permits fewer evictions immediately when the rate is lowered', async () => {
-      const ask = asker(longBegun(), { evictionRate: 20, releaseRate: 50 });
-      await ask(0, asking(100));
-      const inTurn = asking(20, { inTurn: true });
+      const take = asker(longBegun(), { evictionRate: 20, releaseRate: 50 });
+      await take(0, waitingPods(100));
+      const inTurn = waitingPods(20, { inTurn: true });
       const turns = [];
       for (let second = 1; second <= 60; second++)
-        turns.push(...(await ask(second * 1000, inTurn, { evictionRate: 0.1, releaseRate: 50 })));
+        turns.push(...(await take(second * 1000, inTurn, { evictionRate: 0.1, releaseRate: 50 })));
       assert.ok(turns.filter((turn) => turn === undefined).length <= 7);
     });
 
     test('gives turns soon when a low rate is raised', async () => {
-      const ask = asker(longBegun(), { evictionRate: 0.02, releaseRate: 50 });
-      assert.deepEqual(await ask(0, asking(3)), [undefined, 50_000, 'later']);
+      const take = asker(longBegun(), { evictionRate: 0.02, releaseRate: 50 });
+      assert.deepEqual(await take(0, waitingPods(3)), [undefined, 50_000, 'later']);
       const raised = { evictionRate: 20, releaseRate: 50 };
-      assert.deepEqual(await ask(1000, asking(1), raised), [1000 + TURNS_AHEAD_MS]);
-      assert.deepEqual(await ask(1000, asking(1, { inTurn: true }), raised), [undefined]);
+      assert.deepEqual(await take(1000, waitingPods(1), raised), [1000 + TURNS_AHEAD_MS]);
+      assert.deepEqual(await take(1000, waitingPods(1, { inTurn: true }), raised), [undefined]);
     });
 
     test('limits clusters independently', async () => {
       const limiter = longBegun();
-      await asker(limiter, RATE_OF_1)(0, asking(50));
-      assert.deepEqual(await asker(limiter, RATE_OF_1)(0, asking(1)), [undefined]);
+      await asker(limiter, RATE_OF_1)(0, waitingPods(50));
+      assert.deepEqual(await asker(limiter, RATE_OF_1)(0, waitingPods(1)), [undefined]);
     });
 
     test('recovers soon from permits that were taken at a clock far ahead', async () => {
       const limiter = longBegun();
-      const ask = asker(limiter, RATE_OF_1);
-      await ask(24 * HOUR_MS, asking(70));
+      const take = asker(limiter, RATE_OF_1);
+      await take(24 * HOUR_MS, waitingPods(70));
       stopwatchMs -= 24 * HOUR_MS;
-      await ask(0, asking(1));
-      assert.deepEqual(await ask(2000, asking(1, { inTurn: true })), [undefined]);
+      await take(0, waitingPods(1));
+      assert.deepEqual(await take(2000, waitingPods(1, { inTurn: true })), [undefined]);
     });
 
     test('permits at most the rate and a second’s burst in any span of time, in any history', async () => {
@@ -157,7 +157,9 @@ export function rateLimiterContract(
     test('permits at most the same for all processes together, despite concurrent requests', async () => {
       const cluster = aCluster();
       const others = Array.from({ length: 8 }, () => longBegun());
-      const turns = await Promise.all(others.map((each) => each.take(cluster, asking(2), RATE_OF_2, NOW)));
+      const turns = await Promise.all(
+        others.map((each) => each.take(cluster, waitingPods(2), RATE_OF_2, NOW)),
+      );
       const given = turns.flat().map((turn) => (turn?.turnAt ?? NOW) - NOW);
       assert.deepEqual(
         given.sort((a, b) => a - b),

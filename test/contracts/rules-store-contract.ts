@@ -306,13 +306,13 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
         undefined,
         anEntry({ at: later + 4, message: 'fifth' }),
       );
-      const told = async (query: { readonly cluster?: ClusterName; readonly to?: number }) =>
+      const noted = async (query: { readonly cluster?: ClusterName; readonly to?: number }) =>
         (await rulesStore.audit({ from: later, to: later + 5, ...query })).map(({ message: what }) => what);
       await eventually(async () =>
-        assert.deepEqual(await told({}), ['fifth', 'fourth', 'third', 'second', 'first']),
+        assert.deepEqual(await noted({}), ['fifth', 'fourth', 'third', 'second', 'first']),
       );
-      assert.deepEqual(await told({ cluster }), ['fifth', 'fourth', 'second', 'first']);
-      assert.deepEqual(await told({ cluster, to: later + 1 }), ['first']);
+      assert.deepEqual(await noted({ cluster }), ['fifth', 'fourth', 'second', 'first']);
+      assert.deepEqual(await noted({ cluster, to: later + 1 }), ['first']);
       const [, , second] = await rulesStore.audit({ cluster, from: later, to: later + 5 });
       assert.deepEqual(
         second,

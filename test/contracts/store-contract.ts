@@ -20,8 +20,8 @@ import {
   aRef,
   aTaint,
   NOW,
+  outcomesOf,
   someRecords,
-  standings,
 } from './partition-builders.ts';
 
 /** A store under contract; every test uses clusters of its own, so one store serves all tests. */
@@ -188,8 +188,8 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
           await store.end(ref, [anEnding(record, { outcome })], NOW);
           await store.end(ref, [anEnding(record, { outcome: 'canceled' })], NOW + 1_000);
           await write(ref, { schedule: [record] });
-          assert.deepEqual(standings(await load(ref)), { [record.uid]: outcome });
-          assert.deepEqual(standings(await store.load(ref, NOW, [record.uid])), { [record.uid]: outcome });
+          assert.deepEqual(outcomesOf(await load(ref)), { [record.uid]: outcome });
+          assert.deepEqual(outcomesOf(await store.load(ref, NOW, [record.uid])), { [record.uid]: outcome });
         });
       }
 
@@ -417,7 +417,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         await store.end(ref, [anEnding(record)], NOW);
         const change = { schedule: [other, { ...record, dueAt: NOW + 1 }], end: [], live: true };
         assert.equal(await store.commit(ref, 1, change, NOW), 'conflict');
-        assert.deepEqual(standings(await load(ref)), { [record.uid]: 'evicted' });
+        assert.deepEqual(outcomesOf(await load(ref)), { [record.uid]: 'evicted' });
       });
     });
 

@@ -142,16 +142,16 @@ describe('the policy for the status of a pod', () => {
     ['an address', { podIP: '10.9.9.9', podIPs: [{ ip: '10.9.9.9' }] }, /nothing of a pod's status/],
   ] as const) {
     test(`denies ${what}`, async () => {
-      const said = await refusal(() => stolen.patchStatus(path(pod), status));
-      assert.match(said ?? 'it got in', message);
+      const refused = await refusal(() => stolen.patchStatus(path(pod), status));
+      assert.match(refused ?? 'it got in', message);
     });
   }
 
   test('denies changes of the metadata along with it', async () => {
     assert.match((await refusal(() => relabel(pod))) ?? 'it got in', /metadata/);
     const finalizers = { metadata: { finalizers: ['example.com/stolen'] } };
-    const said = await refusal(() => stolen.patch(`${path(pod)}/status`, finalizers));
-    assert.match(said ?? 'it got in', /metadata/);
+    const refused = await refusal(() => stolen.patch(`${path(pod)}/status`, finalizers));
+    assert.match(refused ?? 'it got in', /metadata/);
   });
 });
 
@@ -168,8 +168,8 @@ describe('the policy for deleting a pod', () => {
   test('denies it without its UID, or without its grace period', async () => {
     const pod = await podOn('named', [TAINT]);
     assert.match((await refusal(() => stolen.remove(path(pod)))) ?? 'it is deleted', /by its UID/);
-    const said = await refusal(() => deleted(pod, { gracePeriodSeconds: 0 }));
-    assert.match(said ?? 'it is deleted', /grace period/);
+    const refused = await refusal(() => deleted(pod, { gracePeriodSeconds: 0 }));
+    assert.match(refused ?? 'it is deleted', /grace period/);
   });
 
   test('admits it on a node with a NoSchedule taint for a node that is down, and with no other NoSchedule taint', async () => {
@@ -232,7 +232,7 @@ for (const method of ['delete', 'evict']) {
     const gone = await cluster.addNode(`gone-${method}`);
     const orphan = await cluster.addPod(gone, `orphan-${method}`, { tolerations: [tolerates('x', 3)] });
     await cluster.taint(gone, { key: 'x' });
-    await running.untilSaid(orphan.name, 'eviction at');
+    await running.untilPrinted(orphan.name, 'eviction at');
     await cluster.deleteNode(gone);
     await until('the orphan is evicted', () => orphan.evictedAt);
     await running.stop();

@@ -507,8 +507,8 @@ describe('forecasts of evictions', () => {
   for (const [name, { kind, forecast, breaks: broken, becomes }] of Object.entries(CASES)) {
     test(`agree with the controller of a ${kind}: ${name}`, async () => {
       if (forecast) assert.partialDeepStrictEqual(forecasts.get(name), forecast);
-      const said = breaks.find((each) => (each.job?.name ?? each.name) === name);
-      assert.equal(said?.kind, broken);
+      const stated = breaks.find((each) => (each.job?.name ?? each.name) === name);
+      assert.equal(stated?.kind, broken);
       const known = new Set(first.get(name)?.map(({ uid }) => uid));
       await becomes({
         status: () => statusOf(name),
@@ -523,7 +523,7 @@ describe('forecasts of evictions', () => {
     const evicted = await cluster.addPod(node, 'mirror', { owner: node });
     await until('the mirror pod is evicted', () => evicted.removedAt);
     const next = await cluster.addPod(node, 'mirror', { owner: node });
-    await until('its successor is held', () => service.said('mirror: eviction held').length > 0);
+    await until('its successor is held', () => service.printed('mirror: eviction held').length > 0);
     const { outcome, scheduling } = await explain('mirror');
     assert.deepEqual(outcome, { kind: 'held', by: { kind: 'recreated' } });
     assert.partialDeepStrictEqual(scheduling, { replacedBy: 'kubelet', loops: false });

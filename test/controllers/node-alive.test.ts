@@ -58,7 +58,7 @@ describe('a node with a Lease that its kubelet renews', () => {
     const from = Date.now();
     await momentComes(from + ALIVE_MS);
     assertUntouched(pod);
-    assert.equal(stage.service.said('kept: eviction held (on a live node)').length, 1);
+    assert.equal(stage.service.printed('kept: eviction held (on a live node)').length, 1);
   });
 
   test('loses its pods once its Lease has expired', async (t) => {

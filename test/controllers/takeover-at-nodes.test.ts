@@ -267,7 +267,7 @@ for (const [what, path, why] of [
     await stage.heartbeatAfter(since);
     const deletedAt = Date.now();
     await stage.stage.cluster.api.remove(path);
-    const { at } = await service.untilSaid('takeover.heartbeat-suspended', why);
+    const { at } = await service.untilPrinted('takeover.heartbeat-suspended', why);
     t.diagnostic(`it reported that after ${at - deletedAt} ms`);
     assert.ok(at - deletedAt < 60_000, `it reported that after ${at - deletedAt} ms`);
     await service.kill();
@@ -301,7 +301,7 @@ test('an ineffective policy is detected, reported everywhere within a minute, an
     const { alarms } = JSON.parse(await stage.command('status', '-o', 'json'));
     return alarms.some((alarm: string) => alarm.includes(UNPROVEN));
   });
-  await service.untilSaid('takeover.heartbeat-suspended', UNPROVEN);
+  await service.untilPrinted('takeover.heartbeat-suspended', UNPROVEN);
   await until(
     'its metric says so',
     async () => (await service.metric('taintward_takeover_heartbeat_suspended{cluster="alpha"}')) === 1,
@@ -386,8 +386,8 @@ test('an unreleased guard resets automatically after five minutes of recovery', 
   assert.ok(service);
   const words = ['guard reset automatically'];
   // A decision is in the state shortly before it is in the output.
-  const released = await service.untilSaid(...words);
-  assert.equal(service.said(...words).length, 1);
+  const released = await service.untilPrinted(...words);
+  assert.equal(service.printed(...words).length, 1);
   const afterMs = released.at - backSince;
   t.diagnostic(`it let go ${afterMs} ms after the nodes began to come back`);
   assert.ok(afterMs >= CALM_MS && afterMs <= CALM_MS + CALM_SEEN_WITHIN_MS, `it let go after ${afterMs} ms`);

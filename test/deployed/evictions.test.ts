@@ -91,11 +91,11 @@ test('evicts re-created pods on a flapping node while it is tainted, and never f
     const untainted = await cluster.untaint(node);
     await momentComes(untainted.seenAt + 1_000);
   }
-  const standing = () =>
+  const living = () =>
     [...cluster.witness.pods.values()].filter((pod) => pod.node === node && !pod.evictedAt);
   const quietAt = Date.now() + 3_000;
   await momentComes(quietAt);
-  const before = standing().map(({ uid }) => uid);
+  const before = living().map(({ uid }) => uid);
   assert.equal(before.length, names.length, 'each pod stands again');
 
   const held = await cluster.taint(node, { key: 'flap' });

@@ -56,7 +56,7 @@ test('a standby takes over the clusters of a killed relay, and evictions proceed
   const delayMs = await evictedOnTime(timed, 8, tainted);
   const takenOver = await Promise.all(
     ['alpha', 'beta'].map((name) =>
-      until(`${name} is taken over`, () => standby.said('relay.lease-acquired', name, killedAt)),
+      until(`${name} is taken over`, () => standby.logged('relay.lease-acquired', name, killedAt)),
     ),
   );
   const afterMs = takenOver.map(({ at }) => at - killedAt);
@@ -82,10 +82,10 @@ test('a relay that is suspended, loses its leases, and resumes is fenced off: it
     ({ operation, body }) => operation === 'SendMessageBatch' && body.includes(node),
   );
   await cluster.taint(node, { key: 'now' });
-  const said = await late.first();
+  const logged = await late.first();
   holder.pause();
   await cluster.untaint(node, 'now');
-  await until('the other relay follows the cluster', () => standby.said('relay.synced', 'alpha'));
+  await until('the other relay follows the cluster', () => standby.logged('relay.synced', 'alpha'));
   const before = await until('the node is the new relay’s', async () => {
     const partition = await state.partition('alpha', node);
     const { epoch } = await state.lease('alpha');
@@ -94,7 +94,7 @@ test('a relay that is suspended, loses its leases, and resumes is fenced off: it
 
   const releasedAt = Date.now();
   late.release();
-  await until('the late delta is in the queue', () => said.status === 200);
+  await until('the late delta is in the queue', () => logged.status === 200);
   await queues.nodeDeltas.idle();
   assert.notDeepEqual(
     await deployed().invocations('node-delta', releasedAt),
@@ -104,7 +104,7 @@ test('a relay that is suspended, loses its leases, and resumes is fenced off: it
   assert.deepEqual(await state.partition('alpha', node), before);
 
   holder.resume();
-  await until('it knows that it lost the cluster', () => holder.said('relay.lease-lost', 'alpha'));
+  await until('it knows that it lost the cluster', () => holder.logged('relay.lease-lost', 'alpha'));
   await Promise.all([queues.nodeDeltas.idle(), queues.podDeltas.idle()]);
   assert.deepEqual(await state.partition('alpha', node), before);
   assertUntouched(spared);
@@ -133,5 +133,5 @@ test('a removed cluster is left alone, and managed again once it is added', asyn
   const addedAt = Date.now();
   await until('the pod goes', () => pod.evictedAt);
   t.diagnostic(`let go after ${letGoMs} ms, managed again after ${Date.now() - addedAt} ms`);
-  assert.ok(tainted.askedAt < addedAt);
+  assert.ok(tainted.requestedAt < addedAt);
 });

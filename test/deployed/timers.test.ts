@@ -25,7 +25,7 @@ test("a timer beyond 15 minutes is a schedule two minutes early, whose message g
   const pod = await cluster.addPod(node, 'long', { tolerations: [tolerates('x', seconds)] });
   const tainted = await cluster.taint(node, { key: 'x' });
   const { dueAt } = await state.scheduled('alpha', pod);
-  assert.ok(dueAt >= tainted.askedAt + seconds * 1000);
+  assert.ok(dueAt >= tainted.requestedAt + seconds * 1000);
 
   const environment = await raw.environment(deployment.functionName('node-delta'));
   const ref = refOf('alpha', node);

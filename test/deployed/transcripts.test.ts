@@ -10,7 +10,7 @@ import { kubeconfigText } from '#test/cluster/rig/kubeconfig.ts';
 import { operatorAccount } from '#test/cluster/rig/operator-account.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
-import { LATENESS, type Said, Transcript } from '#test/transcripts/transcript.ts';
+import { LATENESS, type Printed, Transcript } from '#test/transcripts/transcript.ts';
 import { ROOT } from './rig/command.ts';
 import { deployed } from './rig/deployed-stage.ts';
 import { accountEnvironment } from './rig/emulated-account.ts';
@@ -32,7 +32,7 @@ const ON_LOCALSTACK: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Runs as a separate process, because its account is in the environment. */
-function taintward(...args: readonly string[]): Promise<Said> {
+function taintward(...args: readonly string[]): Promise<Printed> {
   const { account, state } = deployed();
   const env = { ...accountEnvironment(account.url), TAINTWARD_TABLE: state.tableName };
   return new Promise((resolve) =>
@@ -74,14 +74,14 @@ test('matches the recorded session at a deployment', async (t) => {
     ...(account.isLocalStack ? ON_LOCALSTACK : []),
   ];
   const at = new Transcript({ run: taintward, names });
-  await at.say('clusters', 'list');
-  await at.say('clusters', 'show', 'beta');
-  await at.say('clusters', 'add', 'beta', '--kubeconfig-secret', beta.secretArn, '--context', 'nowhere');
-  await at.say('clusters', 'remove', 'nowhere');
-  await at.say('doctor', 'beta');
+  await at.run('clusters', 'list');
+  await at.run('clusters', 'show', 'beta');
+  await at.run('clusters', 'add', 'beta', '--kubeconfig-secret', beta.secretArn, '--context', 'nowhere');
+  await at.run('clusters', 'remove', 'nowhere');
+  await at.run('doctor', 'beta');
   // A timer of an earlier test fires within two minutes.
   await at.until(({ out }) => /^Backlog: +none$/m.test(out), ['status', 'beta'], 150_000);
-  await at.say('status', 'nowhere');
+  await at.run('status', 'nowhere');
 
   const node = await cluster.addNode('told');
   const life = await cluster.addPod(node, 'told', { tolerations: [tolerates('x', 3_600)] });
@@ -90,44 +90,44 @@ test('matches the recorded session at a deployment', async (t) => {
   at.note('A pod tolerates the taint of its node for an hour.');
   const pod = `${cluster.namespace}/told`;
   const there = ['--cluster', 'beta'];
-  await at.say('explain', 'pod', pod, ...there);
-  await at.say('explain', 'node', node, ...there);
-  await at.say('what-if', 'beta', '--taint', 'maintenance=now:NoExecute', '--nodes', node);
+  await at.run('explain', 'pod', pod, ...there);
+  await at.run('explain', 'node', node, ...there);
+  await at.run('what-if', 'beta', '--taint', 'maintenance=now:NoExecute', '--nodes', node);
   at.note('Who has rights of their own in the cluster asks by these.');
   const own = join(dir, 'kubeconfig');
   const { token } = await operatorAccount(cluster, 'viewer');
   writeFileSync(own, await kubeconfigText([{ context: 'beta', connection: cluster.connection, token }]));
   const live = ['--context', 'beta', '--kubeconfig', own];
-  await at.say('explain', 'node', node, ...there, ...live);
+  await at.run('explain', 'node', node, ...there, ...live);
 
   const why = ['--reason', 'it is being mended'];
   const holds = [
-    await at.say('hold', 'node', node, ...there, ...why),
-    await at.say('hold', 'pod', pod, ...there, ...why, '--for', '4h'),
-    await at.say('hold', 'workload', `${cluster.namespace}/Deployment/told`, ...there, ...why, '--yes'),
+    await at.run('hold', 'node', node, ...there, ...why),
+    await at.run('hold', 'pod', pod, ...there, ...why, '--for', '4h'),
+    await at.run('hold', 'workload', `${cluster.namespace}/Deployment/told`, ...there, ...why, '--yes'),
   ];
-  await at.say('holds', 'beta');
-  await at.say('pending', 'beta');
+  await at.run('holds', 'beta');
+  await at.run('pending', 'beta');
   for (const { out } of holds) {
     const [hold = assert.fail(`no hold is named by: ${out}`)] = /\bh[0-9a-f]{8}\b/.exec(out) ?? [];
-    await at.say('release', hold, '--reason', 'it is over');
+    await at.run('release', hold, '--reason', 'it is over');
   }
-  await at.say('stop', 'beta', '--reason', 'an incident', '--for', '1h');
-  await at.say('explain', 'pod', pod, ...there);
-  await at.say('resume', 'beta', '--reason', 'it is over');
-  await at.say('pause', 'beta', '--reason', 'wait a moment');
-  await at.say('resume', 'beta', '--reason', 'go on');
-  await at.say('audit', 'beta', '--since', `${Math.ceil((Date.now() - startedAt) / 1_000)}s`);
-  await at.say('policy', 'get', 'beta');
-  await at.say('policy', 'diff', 'beta', '--file', ENFORCE);
-  await at.say('policy', 'apply', 'beta', '--file', ENFORCE, '--yes');
-  await at.say('retry', 'beta');
+  await at.run('stop', 'beta', '--reason', 'an incident', '--for', '1h');
+  await at.run('explain', 'pod', pod, ...there);
+  await at.run('resume', 'beta', '--reason', 'it is over');
+  await at.run('pause', 'beta', '--reason', 'wait a moment');
+  await at.run('resume', 'beta', '--reason', 'go on');
+  await at.run('audit', 'beta', '--since', `${Math.ceil((Date.now() - startedAt) / 1_000)}s`);
+  await at.run('policy', 'get', 'beta');
+  await at.run('policy', 'diff', 'beta', '--file', ENFORCE);
+  await at.run('policy', 'apply', 'beta', '--file', ENFORCE, '--yes');
+  await at.run('retry', 'beta');
 
   await cluster.taint(node, { key: 'y' });
   at.note('A second taint comes, which it does not tolerate.');
   await at.until(({ out }) => / was evicted /.test(out), ['explain', 'pod', pod, ...there]);
-  await at.say('history', 'beta', '--pod', 'told');
-  await at.say('history', 'nowhere');
+  await at.run('history', 'beta', '--pod', 'told');
+  await at.run('history', 'nowhere');
 
   await queues.nodeDeltas.send('{"v":1,"kind":"node","cluster":"alpha"}', { group: 'told', id: 'told' });
   await until('the dead letter', () => queues.nodeDeltasDead.peek());
@@ -135,8 +135,8 @@ test('matches the recorded session at a deployment', async (t) => {
   await at.until(({ out }) => /node-deltas/.test(out), ['dead-letters', 'list']);
   await queues.nodeDeltasDead.purge();
 
-  await at.say('takeover', 'status', 'beta');
-  await at.say('takeover', 'apply', 'beta');
+  await at.run('takeover', 'status', 'beta');
+  await at.run('takeover', 'apply', 'beta');
   at.compareShape(t, join(import.meta.dirname, 'transcripts.txt'));
 });
 

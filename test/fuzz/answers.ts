@@ -132,13 +132,13 @@ const EVENTS = [
 const DEPLOYMENT = { kind: 'Deployment', metadata: { name: 'web' }, spec: { replicas: 3 } };
 
 const CALLS = {
-  getNode: { ask: (api: RestApi) => api.getNode(nodeName('n1')), samples: [NODE, STATUS] },
+  getNode: { request: (api: RestApi) => api.getNode(nodeName('n1')), samples: [NODE, STATUS] },
   getPod: {
-    ask: (api: RestApi) => api.getPod({ namespace: 'shop', name: 'web-0' }),
+    request: (api: RestApi) => api.getPod({ namespace: 'shop', name: 'web-0' }),
     samples: [POD, LEAVING, STATUS],
   },
   podsOnNode: {
-    ask: (api: RestApi) =>
+    request: (api: RestApi) =>
       api.podsOnNode(
         nodeName('n1'),
         [1, 2, 3, 4].map((n) => ({ namespace: 'shop', name: `web-${n}` })),
@@ -146,24 +146,24 @@ const CALLS = {
     samples: [listOf('Pod', [POD, LEAVING]), VERSION],
   },
   listNodes: {
-    ask: (api: RestApi) => listed(api.nodes, api.pods),
+    request: (api: RestApi) => listed(api.nodes, api.pods),
     samples: [listOf('Node', [NODE]), listOf('Pod', [POD, LEAVING])],
   },
-  watch: { ask: (api: RestApi) => watched(api), samples: EVENTS },
+  watch: { request: (api: RestApi) => watched(api), samples: EVENTS },
   mark: {
-    ask: (api: RestApi) => api.markDisrupted({ namespace: 'shop', name: 'web-0' }, podUid('u1'), NOW),
+    request: (api: RestApi) => api.markDisrupted({ namespace: 'shop', name: 'web-0' }, podUid('u1'), NOW),
     samples: [POD, LEAVING, STATUS],
   },
   delete: {
-    ask: (api: RestApi) => api.deletePod({ namespace: 'shop', name: 'web-0' }, { uid: podUid('u1') }),
+    request: (api: RestApi) => api.deletePod({ namespace: 'shop', name: 'web-0' }, { uid: podUid('u1') }),
     samples: [POD, STATUS],
   },
   evict: {
-    ask: (api: RestApi) => api.evictPod({ namespace: 'shop', name: 'web-0' }, { uid: podUid('u1') }),
+    request: (api: RestApi) => api.evictPod({ namespace: 'shop', name: 'web-0' }, { uid: podUid('u1') }),
     samples: [STATUS, { ...STATUS, status: 'Success', code: 201 }],
   },
   event: {
-    ask: (api: RestApi) =>
+    request: (api: RestApi) =>
       api.createEvent(
         {
           pod: { namespace: 'shop', name: 'web-0' },
@@ -176,15 +176,15 @@ const CALLS = {
       ),
     samples: [STATUS],
   },
-  takeover: { ask: (api: RestApi) => api.getTakeover(), samples: [TAKEOVER, STATUS] },
-  tried: { ask: (api: RestApi) => api.tryTaints([]), samples: [NODE, STATUS] },
-  lease: { ask: (api: RestApi) => api.getNodeLease(nodeName('n1')), samples: [LEASE, STATUS] },
+  takeover: { request: (api: RestApi) => api.getTakeover(), samples: [TAKEOVER, STATUS] },
+  tried: { request: (api: RestApi) => api.tryTaints([]), samples: [NODE, STATUS] },
+  lease: { request: (api: RestApi) => api.getNodeLease(nodeName('n1')), samples: [LEASE, STATUS] },
   replicas: {
-    ask: (api: RestApi) => api.getReplicas({ namespace: 'shop', kind: 'Deployment', name: 'web' }),
+    request: (api: RestApi) => api.getReplicas({ namespace: 'shop', kind: 'Deployment', name: 'web' }),
     samples: [DEPLOYMENT, STATUS],
   },
   review: {
-    ask: (api: RestApi) => api.allowed({ verb: 'delete', resource: 'pods' } as never),
+    request: (api: RestApi) => api.allowed({ verb: 'delete', resource: 'pods' } as never),
     samples: [REVIEW],
   },
 } as const;
@@ -281,7 +281,7 @@ export const answers: Kind<Answer> = {
         // The API client calls an unresponsive server again after this time, and reads its release again.
         now += 3_700_000;
         requests.length = 0;
-        return ask(api, given);
+        return request(api, given);
       },
       close: () => {
         api.close();
@@ -320,9 +320,9 @@ function respond(response: ServerResponse, given: Answer | undefined): void {
   }
 }
 
-async function ask(api: RestApi, { call }: Answer): Promise<Outcome> {
+async function request(api: RestApi, { call }: Answer): Promise<Outcome> {
   try {
-    await CALLS[call].ask(api);
+    await CALLS[call].request(api);
     return 'accepted';
   } catch (error) {
     return refusal(error, [ApiError, LateCallError]);
@@ -334,23 +334,23 @@ const signal = new AbortController().signal;
 async function listed(nodes: Resource<LiveNode>, pods: Resource<LivePod>): Promise<void> {
   const view = viewOf();
   const page = await nodes.list({ limit: 50, signal });
-  say(view.replaceNodes(page.items, NOW));
+  check(view.replaceNodes(page.items, NOW));
   const { items } = await pods.list({ onNode: nodeName('n1'), signal });
-  say(view.replacePods(items, NOW));
+  check(view.replacePods(items, NOW));
 }
 
 async function watched(api: RestApi): Promise<void> {
   const view = viewOf();
-  say(view.replaceNodes([tainted(nodeName('n1'))], NOW));
-  say(view.replacePods([], NOW));
+  check(view.replaceNodes([tainted(nodeName('n1'))], NOW));
+  check(view.replacePods([], NOW));
   for await (const event of api.nodes.watch({ initial: true, timeoutSeconds: 60, signal })) {
-    if (event.kind === 'upsert') say(view.upsertNode(event.object, NOW));
-    if (event.kind === 'delete') say(view.deleteNode(event.object.name, NOW));
+    if (event.kind === 'upsert') check(view.upsertNode(event.object, NOW));
+    if (event.kind === 'delete') check(view.deleteNode(event.object.name, NOW));
   }
   const follows = (node: NodeName) => node === 'n1';
   for await (const event of api.pods.watch({ resourceVersion: '1', timeoutSeconds: 60, follows, signal })) {
-    if (event.kind === 'upsert') say(view.upsertPod(event.object, NOW));
-    if (event.kind === 'delete') say(view.deletePod(event.object, NOW));
+    if (event.kind === 'upsert') check(view.upsertPod(event.object, NOW));
+    if (event.kind === 'delete') check(view.deletePod(event.object, NOW));
   }
 }
 
@@ -363,8 +363,8 @@ const tainted = (name: NodeName): LiveNode => ({
 });
 
 /** Checks that SQS accepts the deltas of a relay, and that they can be read. */
-function say(told: readonly Delta[]): void {
-  for (const delta of told) {
+function check(sent: readonly Delta[]): void {
+  for (const delta of sent) {
     const message = deltaMessage(delta);
     const ids = { groupId: messageGroupId(delta.ref), deduplicationId: deduplicationId(delta) };
     const fault = messageFault({ body: message.body, ...ids });

@@ -243,8 +243,8 @@ async function feed(line: CommandLine, { fleet: given, store, clock, registry }:
     },
     paint: (_, text) => text,
     progress: () => undefined,
-    watch: async (look) => {
-      printed += await look();
+    watch: async (read) => {
+      printed += await read();
     },
   });
   for (const text of [printed, complained]) {
@@ -255,28 +255,31 @@ async function feed(line: CommandLine, { fleet: given, store, clock, registry }:
     );
   }
   // Commands that change something print the fleet first.
-  const said = withoutWords(complained, line).replace(/^Fleet: .*\n/, '');
-  const lines = said.split('\n').filter((each) => each !== '');
+  const shown = withoutWords(complained, line).replace(/^Fleet: .*\n/, '');
+  const lines = shown.split('\n').filter((each) => each !== '');
   switch (code) {
     case 0:
     case 2:
     case 69:
-      must(printed !== '' || said !== '', 'says nothing');
+      must(printed !== '' || shown !== '', 'says nothing');
       return 'accepted';
     case 1:
-      must(lines.length === 1 && said.startsWith('taintward: '), `fails by more than one sentence: ${said}`);
+      must(
+        lines.length === 1 && shown.startsWith('taintward: '),
+        `fails by more than one sentence: ${shown}`,
+      );
       break;
     case 64:
       must(
-        said.startsWith('error: ') || lines.length > 0,
-        `is no command line, and nothing says why: ${said}`,
+        shown.startsWith('error: ') || lines.length > 0,
+        `is no command line, and nothing says why: ${shown}`,
       );
       break;
     default:
       code satisfies never;
   }
-  const [internal] = INTERNALS.exec(said) ?? [];
-  must(internal === undefined, `is refused by ${JSON.stringify(internal)}: ${said.slice(0, 1_000)}`);
+  const [internal] = INTERNALS.exec(shown) ?? [];
+  must(internal === undefined, `is refused by ${JSON.stringify(internal)}: ${shown.slice(0, 1_000)}`);
   return 'refused';
 }
 

@@ -173,9 +173,9 @@ async function feed(request: Request, served: Served): Promise<Outcome> {
       .replaceAll('TOKEN', token)
       .replaceAll('HOST', host);
   const before = await rulesStore.read(cluster);
-  const told = log.lines.length;
+  const logged = log.lines.length;
   const { status, head, body } = await answered(Number(port), textOf(request, filled));
-  must(log.lines.length === told, `is logged as a failure of ours: ${JSON.stringify(log.lines.at(-1))}`);
+  must(log.lines.length === logged, `is logged as a failure of ours: ${JSON.stringify(log.lines.at(-1))}`);
   if (status !== undefined)
     must(STATUSES.includes(status), `is answered by ${status}: ${body.slice(0, 500)}`);
   const isOurs = /^content-security-policy:/im.test(head);
@@ -183,7 +183,7 @@ async function feed(request: Request, served: Served): Promise<Outcome> {
   if (isOurs && status !== undefined && status >= 400 && body !== '') sentence(errorIn(body));
   // The server uses one of several headers of the same name.
   const isWhole = [...NEEDED].every(([name, right]) =>
-    request.headers.some(([each, said]) => each.toLowerCase() === name && said.startsWith(right)),
+    request.headers.some(([each, value]) => each.toLowerCase() === name && value.startsWith(right)),
   );
   if (!isWhole) {
     const after = await rulesStore.read(cluster);
@@ -205,10 +205,10 @@ function textOf(
 ): Buffer {
   const lines = given.map(([name, each]) => `${name}: ${filled(each)}`);
   const bytes = Buffer.from(body);
-  const saysLength = given.some(([name]) =>
+  const hasLength = given.some(([name]) =>
     ['content-length', 'transfer-encoding'].includes(name.toLowerCase()),
   );
-  if (!saysLength) lines.push(`content-length: ${bytes.length + (isCut ? 10 : 0)}`);
+  if (!hasLength) lines.push(`content-length: ${bytes.length + (isCut ? 10 : 0)}`);
   const head = [`${method} ${filled(path)} HTTP/1.1`, ...lines, 'connection: close', '', ''].join('\r\n');
   return Buffer.concat([Buffer.from(head), bytes]);
 }

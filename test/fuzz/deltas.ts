@@ -27,7 +27,7 @@ import type { Kind, Outcome } from './kind.ts';
 import { must, refusal, sentence } from './refusal.ts';
 
 const CONTEXT = {} as Context;
-const told = nodeDelta(1);
+const delta = nodeDelta(1);
 
 /** A batch from Lambda: one message is hostile, and the messages before and after it are valid. */
 interface Batch {
@@ -70,13 +70,13 @@ export const deltas: Kind<Batch> = {
 
 async function feedDelta(body: string, store: ScriptedStore): Promise<Outcome> {
   const world = scriptedWorld(emptied(store));
-  const records = [body, encodeDelta(told)].map((text, index) =>
+  const records = [body, encodeDelta(delta)].map((text, index) =>
     sqsRecord(text, { messageId: `m${index}`, groupId: groupOf(text) }),
   );
   const response = await createDeltaHandler(world)(sqsEvent(...records), CONTEXT);
   must(response?.batchItemFailures.length === 0, `is given back: ${reasonsIn(world)}`);
-  const { scheduled } = await world.store.load(told.ref, at(0));
-  must(scheduled.size > 0 || said(body, told.ref.cluster), 'keeps another message from being done');
+  const { scheduled } = await world.store.load(delta.ref, at(0));
+  must(scheduled.size > 0 || names(body, delta.ref.cluster), 'keeps another message from being done');
   const outcome = parsed(() => {
     const delta = parseDelta(body);
     const again = parseDelta(encodeDelta(delta));
@@ -107,8 +107,8 @@ const withoutEmptyValues = ({ taints, ...rest }: Delta): object => ({
 });
 
 async function feedDue(body: string, store: ScriptedStore): Promise<Outcome> {
-  const bench = await benchAfter([told], [livePod()], emptied(store));
-  const good = encodeDue({ ...told.ref, at: at(60) });
+  const bench = await benchAfter([delta], [livePod()], emptied(store));
+  const good = encodeDue({ ...delta.ref, at: at(60) });
   const records = [body, good].map((text, index) =>
     sqsRecord(text, { messageId: `m${index}`, groupId: 'prod' }),
   );
@@ -174,7 +174,7 @@ function settled(outcome: object | 'refused', body: string, { sent }: ScriptedQu
 }
 
 /** A hostile message may name the same cluster. */
-const said = (body: string, cluster: string): boolean => body.includes(cluster);
+const names = (body: string, cluster: string): boolean => body.includes(cluster);
 
 const reasonsIn = ({ log }: { readonly log: ReturnType<typeof scriptedWorld>['log'] }): string =>
   log.lines

@@ -110,7 +110,7 @@ export const largeAnswers: Kind<LargeAnswer> = {
         // The API client calls an unresponsive server again after this time.
         now += 3_700_000;
         hostile.requests.length = healthy.requests.length = 0;
-        const [outcome, node] = await Promise.all([ask(hostile.api, given), healthy.api.getNode(NODE)]);
+        const [outcome, node] = await Promise.all([request(hostile.api, given), healthy.api.getNode(NODE)]);
         must(node?.name === NODE, 'the healthy API server had no answer');
         return outcome;
       },
@@ -154,7 +154,7 @@ function repeated(piece: string, count: number): string {
   return Array.from({ length: Math.min(count, 20_000) }, (_, n) => piece.replaceAll('#', String(n))).join();
 }
 
-async function ask(api: RestApi, { call }: LargeAnswer): Promise<Outcome> {
+async function request(api: RestApi, { call }: LargeAnswer): Promise<Outcome> {
   try {
     await CALLS[call](api);
     return 'accepted';

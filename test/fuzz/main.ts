@@ -44,13 +44,13 @@ if (!options.json)
 for (const kind of KINDS.filter(({ name }) => options.what.includes(name))) {
   const { runs, seed, path } = options;
   const report = await kind.fuzz({ runs, seed, ...(path === undefined ? {} : { path }) });
-  const told = options.json
+  const text = options.json
     ? `${JSON.stringify(report)}\n`
     : line(
         kind.name,
         COLUMNS.map(([, cell]) => cell(report)),
       );
-  process.stdout.write(told);
+  process.stdout.write(text);
   if (report.broken === undefined) continue;
   process.stderr.write(`${styleText('red', kind.name)}: ${report.broken}\n`);
   process.exitCode = 1;

@@ -24,8 +24,8 @@ export class Broken extends Error {
  */
 export function refusal(error: unknown, kinds: readonly Kind[]): 'refused' {
   if (!(error instanceof Error && kinds.some((kind) => error instanceof kind))) {
-    const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    throw new Broken(`is refused by no error of ours: ${told.slice(0, 2_000)}`);
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    throw new Broken(`is refused by no error of ours: ${text.slice(0, 2_000)}`);
   }
   sentence(error.message);
   return 'refused';

@@ -28,7 +28,7 @@ test('a replica with permission to read alone observes, and enforces nothing unt
   const pod = await cluster.addPod(node, 'observed');
   const observer = await replicas.startLeader({ policy: 'mode: observe\n' });
   await cluster.taint(node, { key: 'x' });
-  await observer.untilSaid('observed: would be evicted');
+  await observer.untilPrinted('observed: would be evicted');
   await replicas.killAll();
   // The previous leader's lease expires first.
   const enforcing = { policy: 'mode: enforce\nguard: off\n' };
@@ -52,7 +52,7 @@ test('the Lease of a replica whose permissions were revoked reports it within 15
   const from = Date.now();
   const bindings = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
   await cluster.api.remove(`${bindings}/${cluster.run}-taintward-in-cluster`);
-  const told = await until(
+  const logged = await until(
     'it reports what was lost',
     async () => {
       const found = await faults();
@@ -62,7 +62,7 @@ test('the Lease of a replica whose permissions were revoked reports it within 15
   );
   t.diagnostic(`told after ${Date.now() - from} ms`);
   assert.deepEqual(
-    told.map(({ type, resource, status }) => [type, resource, status]),
+    logged.map(({ type, resource, status }) => [type, resource, status]),
     [
       ['list-failing', 'pods', 403],
       ['watch-failing', 'nodes', 403],

@@ -23,12 +23,12 @@ afterEach(() => replicas.stopAll());
 after(() => replicas?.close());
 
 /** Runs `taintward` as an operator, on the state in the cluster. */
-const ask = (...words: readonly string[]) =>
+const run = (...words: readonly string[]) =>
   taintward('--in-cluster-context', CONTEXT, '--in-cluster-namespace', replicas.cluster.namespace, ...words);
 
 /** Returns the output of `taintward`, which must succeed. */
-async function said(...words: readonly string[]): Promise<string> {
-  const { out, err, code } = await ask(...words);
+async function printed(...words: readonly string[]): Promise<string> {
+  const { out, err, code } = await run(...words);
   assert.equal(code, 0, err);
   return out;
 }
@@ -92,19 +92,19 @@ test('an operator stops and resumes evictions, and sees pending ones', async () 
   await replicas.startLeader();
   const node = await cluster.addNode('stopped');
   const pod = await cluster.addPod(node, 'stopped', { tolerations: [tolerates('x', 2)] });
-  await said('stop', 'in-cluster', '--reason', 'it is tried');
+  await printed('stop', 'in-cluster', '--reason', 'it is tried');
   await cluster.taint(node, { key: 'x' });
   await until('it is held', async () => (await replicas.kept(node))?.held === 1);
   // The leader's state is unknown until it has renewed its lease once.
   const shown = await until('it is shown', async () => {
-    const { out, code } = await ask('pending', 'in-cluster', '--held');
+    const { out, code } = await run('pending', 'in-cluster', '--held');
     return code === 0 && out;
   });
   assert.match(shown, /stopped/);
   assert.equal(pod.evictedAt, undefined);
-  await said('resume', 'in-cluster', '--reason', 'it was tried');
+  await printed('resume', 'in-cluster', '--reason', 'it was tried');
   await until('it is evicted', () => pod.evictedAt);
-  assert.match(await said('audit', 'in-cluster'), /it was tried/);
+  assert.match(await printed('audit', 'in-cluster'), /it was tried/);
 });
 
 test('a failed eviction is retried when an operator requests it', async (t) => {
@@ -122,10 +122,10 @@ test('a failed eviction is retried when an operator requests it', async (t) => {
   await cluster.taint(node, { key: 'x' });
   await until('it is given up', async () => (await replicas.kept(node))?.gaveUp === 1);
   wiretap.carry = passes;
-  assert.match(await said('retry', 'in-cluster'), /Retrying 1 failed/);
-  const askedAt = Date.now();
+  assert.match(await printed('retry', 'in-cluster'), /Retrying 1 failed/);
+  const requestedAt = Date.now();
   const at = await until('it is evicted', () => pod.evictedAt);
-  t.diagnostic(`evicted ${at - askedAt} ms after it was asked for`);
+  t.diagnostic(`evicted ${at - requestedAt} ms after it was asked for`);
 });
 
 test('a standby is ready, and a replica that cannot read the lease is not', async (t) => {

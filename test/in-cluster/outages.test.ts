@@ -37,7 +37,7 @@ test('the standby leads within 15 s after the leader is killed, and keeps every 
   const leader = await replicas.startLeader();
   const standby = await replicas.start();
   const tainted = await replicas.cluster.taint(node, { key: 'x' });
-  for (const pod of pods) await leader.untilSaid(node, pod.name, 'eviction at');
+  for (const pod of pods) await leader.untilPrinted(node, pod.name, 'eviction at');
   await leader.kill();
   const killedAt = Date.now();
   await standby.ready();
@@ -57,7 +57,7 @@ test('a suspended leader that resumes after another one has led evicts nothing a
   const leader = await replicas.startLeader({ connection: wiretap.connection });
   const standby = await replicas.start();
   const tainted = await cluster.taint(node, { key: 'x' });
-  for (const pod of pods) await leader.untilSaid(node, pod.name, 'eviction at');
+  for (const pod of pods) await leader.untilPrinted(node, pod.name, 'eviction at');
   const events = () => wiretap.requests.filter(({ path }) => path.endsWith('/events'));
   await until('its Events are posted', () => events().length >= pods.length);
   leader.pause();
@@ -67,7 +67,7 @@ test('a suspended leader that resumes after another one has led evicts nothing a
   await standby.kill();
   const dueAt = tainted.seenAt + 32_000;
   await momentComes(dueAt);
-  const asked = wiretap.requests.length;
+  const requests = wiretap.requests.length;
   leader.resume();
   const { code } = await leader.exit;
   assert.equal(code, 1);
@@ -75,7 +75,7 @@ test('a suspended leader that resumes after another one has led evicts nothing a
   // pods.
   const harmless = /\/selfsubjectaccessreviews|taintward-gone-/;
   const changes = wiretap.requests
-    .slice(asked)
+    .slice(requests)
     .filter(({ method, path, body }) => method !== 'GET' && !harmless.test(path + body));
   assert.deepEqual(
     changes.map(({ method, path }) => `${method} ${path}`),
@@ -92,7 +92,7 @@ test('evicts nothing early or twice, and loses nothing, after all replicas were 
   const { node, pods } = await podsOn('gone', times);
   const leader = await replicas.startLeader();
   const tainted = await cluster.taint(node, { key: 'x' });
-  for (const pod of pods) await leader.untilSaid(node, pod.name, 'eviction at');
+  for (const pod of pods) await leader.untilPrinted(node, pod.name, 'eviction at');
   await leader.kill();
   await momentComes(tainted.seenAt + OUTAGE_MS);
   const [overdue, missed, onTime] = pods;
@@ -118,7 +118,7 @@ test('evicts nothing early or twice, and loses nothing, after the API server was
   const tainted = await cluster.taint(node, { key: 'x' });
   const [due, onTime] = pods;
   assert.ok(due && onTime);
-  for (const pod of pods) await leader.untilSaid(node, pod.name, 'eviction at');
+  for (const pod of pods) await leader.untilPrinted(node, pod.name, 'eviction at');
   await wiretap.cut();
   const cutAt = Date.now();
   await momentComes(cutAt + OUTAGE_MS);

@@ -94,6 +94,6 @@ async function startReplica({ connection, api }: TestCluster, dir: string): Prom
   const token = await tokenOf('taintward', { api, namespace: NAMESPACE });
   writeFileSync(kubeconfig, await kubeconfigText([{ context: CONTEXT, connection, token }]), { mode: 0o600 });
   const replica = await ServiceProcess.spawn({ kubeconfig, contexts: [CONTEXT], inCluster: NAMESPACE });
-  await replica.untilSaid('watching');
+  await replica.untilPrinted('watching');
   return replica;
 }

@@ -28,8 +28,8 @@ function releaseOf(t: TestContext, version: string): string {
   symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'));
   const project = { ...JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')), version };
   writeFileSync(join(dir, 'package.json'), JSON.stringify(project));
-  const said = execFileSync(process.execPath, ['functions/service/main.ts', '--version'], { cwd: dir });
-  assert.equal(said.toString().trim(), version);
+  const printed = execFileSync(process.execPath, ['functions/service/main.ts', '--version'], { cwd: dir });
+  assert.equal(printed.toString().trim(), version);
   return dir;
 }
 
@@ -60,7 +60,7 @@ test('replicas are updated to the next release, and back, one by one, and every 
   const leader = await replicas.startLeader();
   const standby = await replicas.start();
   const tainted = await cluster.taint(node, { key: 'x' });
-  for (const pod of pods) await leader.untilSaid(node, pod.name, 'eviction at');
+  for (const pod of pods) await leader.untilPrinted(node, pod.name, 'eviction at');
 
   const updated = await rollOut(next, leader, standby);
   await leads(updated);

@@ -68,7 +68,7 @@ class NotedPods implements Resource<LivePod> {
   readonly listed: (NodeName | undefined)[] = [];
   readonly watched: (NodeName | undefined)[] = [];
   /** The active watches. */
-  readonly standing = new Map<object, NodeName | undefined>();
+  readonly present = new Map<object, NodeName | undefined>();
   readonly #pods: Resource<LivePod>;
   readonly #random: SeededRandom;
 
@@ -91,11 +91,11 @@ class NotedPods implements Resource<LivePod> {
   async *watch(options: WatchOptions) {
     this.watched.push(options.onNode);
     const me = {};
-    this.standing.set(me, options.onNode);
+    this.present.set(me, options.onNode);
     try {
       yield* this.#pods.watch(options);
     } finally {
-      this.standing.delete(me);
+      this.present.delete(me);
     }
   }
 }
@@ -409,7 +409,7 @@ class History {
     const known = this.#view.counts.nodes - gone.length;
     return [
       ...(known === nodes.length ? [] : [`${known} nodes are known, but there are ${nodes.length}`]),
-      ...this.#replica.faults({ nodes, pods, podWatches: [...this.#pods.standing.values()] }),
+      ...this.#replica.faults({ nodes, pods, podWatches: [...this.#pods.present.values()] }),
     ];
   }
 

@@ -120,12 +120,12 @@ async function runQuietly(
   { env, signal }: Pick<InstallOptions, 'env' | 'signal'>,
 ): Promise<void> {
   const child = spawn(program, args, { env, signal, stdio: ['ignore', 'pipe', 'pipe'] });
-  let said = '';
+  let printed = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+      printed += text;
     });
   }
   const [code] = await once(child, 'close', { signal });
-  if (code !== 0) throw new Error(`${program} ${args.join(' ')} ended with ${code}:\n${said}`);
+  if (code !== 0) throw new Error(`${program} ${args.join(' ')} ended with ${code}:\n${printed}`);
 }

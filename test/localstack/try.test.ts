@@ -63,20 +63,20 @@ class Terminal {
     const deadlineAt = Date.now() + PATIENCE_MS;
     for (;;) {
       const from = this.#output.length;
-      const said = () => this.#output.slice(from);
+      const printed = () => this.#output.slice(from);
       await this.#prompt(command);
       const goesOn = command.endsWith('&');
       if (goesOn && expected.length > 0)
         await until(
           `${command} says what it should`,
-          () => missing(expected, said()).length === 0,
+          () => missing(expected, printed()).length === 0,
           PATIENCE_MS,
         );
-      const lines = missing(expected, said());
-      if (lines.length === 0) return said();
+      const lines = missing(expected, printed());
+      if (lines.length === 0) return printed();
       assert.ok(
         ASKS.test(command) && Date.now() < deadlineAt,
-        `${command} does not say\n${lines.join('\n')}\nbut\n${said()}`,
+        `${command} does not say\n${lines.join('\n')}\nbut\n${printed()}`,
       );
     }
   }
@@ -116,8 +116,8 @@ test("the page's commands evict a pod by functions on LocalStack, print the expe
       typed += 1;
       if (command.startsWith('kubectl apply')) evictedAfter = typed;
       if (!isFollowed(PAGE, nameOf(command), 'localstack')) continue;
-      const said = await terminal.run(here(command), at === commands.length - 1 ? expected : []);
-      if (command.startsWith('aws logs')) assert.match(said, /"pod":"now".*"event":"pod\.evicted"/);
+      const printed = await terminal.run(here(command), at === commands.length - 1 ? expected : []);
+      if (command.startsWith('aws logs')) assert.match(printed, /"pod":"now".*"event":"pod\.evicted"/);
     }
   }
   assert.ok(evictedAfter > 0 && evictedAfter <= 10, `the pod is evicted after ${evictedAfter} commands`);

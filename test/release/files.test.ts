@@ -140,8 +140,8 @@ describe('the files of a release', () => {
         ];
       };
     };
-    const [{ uri, sha256: told, bin }] = spec.platforms;
-    assert.equal(told, sha256(join(made, FILES.plugin)));
+    const [{ uri, sha256: stated, bin }] = spec.platforms;
+    assert.equal(stated, sha256(join(made, FILES.plugin)));
     assert.equal(uri, `${filesUrl(VERSION)}/${FILES.plugin}`);
     const folder = emptyFolder('by-krew');
     mkdirSync(join(folder, 'store'));

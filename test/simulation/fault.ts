@@ -41,7 +41,7 @@ export interface Hooks {
   /** The rules of a cluster, as a function reads them. */
   rules(read: RulesReader, user: User, scene: Scene): RulesReader;
   /** The listener by which a relay receives changed rules of a cluster. */
-  relayRuled(hear: RulesListener): RulesListener;
+  relayRuled(listener: RulesListener): RulesListener;
   /** The messages that a function sends to `evictions-due`. */
   dueQueue(queue: QueueSender, user: User, scene: Scene): QueueSender;
   /** The guard of a relay, and the store of its state. */
@@ -63,7 +63,7 @@ export const SOUND: Hooks = {
   rates: (rates) => rates,
   leaseEpoch: (read) => read,
   rules: (read) => read,
-  relayRuled: (hear) => hear,
+  relayRuled: (listener) => listener,
   relayGuard: (guard) => guard,
   guardBook: (book) => book,
   dueQueue: (queue) => queue,

@@ -11,10 +11,10 @@ import { SeededRandom } from './seeded-random.ts';
 export type ForecastPod = typeof forecastPod;
 
 /** A forecast for a pod, and the rules it was based on. */
-interface AskedForecast {
+interface MadeForecast {
   readonly pod: LivePod;
   readonly forecast: Forecast;
-  readonly askedAt: EpochMs;
+  readonly madeAt: EpochMs;
   readonly revisions: number;
 }
 
@@ -39,7 +39,7 @@ export class ForecastJudge {
   readonly #scene: Scene;
   readonly #forecastPod: ForecastPod;
   readonly #random: SeededRandom;
-  readonly #forecasts = new Map<PodUid, AskedForecast[]>();
+  readonly #forecasts = new Map<PodUid, MadeForecast[]>();
   /** The time of the last change of each node and each pod. */
   readonly #changedAt = new Map<string, EpochMs>();
 
@@ -55,7 +55,7 @@ export class ForecastJudge {
     clock.setAlarm(clock.now() + this.#random.between(1_000, MAX_PAUSE_MS), () => {
       for (const cluster of this.#scene.clusters) {
         this.#judgeLate(cluster);
-        if (this.#scene.weather.busyWithin(BUSY_MS)) void this.#ask(cluster);
+        if (this.#scene.weather.busyWithin(BUSY_MS)) void this.#forecast(cluster);
       }
       this.#pause();
     });
@@ -75,11 +75,11 @@ export class ForecastJudge {
 
   /** Compares a deletion by the service with the forecasts. */
   deletion(cluster: ClusterName, uid: PodUid, sentAt: EpochMs): void {
-    for (const { forecast, askedAt } of this.#valid(cluster, uid)) {
+    for (const { forecast, madeAt } of this.#valid(cluster, uid)) {
       // The deletion was under way at the time of the forecast.
-      if (askedAt >= sentAt) continue;
+      if (madeAt >= sentAt) continue;
       if (forecast.kind === 'evict' && sentAt >= soonest(forecast)) this.#count(forecast);
-      else this.#accuse(uid, askedAt, forecast, `it went at ${sentAt}`);
+      else this.#accuse(uid, madeAt, forecast, `it went at ${sentAt}`);
     }
     this.#forecasts.delete(uid);
   }
@@ -89,7 +89,7 @@ export class ForecastJudge {
     for (const cluster of this.#scene.clusters) this.#judgeLate(cluster);
   }
 
-  async #ask(cluster: LiveCluster): Promise<void> {
+  async #forecast(cluster: LiveCluster): Promise<void> {
     const { clock, rulesStore, storage } = this.#scene;
     const now = clock.now();
     const pods = [...cluster.livePods.values()].filter(
@@ -104,7 +104,7 @@ export class ForecastJudge {
     const rules = rulesStore
       ? rulesOf(rulesStore.now(cluster.name), MATCHING)
       : await enforcing(MATCHING)(cluster.name);
-    for (let asked = 0; asked < PODS; asked++) {
+    for (let made = 0; made < PODS; made++) {
       const pod = this.#random.pick(pods);
       if (!pod || pod.node === undefined) continue;
       const partition = await storage.open.store.load({ cluster: cluster.name, node: pod.node }, now);
@@ -112,7 +112,7 @@ export class ForecastJudge {
       const live = { taints: node?.taints, taintsStamp: node?.taintsStamp, zone: node?.zone };
       const forecast = this.#forecastPod({ now, partition, rules, live }).forecastOf(pod);
       const forecasts = this.#forecasts.get(pod.uid) ?? [];
-      forecasts.push({ pod, forecast, askedAt: now, revisions });
+      forecasts.push({ pod, forecast, madeAt: now, revisions });
       if (forecast.kind !== 'evict') this.#count(forecast);
       this.#forecasts.set(pod.uid, forecasts);
     }
@@ -130,7 +130,7 @@ export class ForecastJudge {
   }
 
   /** Returns the forecasts for a pod under the current rules. */
-  #valid(name: ClusterName, uid: PodUid): readonly AskedForecast[] {
+  #valid(name: ClusterName, uid: PodUid): readonly MadeForecast[] {
     const revisions = this.#scene.rulesStore?.history(name).length ?? 0;
     return (this.#forecasts.get(uid) ?? []).filter((each) => each.revisions === revisions);
   }
@@ -141,12 +141,12 @@ export class ForecastJudge {
     const turnMs = RELEASE_MS + (cluster.mostPods / releaseRate) * 1000;
     for (const uid of this.#forecasts.keys()) {
       if (this.#clusterOf(uid) !== cluster.name) continue;
-      for (const { forecast, askedAt } of this.#valid(cluster.name, uid)) {
+      for (const { forecast, madeAt } of this.#valid(cluster.name, uid)) {
         if (forecast.kind !== 'evict') continue;
         const waits = forecast.heldBy.length > 0 || forecast.pacedBy !== undefined ? turnMs : 0;
-        const latest = disturbances.excusedUntil(cluster.name, Math.max(forecast.at, askedAt) + waits);
+        const latest = disturbances.excusedUntil(cluster.name, Math.max(forecast.at, madeAt) + waits);
         if (clock.now() <= latest) continue;
-        this.#accuse(uid, askedAt, forecast, `it is still there at ${clock.now()}`);
+        this.#accuse(uid, madeAt, forecast, `it is still there at ${clock.now()}`);
         this.#forecasts.delete(uid);
         break;
       }
@@ -163,8 +163,8 @@ export class ForecastJudge {
     this.correct[what] = (this.correct[what] ?? 0) + 1;
   }
 
-  #accuse(uid: PodUid, askedAt: EpochMs, forecast: Forecast, what: string): void {
-    this.faults.push(`${uid}: ${what}, although ${JSON.stringify(forecast)} was forecast at ${askedAt}`);
+  #accuse(uid: PodUid, madeAt: EpochMs, forecast: Forecast, what: string): void {
+    this.faults.push(`${uid}: ${what}, although ${JSON.stringify(forecast)} was forecast at ${madeAt}`);
   }
 }
 

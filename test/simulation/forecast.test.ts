@@ -30,10 +30,10 @@ test('forecasts the actual outcome of pods while nothing changes', async (contex
 });
 
 const LIES: Readonly<Record<string, ForecastPod>> = {
-  'holds are overlooked': (asked) => forecastPod({ ...asked, rules: { ...asked.rules, holds: [] } }),
-  'stops are overlooked': (asked) => forecastPod({ ...asked, rules: { ...asked.rules, stops: [] } }),
-  'what is stored is forgotten, and with it since when taints are there': (asked) =>
-    forecastPod({ ...asked, partition: { ...asked.partition, node: undefined, scheduled: new Map() } }),
+  'holds are overlooked': (question) => forecastPod({ ...question, rules: { ...question.rules, holds: [] } }),
+  'stops are overlooked': (question) => forecastPod({ ...question, rules: { ...question.rules, stops: [] } }),
+  'what is stored is forgotten, and with it since when taints are there': (question) =>
+    forecastPod({ ...question, partition: { ...question.partition, node: undefined, scheduled: new Map() } }),
 };
 
 describe('the simulation detects when', () => {

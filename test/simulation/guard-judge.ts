@@ -72,7 +72,7 @@ interface Crossing {
 }
 
 /** The state of a node, as far as it concerns the guard. */
-interface Standing {
+interface DownNodes {
   readonly isDown: boolean;
   readonly wasUp: boolean;
   readonly zone: string;
@@ -89,7 +89,7 @@ interface Spell {
 
 interface Watched {
   readonly cluster: LiveCluster;
-  readonly nodes: Map<NodeName, Standing>;
+  readonly nodes: Map<NodeName, DownNodes>;
   readonly scopes: readonly Scope[];
   readonly spells: Spell[];
   policy: GuardPolicy;
@@ -128,8 +128,8 @@ export class GuardJudge {
     const watched = this.#watched.get(cluster);
     const state = watched?.cluster.truth.stateOf(node);
     if (!watched || state === undefined) return;
-    const told = taints?.filter(({ key }) => DOWN_KEYS.includes(key)) ?? [];
-    const isDown = told.some(({ effect }) => effect !== 'PreferNoSchedule');
+    const known = taints?.filter(({ key }) => DOWN_KEYS.includes(key)) ?? [];
+    const isDown = known.some(({ effect }) => effect !== 'PreferNoSchedule');
     const wasUp = !isDown || (watched.nodes.get(node)?.wasUp ?? false);
     if (taints) watched.nodes.set(node, { isDown, wasUp, zone: zoneOf(node) });
     else watched.nodes.delete(node);
@@ -139,7 +139,7 @@ export class GuardJudge {
         watched,
         node,
         state,
-        told.some(({ effect }) => effect === 'NoExecute'),
+        known.some(({ effect }) => effect === 'NoExecute'),
       );
     for (const scope of watched.scopes) this.#review(watched, scope, state);
   }
@@ -226,8 +226,8 @@ export class GuardJudge {
   /** Returns the latest time by which a guard trips after a crossing. */
   #heldBy({ cluster }: Watched, { at, by }: Crossing): EpochMs {
     const { disturbances, weather } = this.#bench;
-    const heardMs = by === undefined ? HEARD_MS : weather.climate.watchLagMs;
-    return disturbances.excusedUntil(cluster.name, at + heardMs);
+    const noticedMs = by === undefined ? HEARD_MS : weather.climate.watchLagMs;
+    return disturbances.excusedUntil(cluster.name, at + noticedMs);
   }
 
   /** Judges a crossing once too many nodes are no longer down, or at the end. */
@@ -257,10 +257,10 @@ export class GuardJudge {
     const { clock, disturbances, weather } = this.#bench;
     const now = clock.now();
     this.#judgeCalm(watched, scope);
-    const heardMs = weather.climate.watchLagMs + BRIEF_MS;
-    const [from, to] = [now - CALM_MS + heardMs, now - heardMs];
+    const noticedMs = weather.climate.watchLagMs + BRIEF_MS;
+    const [from, to] = [now - CALM_MS + noticedMs, now - noticedMs];
     const isWatched = (scope.zone === undefined ? policy.cluster : policy.zone) && !policy.dryRun;
-    if (!isWatched || policyAt >= now - CALM_MS - heardMs) return;
+    if (!isWatched || policyAt >= now - CALM_MS - noticedMs) return;
     if (!disturbances.isQuiet(cluster.name, now - CALM_MS, now)) return;
     const restless = lasting(scope.past, from, to).some(({ mayBeCalm, ms }) => !mayBeCalm && ms > BRIEF_MS);
     if (restless) this.#accuse(`P9: the guard let go in ${nameOf(watched, scope)} although it was not calm`);
@@ -337,7 +337,7 @@ const tripOf = (scope: Scope, { guard }: StoredRules): Trip | undefined => guard
 const releasedIn = (scope: Scope, { guard }: StoredRules): boolean =>
   guard.released?.some(isOf(scope)) ?? false;
 
-const tallyOf = (nodes: readonly Standing[]): Tally => ({
+const tallyOf = (nodes: readonly DownNodes[]): Tally => ({
   down: nodes.filter(({ isDown }) => isDown).length,
   outOf: nodes.length,
 });

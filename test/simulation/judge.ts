@@ -125,8 +125,8 @@ export class Judge {
   }
 
   /** A relay sends a delta. */
-  told(message: OutgoingMessage): void {
-    this.#messages.told(message);
+  sent(message: OutgoingMessage): void {
+    this.#messages.sent(message);
   }
 
   /** P7: a process reads the pods of a node; `undefined`: of all nodes. */
@@ -170,22 +170,22 @@ export class Judge {
     this.#records.deleted(cluster.name, pod.uid);
     this.#naive.deletion(cluster, pod);
     const { sentAt, markedAt = 0 } = sent;
-    const looks = sent.looks.filter(
+    const reads = sent.reads.filter(
       ({ node, begunAt, answeredAt }) =>
         node === pod.node && begunAt >= markedAt && sentAt - answeredAt <= NODE_MAX_AGE_MS,
     );
-    if (looks.length === 0) this.#accuse(`P1: ${pod.uid} was deleted by a look that is too old`);
-    const moments = looks.flatMap(({ state, begunAt }) =>
+    if (reads.length === 0) this.#accuse(`P1: ${pod.uid} was deleted by a look that is too old`);
+    const moments = reads.flatMap(({ state, begunAt }) =>
       state === undefined ? [] : [cluster.truth.mayGo(pod.uid, state, begunAt)],
     );
     const earliest = moments.reduce<EpochMs>((least, moment = Infinity) => Math.min(least, moment), Infinity);
-    if (looks.length > 0 && earliest === Infinity)
+    if (reads.length > 0 && earliest === Infinity)
       this.#accuse(`P1: ${pod.uid} was deleted without a reason`);
-    else if (looks.length > 0 && earliest > sentAt) {
+    else if (reads.length > 0 && earliest > sentAt) {
       this.#accuse(`P1: ${pod.uid} was deleted ${earliest - sentAt} ms early`);
     }
-    this.#policy.deletion(cluster, pod, sent, looks);
-    this.#leases.deletion(cluster, pod, sentAt, looks);
+    this.#policy.deletion(cluster, pod, sent, reads);
+    this.#leases.deletion(cluster, pod, sentAt, reads);
     const latest = cluster.truth.mustGo(pod.uid, this.#freedom(cluster, pod)) ?? Infinity;
     if (clock.now() > latest) this.#accuse(`P2: ${pod.uid} was deleted ${clock.now() - latest} ms late`);
   }

@@ -17,7 +17,7 @@ interface Word {
 }
 
 /** The information that the service has received about one node. */
-interface Told {
+interface SentStates {
   /** The time when each state was first reported by a relay that saw it and held the lease. */
   readonly states: Map<number, EpochMs>;
   /** The time when each of them was first reported reliably by a relay that held the lease, and that relay. */
@@ -36,7 +36,7 @@ export class Knowledge {
   #epoch = 0;
   /** The deltas, by deduplication ID. */
   readonly #words = new Map<string, Word>();
-  readonly #told = new Map<NodeName, Told>();
+  readonly #sent = new Map<NodeName, SentStates>();
   /** The sightings by relay, and the first of all. */
   readonly #podsSeen = new Sights<PodUid>();
   readonly #statesSeen = new Sights<number>();
@@ -66,7 +66,7 @@ export class Knowledge {
    * the node before, it must have seen the pod itself. A relay that has lost the lease does not share its information.
    */
   podSeenBefore(uid: PodUid, node: NodeName, state: number): boolean {
-    const epoch = this.#toldOf(node).decided.get(state)?.epoch;
+    const epoch = this.#sentOf(node).decided.get(state)?.epoch;
     const watched = epoch !== undefined && this.#relays.get(epoch)?.get(node)?.[0] !== state;
     const by = watched ? epoch : undefined;
     return this.#podsSeen.at(uid, by) < this.#statesSeen.at(state, by);
@@ -101,7 +101,7 @@ export class Knowledge {
     const word = this.#words.get(deduplicationId);
     const state = word?.seen.at(-1);
     if (!word || state === undefined) return;
-    const { newest } = this.#toldOf(word.node);
+    const { newest } = this.#sentOf(word.node);
     if (!newest.has(state)) newest.set(state, at);
   }
 
@@ -109,7 +109,7 @@ export class Knowledge {
   taken({ deduplicationId = '' }: OutgoingMessage, at: EpochMs): void {
     const word = this.#words.get(deduplicationId);
     if (!word) return;
-    const { states, decided } = this.#toldOf(word.node);
+    const { states, decided } = this.#sentOf(word.node);
     // A relay with the lease may report an older state later, and that report counts.
     if (word.leased) for (const state of word.seen) if (!states.has(state)) states.set(state, at);
     // A delta that is too old, or from a relay that has lost the lease, decides nothing.
@@ -119,32 +119,32 @@ export class Knowledge {
 
   /** Reports whether the service had received any of these states by `at`, from a relay that saw it and held the lease. */
   sentAny(node: NodeName, states: readonly number[], at: EpochMs): boolean {
-    const told = this.#toldOf(node).states;
+    const sent = this.#sentOf(node).states;
     return states.some((state) => {
-      const toldAt = told.get(state);
-      return toldAt !== undefined && toldAt <= at;
+      const sentAt = sent.get(state);
+      return sentAt !== undefined && sentAt <= at;
     });
   }
 
   /** Reports whether the service had received a state by `at`, from a relay that held the lease. */
   decidedBy(node: NodeName, state: number, at: EpochMs): boolean {
-    const told = this.#toldOf(node).decided.get(state);
-    return told !== undefined && told.at <= at;
+    const sent = this.#sentOf(node).decided.get(state);
+    return sent !== undefined && sent.at <= at;
   }
 
   /** Returns the states that the service may have received by `at` as a node's newest. */
   perhapsSent(node: NodeName, at: EpochMs): readonly number[] {
-    return [...this.#toldOf(node).newest].filter(([, toldAt]) => toldAt <= at).map(([state]) => state);
+    return [...this.#sentOf(node).newest].filter(([, sentAt]) => sentAt <= at).map(([state]) => state);
   }
 
-  #toldOf(node: NodeName): Told {
-    const told: Told = this.#told.get(node) ?? {
+  #sentOf(node: NodeName): SentStates {
+    const sent: SentStates = this.#sent.get(node) ?? {
       states: new Map(),
       decided: new Map(),
       newest: new Map(),
     };
-    this.#told.set(node, told);
-    return told;
+    this.#sent.set(node, sent);
+    return sent;
   }
 }
 

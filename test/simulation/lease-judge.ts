@@ -26,11 +26,11 @@ export class LeaseJudge {
     { leases, truth }: LiveCluster,
     pod: LivePod,
     sentAt: EpochMs,
-    looks: readonly NodeObservation[],
+    reads: readonly NodeObservation[],
   ): void {
-    if (!leases || pod.node === undefined || looks.length === 0) return;
-    const isByUnreachable = looks.every(({ node, state, begunAt }) => {
-      if (state === undefined || !truth.lookOf(node, state).there) return false;
+    if (!leases || pod.node === undefined || reads.length === 0) return;
+    const isByUnreachable = reads.every(({ node, state, begunAt }) => {
+      if (state === undefined || !truth.readingOf(node, state).there) return false;
       const due = truth
         .keysBy(node, state, begunAt)
         .filter((key) => (truth.mayGo(pod.uid, state, begunAt, key) ?? Infinity) <= sentAt);

@@ -177,7 +177,7 @@ export class LiveCluster extends FakeCluster {
   /** Evicts a pod as {@link evictPod} does. */
   async evictPodAs(pod: PodRef, preconditions: DeletePreconditions, sent: Sent): Promise<EvictionAnswer> {
     const found = this.find(pod, preconditions);
-    const answer = this.askBudgets(found);
+    const answer = this.budgetAnswer(found);
     if (answer.kind === 'evicted') await this.deletePodAs(pod, preconditions, { ...sent, means: 'evict' });
     else this.#witness.blocked(found.uid);
     return answer;

@@ -78,12 +78,12 @@ const common: Common = {
 };
 const wanted = parallel === true ? availableParallelism() : parallel;
 if (options.kind) await playKind(options.kind);
-else if (options.story) await tell();
+else if (options.story) await print();
 else if (options.planted) await huntAll(options.planted === true ? '' : options.planted);
 else await playAll();
 
 /** Prints the story of one history. */
-async function tell(): Promise<void> {
+async function print(): Promise<void> {
   const [climate] = climates;
   const { story, faults } = await simulate(seed, { ...common, ...(climate ? { climate } : {}) });
   process.stdout.write([...story, ...faults, ''].join('\n'));
@@ -130,26 +130,26 @@ async function playAll(): Promise<void> {
   const begunAt = performance.now();
   let all: Sweep = NO_SWEEP;
   let done = 0;
-  let saidAt = begunAt;
+  let reportedAt = begunAt;
   // An interrupt prints the results up to that time.
   process.once('SIGINT', () => pool.stop());
-  await pool.share(chunks(), async (seeds, ask) => {
-    const found = await ask<Sweep>({ seeds, climates });
+  await pool.share(chunks(), async (seeds, query) => {
+    const found = await query<Sweep>({ seeds, climates });
     all = together(all, found);
     done += seeds.length;
     for (const { seed: failing, faults } of found.violations)
       process.stderr.write(`seed ${failing}: ${faults[0]}\n`);
-    if (performance.now() - saidAt < PROGRESS_MS) return;
-    saidAt = performance.now();
-    const perSecond = (done * 1000) / (saidAt - begunAt);
+    if (performance.now() - reportedAt < PROGRESS_MS) return;
+    reportedAt = performance.now();
+    const perSecond = (done * 1000) / (reportedAt - begunAt);
     process.stderr.write(
       `${done} of ${histories} histories, ${perSecond.toFixed(1)}/s, ${all.violations.length} broken\n`,
     );
   });
   const seconds = (performance.now() - begunAt) / 1000;
   process.stdout.write(report(all, { seed, histories: done, seconds, workers }));
-  await pool.share(all.violations.slice(0, SHRUNK), async ({ seed: failing, climate }, ask) => {
-    const shrunk = await ask<Shrunk | undefined>({ shrink: failing, climate });
+  await pool.share(all.violations.slice(0, SHRUNK), async ({ seed: failing, climate }, query) => {
+    const shrunk = await query<Shrunk | undefined>({ shrink: failing, climate });
     if (shrunk) process.stdout.write(violationReport(failing, shrunk));
   });
   await pool.dismiss();

@@ -44,11 +44,11 @@ export class MessageJudge {
   readonly #tries = new Map<string, EpochMs[]>();
   readonly #idle = new Map<
     ClusterName,
-    { readonly at: EpochMs; readonly told: number; readonly writes: number }
+    { readonly at: EpochMs; readonly sent: number; readonly writes: number }
   >();
   readonly #accused = new Set<string>();
   readonly #read = new Map<string, Due>();
-  #told = 0;
+  #sent = 0;
 
   constructor(bench: Bench, records: RecordJudge, accuse: Accuse) {
     this.#bench = bench;
@@ -68,8 +68,8 @@ export class MessageJudge {
   }
 
   /** A relay sends a delta. */
-  told({ body }: OutgoingMessage): void {
-    this.#told += 1;
+  sent({ body }: OutgoingMessage): void {
+    this.#sent += 1;
     const { cluster, node } = this.#about(body);
     if (node === IDLE_NODE) this.#once(`P7: a relay told of ${node} of ${cluster}`);
   }
@@ -181,13 +181,13 @@ export class MessageJudge {
     );
     for (const { name } of clusters) {
       const before = this.#idle.get(name);
-      if (idle && !lost) this.#idle.set(name, { at: clock.now(), told: this.#told, writes });
+      if (idle && !lost) this.#idle.set(name, { at: clock.now(), sent: this.#sent, writes });
       else this.#idle.delete(name);
       // A whole busy period may lie between two audits in idle times.
       if (!idle || lost || !before || nodes.some(({ changedAt }) => changedAt > before.at)) continue;
       this.#bench.tried('P7');
-      if (this.#told > before.told)
-        this.#once(`P7: ${this.#told - before.told} deltas were sent in idle times`);
+      if (this.#sent > before.sent)
+        this.#once(`P7: ${this.#sent - before.sent} deltas were sent in idle times`);
       if (writes > before.writes) this.#once(`P7: ${writes - before.writes} commits were made in idle times`);
     }
   }

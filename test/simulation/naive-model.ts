@@ -103,10 +103,10 @@ export class NaiveModel {
     const sinceAtMost = Math.max(...same.map((each) => each.sinceAtMost), cameBack ? at : 0);
     // The taint contains a new time. If two taints share a countdown, the new time may belong to either.
     const old = same.find((each) => each.taint.key === taint.key);
-    const anew = taint.timeAdded;
-    if (anew === undefined || same.some((each) => each.taint.timeAdded === anew))
+    const renewed = taint.timeAdded;
+    if (renewed === undefined || same.some((each) => each.taint.timeAdded === renewed))
       return { taint, since, sinceAtMost, everSince };
-    const setAt = Math.max(since, Math.min(anew + CUT_MS, at));
+    const setAt = Math.max(since, Math.min(renewed + CUT_MS, at));
     const sure = same.length === 1 && old !== undefined;
     return { taint, since: sure ? setAt : since, sinceAtMost: Math.max(sinceAtMost, at), everSince };
   }

@@ -38,12 +38,12 @@ export class Operator {
     const found = await registry.get(name);
     if (!found || found.access.kind === 'unreadable') return;
     const registration = { ...found, access: found.access };
-    story.tell('unregistered', { cluster: name });
+    story.add('unregistered', { cluster: name });
     await registry.remove(name);
     this.#relays.setRegistered(false);
     const over = disturbances.begin('unregistered', name, clock.now());
     clock.setAlarm(clock.now() + random.between(0, MAX_UNREGISTERED_MS), async () => {
-      story.tell('registered', { cluster: name });
+      story.add('registered', { cluster: name });
       await registry.add(registration);
       this.#relays.setRegistered(true);
       over(clock.now());

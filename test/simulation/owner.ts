@@ -123,10 +123,10 @@ export class Owner {
     // The control expires, or the owner cancels it, possibly earlier.
     const until = random.chance(0.4) ? { until: clock.now() + random.between(0, lastsMs) } : {};
     const takeBack = this.#draw(pod)(until);
-    story.tell('ordered', { cluster: this.#cluster.name, ...this.#said() });
+    story.add('ordered', { cluster: this.#cluster.name, ...this.#knownRules() });
     this.#at(clock.now() + lastsMs, () => {
       takeBack();
-      story.tell('ordered', { cluster: this.#cluster.name, ...this.#said() });
+      story.add('ordered', { cluster: this.#cluster.name, ...this.#knownRules() });
     });
   }
 
@@ -301,10 +301,10 @@ export class Owner {
 
   #releaseGuard(): void {
     this.#rulesStore.releaseGuard(this.#cluster.name);
-    this.#scene.story.tell('guard-released', { cluster: this.#cluster.name });
+    this.#scene.story.add('guard-released', { cluster: this.#cluster.name });
   }
 
-  #said() {
+  #knownRules() {
     const { orders, fleetStop } = this.#rulesStore.now(this.#cluster.name);
     const { mode, pausedUntil, releaseRate, exclude, include, ...others } = this.#policy;
     const { guard, method, evictionRate } = others;

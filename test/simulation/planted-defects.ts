@@ -266,9 +266,9 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
       // Usually the write is too fast for the defect to show, so the hook delays it.
       guardBook: (book, { clock }) =>
         instead(book, {
-          changeGuard: async (...asked) => {
+          changeGuard: async (...args) => {
             await clock.sleep(3_000);
-            return book.changeGuard(...asked);
+            return book.changeGuard(...args);
           },
         }),
     },
@@ -359,8 +359,8 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     fault: {
       rules:
         (read) =>
-        async (...asked) => {
-          const { policy, ...rules } = await read(...asked);
+        async (...args) => {
+          const { policy, ...rules } = await read(...args);
           return { ...rules, policy: { ...policy, tolerationSecondsOverrides: {} } };
         },
     },
@@ -372,8 +372,8 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     fault: {
       api: (api) =>
         instead(api, {
-          evictPod: async (...asked) => {
-            await api.deletePod(...asked);
+          evictPod: async (...args) => {
+            await api.deletePod(...args);
             return { kind: 'evicted' };
           },
         }),
@@ -397,8 +397,8 @@ function counting(count: (affected: Affected) => Affected): Hooks['relayView'] {
 /** Returns a hook that changes the rules that are read. */
 function withRules(change: (rules: Rules) => Rules): Hooks['rules'] {
   return (read) =>
-    async (...asked) =>
-      change(await read(...asked));
+    async (...args) =>
+      change(await read(...args));
 }
 
 /** Returns a hook that changes the policy in the rules. */

@@ -21,12 +21,12 @@ export const PLANTED_KINDS: Readonly<Record<string, PlantedKind>> = {
       return (seed) =>
         playPolicyFiles(seed, (file, deps) => {
           const real = REAL(file, deps);
-          const anew = async () => {
+          const again = async () => {
             await deps.operator.applyPolicy(CLUSTER, readPolicyFile(file));
           };
           return {
-            apply: () => real.apply().then(anew),
-            resume: () => real.resume().then(anew),
+            apply: () => real.apply().then(again),
+            resume: () => real.resume().then(again),
             reread: () => real.reread(),
           };
         });
@@ -52,13 +52,13 @@ export const PLANTED_KINDS: Readonly<Record<string, PlantedKind>> = {
       return (seed) =>
         playSockets(seed, (access, clock) => {
           let api = REAL(access, clock);
-          const deletePod: KubernetesApi['deletePod'] = async (...asked) => {
+          const deletePod: KubernetesApi['deletePod'] = async (...args) => {
             const sending = api;
             const tooLate = setTimeout(() => {
               sending.close();
               if (api === sending) api = REAL(access, clock);
             }, 250);
-            await sending.deletePod(...asked).finally(() => clearTimeout(tooLate));
+            await sending.deletePod(...args).finally(() => clearTimeout(tooLate));
           };
           return new Proxy(api, {
             get: (_first, name) => {

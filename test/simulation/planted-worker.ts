@@ -38,16 +38,16 @@ for (let seed = 0; seed < most; seed++) {
 parentPort?.postMessage(caught);
 
 /** Replaces the text of one file when this thread loads it. */
-function plant({ file, instead, says }: PlantedSource): void {
+function plant({ file, instead, planted }: PlantedSource): void {
   const url = new URL(`../../${file}`, import.meta.url);
   const places = readFileSync(url, 'utf8').split(instead).length - 1;
   if (places !== 1)
     throw new Error(`${file} has ${places} places to plant a defect in, and not one: ${instead}`);
   registerHooks({
-    load: (asked, context, next) => {
-      const loaded = next(asked, context);
-      if (asked !== url.href) return loaded;
-      return { ...loaded, source: String(loaded.source).replace(instead, () => says) };
+    load: (specifier, context, next) => {
+      const loaded = next(specifier, context);
+      if (specifier !== url.href) return loaded;
+      return { ...loaded, source: String(loaded.source).replace(instead, () => planted) };
     },
   });
 }

@@ -15,8 +15,8 @@ export const PLANTED: readonly { readonly name: string; readonly area: Area }[] 
 export const UNTIL_CAUGHT = 100;
 
 /** Plays histories of the service with a defect until it shows, in a thread of its own. */
-export function hunt(asked: Hunt): Promise<Caught> {
-  const worker = new Worker(new URL('planted-worker.ts', import.meta.url), { workerData: asked });
+export function hunt(hunted: Hunt): Promise<Caught> {
+  const worker = new Worker(new URL('planted-worker.ts', import.meta.url), { workerData: hunted });
   const { promise, resolve, reject } = Promise.withResolvers<Caught>();
   worker.once('message', resolve);
   worker.once('error', reject);

@@ -95,7 +95,7 @@ class PolicyFileHistory {
     this.#surroundings = surroundings;
     this.#begin = begin;
     this.#story = new Story(clock);
-    this.#judge = new PolicyFileJudge(clock, (what) => this.#story.tell('broken', { what }));
+    this.#judge = new PolicyFileJudge(clock, (what) => this.#story.add('broken', { what }));
     const isInCluster = random.chance(0.6);
     const database = isInCluster ? undefined : new SqliteStore({ path: ':memory:' });
     this.#database = database;
@@ -129,7 +129,7 @@ class PolicyFileHistory {
         ? 'mode: on\n'
         : `# ${number}\nmode: ${mode}\nreleaseRate: ${number}\n`;
     const editedAt = clock.now();
-    this.#story.tell('edited', { text });
+    this.#story.add('edited', { text });
     this.#judge.edited(text);
     for (const replica of this.#replicas) {
       const delayMs = this.#texts === 1 || this.#database ? 0 : random.between(0, MOUNTED_MS);
@@ -144,7 +144,7 @@ class PolicyFileHistory {
     writeFileSync(file, text);
     const now = new Date(clock.now());
     utimesSync(file, now, now);
-    this.#story.tell('mounted', { replica: name, text });
+    this.#story.add('mounted', { replica: name, text });
   }
 
   /** Performs the action of a user. */
@@ -162,15 +162,15 @@ class PolicyFileHistory {
     ]);
     // Invalid actions are rejected and have no effect.
     await act().catch(() => undefined);
-    await this.#look('a person');
+    await this.#read('a person');
   }
 
   #start(replica: Replica): void {
     const process = new Process(this.#surroundings);
     replica.process = process;
-    this.#story.tell('started', { replica: replica.name });
+    this.#story.add('started', { replica: replica.name });
     void process.death.then(() => {
-      this.#story.tell('killed', { replica: replica.name });
+      this.#story.add('killed', { replica: replica.name });
       const { clock, random } = this.#surroundings;
       if (replica.process === process) replica.process = undefined;
       clock.setAlarm(clock.now() + random.between(500, MAX_RESTART_MS), () => this.#start(replica));
@@ -196,7 +196,7 @@ class PolicyFileHistory {
     const { process } = replica;
     if (!process) return;
     this.#leader = replica;
-    this.#story.tell('leads', { replica: replica.name });
+    this.#story.add('leads', { replica: replica.name });
     void this.#serve(replica, process, true);
   }
 
@@ -235,25 +235,25 @@ class PolicyFileHistory {
    * lost.
    */
   #reached(process: Process): FileRulesStore {
-    const ask = async <T>(perform: () => T | Promise<T>): Promise<T> =>
+    const request = async <T>(perform: () => T | Promise<T>): Promise<T> =>
       process.request(this.#database ? 'store' : 'api', async () => {
         const answer = await perform();
-        await this.#look('the service');
+        await this.#read('the service');
         return answer;
       });
     if (this.#database) {
       const failing = (error: unknown): never => {
         throw error instanceof StoreError ? error : new StoreError(String(error));
       };
-      return throughout(new SqliteRulesStore(this.#database), (perform) => ask(perform).catch(failing));
+      return throughout(new SqliteRulesStore(this.#database), (perform) => request(perform).catch(failing));
     }
-    return new ObjectRulesStore({ objects: throughout(this.#objects, ask) });
+    return new ObjectRulesStore({ objects: throughout(this.#objects, request) });
   }
 
   /** Notes a change of the policy. */
-  async #look(by: 'a person' | 'the service'): Promise<void> {
+  async #read(by: 'a person' | 'the service'): Promise<void> {
     const { policy } = (await this.#open.read(CLUSTER)).orders;
-    if (policy && this.#judge.says(policy.text, by)) this.#story.tell('said', { by, text: policy.text });
+    if (policy && this.#judge.states(policy.text, by)) this.#story.add('said', { by, text: policy.text });
   }
 
   #kill({ process }: Replica): void {
@@ -272,14 +272,14 @@ const isOurs = (error: unknown): boolean =>
   error instanceof StoreError || error instanceof PolicyError || error instanceof ApiError;
 
 /** Returns an object whose methods all are requests, including iterations. */
-function throughout<T extends object>(whole: T, ask: (perform: () => unknown) => Promise<unknown>): T {
+function throughout<T extends object>(whole: T, request: (perform: () => unknown) => Promise<unknown>): T {
   return new Proxy(whole, {
     get: (target, name) => {
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== 'function') return member;
-      if (name !== 'list') return (...args: unknown[]) => ask(() => member.apply(target, args));
+      if (name !== 'list') return (...args: unknown[]) => request(() => member.apply(target, args));
       return async function* (...args: unknown[]) {
-        yield* (await ask(() => Array.fromAsync(member.apply(target, args)))) as unknown[];
+        yield* (await request(() => Array.fromAsync(member.apply(target, args)))) as unknown[];
       };
     },
   });

@@ -71,7 +71,7 @@ export class PolicyFileJudge {
   }
 
   /** Notes the policy in force; returns whether it differs from the one before. */
-  says(text: string, by: Speaker): boolean {
+  states(text: string, by: Speaker): boolean {
     const before = this.#orders.at(-1);
     if (before?.text === text) return false;
     const now = this.#clock.now();

@@ -74,11 +74,11 @@ export class PolicyJudge {
 
   /** Judges a mark. The pod waits for a free slot, so its node may have been observed long ago. */
   mark(cluster: LiveCluster, pod: LivePod, sent: Sent): void {
-    const looks = sent.looks.filter(({ node }) => node === pod.node);
+    const reads = sent.reads.filter(({ node }) => node === pod.node);
     const keysIn = ({ node, state, begunAt }: NodeObservation) =>
       state === undefined ? [] : cluster.truth.keysBy(node, state, begunAt);
-    this.#judge('marked', cluster, pod, sent, looks, keysIn);
-    this.#judgeMeans('marked', cluster, pod, sent, looks, keysIn);
+    this.#judge('marked', cluster, pod, sent, reads, keysIn);
+    this.#judgeMeans('marked', cluster, pod, sent, reads, keysIn);
   }
 
   /** Notes that a disruption budget blocks a pod's eviction. */
@@ -88,16 +88,16 @@ export class PolicyJudge {
   }
 
   /** `looks`: the observations that the decision may be based on. */
-  deletion(cluster: LiveCluster, pod: LivePod, sent: Sent, looks: readonly NodeObservation[]): void {
+  deletion(cluster: LiveCluster, pod: LivePod, sent: Sent, reads: readonly NodeObservation[]): void {
     const dueBy = ({ node, state, begunAt }: NodeObservation) => {
       if (state === undefined) return [];
       const mayGo = (key: string) => cluster.truth.mayGo(pod.uid, state, begunAt, key) ?? Infinity;
       return cluster.truth.keysBy(node, state, begunAt).filter((key) => mayGo(key) <= sent.sentAt);
     };
-    this.#judge('deleted', cluster, pod, sent, looks, dueBy);
-    this.#judgeMeans('deleted', cluster, pod, sent, looks, dueBy);
-    const of = looks.flatMap((look) =>
-      dueBy(look).map((key) => evictedPod(cluster, pod, look.state ?? 0, key)),
+    this.#judge('deleted', cluster, pod, sent, reads, dueBy);
+    this.#judgeMeans('deleted', cluster, pod, sent, reads, dueBy);
+    const of = reads.flatMap((read) =>
+      dueBy(read).map((key) => evictedPod(cluster, pod, read.state ?? 0, key)),
     );
     this.#pace.deletion(cluster, pod, sent, of);
     this.#limits.deletion(cluster, pod, sent, of);
@@ -109,26 +109,26 @@ export class PolicyJudge {
     { name, truth }: LiveCluster,
     { uid }: LivePod,
     { sentAt, means }: Sent,
-    looks: readonly NodeObservation[],
-    keysOf: (look: NodeObservation) => readonly string[],
+    reads: readonly NodeObservation[],
+    keysOf: (read: NodeObservation) => readonly string[],
   ): void {
     const methods = this.#rules?.policies(name, sentAt - RULES_AGE_MS, sentAt).map(({ method }) => method);
-    if (!methods || looks.length === 0) return;
+    if (!methods || reads.length === 0) return;
     if (means === 'evict') {
       if (methods.every(({ kind }) => kind === 'delete'))
         this.#accuse(`P9: the budgets of ${uid} were asked although policy says otherwise`);
       return;
     }
-    const runs = looks.every(
-      (look) =>
-        truth.lookOf(look.node, look.state ?? 0).there &&
-        !keysOf(look).some((key) => DOWN_KEYS.includes(key) || key === OUT_OF_SERVICE),
+    const runs = reads.every(
+      (read) =>
+        truth.readingOf(read.node, read.state ?? 0).there &&
+        !keysOf(read).some((key) => DOWN_KEYS.includes(key) || key === OUT_OF_SERVICE),
     );
     const { first = Infinity } = this.#blocks.get(uid) ?? {};
     const isOver = (method: Method & { readonly kind: 'evict' }) =>
       method.onTimeout === 'delete' && sentAt - first >= method.timeoutMs;
-    const asked = methods.every((method) => method.kind === 'evict' && !isOver(method));
-    if (runs && asked) this.#accuse(`P9: ${uid} was ${what} and its budgets were not asked`);
+    const evictedBy = methods.every((method) => method.kind === 'evict' && !isOver(method));
+    if (runs && evictedBy) this.#accuse(`P9: ${uid} was ${what} and its budgets were not asked`);
   }
 
   #judge(
@@ -136,19 +136,19 @@ export class PolicyJudge {
     cluster: LiveCluster,
     pod: LivePod,
     { sentAt }: Sent,
-    looks: readonly NodeObservation[],
-    keysOf: (look: NodeObservation) => readonly string[],
+    reads: readonly NodeObservation[],
+    keysOf: (read: NodeObservation) => readonly string[],
   ): void {
     const rules = this.#rules;
     if (!rules) return;
     const { name } = cluster;
     this.#bench.tried('P9');
-    const cases = looks.flatMap((look) =>
-      keysOf(look).map((key) => {
-        const of = evictedPod(cluster, pod, look.state ?? 0, key);
+    const cases = reads.flatMap((read) =>
+      keysOf(read).map((key) => {
+        const of = evictedPod(cluster, pod, read.state ?? 0, key);
         return (
           rules.forbidsThroughout(name, of, sentAt - RULES_AGE_MS, sentAt) ||
-          this.#guard.forbids(name, of, look.state ?? 0, sentAt)
+          this.#guard.forbids(name, of, read.state ?? 0, sentAt)
         );
       }),
     );
@@ -170,17 +170,17 @@ export class PolicyJudge {
       const policies = rules.policies(name, forbidden ?? dueAt - JUST_BEFORE_MS, now);
       const blocked = this.#blocks.get(pod.uid)?.last;
       const isNever = policies.some(({ method }) => method.kind === 'evict' && method.onTimeout === 'fail');
-      const asked = blocked === undefined ? undefined : blocked + (isNever ? RETRY_MS : BUDGET_MS);
+      const retriedAt = blocked === undefined ? undefined : blocked + (isNever ? RETRY_MS : BUDGET_MS);
       const evictionRate = Math.min(...policies.map((policy) => policy.evictionRate ?? Infinity));
       const limits = policies.map(({ maxEvictionsPerWorkload: limit }) => limit?.windowMs ?? 0);
       const limitMs = cluster.mostPods * Math.max(...limits) * PERMITTED;
-      if (forbidden === undefined && asked === undefined && evictionRate === Infinity && limitMs === 0)
+      if (forbidden === undefined && retriedAt === undefined && evictionRate === Infinity && limitMs === 0)
         return undefined;
       const releaseRate = Math.min(...policies.map((policy) => policy.releaseRate));
       const drainMs = forbidden === undefined ? 0 : (cluster.mostPods / releaseRate) * 1000;
       const rateMs =
         evictionRate === Infinity ? 0 : 2 * TURNS_MS + ((RATED * cluster.mostPods) / evictionRate) * 1000;
-      const last = Math.max(forbidden ?? dueAt, asked ?? dueAt, changedAt);
+      const last = Math.max(forbidden ?? dueAt, retriedAt ?? dueAt, changedAt);
       return this.#bench.disturbances.excusedUntil(name, last) + RELEASE_MS + drainMs + rateMs + limitMs;
     };
   }
@@ -243,9 +243,9 @@ export class PolicyJudge {
     if (!this.#observed.delete(uid)) return;
     // A process that read the rules just before observation ended may hold a released pod once more.
     if (!this.#isObserved(cluster)) return;
-    const said = `${uid} ${this.#moves.get(uid)} ${this.#observations(cluster)}`;
-    if (this.#wouldHave.has(said)) this.#accuse(`P9: it was told twice that ${uid} would have gone`);
-    this.#wouldHave.add(said);
+    const key = `${uid} ${this.#moves.get(uid)} ${this.#observations(cluster)}`;
+    if (this.#wouldHave.has(key)) this.#accuse(`P9: it was told twice that ${uid} would have gone`);
+    this.#wouldHave.add(key);
   }
 
   #isObserved(cluster: ClusterName): boolean {
@@ -263,7 +263,7 @@ export class PolicyJudge {
 
 function evictedPod({ truth }: LiveCluster, pod: LivePod, state: number, key: string): EvictedPod {
   if (pod.node === undefined) throw new Error(`${pod.uid} is on no node`);
-  const { there, downSince } = truth.lookOf(pod.node, state);
+  const { there, downSince } = truth.readingOf(pod.node, state);
   return {
     pod,
     node: pod.node,

@@ -83,8 +83,8 @@ export function rulesPort(process: Process, { rulesStore }: Pick<Scene, 'rulesSt
 /** Returns the store of a guard's state as one process accesses it. */
 export const guardPort = (process: Process, rulesStore: SimulatedRulesStore): GuardBook => ({
   read: (cluster) => process.request('store', () => rulesStore.read(cluster)),
-  changeGuard: (...asked) => process.request('store', () => rulesStore.changeGuard(...asked)),
-  touchGuard: (...asked) => process.request('store', () => rulesStore.touchGuard(...asked)),
+  changeGuard: (...args) => process.request('store', () => rulesStore.changeGuard(...args)),
+  touchGuard: (...args) => process.request('store', () => rulesStore.touchGuard(...args)),
 });
 
 /** The interval at which a relay reads the rules. */

@@ -29,7 +29,7 @@ const LISTED_MS = 5 * 60_000;
 /** The maximum age of a read, for two processes with one clock. */
 const READ_AGE_MS = 60_000;
 
-interface Told {
+interface Announcement {
   readonly cluster: ClusterName;
   readonly uid: PodUid;
   readonly at: EpochMs;
@@ -48,7 +48,7 @@ export class RecordJudge {
   readonly #givenUp = new Set<PodUid>();
   readonly #epochs = new Map<ClusterName, { readonly epoch: number; readonly at: EpochMs }[]>();
   /** The Events that are expected. */
-  #told: Told[] = [];
+  #announced: Announcement[] = [];
   readonly #wrong = new Set<string>();
   /** The version of each scheduled record. */
   readonly #versions = new Map<PodUid, Version>();
@@ -96,7 +96,7 @@ export class RecordJudge {
   }
 
   deleted(cluster: ClusterName, uid: PodUid): void {
-    this.#told.push({ cluster, uid, at: this.#bench.clock.now(), event: `${uid}/marking` });
+    this.#announced.push({ cluster, uid, at: this.#bench.clock.now(), event: `${uid}/marking` });
   }
 
   watch(store: Store, user: string): Store {
@@ -156,8 +156,8 @@ export class RecordJudge {
     const refused = disturbances.excusedUntil(ref.cluster, readAt, ['request']) > disturbances.inTime(readAt);
     const knownAt = refused ? clock.now() - MESSAGE_MS : readAt;
     const fenced = this.#epochs.get(ref.cluster)?.findLast(({ at }) => at < knownAt)?.epoch;
-    const told = [...decided, ...end.filter(({ outcome }) => outcome !== 'already-gone')];
-    if (told.some(({ version }) => version.epoch < (fenced ?? 0))) {
+    const announced = [...decided, ...end.filter(({ outcome }) => outcome !== 'already-gone')];
+    if (announced.some(({ version }) => version.epoch < (fenced ?? 0))) {
       this.#once(`P5: ${nodeKey(ref)} was decided by a relay that had lost its lease`);
     }
   }
@@ -168,7 +168,7 @@ export class RecordJudge {
     if (this.#scheduled.delete(uid)) this.#bench.tried('P6');
     if (outcome === 'canceled' && isAnnounced(ending, clock.now())) {
       const event = `${uid}/cancelling/`;
-      this.#told.push({ cluster: ref.cluster, uid, at: clock.now(), event });
+      this.#announced.push({ cluster: ref.cluster, uid, at: clock.now(), event });
     }
     if (outcome === 'unregistered') this.#givenUp.add(uid);
     if (outcome === 'canceled' && ending.cancelReason === 'pod-gone') this.#isGone(ref, ending);
@@ -191,7 +191,7 @@ export class RecordJudge {
     const copied = queues.evictionsDue.deadLetters.some(({ body }) => body.includes(uid));
     // Without queues, only the store shows failed evictions.
     if (!copied && !storage.sqlite) this.#once(`P6: ${uid} was given up and is no dead letter`);
-    this.#told.push({ cluster: ref.cluster, uid, at: clock.now(), event: `${uid}/gave-up` });
+    this.#announced.push({ cluster: ref.cluster, uid, at: clock.now(), event: `${uid}/gave-up` });
     const troubledMs = clock.now() - disturbances.troubledSince(ref.cluster, clock.now());
     if (troubledMs < DEFAULT_POLICY.giveUpAfterMs)
       this.#once(`P6: ${uid} was given up after ${troubledMs} ms`);
@@ -220,11 +220,11 @@ export class RecordJudge {
 
   #auditEvents({ name, events }: LiveCluster): void {
     const { clock, disturbances } = this.#bench;
-    const left: Told[] = [];
-    for (const told of this.#told) {
-      const { cluster, uid, at, event } = told;
+    const left: Announcement[] = [];
+    for (const announcement of this.#announced) {
+      const { cluster, uid, at, event } = announcement;
       if (cluster !== name || disturbances.excusedUntil(cluster, at) > clock.now()) {
-        left.push(told);
+        left.push(announcement);
         continue;
       }
       // Events are best effort: after any failure, one may be missing.
@@ -233,7 +233,7 @@ export class RecordJudge {
       if (troubled || events.some(({ key }) => key.startsWith(event))) continue;
       this.#once(`P3: there is no Event ${event} of ${uid}`);
     }
-    this.#told = left;
+    this.#announced = left;
   }
 
   async #auditNodes(cluster: LiveCluster): Promise<void> {
@@ -254,15 +254,15 @@ export class RecordJudge {
   }
 
   #auditTaints({ name, truth }: LiveCluster, node: NodeName, stored: NodeState | undefined): void {
-    const told = (taints: readonly { key: string; value?: string }[]) =>
+    const taintsText = (taints: readonly { key: string; value?: string }[]) =>
       taints
         .map(({ key, value = '' }) => `${key}=${value}`)
         .sort()
         .join(' ');
     const real = truth.taintsOf(node);
-    if (real === undefined || told(real) === told(stored?.taints ?? [])) return;
+    if (real === undefined || taintsText(real) === taintsText(stored?.taints ?? [])) return;
     this.#once(
-      `P5: ${node} of ${name} has [${told(real)}] and is stored with [${told(stored?.taints ?? [])}]`,
+      `P5: ${node} of ${name} has [${taintsText(real)}] and is stored with [${taintsText(stored?.taints ?? [])}]`,
     );
   }
 

@@ -63,9 +63,13 @@ export class RecordingView extends ClusterView implements Onlooker {
     return this.#seeDeserted(pod.node, this.#clock.now(), () => super.deletePod(pod));
   }
 
-  #seeDeserted(node: NodeName | undefined, now: EpochMs, hear: () => readonly Subject[]): readonly Subject[] {
+  #seeDeserted(
+    node: NodeName | undefined,
+    now: EpochMs,
+    apply: () => readonly Subject[],
+  ): readonly Subject[] {
     const followed = node !== undefined && this.follows(node);
-    const subjects = hear();
+    const subjects = apply();
     const state = followed && !this.follows(node) ? this.#truth.desertedState(node) : undefined;
     if (followed && state !== undefined) this.#truth.knowledge.seen(this.#epoch, node, state, now);
     return subjects;

@@ -195,8 +195,8 @@ function setScene(
     const truth = new Truth(name, MATCHING, disturbances);
     const witness: Witness = {
       node: (node, taints) => {
-        const told = taints?.map(({ key, value, effect }) => `${key}=${value ?? ''}:${effect}`) ?? 'gone';
-        story.tell('node', { cluster: name, node, taints: told });
+        const text = taints?.map(({ key, value, effect }) => `${key}=${value ?? ''}:${effect}`) ?? 'gone';
+        story.add('node', { cluster: name, node, taints: text });
         judge.nodeIs(name, node, taints);
         audience.forecastJudge?.nodeChanged(name, node);
       },
@@ -204,8 +204,8 @@ function setScene(
         const { uid, node, terminating, tolerations } = pod;
         judge.podIs(name, pod);
         audience.forecastJudge?.podChanged(uid);
-        const told = tolerations.slice(-TOLD).map(inShort);
-        story.tell('pod', { uid, node, terminating, tolerations: told });
+        const text = tolerations.slice(-TOLD).map(inShort);
+        story.add('pod', { uid, node, terminating, tolerations: text });
       },
       mark: (pod, sent) => {
         const cluster = clusters.find((each) => each.name === name);
@@ -213,7 +213,7 @@ function setScene(
       },
       blocked: (uid) => judge.blocked(uid),
       deletion: (pod, meant, sent) => {
-        story.tell('deletion', { uid: pod.uid });
+        story.add('deletion', { uid: pod.uid });
         const cluster = clusters.find((each) => each.name === name);
         if (cluster) judge.deletion(cluster, pod, meant, sent);
         if (!pod.terminating) audience.forecastJudge?.deletion(name, pod.uid, sent.sentAt);
@@ -223,7 +223,7 @@ function setScene(
   });
   const judge = new Judge({ ...surroundings, storage, queues, clusters, rulesStore });
   const scheduler = new SimulatedScheduler(surroundings, queues.evictionsDue);
-  judge.onAccused = (what) => story.tell('broken', { what });
+  judge.onAccused = (what) => story.add('broken', { what });
   story.onLogged = (event, fields) => judge.logged(event, fields);
   return {
     ...surroundings,

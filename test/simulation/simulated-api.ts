@@ -38,7 +38,7 @@ export interface NodeObservation {
 export interface Sent {
   readonly sentAt: EpochMs;
   /** The process's observations of nodes. */
-  readonly looks: readonly NodeObservation[];
+  readonly reads: readonly NodeObservation[];
   /** The method by which a pod is evicted. */
   readonly means: Method['kind'];
   /** The time when the pod's mark was answered, if this process marked it. */
@@ -75,7 +75,7 @@ export class SimulatedApi implements KubernetesApi {
   readonly #breaker = new Breaker();
   readonly #skew: ClockSkew;
   readonly #turns: PrioritySemaphore;
-  #looks: NodeObservation[] = [];
+  #reads: NodeObservation[] = [];
   readonly #marks = new Map<PodUid, EpochMs>();
 
   constructor(cluster: LiveCluster, process: Process, scene: Scene, onlooker = NOBODY) {
@@ -88,23 +88,23 @@ export class SimulatedApi implements KubernetesApi {
       chronicle: cluster.nodeChronicle,
       nodeOf: () => undefined,
       onRead: () => onlooker.all(cluster.truth.shownStates()),
-      onTold: ({ object, state }) => state !== undefined && onlooker.one(object.name, state),
+      onSent: ({ object, state }) => state !== undefined && onlooker.one(object.name, state),
     });
     this.pods = this.#shown({
       chronicle: cluster.podChronicle,
       nodeOf: ({ node }) => node,
       onRead: (node) => scene.judge.podsRead(cluster.name, node),
-      onTold: () => undefined,
+      onSent: () => undefined,
     });
   }
 
   #shown<T extends LiveNode | LivePod>(
-    shown: Omit<Shown<T>, 'cluster' | 'version' | 'ask'>,
+    shown: Omit<Shown<T>, 'cluster' | 'version' | 'request'>,
   ): SimulatedResource<T> {
     const { name } = this.#cluster;
     const version = () => this.#cluster.version;
-    const ask: Shown<T>['ask'] = (perform) => this.#answer(async () => perform());
-    return new SimulatedResource({ ...shown, cluster: name, version, ask }, this.#process, this.#scene);
+    const request: Shown<T>['request'] = (perform) => this.#answer(async () => perform());
+    return new SimulatedResource({ ...shown, cluster: name, version, request }, this.#process, this.#scene);
   }
 
   get skewMs(): number | undefined {
@@ -131,8 +131,8 @@ export class SimulatedApi implements KubernetesApi {
       const state = this.#cluster.truth.stateOf(name);
       return { live: await this.#cluster.getNode(name), state };
     });
-    this.#looks = this.#looks.filter(({ answeredAt }) => begunAt - answeredAt < LOOK_KEPT_MS);
-    this.#looks.push({ node: name, state: seen.state, begunAt, answeredAt: clock.now() });
+    this.#reads = this.#reads.filter(({ answeredAt }) => begunAt - answeredAt < LOOK_KEPT_MS);
+    this.#reads.push({ node: name, state: seen.state, begunAt, answeredAt: clock.now() });
     return seen.live;
   }
 
@@ -215,7 +215,7 @@ export class SimulatedApi implements KubernetesApi {
   }
 
   #sent(markedAt: EpochMs | undefined): Sent {
-    return { sentAt: this.#scene.clock.now(), looks: [...this.#looks], means: 'delete', markedAt };
+    return { sentAt: this.#scene.clock.now(), reads: [...this.#reads], means: 'delete', markedAt };
   }
 
   createEvent(event: PodEvent): Promise<void> {
@@ -252,8 +252,8 @@ export class SimulatedApi implements KubernetesApi {
     return this.#turns.run(
       async () => {
         // Do not await without a promise: another turn would reorder histories that have nothing to await.
-        const asked = send();
-        if (asked) await asked;
+        const answer = send();
+        if (answer) await answer;
         this.#refuseWhileOpen();
         const begun = this.#breaker.begin(this.#scene.clock.now());
         try {

@@ -52,7 +52,7 @@ async function live(
     const answer = await Promise.race([handler(sqsEvent(...records), CONTEXT), process.death, timeout]);
     alarm.off = true;
     if (answer === LATE) {
-      scene.story.tell('function.timeout', { queue: settings.queue });
+      scene.story.add('function.timeout', { queue: settings.queue });
       process.die();
     }
     if (process.dead || typeof answer !== 'object') return;

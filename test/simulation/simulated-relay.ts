@@ -67,7 +67,7 @@ export class SimulatedRelay {
       return taken;
     });
     this.#hasLease = true;
-    scene.story.tell('relay', { cluster: name, epoch: lease.epoch });
+    scene.story.add('relay', { cluster: name, epoch: lease.epoch });
     scene.judge.leaseTaken(name, lease.epoch);
     const knowing = new RecordingView(name, lease.epoch, this.#cluster.truth, clock);
     const view = fault.relayView(knowing);
@@ -126,8 +126,8 @@ export class SimulatedRelay {
   #toQueues(): DeltaSender {
     const { queues, clock, log } = this.#scene;
     return new DeltaSender({
-      nodeDeltas: this.#told(queuePort(this.process, queues.nodeDeltas, this.#scene)),
-      podDeltas: this.#told(queuePort(this.process, queues.podDeltas, this.#scene)),
+      nodeDeltas: this.#recorded(queuePort(this.process, queues.nodeDeltas, this.#scene)),
+      podDeltas: this.#recorded(queuePort(this.process, queues.podDeltas, this.#scene)),
       clock,
       log,
       metrics: METRICS,
@@ -151,9 +151,9 @@ export class SimulatedRelay {
       log,
     });
     const guard = fault.relayGuard(keeper);
-    const looking = clock.setInterval(LOOK_MS, () => guard.review());
+    const reviews = clock.setInterval(LOOK_MS, () => guard.review());
     deps.signal.addEventListener('abort', () => {
-      looking.off = true;
+      reviews.off = true;
     });
     return guard;
   }
@@ -171,14 +171,14 @@ export class SimulatedRelay {
   }
 
   /** Returns a queue that records the messages sent. */
-  #told(queue: QueueSender): QueueSender {
+  #recorded(queue: QueueSender): QueueSender {
     const { fault, judge } = this.#scene;
     const planted = fault.relayQueue(queue, this.#cluster);
     return {
       send: (messages) => {
         for (const message of messages) {
           this.#cluster.truth.knowledge.sent(message);
-          judge.told(message);
+          judge.sent(message);
         }
         return planted.send(messages);
       },

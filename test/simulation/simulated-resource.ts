@@ -28,10 +28,10 @@ export interface Shown<T extends { readonly resourceVersion: string }> {
   readonly version: () => string;
   readonly nodeOf: (object: T) => NodeName | undefined;
   /** Performs a request of the process, and returns its answer. */
-  readonly ask: <Answer>(perform: () => Answer) => Promise<Answer>;
+  readonly request: <Answer>(perform: () => Answer) => Promise<Answer>;
   /** Called when all objects, or those on a node, are read, and when a change is delivered. */
   readonly onRead: (node: NodeName | undefined) => void;
-  readonly onTold: (happening: Happening<T>) => void;
+  readonly onSent: (happening: Happening<T>) => void;
 }
 
 /**
@@ -53,7 +53,7 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
   list({ onNode, notOlderThan, signal }: ListOptions): Promise<Page<T>> {
     const { chronicle, version, onRead } = this.#shown;
     const { weather } = this.#surroundings;
-    return this.#ask(signal, () => {
+    return this.#request(signal, () => {
       if (notOlderThan !== undefined && weather.gap()) throw behind();
       const length = notOlderThan === undefined ? chronicle.length : this.#cached(notOlderThan);
       onRead(onNode);
@@ -67,19 +67,19 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
 
   async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<T>> {
     const { resourceVersion = '', initial = false, onNode, follows, timeoutSeconds, signal } = options;
-    const { chronicle, nodeOf, onTold } = this.#shown;
+    const { chronicle, nodeOf, onSent } = this.#shown;
     const { clock } = this.#surroundings;
     const gracePeriodEndedAt = clock.now() + timeoutSeconds * 1000;
-    let heard = initial ? yield* this.#begin(onNode, signal) : await this.#resume(resourceVersion, signal);
-    let toldAt = clock.now();
+    let position = initial ? yield* this.#begin(onNode, signal) : await this.#resume(resourceVersion, signal);
+    let sentAt = clock.now();
     while (!signal.aborted && clock.now() < gracePeriodEndedAt) {
       await this.#beAway(signal);
-      const next = chronicle.at(heard);
-      if (!next && clock.now() >= toldAt + BOOKMARK_MS) {
+      const next = chronicle.at(position);
+      if (!next && clock.now() >= sentAt + BOOKMARK_MS) {
         yield { kind: 'bookmark', resourceVersion: this.#shown.version() };
-        toldAt = clock.now();
+        sentAt = clock.now();
       } else if (!next) {
-        await this.#sleep(Math.min(toldAt + BOOKMARK_MS, gracePeriodEndedAt), signal, (wake) =>
+        await this.#sleep(Math.min(sentAt + BOOKMARK_MS, gracePeriodEndedAt), signal, (wake) =>
           chronicle.listen(wake),
         );
       } else {
@@ -87,15 +87,15 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
         if (onNode === undefined || node === onNode) {
           await this.#lag(next.at, signal);
           if (signal.aborted) return;
-          toldAt = clock.now();
+          sentAt = clock.now();
           if (node !== undefined && follows?.(node) === false) {
             yield { kind: 'passed', resourceVersion: next.object.resourceVersion };
           } else {
-            onTold(next);
+            onSent(next);
             yield { kind: next.kind, object: next.object };
           }
         }
-        heard += 1;
+        position += 1;
       }
     }
   }
@@ -104,7 +104,7 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
   async *#begin(onNode: NodeName | undefined, signal: AbortSignal): AsyncGenerator<WatchEvent<T>, number> {
     const { chronicle, version, onRead } = this.#shown;
     const { weather } = this.#surroundings;
-    const begun = await this.#ask(signal, () => {
+    const begun = await this.#request(signal, () => {
       if (!weather.climate.streamedLists)
         throw new ApiError('sendInitialEvents is forbidden', 422, 'Invalid');
       onRead(onNode);
@@ -123,7 +123,7 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
   async #resume(version: string, signal: AbortSignal): Promise<number> {
     const { chronicle } = this.#shown;
     const { clock } = this.#surroundings;
-    return this.#ask(signal, () => {
+    return this.#request(signal, () => {
       const length = chronicle.lengthOf(version);
       if ((chronicle.at(length)?.at ?? Infinity) < clock.now() - COMPACTED_MS) throw expired();
       return length;
@@ -186,14 +186,14 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
   }
 
   /** Performs a request; rejects when the signal aborts. */
-  async #ask<Answer>(signal: AbortSignal, perform: () => Answer): Promise<Answer> {
+  async #request<Answer>(signal: AbortSignal, perform: () => Answer): Promise<Answer> {
     await this.#beAway(signal);
     signal.throwIfAborted();
     const aborted = Promise.withResolvers<never>();
     const abort = () => aborted.reject(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
     try {
-      return await Promise.race([this.#shown.ask(perform), aborted.promise]);
+      return await Promise.race([this.#shown.request(perform), aborted.promise]);
     } finally {
       signal.removeEventListener('abort', abort);
     }

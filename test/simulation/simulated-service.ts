@@ -37,7 +37,7 @@ export function runService(cluster: LiveCluster, store: SqliteStore, scene: Scen
     void evictions.rearm(store);
     new SimulatedRelay(cluster, scene, () => synced(clock.now()), current, decisions);
     void current.death.then(() => {
-      story.tell('killed', {});
+      story.add('killed', {});
       void evictions.stop();
       decisions.stop();
     });
@@ -95,7 +95,7 @@ function serviceIn(process: Process, cluster: LiveCluster, scene: Scene) {
     }));
     for (const { queue, message } of messages) {
       cluster.truth.knowledge.sent(message);
-      judge.told(message);
+      judge.sent(message);
       queue.onReceived({ ...message, again: false, receives: 1 });
     }
     await applyDeltas(deltas, deciding);

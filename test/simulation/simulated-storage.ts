@@ -96,12 +96,12 @@ export function sqliteStorage({ clock }: Surroundings): SimulatedStorage {
           yield* await process.request('store', () => Array.fromAsync(store.taintedNodes(cluster)));
         },
       },
-      history: asked(history, (perform) => process.request('store', perform)),
+      history: requesting(history, (perform) => process.request('store', perform)),
       // Each process has its own limiter, which starts empty.
       rates: rates(),
-      permits: asked<Permits>(permits, (perform) => process.request('store', perform)),
-      proofs: asked(proofs, (perform) => process.request('store', perform)),
-      leases: asked(leases, (perform) => process.request('store', perform)),
+      permits: requesting<Permits>(permits, (perform) => process.request('store', perform)),
+      proofs: requesting(proofs, (perform) => process.request('store', perform)),
+      leases: requesting(leases, (perform) => process.request('store', perform)),
       registry,
     }),
     open,
@@ -114,7 +114,10 @@ export function sqliteStorage({ clock }: Surroundings): SimulatedStorage {
 }
 
 /** Returns an object whose methods all are requests. */
-export function asked<T extends object>(whole: T, request: (perform: () => unknown) => Promise<unknown>): T {
+export function requesting<T extends object>(
+  whole: T,
+  request: (perform: () => unknown) => Promise<unknown>,
+): T {
   return new Proxy(whole, {
     get: (target, name) => {
       const member: unknown = Reflect.get(target, name, target);

@@ -38,7 +38,7 @@ export class SimulatedStream {
   constructor(scene: Scene, start: Start) {
     this.#scene = scene;
     const sweep = () => {
-      for (const item of scene.storage.sweep()) this.#tell(item);
+      for (const item of scene.storage.sweep()) this.#send(item);
       scene.clock.setAlarm(scene.clock.now() + SWEEP_MS, sweep);
     };
     sweep();
@@ -49,7 +49,7 @@ export class SimulatedStream {
     return this.#records.length;
   }
 
-  #tell(item: Item): void {
+  #send(item: Item): void {
     if (!item['sk']?.S?.startsWith(SCHEDULED_PREFIX)) return;
     this.#removed += 1;
     const record: DynamoDBRecord = {
@@ -61,7 +61,7 @@ export class SimulatedStream {
       },
     };
     this.#records.push({ record, removedAt: this.#scene.clock.now() });
-    this.#scene.story.tell('record.removed', { pk: item['pk']?.S, sk: item['sk']?.S });
+    this.#scene.story.add('record.removed', { pk: item['pk']?.S, sk: item['sk']?.S });
     this.#wake();
   }
 

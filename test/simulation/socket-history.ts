@@ -62,7 +62,7 @@ export async function playSockets(seed: number, reach: Reach = REAL): Promise<Ot
   };
   const clock = new SkippingClock();
   const story = new Story(clock);
-  story.tell('server', { ...manners });
+  story.add('server', { ...manners });
   const server = new SocketServer(seed, manners);
   const access: RequestAccess = { server: await server.listen(), headers: {}, rejectUnauthorized: false };
   const api = reach(access, clock);
@@ -149,7 +149,7 @@ async function evictAll(ref: NodeRef, { api, clock, store, story, server }: Stag
     // A failure is found soon enough by this check.
     if ([...server.pods.values()].some(({ hungUp }) => hungUp > 0)) return;
     const nextAt = Math.min(node?.retry?.nextTryAt ?? Infinity, ...armed, clock.now() + 360_000);
-    story.tell('waits', { node: ref.node, again: again !== undefined, nextAt });
+    story.add('waits', { node: ref.node, again: again !== undefined, nextAt });
     clock.skipTo(nextAt);
   }
 }
@@ -158,16 +158,16 @@ function judge(server: SocketServer, story: Story) {
   const faults: string[] = [];
   const accuse = (what: string) => {
     faults.push(what);
-    story.tell('broken', { what });
+    story.add('broken', { what });
   };
   const pods = [...server.pods.values()];
-  for (const { name, deletes, asked, cut, refused, hungUp } of pods) {
-    story.tell('pod.counts', { name, deletes, asked, cut, refused, hungUp });
+  for (const { name, deletes, requests, cut, refused, hungUp } of pods) {
+    story.add('pod.counts', { name, deletes, requests, cut, refused, hungUp });
     if (hungUp > 0) accuse(`we hung up on ${hungUp} deletes of ${name}`);
     else if (deletes === 0) accuse(`${name} never went`);
     if (deletes > 1) accuse(`${name} was deleted ${deletes} times`);
-    if (asked > 1 + cut + refused)
-      accuse(`${name} was to be deleted ${asked} times, and the server cut ${cut}`);
+    if (requests > 1 + cut + refused)
+      accuse(`${name} was to be deleted ${requests} times, and the server cut ${cut}`);
   }
   const sum = (of: (pod: (typeof pods)[number]) => number) => pods.reduce((total, pod) => total + of(pod), 0);
   const tried = {

@@ -35,7 +35,7 @@ export interface ServedPod {
   /** The number of performed deletes. */
   deletes: number;
   /** The numbers of requested deletes, of those whose connection the server cut, and of rejected ones. */
-  asked: number;
+  requests: number;
   cut: number;
   refused: number;
   /** The number of deletes on which the client hung up. */
@@ -87,7 +87,7 @@ export class SocketServer {
   }
 
   addPod(node: string, name: string): void {
-    const counts = { deletes: 0, asked: 0, cut: 0, refused: 0, hungUp: 0 };
+    const counts = { deletes: 0, requests: 0, cut: 0, refused: 0, hungUp: 0 };
     this.pods.set(name, { node, name, uid: `uid-${name}`, version: 1, marked: false, ...counts });
   }
 
@@ -104,14 +104,14 @@ export class SocketServer {
     const name = /\/pods\/([^/]+)/.exec(pathname)?.[1] ?? '';
     const pod = this.pods.get(name);
     const isDelete = method === 'DELETE';
-    if (pod && isDelete) pod.asked += 1;
+    if (pod && isDelete) pod.requests += 1;
     let hungUp = false;
-    const askedAt = performance.now();
+    const requestedAt = performance.now();
     response.once('close', () => {
       hungUp = !response.writableEnded;
       if (!hungUp || !pod || !isDelete) return;
       if (this.#cut.has(port)) pod.cut += 1;
-      else if (performance.now() - askedAt < PATIENCE_MS) pod.hungUp += 1;
+      else if (performance.now() - requestedAt < PATIENCE_MS) pod.hungUp += 1;
     });
     const body = await text(request).catch(() => '');
     const random = this.#randomOf(`${method} ${pathname}`);

@@ -9,27 +9,27 @@ export class Story {
   onLogged: (event: string, fields: LogFields) => void = () => undefined;
   readonly #clock: Clock;
   readonly #startAt: EpochMs;
-  readonly #told: { readonly at: EpochMs; readonly event: string; readonly fields: LogFields }[] = [];
+  readonly #lines: { readonly at: EpochMs; readonly event: string; readonly fields: LogFields }[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#startAt = clock.now();
     this.log = logTo((severity, { event, fields }) => {
       if (severity === 'debug') return;
-      this.tell(event, fields);
+      this.add(event, fields);
       this.onLogged(event, fields);
     });
   }
 
-  tell(event: string, fields: LogFields): void {
-    this.#told.push({ at: this.#clock.now(), event, fields });
+  add(event: string, fields: LogFields): void {
+    this.#lines.push({ at: this.#clock.now(), event, fields });
   }
 
   /** The lines as text. Most stories are never read, so the text is created on demand. */
   get lines(): readonly string[] {
-    return this.#told.map(({ at, event, fields }) => {
-      const told = Object.entries(fields).map(([name, value]) => ` ${name}=${this.#worded(name, value)}`);
-      return `${this.#seconds(at).toFixed(3)} ${event}${told.join('')}`;
+    return this.#lines.map(({ at, event, fields }) => {
+      const text = Object.entries(fields).map(([name, value]) => ` ${name}=${this.#worded(name, value)}`);
+      return `${this.#seconds(at).toFixed(3)} ${event}${text.join('')}`;
     });
   }
 

@@ -168,22 +168,22 @@ class TakeoverHistory {
         pods: () => this.#cluster.livePods.values(),
         holds: (pod) => this.#isHeld(pod),
       },
-      (what) => this.#story.tell('broken', { what }),
+      (what) => this.#story.add('broken', { what }),
     );
     const nothing = () => undefined;
     this.#cluster = new TakenOverCluster(CLUSTER, clock, new Truth(CLUSTER, MATCHING, disturbances), {
       node: (node, taints) =>
-        this.#story.tell('node', {
+        this.#story.add('node', {
           cluster: CLUSTER,
           node,
           taints: taints?.map(({ key, effect }) => `${key}:${effect}`),
         }),
       pod: ({ uid, node, terminating }) =>
-        this.#story.tell('pod', { uid, node, terminating, tolerations: '' }),
+        this.#story.add('pod', { uid, node, terminating, tolerations: '' }),
       mark: nothing,
       blocked: nothing,
       deletion: (pod) => {
-        this.#story.tell('deletion', { uid: pod.uid });
+        this.#story.add('deletion', { uid: pod.uid });
         this.#judge.deleted(pod);
       },
     });
@@ -193,7 +193,7 @@ class TakeoverHistory {
         this.#judge.passed();
     };
     this.#cluster.renewed = (at) => {
-      this.#story.tell('heartbeat', { at });
+      this.#story.add('heartbeat', { at });
       this.#judge.renewed(at);
     };
     const storage = this.#obstructedStorage(
@@ -216,7 +216,7 @@ class TakeoverHistory {
         watchStore: (found) => found,
         watchRates: (found) => found,
         leaseTaken: nothing,
-        told: nothing,
+        sent: nothing,
         podsRead: nothing,
       },
       fault: {
@@ -245,7 +245,7 @@ class TakeoverHistory {
 
   #setClocks(whose: 'functions' | 'relays', until: EpochMs): void {
     const ms = this.#random.between(...SET_MS) * (this.#random.chance(0.5) ? 1 : -1);
-    this.#story.tell('clocks.set', { whose, ms, until });
+    this.#story.add('clocks.set', { whose, ms, until });
     this.#setMs[whose] = ms;
     this.#clock.setAlarm(until, () => {
       this.#setMs[whose] = 0;
@@ -254,7 +254,7 @@ class TakeoverHistory {
 
   #freeze(whose: 'functions' | 'relays'): void {
     const until = this.#clock.now() + this.#random.between(...FROZEN_MS);
-    this.#story.tell('frozen', { whose, until });
+    this.#story.add('frozen', { whose, until });
     this.#frozenUntil[whose] = until;
   }
 
@@ -304,7 +304,7 @@ class TakeoverHistory {
     this.#plan(policy);
     const control = () => {
       this.#evictBesides();
-      this.#judge.look();
+      this.#judge.review();
     };
     this.#clock.setInterval(CONTROLLER_MS, control);
   }
@@ -343,13 +343,13 @@ class TakeoverHistory {
   }
 
   #obstruct(obstacle: Obstacle, node: NodeName, until: EpochMs): void {
-    this.#story.tell('obstacle', { obstacle, node, until });
+    this.#story.add('obstacle', { obstacle, node, until });
     this.#judge.obstacles.add(obstacle);
     this.#obstacles.set(obstacle, node);
     if (OF_ALL.includes(obstacle)) this.#judge.obstructed();
     this.#clock.setAlarm(until, () => {
       this.#judge.freed();
-      this.#story.tell('obstacle.over', { obstacle });
+      this.#story.add('obstacle.over', { obstacle });
       this.#obstacles.delete(obstacle);
     });
   }
@@ -403,16 +403,16 @@ class TakeoverHistory {
       at: this.#clock.now(),
       reason: 'because',
     } as const;
-    this.#story.tell('hold', { node, until });
+    this.#story.add('hold', { node, until });
     this.#rulesStore.setHolds(CLUSTER, (holds) => [...holds, hold]);
     this.#clock.setAlarm(until, () => {
-      this.#story.tell('release', { node });
+      this.#story.add('release', { node });
       this.#rulesStore.setHolds(CLUSTER, (holds) => holds.filter((each) => each !== hold));
     });
   }
 
   #pause(policy: Policy, until: EpochMs): void {
-    this.#story.tell('pause', { until });
+    this.#story.add('pause', { until });
     this.#rulesStore.setPolicy(CLUSTER, { ...policy, mode: 'paused' });
     this.#clock.setAlarm(until, () => this.#rulesStore.setPolicy(CLUSTER, policy));
   }
@@ -454,27 +454,27 @@ class TakeoverHistory {
           if (this.#stands('the guard cannot be read')) throw away();
           return guarded.read(cluster);
         },
-        changeGuard: async (...asked) => {
+        changeGuard: async (...args) => {
           if (this.#stands('the guard cannot be written')) throw away();
-          return guarded.changeGuard(...asked);
+          return guarded.changeGuard(...args);
         },
-        touchGuard: async (...asked) => {
+        touchGuard: async (...args) => {
           if (this.#stands('the guard cannot be written')) throw away();
-          return guarded.touchGuard(...asked);
+          return guarded.touchGuard(...args);
         },
       },
       leases: instead(leases, {
-        take: async (...asked) => {
+        take: async (...args) => {
           if (this.#stands('the lease cannot be written')) throw away();
-          const taken = await leases.take(...asked);
+          const taken = await leases.take(...args);
           // Another relay may hold the lease by the time this one receives the answer.
           if (this.#isLate && this.#random.chance(LATE_TAKE_CHANCE))
             await clock.sleep(this.#random.between(...LATE_TAKE_MS));
           return taken;
         },
-        renew: async (...asked) => {
+        renew: async (...args) => {
           if (this.#stands('the lease cannot be written')) throw away();
-          return leases.renew(...asked);
+          return leases.renew(...args);
         },
       }),
       store: this.#obstructed(store),
@@ -492,10 +492,10 @@ class TakeoverHistory {
       fleet: new Fleet({ holder, budget: Number.POSITIVE_INFINITY, stopwatch: () => own.stopwatch() }),
       limits: new PodFollowLimits(),
     });
-    this.#story.tell('relay.started', { holder });
+    this.#story.add('relay.started', { holder });
     relay.start();
     void process.death.then(() => {
-      this.#story.tell('relay.killed', { holder });
+      this.#story.add('relay.killed', { holder });
       outbox.stop();
       void relay.stop();
       clock.setAlarm(clock.now() + this.#random.between(1_000, MAX_RESTART_MS), () =>
@@ -539,13 +539,13 @@ class TakeoverHistory {
     const obstructed = (ports: StoragePorts): StoragePorts => ({
       ...ports,
       proofs: instead(ports.proofs, {
-        notedProbe: async (...asked) => {
+        notedProbe: async (...args) => {
           mayWrite();
-          return ports.proofs.notedProbe(...asked);
+          return ports.proofs.notedProbe(...args);
         },
-        notedPass: async (...asked) => {
+        notedPass: async (...args) => {
           mayWrite();
-          return ports.proofs.notedPass(...asked);
+          return ports.proofs.notedPass(...args);
         },
       }),
     });
@@ -556,17 +556,17 @@ class TakeoverHistory {
     const isUnreadable = (node: NodeName) =>
       this.#obstacles.get('the record of a node cannot be read') === node;
     return {
-      load: async (ref, ...asked) => {
+      load: async (ref, ...args) => {
         if (isUnreadable(ref.node)) throw new StoreError(`the record of ${ref.node} cannot be read`);
-        return store.load(ref, ...asked);
+        return store.load(ref, ...args);
       },
-      commit: async (...asked) => {
+      commit: async (...args) => {
         if (this.#stands('nothing can be stored')) throw new StoreError('the table is away');
-        return store.commit(...asked);
+        return store.commit(...args);
       },
-      end: async (...asked) => {
+      end: async (...args) => {
         if (this.#stands('nothing can be stored')) throw new StoreError('the table is away');
-        return store.end(...asked);
+        return store.end(...args);
       },
       taintedNodes: (cluster) => readable(store.taintedNodes(cluster), isUnreadable),
     };
@@ -597,13 +597,13 @@ class TakeoverHistory {
       },
       allowed: async (right) =>
         (right.verb !== 'delete' || !this.#stands('deletes are forbidden')) && api.allowed(right),
-      deletePod: async (...asked) => {
+      deletePod: async (...args) => {
         mayDelete();
-        return api.deletePod(...asked);
+        return api.deletePod(...args);
       },
-      evictPod: async (...asked) => {
+      evictPod: async (...args) => {
         mayDelete();
-        return api.evictPod(...asked);
+        return api.evictPod(...args);
       },
     });
   }

@@ -36,7 +36,7 @@ export class TakeoverJudge {
   readonly #downSince = new Map<NodeName, EpochMs>();
   readonly #wasDown = new Map<NodeName, { readonly since: EpochMs; readonly until: EpochMs }>();
   readonly #heldUntil = new Map<PodUid, EpochMs>();
-  readonly #said = new Set<string>();
+  readonly #reported = new Set<string>();
   #obstructedSince: EpochMs | undefined;
   #renewedAt: EpochMs | undefined;
 
@@ -74,7 +74,7 @@ export class TakeoverJudge {
   }
 
   /** Notes the held pods. Call this every few seconds, because controls start and end. */
-  look(): void {
+  review(): void {
     const { clock, pods, holds } = this.#bench;
     for (const pod of pods()) if (holds(pod)) this.#heldUntil.set(pod.uid, clock.now());
   }
@@ -99,7 +99,7 @@ export class TakeoverJudge {
 
   /** Notes that a relay renews the heartbeat, as of `at`. */
   renewed(at: EpochMs): void {
-    this.look();
+    this.review();
     if (at > this.#bench.clock.now() + SEEN_LATE_MS) this.#accuse('a heartbeat is of the future');
     if (at > (this.#obstructedSince ?? Infinity) + UNDER_WAY_MS)
       this.#accuse(
@@ -138,8 +138,8 @@ export class TakeoverJudge {
 
   #accuse(what: string): void {
     const gist = what.replaceAll(/\d+/g, '');
-    if (this.#said.has(gist)) return;
-    this.#said.add(gist);
+    if (this.#reported.has(gist)) return;
+    this.#reported.add(gist);
     this.faults.push(what);
     this.#accused(what);
   }

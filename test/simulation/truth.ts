@@ -50,7 +50,7 @@ interface Terms {
 type Start = (taint: LiveTaint, past: NodePast) => EpochMs;
 
 /** A node as an observer sees it. */
-interface Look {
+interface NodeReading {
   readonly there: boolean;
   readonly downSince: EpochMs | undefined;
 }
@@ -134,7 +134,7 @@ export class Truth {
   /** Returns the taints that apply to a node's pods; `undefined`: the node was deleted, and its taints were never reported. */
   taintsOf(name: NodeName): readonly LiveTaint[] | undefined {
     const past = this.#nodes.get(name)?.at(-1);
-    return past?.deleted && !past.deserted && !this.#wasTold(name) ? undefined : past?.taints;
+    return past?.deleted && !past.deserted && !this.#wasSent(name) ? undefined : past?.taints;
   }
 
   /** Reports whether a pod's node was deleted, and the service cannot have seen the pod before. */
@@ -143,11 +143,11 @@ export class Truth {
     const node = this.#pastOf(pod.node).at(-1);
     if (!node?.deleted) return false;
     const seen = this.knowledge.podSeenBefore(uid, pod.node, node.state);
-    return node.deserted || !seen || pod.podSince >= node.at || !this.#wasTold(pod.node);
+    return node.deserted || !seen || pod.podSince >= node.at || !this.#wasSent(pod.node);
   }
 
   /** Reports whether the service received the last state of a node before its deletion. */
-  #wasTold(name: NodeName): boolean {
+  #wasSent(name: NodeName): boolean {
     const before = this.#pastOf(name).findLast(({ deleted }) => !deleted);
     return before !== undefined && this.knowledge.decidedBy(name, before.state, Infinity);
   }
@@ -159,7 +159,7 @@ export class Truth {
   }
 
   /** Returns whether a node exists in a state, and when it was found down. */
-  lookOf(name: NodeName, state: number): Look {
+  readingOf(name: NodeName, state: number): NodeReading {
     const past = this.#pastOf(name).find((each) => each.state === state);
     return { there: past !== undefined && !past.deleted, downSince: past?.downSince };
   }
@@ -195,13 +195,13 @@ export class Truth {
    * Returns the earliest time at which a pod may be evicted, in its current state. The observer looked at its node at `lookedAt`
    * and saw that state. `undefined`: never. `key`: by a taint of that key alone.
    */
-  mayGo(uid: PodUid, seen: number, lookedAt: EpochMs, key?: string): EpochMs | undefined {
+  mayGo(uid: PodUid, seen: number, readAt: EpochMs, key?: string): EpochMs | undefined {
     const pod = this.#podOf(uid);
-    const start = (patient: boolean): Start => this.#lenientStart(pod.node, lookedAt, patient);
+    const start = (patient: boolean): Start => this.#lenientStart(pod.node, readAt, patient);
     const inForce = this.#terms.filter(
-      (_, index) => (this.#terms[index + 1]?.at ?? Infinity) >= lookedAt - TERMS_AGE_MS,
+      (_, index) => (this.#terms[index + 1]?.at ?? Infinity) >= readAt - TERMS_AGE_MS,
     );
-    const moments = this.#candidates(pod.node, seen, lookedAt).flatMap((past) => {
+    const moments = this.#candidates(pod.node, seen, readAt).flatMap((past) => {
       // The time when a relay saw the deletion of a node is the time that counts.
       if (past.deleted && pod.podSince >= this.knowledge.seenAt(past.state)) return [];
       return inForce.flatMap((terms) => {
@@ -218,8 +218,8 @@ export class Truth {
    * Returns the keys of the taints that may apply to pods, for an observer who looked at their node at `lookedAt` and saw that
    * state.
    */
-  keysBy(name: NodeName, seen: number, lookedAt: EpochMs): readonly string[] {
-    const taints = this.#candidates(name, seen, lookedAt).flatMap((past) => past.taints);
+  keysBy(name: NodeName, seen: number, readAt: EpochMs): readonly string[] {
+    const taints = this.#candidates(name, seen, readAt).flatMap((past) => past.taints);
     return [...new Set(taints.map(({ key }) => key))];
   }
 
@@ -227,14 +227,14 @@ export class Truth {
    * Returns the states that an observation may be judged by. For a deleted node these include states from before its deletion
    * that were reported by then.
    */
-  #candidates(name: NodeName, seen: number, lookedAt: EpochMs): readonly NodePast[] {
+  #candidates(name: NodeName, seen: number, readAt: EpochMs): readonly NodePast[] {
     const past = this.#pastOf(name);
-    const looked = past.filter(({ state }) => state === seen);
-    if (!looked.some(({ deleted }) => deleted)) return looked;
-    const told = past.findLast(
-      ({ deleted, state }) => !deleted && this.knowledge.decidedBy(name, state, lookedAt),
+    const read = past.filter(({ state }) => state === seen);
+    if (!read.some(({ deleted }) => deleted)) return read;
+    const sent = past.findLast(
+      ({ deleted, state }) => !deleted && this.knowledge.decidedBy(name, state, readAt),
     );
-    const oldest = told?.state ?? Math.min(seen, ...this.knowledge.perhapsSent(name, Infinity));
+    const oldest = sent?.state ?? Math.min(seen, ...this.knowledge.perhapsSent(name, Infinity));
     return past.filter(({ state }) => state >= oldest && state <= seen);
   }
 
@@ -243,20 +243,20 @@ export class Truth {
    * before a flap that no relay reported. The list's stamp reveals a flap until a relay has reported the node's current state;
    * `patient`: the observer no longer waits for that.
    */
-  #lenientStart(name: NodeName, lookedAt: EpochMs, patient: boolean): Start {
+  #lenientStart(name: NodeName, readAt: EpochMs, patient: boolean): Start {
     const past = this.#pastOf(name);
-    const newest = this.knowledge.perhapsSent(name, lookedAt);
+    const newest = this.knowledge.perhapsSent(name, readAt);
     return (taint, seen) => {
       const hidden = past.some(({ state, stamp }) => newest.includes(state) && stamp === seen.stamp);
       const missed = (gap: readonly NodePast[]) => {
         // The report of a node's deletion contains no taints, except for taints that were forgotten with its last pod.
         const shown = gap.filter(({ deleted, deserted }) => !deleted || deserted);
-        const told = this.knowledge.sentAny(
+        const sent = this.knowledge.sentAny(
           name,
           shown.map(({ state }) => state),
-          lookedAt,
+          readAt,
         );
-        return !told && (hidden || patient || seen.deleted);
+        return !sent && (hidden || patient || seen.deleted);
       };
       return startOf(past, taint, seen, { missed, lenient: true });
     };
@@ -318,7 +318,7 @@ export class Truth {
     pod: PodPast,
     node: NodePast,
     start: Start,
-    { seconds: bySaid }: Terms,
+    { seconds: bySeconds }: Terms,
     key?: string,
   ): EpochMs | undefined {
     const tolerations = pod.tolerations.at(-1)?.tolerations ?? [];
@@ -326,7 +326,7 @@ export class Truth {
       if (key !== undefined && taint.key !== key) return [];
       const match = firstMatch(tolerations, taint, this.#options);
       if (match && match.tolerationSeconds === undefined) return [];
-      const seconds = bySaid[taint.key] ?? Math.max(0, Number(match?.tolerationSeconds ?? 0));
+      const seconds = bySeconds[taint.key] ?? Math.max(0, Number(match?.tolerationSeconds ?? 0));
       return [Math.max(start(taint, node), pod.podSince) + seconds * 1000];
     });
     return ends.length > 0 ? Math.min(...ends) : undefined;
@@ -382,9 +382,9 @@ function startOf(
       gap = [];
       // The taints of unreported states are unknown: the states around them are compared.
       if (!missed([each])) {
-        const anew = setAgain(taint, each, after, lenient);
-        if (anew !== undefined && !lenient) break;
-        setAt = Math.max(setAt, anew ?? 0);
+        const renewed = setAgain(taint, each, after, lenient);
+        if (renewed !== undefined && !lenient) break;
+        setAt = Math.max(setAt, renewed ?? 0);
         after = each;
       }
       since = each.at;
@@ -411,13 +411,13 @@ function setAgain(
 ): EpochMs | undefined {
   const identity = countdownIdentity(taint);
   const of = ({ taints }: NodePast) => taints.filter((each) => countdownIdentity(each) === identity);
-  const [old, anew] = [of(before), of(after)];
-  const both = anew.flatMap(({ key, timeAdded }) => {
+  const [old, renewed] = [of(before), of(after)];
+  const both = renewed.flatMap(({ key, timeAdded }) => {
     const same = old.find((each) => each.key === key);
     return same ? [{ stood: same.timeAdded === timeAdded, timeAdded }] : [];
   });
   // With two taints that share a countdown, one may be compared with the other.
-  const sure = old.length === 1 && anew.length === 1;
+  const sure = old.length === 1 && renewed.length === 1;
   if (both.some(({ stood }) => stood) || (lenient && !sure)) return undefined;
   const moments = both.flatMap(({ timeAdded }) => (timeAdded === undefined ? [] : [timeAdded]));
   return moments.length === 0 ? undefined : Math.min(Math.max(...moments) + CUT_MS, after.at);

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import type { Asked, Common } from './worker.ts';
+import type { Common, Question } from './worker.ts';
 
 /**
  * The heap's young generation. Most objects of a history are short-lived, and a larger young generation leaves fewer of them in
@@ -8,7 +8,7 @@ import type { Asked, Common } from './worker.ts';
 const YOUNG_MB = 192;
 
 /** Sends a request to a worker. */
-export type Ask = <Answer>(asked: Asked) => Promise<Answer>;
+export type Ask = <Answer>(question: Question) => Promise<Answer>;
 
 /** Threads that play histories: each has simulated time and random numbers of its own. */
 export class WorkerPool {
@@ -27,14 +27,14 @@ export class WorkerPool {
   }
 
   /** Distributes all items to the free workers, or the items up to the time at which the pool is stopped. */
-  async share<Item>(items: Iterable<Item>, work: (item: Item, ask: Ask) => Promise<void>): Promise<void> {
+  async share<Item>(items: Iterable<Item>, work: (item: Item, query: Ask) => Promise<void>): Promise<void> {
     const left = Iterator.from(items);
     this.#stopped = false;
     await Promise.all(
       this.#workers.map(async (worker) => {
-        const ask: Ask = (asked) => answerOf(worker, asked);
+        const query: Ask = (question) => answerOf(worker, question);
         for (let next = left.next(); !next.done && !this.#stopped; next = left.next()) {
-          await work(next.value, ask);
+          await work(next.value, query);
         }
       }),
     );
@@ -50,7 +50,7 @@ export class WorkerPool {
   }
 }
 
-function answerOf<Answer>(worker: Worker, asked: Asked): Promise<Answer> {
+function answerOf<Answer>(worker: Worker, question: Question): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const fail = (error: Error) => reject(error);
   worker.once('error', fail);
@@ -58,6 +58,6 @@ function answerOf<Answer>(worker: Worker, asked: Asked): Promise<Answer> {
     worker.off('error', fail);
     resolve(answer);
   });
-  worker.postMessage(asked);
+  worker.postMessage(question);
   return promise;
 }

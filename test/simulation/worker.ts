@@ -5,7 +5,7 @@ import type { SimulationOptions } from './simulate.ts';
 import { sweep } from './sweep.ts';
 
 /** A request to a worker; workers handle one at a time. */
-export type Asked =
+export type Question =
   | { readonly seeds: readonly number[]; readonly climates: readonly ClimateName[] }
   | { readonly shrink: number; readonly climate: ClimateName };
 
@@ -17,10 +17,10 @@ const common: Common = workerData;
 // Stack traces of a history's errors are never read, and recording them takes time.
 Error.stackTraceLimit = 0;
 
-parentPort?.on('message', async (asked: Asked) => {
+parentPort?.on('message', async (question: Question) => {
   const answer =
-    'seeds' in asked
-      ? await sweep(asked.seeds, asked.climates, common)
-      : await shrink(asked.shrink, { ...common, climate: asked.climate });
+    'seeds' in question
+      ? await sweep(question.seeds, question.climates, common)
+      : await shrink(question.shrink, { ...common, climate: question.climate });
   parentPort?.postMessage(answer);
 });

@@ -51,10 +51,10 @@ test('counts the time of a pod that is created on a tainted node from its creati
   const tainted = await cluster.taint(node, { key: 'maintenance' });
   const first = await cluster.addPod(node, 'first', { tolerations: [tolerates('maintenance', 1)] });
   await until('the first is evicted', () => first.evictedAt);
-  const askedAt = Date.now();
+  const requestedAt = Date.now();
   const second = await cluster.addPod(node, 'second', { tolerations: [tolerates('maintenance', 1)] });
-  assert.ok(askedAt > tainted.seenAt + 1000, 'the taint is older than the toleration lasts');
-  await evictedAfter(second, 1, { askedAt, seenAt: second.seenAt });
+  assert.ok(requestedAt > tainted.seenAt + 1000, 'the taint is older than the toleration lasts');
+  await evictedAfter(second, 1, { requestedAt, seenAt: second.seenAt });
 });
 
 test('applies the first toleration that matches a taint, regardless of later ones', async () => {
@@ -86,7 +86,7 @@ test('applies the earlier deadline of two taints, in any order of arrival', asyn
   ]);
   const both = await cluster.taint(together, { key: 'slow' }, { key: 'fast' });
   await cluster.taint(oneByOne, { key: 'slow' });
-  await stage().service.untilSaid(oneByOne, b.name, 'eviction at');
+  await stage().service.untilPrinted(oneByOne, b.name, 'eviction at');
   const second = await cluster.taint(oneByOne, { key: 'fast' });
   await evictedAfter(a, 2, both);
   await evictedAfter(b, 2, second);
@@ -99,7 +99,7 @@ test("applies the other taint's deadline when the taint with the earlier deadlin
     tolerations: [tolerates('slow', 4), tolerates('fast', 2)],
   });
   const tainted = await cluster.taint(node, { key: 'slow' }, { key: 'fast' });
-  await service.untilSaid(node, pod.name, 'eviction at');
+  await service.untilPrinted(node, pod.name, 'eviction at');
   await cluster.untaint(node, 'fast');
   await evictedAfter(pod, 4, tainted);
 });
@@ -115,7 +115,7 @@ test('evicts no pods of a node that is untainted in time, and writes an Event', 
   ]);
   await cluster.taint(node, { key: 'maintenance' });
   const tainted = await cluster.taint(other, { key: 'maintenance' });
-  for (const pod of [first, second]) await service.untilSaid(node, pod.name, 'eviction at');
+  for (const pod of [first, second]) await service.untilPrinted(node, pod.name, 'eviction at');
   await cluster.untaint(node);
   for (const pod of [first, second]) {
     const [event] = await until(`an Event on ${pod.name}`, () => {
@@ -141,7 +141,7 @@ test('keeps a pod whose toleration is added or lengthened in time, and evicts on
   assert.ok(added && lengthened && shortened && behind);
   const pods = [added, lengthened, shortened, behind];
   const tainted = await cluster.taint(node, { key: 'maintenance' });
-  for (const pod of pods) await service.untilSaid(node, pod.name, 'eviction at');
+  for (const pod of pods) await service.untilPrinted(node, pod.name, 'eviction at');
   const lasting = (seconds: number) => (present: readonly WatchedToleration[]) =>
     present.map((each) => (each.key === 'maintenance' ? tolerates('maintenance', seconds) : each));
   await cluster.tolerate(shortened, lasting(5));
@@ -165,14 +165,14 @@ test('respects the 300 s that admission adds for a failed node', async () => {
   // A node lifecycle controller, if the cluster has one, sets this taint; it removes the taint from ready nodes.
   await cluster.kubelet.failNode(node);
   const tainted = await cluster.taint(node, { key: NOT_READY });
-  const { text, at: saidAt } = await service.untilSaid(node, pod.name, 'eviction at');
+  const { text, at: printedAt } = await service.untilPrinted(node, pod.name, 'eviction at');
   // A line names the day of an eviction only if that is not its own.
   const [, today, day = today, time] = /^(\S+) .* eviction at (\S+ )?(\S+) \(/.exec(text) ?? [];
   const plannedFor = Date.parse(`${day?.trim()}T${time}`);
   // The service saw the taint at some time between these, and lines are to the second.
   assert.ok(
-    plannedFor > tainted.askedAt + 299_000 && plannedFor <= saidAt + 300_000,
-    `${text}: tainted at ${tainted.askedAt}, read at ${saidAt}`,
+    plannedFor > tainted.requestedAt + 299_000 && plannedFor <= printedAt + 300_000,
+    `${text}: tainted at ${tainted.requestedAt}, read at ${printedAt}`,
   );
   assert.match(text, /\(in (29\d|300) s\) for node\.kubernetes\.io\/not-ready:NoExecute/);
   assertUntouched(pod);

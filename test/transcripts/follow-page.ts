@@ -46,14 +46,14 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
   [/(?<=(^|\s)in )<span>/g, '<time>'],
 ];
 
-function comparable(said: string): readonly string[] {
-  const known = masked(said.replaceAll('you@laptop', '<you>'));
+function comparable(printed: string): readonly string[] {
+  const known = masked(printed.replaceAll('you@laptop', '<you>'));
   return MASKS.reduce((result, [pattern, mask]) => result.replace(pattern, mask), known).split('\n');
 }
 
 /** Returns the expected lines that are missing in the output. */
-export function missing(expected: readonly string[], said: string): readonly string[] {
-  const lines = comparable(said);
+export function missing(expected: readonly string[], printed: string): readonly string[] {
+  const lines = comparable(printed);
   return comparable(expected.filter((line) => line !== '…').join('\n')).filter(
     (line) => !lines.includes(line),
   );
@@ -65,7 +65,7 @@ class Follower {
   readonly #dir = mkdtempSync(join(tmpdir(), 'follower-'));
   #service: ChildProcessWithoutNullStreams | undefined;
   /** The service's output since its start or since the last typed line. */
-  #heard = '';
+  #printed = '';
   #hold = '';
   /** Shell functions that earlier commands have defined. */
   readonly #functions: string[] = [];
@@ -94,14 +94,14 @@ class Follower {
 
   async #start(args: readonly string[]): Promise<void> {
     await this.#kill();
-    this.#heard = '';
+    this.#printed = '';
     const service = spawn(process.execPath, [join(PROJECT_DIR, 'functions/service/main.ts'), ...args], {
       cwd: this.#dir,
       env: this.#env,
     });
     for (const stream of [service.stdout, service.stderr]) {
       stream.setEncoding('utf8').on('data', (chunk) => {
-        this.#heard += chunk;
+        this.#printed += chunk;
       });
     }
     this.#service = service;
@@ -120,7 +120,7 @@ class Follower {
         VARIABLES: join(this.#dir, '.variables'),
       },
     });
-    const [said, complained, [code]] = await Promise.all([
+    const [printed, complained, [code]] = await Promise.all([
       text(shell.stdout),
       text(shell.stderr),
       once(shell, 'close'),
@@ -130,35 +130,35 @@ class Follower {
       code === 0 || (code === 2 && ASKS.test(command)),
       `${command} ends with ${code}: ${complained}`,
     );
-    this.#hold = HOLD.exec(said)?.[0] ?? this.#hold;
+    this.#hold = HOLD.exec(printed)?.[0] ?? this.#hold;
     if (FUNCTION.test(command)) this.#functions.push(command);
-    return said;
+    return printed;
   }
 
   async #runUntil(command: string, expected: readonly string[]): Promise<void> {
     const deadlineAt = Date.now() + PATIENCE_MS;
     for (;;) {
-      const said = await this.#run(command);
-      const lines = missing(expected, said);
+      const printed = await this.#run(command);
+      const lines = missing(expected, printed);
       if (lines.length === 0) return;
       if (!ASKS.test(command) || Date.now() > deadlineAt) {
-        assert.fail(`${command} does not say\n${lines.join('\n')}\nbut\n${comparable(said).join('\n')}`);
+        assert.fail(`${command} does not say\n${lines.join('\n')}\nbut\n${comparable(printed).join('\n')}`);
       }
     }
   }
 
-  async #hears(expected: readonly string[]): Promise<void> {
+  async #prints(expected: readonly string[]): Promise<void> {
     const service = this.#service;
     assert.ok(service, 'npm start comes first');
     const signal = AbortSignal.timeout(PATIENCE_MS);
     for (;;) {
-      const lines = missing(expected, this.#heard);
+      const lines = missing(expected, this.#printed);
       if (lines.length === 0) return;
       try {
         await once(service.stdout, 'data', { signal });
       } catch {
         assert.fail(
-          `npm start does not say\n${lines.join('\n')}\nbut\n${comparable(this.#heard).join('\n')}`,
+          `npm start does not say\n${lines.join('\n')}\nbut\n${comparable(this.#printed).join('\n')}`,
         );
       }
     }
@@ -171,9 +171,9 @@ class Follower {
 
   /** Types a line at the prompt of `npm start`, and waits until its output is as expected. */
   async type(line: string, expected: readonly string[]): Promise<void> {
-    this.#heard = '';
+    this.#printed = '';
     this.#service?.stdin.write(`${line}\n`);
-    await this.#hears(expected);
+    await this.#prints(expected);
     if (line === 'quit') await this.#ended();
   }
 
@@ -181,7 +181,7 @@ class Follower {
   async run(command: string, expected: readonly string[]): Promise<void> {
     if (!command.startsWith('npm start')) return this.#runUntil(command, expected);
     await this.#start(command.split(' ').slice(3));
-    await this.#hears(expected);
+    await this.#prints(expected);
   }
 }
 
@@ -211,7 +211,7 @@ export async function followPage(
 ): Promise<void> {
   assert.equal(FOLLOWED_PAGES[page]?.by, suite, `${page} is followed by its own suite`);
   const called = (text: string): string =>
-    [...names].reduce((said, [name, here]) => said.replaceAll(name, here), text);
+    [...names].reduce((printed, [name, here]) => printed.replaceAll(name, here), text);
   const blocks = blocksOf(pageText(page));
   const follower = new Follower(t, env);
   follower.save({ language: 'yaml', lines: [policy], section: '' });
@@ -221,9 +221,9 @@ export async function followPage(
     const expected = next?.language === '' ? next.lines.map(called) : [];
     if (block.language === 'yaml') follower.save({ ...block, lines: block.lines.map(called) });
     if (block.language !== 'sh' && block.language !== 'text') continue;
-    const said = block.language === 'sh' ? commandsOf(block) : block.lines;
-    for (const [at, command] of said.entries()) {
-      const awaited = at === said.length - 1 ? expected : [];
+    const printed = block.language === 'sh' ? commandsOf(block) : block.lines;
+    for (const [at, command] of printed.entries()) {
+      const awaited = at === printed.length - 1 ? expected : [];
       if (block.language === 'text') await follower.type(called(command), awaited);
       else if (without.some((beginning) => command.startsWith(beginning)))
         t.diagnostic(`${page}: not known here: ${nameOf(command)}`);

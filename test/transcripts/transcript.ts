@@ -10,26 +10,26 @@ import { type OpenFleetDeps, openFleet, openLive } from '#shared/operations/flee
 import { systemClock } from '#shared/time/clock.ts';
 
 /** The output and the exit code of a command. */
-export interface Said {
+export interface Printed {
   readonly out: string;
   readonly err: string;
   readonly code: number;
 }
 
 /** Runs `taintward` with these arguments on real adapters, without a terminal. */
-export async function taintward(...args: readonly string[]): Promise<Said> {
-  const said = { out: '', err: '' };
+export async function taintward(...args: readonly string[]): Promise<Printed> {
+  const printed = { out: '', err: '' };
   const connect = connector({
     aws: new AwsClients(),
     clock: systemClock,
     localContext: localContextConnection,
   });
   const complain = (text: string) => {
-    said.err += text;
+    printed.err += text;
   };
   const deps: OpenFleetDeps = { clock: systemClock, connect, hint: (text) => complain(`${text}\n`) };
   const print = (text: string) => {
-    said.out += text;
+    printed.out += text;
   };
   const code = await run(args, {
     fleet: (choice) => openFleet(choice, deps),
@@ -41,9 +41,9 @@ export async function taintward(...args: readonly string[]): Promise<Said> {
     paint: (_, text) => text,
     progress: () => undefined,
     // One refresh is enough.
-    watch: async (look) => print(await look()),
+    watch: async (read) => print(await read()),
   });
-  return { ...said, code };
+  return { ...printed, code };
 }
 
 /** Parts that differ between runs, and their replacements. */
@@ -140,23 +140,30 @@ export class Transcript {
   }
 
   /** Runs a command, and records its output. */
-  async say(...args: readonly string[]): Promise<Said> {
-    const said = await this.#run(...args, ...this.#always);
+  async run(...args: readonly string[]): Promise<Printed> {
+    const printed = await this.#run(...args, ...this.#always);
     const words = args.map((word) => (/[\s'"]|^$/.test(word) ? `'${word}'` : word)).join(' ');
-    const end = said.code === 0 ? '' : `[ends with ${said.code}]\n`;
-    this.#text += `$ taintward ${words}\n${said.out}${said.err}${end}\n`;
-    return said;
+    const end = printed.code === 0 ? '' : `[ends with ${printed.code}]\n`;
+    this.#text += `$ taintward ${words}\n${printed.out}${printed.err}${end}\n`;
+    return printed;
   }
 
   /** Repeats a command until its output is as expected, and records that output; for at most `withinMs`. */
-  async until(isAwaited: (said: Said) => boolean, args: readonly string[], withinMs = 60_000): Promise<void> {
+  async until(
+    isAwaited: (printed: Printed) => boolean,
+    args: readonly string[],
+    withinMs = 60_000,
+  ): Promise<void> {
     const deadlineAt = Date.now() + withinMs;
     for (;;) {
-      const said = await this.#run(...args, ...this.#always);
-      if (isAwaited(said)) break;
-      assert.ok(Date.now() < deadlineAt, `taintward ${args.join(' ')} still says: ${said.out}${said.err}`);
+      const printed = await this.#run(...args, ...this.#always);
+      if (isAwaited(printed)) break;
+      assert.ok(
+        Date.now() < deadlineAt,
+        `taintward ${args.join(' ')} still says: ${printed.out}${printed.err}`,
+      );
     }
-    await this.say(...args);
+    await this.run(...args);
   }
 
   /** Adds a remark on the events in between, for readers. */

@@ -179,7 +179,7 @@ export class AwsOverHttp {
         operation === 'DescribeLimits'
           ? { TableMaxWriteCapacityUnits: 40_000 }
           : this.table.perform(dynamoCommand(operation, input)),
-      sqs: (asked) => this.#sqs(asked),
+      sqs: (request) => this.#sqs(request),
       scheduler: () => ({ ScheduleArn: 'arn:aws:scheduler:::schedule/x/y' }),
       events: ({ input }) => ({
         FailedEntryCount: 0,

@@ -262,11 +262,11 @@ export class FakeApiServers {
       if (initial && !server.streams) throw new ApiError('sendInitialEvents is forbidden', 422, 'Invalid');
       if (kind === 'pods') this.podWatches.set(me, onNode);
       options.opened?.();
-      let heard = Number(resourceVersion);
+      let seen = Number(resourceVersion);
       if (initial) {
         await server.fresh(this.#version, signal);
         const items = this.#all(kind, server.live, onNode);
-        heard = server.version;
+        seen = server.version;
         for (const object of items) {
           if (this.#random.chance(this.weather.cut / 10)) return;
           if (this.#random.chance(this.weather.broken / 10)) throw reset();
@@ -274,25 +274,25 @@ export class FakeApiServers {
           if (over.aborted) return;
           yield { kind: 'upsert', object };
         }
-        yield { kind: 'bookmark', resourceVersion: String(heard), initialEnd: true };
+        yield { kind: 'bookmark', resourceVersion: String(seen), initialEnd: true };
       }
-      const told = { version: heard, bookmarks: server.bookmarks };
+      const sent = { version: seen, bookmarks: server.bookmarks };
       while (!over.aborted) {
-        if (heard < server.begins) throw expired();
-        for (const write of server.heard(heard)) {
-          heard = write.version;
+        if (seen < server.begins) throw expired();
+        for (const write of server.since(seen)) {
+          seen = write.version;
           const event = write.kind === kind ? this.#event(write, options) : undefined;
           if (!event) continue;
-          told.version = heard;
+          sent.version = seen;
           yield event;
           if (over.aborted) return;
         }
-        if (server.owesBookmark(told)) {
-          told.version = heard;
-          yield { kind: 'bookmark', resourceVersion: String(heard) };
+        if (server.owesBookmark(sent)) {
+          sent.version = seen;
+          yield { kind: 'bookmark', resourceVersion: String(seen) };
         }
-        told.bookmarks = server.bookmarks;
-        await server.news(heard, told, over);
+        sent.bookmarks = server.bookmarks;
+        await server.news(seen, sent, over);
         if (server.incarnation !== incarnation) {
           if (!this.#random.chance(this.weather.silent)) throw reset();
           await aborted(over);
@@ -368,7 +368,7 @@ export class FakeApiServers {
 }
 
 /** The last version and bookmark that one watch received. */
-interface Told {
+interface Sent {
   readonly version: number;
   readonly bookmarks: number;
 }
@@ -389,7 +389,7 @@ class Server {
   incarnation = 0;
   /** Counts the times at which watches must receive a bookmark. */
   bookmarks = 0;
-  #told: Write[] = [];
+  #writes: Write[] = [];
   readonly #waiting = new Set<() => void>();
 
   constructor({ version, live }: Cache, streams: boolean) {
@@ -403,13 +403,13 @@ class Server {
     this.version = version;
     this.begins = version;
     this.live = live;
-    this.#told = [];
+    this.#writes = [];
     this.incarnation += 1;
     this.#wake();
   }
 
   forget(): void {
-    this.#told = [];
+    this.#writes = [];
     this.begins = this.version;
   }
 
@@ -420,7 +420,7 @@ class Server {
       const write = writes[at];
       if (!write || write.version > upTo) break;
       apply(write, this.live);
-      this.#told.push(write);
+      this.#writes.push(write);
     }
     this.version = upTo;
     this.#wake();
@@ -432,19 +432,19 @@ class Server {
   }
 
   /** Returns the changes after a version. */
-  heard(after: number): readonly Write[] {
-    return this.#told.slice(this.#told.findLastIndex(({ version }) => version <= after) + 1);
+  since(after: number): readonly Write[] {
+    return this.#writes.slice(this.#writes.findLastIndex(({ version }) => version <= after) + 1);
   }
 
   /** A bookmark without a new version is left out. */
-  owesBookmark(told: Told): boolean {
-    return this.bookmarks > told.bookmarks && this.version > told.version;
+  owesBookmark(sent: Sent): boolean {
+    return this.bookmarks > sent.bookmarks && this.version > sent.version;
   }
 
   /** Resolves when there is an event to send, or when the watch or the server has ended. */
-  async news(heard: number, told: Told, signal: AbortSignal): Promise<void> {
+  async news(seen: number, sent: Sent, signal: AbortSignal): Promise<void> {
     const { incarnation } = this;
-    const isQuiet = () => this.version <= heard && !this.owesBookmark(told);
+    const isQuiet = () => this.version <= seen && !this.owesBookmark(sent);
     while (!signal.aborted && incarnation === this.incarnation && isQuiet()) await this.#woken(signal);
   }
 

@@ -225,7 +225,7 @@ export class FakeCluster implements KubernetesApi {
     this.mustBeInTime(notAfter);
     this.#mayCreateIn(pod.namespace);
     const found = this.find(pod, preconditions);
-    const answer = this.#askAdmission(found) ?? this.askBudgets(found);
+    const answer = this.#admissionAnswer(found) ?? this.budgetAnswer(found);
     if (answer.kind === 'evicted') this.#remove(pod, preconditions);
     return answer;
   }
@@ -237,7 +237,7 @@ export class FakeCluster implements KubernetesApi {
   }
 
   /** Returns the answer of webhooks to a pod's eviction, as `RestApi` reads it; `undefined`: there is none. */
-  #askAdmission({ labels }: LivePod): EvictionAnswer | undefined {
+  #admissionAnswer({ labels }: LivePod): EvictionAnswer | undefined {
     const refusal = this.admission.get(labels?.['app'] ?? '');
     if (!refusal) return undefined;
     const answer = blockedBy(refusal);
@@ -249,7 +249,7 @@ export class FakeCluster implements KubernetesApi {
    * Returns the answer of a pod's budgets to its eviction. A budget that allows the eviction allows one less from then
    * on.
    */
-  protected askBudgets({ labels }: LivePod): EvictionAnswer {
+  protected budgetAnswer({ labels }: LivePod): EvictionAnswer {
     const [budget, ...others] = [...this.budgets.values()].filter(({ app }) => app === labels?.['app']);
     const by = 'budget';
     if (others.length > 0) return { kind: 'blocked', by, reason: 'it has several disruption budgets' };

@@ -200,10 +200,10 @@ export class FakeDynamoDb {
     const values = ExpressionAttributeValues ?? {};
     const found =
       IndexName === undefined ? this.#ofPartition(values, rest.ConsistentRead) : this.#ofIndex(values);
-    const isAsked = keyCondition(KeyConditionExpression ?? '', values);
+    const matches = keyCondition(KeyConditionExpression ?? '', values);
     const sortKey = IndexName === undefined ? 'sk' : 'clusterSort';
     const sorted = found
-      .filter((item) => isAsked(textOf(item, sortKey)))
+      .filter((item) => matches(textOf(item, sortKey)))
       .sort((a, b) => compare(textOf(a, sortKey), textOf(b, sortKey)) || compare(idOf(a), idOf(b)));
     const start = rest.ExclusiveStartKey;
     const backward = rest.ScanIndexForward === false;
@@ -237,8 +237,8 @@ export class FakeDynamoDb {
       else this.#index.delete(write.id);
     }
     this.#indexWrites = waiting;
-    const asked = textOf(values, ':clusterKey');
-    return [...this.#index.values()].filter((item) => textOf(item, 'clusterKey') === asked);
+    const clusterKey = textOf(values, ':clusterKey');
+    return [...this.#index.values()].filter((item) => textOf(item, 'clusterKey') === clusterKey);
   }
 
   #batchGet({ RequestItems = {} }: BatchGetItemCommandInput): object {

@@ -34,7 +34,7 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
 
   put(key: string, object: T): T {
     this.live.set(key, object);
-    this.#tell({ kind: 'upsert', object });
+    this.#send({ kind: 'upsert', object });
     return object;
   }
 
@@ -44,7 +44,7 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
     if (!found) return undefined;
     this.live.delete(key);
     const gone = { ...found, resourceVersion };
-    this.#tell({ kind: 'delete', object: gone });
+    this.#send({ kind: 'delete', object: gone });
     return gone;
   }
 
@@ -77,25 +77,25 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
 
   async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<T>> {
     const { resourceVersion, initial = false, onNode, timeoutSeconds, signal } = options;
-    let heard = initial ? this.#present() : Number(resourceVersion);
-    if (heard < this.#forgottenUpTo && !initial) throw expired();
+    let position = initial ? this.#present() : Number(resourceVersion);
+    if (position < this.#forgottenUpTo && !initial) throw expired();
     const over = AbortSignal.any([signal, AbortSignal.timeout(timeoutSeconds * 1000)]);
     if (initial) {
       for (const object of this.#bound(onNode)) yield { kind: 'upsert', object };
-      yield { kind: 'bookmark', resourceVersion: String(heard), initialEnd: true };
+      yield { kind: 'bookmark', resourceVersion: String(position), initialEnd: true };
     }
     while (!over.aborted) {
-      const { promise: told, resolve: wake } = Promise.withResolvers<void>();
+      const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
       this.#listeners.add(wake);
       over.addEventListener('abort', () => wake(), { once: true });
       try {
-        const news = this.#changes.filter(({ version }) => version > heard);
-        heard = this.#present();
+        const news = this.#changes.filter(({ version }) => version > position);
+        position = this.#present();
         for (const { event } of news) {
           if (onNode === undefined || this.#nodeOf(event.object) === onNode) yield this.#seen(event, options);
         }
-        yield { kind: 'bookmark', resourceVersion: String(heard) };
-        await told;
+        yield { kind: 'bookmark', resourceVersion: String(position) };
+        await woken;
       } finally {
         this.#listeners.delete(wake);
       }
@@ -113,7 +113,7 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
     return { kind: 'passed', resourceVersion: event.object.resourceVersion };
   }
 
-  #tell(event: Change<T>['event']): void {
+  #send(event: Change<T>['event']): void {
     this.#changes.push({ version: this.#present(), event });
     for (const wake of this.#listeners) wake();
   }

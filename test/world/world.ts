@@ -151,8 +151,8 @@ export class World {
         NO_CONTEXT,
       );
       if (!response?.batchItemFailures.length) return;
-      const asked = this.#retries.find(({ receiptHandle }) => receiptHandle === messageId);
-      this.#deliverDue(body, this.clock.now() + (asked?.seconds ?? 30) * 1000, receives + 1);
+      const retry = this.#retries.find(({ receiptHandle }) => receiptHandle === messageId);
+      this.#deliverDue(body, this.clock.now() + (retry?.seconds ?? 30) * 1000, receives + 1);
     });
   }
 

@@ -38,7 +38,7 @@ const PEER = 'evict with client-node';
 /** Measures the size and the load time of a cold function, beside one that uses the generated client. */
 export const bundles: Scenario = {
   about: 'bundles of the functions, and how long a fresh process takes to load one',
-  async run(tell, { runs = RUNS, short }) {
+  async run(report, { runs = RUNS, short }) {
     const dir = mkdtempSync(join(tmpdir(), 'taintward-bench-'));
     try {
       const peerFile = join(dir, BUNDLE_FILE);
@@ -53,14 +53,14 @@ export const bundles: Scenario = {
           peer: () => coldImportMs(peerFile),
         });
         const beside = (values: readonly number[]) => ({ name: PEER, values: [...values] });
-        tell({
+        report({
           what: `${name}: bundle, gzipped`,
           unit: 'kB',
           ours: [own.gzipped],
           peer: beside([peerKb.gzipped]),
           note: `${own.plain} kB as it is`,
         });
-        tell({
+        report({
           what: `${name}: import in a fresh process`,
           unit: 'ms',
           ours: [...loads.ours],

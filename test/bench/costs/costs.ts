@@ -37,21 +37,21 @@ const MILLION = 1_000_000;
 /** Measures the AWS requests and the costs of evictions. */
 export const costs: Scenario = {
   about: 'calls of AWS and dollars for each pod, without computing time and logs',
-  async run(tell) {
+  async run(report) {
     for (const story of STORIES) {
       const { what, pods } = story;
       const own = await billOf(story);
       const peer = plainBill(story);
       const perPod = (calls: number) => Math.round((calls / pods) * 1000) / 1000;
       const aims = story === AIMED_AT ? MAX : undefined;
-      tell({
+      report({
         what: `${what}: calls a pod`,
         unit: 'calls',
         ours: [perPod(own.calls)],
         peer: { name: PEER, values: [peer.calls] },
         ...(aims && { aim: { of: 'value', atMost: aims.calls } }),
       });
-      tell({
+      report({
         what: `${what}: dollars a million pods`,
         unit: '$',
         ours: [Math.round((own.dollars / pods) * MILLION * 100) / 100],
@@ -76,15 +76,15 @@ async function billOf({ pods, seconds, saved, evictionRate }: Story): Promise<Bi
   const live = () => [...cluster.liveNodes.values()];
   view.replaceNodes(live(), clock.now());
   view.replacePods([...cluster.livePods.values()], clock.now());
-  const tell = async (...taints: readonly string[]) => {
+  const push = async (...taints: readonly string[]) => {
     cluster.putNode(liveNode('n1', ...taints));
     for (const node of live()) await account.deliver(view.upsertNode(node, clock.now()));
   };
   await clock.advanceTo(at(10));
-  await tell('a');
+  await push('a');
   if (saved) {
     await clock.advanceTo(at(60));
-    await tell();
+    await push();
   }
   await clock.advanceTo(at(10 + seconds + 120));
   const left = cluster.livePods.size;

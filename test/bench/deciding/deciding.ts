@@ -52,11 +52,11 @@ interface TaintDelta extends NodeDelta {
 /** Measures the pods that the pure core decides on one core, beside the library of the built-in controller. */
 export const deciding: Scenario = {
   about: `${(NODES * PODS_PER_NODE).toLocaleString('en')} pods of ${NODES.toLocaleString('en')} tainted nodes, decided on one core`,
-  async run(tell, { runs = RUNS, short }) {
+  async run(report, { runs = RUNS, short }) {
     const nodes = taintedNodes(NODES, PODS_PER_NODE);
     const ms = short ? SHORT_RUN_MS : RUN_MS;
-    const shared = nodes.map((node, index) => told(node, index, sharing()));
-    const apart = nodes.map((node, index) => told(node, index, tolerationOf));
+    const shared = nodes.map((node, index) => apply(node, index, sharing()));
+    const apart = nodes.map((node, index) => apply(node, index, tolerationOf));
     const dir = mkdtempSync(join(tmpdir(), 'taintward-bench-'));
     try {
       const file = join(dir, 'nodes.json');
@@ -81,7 +81,7 @@ export const deciding: Scenario = {
         ['pods decided, each with a list of its own', turns.apart, 'as no delta carries them'],
         ['pods planned', turns.plans, 'with records, reasons and what changes; upstream does not'],
       ] as const) {
-        tell({
+        report({
           what,
           unit: 'pods/s',
           peer,
@@ -114,7 +114,7 @@ function upstreamOn(file: string, ms: number): readonly [(() => Rate) | undefine
   }
 }
 
-function told(
+function apply(
   { taints, pods }: TaintedNode,
   index: number,
   tolerations: (list: readonly JsonToleration[]) => readonly Toleration[],
@@ -190,8 +190,8 @@ function count(decided: Decided, at: number | undefined): void {
 }
 
 function deadlinesOf({ taints, pods }: TaintDelta, decided: Decided): void {
-  const standing = taints.map((taint) => ({ ...taint, since: NOW }));
-  const deadlineOf = podDeadlines(standing, undefined, RULES);
+  const present = taints.map((taint) => ({ ...taint, since: NOW }));
+  const deadlineOf = podDeadlines(present, undefined, RULES);
   for (const pod of pods) count(decided, deadlineOf(pod.tolerations, pod.podSince)?.at);
 }
 

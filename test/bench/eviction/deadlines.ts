@@ -15,7 +15,7 @@ const WITHIN_MS = 120_000;
 /** Measures a thousand countdowns that end one after the other. */
 export const deadlines: Scenario = {
   about: `${SHAPE.nodes * SHAPE.podsPerNode} countdowns over ${SPREAD_SECONDS} s: by how much each is missed`,
-  async run(tell, { runs = RUNS, short }) {
+  async run(report, { runs = RUNS, short }) {
     const secondsOf = (pod: number) => (short ? 1 : FIRST_SECONDS + (pod % SPREAD_SECONDS));
     await using population = await Population.on({
       ...(short ? { nodes: 1, podsPerNode: 5 } : SHAPE),
@@ -26,7 +26,7 @@ export const deadlines: Scenario = {
       return pods.map(({ number, evictedAt = Number.NaN, tainted }) => ({
         // The node was tainted at some time between those two.
         atLeast: evictedAt - tainted.seenAt - secondsOf(number) * 1000,
-        atMost: evictedAt - tainted.askedAt - secondsOf(number) * 1000,
+        atMost: evictedAt - tainted.requestedAt - secondsOf(number) * 1000,
       }));
     };
     const by = await takingTurns(short ? 1 : runs, {
@@ -53,7 +53,7 @@ export const deadlines: Scenario = {
       ],
       ['late, the latest', p(1), undefined],
     ] as const) {
-      tell({
+      report({
         what,
         unit: 'ms',
         ours: by.ours.map(pick),

@@ -31,7 +31,7 @@ export const inCluster = (shape: Shape, usualRuns: number): Scenario => {
   const count = (shape.nodes * shape.podsPerNode).toLocaleString('en');
   return {
     about: `${count} pods on ${shape.nodes} nodes go at once: the state in the cluster itself, beside a file`,
-    async run(tell, { runs = usualRuns, short }) {
+    async run(report, { runs = usualRuns, short }) {
       const used = short ? { ...shape, nodes: 2, podsPerNode: 5 } : shape;
       const pods = used.nodes * used.podsPerNode;
       await using population = await Population.on(used);
@@ -54,40 +54,40 @@ export const inCluster = (shape: Shape, usualRuns: number): Scenario => {
           ours: by.cluster.map(pick),
           peer: { name: FILE, values: by.file.map(pick) },
         });
-        tell({
+        report({
           what: 'evictions per second',
           unit: 'pods/s',
           ...compared(({ pods: gone, tookMs }) => round((gone.length * 1000) / tookMs, 1)),
           aim: { of: 'ratio', atLeast: 0.8 },
         });
-        for (const figure of lateness(compared)) tell(figure);
-        tell({
+        for (const figure of lateness(compared)) report(figure);
+        report({
           what: "writes of a node's object",
           unit: '',
           ours: by.cluster.map(({ load }) => round(load.nodeEvictions / used.nodes, 2)),
         });
-        tell({
+        report({
           what: "bytes of a node's object as it is written",
           unit: 'B',
           ours: by.cluster.map(({ load }) => round(load.bytes / load.nodeEvictions)),
         });
-        tell({
+        report({
           what: 'writes to etcd for each pod',
           unit: '',
           ...compared(({ load }) => round(load.etcdWrites / pods, 2)),
           aim: { of: 'ratio', atMost: 1.1 },
         });
-        tell({
+        report({
           what: 'all requests to etcd for each pod',
           unit: '',
           ...compared(({ load }) => round(load.etcdRequests / pods, 2)),
         });
-        tell({
+        report({
           what: 'resident, at the most',
           unit: 'MiB',
           ...compared(({ after }) => round(after?.peakMiB ?? Number.NaN)),
         });
-        tell({
+        report({
           what: 'CPU',
           unit: 's',
           ...compared(({ before, after }) =>

@@ -18,7 +18,7 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
   const count = (shape.nodes * shape.podsPerNode).toLocaleString('en');
   return {
     about: `${count} pods on ${shape.nodes} node${shape.nodes > 1 ? 's' : ''} go at once: ours and the built-in controller`,
-    async run(tell, { runs = usualRuns, short }) {
+    async run(report, { runs = usualRuns, short }) {
       await using population = await Population.on(short ? { ...shape, nodes: 1, podsPerNode: 10 } : shape);
       const by = await takingTurns(short ? 1 : runs, {
         // The limited controller leaves nearly all pods, which the next contender then uses.
@@ -36,13 +36,13 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
       });
       const evictionRate = ({ pods, tookMs }: Eviction) => round((pods.length * 1000) / tookMs, 1);
       const part = median(by.limited.map(({ pods }) => pods.length)) ?? 0;
-      tell({
+      report({
         what: 'evictions per second',
         unit: 'pods/s',
         ...compared(evictionRate, by.ample, AMPLE),
         aim: { of: 'ratio', atLeast: 1.1 },
       });
-      tell({
+      report({
         what: 'evictions per second, beside the default',
         unit: 'pods/s',
         ...compared(evictionRate, by.limited, LIMITED),
@@ -52,30 +52,30 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
           : {}),
       });
       // The built-in controller drops a delete that failed five times, and an overloaded API server fails many.
-      tell({
+      report({
         what: 'pods that stay, after a quarter of an hour',
         unit: 'pods',
         ...compared(({ pods }) => population.size - pods.length, by.ample, AMPLE),
       });
-      for (const figure of lateness((pick) => compared(pick, by.ample, AMPLE))) tell(figure);
-      tell({
+      for (const figure of lateness((pick) => compared(pick, by.ample, AMPLE))) report(figure);
+      report({
         what: 'pods with an Event',
         unit: 'pods',
-        ...compared(({ told }) => told, by.ample, AMPLE),
+        ...compared(({ announced }) => announced, by.ample, AMPLE),
       });
-      tell({
+      report({
         what: 'resident, before the taints',
         unit: 'MiB',
         ...compared(({ before }) => round(before?.residentMiB ?? Number.NaN), by.ample, AMPLE),
         aim: { of: 'ratio', atMost: 1 },
       });
-      tell({
+      report({
         what: 'resident, at the most',
         unit: 'MiB',
         ...compared(({ after }) => round(after?.peakMiB ?? Number.NaN), by.ample, AMPLE),
         aim: { of: 'ratio', atMost: 1 },
       });
-      tell({
+      report({
         what: 'CPU',
         unit: 's',
         ...compared(

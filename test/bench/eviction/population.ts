@@ -32,7 +32,7 @@ export interface Eviction {
   /** The time from the first observed taint to the last observed eviction. */
   readonly tookMs: number;
   /** The number of pods with at least one Event. */
-  readonly told: number;
+  readonly announced: number;
   /** The usage just before the taints, and after the last eviction. */
   readonly before: ProcessUsage | undefined;
   readonly after: ProcessUsage | undefined;
@@ -104,11 +104,11 @@ export class Population {
       const after = evictor.usage();
       const evicted = pods
         .filter(inTime)
-        .map((pod) => ({ ...pod, tainted: spans.get(pod.node) ?? { askedAt: 0, seenAt: 0 } }));
+        .map((pod) => ({ ...pod, tainted: spans.get(pod.node) ?? { requestedAt: 0, seenAt: 0 } }));
       const lastAt = Math.max(...evicted.map(({ evictedAt = 0 }) => evictedAt));
       const events = witness.taintManagerEvents().slice(eventsBefore);
-      const told = new Set(events.map(({ involvedObject }) => involvedObject['name'])).size;
-      return { pods: evicted, tookMs: lastAt - firstAt, told, before, after };
+      const announced = new Set(events.map(({ involvedObject }) => involvedObject['name'])).size;
+      return { pods: evicted, tookMs: lastAt - firstAt, announced, before, after };
     } finally {
       await evictor.stop();
       await pMap(this.#nodes, (node) => this.#cluster.untaint(node), { concurrency: PARALLEL });

@@ -11,7 +11,7 @@ const WITHIN_MS = 30_000;
 /** Measures one pod after the other, each on a node that is tainted for it alone. */
 export const single: Scenario = {
   about: `${PODS} pods one after the other: from the taint until the pod is evicted`,
-  async run(tell, { runs = RUNS, short }) {
+  async run(report, { runs = RUNS, short }) {
     await using population = await Population.on({ nodes: 1, podsPerNode: 1 });
     const count = short ? SHORT_PODS : PODS;
     const late = async (contender: Contender) => {
@@ -27,7 +27,7 @@ export const single: Scenario = {
       ['p99', 0.99, undefined],
     ] as const) {
       const pick = (values: readonly number[]) => quantile(values, share);
-      tell({
+      report({
         what: `from the taint until the pod is evicted, ${name}`,
         unit: 'ms',
         ours: by.ours.map(pick),

@@ -21,7 +21,7 @@ export interface Scenario {
   readonly about: string;
   /** Absent: part of a run of everything. */
   readonly onlyByName?: true;
-  run(tell: (figure: Figure) => void, options: BenchOptions): Promise<void>;
+  run(report: (figure: Figure) => void, options: BenchOptions): Promise<void>;
 }
 
 /** Returns a figure, or a note that it was not reached in time. */

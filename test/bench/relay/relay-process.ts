@@ -17,7 +17,7 @@ export class RelayProcess {
   readonly process: MeasuredProcess;
   readonly #clusters: readonly string[];
   readonly #open = new Map<number, (answer: unknown) => void>();
-  #asked = 0;
+  #questions = 0;
 
   /** Throws `NoQuotaError`. */
   constructor({ clusters, leases = ':memory:', ...options }: RelayOptions) {
@@ -40,9 +40,9 @@ export class RelayProcess {
   }
 
   /** Sends a question to the relay. Rejects when the relay has ended. */
-  async ask<Q extends RelayQuestion>(question: Q): Promise<RelayAnswer[Q]> {
-    this.#asked += 1;
-    const id = this.#asked;
+  async query<Q extends RelayQuestion>(question: Q): Promise<RelayAnswer[Q]> {
+    this.#questions += 1;
+    const id = this.#questions;
     const answer = await new Promise<unknown>((resolve) => {
       this.#open.set(id, resolve);
       if (this.process.ended) resolve(undefined);
@@ -61,7 +61,7 @@ export class RelayProcess {
     while (Date.now() < deadlineAt && !this.process.ended) {
       // A busy relay answers late.
       const late = delay<RelayAnswer['live']>(deadlineAt - Date.now(), {});
-      const live = await Promise.race([this.ask('live'), late]);
+      const live = await Promise.race([this.query('live'), late]);
       const moments = clusters.map((name) => live[name]).filter((at) => at !== undefined);
       if (moments.length === clusters.length) return Math.max(...moments) - this.process.startedAt;
       await delay(POLL_MS);

@@ -31,7 +31,7 @@ export interface RelayAnswer {
   /** The clusters that it follows, with the start time (epoch ms). */
   readonly live: Readonly<Record<string, number>>;
   /** The deltas that queues accepted since the last question. */
-  readonly told: readonly SentDelta[];
+  readonly deltas: readonly SentDelta[];
   readonly 'record-no-more': null;
   readonly memory: { readonly heapMb: number; readonly sent: number; readonly carried: number };
 }

@@ -98,7 +98,7 @@ function answer(question: RelayQuestion): RelayAnswer[RelayQuestion] {
   switch (question) {
     case 'live':
       return liveSince;
-    case 'told':
+    case 'deltas':
       return [...nodeDeltas.take(), ...podDeltas.take()];
     case 'record-no-more':
       nodeDeltas.recording = false;

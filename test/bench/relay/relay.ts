@@ -12,8 +12,8 @@ const everything = Object.keys(SCENARIOS).filter((name) => !SCENARIOS[name]?.onl
 /** All scenarios except the soak, once each; their figures have their own aims. */
 export const relay: Scenario = {
   about: 'the watch relay on synthetic API servers: memory, start, delays, storms and take-over',
-  async run(tell, options) {
-    for (const name of options.short ? SHORT : everything) await measure(name, tell, options);
+  async run(report, options) {
+    for (const name of options.short ? SHORT : everything) await measure(name, report, options);
   },
 };
 
@@ -21,19 +21,19 @@ export const relay: Scenario = {
 export const relayParts: Readonly<Record<string, Scenario>> = Object.fromEntries(
   Object.entries(SCENARIOS).map(([name, { about }]) => [
     `relay-${name}`,
-    { about, run: (tell, options) => measure(name, tell, options) } satisfies Scenario,
+    { about, run: (report, options) => measure(name, report, options) } satisfies Scenario,
   ]),
 );
 
 async function measure(
   name: string,
-  tell: (figure: Figure) => void,
+  report: (figure: Figure) => void,
   { soakMinutes }: BenchOptions,
 ): Promise<void> {
   try {
     const options = { capMs: CAP_SECONDS * 1000, soakMs: soakMinutes * 60_000 };
     await SCENARIOS[name]?.run(({ what, value, unit, aim, note }) => {
-      tell({
+      report({
         what,
         unit,
         ours: value === undefined ? [] : [value],

@@ -4,7 +4,7 @@ import { isolation } from './scenarios/isolation.ts';
 import { oneTaint } from './scenarios/one-taint.ts';
 import { residentAtAMillionPods, residentAtManyPods } from './scenarios/resident.ts';
 import { soak } from './scenarios/soak.ts';
-import { standing } from './scenarios/standing.ts';
+import { present } from './scenarios/standing.ts';
 import { startOnAQuarter, startOnOneCore } from './scenarios/start.ts';
 import { storm } from './scenarios/storm.ts';
 import { takeover } from './scenarios/takeover.ts';
@@ -18,7 +18,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   fleet,
   taint: oneTaint,
   storm,
-  standing,
+  standing: present,
   takeover,
   isolation,
   soak,

@@ -41,7 +41,7 @@ export class SyntheticServer {
   }
 
   /** Performs a command; returns its start time (epoch ms). */
-  async tell(command: Exclude<CommandInput, { kind: 'counts' }>): Promise<number> {
+  async command(command: Exclude<CommandInput, { kind: 'counts' }>): Promise<number> {
     return ((await this.#perform(command)) as { at: number }).at;
   }
 

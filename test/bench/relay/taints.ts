@@ -16,10 +16,10 @@ export async function taintInTurn(
 ): Promise<Tainted> {
   const tainted = new Map<string, number>();
   for (let node = 0; goOn(node); node += 1) {
-    const at = await server.tell({ kind: 'taint', cluster, nodes: [node] });
+    const at = await server.command({ kind: 'taint', cluster, nodes: [node] });
     tainted.set(nodeNameOf(node), at);
     if (node >= MAX_CONCURRENT_TAINTED) {
-      await server.tell({ kind: 'untaint', cluster, nodes: [node - MAX_CONCURRENT_TAINTED] });
+      await server.command({ kind: 'untaint', cluster, nodes: [node - MAX_CONCURRENT_TAINTED] });
     }
     await delay(everyMs);
   }
@@ -32,16 +32,16 @@ export async function taintInTurn(
  */
 export function delays(
   tainted: Tainted,
-  told: readonly SentDelta[],
+  deltas: readonly SentDelta[],
   { cluster, pods }: { readonly cluster: string; readonly pods: number },
 ): readonly (number | undefined)[] {
   const first = new Map<string, number>();
-  for (const delta of told) {
+  for (const delta of deltas) {
     const right = delta.kind === 'node' && delta.taints > 0 && delta.pods >= pods;
     if (delta.cluster === cluster && right && !first.has(delta.node)) first.set(delta.node, delta.at);
   }
   return [...tainted].map(([node, at]) => {
-    const toldAt = first.get(node);
-    return toldAt === undefined ? undefined : toldAt - at;
+    const sentAt = first.get(node);
+    return sentAt === undefined ? undefined : sentAt - at;
   });
 }

@@ -31,24 +31,24 @@ const STANDING = 150_000;
 /** Measures the store of one process, beside plain SQLite. */
 export const stores: Scenario = {
   about: `nodes of ${PODS_PER_NODE} pods: scheduled, read and ended, one node after the other; and a start with many`,
-  async run(tell, { runs = RUNS, short }) {
+  async run(report, { runs = RUNS, short }) {
     const nodes = short ? SHORT_NODES : NODES;
     const rates = await takingTurns(short ? 1 : runs, {
       ours: () => withPath((path) => sqlite(path, nodes)),
       peer: () => withPath((path) => bareSqlite(path, nodes)),
     });
     for (const key of ['scheduled', 'read', 'ended'] as const) {
-      tell({
+      report({
         what: WHAT[key],
         unit: 'pods/s',
         ours: rates.ours.map((each) => Math.round(each[key])),
         peer: { name: 'bare node:sqlite', values: rates.peer.map((each) => Math.round(each[key])) },
       });
     }
-    const standing = short ? SHORT_NODES * PODS_PER_NODE : STANDING;
-    const seconds = await withPath((path) => starts(path, standing, short ? 1 : runs));
-    tell({
-      what: `CPU of a start with ${standing.toLocaleString('en-US')} evictions`,
+    const stored = short ? SHORT_NODES * PODS_PER_NODE : STANDING;
+    const seconds = await withPath((path) => starts(path, stored, short ? 1 : runs));
+    report({
+      what: `CPU of a start with ${stored.toLocaleString('en-US')} evictions`,
       unit: 's',
       ours: seconds,
     });
@@ -65,12 +65,12 @@ async function withPath<T>(use: (path: string) => T | Promise<T>): Promise<T> {
 }
 
 /** Returns the CPU seconds of each of `runs` starts with `standing` pending evictions at different deadlines. */
-async function starts(path: string, standing: number, runs: number): Promise<readonly number[]> {
+async function starts(path: string, stored: number, runs: number): Promise<readonly number[]> {
   const before = new SqliteStore({ path });
   // The benchmark needs no durability against a power failure.
   before.database.exec('PRAGMA synchronous = OFF');
   const cluster = aCluster();
-  for (let node = 0; node < standing / PODS_PER_NODE; node++) {
+  for (let node = 0; node < stored / PODS_PER_NODE; node++) {
     const schedule = someRecords(PODS_PER_NODE).map((record, pod) => ({
       ...record,
       dueAt: NOW + node * PODS_PER_NODE + pod,
@@ -90,7 +90,7 @@ async function starts(path: string, standing: number, runs: number): Promise<rea
     const moments = await Array.fromAsync(store.upcoming());
     const { user, system } = process.cpuUsage(begun);
     store.close();
-    if (moments.length !== standing) throw new Error(`${moments.length} moments were found`);
+    if (moments.length !== stored) throw new Error(`${moments.length} moments were found`);
     seconds.push((user + system) / 1e6);
   }
   return seconds;

@@ -252,9 +252,9 @@ before(async () => {
     relay.kill('SIGKILL');
     await once(relay, 'close');
   });
-  const told = (fits: (call: AwsCall) => boolean) =>
+  const untilCalled = (fits: (call: AwsCall) => boolean) =>
     until('the relay has said it', () => aws.by('relay').some(fits) || undefined);
-  await told(
+  await untilCalled(
     ({ operation, input }) => operation === 'SendMessageBatch' && JSON.stringify(input).includes('n1'),
   );
   const { epoch } = (await new DynamoDbLeases(table).read(PROD)) ?? assert.fail('the relay has no lease');
@@ -316,14 +316,14 @@ before(async () => {
       dir,
       callFunction,
       cluster: EDGE,
-      told: edge.output('Environment'),
+      environment: edge.output('Environment'),
     }),
   );
   const expired = aRecord({ uid: podUid('expired'), dueAt: Date.now() - 1_000 });
   await callFunction('expiry', 'expiry', { Records: [anExpiry(ref, expired)] });
   const unreachable = { key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule' } as const;
   for (const node of down) await cluster.setTaints(node, [unreachable], 'node-controller');
-  await told(({ operation }) => operation === 'TransactWriteItems');
+  await untilCalled(({ operation }) => operation === 'TransactWriteItems');
   await agent.called(({ input }) => JSON.stringify(input).includes('guard-tripped'));
   // Calls that take minutes to occur, or a pass of their own, are made under their callers' names by the code that
   // makes them there.
@@ -390,7 +390,7 @@ const secure = (action: string, resource: string): IamRequest => ({
 });
 
 /** Returns the distinct IAM requests of a caller's calls. */
-function asked(who: string): readonly IamRequest[] {
+function iamRequestsOf(who: string): readonly IamRequest[] {
   const requests = aws.by(who).flatMap(iamRequests);
   return [...new Map(requests.map((each) => [JSON.stringify(each), each])).values()];
 }
@@ -421,15 +421,15 @@ describe('IAM allows every request of', () => {
     'admin',
   ]) {
     test(who, () => {
-      assert.ok(asked(who).length > 1, `${who} asked for next to nothing`);
+      assert.ok(iamRequestsOf(who).length > 1, `${who} asked for next to nothing`);
       const isTheirs = ({ action }: IamRequest) =>
         !PEOPLE.includes(who) || !(ENTERING.includes(action) || action === UNVERIFIED[who]);
-      assert.deepEqual(refused(who, asked(who).filter(isTheirs)), []);
+      assert.deepEqual(refused(who, iamRequestsOf(who).filter(isTheirs)), []);
     });
   }
 
   test('a relay of your own, for all clusters', () => {
-    assert.deepEqual(refused('relay of your own', asked('relay')), []);
+    assert.deepEqual(refused('relay of your own', iamRequestsOf('relay')), []);
   });
 });
 
@@ -529,7 +529,7 @@ const FORBIDDEN: readonly (readonly [string, string, string, string, string])[] 
 
 /** Returns a caller's requests for an action on keys or resources with a prefix. */
 const requestsOf = (who: string, action: string, beginning: string): readonly IamRequest[] =>
-  asked(who).filter(({ action: each, resource, context }) => {
+  iamRequestsOf(who).filter(({ action: each, resource, context }) => {
     const [on = ''] = context['dynamodb:LeadingKeys'] ?? [resource.split(':').slice(5).join(':')];
     return each === action && on.startsWith(beginning);
   });
@@ -557,7 +557,7 @@ describe('IAM denies that', () => {
   });
 
   test('a relay for one cluster writes items of another', () => {
-    const all = asked('relay');
+    const all = iamRequestsOf('relay');
     const others = all.filter(
       ({ action, context }) =>
         action === 'dynamodb:UpdateItem' && context['dynamodb:LeadingKeys']?.[0] !== 'LEASE#prod',
@@ -582,7 +582,7 @@ describe('IAM denies that', () => {
 
   test('a caller without permissions uses a queue, the table, or an ARN that is known to the caller', () => {
     for (const who of Object.keys(GRANTED)) {
-      const requests = asked(who);
+      const requests = iamRequestsOf(who);
       const letIn = requests.filter((each) => allows([], RESOURCE_POLICIES, each));
       assert.deepEqual(letIn.map(shown), [], who);
     }
@@ -600,7 +600,7 @@ describe('IAM denies that', () => {
       context: { ...context, 'aws:SecureTransport': ['false'] },
     });
     for (const who of Object.keys(GRANTED)) {
-      const requests = asked(who).filter(({ resource }) => /^arn:aws:(dynamodb|sqs):/.test(resource));
+      const requests = iamRequestsOf(who).filter(({ resource }) => /^arn:aws:(dynamodb|sqs):/.test(resource));
       assert.deepEqual(
         requests
           .map(clear)
@@ -629,13 +629,13 @@ describe('an agent', () => {
     requests.filter((each) => may('agent', each)).map(shown);
 
   test('may make each of its requests for its own cluster, and none for another', () => {
-    const requests = asked('agent').filter(isOfOne);
+    const requests = iamRequestsOf('agent').filter(isOfOne);
     assert.deepEqual(new Set(requests.map(({ action }) => action)), new Set(OF_AGENT));
     assert.deepEqual(allowed(requests.map(elsewhere)), []);
   });
 
   test('may also use shared resources: the deltas’ queues, the stop of the fleet, the table’s tags', () => {
-    const rest = asked('agent').filter((each) => !isOfOne(each));
+    const rest = iamRequestsOf('agent').filter((each) => !isOfOne(each));
     assert.deepEqual(
       new Set(rest.map(({ action, resource }) => `${action} ${resource.split(':').at(-1)}`)),
       new Set([
@@ -648,7 +648,7 @@ describe('an agent', () => {
   });
 
   test('may read and write nothing of another cluster together with its own', () => {
-    const batches = asked('agent').filter(({ action }) => /:Batch(Get|Write)Item$/.test(action));
+    const batches = iamRequestsOf('agent').filter(({ action }) => /:Batch(Get|Write)Item$/.test(action));
     assert.ok(batches.length > 1);
     for (const each of batches) {
       const keys = each.context['dynamodb:LeadingKeys'] ?? [];
@@ -661,16 +661,16 @@ describe('an agent', () => {
 
   test('may make requests of other callers only for its own cluster or for shared resources', () => {
     const others = Object.keys(GRANTED).filter((who) => who !== 'agent');
-    const common = asked('agent').map(shown);
+    const common = iamRequestsOf('agent').map(shown);
     const more = others
-      .flatMap(asked)
+      .flatMap(iamRequestsOf)
       .filter((each) => may('agent', each) && !isOfOne(each))
       .map(shown)
       .filter((each) => !common.includes(each) && !each.endsWith(' FLEET'));
     assert.deepEqual(more, []);
     // The writes of users and functions for its own cluster are denied, too.
     const ruling = others
-      .flatMap(asked)
+      .flatMap(iamRequestsOf)
       .filter(
         ({ action, context }) =>
           !/:(Get|BatchGet)Item$|:Query$/.test(action) && context['dynamodb:LeadingKeys'],
@@ -708,7 +708,7 @@ describe('an agent', () => {
 
   test('may receive due evictions from functions and operators, which derive its queue from its cluster', () => {
     const due = (who: string) =>
-      asked(who).filter((each) => each.resource.includes('taintward-agent-edge-1') && may(who, each));
+      iamRequestsOf(who).filter((each) => each.resource.includes('taintward-agent-edge-1') && may(who, each));
     assert.deepEqual(
       new Set(due('node-delta').map(({ action }) => action)),
       new Set(['sqs:SendMessage', 'scheduler:CreateSchedule', 'iam:PassRole']),
@@ -732,9 +732,9 @@ describe('an agent', () => {
     assert.ok(
       letters.every(({ input }) => String(input['QueueUrl']).endsWith('taintward-node-deltas-dlq.fifo')),
     );
-    const said = JSON.stringify(letters);
+    const text = JSON.stringify(letters);
     for (const { cluster } of forged)
-      assert.ok(said.includes(`AROAagent:1 sent it for cluster ${cluster}, but never held`), said);
+      assert.ok(text.includes(`AROAagent:1 sent it for cluster ${cluster}, but never held`), text);
   });
 });
 

@@ -204,16 +204,16 @@ test("the guide's costs of a million evictions add up at these prices", () => {
   const from = rows.findIndex(([head]) => head === 'for each node') + 2;
   const to = rows.findIndex(([what], index) => index > from && what === 'together');
   let [calls, dollars] = [0, 0];
-  for (const [what = '', count = '', units = '', price = '', said = ''] of rows.slice(from, to)) {
+  for (const [what = '', count = '', units = '', price = '', cost = ''] of rows.slice(from, to)) {
     calls += Number(count);
     if (!/(requests|reads|writes)$/.test(units)) {
-      dollars += Number.parseFloat(said);
+      dollars += Number.parseFloat(cost);
       continue;
     }
     const each = prices[price] ?? assert.fail(`${what}: no price is ${price}`);
     const amount = Number(/(\d+) \w+$/.exec(units)?.[1]);
     const exact = NODES_OF_A_MILLION * perMillion(amount, each);
-    assert.ok(Math.abs(Number(said) - exact) <= 0.005001, `${what}: $${exact.toFixed(3)}, not ${said}`);
+    assert.ok(Math.abs(Number(cost) - exact) <= 0.005001, `${what}: $${exact.toFixed(3)}, not ${cost}`);
     dollars += exact;
   }
   const [, together = '', , , total = ''] = rows[to] ?? [];

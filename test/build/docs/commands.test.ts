@@ -68,9 +68,9 @@ const READERS: Readonly<Record<string, (args: readonly string[]) => void>> = {
 
 /** Parses the arguments with the command line's parser, without running a command. */
 function readTaintward(args: readonly string[]): void {
-  let said = '';
+  let printed = '';
   const note = (text: string) => {
-    said += text;
+    printed += text;
   };
   const program = createProgram({ print: note, complain: note } as unknown as CliDeps);
   for (const command of leavesOf(program, program.createHelp())) command.action(() => undefined);
@@ -78,7 +78,7 @@ function readTaintward(args: readonly string[]): void {
     program.parse(args, { from: 'user' });
   } catch (error) {
     const { code } = error as { readonly code?: string };
-    if (code !== 'commander.helpDisplayed') assert.fail(`taintward ${args.join(' ')}: ${said || error}`);
+    if (code !== 'commander.helpDisplayed') assert.fail(`taintward ${args.join(' ')}: ${printed || error}`);
   }
 }
 

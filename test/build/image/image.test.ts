@@ -71,7 +71,7 @@ describe('the image, whose stages are simulated without Docker, with the files t
     const service = spawn(process.execPath, args, { cwd: workdir, env: env() });
     // Without this, a test that fails early keeps the service running, and the run waits for it.
     t.after(() => service.kill('SIGKILL'));
-    const told: string[] = [];
+    const printed: string[] = [];
     let complaints = '';
     service.stderr.on('data', (text) => {
       complaints += text;
@@ -79,7 +79,7 @@ describe('the image, whose stages are simulated without Docker, with the files t
     const ended = once(service, 'exit');
     for await (const line of createInterface(service.stdout)) {
       const { event, address } = JSON.parse(line);
-      told.push(event);
+      printed.push(event);
       if (event === 'console.started') {
         assert.equal((await fetch(address)).status, 401);
         const { link } = Link.parse(await askSocket(join(state, SOCKET_FILE), '/console/link', 'POST'));
@@ -92,6 +92,6 @@ describe('the image, whose stages are simulated without Docker, with the files t
       }
     }
     assert.deepEqual(await ended, [0, null], complaints);
-    assert.ok(told.includes('relay.started') && told.includes('relay.stopped'), told.join());
+    assert.ok(printed.includes('relay.started') && printed.includes('relay.stopped'), printed.join());
   });
 });

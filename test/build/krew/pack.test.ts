@@ -74,9 +74,9 @@ test('the same sources give the same archive, byte by byte, in another folder at
   const archive = readFileSync(one);
   assert.ok(archive.equals(readFileSync(other)));
   const packed: { readonly path: string; readonly [field: string]: unknown }[] = [];
-  const tell = ({ path, mode, mtime, uid, uname }: ReadEntry) =>
+  const described = ({ path, mode, mtime, uid, uname }: ReadEntry) =>
     void packed.push({ path, executable: mode !== undefined && (mode & 0o111) === 0o111, mtime, uid, uname });
-  list({ file: one, sync: true, onReadEntry: tell });
+  list({ file: one, sync: true, onReadEntry: described });
   const nobody = { mtime: new Date(0), uid: undefined, uname: '' };
   assert.deepEqual(packed[0], { path: 'kubectl-taintward', executable: true, ...nobody });
   for (const each of packed.filter(({ path }) => !path.endsWith('/'))) {

@@ -19,7 +19,7 @@ export async function evictedAfter(pod: PodLife, seconds: number, since: Span): 
 
 /** Returns the later of two times. A countdown begins when both have passed. */
 export const later = (a: Span, b: Span): Span => ({
-  askedAt: Math.max(a.askedAt, b.askedAt),
+  requestedAt: Math.max(a.requestedAt, b.requestedAt),
   seenAt: Math.max(a.seenAt, b.seenAt),
 });
 
@@ -38,7 +38,10 @@ export function assertUntouched(...pods: readonly PodLife[]): void {
 export function assertReportedOnce(witness: Witness, ...pods: readonly PodLife[]): void {
   for (const name of new Set(pods.map((pod) => pod.name))) {
     const evicted = witness.podsNamed(name).filter(({ evictedAt }) => evictedAt !== undefined).length;
-    const told = witness.taintManagerEvents(name).filter(({ message }) => message.startsWith('Marking'));
-    assert.ok(told.length <= evicted, `of ${evicted} evictions of ${name} ${told.length} Events tell`);
+    const announced = witness.taintManagerEvents(name).filter(({ message }) => message.startsWith('Marking'));
+    assert.ok(
+      announced.length <= evicted,
+      `of ${evicted} evictions of ${name} ${announced.length} Events tell`,
+    );
   }
 }

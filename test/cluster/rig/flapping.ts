@@ -38,7 +38,7 @@ export async function flap(cluster: TestCluster, cycles: number, t: TestContext)
   await quiet(cluster, node);
   await cluster.taint(node, { key: 'flapping' });
   await passes(HELD_MS);
-  const missed = standingFor(cluster, node, MISSED_AFTER_MS);
+  const missed = livingFor(cluster, node, MISSED_AFTER_MS);
   await cluster.untaint(node);
   await quiet(cluster, node);
 
@@ -74,7 +74,7 @@ async function quiet(cluster: TestCluster, node: string): Promise<void> {
   });
 }
 
-const standingFor = (cluster: TestCluster, node: string, ms: number): number =>
+const livingFor = (cluster: TestCluster, node: string, ms: number): number =>
   podsOn(cluster, node).filter(({ evictedAt, seenAt }) => evictedAt === undefined && Date.now() > seenAt + ms)
     .length;
 

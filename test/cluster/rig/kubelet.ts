@@ -60,7 +60,7 @@ export class Kubelet {
     await this.#report(node, 'False');
   }
 
-  hear(change: Change, pod: WatchedPod): void {
+  receive(change: Change, pod: WatchedPod): void {
     const { uid, labels, deletionTimestamp } = pod.metadata;
     if (this.#stopped || pod.spec.nodeName === '') return;
     if (change === 'DELETED') {

@@ -16,7 +16,7 @@ export interface Listening {
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  hear(change: Change, object: unknown): void;
+  receive(change: Change, object: unknown): void;
   /** Called when no more changes will arrive. */
   failed(error: Error): void;
 }
@@ -31,7 +31,7 @@ export async function listen(api: AdminApi, options: Listening): Promise<void> {
 }
 
 async function follow(api: AdminApi, options: Listening, from: string): Promise<void> {
-  const { path, query, signal, hear } = options;
+  const { path, query, signal, receive } = options;
   let version = from;
   while (!signal.aborted) {
     try {
@@ -40,7 +40,7 @@ async function follow(api: AdminApi, options: Listening, from: string): Promise<
         if (type === 'ERROR')
           throw new WatchLostError(`The watch of ${path} broke: ${JSON.stringify(object)}`);
         version = object.metadata.resourceVersion ?? version;
-        hear(type, object);
+        receive(type, object);
       }
     } catch (error) {
       if (error instanceof WatchLostError || error instanceof z.ZodError) throw error;

@@ -18,7 +18,7 @@ export async function evictedOnTime(pod: PodLife, seconds: number, since: Span):
   const patienceMs = Math.max(0, deadlineAt - Date.now()) + PATIENCE_MS;
   const evictedAt = await until(`${pod.name} is evicted`, () => pod.evictedAt, patienceMs);
   assert.ok(
-    evictedAt >= since.askedAt + seconds * 1000,
+    evictedAt >= since.requestedAt + seconds * 1000,
     `${pod.name} went ${deadlineAt - evictedAt} ms before its deadline, ${seconds} s after the taint`,
   );
   return evictedAt - deadlineAt;

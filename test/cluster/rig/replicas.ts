@@ -69,7 +69,7 @@ export class Replicas {
     const replica = await this.spawn(options);
     await until('a replica runs', () => {
       if (replica.ended) throw new Error(`The replica ended early: ${replica.ended.stderr}`);
-      return replica.said('Health and metrics').length > 0;
+      return replica.printed('Health and metrics').length > 0;
     });
     return replica;
   }
@@ -95,7 +95,7 @@ export class Replicas {
   /** Starts a replica and waits until it leads and watches. */
   async startLeader(options?: ReplicaOptions): Promise<ServiceProcess> {
     const replica = await this.start(options);
-    await replica.untilSaid('watching');
+    await replica.untilPrinted('watching');
     return replica;
   }
 

@@ -113,8 +113,8 @@ export class RuledFleet {
 
   /** Runs a `taintward …` command that changes clusters' rules, and waits until no decision uses the previous rules. */
   async order(...args: readonly string[]): Promise<string> {
-    const said = await this.taintward(...args);
+    const printed = await this.taintward(...args);
     await delay(RULES_HOLD_MS);
-    return said;
+    return printed;
   }
 }

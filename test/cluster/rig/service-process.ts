@@ -108,7 +108,7 @@ export class ServiceProcess extends Child {
   }
 
   /** Returns the output lines that contain all of `parts`. */
-  said(...parts: readonly string[]): readonly OutputLine[] {
+  printed(...parts: readonly string[]): readonly OutputLine[] {
     return this.output.filter(({ text }) => parts.every((part) => text.includes(part)));
   }
 
@@ -118,8 +118,8 @@ export class ServiceProcess extends Child {
   }
 
   /** Waits until an output line contains all of `parts`. */
-  untilSaid(...parts: readonly string[]): Promise<OutputLine> {
-    return until(`the service says "${parts.join(' … ')}"`, () => this.said(...parts).at(-1));
+  untilPrinted(...parts: readonly string[]): Promise<OutputLine> {
+    return until(`the service says "${parts.join(' … ')}"`, () => this.printed(...parts).at(-1));
   }
 
   /** Returns the process's resource usage so far; `undefined` where there is no /proc. */

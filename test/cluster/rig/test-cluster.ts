@@ -17,7 +17,7 @@ const SUITE_LABEL = 'taintward.dev/suite';
  * happened between the two.
  */
 export interface Span {
-  readonly askedAt: number;
+  readonly requestedAt: number;
   readonly seenAt: number;
 }
 
@@ -284,7 +284,7 @@ export class TestCluster {
     await this.witness.start(
       this.#watchApi,
       { namespace: this.namespace, nodeSelector: `${SUITE_LABEL}=${this.run}` },
-      (change, pod) => this.kubelet.hear(change, pod),
+      (change, pod) => this.kubelet.receive(change, pod),
       this.#stopping.signal,
     );
   }
@@ -307,7 +307,7 @@ export class TestCluster {
     change: (present: readonly WatchedTaint[]) => readonly WatchedTaint[],
   ): Promise<Span> {
     const path = `/api/v1/nodes/${node}`;
-    const askedAt = Date.now();
+    const requestedAt = Date.now();
     let wanted = '';
     await this.#changing(path, async () => {
       const { metadata, spec } = WatchedNode.parse(await this.api.read(path));
@@ -317,9 +317,11 @@ export class TestCluster {
       await this.api.patch(path, { metadata: { resourceVersion }, spec: { taints } });
     });
     const moment = await until(`the change of ${node}'s taints is seen`, () =>
-      this.witness.nodes.get(node)?.find(({ at, taints }) => at >= askedAt && taintList(taints) === wanted),
+      this.witness.nodes
+        .get(node)
+        ?.find(({ at, taints }) => at >= requestedAt && taintList(taints) === wanted),
     );
-    return { askedAt, seenAt: moment.at };
+    return { requestedAt, seenAt: moment.at };
   }
 
   /** Retries when the object changed between read and write, and when the server was too busy to answer. */

@@ -29,7 +29,7 @@ export interface TappedRequest {
    * The response that the client received, which need not be the API server's, and the time when all of it was sent;
    * `undefined`: not yet, or never.
    */
-  told?: { readonly status: number; readonly at: number };
+  answer?: { readonly status: number; readonly at: number };
 }
 
 /** A request between the client and the API server. */
@@ -157,7 +157,7 @@ export class Wiretap {
     }
     // The event also fires for a response that was broken off.
     response.once('finish', () => {
-      if (response.writableEnded) request.told = { status: response.statusCode, at: Date.now() };
+      if (response.writableEnded) request.answer = { status: response.statusCode, at: Date.now() };
     });
     const forward = () => this.#forward(request, headers, response);
     await this.carry({ request, response, forward });

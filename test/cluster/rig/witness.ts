@@ -80,14 +80,14 @@ export class Witness {
         query: { labelSelector: scope.nodeSelector },
         signal,
         failed,
-        hear: (change, json) => this.#seeNode(change, WatchedNode.parse(json)),
+        receive: (change, json) => this.#seeNode(change, WatchedNode.parse(json)),
       }),
       listen(api, {
         path: inNamespace('pods'),
         query: {},
         signal,
         failed,
-        hear: (change, json) => {
+        receive: (change, json) => {
           const pod = WatchedPod.parse(json);
           this.#seePod(change, pod);
           onPod(change, pod);
@@ -100,7 +100,7 @@ export class Witness {
         failed: (error) => {
           this.#eventsFailure = error;
         },
-        hear: (change, json) => {
+        receive: (change, json) => {
           if (change !== 'DELETED') this.#events.push({ ...WatchedEvent.parse(json), at: Date.now() });
         },
       }),

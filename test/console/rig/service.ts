@@ -40,15 +40,15 @@ export class Service {
       killSignal: 'SIGKILL',
     });
     child.on('error', () => undefined);
-    const said: string[] = [];
-    child.stderr.setEncoding('utf8').on('data', (text: string) => said.push(text));
+    const printed: string[] = [];
+    child.stderr.setEncoding('utf8').on('data', (text: string) => printed.push(text));
     const lines = createInterface({ input: child.stdout });
     await new Promise<void>((resolve, reject) => {
       lines.on('line', (line) => {
-        said.push(line);
+        printed.push(line);
         if (JSON.parse(line).event === 'console.started') resolve();
       });
-      lines.once('close', () => reject(new Error(`npm start told of no console:\n${said.join('\n')}`)));
+      lines.once('close', () => reject(new Error(`npm start told of no console:\n${printed.join('\n')}`)));
     });
     const { link } = consoleLinkSchema.parse(
       await askSocket(join(stateIn(dir), SOCKET_FILE), '/console/link', 'POST'),

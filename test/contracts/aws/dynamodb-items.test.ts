@@ -18,8 +18,8 @@ import {
   aRecord,
   aRef,
   NOW,
+  outcomesOf,
   someRecords,
-  standings,
 } from '../partition-builders.ts';
 
 const NOW_SECONDS = NOW / 1000;
@@ -158,8 +158,8 @@ describe('the items of DynamoDbStore', () => {
     for (const record of records) await recordItem(ref, record);
     const ended = Object.fromEntries(records.map(({ uid }) => [uid, 'evicted']));
     const uids = records.map(({ uid }) => uid);
-    assert.deepEqual(standings(await store.load(ref, NOW)), ended);
-    assert.deepEqual(standings(await store.load(ref, NOW, uids)), ended);
+    assert.deepEqual(outcomesOf(await store.load(ref, NOW)), ended);
+    assert.deepEqual(outcomesOf(await store.load(ref, NOW, uids)), ended);
     const change = { schedule: records, end: [], live: true };
     assert.equal(await store.commit(ref, revision, change, NOW), 'conflict');
     await store.end(ref, ends, NOW + 1);

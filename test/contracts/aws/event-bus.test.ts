@@ -72,7 +72,7 @@ test('EventBridge accepts the events of an invocation, and its rules match them'
     log.lines.filter(({ event }) => event === 'notification.dropped'),
     [],
   );
-  const told = new Set<string>();
+  const delivered = new Set<string>();
   await eventually(async () => {
     const { Messages = [] } = await queues.send(
       new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 10 }),
@@ -80,8 +80,8 @@ test('EventBridge accepts the events of an invocation, and its rules match them'
     for (const { Body = '' } of Messages) {
       const { source, detail } = JSON.parse(Body);
       assert.deepEqual([source, detail.event], ['taintward', 'evicted']);
-      told.add(detail.pod);
+      delivered.add(detail.pod);
     }
-    assert.equal(told.size, pods.length);
+    assert.equal(delivered.size, pods.length);
   });
 });

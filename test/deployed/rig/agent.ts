@@ -41,7 +41,7 @@ export class Agent {
   static async open(id: string, stage: DeployedStage, cluster: ManagedCluster): Promise<Agent> {
     const closing = new AsyncDisposableStack();
     const { deployment } = stage;
-    const told = await deployment.deployAgent(id, cluster.name);
+    const settings = await deployment.deployAgent(id, cluster.name);
     closing.defer(() => deployment.destroyAgent(id, cluster.name));
     const { SecretString = '' } = await new SecretsManagerClient(awsClientConfig(stage.account.url)).send(
       new GetSecretValueCommand({ SecretId: cluster.secretArn }),
@@ -54,7 +54,7 @@ export class Agent {
       program: process.execPath,
       args: [MAIN, '--context', cluster.name, '--kubeconfig', kubeconfig],
       cwd: ROOT,
-      env: told,
+      env: settings,
     };
     return new Agent(id, stage, { cluster, launch, closing });
   }

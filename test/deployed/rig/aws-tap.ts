@@ -111,8 +111,8 @@ export class AwsTap {
     const service = CREDENTIAL.exec(headers.authorization ?? '')?.[1] ?? '';
     const target = String(headers['x-amz-target'] ?? '');
     const operation = target.slice(target.lastIndexOf('.') + 1) || `${method} /${url.split(/[/?]/)[1]}`;
-    const told = lineageIn(String(headers['x-amzn-trace-id'] ?? ''));
-    const lineage = told.size > 0 ? told : this.chain;
+    const parent = lineageIn(String(headers['x-amzn-trace-id'] ?? ''));
+    const lineage = parent.size > 0 ? parent : this.chain;
     const request: AwsRequest = { at: Date.now(), service, operation, body: raw.toString(), lineage };
     this.requests.push(request);
     for (const hold of [...this.#holds].filter(({ matches }) => matches(request))) {
@@ -128,7 +128,7 @@ export class AwsTap {
     response: http.ServerResponse,
   ): Promise<void> {
     const measured = request.service === 'dynamodb';
-    const body = measured ? Buffer.from(askForCapacity(request.body)) : chained(request, raw);
+    const body = measured ? Buffer.from(withCapacity(request.body)) : chained(request, raw);
     const { hostname, port } = this.#upstream;
     const call = http.request({
       hostname,
@@ -153,7 +153,7 @@ export class AwsTap {
 const withoutHops = (headers: http.IncomingHttpHeaders): http.OutgoingHttpHeaders =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name)));
 
-const askForCapacity = (body: string): string =>
+const withCapacity = (body: string): string =>
   JSON.stringify({ ...JSON.parse(body), ReturnConsumedCapacity: 'TOTAL' });
 
 /** Returns a request that sends messages, with its chain in an attribute of each message. */

@@ -66,7 +66,7 @@ export class RelayProcess {
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr += text;
     });
-    if (child.stdout) createInterface({ input: child.stdout }).on('line', (text) => this.#hear(text));
+    if (child.stdout) createInterface({ input: child.stdout }).on('line', (text) => this.#read(text));
     const kill = () => child.kill('SIGKILL');
     process.once('exit', kill);
     this.#exit = once(child, 'close').then(() => {
@@ -112,7 +112,7 @@ export class RelayProcess {
   }
 
   /** Returns the first line of an event since a time, about a cluster. */
-  said(event: string, cluster: string, since = 0): RelayLine | undefined {
+  logged(event: string, cluster: string, since = 0): RelayLine | undefined {
     return this.lines.find((line) => line.event === event && line['cluster'] === cluster && line.at >= since);
   }
 
@@ -173,7 +173,7 @@ export class RelayProcess {
     return code;
   }
 
-  #hear(text: string): void {
+  #read(text: string): void {
     const found = Line.safeParse(parseJson(text));
     if (found.success) this.lines.push({ ...found.data, at: Date.now() });
   }

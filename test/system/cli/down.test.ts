@@ -4,7 +4,7 @@ import { SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
 import type { Finding } from '#shared/operations/look/finding.ts';
 import type { Issue } from '#shared/operations/look/issues.ts';
 import { until } from '#test/cluster/rig/until.ts';
-import { type Said, taintward } from '#test/transcripts/transcript.ts';
+import { type Printed, taintward } from '#test/transcripts/transcript.ts';
 import { npmStart } from '#test/world/npm-start.ts';
 
 /** Time within which the commands report it. */
@@ -13,12 +13,12 @@ const WITHIN_MS = 15_000;
 /** Starts `npm start` with the simulated cluster. `ending` waits until a command ends with one of these codes. */
 async function demo(t: Parameters<typeof npmStart>[0]) {
   const service = await npmStart(t);
-  const ending = (codes: readonly number[], ...words: readonly string[]): Promise<Said> =>
+  const ending = (codes: readonly number[], ...words: readonly string[]): Promise<Printed> =>
     until(
       `${words.join(' ')} ends with ${codes.join(' or ')}`,
       async () => {
-        const said = await taintward(...words, '-o', 'json', '--state-dir', service.state);
-        return codes.includes(said.code) && said;
+        const printed = await taintward(...words, '-o', 'json', '--state-dir', service.state);
+        return codes.includes(printed.code) && printed;
       },
       WITHIN_MS,
     );

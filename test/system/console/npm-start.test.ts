@@ -24,20 +24,20 @@ async function opened(link: string) {
   const [cookie = ''] = entered.headers.get('set-cookie')?.split(';') ?? [];
   const [path = ''] = /(?<=url=)\/[^/]+\//.exec(await entered.text()) ?? [];
   const headers: Record<string, string> = { cookie, origin, 'content-type': 'application/json' };
-  const ask = async <Route extends keyof Api>(
+  const request = async <Route extends keyof Api>(
     route: Route,
-    asks: Api[Route]['asks'],
+    parameters: Api[Route]['asks'],
   ): Promise<Api[Route]['answer']> => {
     const [method = '', name] = route.split(' ');
-    const query = method === 'GET' ? `?${new URLSearchParams(asks as Record<string, string>)}` : '';
-    const body = method === 'GET' ? {} : { body: JSON.stringify(asks) };
+    const query = method === 'GET' ? `?${new URLSearchParams(parameters as Record<string, string>)}` : '';
+    const body = method === 'GET' ? {} : { body: JSON.stringify(parameters) };
     const answer = await fetch(`${origin}${path}${name}${query}`, { method, headers, ...body });
     const json = await answer.json();
     assert.equal(answer.status, 200, JSON.stringify(json));
     return json as Api[Route]['answer'];
   };
-  headers['x-taintward-token'] = (await ask('GET api/session', {})).token;
-  return { ask, entered };
+  headers['x-taintward-token'] = (await request('GET api/session', {})).token;
+  return { request, entered };
 }
 
 test('npm start prints a link to its console, in which taints evict pods and a stop keeps them', async (t) => {
@@ -46,36 +46,36 @@ test('npm start prints a link to its console, in which taints evict pods and a s
   await until(/watching \(nodes: 4/);
   type('console');
   const link = await until(LINK);
-  const { ask } = await opened(link);
-  assert.deepEqual((await ask('GET api/session', {})).demo, { cluster: 'simulated' });
-  assert.equal((await ask('GET api/demo/nodes', {})).length, 4);
+  const { request } = await opened(link);
+  assert.deepEqual((await request('GET api/session', {})).demo, { cluster: 'simulated' });
+  assert.equal((await request('GET api/demo/nodes', {})).length, 4);
 
   const stop = { kind: 'stop', cluster: CLUSTER, reason: 'a test' } as const;
-  const { confirm } = await ask('POST api/preview', stop);
-  await ask('POST api/acts', { act: stop, confirm });
-  await ask('POST api/demo/taint', { node: NODE, taint: TAINT });
+  const { confirm } = await request('POST api/preview', stop);
+  await request('POST api/acts', { act: stop, confirm });
+  await request('POST api/demo/taint', { node: NODE, taint: TAINT });
   await eventually(async () => {
-    const { rows } = await ask('GET api/pending', { state: 'stopped' });
+    const { rows } = await request('GET api/pending', { state: 'stopped' });
     assert.ok(rows.length > 0, 'the pods of web are due at once, and held');
   });
-  const [node] = await ask('GET api/nodes', {});
+  const [node] = await request('GET api/nodes', {});
   assert.deepEqual([node?.node, node?.taints.map(({ key }) => key)], ['node-1', ['maintenance']]);
 
   const resume = { kind: 'resume', cluster: CLUSTER, reason: 'it is over' } as const;
   // The console's data may be seconds old on a busy machine, and an outdated preview is rejected.
   await eventually(async () => {
-    const shown = await ask('POST api/preview', resume);
+    const shown = await request('POST api/preview', resume);
     assert.ok(shown.pods.evictedNow > 0);
-    await ask('POST api/acts', { act: resume, confirm: shown.confirm });
+    await request('POST api/acts', { act: resume, confirm: shown.confirm });
   });
   await eventually(async () => {
-    const { entries } = await ask('GET api/history', { event: 'evicted' });
+    const { entries } = await request('GET api/history', { event: 'evicted' });
     assert.ok(entries.length > 0, 'the pods are evicted');
   });
-  const story = await ask('GET api/explain/node', { cluster: CLUSTER, node: NODE });
+  const story = await request('GET api/explain/node', { cluster: CLUSTER, node: NODE });
   assert.match(story.headline, /^node-1 has maintenance=now:NoExecute/);
-  await ask('POST api/demo/untaint', { node: NODE, taint: 'maintenance' });
-  await eventually(async () => assert.deepEqual(await ask('GET api/nodes', {}), []));
+  await request('POST api/demo/untaint', { node: NODE, taint: 'maintenance' });
+  await eventually(async () => assert.deepEqual(await request('GET api/nodes', {}), []));
 
   assert.equal((await fetch(link)).status, 401, 'a link counts once');
   type('console');

@@ -27,13 +27,13 @@ export async function startInstallation(context: TestContext): Promise<Installat
   const kubeconfig = () => readFileSync(cluster.kubeconfig, 'utf8');
   const aws = await AwsOverHttp.start({ secrets: kubeconfig });
   context.after(() => aws.close());
-  const told = aws.environment('test', 'us-east-1');
-  const queueUrl = (name: string) => `${told['AWS_ENDPOINT_URL']}/000000000000/${name}`;
+  const environment = aws.environment('test', 'us-east-1');
+  const queueUrl = (name: string) => `${environment['AWS_ENDPOINT_URL']}/000000000000/${name}`;
   return {
     aws,
     cluster,
     environment: {
-      ...told,
+      ...environment,
       ...functionEnvironment(queueUrl),
       NODE_DELTAS_URL: queueUrl('node-deltas.fifo'),
       POD_DELTAS_URL: queueUrl('pod-deltas.fifo'),

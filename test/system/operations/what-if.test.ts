@@ -22,7 +22,7 @@ describe('the forecast in the simulated cluster', () => {
   });
   after(() => settled.close());
 
-  const ask = (nodes: NodeChoice, fleet: ContextFleet = settled.fleet, taint: Taint = TAINT) =>
+  const preview = (nodes: NodeChoice, fleet: ContextFleet = settled.fleet, taint: Taint = TAINT) =>
     askWhatIf(
       fleet,
       {
@@ -59,7 +59,7 @@ describe('the forecast in the simulated cluster', () => {
   };
 
   test('groups all pods of the nodes by their workloads', async () => {
-    const { workloads, pods, policy, unknown } = await ask(ALL);
+    const { workloads, pods, policy, unknown } = await preview(ALL);
     assert.deepEqual(
       workloads.map(({ kind, name, now, later, keep, replicas }) => ({
         actor: `${kind}/${name}`,
@@ -80,7 +80,7 @@ describe('the forecast in the simulated cluster', () => {
   });
 
   test("sums up the Eviction API's answers for single pods", async () => {
-    const { budgets, breaks } = await ask(ALL);
+    const { budgets, breaks } = await preview(ALL);
     assert.deepEqual(budgets, [
       {
         namespace: 'default',
@@ -102,19 +102,19 @@ describe('the forecast in the simulated cluster', () => {
 
   test('counts the nodes that would be down for the guard, which would hold their evictions', async () => {
     const taint = { key: NODE_UNREACHABLE, effect: 'NoExecute' };
-    const three = await ask({ names: ['node-1', 'node-2', 'node-3'] }, settled.fleet, taint);
+    const three = await preview({ names: ['node-1', 'node-2', 'node-3'] }, settled.fleet, taint);
     assert.deepEqual(
       three.guard.trips.map(({ scope, nodes, total }) => [scope, nodes, total]),
       [['cluster', 3, 4]],
     );
     // Pods without a toleration for it stay for the API server's default of 300 s.
     assert.deepEqual([three.now, three.guarded], [0, three.later]);
-    const two = await ask({ names: ['node-1', 'node-2'] }, settled.fleet, taint);
+    const two = await preview({ names: ['node-1', 'node-2'] }, settled.fleet, taint);
     assert.deepEqual([two.guard.trips, two.guarded], [[], 0]);
   });
 
   test('uses the status of budgets without permission for the Eviction API', async () => {
-    const { budgets, unknown } = await ask(
+    const { budgets, unknown } = await preview(
       ALL,
       refusing((path) => path.endsWith('/eviction')),
     );
@@ -127,7 +127,7 @@ describe('the forecast in the simulated cluster', () => {
   });
 
   test('uses the Eviction API alone without permission for budgets', async () => {
-    const { budgets, unknown } = await ask(
+    const { budgets, unknown } = await preview(
       ALL,
       refusing((path) => path.endsWith('budgets')),
     );
@@ -136,7 +136,7 @@ describe('the forecast in the simulated cluster', () => {
   });
 
   test("uses the owner's name without permission to read owners", async () => {
-    const answer = await ask(
+    const answer = await preview(
       ALL,
       refusing((path) => path.includes('/replicasets/')),
     );
@@ -148,16 +148,16 @@ describe('the forecast in the simulated cluster', () => {
   test('changes nothing', async () => {
     const shown = () => settled.cluster.pods();
     const asItWas = shown();
-    await ask(ALL);
+    await preview(ALL);
     assert.deepEqual(shown(), asItWas);
   });
 
   test('selects nodes by name or by labels, and rejects missing ones', async () => {
     const zone = { matchLabels: { 'topology.kubernetes.io/zone': 'zone-a' } };
-    assert.deepEqual((await ask({ labels: zone })).nodes, ['node-2', 'node-4']);
-    assert.deepEqual((await ask({ names: ['node-2', 'node-2'] })).nodes, ['node-2']);
-    await assert.rejects(ask({ names: ['node-1', 'node-9'] }), FleetError);
-    await assert.rejects(ask({ labels: { matchLabels: { nobody: 'has' } } }), FleetError);
+    assert.deepEqual((await preview({ labels: zone })).nodes, ['node-2', 'node-4']);
+    assert.deepEqual((await preview({ names: ['node-2', 'node-2'] })).nodes, ['node-2']);
+    await assert.rejects(preview({ names: ['node-1', 'node-9'] }), FleetError);
+    await assert.rejects(preview({ labels: { matchLabels: { nobody: 'has' } } }), FleetError);
   });
 
   test('applies the policy and the holds of its fleet', async (t) => {

@@ -39,17 +39,17 @@ function repository(t: TestContext) {
   }
   git('add', '.');
   git('commit', '--quiet', '--message', 'All');
-  const said: string[] = [];
+  const printed: string[] = [];
   const state = () => [git('log', '--format=%s'), git('tag'), git('status', '--porcelain')];
   return {
     root,
     put,
     git,
-    said,
+    printed,
     state,
     read: (path: string) => readFileSync(join(root, path), 'utf8'),
     release: (version: string, { dryRun = false, record = recordIn(put) } = {}) =>
-      release(version, dryRun, { root, day: '2026-11-22', print: (line) => void said.push(line), record }),
+      release(version, dryRun, { root, day: '2026-11-22', print: (line) => void printed.push(line), record }),
   };
 }
 
@@ -59,7 +59,7 @@ const recordIn = (put: (path: string, text: string) => void) => (version: string
 };
 
 test("a release writes the version into its files, moves the changelog's section, and commits and tags all of it", (t) => {
-  const { release: make, read, git, said, state } = repository(t);
+  const { release: make, read, git, printed, state } = repository(t);
   make('0.2.0');
   for (const path of ['package.json', 'package-lock.json']) {
     assert.equal(read(path), FILES[path as 'package.json'].replaceAll('0.1.0', '0.2.0'));
@@ -76,15 +76,15 @@ test("a release writes the version into its files, moves the changelog's section
     'package.json',
     'written/0.2.0.json',
   ]);
-  assert.match(said.join('\n'), /git push origin HEAD:main\n.*git push origin v0\.2\.0/);
+  assert.match(printed.join('\n'), /git push origin HEAD:main\n.*git push origin v0\.2\.0/);
 });
 
 test('a dry run prints the files and the notes of the release, and changes nothing', (t) => {
-  const { release: make, said, state } = repository(t);
+  const { release: make, printed, state } = repository(t);
   const before = state();
   make('0.2.0', { dryRun: true });
   assert.deepEqual(state(), before);
-  const text = said.join('\n');
+  const text = printed.join('\n');
   for (const path of ['package.json', 'package-lock.json', 'CHANGELOG.md', 'deploy/chart/Chart.yaml']) {
     assert.ok(text.includes(`write ${path}`), path);
   }

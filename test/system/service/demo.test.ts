@@ -11,12 +11,12 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 async function invitation(t: TestContext, isToTerminal: boolean, link?: () => string): Promise<string> {
   const dir = mkdtempSync(join(tmpdir(), 'demo-'));
   t.after(() => rmSync(dir, { recursive: true }));
-  const said: string[] = [];
-  const voice = { log: recordingLog(), print: (line: string) => said.push(line), isToTerminal };
+  const printed: string[] = [];
+  const voice = { log: recordingLog(), print: (line: string) => printed.push(line), isToTerminal };
   const demo = await startDemo(dir, systemClock, voice, () => undefined);
   demo.invite(link);
   await demo.close();
-  return said.join('\n');
+  return printed.join('\n');
 }
 
 test('prints a link to the console at the start only on a terminal, because other outputs may be logs', async (t) => {

@@ -27,9 +27,9 @@ async function slowCluster(context: TestContext, dir: string) {
   const deletes: string[] = [];
   const versions = new Set<string>();
   let cut = 0;
-  const proxy = createServer((asked, answer) => {
-    const { method = '', url = '', headers } = asked;
-    versions.add(asked.httpVersion);
+  const proxy = createServer((incoming, answer) => {
+    const { method = '', url = '', headers } = incoming;
+    versions.add(incoming.httpVersion);
     const isDelete = method === 'DELETE' && url.includes('/pods/');
     if (isDelete) deletes.push(url);
     answer.on('close', () => {
@@ -46,7 +46,7 @@ async function slowCluster(context: TestContext, dir: string) {
     );
     onward.on('error', () => answer.destroy());
     answer.on('close', () => onward.destroy());
-    asked.pipe(onward);
+    incoming.pipe(onward);
   }).listen(0, '127.0.0.1');
   context.after(() => {
     proxy.close();

@@ -16,11 +16,11 @@ const COMMITS = 50;
 test('a killed process has lost no commit that it reported, and left none half done', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'store-'));
   const path = join(directory, 'taintward.db');
-  let told = 0;
+  let written = 0;
   const writer = new Child(process.execPath, [WRITER, path], {
     onLine: (line) => {
-      told = Number(line);
-      if (told === COMMITS) writer.signal('SIGKILL');
+      written = Number(line);
+      if (written === COMMITS) writer.signal('SIGKILL');
     },
   });
   try {
@@ -29,8 +29,8 @@ test('a killed process has lost no commit that it reported, and left none half d
     const ref = { cluster: clusterName('c'), node: nodeName('n') };
     const { revision, node, scheduled } = await store.load(ref, NOW);
     store.close();
-    assert.ok(told >= COMMITS);
-    assert.ok(revision >= told, `${told} commits were told of, ${revision} are there`);
+    assert.ok(written >= COMMITS);
+    assert.ok(revision >= written, `${written} commits were told of, ${revision} are there`);
     assert.equal(node?.version.sequence, revision);
     assert.equal(scheduled.size, 2 * revision);
   } finally {

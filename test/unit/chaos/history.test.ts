@@ -23,7 +23,7 @@ const request = (at: number, more: Partial<TappedRequest>): TappedRequest => ({
   ...more,
 });
 /** A read that was requested at `at` and answered at `toldAt`. */
-const look = (at: number, toldAt: number, status = 200) => request(at, { told: { status, at: toldAt } });
+const look = (at: number, toldAt: number, status = 200) => request(at, { answer: { status, at: toldAt } });
 
 /** Returns the time and the age of the read that a delete sent at ten seconds is based on. */
 function restingUpon(looks: readonly TappedRequest[], unreported: Passed['unreported'] = []) {
@@ -33,7 +33,7 @@ function restingUpon(looks: readonly TappedRequest[], unreported: Passed['unrepo
   const seen = { nodes: new Map(), pods: new Map([['u', POD]]) };
   const { deletes } = historyOf(seen, { requests: [...looks, sent], unreported }, new Set(), 20_000);
   const [found] = deletes;
-  return found && [found.lookedAt, found.lookAgeMs];
+  return found && [found.readAt, found.readAgeMs];
 }
 
 test('bases a delete on the oldest read whose answer was recent enough, as of the request of that read', () => {

@@ -5,7 +5,7 @@ import { deadlinesOf, type History, type JudgedPod, judge, type SentDelete } fro
 const fan = { key: 'fan', effect: 'NoExecute' };
 const bearing = (tolerationSeconds: number) => [{ key: 'fan', operator: 'Exists', tolerationSeconds }];
 /** A change that was requested at this second and observed 0.1 s later. */
-const at = (seconds: number) => ({ askedAt: seconds * 1000, seenAt: seconds * 1000 + 100 });
+const at = (seconds: number) => ({ requestedAt: seconds * 1000, seenAt: seconds * 1000 + 100 });
 
 const POD: JudgedPod = {
   uid: 'u',
@@ -16,9 +16,9 @@ const POD: JudgedPod = {
 };
 const sent = (seconds: number, more: Partial<SentDelete> = {}): SentDelete => ({
   uid: 'u',
-  lookedAt: seconds * 1000,
+  readAt: seconds * 1000,
   sentAt: seconds * 1000,
-  lookAgeMs: 100,
+  readAgeMs: 100,
   status: 200,
   ...more,
 });
@@ -65,7 +65,7 @@ test('reports a pod as early that was evicted before its earliest deadline', () 
 test('reports a pod as wrong that was evicted without a reason', () => {
   assert.deepEqual(kinds([left(5)], [sent(4.9)]), ['wrong']);
   assert.deepEqual(kinds([left(61)], [sent(60.9)]), ['wrong']);
-  assert.deepEqual(kinds([left(61)], [sent(60.9, { lookedAt: 60_050 })]), []);
+  assert.deepEqual(kinds([left(61)], [sent(60.9, { readAt: 60_050 })]), []);
 });
 
 test('judges a delete by the time of its decision, not of its arrival', () => {

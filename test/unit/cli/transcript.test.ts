@@ -37,7 +37,7 @@ async function accepts(t: TestContext, out: string, recorded: string): Promise<b
   const path = join(dir, 'record.txt');
   writeFileSync(path, `$ taintward doctor\n${recorded}\n`);
   const at = new Transcript({ run: async () => ({ out, err: '', code: 0 }) });
-  await at.say('doctor');
+  await at.run('doctor');
   try {
     at.compareShape(t, path);
   } catch {

@@ -11,7 +11,7 @@ import { DELTA_MAX_RECEIVES, QUEUES } from '#shared/aws/queue-set.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/state/store.ts';
-import { standings } from '#test/contracts/partition-builders.ts';
+import { outcomesOf } from '#test/contracts/partition-builders.ts';
 import { at, nodeDelta, pod, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import { type ScriptedWorld, scriptedWorld } from './scripted-world.ts';
@@ -34,7 +34,7 @@ async function failed(
 async function stateOf(world: ScriptedWorld, of: NodeRef): Promise<readonly string[]> {
   const partition = await world.store.load(of, at(0));
   const taints = (partition.node?.taints ?? []).map(({ key }) => key);
-  return [...taints, ...Object.entries(standings(partition)).map((standing) => standing.join(' '))];
+  return [...taints, ...Object.entries(outcomesOf(partition)).map((standing) => standing.join(' '))];
 }
 
 /** Makes every load of one node's partition fail, or the given number of loads. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import { aCluster, NOW } from '#test/contracts/partition-builders.ts';
-import { asking, rateLimiterContract } from '#test/contracts/rate-limiter-contract.ts';
+import { rateLimiterContract, waitingPods } from '#test/contracts/rate-limiter-contract.ts';
 
 rateLimiterContract(
   'EmbeddedRateLimiter',
@@ -18,7 +18,7 @@ describe('a new process', () => {
     const limiter = new EmbeddedRateLimiter(() => ms);
     const cluster = aCluster();
     const ask = (drains: boolean) =>
-      limiter.take(cluster, asking(1, { drains, inTurn: true }), pace, NOW + ms);
+      limiter.take(cluster, waitingPods(1, { drains, inTurn: true }), pace, NOW + ms);
     assert.deepEqual(await ask(false), [{ turnAt: NOW + 1000 }]);
     assert.deepEqual(await ask(true), [{ turnAt: NOW + 1000 }]);
     ms = 999;
@@ -33,7 +33,7 @@ describe('a new process', () => {
     const cluster = aCluster();
     ms = 3_600_000;
     limiter.begin();
-    const turns = await limiter.take(cluster, asking(2), pace, NOW);
+    const turns = await limiter.take(cluster, waitingPods(2), pace, NOW);
     assert.equal(turns.filter((turn) => turn === undefined).length, 0);
   });
 
@@ -44,7 +44,9 @@ describe('a new process', () => {
     ms = 3_600_000;
     const taken = [];
     for (const offsetMs of [0, 86_400_000, -86_400_000, 30_000, 0, 600_000])
-      taken.push(...(await limiter.take(cluster, asking(10, { inTurn: true }), pace, NOW + ms + offsetMs)));
+      taken.push(
+        ...(await limiter.take(cluster, waitingPods(10, { inTurn: true }), pace, NOW + ms + offsetMs)),
+      );
     assert.equal(taken.filter((turn) => turn === undefined).length, 2);
   });
 });

@@ -26,7 +26,7 @@ import type {
   RulesStore,
 } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
-import { asking } from '#test/contracts/rate-limiter-contract.ts';
+import { waitingPods } from '#test/contracts/rate-limiter-contract.ts';
 import { CLUSTER, FIRST, FOURTH, NOW, REF, SECOND, THIRD } from './messages.ts';
 
 const version = { epoch: 1_795_000_000, sequence: 7 };
@@ -242,7 +242,7 @@ export async function writeAll(table: DynamoDbTable): Promise<void> {
   await writeKept(inTable(table));
   const registry = new DynamoDbClusterRegistry(table);
   for (const cluster of REGISTERED) await registry.add(cluster);
-  await new DynamoDbRateLimiter(table).take(CLUSTER, asking(5), RATE, NOW);
+  await new DynamoDbRateLimiter(table).take(CLUSTER, waitingPods(5), RATE, NOW);
 }
 
 /** Writes the state that every deployment stores. */
@@ -355,7 +355,7 @@ export async function readAll(table: DynamoDbTable): Promise<typeof MEANING & Re
   const items = await Array.fromAsync(table.query(`${CLUSTER}#${REF.node}`, 'A'));
   const changed = items.filter(({ sk }) => String(sk).startsWith('CHANGED#'));
   const gone = await Array.fromAsync(table.query(`LEASE#${CLUSTER}`, 'GONE#', 'GONE$'));
-  const [turn] = await new DynamoDbRateLimiter(table).take(CLUSTER, asking(1), RATE, NOW);
+  const [turn] = await new DynamoDbRateLimiter(table).take(CLUSTER, waitingPods(1), RATE, NOW);
   return {
     ...(await readKept(inTable(table))),
     noted: changed.flatMap(parseChangedItem),

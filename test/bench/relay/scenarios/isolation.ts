@@ -27,22 +27,22 @@ const DNS_ADDRESS = '127.0.0.53';
 const TROUBLES: Readonly<Record<string, (hostile: SyntheticServer) => Promise<unknown>>> = {
   'nothing wrong': async () => undefined,
   'an endless line': (hostile) =>
-    hostile.tell({ kind: 'faults', cluster: 'hostile', faults: { speech: 'endless-line' } }),
-  'a storm of node events': (hostile) => hostile.tell({ kind: 'storm', cluster: 'hostile', on: true }),
+    hostile.command({ kind: 'faults', cluster: 'hostile', faults: { speech: 'endless-line' } }),
+  'a storm of node events': (hostile) => hostile.command({ kind: 'storm', cluster: 'hostile', on: true }),
   silence: async (hostile) => {
-    await hostile.tell({ kind: 'faults', cluster: 'hostile', faults: { speech: 'silent' } });
-    await hostile.tell({ kind: 'cut-watches', cluster: 'hostile' });
+    await hostile.command({ kind: 'faults', cluster: 'hostile', faults: { speech: 'silent' } });
+    await hostile.command({ kind: 'cut-watches', cluster: 'hostile' });
   },
 };
 
 export const isolation: Scenario = {
   about: 'how late a healthy cluster’s taints are while another one is in trouble',
-  async run(tell, options) {
+  async run(report, options) {
     for (const [name, begin] of Object.entries(TROUBLES)) {
       await using hostile = await SyntheticServer.start({ hostile: SIZE });
-      await beside(name, hostile.relayed('hostile'), tell, options, () => begin(hostile));
+      await beside(name, hostile.relayed('hostile'), report, options, () => begin(hostile));
     }
-    await besideDeadDns(tell, options);
+    await besideDeadDns(report, options);
   },
 };
 
@@ -53,7 +53,7 @@ export const isolation: Scenario = {
 async function beside(
   trouble: string,
   others: readonly RelayedCluster[],
-  tell: (figure: Figure) => void,
+  report: (figure: Figure) => void,
   options: BenchOptions & { readonly resolvConf?: string },
   begin?: () => Promise<unknown>,
 ): Promise<void> {
@@ -65,39 +65,40 @@ async function beside(
   });
   const figure = { what: `healthy cluster’s taint beside ${trouble}`, unit: 'ms' } as const;
   const synced = await relay.synced(options.capMs, begin === undefined ? ['healthy'] : undefined);
-  if (synced === undefined) return tell(inTime({ ...figure, aim: AIM_MS }, undefined, options));
+  if (synced === undefined) return report(inTime({ ...figure, aim: AIM_MS }, undefined, options));
   const start = `start of the process to a healthy cluster synced beside ${trouble}`;
-  if (begin === undefined) tell({ what: start, value: synced / 1000, unit: 's' });
+  if (begin === undefined) report({ what: start, value: synced / 1000, unit: 's' });
   await begin?.();
   await delay(SPREAD_MS);
   const goOn = (done: number) => done < TAINTS && !relay.process.ended;
   const tainted = await taintInTurn(server, { cluster: 'healthy', everyMs: EVERY_MS, goOn });
   const untilAt = Date.now() + LATE_MS;
-  const seen: Awaited<ReturnType<typeof told>>[number][] = [];
-  let heard: number[] = [];
-  while (heard.length < tainted.size && Date.now() < untilAt && !relay.process.ended) {
-    seen.push(...(await told(relay)));
-    heard = delays(tainted, seen, { cluster: 'healthy', pods: SIZE.podsPerNode }).filter(
+  const seen: Awaited<ReturnType<typeof deltasOf>>[number][] = [];
+  let arrived: number[] = [];
+  while (arrived.length < tainted.size && Date.now() < untilAt && !relay.process.ended) {
+    seen.push(...(await deltasOf(relay)));
+    arrived = delays(tainted, seen, { cluster: 'healthy', pods: SIZE.podsPerNode }).filter(
       (ms) => ms !== undefined,
     );
     await delay(200);
   }
   const end = relay.process.ended ? ', the relay died' : '';
-  const note = `${heard.length} of ${tainted.size} sent${end}, longest ${Math.max(...heard)} ms, resident ${relay.process.rssMb.toFixed(0)} MB`;
-  tell({
+  const note = `${arrived.length} of ${tainted.size} sent${end}, longest ${Math.max(...arrived)} ms, resident ${relay.process.rssMb.toFixed(0)} MB`;
+  report({
     ...figure,
     what: `${figure.what}, p99`,
-    ...(heard.length > 0 ? { value: quantile(heard, 0.99) } : {}),
+    ...(arrived.length > 0 ? { value: quantile(arrived, 0.99) } : {}),
     aim: AIM_MS,
     note,
   });
 }
 
 /** Returns the deltas that a relay sent; an empty list when it does not answer. */
-const told = (relay: RelayProcess) => Promise.race([relay.ask('told').catch(() => []), delay(LATE_MS, [])]);
+const deltasOf = (relay: RelayProcess) =>
+  Promise.race([relay.query('deltas').catch(() => []), delay(LATE_MS, [])]);
 
 /** Measures a healthy cluster beside clusters whose DNS server never answers. */
-async function besideDeadDns(tell: (figure: Figure) => void, options: BenchOptions): Promise<void> {
+async function besideDeadDns(report: (figure: Figure) => void, options: BenchOptions): Promise<void> {
   const trouble = `${NAMELESS} clusters whose DNS never answers`;
   const dns = createSocket('udp4');
   const dir = mkdtempSync(join(tmpdir(), 'taintward-bench-dns-'));
@@ -111,10 +112,10 @@ async function besideDeadDns(tell: (figure: Figure) => void, options: BenchOptio
       url: `https://api-${index}.example.com:6443`,
       certificate: '',
     }));
-    await beside(trouble, nameless, tell, { ...options, resolvConf });
+    await beside(trouble, nameless, report, { ...options, resolvConf });
   } catch (error) {
     const note = `not measured: ${(error as Error).message}; it takes root and a free port ${DNS_PORT}`;
-    tell({ what: `healthy cluster’s taint beside ${trouble}`, unit: 'ms', aim: AIM_MS, note });
+    report({ what: `healthy cluster’s taint beside ${trouble}`, unit: 'ms', aim: AIM_MS, note });
   } finally {
     dns.close();
     rmSync(dir, { recursive: true });

@@ -32,13 +32,13 @@ interface Sample {
 export const soak: Scenario = {
   about: 'hours of taints, pods, cut watches, 410s and refusals: memory does not grow',
   onlyByName: true,
-  async run(tell, options) {
+  async run(report, options) {
     await using server = await SyntheticServer.start({ c0: SIZE });
     await using relay = new RelayProcess({ clusters: server.relayed('c0') });
     if ((await relay.synced(options.capMs)) === undefined) {
-      return tell(inTime({ what: 'soak: growth of memory', unit: 'MB/h' }, undefined, options));
+      return report(inTime({ what: 'soak: growth of memory', unit: 'MB/h' }, undefined, options));
     }
-    await relay.ask('record-no-more');
+    await relay.query('record-no-more');
     const samples: Sample[] = [];
     const churning = disturb(server, Date.now() + options.soakMs, relay);
     const begunAt = Date.now();
@@ -52,8 +52,8 @@ export const soak: Scenario = {
     }
     await churning;
     const settled = samples.slice(Math.floor(samples.length * WARM_UP));
-    tell(growth('resident', settled, ({ rssMb }) => rssMb));
-    tell(growth('heap', settled, ({ heapMb }) => heapMb));
+    report(growth('resident', settled, ({ rssMb }) => rssMb));
+    report(growth('heap', settled, ({ heapMb }) => heapMb));
   },
 };
 
@@ -66,7 +66,7 @@ async function sampled(
   const end = Date.now() + durationMs;
   let [rssMb, heapMb, sent] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0];
   do {
-    const memory = await relay.ask('memory');
+    const memory = await relay.query('memory');
     rssMb = Math.min(rssMb, relay.process.rssMb);
     heapMb = Math.min(heapMb, memory.heapMb);
     sent = memory.sent;
@@ -80,22 +80,22 @@ async function disturb(server: SyntheticServer, untilAt: number, relay: RelayPro
   const cluster = 'c0';
   const tainted: number[] = [];
   const begunAt = Date.now();
-  await server.tell({ kind: 'churn', cluster, perSecond: POD_EVENTS_PER_SECOND });
+  await server.command({ kind: 'churn', cluster, perSecond: POD_EVENTS_PER_SECOND });
   for (let step = 1; Date.now() < untilAt && !relay.process.ended; step += 1) {
     const phase = ((Date.now() - begunAt) / TIDE_MS) % 2;
     const wanted = MIN_TAINTED + (phase < 1 ? phase : 2 - phase) * (MAX_TAINTED - MIN_TAINTED);
     const node = (step * 7) % SIZE.nodes;
     tainted.push(node);
-    await server.tell({ kind: 'taint', cluster, nodes: [node] });
+    await server.command({ kind: 'taint', cluster, nodes: [node] });
     const done = tainted.splice(0, Math.max(0, tainted.length - Math.round(wanted)));
-    if (done.length > 0) await server.tell({ kind: 'untaint', cluster, nodes: done });
-    if (step % CUT_EVERY === 0) await server.tell({ kind: 'cut-watches', cluster });
-    if (step % FORGET_EVERY === 0) await server.tell({ kind: 'forget', cluster });
+    if (done.length > 0) await server.command({ kind: 'untaint', cluster, nodes: done });
+    if (step % CUT_EVERY === 0) await server.command({ kind: 'cut-watches', cluster });
+    if (step % FORGET_EVERY === 0) await server.command({ kind: 'forget', cluster });
     if (step % REFUSE_EVERY === 0) {
       const refuse = { share: 0.5, status: 429, retryAfterSeconds: 1 };
-      await server.tell({ kind: 'faults', cluster, faults: { refuse } });
+      await server.command({ kind: 'faults', cluster, faults: { refuse } });
     }
-    if (step % REFUSE_EVERY === REFUSE_STEPS) await server.tell({ kind: 'faults', cluster, faults: {} });
+    if (step % REFUSE_EVERY === REFUSE_STEPS) await server.command({ kind: 'faults', cluster, faults: {} });
     await delay(STEP_MS);
   }
 }

@@ -9,9 +9,9 @@ const POD_EVENTS_PER_SECOND = 180;
 const SETTLE_MS = 8_000;
 const WINDOW_MS = 20_000;
 
-export const standing: Scenario = {
+export const present: Scenario = {
   about: '100 nodes stay tainted while pods come and go in the whole cluster',
-  async run(tell, options) {
+  async run(report, options) {
     await using server = await SyntheticServer.start({ c0: SIZE });
     await using relay = new RelayProcess({ clusters: server.relayed('c0') });
     const figure = {
@@ -19,17 +19,17 @@ export const standing: Scenario = {
       unit: '% of a core',
       aim: 0.5,
     } as const;
-    if ((await relay.synced(options.capMs)) === undefined) return tell(inTime(figure, undefined, options));
+    if ((await relay.synced(options.capMs)) === undefined) return report(inTime(figure, undefined, options));
     const share = async () => {
       await delay(SETTLE_MS);
       const before = relay.process.cpuSeconds;
       await delay(WINDOW_MS);
       return ((relay.process.cpuSeconds - before) / WINDOW_MS) * 100_000;
     };
-    await server.tell({ kind: 'taint', cluster: 'c0', nodes: TAINTED });
+    await server.command({ kind: 'taint', cluster: 'c0', nodes: TAINTED });
     const quiet = await share();
-    await server.tell({ kind: 'churn', cluster: 'c0', perSecond: POD_EVENTS_PER_SECOND });
+    await server.command({ kind: 'churn', cluster: 'c0', perSecond: POD_EVENTS_PER_SECOND });
     const busy = await share();
-    tell({ ...figure, value: busy, note: `${quiet.toFixed(1)} % without pod events` });
+    report({ ...figure, value: busy, note: `${quiet.toFixed(1)} % without pod events` });
   },
 };

@@ -10,7 +10,7 @@ const ENOUGH_MS = 30_000;
 
 async function start(
   { cores, name, aim }: { readonly cores: number; readonly name: string; readonly aim: number },
-  tell: (figure: Figure) => void,
+  report: (figure: Figure) => void,
   options: BenchOptions,
 ): Promise<void> {
   await using server = await SyntheticServer.start({ c0: SIZE });
@@ -32,15 +32,15 @@ async function start(
     aim,
     note,
   } as const;
-  tell(inTime(figure, Number.isFinite(median) ? median : undefined, options));
+  report(inTime(figure, Number.isFinite(median) ? median : undefined, options));
 }
 
 export const startOnOneCore: Scenario = {
   about: 'from the start of the process to live, one core',
-  run: (tell, options) => start({ cores: 1, name: 'one core', aim: 2 }, tell, options),
+  run: (report, options) => start({ cores: 1, name: 'one core', aim: 2 }, report, options),
 };
 
 export const startOnAQuarter: Scenario = {
   about: 'from the start of the process to live, a quarter of a core',
-  run: (tell, options) => start({ cores: 0.25, name: 'a quarter core', aim: 6 }, tell, options),
+  run: (report, options) => start({ cores: 0.25, name: 'a quarter core', aim: 6 }, report, options),
 };

@@ -17,7 +17,7 @@ const QUIET_MS = 3_000;
 
 export const storm: Scenario = {
   about: '5,000 nodes are tainted at once, and another cluster has taints meanwhile',
-  async run(tell, options) {
+  async run(report, options) {
     await using server = await SyntheticServer.start({ big: SIZE });
     await using others = await SyntheticServer.start({ other: OTHER });
     await using relay = new RelayProcess({
@@ -30,8 +30,8 @@ export const storm: Scenario = {
     } as const;
     const lateFigure = { what: 'another cluster’s taint meanwhile, longest', unit: 'ms', aim: 200 } as const;
     if ((await relay.synced(options.capMs)) === undefined) {
-      tell(inTime(cpuFigure, undefined, options));
-      return tell(inTime(lateFigure, undefined, options));
+      report(inTime(cpuFigure, undefined, options));
+      return report(inTime(lateFigure, undefined, options));
     }
     const { process } = relay;
     const cpuBefore = process.cpuSeconds;
@@ -43,13 +43,13 @@ export const storm: Scenario = {
       goOn: (done) => !over && done < OTHER.nodes,
     });
     await delay(LEAD_MS);
-    const begunAt = await server.tell({ kind: 'taint', cluster: 'big', nodes });
+    const begunAt = await server.command({ kind: 'taint', cluster: 'big', nodes });
     // The relay is asked only for a count while it works, because parsing its deltas costs CPU time, too.
     const samples: { readonly at: number; readonly cpu: number }[] = [];
     let [sent, grewAt] = [0, Date.now()];
     while (Date.now() < begunAt + options.capMs) {
       samples.push({ at: Date.now(), cpu: process.cpuSeconds - cpuBefore });
-      const now = (await relay.ask('memory')).sent;
+      const now = (await relay.query('memory')).sent;
       if (now > sent) [sent, grewAt] = [now, Date.now()];
       else if (sent >= SIZE.nodes && Date.now() - grewAt > QUIET_MS) break;
       await delay(POLL_MS);
@@ -58,15 +58,15 @@ export const storm: Scenario = {
     over = true;
     const othersTainted = await meanwhile;
     await delay(1_000);
-    const told = await relay.ask('told');
+    const deltas = await relay.query('deltas');
     const tainted = new Map(nodes.map((node) => [nodeNameOf(node), begunAt]));
-    const all = delays(tainted, told, { cluster: 'big', pods: SIZE.podsPerNode }).filter(
+    const all = delays(tainted, deltas, { cluster: 'big', pods: SIZE.podsPerNode }).filter(
       (ms) => ms !== undefined,
     );
     const lastAt = all.length === SIZE.nodes ? begunAt + Math.max(...all) : undefined;
     const cpu = lastAt === undefined ? undefined : samples.find(({ at }) => at >= lastAt)?.cpu;
     const counts = Object.entries(await server.counts('big')).map(([what, count]) => `${count} ${what}`);
-    tell(
+    report(
       inTime(
         {
           ...cpuFigure,
@@ -76,7 +76,7 @@ export const storm: Scenario = {
         options,
       ),
     );
-    tell(
+    report(
       inTime(
         { what: 'until all its deltas are queued', unit: 's' },
         lastAt === undefined ? undefined : (lastAt - begunAt) / 1000,
@@ -86,12 +86,12 @@ export const storm: Scenario = {
     const duringIt = new Map(
       [...othersTainted].filter(([, at]) => at >= begunAt && at <= (lastAt ?? grewAt)),
     );
-    const late = delays(duringIt, told, { cluster: 'other', pods: OTHER.podsPerNode });
-    const heard = late.filter((ms) => ms !== undefined);
-    tell({
+    const late = delays(duringIt, deltas, { cluster: 'other', pods: OTHER.podsPerNode });
+    const arrived = late.filter((ms) => ms !== undefined);
+    report({
       ...lateFigure,
-      value: Math.max(...heard),
-      note: `${heard.length} of ${late.length} sent, p50 ${quantile(heard, 0.5)} ms`,
+      value: Math.max(...arrived),
+      note: `${arrived.length} of ${late.length} sent, p50 ${quantile(arrived, 0.5)} ms`,
     });
   },
 };

@@ -21,7 +21,7 @@ const figure = {
 
 export const takeover: Scenario = {
   about: 'a relay is killed, a node is tainted, another relay takes over',
-  async run(tell, options) {
+  async run(report, options) {
     await using server = await SyntheticServer.start({ c0: SIZE });
     const dir = mkdtempSync(join(tmpdir(), 'taintward-bench-leases-'));
     const leases = join(dir, 'leases.sqlite');
@@ -30,7 +30,7 @@ export const takeover: Scenario = {
     let standby: RelayProcess | undefined;
     try {
       if ((await holder.synced(options.capMs)) === undefined) {
-        return tell(inTime(figure, undefined, options));
+        return report(inTime(figure, undefined, options));
       }
       const seconds: number[] = [];
       for (let round = 0; round < ROUNDS; round += 1) {
@@ -38,14 +38,14 @@ export const takeover: Scenario = {
         await delay(STANDBY_MS);
         const killedAt = Date.now();
         await holder[Symbol.asyncDispose]();
-        await server.tell({ kind: 'taint', cluster: 'c0', nodes: [round] });
+        await server.command({ kind: 'taint', cluster: 'c0', nodes: [round] });
         [holder, standby] = [standby, undefined];
-        const told = await firstDelta(holder, nodeNameOf(round), killedAt, options.capMs);
-        if (told === undefined) break;
-        seconds.push(told / 1000);
+        const delta = await firstDelta(holder, nodeNameOf(round), killedAt, options.capMs);
+        if (delta === undefined) break;
+        seconds.push(delta / 1000);
       }
       const note = `median of ${plural(seconds.length, 'round')}, longest ${Math.max(...seconds)} s`;
-      tell(inTime({ ...figure, note }, quantile(seconds, 0.5), options));
+      report(inTime({ ...figure, note }, quantile(seconds, 0.5), options));
     } finally {
       await holder[Symbol.asyncDispose]();
       await standby?.[Symbol.asyncDispose]();
@@ -63,7 +63,7 @@ async function firstDelta(
 ): Promise<number | undefined> {
   const tainted = new Map([[node, since]]);
   while (Date.now() < since + withinMs) {
-    const [ms] = delays(tainted, await relay.ask('told'), { cluster: 'c0', pods: SIZE.podsPerNode });
+    const [ms] = delays(tainted, await relay.query('deltas'), { cluster: 'c0', pods: SIZE.podsPerNode });
     if (ms !== undefined) return ms;
     await delay(POLL_MS);
   }

@@ -56,7 +56,7 @@ export class SyntheticApi {
     response.once('close', () => gone.add(response));
     const resource = API_PATH.exec(path)?.[1];
     if (resource === undefined) return refuse(response, 404, 'NotFound');
-    const node = this.#nodeAskedFor(query);
+    const node = this.#requestedNode(query);
     const watching = ['1', 'true'].includes(query.get('watch') ?? '');
     this.#count(`${resource}${node === undefined ? '' : ' of a node'} ${watching ? 'watch' : 'list'}`);
     const { refuse: refusal, speech } = this.faults;
@@ -88,7 +88,7 @@ export class SyntheticApi {
   }
 
   /** Returns the node in the field selector; `-1`: an unknown node. */
-  #nodeAskedFor(query: URLSearchParams): number | undefined {
+  #requestedNode(query: URLSearchParams): number | undefined {
     const name = SPEC_NODE_NAME.exec(query.get('fieldSelector') ?? '')?.[1];
     return name === undefined ? undefined : (this.cluster.nodeNumber(name) ?? -1);
   }
@@ -105,8 +105,8 @@ export class SyntheticApi {
     response: Response,
   ): Promise<void> {
     const { kind } = collection;
-    const asked = Number(query.get('resourceVersion') ?? 0);
-    if (asked > this.cluster.version) return refuseTooLarge(response);
+    const requested = Number(query.get('resourceVersion') ?? 0);
+    if (requested > this.cluster.version) return refuseTooLarge(response);
     const token = /^(\d+)\.(\d+)$/.exec(query.get('continue') ?? '');
     const version = token ? Number(token[1]) : this.cluster.version;
     const from = token ? Number(token[2]) : 0;
@@ -158,8 +158,8 @@ export class SyntheticApi {
   ): Promise<void> {
     const initial = query.get('sendInitialEvents') === 'true';
     if (initial && this.faults.noStreamingLists) return refuse(response, 422, 'Invalid');
-    const asked = query.get('resourceVersion') ?? '';
-    if (Number(asked) > this.cluster.version && initial) return refuseTooLarge(response);
+    const requested = query.get('resourceVersion') ?? '';
+    if (Number(requested) > this.cluster.version && initial) return refuseTooLarge(response);
     response.writeHead(200, { 'content-type': 'application/json' });
     response.flushHeaders();
     this.#watches.add(response);
@@ -174,8 +174,8 @@ export class SyntheticApi {
     });
     if (this.faults.speech === 'endless-line') return babble(response);
 
-    const fromNow = initial || asked === '' || asked === '0';
-    const from = fromNow ? this.cluster.version : Number(asked);
+    const fromNow = initial || requested === '' || requested === '0';
+    const from = fromNow ? this.cluster.version : Number(requested);
     if (fromNow) {
       for (let place = 0; place < collection.kind.places; place += BATCH) {
         const lines: Buffer[] = [];
@@ -194,16 +194,16 @@ export class SyntheticApi {
       response.end(`${JSON.stringify({ type: 'ERROR', object: { ...status, message } })}\n`);
       return;
     }
-    const tell = (change: Change): void => {
+    const send = (change: Change): void => {
       if (this.faults.speech !== undefined || gone.has(response)) return;
       if (response.writableLength > UNREAD_BYTES) response.destroy();
       else response.write(change.line());
     };
-    for (const change of missed) tell(change);
+    for (const change of missed) send(change);
     if (initial) {
       response.write(this.#bookmark(collection, { annotations: { 'k8s.io/initial-events-end': 'true' } }));
     }
-    response.once('close', collection.listen(tell, node));
+    response.once('close', collection.listen(send, node));
   }
 
   #bookmark({ kind }: AnyCollection, metadata: object): string {

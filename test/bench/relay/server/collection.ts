@@ -63,11 +63,11 @@ export class Collection<State extends { readonly version: number; readonly prese
     this.#changed.set(place, state);
     // The line is serialized once for all present listeners, and again for each late one, to keep the history small.
     let shared: Buffer | undefined;
-    let telling = true;
+    let isNotifying = true;
     const node = this.kind.nodeOf(place);
     const line = (): Buffer => {
       const written = shared ?? watchLine(type, this.kind, place, state);
-      if (telling) shared = written;
+      if (isNotifying) shared = written;
       return written;
     };
     const change: Change = { version: state.version, node, line };
@@ -78,7 +78,7 @@ export class Collection<State extends { readonly version: number; readonly prese
     }
     for (const listen of this.#listeners) listen(change);
     for (const listen of this.#listenersByNode.get(node) ?? []) listen(change);
-    telling = false;
+    isNotifying = false;
     shared = undefined;
   }
 

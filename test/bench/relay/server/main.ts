@@ -34,27 +34,27 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
   else void api.answer(path, url.searchParams, request, response).catch(() => response.destroy());
 }
 
-function perform(asked: Command): unknown {
-  const api = apis.get(asked.cluster);
+function perform(command: Command): unknown {
+  const api = apis.get(command.cluster);
   if (api === undefined)
-    throw new Error(`There is no cluster ${asked.cluster}: name one of ${[...apis.keys()]}.`);
+    throw new Error(`There is no cluster ${command.cluster}: name one of ${[...apis.keys()]}.`);
   const at = Date.now();
-  switch (asked.kind) {
+  switch (command.kind) {
     case 'taint':
-      api.cluster.taint(asked.nodes, [{ key: asked.key, effect: 'NoExecute' }]);
+      api.cluster.taint(command.nodes, [{ key: command.key, effect: 'NoExecute' }]);
       return { at };
     case 'untaint':
-      api.cluster.taint(asked.nodes, []);
+      api.cluster.taint(command.nodes, []);
       return { at };
     case 'churn':
-      api.cluster.churn(asked.perSecond);
+      api.cluster.churn(command.perSecond);
       return { at };
     case 'storm':
-      if (asked.on) void storm(asked.cluster, api);
-      else storming.delete(asked.cluster);
+      if (command.on) void storm(command.cluster, api);
+      else storming.delete(command.cluster);
       return { at };
     case 'faults':
-      api.faults = asked.faults;
+      api.faults = command.faults;
       api.infect();
       return { at };
     case 'cut-watches':
@@ -70,7 +70,7 @@ function perform(asked: Command): unknown {
       return counts;
     }
     default:
-      return asked satisfies never;
+      return command satisfies never;
   }
 }
 
@@ -106,7 +106,7 @@ const control = createServer((request, response) => {
   text(request)
     .then((body) => perform(command.parse(JSON.parse(body))))
     .then(
-      (told) => response.end(JSON.stringify(told)),
+      (answer) => response.end(JSON.stringify(answer)),
       (error: unknown) => response.writeHead(400).end(String(error)),
     );
 });

@@ -37,7 +37,7 @@ export interface AgentRun {
   readonly dir: string;
   readonly cluster: ClusterName;
   /** The environment of the agent, from its stack's output `Environment`. */
-  readonly told: string;
+  readonly environment: string;
   readonly callFunction: (name: string, room: string, ...events: readonly object[]) => Promise<string>;
 }
 
@@ -53,7 +53,7 @@ export interface RunningAgent extends AsyncDisposable {
  */
 export async function runAgent(run: AgentRun): Promise<RunningAgent> {
   const environment = Object.fromEntries(
-    run.told.split(' ').map((each) => each.split(/=(.*)/s).slice(0, 2) as [string, string]),
+    run.environment.split(' ').map((each) => each.split(/=(.*)/s).slice(0, 2) as [string, string]),
   );
   const queue = environment['EVICTIONS_DUE_URL']?.split('/').at(-1) ?? assert.fail('it has no queue');
   const process = start(run, environment);
@@ -115,11 +115,11 @@ async function work(
  * Makes the agent's calls for an eviction that is due a day later, a message that fails because the table is
  * unavailable, and a cancellation.
  */
-async function inItsName({ aws, cluster }: AgentRun, told: NodeJS.ProcessEnv): Promise<void> {
+async function inItsName({ aws, cluster }: AgentRun, env: NodeJS.ProcessEnv): Promise<void> {
   const { AWS_ENDPOINT_URL: endpoint = '' } = aws.environment('agent', REGION);
   const settings = { endpoint, region: REGION, credentials: { accessKeyId: 'agent', secretAccessKey: 's' } };
   const [sqs, scheduler] = [new SQSClient(settings), new SchedulerClient(settings)];
-  const environment = readEnvironment(agentEnvironment, told);
+  const environment = readEnvironment(agentEnvironment, env);
   const timers = awsTimersOf(environment, { sqs, scheduler, clock: systemClock });
   await timers.arm({ cluster, node: nodeName('n9') }, [Date.now() + 86_400_000]);
   const { EVICTIONS_DUE_URL: queueUrl } = environment;

@@ -17,8 +17,8 @@ for (const argv of lines) {
   let complaint = '';
   const code = await run(argv, {
     ...deps,
-    complain: (said) => {
-      complaint += said;
+    complain: (text) => {
+      complaint += text;
     },
     fleet: (choice) => openFleet(choice, fleetDeps),
     live: async (choice) => openFleet(choice, fleetDeps),

@@ -271,9 +271,9 @@ describe('a mistake is reported in one sentence that names the key:', () => {
   ];
   for (const [name, context, message] of mistakes) {
     test(name, () => {
-      const said = refusal(context);
-      assert.match(said, /^The context key /);
-      assert.match(said, message);
+      const text = refusal(context);
+      assert.match(text, /^The context key /);
+      assert.match(text, message);
     });
   }
 });

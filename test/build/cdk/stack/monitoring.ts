@@ -96,11 +96,11 @@ describe('every alarm', () => {
     const anchors = new Map(sections.map((text) => [anchorOf(text.slice(0, text.indexOf('\n'))), text]));
     const found = new Set<string>();
     for (const alarm of everyAlarm) {
-      const said = /^[A-Z].{40,}\. What to do: docs\/how-to\/runbooks\.md#(\S+)$/.exec(
+      const described = /^[A-Z].{40,}\. What to do: docs\/how-to\/runbooks\.md#(\S+)$/.exec(
         String(alarm['AlarmDescription']),
       );
-      assert.ok(said, String(alarm['AlarmDescription']));
-      const [, anchor = ''] = said;
+      assert.ok(described, String(alarm['AlarmDescription']));
+      const [, anchor = ''] = described;
       assert.ok(anchors.has(anchor), `docs/how-to/runbooks.md has no heading #${anchor}`);
       assert.ok(anchorOf(String(alarm['AlarmName'])).startsWith(`taintward-${anchor}`), anchor);
       found.add(anchor);
@@ -116,12 +116,12 @@ describe('every alarm', () => {
 });
 
 describe('alarms notify', () => {
-  const told = (of: Template) =>
+  const subscribersOf = (of: Template) =>
     [...resourcesOf(of, ALARM).values()].map(({ AlarmActions, OKActions }) => ({ AlarmActions, OKActions }));
   const output = (of: Template) => of.findOutputs('AlarmsTell')['AlarmsTell']?.['Value'];
 
   test('nobody by default, and the deployment warns about it', () => {
-    for (const each of told(template))
+    for (const each of subscribersOf(template))
       assert.deepEqual(each, { AlarmActions: undefined, OKActions: undefined });
     assert.match(output(template), /^nobody: set taintward:alarmEmail/);
     const [warning, ...others] = warningsOf();
@@ -134,7 +134,8 @@ describe('alarms notify', () => {
 
   test('the chosen topic, both on alarm and on recovery', () => {
     const given = synthesized({ 'taintward:alarmTopicArn': TOPIC });
-    for (const each of told(given)) assert.deepEqual(each, { AlarmActions: [TOPIC], OKActions: [TOPIC] });
+    for (const each of subscribersOf(given))
+      assert.deepEqual(each, { AlarmActions: [TOPIC], OKActions: [TOPIC] });
     assert.equal(output(given), TOPIC);
     assert.deepEqual(warningsOf({ 'taintward:alarmTopicArn': TOPIC }), []);
     given.resourceCountIs('AWS::SNS::Topic', 0);
@@ -175,10 +176,10 @@ describe('alarms and dashboard read existing metrics:', () => {
     assert.ok(ofAws.length > 0);
     for (const { where, namespace, name, dimensions, statistic } of ofAws) {
       const known = AWS_METRICS[namespace]?.metrics[name] ?? [];
-      const said = `${where}: ${namespace} ${name} by ${dimensions.join(' and ')}`;
+      const metric = `${where}: ${namespace} ${name} by ${dimensions.join(' and ')}`;
       const written = known.find((each) => each.dimensions.join() === dimensions.join());
-      assert.ok(written, `${said} is not written`);
-      assert.ok(written.statistics.includes(statistic), `${said} has no ${statistic}`);
+      assert.ok(written, `${metric} is not written`);
+      assert.ok(written.statistics.includes(statistic), `${metric} has no ${statistic}`);
     }
   });
 

@@ -65,10 +65,10 @@ for (const place of PLACES) {
     test('every ARN and host of agents belongs to that partition', () => {
       const agents = agentsIn(place);
       for (const id of Object.keys(agents)) {
-        const said = JSON.stringify(readIn(place, synthesizedAgent(id, { 'taintward:agents': agents })));
-        const arns = said.match(/arn:[^:]*:/g) ?? [];
+        const text = JSON.stringify(readIn(place, synthesizedAgent(id, { 'taintward:agents': agents })));
+        const arns = text.match(/arn:[^:]*:/g) ?? [];
         assert.deepEqual([...new Set(arns)], [`arn:${place.partition}:`]);
-        const hosts = said.match(/[\w.-]*amazon[\w-]*(\.[\w-]+)+/g) ?? [];
+        const hosts = text.match(/[\w.-]*amazon[\w-]*(\.[\w-]+)+/g) ?? [];
         assert.deepEqual(
           hosts.filter(
             (host) => !PRINCIPALS.includes(host) && !host.endsWith(`.${place.region}.${place.urlSuffix}`),

@@ -120,13 +120,13 @@ describe('permissions of users', () => {
   });
 
   test('let administrators and operators ask evict for its access to a cluster', () => {
-    const asks = (size: string) =>
+    const sizeQuery = (size: string) =>
       lines(size)
         .filter(({ Action }) => Action.includes('lambda:InvokeFunction'))
         .map(({ Resource }) => Resource);
     const { id } = resourceWith(fargate, 'AWS::Lambda::Function', 'FunctionName', 'taintward-evict');
-    assert.deepEqual(asks('admin'), [[`<${id}.Arn>`]]);
-    assert.deepEqual([asks('operator'), asks('viewer')], [asks('admin'), []]);
+    assert.deepEqual(sizeQuery('admin'), [[`<${id}.Arn>`]]);
+    assert.deepEqual([sizeQuery('operator'), sizeQuery('viewer')], [sizeQuery('admin'), []]);
   });
 
   test('let administrators write policies and register clusters, and write no lease or node', () => {

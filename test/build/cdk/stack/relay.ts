@@ -47,9 +47,9 @@ describe('the relay on Fargate', () => {
       const { Command, Timeout } = container()['HealthCheck'] as { Command: string[]; Timeout: number };
       const [how, program = '', ...args] = Command;
       assert.equal(how, 'CMD');
-      const asked = args.map((word) => word.replace('127.0.0.1/8080 ', `127.0.0.1/${port} `));
+      const command = args.map((word) => word.replace('127.0.0.1/8080 ', `127.0.0.1/${port} `));
       const [code] = await once(
-        spawn(program, asked, { env: {}, stdio: 'ignore', timeout: Timeout * 1_000 }),
+        spawn(program, command, { env: {}, stdio: 'ignore', timeout: Timeout * 1_000 }),
         'close',
       );
       return code;

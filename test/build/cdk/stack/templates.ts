@@ -35,7 +35,7 @@ function partsOf(template: Template): readonly Part[] {
     const { PolicyDocument, Roles } = properties;
     const of = Array.isArray(Roles) ? ` of ${Roles.join(', ')}` : '';
     const owner = `${id} ${resource.Type.replace('AWS::', '')}${of}`;
-    const said = Object.entries({ ...resource, ...properties })
+    const described = Object.entries({ ...resource, ...properties })
       .filter(([name, value]) => !LEFT_OUT.includes(name) && value !== 'Delete')
       .map(([name, value]) => ({ owner, text: `${name}=${plain(value)}`, isProperty: true }));
     const statements = (PolicyDocument === undefined ? [] : statementsIn(PolicyDocument)).map(
@@ -47,7 +47,7 @@ function partsOf(template: Template): readonly Part[] {
           (Condition ? ` if ${plain(Condition)}` : ''),
       }),
     );
-    return [...said, ...statements];
+    return [...described, ...statements];
   });
   const outputs = Object.entries(Outputs).map(([name, { Value }]) => ({
     owner: 'Outputs',
@@ -129,8 +129,10 @@ describe('the deployed template', () => {
   }
 
   test('matches the reviewed notification of an address for alarms', (t) => {
-    const told = partsOf(synthesized({ 'taintward:alarmEmail': 'ops@example.com' }));
-    const topic = told.filter(({ owner, text }) => / SNS::/.test(owner) || text.startsWith('AlarmsTell='));
+    const withAlarms = partsOf(synthesized({ 'taintward:alarmEmail': 'ops@example.com' }));
+    const topic = withAlarms.filter(
+      ({ owner, text }) => / SNS::/.test(owner) || text.startsWith('AlarmsTell='),
+    );
     t.assert.snapshot(listed(topic), { serializers: [String] });
   });
 });

@@ -14,19 +14,19 @@ const SIMULATED_DIR = 'test/system/cli/transcripts';
 const PLACES: readonly {
   readonly place: string;
   readonly files: readonly string[];
-  readonly notSaid: Readonly<Record<string, string>>;
+  readonly absent: Readonly<Record<string, string>>;
 }[] = [
   {
     place: 'the simulated cluster',
     files: readdirSync(join(PROJECT_DIR, SIMULATED_DIR))
       .filter((name) => name.endsWith('.txt'))
       .map((name) => join(SIMULATED_DIR, name)),
-    notSaid: {},
+    absent: {},
   },
   {
     place: 'a real API server',
     files: ['test/cluster/transcripts.txt'],
-    notSaid: {
+    absent: {
       'clusters add': 'an npm start is given its clusters as it starts: it is refused at the simulated one',
       'clusters list': 'likewise',
       'clusters show': 'likewise',
@@ -36,7 +36,7 @@ const PLACES: readonly {
   {
     place: 'a deployment',
     files: ['test/deployed/transcripts.txt'],
-    notSaid: {
+    absent: {
       'policy validate': 'it asks nobody: it is said at the others',
       'dead-letters redrive':
         'the stand-in for AWS moves no messages: test/unit/operations/fleet/sqs-queues.test.ts',
@@ -61,15 +61,15 @@ function nameOf(command: Command): string {
   return parent?.parent ? `${nameOf(parent)} ${command.name()}` : command.name();
 }
 
-for (const { place, files, notSaid } of PLACES) {
+for (const { place, files, absent } of PLACES) {
   describe(`each command is run at ${place}`, () => {
     const sessions = files.map((file) => readFileSync(join(PROJECT_DIR, file), 'utf8')).join('\n');
-    const excused = { ...NOWHERE, ...notSaid };
+    const excused = { ...NOWHERE, ...absent };
     for (const command of commands) {
       const reason = excused[command];
       test(reason === undefined ? command : `${command}, but ${reason}`, () => {
-        const isSaid = new RegExp(`^\\$ taintward ${command}( |$)`, 'm').test(sessions);
-        assert.equal(isSaid, reason === undefined);
+        const isRecorded = new RegExp(`^\\$ taintward ${command}( |$)`, 'm').test(sessions);
+        assert.equal(isRecorded, reason === undefined);
       });
     }
     test('only existing commands are excused', () => {

@@ -16,15 +16,15 @@ test('explain shows a pod of the simulated cluster before its node is tainted, d
     'node-1 is tainted as one that cannot be reached, which all of its pods tolerate for five minutes.',
   );
   await at.until(({ out }) => out.includes('scheduled'), DB);
-  await at.say(
+  await at.run(
     ...['hold', 'workload', 'default/StatefulSet/db', '--cluster', 'simulated', '--reason', 'a backup runs'],
   );
-  await at.say(...DB, '-o', 'yaml');
-  await at.say('stop', 'simulated', '--reason', 'an incident', '--for', '1h');
-  await at.say(...DB);
-  await at.say('explain', 'pod', 'default/nix');
-  await at.say('explain', 'pod', 'nix');
-  await at.say('explain', 'node', 'nix');
+  await at.run(...DB, '-o', 'yaml');
+  await at.run('stop', 'simulated', '--reason', 'an incident', '--for', '1h');
+  await at.run(...DB);
+  await at.run('explain', 'pod', 'default/nix');
+  await at.run('explain', 'pod', 'nix');
+  await at.run('explain', 'node', 'nix');
   at.compare(t, golden('explain'));
 });
 
@@ -48,6 +48,6 @@ test('explain works with a bare context, without a service', async (t) => {
     'node-1 is tainted as one that cannot be reached, which all of its pods tolerate for five minutes.',
   );
   await at.until(({ out }) => out.includes('unreachable'), DB);
-  await at.say('explain', 'pod', 'default/nix');
+  await at.run('explain', 'pod', 'default/nix');
   at.compare(t, golden('explain-bare-context'));
 });

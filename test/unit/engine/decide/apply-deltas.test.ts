@@ -11,7 +11,7 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { QueueError } from '#shared/state/sender.ts';
 import { ContendedPartitionError, StoreError } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { standings } from '#test/contracts/partition-builders.ts';
+import { outcomesOf } from '#test/contracts/partition-builders.ts';
 import {
   at,
   nodeDelta,
@@ -31,7 +31,7 @@ const recordsIn = async (world: ScriptedWorld): Promise<readonly EvictionRecord[
   return [...scheduled.values()];
 };
 const states = async (world: ScriptedWorld) =>
-  Object.entries(standings(await world.store.load(ref, at(0)))).map((standing) => standing.join(' '));
+  Object.entries(outcomesOf(await world.store.load(ref, at(0)))).map((standing) => standing.join(' '));
 const announced = (world: ScriptedWorld) =>
   world.dueQueue.sent
     .map(({ body }) => parseDueMessage(body))

@@ -16,7 +16,7 @@ import type { Permits } from '#shared/state/permits.ts';
 import type { RateLimiter } from '#shared/state/rate-limiter.ts';
 import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { standings } from '#test/contracts/partition-builders.ts';
+import { outcomesOf } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { after, at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
@@ -180,7 +180,7 @@ export class EvictBench implements EvictHandlerDeps {
   record = async (uid = 'u1') => (await this.stored()).scheduled.get(podUid(uid));
 
   /** Returns the state of each pod, by UID. */
-  states = async () => standings(await this.stored());
+  states = async () => outcomesOf(await this.stored());
 
   /** Returns the kind of gate that holds each pod, by UID; `undefined`: none. */
   gates = async () => Object.fromEntries((await this.records()).map(({ uid, held }) => [uid, held?.by.kind]));

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { aCluster, NOW } from '#test/contracts/partition-builders.ts';
-import { asking, rateLimiterContract } from '#test/contracts/rate-limiter-contract.ts';
+import { rateLimiterContract, waitingPods } from '#test/contracts/rate-limiter-contract.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 
@@ -30,10 +30,10 @@ rateLimiterContract(
 test('takes permits with two calls, and two more per concurrent taker', async () => {
   const { open, calls } = counted();
   const cluster = aCluster();
-  await open().take(cluster, asking(20), { evictionRate: 1, releaseRate: 50 }, NOW);
+  await open().take(cluster, waitingPods(20), { evictionRate: 1, releaseRate: 50 }, NOW);
   assert.equal(calls(), 2);
   await Promise.all(
-    [1, 2].map(() => open().take(cluster, asking(1), { evictionRate: 1, releaseRate: 50 }, NOW)),
+    [1, 2].map(() => open().take(cluster, waitingPods(1), { evictionRate: 1, releaseRate: 50 }, NOW)),
   );
   assert.equal(calls(), 8);
 });

@@ -21,10 +21,10 @@ const FEW = 'few';
 /** Timeout for a process, which normally takes seconds. */
 const MAX_MS = 5 * 60_000;
 
-const asked = process.argv.slice(2);
+const named = process.argv.slice(2);
 const roomOf = (file: string): string => (file.includes(sep) ? (file.split(sep)[0] ?? LOOSE) : LOOSE);
 const all = Map.groupBy(globSync('**/*.test.ts', { cwd: HERE }).toSorted(), roomOf);
-const unknown = asked.filter((room) => !all.has(room));
+const unknown = named.filter((room) => !all.has(room));
 if (unknown.length > 0) {
   process.stderr.write(
     `test/unit has no room ${unknown.join(', ')}: there are ${[...all.keys()].join(', ')}\n`,
@@ -48,7 +48,7 @@ function entryOf(name: string, files: readonly string[]): string {
   return entry;
 }
 
-const chosen = [...all].filter(([room]) => asked.length === 0 || asked.includes(room));
+const chosen = [...all].filter(([room]) => named.length === 0 || named.includes(room));
 const processes = Map.groupBy(chosen, ([room, found]) => (found.length > FEW_FILES ? room : FEW));
 const files = [...processes]
   .map(([name, rooms]) => ({ name, found: rooms.flatMap(([, found]) => found) }))

@@ -9,7 +9,7 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 const PROD = clusterName('prod');
 
 /** Returns a registry that the test changes, the count of its reads, and the lookup of agents under test. */
-function asked() {
+function registered() {
   const clock = new DrivenClock(0);
   const registry = {
     access: { kind: 'agent', agent: 'edge-1' } as RegisteredCluster['access'] | undefined,
@@ -25,7 +25,7 @@ function asked() {
 }
 
 test("returns the agent that a cluster's registration names, or none", async () => {
-  const { clock, registry, agent } = asked();
+  const { clock, registry, agent } = registered();
   assert.equal(await agent(PROD), 'edge-1');
   for (const access of [
     { kind: 'local-context', context: 'c' } as const,
@@ -39,7 +39,7 @@ test("returns the agent that a cluster's registration names, or none", async () 
 });
 
 test("reads a cluster's registration once per refresh interval, regardless of the number of callers", async () => {
-  const { clock, registry, agent } = asked();
+  const { clock, registry, agent } = registered();
   await Promise.all([agent(PROD), agent(PROD), agent(PROD)]);
   assert.equal(registry.reads, 1);
   await agent(clusterName('other'));
@@ -53,7 +53,7 @@ test("reads a cluster's registration once per refresh interval, regardless of th
 });
 
 test('reads the registration again after a failed read', async () => {
-  const { registry, agent } = asked();
+  const { registry, agent } = registered();
   registry.away = true;
   await assert.rejects(agent(PROD), { name: 'StoreError' });
   registry.away = false;

@@ -82,11 +82,11 @@ test('connects each part with its own role and secret', async (t) => {
       part,
     );
   }
-  const asked = calls.map(({ operation, input }) => {
+  const requests = calls.map(({ operation, input }) => {
     const [, name] = /taintward-(relay|evict)/.exec(decodeURIComponent(input)) ?? [];
     return `${operation} ${name}`;
   });
-  assert.deepEqual(asked, [
+  assert.deepEqual(requests, [
     'AssumeRole relay',
     'GetSecretValue relay',
     'AssumeRole evict',

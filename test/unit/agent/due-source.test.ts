@@ -40,7 +40,7 @@ function source(t: TestContext, handle: (message: ReceivedMessage) => Promise<Ou
     undeleted: [] as BatchResultErrorEntry[],
     /** Deletes and returns wait for this promise. */
     answer: Promise.resolve(),
-    asked: [] as ReceiveMessageCommandInput[],
+    requests: [] as ReceiveMessageCommandInput[],
     deleted: [] as string[],
     /** The messages that become visible again, with the seconds until then. */
     givenBack: [] as (readonly [receiptHandle: string, seconds: number])[],
@@ -57,7 +57,7 @@ function source(t: TestContext, handle: (message: ReceivedMessage) => Promise<Ou
     },
   };
   const receive = async (input: ReceiveMessageCommandInput): Promise<{ Messages?: Message[] }> => {
-    queue.asked.push(input);
+    queue.requests.push(input);
     if (queue.away) throw queue.away;
     const endsAt = Date.now() + (input.WaitTimeSeconds ?? 0) * 1_000;
     while (queue.waiting.length === 0 && Date.now() < endsAt) {
@@ -141,11 +141,11 @@ describe('the source of due messages', () => {
     queue.put(...Array.from({ length: EVICT_BATCH_SIZE + 2 }, (_, index) => `m${index}`));
     await time.pass(300);
     assert.equal(queue.handedOver.length, EVICT_BATCH_SIZE + 2);
-    for (const asked of queue.asked) {
-      assert.equal(asked.QueueUrl, URL);
-      assert.equal(asked.MaxNumberOfMessages, EVICT_BATCH_SIZE);
-      assert.equal(asked.WaitTimeSeconds, WAIT_SECONDS);
-      assert.ok((asked.VisibilityTimeout ?? 0) * 1_000 > EVICT_RECORD_DEADLINE_MS);
+    for (const request of queue.requests) {
+      assert.equal(request.QueueUrl, URL);
+      assert.equal(request.MaxNumberOfMessages, EVICT_BATCH_SIZE);
+      assert.equal(request.WaitTimeSeconds, WAIT_SECONDS);
+      assert.ok((request.VisibilityTimeout ?? 0) * 1_000 > EVICT_RECORD_DEADLINE_MS);
     }
     await stopped(world);
   });
@@ -229,11 +229,14 @@ describe('while the queue is unreachable, the source', () => {
     assert.ok(due.reaches, 'a moment is a hiccup');
     await time.pass(UNREACHED_MS + 1_000);
     assert.ok(!due.reaches);
-    const asked = queue.asked.length;
-    assert.ok(asked < 15, `asked ${asked} times`);
+    const requested = queue.requests.length;
+    assert.ok(requested < 15, `asked ${requested} times`);
     await time.pass(60_000);
-    assert.ok(queue.asked.length - asked >= 6, 'it is asked again');
-    assert.ok(queue.asked.length - asked <= 12, `asked ${queue.asked.length - asked} times in a minute`);
+    assert.ok(queue.requests.length - requested >= 6, 'it is asked again');
+    assert.ok(
+      queue.requests.length - requested <= 12,
+      `asked ${queue.requests.length - requested} times in a minute`,
+    );
     assert.deepEqual(events(), ['queue.unreachable']);
     const [failures = 0] = (await metric('receive_failures_total')) ?? [];
     assert.ok(failures > 6);
@@ -271,8 +274,8 @@ describe('while the queue is unreachable, the source', () => {
     queue.put('m1');
     await time.pass(11_000);
     queue.away = new Error('no way there');
-    const asked = queue.asked.length;
-    while (queue.asked.length === asked) await time.pass(100);
+    const requested = queue.requests.length;
+    while (queue.requests.length === requested) await time.pass(100);
     queue.away = undefined;
     queue.put('m2');
     await time.pass(1_000);
@@ -293,13 +296,13 @@ describe('a stopping source', () => {
     });
     await time.pass(WAIT_SECONDS * 1_000 + 200);
     assert.ok(!isStopped);
-    const asked = queue.asked.length;
+    const requested = queue.requests.length;
     messages[0]?.resolve(DONE);
     await time.pass(100);
     await stopping;
     assert.deepEqual(queue.deleted, ['handle of m1']);
     assert.deepEqual(queue.givenBack, []);
-    assert.equal(queue.asked.length, asked);
+    assert.equal(queue.requests.length, requested);
   });
 
   test('waits for its last call and immediately returns the messages of that call to the queue', async (t) => {

@@ -11,11 +11,11 @@ const CLUSTER = clusterName('closed');
 test("lists the agent's own cluster while it is registered with the agent, and logs a missing registration once", async () => {
   const log = recordingLog();
   let access: RegisteredCluster['access'] | undefined;
-  const asked: string[] = [];
+  const reads: string[] = [];
   const { list } = ownRegistration({
     registry: {
       get: async (name) => {
-        asked.push(name);
+        reads.push(name);
         return access && { name, access };
       },
     },
@@ -24,18 +24,18 @@ test("lists the agent's own cluster while it is registered with the agent, and l
     log,
   });
   const seen = async () => (await list()).clusters.map(({ name }) => name);
-  const told = () => log.lines.map(({ event }) => event);
+  const logged = () => log.lines.map(({ event }) => event);
   assert.deepEqual(await seen(), []);
   assert.deepEqual(await seen(), []);
-  assert.deepEqual(told(), ['agent.cluster-not-registered']);
+  assert.deepEqual(logged(), ['agent.cluster-not-registered']);
   access = { kind: 'agent', agent: 'edge-1' };
   assert.deepEqual(await seen(), [CLUSTER]);
   access = { kind: 'agent', agent: 'edge-2' };
   assert.deepEqual(await seen(), []);
   access = { kind: 'local-context', context: 'c' };
   assert.deepEqual(await seen(), []);
-  assert.deepEqual(told(), ['agent.cluster-not-registered', 'agent.cluster-not-registered']);
-  assert.deepEqual(new Set(asked), new Set([CLUSTER]));
+  assert.deepEqual(logged(), ['agent.cluster-not-registered', 'agent.cluster-not-registered']);
+  assert.deepEqual(new Set(reads), new Set([CLUSTER]));
 });
 
 test("logs no missing registration when the registry can't be read", async () => {

@@ -126,7 +126,7 @@ test('a full node with a few toleration lists takes a fraction of the largest me
 });
 
 describe('the message of a delta', () => {
-  const told = (pods: readonly PodFacts[]) => {
+  const sizeOf = (pods: readonly PodFacts[]) => {
     const { delta, body } = deltaMessage(nodeDelta(1, { pods }));
     assert.ok(delta.kind === 'node' && Buffer.byteLength(body) <= MAX_MESSAGE_BYTES);
     assert.deepEqual(parseDelta(body), delta);
@@ -140,14 +140,14 @@ describe('the message of a delta', () => {
   test('is the whole delta, up to the largest size of a message', () => {
     const fitting = nodeDelta(1, { pods: [large('u1', room)] });
     assert.deepEqual(deltaMessage(fitting), { delta: fitting, body: encodeDelta(fitting) });
-    assert.deepEqual(told([large('u1', room + 1)]).others, ['u1']);
+    assert.deepEqual(sizeOf([large('u1', room + 1)]).others, ['u1']);
     const one = podDelta(1, { pod: large('u1', MAX_MESSAGE_BYTES) });
     assert.deepEqual(deltaMessage(one), { delta: one, body: encodeDelta(one) });
   });
 
   test('contains the pods that fit and the UIDs of the others, for a node that is too large', () => {
     const pods = [large('u1', 400_000), large('u2', 700_000), large('u3', 600_000), large('u4', 400_000)];
-    const { uids, others } = told(pods);
+    const { uids, others } = sizeOf(pods);
     assert.deepEqual(
       [uids, others],
       [
@@ -158,7 +158,7 @@ describe('the message of a delta', () => {
   });
 
   test('omits no pod that fits, to within a few bytes', () => {
-    const given = (bytes: number) => told([large('u1', 500_000), large('u2', bytes), large('u3', 900_000)]);
+    const given = (bytes: number) => sizeOf([large('u1', 500_000), large('u2', bytes), large('u3', 900_000)]);
     let [fits, tooLarge] = [400_000, 600_000];
     while (tooLarge - fits > 1) {
       const middle = Math.floor((fits + tooLarge) / 2);
@@ -175,18 +175,18 @@ describe('the message of a delta', () => {
     const pods = Array.from({ length: 9999 }, (_, n) =>
       large(`${n}-${'u'.repeat(30)}`, 1, [tolerating(`${n}`, 60)]),
     );
-    const { uids, others, bytes } = told(pods);
+    const { uids, others, bytes } = sizeOf(pods);
     assert.equal(uids.length + (others?.length ?? 0), pods.length);
     assert.ok(bytes <= MAX_MESSAGE_BYTES, `${bytes} bytes`);
   });
 
   test('counts shared tolerations once, and other tolerations each', () => {
     const list = (key: string) => [tolerating(key.repeat(300_000), 60)];
-    const shared = told(['u1', 'u2', 'u3', 'u4'].map((uid) => large(uid, 150_000, list('a'))));
+    const shared = sizeOf(['u1', 'u2', 'u3', 'u4'].map((uid) => large(uid, 150_000, list('a'))));
     assert.deepEqual(shared.uids, ['u1', 'u2', 'u3', 'u4']);
-    const shares = told(['u1', 'u2', 'u3', 'u4', 'u5'].map((uid) => large(uid, 180_000, list('a'))));
+    const shares = sizeOf(['u1', 'u2', 'u3', 'u4', 'u5'].map((uid) => large(uid, 180_000, list('a'))));
     assert.deepEqual([shares.uids, shares.others], [['u1', 'u2', 'u3', 'u4'], ['u5']]);
-    const each = told(['a', 'b', 'c', 'd'].map((key) => large(key, 10, list(key))));
+    const each = sizeOf(['a', 'b', 'c', 'd'].map((key) => large(key, 10, list(key))));
     assert.deepEqual([each.uids, each.others], [['a', 'b', 'c'], ['d']]);
   });
 

@@ -67,15 +67,15 @@ describe('the message of a node delta', () => {
         );
         const { delta, body } = deltaMessage(nodeDelta(1, { pods }));
         assert.ok(Buffer.byteLength(body) <= MAX_MESSAGE_BYTES);
-        const told = parseDelta(body);
-        assert.ok(told.kind === 'node');
-        assert.deepEqual(told, delta);
-        const others = new Set(told.others);
+        const sent = parseDelta(body);
+        assert.ok(sent.kind === 'node');
+        assert.deepEqual(sent, delta);
+        const others = new Set(sent.others);
         assert.deepEqual(
-          told.pods,
+          sent.pods,
           pods.filter(({ uid }) => !others.has(uid)),
         );
-        assert.equal(told.pods.length + others.size, pods.length);
+        assert.equal(sent.pods.length + others.size, pods.length);
         const whole = Buffer.byteLength(encodeDelta(nodeDelta(1, { pods })));
         assert.equal(others.size > 0, whole > MAX_MESSAGE_BYTES);
       }),

@@ -30,20 +30,20 @@ async function take(sender: string | undefined, cluster: ClusterName = PROD) {
   return leases.take(cluster, await leases.read(cluster), `holder of ${sender}`, clock.now());
 }
 
-function asked(): CanSend {
+function sendersOf(): CanSend {
   const leases = new DynamoDbLeases(table);
-  const look = (cluster: ClusterName) => {
+  const read = (cluster: ClusterName) => {
     reads += 1;
     return leases.read(cluster);
   };
-  return leaseSenders({ read: look }, onceASecond(look, clock));
+  return leaseSenders({ read: read }, onceASecond(read, clock));
 }
 
 describe('deltas of a cluster are accepted', () => {
   test('from the holder of its lease and earlier holders, and from no others', async () => {
     await take(CORE, clusterName('other'));
     await take(EDGE);
-    const canSend = asked();
+    const canSend = sendersOf();
     assert.equal(await canSend(PROD, `${EDGE}:i-1`), true);
     assert.equal(await canSend(PROD, `${CORE}:i-2`), false);
     await take('AROANEXT');
@@ -52,14 +52,14 @@ describe('deltas of a cluster are accepted', () => {
   });
 
   test('from nobody before the first acquisition of its lease, and from the holder immediately after', async () => {
-    const canSend = asked();
+    const canSend = sendersOf();
     assert.equal(await canSend(PROD, `${EDGE}:i-1`), false);
     await take(EDGE);
     assert.equal(await canSend(PROD, `${EDGE}:i-1`), true);
   });
 
   test('from any sender while the holder of its lease does not know its own sender', async () => {
-    const canSend = asked();
+    const canSend = sendersOf();
     await take(EDGE);
     assert.equal(await canSend(PROD, `${CORE}:i-2`), false);
     await clock.advanceTo(2_000);
@@ -71,7 +71,7 @@ describe('deltas of a cluster are accepted', () => {
     const before = await take(EDGE);
     const [key, epoch] = [{ pk: 'LEASE#prod', sk: 'LEASE' }, (before?.epoch ?? 0) + 1];
     await table.update({ key, set: { holder: 'of the release before', epoch, renewals: 0 } });
-    assert.equal(await asked()(PROD, `${CORE}:i-2`), true);
+    assert.equal(await sendersOf()(PROD, `${CORE}:i-2`), true);
   });
 
   test('from at most ten successive holders', async () => {
@@ -86,7 +86,7 @@ describe('deltas of a cluster are accepted', () => {
 
 test('reads the senders once a second, and again before it rejects a sender', async () => {
   await take(EDGE);
-  const canSend = asked();
+  const canSend = sendersOf();
   await canSend(PROD, EDGE);
   await canSend(PROD, EDGE);
   assert.equal(reads, 1);

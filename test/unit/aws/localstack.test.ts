@@ -46,8 +46,10 @@ describe('a setting for LocalStack', () => {
         () => readEnvironment(schema, { ...inAccount('123456789012'), ENDPOINT: 'localstack' }),
         (error) => {
           assert.ok(error instanceof EnvironmentError);
-          const said = 'localstack is for account 000000000000 alone, and this is account 123456789012';
-          assert.ok(error.message.startsWith(`The environment variable ENDPOINT cannot be used (${said}): `));
+          const reason = 'localstack is for account 000000000000 alone, and this is account 123456789012';
+          assert.ok(
+            error.message.startsWith(`The environment variable ENDPOINT cannot be used (${reason}): `),
+          );
           return true;
         },
       );

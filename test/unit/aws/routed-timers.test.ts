@@ -14,7 +14,7 @@ const CLOSED = aRef(clusterName('closed'));
 /** Returns timers of a fleet with the agent edge-1 in one cluster, and the armed timers. */
 function routed(agentOf: AgentOf = async (cluster) => (cluster === 'closed' ? 'edge-1' : undefined)) {
   const armed: { readonly of: string; readonly ref: NodeRef; readonly at: readonly EpochMs[] }[] = [];
-  const asked: string[] = [];
+  const reads: string[] = [];
   const timers = (of: string): Timers => ({
     arm: async (ref, at) => {
       armed.push({ of, ref, at });
@@ -24,11 +24,11 @@ function routed(agentOf: AgentOf = async (cluster) => (cluster === 'closed' ? 'e
     own: timers('evict'),
     ofAgent: timers,
     agentOf: (cluster) => {
-      asked.push(cluster);
+      reads.push(cluster);
       return agentOf(cluster);
     },
   });
-  return { timers: all, armed, asked };
+  return { timers: all, armed, reads };
 }
 
 describe('RoutedTimers', () => {
@@ -43,9 +43,9 @@ describe('RoutedTimers', () => {
   });
 
   test('look up no agent where nothing is to be armed', async () => {
-    const { timers, armed, asked } = routed();
+    const { timers, armed, reads } = routed();
     await timers.arm(CLOSED, []);
-    assert.deepEqual([armed, asked], [[], []]);
+    assert.deepEqual([armed, reads], [[], []]);
   });
 
   test('reject and arm nothing while the agent of the cluster is unknown', async () => {

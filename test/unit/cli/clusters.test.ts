@@ -52,9 +52,9 @@ async function commandLineOf(
   };
   const clock = new DrivenClock(NOW);
   /** The clusters that evict was asked about. By default, it has all permissions. */
-  const asked: string[] = [];
+  const questions: string[] = [];
   const checkAccess: Fleet['checkAccess'] = async (question) => {
-    asked.push(question.name);
+    questions.push(question.name);
     return parts.checkAccess?.(question) ?? { reached: true, missing: [] };
   };
   const { fleet, rulesStore, store } = embeddedFleet(
@@ -95,31 +95,31 @@ async function commandLineOf(
       who,
       what,
     ]);
-  return { run, state, content, strays, requests, host, rulesStore, store, connected, audited, asked };
+  return { run, state, content, strays, requests, host, rulesStore, store, connected, audited, questions };
 }
 
 const ADD = ['clusters', 'add', 'prod', '--eks', 'prod', '--region', 'eu-west-1'];
 
 test('registers a cluster that evict reaches and that grants the permissions', async (t) => {
-  const { run, state, content, asked } = await commandLine(t, allowAll);
+  const { run, state, content, questions } = await commandLine(t, allowAll);
   await run(...ADD);
   assert.deepEqual([...content.values()], [registered('prod')]);
   assert.match(
     state.printed,
     /^Registered cluster prod\. .*\nConnection and permissions of evict are verified\. .*\nThe cluster is in observe mode: .*\n$/,
   );
-  assert.deepEqual(asked, ['prod']);
+  assert.deepEqual(questions, ['prod']);
 });
 
 const BY_AGENT = ['clusters', 'add', 'closed', '--agent', 'edge-1'];
 
 test("registers a cluster with an agent without connecting, if the agent's queue exists, and prints how to start the agent", async (t) => {
-  const asked: string[] = [];
-  const hasAgent = async (agent: string) => asked.push(agent) > 0;
+  const questions: string[] = [];
+  const hasAgent = async (agent: string) => questions.push(agent) > 0;
   const { run, state, content, requests } = await commandLineOf(t, { hasAgent }, allowAll);
   await run(...BY_AGENT);
   assert.deepEqual([...content.values()], [registered('closed', { kind: 'agent', agent: 'edge-1' })]);
-  assert.deepEqual(asked, ['edge-1']);
+  assert.deepEqual(questions, ['edge-1']);
   assert.deepEqual(requests, []);
   assert.match(
     state.printed,
@@ -168,7 +168,7 @@ const answering = (answer: AccessAnswer): Partial<Fleet> => ({ checkAccess: asyn
 
 test("rejects a cluster where evict lacks a permission, whatever the caller's are, and names it", async (t) => {
   for (const right of EVICTING_PERMISSIONS.map(permissionText)) {
-    const { run, content, asked } = await commandLineOf(
+    const { run, content, questions } = await commandLineOf(
       t,
       answering({ reached: true, missing: [right] }),
       allowAll,
@@ -177,18 +177,18 @@ test("rejects a cluster where evict lacks a permission, whatever the caller's ar
       name: 'CliError',
       message: `evict lacks permissions that the service needs: ${right}. Grant them with the roles in cdk/rbac, in all namespaces unless one is named. To skip the check, specify --no-check.`,
     });
-    assert.deepEqual([content.size, asked], [0, ['prod']]);
+    assert.deepEqual([content.size, questions], [0, ['prod']]);
   }
 });
 
 test('rejects a cluster that evict cannot access although the caller can, with the reason once', async (t) => {
   const reason = 'Cannot review access at prod (401): the credentials were rejected.';
-  const { run, content, asked } = await commandLineOf(t, answering({ reached: false, reason }), allowAll);
+  const { run, content, questions } = await commandLineOf(t, answering({ reached: false, reason }), allowAll);
   await assert.rejects(run(...ADD), {
     name: 'CliError',
     message: `evict cannot work in the cluster: ${reason} Fix the cause (docs/how-to/grant-cluster-access.md). To skip the check, specify --no-check.`,
   });
-  assert.deepEqual([content.size, asked.length], [0, 1]);
+  assert.deepEqual([content.size, questions.length], [0, 1]);
 });
 
 test('rejects a cluster if evict cannot be asked', async (t) => {
@@ -229,13 +229,13 @@ test("requires the permissions that the cluster's policy needs", async (t) => {
 });
 
 test('checks the relay with its own role or secret, from this machine', async (t) => {
-  const { run, content, connected, asked, requests } = await commandLine(t, allowAll);
+  const { run, content, connected, questions, requests } = await commandLine(t, allowAll);
   await run(...WITH_ROLES);
   assert.deepEqual(content.get(clusterName('prod'))?.access, {
     ...EKS,
     role: { relay: { arn: ROLE('relay') }, evict: { arn: ROLE('evict') } },
   });
-  assert.deepEqual([connected, asked], [['relay'], ['prod']]);
+  assert.deepEqual([connected, questions], [['relay'], ['prod']]);
   assert.equal(requests.length, RELAY_PERMISSIONS.length);
 });
 
@@ -284,17 +284,17 @@ test('checks a context of a kubeconfig file with its credentials, and does not a
   const add = ['clusters', 'add', 'kind', '--context', 'kind'];
   const broken = await commandLine(t, resets);
   await assert.rejects(broken.run(...add), { name: 'CliError', message: /connection was reset/ });
-  const { run, state, asked } = await commandLine(t, allowAll);
+  const { run, state, questions } = await commandLine(t, allowAll);
   await run(...add);
   assert.match(state.printed, /\nThe credentials have all permissions that the service needs\. To check /);
   assert.doesNotMatch(state.printed, /evict are verified/);
-  assert.deepEqual([...broken.asked, ...asked], []);
+  assert.deepEqual([...broken.questions, ...questions], []);
 });
 
 test('skips all checks with --no-check and prints that', async (t) => {
-  const { run, state, content, requests, asked } = await commandLine(t, resets);
+  const { run, state, content, requests, questions } = await commandLine(t, resets);
   await run(...ADD, '--no-check');
-  assert.deepEqual([content.size, requests.length, asked.length], [1, 0, 0]);
+  assert.deepEqual([content.size, requests.length, questions.length], [1, 0, 0]);
   assert.match(state.printed, /\nConnection and permissions were not checked\. /);
 });
 

@@ -26,7 +26,7 @@ export function commandLine(t: TestContext, parts: Partial<Fleet> = {}) {
       ...parts,
     },
   );
-  const asked: string[] = [];
+  const questions: string[] = [];
   const output = plainOutput();
   const state = Object.assign(output.state, {
     complaint: '',
@@ -52,7 +52,7 @@ export function commandLine(t: TestContext, parts: Partial<Fleet> = {}) {
         answer === undefined
           ? undefined
           : async (question) => {
-              asked.push(question);
+              questions.push(question);
               return answer;
             },
     };
@@ -63,7 +63,7 @@ export function commandLine(t: TestContext, parts: Partial<Fleet> = {}) {
     await program.parseAsync(args, { from: 'user' });
     return state.printed;
   };
-  return { run, state, asked, fleet, store, rulesStore, leases, letters, clock };
+  return { run, state, questions, fleet, store, rulesStore, leases, letters, clock };
 }
 
 /** Makes a program throw where it would exit. */

@@ -11,7 +11,7 @@ async function answered(bytes: string) {
   input.end(bytes);
   const isConfirmed = await confirmed;
   output.end();
-  return { isConfirmed, asked: await text(output) };
+  return { isConfirmed, question: await text(output) };
 }
 
 describe('a prompt', () => {
@@ -28,7 +28,7 @@ describe('a prompt', () => {
   }
 
   test('offers no as the default', async () => {
-    assert.equal((await answered('\n')).asked, 'Start evicting pods? [y/N] ');
+    assert.equal((await answered('\n')).question, 'Start evicting pods? [y/N] ');
   });
 });
 

@@ -104,12 +104,12 @@ async function enforced(t: TestContext, records: Partial<EvictionRecord> = {}) {
     const text = await bench.run(...args, '--dry-run');
     const [preview, ...more] = JSON.parse(await bench.run(...args, '--dry-run', '-o', 'json'));
     assert.deepEqual(await everything(), before);
-    assert.deepEqual(bench.asked, []);
+    assert.deepEqual(bench.questions, []);
     assert.equal(state.exitCode, 0);
     assert.deepEqual(more, []);
     return { text, preview };
   };
-  return { ...bench, operator, dryRun, file, looks: () => pendingEvictions(fleet, prod, NOW) };
+  return { ...bench, operator, dryRun, file, pending: () => pendingEvictions(fleet, prod, NOW) };
 }
 
 type Bench = Awaited<ReturnType<typeof enforced>>;
@@ -228,9 +228,9 @@ describe('a dry run predicts the act, and changes nothing:', () => {
       const shown = await bench.dryRun(...words);
       assert.match(shown.text, text);
       assert.deepEqual(shown.preview.pods, pods);
-      const looks = await bench.looks();
+      const pending = await bench.pending();
       await bench.run(...words);
-      assert.deepEqual(caused(looks, await bench.looks()), pods);
+      assert.deepEqual(caused(pending, await bench.pending()), pods);
     });
   }
 
@@ -248,7 +248,7 @@ describe('a dry run predicts the act, and changes nothing:', () => {
   });
 
   test('policy apply, with settings and evictions', async (t) => {
-    const { dryRun, run, file, looks } = await enforced(t);
+    const { dryRun, run, file, pending } = await enforced(t);
     writeFileSync(file, 'mode: enforce\nexclude: [{ namespaces: [default] }]\n');
     const apply = ['policy', 'apply', 'prod', '-f', file];
     const { text, preview } = await dryRun(...apply);
@@ -267,9 +267,9 @@ describe('a dry run predicts the act, and changes nothing:', () => {
         { setting: 'exclude', now: '-', next: '[{"namespaces":["default"]}]' },
       ],
     });
-    const before = await looks();
+    const before = await pending();
     await run(...apply, '--yes');
-    assert.deepEqual(caused(before, await looks()), pods);
+    assert.deepEqual(caused(before, await pending()), pods);
     const unchanged = await dryRun(...apply);
     assert.match(unchanged.text, /\nCluster prod already has this policy\.\n/);
     writeFileSync(file, 'mode: enforce\nmethod: evict\n');

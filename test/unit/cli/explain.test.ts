@@ -51,12 +51,12 @@ test('explains a pod with its outcome in the first line, then the basis, then th
 test("names the operator and reason of a held pod's hold, and the command that releases it", async (t) => {
   const { run, operator } = await bench(t);
   await operator.stop(PROD, { reason: 'an incident' });
-  const told = await run('explain', 'pod', 'default/web-1', '--cluster', 'prod');
+  const output = await run('explain', 'pod', 'default/web-1', '--cluster', 'prod');
   assert.match(
-    told,
+    output,
     /^default\/web-1 is due at \S+ \(in 4 m\) .*, but is held by the stop of the cluster \(anna: an incident\)\./,
   );
-  assert.match(told, /How to release it\n {2}taintward resume prod --reason 'REASON'\n/);
+  assert.match(output, /How to release it\n {2}taintward resume prod --reason 'REASON'\n/);
 });
 
 test('prints all fields as JSON for programs, with times as text', async (t) => {
@@ -88,13 +88,13 @@ test('prints all fields as JSON for programs, with times as text', async (t) => 
 
 test('groups the pods of a node by workload, and lists each pod with -o wide', async (t) => {
   const { run } = await bench(t);
-  const told = await run('explain', 'node', 'node-1', '--cluster', 'prod');
+  const output = await run('explain', 'node', 'node-1', '--cluster', 'prod');
   assert.match(
-    told,
+    output,
     /^node-1 has node\.kubernetes\.io\/unreachable:NoExecute: 1 pod will be evicted at 2026-11-21T12:04:00Z \(in 4 m\)\. This is the stored state: the node could not be read\.\n/,
   );
-  assert.match(told, / {2}default\/ReplicaSet\/web-5d4f {3}1 +1: 2026-11-21T12:04:00Z\n/);
-  assert.doesNotMatch(told, /POD {2,}OUTCOME/);
+  assert.match(output, / {2}default\/ReplicaSet\/web-5d4f {3}1 +1: 2026-11-21T12:04:00Z\n/);
+  assert.doesNotMatch(output, /POD {2,}OUTCOME/);
   assert.match(
     await run('explain', 'node', 'node-1', '--cluster', 'prod', '-o', 'wide'),
     /Pods\n {2}POD {13}OUTCOME\n {2}default\/web-1 {3}evicted at 2026-11-21T12:04:00Z\n/,
@@ -115,9 +115,9 @@ test('requires a namespace for a pod, and a cluster name if there are several', 
 test('takes names as kubectl writes them', async (t) => {
   const { run } = await bench(t);
   const cluster = ['--cluster', 'prod'];
-  const told = await run('explain', 'pod', 'default/web-1', ...cluster);
-  assert.equal(await run(...splitNames(['explain', 'pod/web-1', '-n', 'default', ...cluster])), told);
-  assert.equal(await run('explain', 'pod', 'web-1', '--namespace', 'default', ...cluster), told);
+  const output = await run('explain', 'pod', 'default/web-1', ...cluster);
+  assert.equal(await run(...splitNames(['explain', 'pod/web-1', '-n', 'default', ...cluster])), output);
+  assert.equal(await run('explain', 'pod', 'web-1', '--namespace', 'default', ...cluster), output);
   assert.equal(
     await run(...splitNames(['explain', 'node/node-1', ...cluster])),
     await run('explain', 'node', 'node-1', ...cluster),

@@ -114,8 +114,8 @@ test('lists actions of operators and the guard between pod events', async (t) =>
   const a = pod('a');
   await write(0, [a]);
   const trip = { scope: 'cluster', trippedAt: at(1), nodes: 6, outOf: 10 } as const;
-  const said = { actor: 'the guard', at: at(1), kind: 'guard-tripped', message: 'the guard holds' } as const;
-  await rulesStore.changeGuard(cluster, { revision: 0, trips: [] }, [trip], { cluster, ...said });
+  const entry = { actor: 'the guard', at: at(1), kind: 'guard-tripped', message: 'the guard holds' } as const;
+  await rulesStore.changeGuard(cluster, { revision: 0, trips: [] }, [trip], { cluster, ...entry });
   const stop = { actor: 'anna', at: at(2), reason: 'a storm', scope: 'fleet' } as const;
   const stopped = {
     actor: 'anna',

@@ -94,8 +94,8 @@ test('keeps a mistyped argument within its line in error messages', async (t) =>
     ['status', '--no-such', forged],
     ['stop', '--for', forged],
   ]) {
-    const said = await printed(t, PLAIN, ...line);
-    assert.doesNotMatch(said, /^taintward: all is well/m);
+    const output = await printed(t, PLAIN, ...line);
+    assert.doesNotMatch(output, /^taintward: all is well/m);
   }
   assert.match(
     await printed(t, PLAIN, 'statu'),

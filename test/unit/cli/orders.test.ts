@@ -120,9 +120,9 @@ test('does not resume, or report as resumed, a stop or pause that expired', asyn
 
 test('holds pods, workloads, and nodes by name and releases them by hold ID', async (t) => {
   const { run, rulesStore } = commandLine(t);
-  const said = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--reason', 'a debugger');
+  const output = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--reason', 'a debugger');
   const [, id = ''] =
-    /^Hold (h[0-9a-f]{8}): pod default\/web-0 in cluster prod isn't evicted\. /.exec(said) ?? [];
+    /^Hold (h[0-9a-f]{8}): pod default\/web-0 in cluster prod isn't evicted\. /.exec(output) ?? [];
   await run(
     'hold',
     'workload',
@@ -293,8 +293,8 @@ test('lists actions with actor and reason, newest first', async (t) => {
 test('lists pending evictions by deadline with the gate of each', async (t) => {
   const { run, store, fleet } = commandLine(t);
   await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
-  const said = await run('hold', 'pod', 'default/held', '--cluster', 'prod', '--reason', 'a debugger');
-  const [id = ''] = /h[0-9a-f]{8}/.exec(said) ?? [];
+  const output = await run('hold', 'pod', 'default/held', '--cluster', 'prod', '--reason', 'a debugger');
+  const [id = ''] = /h[0-9a-f]{8}/.exec(output) ?? [];
   const held = { by: { kind: 'hold' as const, id }, since: NOW };
   const schedule = [
     aRecord({ name: 'later' }),
@@ -347,8 +347,8 @@ test('also retries evictions that wait for their next try, and says how many', a
   const commit = (node: NodeState, revision: number, records: readonly EvictionRecord[]) =>
     store.commit(aRef(prod), revision, { node, schedule: records, end: [], live: true }, NOW);
   await commit({ ...aNode(), outage }, 0, schedule);
-  const said = () => run('retry', 'prod');
-  assert.equal(await said(), 'Retrying 1 failed eviction and 2 waiting for the next try in cluster prod.\n');
+  const retry = () => run('retry', 'prod');
+  assert.equal(await retry(), 'Retrying 1 failed eviction and 2 waiting for the next try in cluster prod.\n');
   const [message] = state.sent.map(parseDueMessage);
   assert.ok(message?.kind === 'retry');
   assert.deepEqual(message.pods.toSorted(), [failed, waiting, other].map(({ uid }) => uid).toSorted());
@@ -358,9 +358,15 @@ test('also retries evictions that wait for their next try, and says how many', a
   );
   assert.equal(shown.filter(({ error, nextTryAt }) => error === 'refused' && nextTryAt).length, 3);
   await store.end(aRef(prod), [ending(failed, { outcome: 'already-gone' })], NOW);
-  assert.equal(await said(), 'Retrying 0 failed evictions and 2 waiting for the next try in cluster prod.\n');
+  assert.equal(
+    await retry(),
+    'Retrying 0 failed evictions and 2 waiting for the next try in cluster prod.\n',
+  );
   await store.end(aRef(prod), [ending(other, { outcome: 'already-gone' })], NOW);
-  assert.equal(await said(), 'Retrying 0 failed evictions and 1 waiting for the next try in cluster prod.\n');
+  assert.equal(
+    await retry(),
+    'Retrying 0 failed evictions and 1 waiting for the next try in cluster prod.\n',
+  );
 });
 
 test('retries failed evictions with one message per node', async (t) => {

@@ -16,8 +16,8 @@ export function plainOutput() {
     paint: (_, text) => text,
     progress: () => undefined,
     // The test needs a single refresh.
-    watch: async (look) => {
-      state.printed += await look();
+    watch: async (render) => {
+      state.printed += await render();
     },
     exitWith: (code) => {
       state.exitCode = code;

@@ -67,7 +67,7 @@ test('prints the default policy as a valid document where none is applied', asyn
 });
 
 test('prints how many observed pods will be evicted and prompts before enforcing', async (t) => {
-  const { run, file, modes, observed, state, asked } = withFile(t, 'mode: enforce');
+  const { run, file, modes, observed, state, questions } = withFile(t, 'mode: enforce');
   await observed(2);
   state.answer = false;
   await assert.rejects(run('policy', 'apply', '-f', file, '--all'), {
@@ -88,9 +88,9 @@ test('prints how many observed pods will be evicted and prompts before enforcing
   state.answer = true;
   await run('policy', 'apply', '-f', file, '--all');
   assert.deepEqual(await modes(), ['enforce', 'enforce']);
-  assert.equal(asked.length, 2);
+  assert.equal(questions.length, 2);
   await run('policy', 'apply', '-f', file, 'prod');
-  assert.equal(asked.length, 2, 'what is enforced already is not asked for again');
+  assert.equal(questions.length, 2, 'what is enforced already is not asked for again');
 });
 
 test('requires --yes for enforcing without a terminal', async (t) => {
@@ -104,7 +104,7 @@ test('requires --yes for enforcing without a terminal', async (t) => {
 });
 
 test('prompts in each cluster where a policy frees or hastens evictions, and in no other', async (t) => {
-  const { run, file, state, asked, rulesStore, fleet } = withFile(t, 'mode: enforce\nguard: off\n');
+  const { run, file, state, questions, rulesStore, fleet } = withFile(t, 'mode: enforce\nguard: off\n');
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce\n');
   await operator.applyPolicy(clusterName('stage'), 'mode: enforce\nguard: off # here, too\n');
@@ -119,10 +119,10 @@ test('prompts in each cluster where a policy frees or hastens evictions, and in 
   assert.equal((await rulesStore.read(prod)).orders.policy?.text, 'mode: enforce\n');
   state.answer = true;
   await run('policy', 'apply', '-f', file, '--all');
-  assert.deepEqual(asked, ['Apply the policy?']);
+  assert.deepEqual(questions, ['Apply the policy?']);
   writeFileSync(file, 'mode: enforce\nevictionRate: 5\nexclude: [{ namespaces: [kube-*] }]\n');
   await run('policy', 'apply', '-f', file, '--all');
-  assert.equal(asked.length, 1, 'what tightens is not asked for');
+  assert.equal(questions.length, 1, 'what tightens is not asked for');
 });
 
 test('records in the audit log what a policy changed', async (t) => {
@@ -152,24 +152,24 @@ describe('policy apply, where pods may not be evicted in enforce mode', () => {
   const EKS = { kind: 'eks', clusterName: 'c', region: 'eu-west-1' } as const;
   /** A deployed fleet whose evict lacks these permissions, by cluster. */
   const deployed = (answers: Readonly<Record<string, AccessAnswer>>, access: Access = EKS) => {
-    const asked: string[] = [];
+    const questions: string[] = [];
     const parts: Partial<Fleet> = {
       kind: 'deployed',
       registry: { get: async (name: ClusterName) => ({ name, access }) } as unknown as ClusterRegistry,
       checkAccess: async ({ name }) => {
-        asked.push(name);
+        questions.push(name);
         return answers[name] ?? { reached: true, missing: [] };
       },
       cluster: () => assert.fail("the caller's permissions were examined"),
     };
-    return { parts, asked };
+    return { parts, questions };
   };
   const LACKS = { reached: true, missing: ['delete pods', 'create pods/eviction'] } as const;
   const UNVERIFIED = 'Pods may not be evicted. Nothing was changed. To proceed, rerun with --yes.';
 
   test('names each missing permission of evict, and changes nothing without --yes', async (t) => {
-    const { parts, asked } = deployed({ stage: LACKS });
-    const { run, file, modes, state, asked: prompts } = withFile(t, 'mode: enforce', parts);
+    const { parts, questions } = deployed({ stage: LACKS });
+    const { run, file, modes, state, questions: prompts } = withFile(t, 'mode: enforce', parts);
     state.answer = true;
     await assert.rejects(run('policy', 'apply', '-f', file, '--all'), {
       name: 'CliError',
@@ -179,11 +179,11 @@ describe('policy apply, where pods may not be evicted in enforce mode', () => {
       state.printed,
       'Cluster stage: evict lacks permissions that the service needs: delete pods. Grant them with the roles in cdk/rbac, in all namespaces unless one is named.\n',
     );
-    assert.deepEqual([await modes(), prompts, asked], [[undefined, undefined], [], ['prod', 'stage']]);
+    assert.deepEqual([await modes(), prompts, questions], [[undefined, undefined], [], ['prod', 'stage']]);
     assert.match(await run('policy', 'apply', '-f', file, '--all', '--yes'), /^Cluster stage: evict lacks /);
     assert.deepEqual(await modes(), ['enforce', 'enforce']);
     await run('policy', 'apply', '-f', file, '--all');
-    assert.equal(asked.length, 4, 'clusters in enforce mode are not checked again');
+    assert.equal(questions.length, 4, 'clusters in enforce mode are not checked again');
   });
 
   test('checks the permissions that the new policy needs', async (t) => {
@@ -241,12 +241,12 @@ describe('policy apply, where pods may not be evicted in enforce mode', () => {
   });
 
   test('is not checked for a policy that observes or pauses', async (t) => {
-    const { parts, asked } = deployed({ prod: LACKS, stage: LACKS });
+    const { parts, questions } = deployed({ prod: LACKS, stage: LACKS });
     const { run, file } = withFile(t, 'mode: observe', parts);
     await run('policy', 'apply', '-f', file, '--all');
     writeFileSync(file, 'mode: paused');
     await run('policy', 'apply', '-f', file, '--all');
-    assert.deepEqual(asked, []);
+    assert.deepEqual(questions, []);
   });
 
   test('is an effect of a dry run, which changes nothing and succeeds', async (t) => {

@@ -53,8 +53,8 @@ const narrow: Paint = Object.assign((_: string, text: string) => `\u001b[1m${tex
 
 test('wraps at the width of the terminal minus the indent, and not at all with -o wide', () => {
   const rows = ROWS.slice(1);
-  const lines = (look: { readonly wide: boolean; readonly indent?: number }) =>
-    tableOf(rows, shown, { paint: narrow, ...look }).split('\n').length;
+  const lines = (style: { readonly wide: boolean; readonly indent?: number }) =>
+    tableOf(rows, shown, { paint: narrow, ...style }).split('\n').length;
   assert.deepEqual(
     [lines({ wide: false }), lines({ wide: false, indent: 20 }), lines({ wide: true })],
     [5, 7, 4],

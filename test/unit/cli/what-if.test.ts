@@ -67,16 +67,16 @@ describe('taintward what-if', () => {
   });
 
   test('rejects a taint that evicts nothing, and a choice of no node', async (t) => {
-    const ask = whatIf(t);
-    await assert.rejects(ask('maintenance:NoSchedule', 'node-1'), {
+    const preview = whatIf(t);
+    await assert.rejects(preview('maintenance:NoSchedule', 'node-1'), {
       message:
         'Taint maintenance:NoSchedule evicts no pods. Specify the effect NoExecute, or a taint of treatAsNoExecute in the policy.',
     });
-    await assert.rejects(ask('maintenance:NoExecute', 'node-9'), {
+    await assert.rejects(preview('maintenance:NoExecute', 'node-9'), {
       message:
         'Node "node-9" not found. Specify node names as in kubectl get nodes, or labels such as team=web.',
     });
-    await assert.rejects(ask('maintenance:NoExecute', 'zone=a'), {
+    await assert.rejects(preview('maintenance:NoExecute', 'zone=a'), {
       message: 'No node matches these labels. Run "kubectl get nodes --show-labels".',
     });
   });

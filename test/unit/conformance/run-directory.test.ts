@@ -81,7 +81,7 @@ test('counts the entries of normalize as cases', async () => {
   assert.equal(lines.at(-1), '1 passed, 0 failed');
 });
 
-for (const [says, content, sentence] of [
+for (const [defect, content, sentence] of [
   ['is not JSON', '{', /^b\.json is not JSON: .+\.$/],
   ['holds no cases', '{"schema":"tolerates/1"}', /^b\.json is not a case file: cases: .+\.$/],
   [
@@ -90,7 +90,7 @@ for (const [says, content, sentence] of [
     /^b\.json has the unknown schema "tolerates\/2": use one of .+\.$/,
   ],
 ] as const) {
-  test(`fails with one sentence for a file that ${says}, and runs the other files`, async () => {
+  test(`fails with one sentence for a file that ${defect}, and runs the other files`, async () => {
     const files = { 'b.json': content, 'c.json': file('tolerates/1', [tolerated]) };
     const { allPassed, lines, faults } = await run(files);
     assert.equal(allPassed, false);

@@ -54,24 +54,24 @@ test('previews no eviction of pods with another gate, and lists the changes of a
   const { ask, operator } = await enforced(t);
   await operator.stop(PROD, { reason: 'an incident' });
   await operator.stopAll({ reason: 'all of them' });
-  const says = async (act: ConsoleAction) => (await ask('POST api/preview', act)).effects;
-  assert.deepEqual(await says({ kind: 'resume', cluster: PROD, reason: 'x' }), [
+  const effectsOf = async (act: ConsoleAction) => (await ask('POST api/preview', act)).effects;
+  assert.deepEqual(await effectsOf({ kind: 'resume', cluster: PROD, reason: 'x' }), [
     '1 pod is due and will be evicted, at 5 per second.',
     '1 more will be evicted at its deadline.',
   ]);
-  assert.deepEqual(await says({ kind: 'resume', reason: 'x' }), [
+  assert.deepEqual(await effectsOf({ kind: 'resume', reason: 'x' }), [
     '0 pods are due and will be evicted.',
     '2 pods remain held: 2 stopped.',
   ]);
   await operator.resumeAll('over');
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
   await operator.hold(PROD, target, { reason: 'mine' });
-  assert.deepEqual(await says({ kind: 'resume', cluster: PROD, reason: 'x' }), [
+  assert.deepEqual(await effectsOf({ kind: 'resume', cluster: PROD, reason: 'x' }), [
     '1 pod is due and will be evicted, at 5 per second.',
     '1 pod remains held: 1 on hold.',
   ]);
   await operator.resume(PROD, 'over');
-  assert.deepEqual(await says({ kind: 'stop', cluster: PROD, reason: 'x' }), [
+  assert.deepEqual(await effectsOf({ kind: 'stop', cluster: PROD, reason: 'x' }), [
     '1 pending eviction is held by it, 1 of them due now.',
     '1 pod remains held: 1 on hold.',
   ]);

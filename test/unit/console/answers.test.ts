@@ -70,8 +70,8 @@ test('returns pending rows in pages, sorted and filtered, with the gate of each'
   );
   const all = await ask('GET api/pending', {});
   assert.deepEqual(
-    all.rows.map(([, cluster, node, namespace, pod, dueAt, standing, taints, note]) => [
-      ...[cluster, node, namespace, pod, dueAt - NOW, standing, taints, note],
+    all.rows.map(([, cluster, node, namespace, pod, dueAt, state, taints, note]) => [
+      ...[cluster, node, namespace, pod, dueAt - NOW, state, taints, note],
     ]),
     [
       [

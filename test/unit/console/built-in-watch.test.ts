@@ -11,32 +11,32 @@ const PROD = clusterName('prod');
 
 test('checks a built-in controller in the background every five minutes and reports failures as evidence', async () => {
   const clock = new DrivenClock(NOW);
-  let [asked, closed] = [0, 0];
+  let [reads, closed] = [0, 0];
   const live = { close: () => closed++ } as unknown as LiveCluster;
   const watch = new BuiltInWatch({
     fleet: {
       cluster: async () => {
-        if (++asked === 2) throw new Error('it does not answer');
+        if (++reads === 2) throw new Error('it does not answer');
         return live;
       },
     },
     clock,
     ask: async () => {
-      if (asked === 3) throw new Error('it forbids the read');
+      if (reads === 3) throw new Error('it forbids the read');
       return { state: 'off', evidence: 'its flags' };
     },
   });
   assert.equal(watch.of(PROD).state, 'unknown');
   await eventually(async () => assert.equal(watch.of(PROD).state, 'off'));
-  assert.deepEqual([asked, closed], [1, 1]);
+  assert.deepEqual([reads, closed], [1, 1]);
   await clock.advanceTo(NOW + 5 * 60_000);
   assert.equal(watch.of(PROD).state, 'off');
   await eventually(async () =>
     assert.deepEqual(watch.of(PROD), { state: 'unknown', evidence: 'it does not answer' }),
   );
-  assert.deepEqual([asked, closed], [2, 1]);
+  assert.deepEqual([reads, closed], [2, 1]);
   await clock.advanceTo(NOW + 10 * 60_000);
   watch.of(PROD);
   await eventually(async () => assert.equal(watch.of(PROD).evidence, 'it forbids the read'));
-  assert.deepEqual([asked, closed], [3, 2]);
+  assert.deepEqual([reads, closed], [3, 2]);
 });

@@ -32,11 +32,11 @@ test('lookAnew returns a read that began after the call', async (t) => {
   const { promise, resolve } = Promise.withResolvers<void>();
   state.answer = promise;
   const before = view.read();
-  const anew = view.readAgain();
+  const read = view.readAgain();
   resolve();
   await (await fleet.operator()).stopAll({ reason: 'an incident' });
   await before;
-  assert.equal((await anew).fleetStop?.reason, 'an incident');
+  assert.equal((await read).fleetStop?.reason, 'an incident');
   assert.equal(state.reads, 2);
 });
 

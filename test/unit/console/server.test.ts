@@ -191,17 +191,17 @@ test('loads page and API for the first admitted browser, and again after a failu
   const entered = await fetch(console.link());
   const [cookie = ''] = entered.headers.get('set-cookie')?.split(';') ?? [];
   const [, path = ''] = /url=(\/[^"]+)"/.exec(await entered.text()) ?? [];
-  const look = () => fetch(`${console.address}${path}`, { headers: { cookie } });
+  const get = () => fetch(`${console.address}${path}`, { headers: { cookie } });
   const act = { method: 'POST', headers: { cookie, origin: 'http://evil.example' } };
   assert.equal((await fetch(`${console.address}${path}api/acts`, act)).status, 403);
   assert.equal(loaded, 0);
-  const refused = await look();
+  const refused = await get();
   assert.equal(refused.status, 500);
   assert.equal(await refused.text(), 'The console failed: its log says why.\n');
   assert.deepEqual(log.lines, [
     { level: 'error', event: 'console.failed', fields: { path: '', error: broken } },
   ]);
-  const both = await Promise.all([look(), look()]);
+  const both = await Promise.all([get(), get()]);
   assert.deepEqual(
     both.map(({ status }) => status),
     [200, 200],
@@ -301,8 +301,10 @@ test('logs neither token, cookie, path, nor key for any failure', async (t) => {
     throw new StoreError('the store is gone');
   });
   assert.equal((await send('GET', `${path}api/history?pod=x`, own)).status, 502);
-  const told = JSON.stringify(log.lines.map(({ fields }) => ({ ...fields, error: String(fields['error']) })));
-  assert.match(told, /api\/history/);
+  const logged = JSON.stringify(
+    log.lines.map(({ fields }) => ({ ...fields, error: String(fields['error']) })),
+  );
+  assert.match(logged, /api\/history/);
   for (const secret of [
     path.replaceAll('/', ''),
     cookie.split('=')[1],
@@ -310,7 +312,7 @@ test('logs neither token, cookie, path, nor key for any failure', async (t) => {
     new URL(console.link()).search.slice(5),
   ]) {
     assert.ok(secret && secret.length >= 32);
-    assert.ok(!told.includes(secret));
+    assert.ok(!logged.includes(secret));
   }
   assert.equal(entered.status, 200);
 });

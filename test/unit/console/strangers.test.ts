@@ -11,8 +11,14 @@ test('serves the console despite connections of other users of the machine', asy
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
   const status = async (): Promise<number | undefined> => {
-    const asked = httpGet({ host: '127.0.0.1', port, path: `${enter.path}api/status`, headers: own, agent });
-    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    const request = httpGet({
+      host: '127.0.0.1',
+      port,
+      path: `${enter.path}api/status`,
+      headers: own,
+      agent,
+    });
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
     response.resume();
     await once(response, 'end');
     return response.statusCode;

@@ -163,10 +163,10 @@ describe('pods that their budgets block', () => {
           now += waitMs;
           while (timers[0] !== undefined && timers[0] <= now) {
             const moment = timers.shift() as EpochMs;
-            const asked = dueOf(state, moment).filter((each) => each.blocked);
+            const requested = dueOf(state, moment).filter((each) => each.blocked);
             const next = blocked(
               state,
-              asked.map((each) => each.uid),
+              requested.map((each) => each.uid),
               moment,
             );
             if (next.armAt !== undefined) timers.push(next.armAt);

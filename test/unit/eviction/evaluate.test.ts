@@ -39,7 +39,7 @@ interface Sight extends NodeObservation {
   readonly pods: ReadonlyMap<string, SeenPod>;
 }
 
-const look = (
+const observation = (
   second: number,
   taints: readonly LiveTaint[] | undefined,
   ...pods: readonly SeenPod[]
@@ -75,18 +75,18 @@ function decides(cases: Readonly<Record<string, readonly [sight: Sight, decision
 }
 const B: Taint = { key: 'b', effect: 'NoExecute' };
 const tolerating60 = (taints: readonly LiveTaint[], ...tolerations: readonly Toleration[]) =>
-  look(60, taints, tolerationsOf(...tolerations));
+  observation(60, taints, tolerationsOf(...tolerations));
 
 describe('a due pod', () => {
   decides({
-    'is evicted when the live state agrees': [look(60, [A], seen()), 'evict'],
+    'is evicted when the live state agrees': [observation(60, [A], seen()), 'evict'],
     'is evicted although the live taint has another value': [
-      look(60, [{ ...A, value: 'new' }], seen()),
+      observation(60, [{ ...A, value: 'new' }], seen()),
       'evict',
     ],
-    'is canceled when the taint was removed': [look(60, [], seen()), 'cancel: taint-removed'],
+    'is canceled when the taint was removed': [observation(60, [], seen()), 'cancel: taint-removed'],
     'is canceled when only taints with other effects remain': [
-      look(60, [{ ...A, effect: 'NoSchedule' }], seen()),
+      observation(60, [{ ...A, effect: 'NoSchedule' }], seen()),
       'cancel: taint-removed',
     ],
     'is canceled when it tolerates the taint now': [
@@ -105,7 +105,10 @@ describe('a due pod', () => {
       tolerating60([B], tolerating('b', 10)),
       'reschedule: 70',
     ],
-    'is not evicted a millisecond early': [{ ...look(60, [A], seen()), at: at(60) - 1 }, 'reschedule: 60'],
+    'is not evicted a millisecond early': [
+      { ...observation(60, [A], seen()), at: at(60) - 1 },
+      'reschedule: 60',
+    ],
   });
 
   test('keeps its version when it is rescheduled', () => {
@@ -117,7 +120,7 @@ describe('a due pod', () => {
     const put = (second: number, record = recordIn(due), seconds = 10, known = due) => {
       const moved = verdict(
         known,
-        look(second, [{ key: 'b', effect: 'NoExecute' }], tolerationsOf(tolerating('b', seconds))),
+        observation(second, [{ key: 'b', effect: 'NoExecute' }], tolerationsOf(tolerating('b', seconds))),
         record,
       );
       return moved.kind === 'reschedule' ? moved.record : assert.fail(moved.kind);
@@ -138,25 +141,28 @@ describe('a due pod', () => {
     const virtual = { ...reason, taint: { key: 'b', effect: 'NoSchedule' } };
     assert.equal(put(70, { ...first, causes: [virtual] }).dueAt, at(80), 'not yet by this one');
     const both = tolerationsOf(tolerating('a', 80), tolerating('b', 10));
-    const sight = look(70, [A, { key: 'b', effect: 'NoExecute' }], both);
+    const sight = observation(70, [A, { key: 'b', effect: 'NoExecute' }], both);
     const beside = verdict(due, sight, { ...first, causes: [elsewhere, reason] });
     assert.equal(
       beside.kind === 'reschedule' && beside.record.dueAt,
       at(80),
       'it goes by one that was told of, too',
     );
-    const told = after(nodeDelta(1), nodeDelta(65, { taints: [found('b', 65)], observedAt: at(65) }));
-    assert.equal(put(70, first, 10, told).dueAt, at(75), 'as soon as somebody tells');
+    const partition = after(nodeDelta(1), nodeDelta(65, { taints: [found('b', 65)], observedAt: at(65) }));
+    assert.equal(put(70, first, 10, partition).dueAt, at(75), 'as soon as somebody tells');
   });
 
   test('is evicted immediately for an unreported taint that it does not tolerate', () => {
     const partition = after(podDelta(1));
-    assert.equal(verdict(partition, look(10, [{ key: 'b', effect: 'NoExecute' }], seen())).kind, 'evict');
+    assert.equal(
+      verdict(partition, observation(10, [{ key: 'b', effect: 'NoExecute' }], seen())).kind,
+      'evict',
+    );
   });
 
   test('is evaluated by live state where nothing is stored for its node', () => {
     const record = recordIn(due) as EvictionRecord;
-    const found = evaluate(undefined, look(60, [A], seen()), rules)(record, seen());
+    const found = evaluate(undefined, observation(60, [A], seen()), rules)(record, seen());
     assert.equal(found.kind === 'reschedule' && found.record.dueAt, at(120));
   });
 
@@ -164,16 +170,16 @@ describe('a due pod', () => {
     const both = after(
       nodeDelta(1, { taints: [taint('a'), taint('b')], pods: [pod('u1', { tolerations: [] })] }),
     );
-    const found = verdict(both, look(60, [A], tolerationsOf(tolerating('a'))));
+    const found = verdict(both, observation(60, [A], tolerationsOf(tolerating('a'))));
     assert.equal(found.kind === 'cancel' && found.because, 'tolerated-forever');
   });
 });
 
 describe('a missing pod', () => {
   decides({
-    'is gone': [look(60, [A]), 'end: already-gone'],
+    'is gone': [observation(60, [A]), 'end: already-gone'],
     'is gone when another pod has its name': [
-      look(60, [A], seen({ uid: pod('u2').uid })),
+      observation(60, [A], seen({ uid: pod('u2').uid })),
       'end: already-gone',
     ],
   });
@@ -184,7 +190,7 @@ describe('a missing pod', () => {
   ] as const) {
     test(`is ${outcome} when it terminates ${disrupted ? 'after' : 'without'} an eviction, with any taints`, () => {
       for (const taints of [[A], [], undefined]) {
-        const found = verdict(due, look(60, taints, seen({ terminating: true, disrupted })));
+        const found = verdict(due, observation(60, taints, seen({ terminating: true, disrupted })));
         assert.equal(found.kind === 'end' && found.outcome, outcome);
       }
     });
@@ -204,21 +210,21 @@ describe('with the Eviction API as method', () => {
   };
 
   test('a due pod is evicted through the API, and deleted if its node is down or deleted', () => {
-    assert.equal(means(look(60, [A], seen())), 'evict');
-    assert.equal(means(look(60, undefined, seen())), 'delete');
+    assert.equal(means(observation(60, [A], seen())), 'evict');
+    assert.equal(means(observation(60, undefined, seen())), 'delete');
     const notReady = { key: NODE_NOT_READY, effect: 'NoExecute' };
-    assert.equal(means(look(60, [A, notReady], seen())), 'delete');
+    assert.equal(means(observation(60, [A, notReady], seen())), 'delete');
   });
 
   test('a pod is deleted when its budget blocked it until the timeout', () => {
     const blocked = { since: at(60), nextTryAt: at(65), reason: 'needed' };
     const record = { ...(recordIn(due) as EvictionRecord), blocked };
-    assert.equal(means(look(119, [A], seen()), record), 'evict');
-    assert.equal(means(look(120, [A], seen()), record), 'delete');
+    assert.equal(means(observation(119, [A], seen()), record), 'evict');
+    assert.equal(means(observation(120, [A], seen()), record), 'delete');
   });
 
   test('a pod that terminates through the Eviction API counts as evicted only where policy uses this API', () => {
-    const leaving = look(60, [A], seen({ terminating: true, evicted: true }));
+    const leaving = observation(60, [A], seen({ terminating: true, evicted: true }));
     const outcome = (policy?: Partial<Policy>) => {
       const found = judged(leaving, undefined, policy);
       return found.kind === 'end' && found.outcome;
@@ -226,7 +232,7 @@ describe('with the Eviction API as method', () => {
     assert.equal(outcome(), 'evicted');
     assert.equal(outcome({ method: { kind: 'delete' } }), 'already-gone');
     assert.equal(outcome({ method, mode: 'observe' }), 'would-evict');
-    const byHand = judged(look(60, [A], seen({ terminating: true })));
+    const byHand = judged(observation(60, [A], seen({ terminating: true })));
     assert.equal(byHand.kind === 'end' && byHand.outcome, 'already-gone');
   });
 });
@@ -234,7 +240,7 @@ describe('with the Eviction API as method', () => {
 describe('while the guard holds evictions of nodes that are down', () => {
   const TRIPPED = at(2000);
   const trip: Trip = { scope: 'cluster', trippedAt: TRIPPED, nodes: 3, outOf: 10 };
-  const told = after(
+  const partition = after(
     nodeDelta(1, { taints: [taint(NODE_NOT_READY)], pods: [pod('u1', { tolerations: [] })] }),
   );
   const judged = (
@@ -242,8 +248,8 @@ describe('while the guard holds evictions of nodes that are down', () => {
     more: Partial<Rules> = {},
     fields: Partial<SeenPod> = {},
   ) =>
-    evaluate(told.node, look(2000, taints, seen(fields)), { ...rules, trips: [trip], ...more })(
-      recordIn(told) as EvictionRecord,
+    evaluate(partition.node, observation(2000, taints, seen(fields)), { ...rules, trips: [trip], ...more })(
+      recordIn(partition) as EvictionRecord,
       seen({ tolerations: [], ...fields }),
     );
   const downSince = (second?: number): LiveTaint => ({
@@ -286,33 +292,33 @@ describe('while the guard holds evictions of nodes that are down', () => {
 describe('where policy treats a NoSchedule taint as NoExecute', () => {
   const twin = { key: 'a', effect: 'NoSchedule' };
   const virtual = { ...taint('a'), ...twin, virtual: true as const };
-  const told = after(nodeDelta(1, { taints: [virtual] }));
-  const record = recordIn(told);
+  const partition = after(nodeDelta(1, { taints: [virtual] }));
+  const record = recordIn(partition);
   assert.ok(record);
   const judged = (treatAsNoExecute: readonly string[], sight: Sight) =>
-    evaluate(told.node, sight, byPolicy({ treatAsNoExecute }))(record, sight.pods.get(record.uid));
+    evaluate(partition.node, sight, byPolicy({ treatAsNoExecute }))(record, sight.pods.get(record.uid));
 
   test('cancels when the taint is removed, or when policy no longer lists its key, also on a deleted node', () => {
     const spared = [
-      judged(['a'], look(60, [], seen())),
-      judged([], look(60, [twin], seen())),
-      judged([], look(60, undefined, seen())),
+      judged(['a'], observation(60, [], seen())),
+      judged([], observation(60, [twin], seen())),
+      judged([], observation(60, undefined, seen())),
     ];
     for (const each of spared) assert.equal(each.kind === 'cancel' && each.because, 'taint-removed');
-    assert.equal(judged(['a'], look(60, undefined, seen())).kind, 'evict');
+    assert.equal(judged(['a'], observation(60, undefined, seen())).kind, 'evict');
   });
 
   test('keeps the countdown of the taint when the NoExecute taint appears', () => {
-    assert.equal(judged(['a'], look(60, [twin], seen())).kind, 'evict');
-    assert.equal(judged(['a'], look(60, [twin, A], seen())).kind, 'evict');
-    assert.equal(judged(['a'], look(59, [twin, A], seen())).kind, 'reschedule');
-    const anew = { ...twin, timeAdded: at(50) };
-    assert.equal(judged(['a'], look(60, [anew, A], seen())).kind, 'reschedule');
+    assert.equal(judged(['a'], observation(60, [twin], seen())).kind, 'evict');
+    assert.equal(judged(['a'], observation(60, [twin, A], seen())).kind, 'evict');
+    assert.equal(judged(['a'], observation(59, [twin, A], seen())).kind, 'reschedule');
+    const retainted = { ...twin, timeAdded: at(50) };
+    assert.equal(judged(['a'], observation(60, [retainted, A], seen())).kind, 'reschedule');
   });
 });
 
 test('reschedules a due pod by the tolerationSeconds of policy, and names the policy as cause', () => {
-  const given = look(60, [A], seen());
+  const given = observation(60, [A], seen());
   const policy = byPolicy({ tolerationSecondsOverrides: { a: 90 } });
   const found = evaluate(due.node, given, policy)(recordIn(due) as EvictionRecord, seen());
   assert.ok(found.kind === 'reschedule');
@@ -324,29 +330,32 @@ test('reschedules a due pod by the tolerationSeconds of policy, and names the po
 
 test('records the actor of a pod that another taint manager evicted as gone', () => {
   const deleted = { at: at(59), by: 'taint-manager' } as const;
-  const found = verdict(due, look(60, [A], seen({ terminating: true, disrupted: true, deleted })));
+  const found = verdict(due, observation(60, [A], seen({ terminating: true, disrupted: true, deleted })));
   assert.deepEqual(found, { kind: 'end', outcome: 'already-gone', deleted });
 });
 
 describe('on a missing node', () => {
   decides({
-    'evicts by the last known taints': [look(60, undefined, seen()), 'evict'],
+    'evicts by the last known taints': [observation(60, undefined, seen()), 'evict'],
     'reschedules a pod that now tolerates the taint for longer': [
-      look(60, undefined, tolerationsOf(tolerating('a', 600))),
+      observation(60, undefined, tolerationsOf(tolerating('a', 600))),
       'reschedule: 600',
     ],
   });
 
   test('evicts a pod that was bound before the deletion of the node, and cancels a pod that was bound later', () => {
     const partition = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
-    assert.equal(verdict(partition, look(60, undefined, seen())).kind, 'evict');
+    assert.equal(verdict(partition, observation(60, undefined, seen())).kind, 'evict');
     const record: EvictionRecord = { ...(recordIn(partition) as EvictionRecord), podSince: at(21) };
-    assert.equal(verdict(partition, look(99, undefined, seen()), record).kind, 'cancel');
+    assert.equal(verdict(partition, observation(99, undefined, seen()), record).kind, 'cancel');
   });
 
   test('cancels a pod when nothing is stored for the node', () => {
     const record = recordIn(due) as EvictionRecord;
-    assert.equal(verdict({ ...due, node: undefined }, look(60, undefined, seen()), record).kind, 'cancel');
+    assert.equal(
+      verdict({ ...due, node: undefined }, observation(60, undefined, seen()), record).kind,
+      'cancel',
+    );
   });
 
   test('cancels a pod when the last report had the taint removed', () => {
@@ -354,13 +363,13 @@ describe('on a missing node', () => {
     assert.ok(node);
     const taints = node.taints.map((each) => ({ ...each, known: 'preexisting', since: at(30) }) as const);
     const doubted: Partition = { ...due, node: { ...node, taints } };
-    assert.equal(verdict(doubted, look(99, undefined, seen())).kind, 'cancel');
+    assert.equal(verdict(doubted, observation(99, undefined, seen())).kind, 'cancel');
   });
 });
 
 test('decides on each due pod separately', () => {
   const partition = after(nodeDelta(1, { pods: [pod('u1'), pod('u2'), pod('u3')], taints: [taint('a')] }));
-  const given = look(60, [A], seen(), seen({ uid: pod('u3').uid, tolerations: [tolerating('a')] }));
+  const given = observation(60, [A], seen(), seen({ uid: pod('u3').uid, tolerations: [tolerating('a')] }));
   const verdicts = [...partition.scheduled.values()].map(
     (record) => `${record.uid} ${verdict(partition, given, record).kind}`,
   );
@@ -368,9 +377,9 @@ test('decides on each due pod separately', () => {
 });
 
 describe('when the taints were written after the last report of the relay', () => {
-  const told = after(nodeDelta(1, { taintsStamp: 'kubectl@1' }));
+  const partition = after(nodeDelta(1, { taintsStamp: 'kubectl@1' }));
   const seenBy = (second: number, taintsStamp?: string) =>
-    verdict(told, { ...look(second, [A], seen()), taintsStamp });
+    verdict(partition, { ...observation(second, [A], seen()), taintsStamp });
 
   test('waits with a due pod for the next delta', () => {
     assert.equal(seenBy(60, 'kubectl@1').kind, 'evict');
@@ -384,9 +393,9 @@ describe('when the taints were written after the last report of the relay', () =
   });
 
   test('counts the minute from the deadline of a taint that was set again', () => {
-    const anew = { ...A, timeAdded: at(40) };
+    const retainted = { ...A, timeAdded: at(40) };
     const seenAgain = (second: number) =>
-      verdict(told, { ...look(second, [anew], seen()), taintsStamp: 'kubectl@40' });
+      verdict(partition, { ...observation(second, [retainted], seen()), taintsStamp: 'kubectl@40' });
     assert.equal(seenAgain(60).kind, 'reschedule');
     assert.equal(seenAgain(100 + BEHIND_PATIENCE_MS / 1000).kind, 'behind');
     assert.equal(seenAgain(101 + BEHIND_PATIENCE_MS / 1000).kind, 'evict');
@@ -402,7 +411,7 @@ describe('when the taints were written after the last report of the relay', () =
     const judged = (second: number, policy: Partial<Policy>, taintsStamp = 'kubectl@40') => {
       const record = recordIn(down);
       assert.ok(record);
-      const sight = { ...look(second, [A, notReady]), taintsStamp };
+      const sight = { ...observation(second, [A, notReady]), taintsStamp };
       const found = evaluate(down.node, sight, byPolicy(policy))(record, both);
       return found.kind === 'evict' ? found.by : found.kind;
     };
@@ -427,17 +436,20 @@ describe('when the taints were written after the last report of the relay', () =
   });
 
   test('cancels immediately when the live state cancels', () => {
-    assert.equal(verdict(told, { ...look(60, [], seen()), taintsStamp: 'kubectl@40' }).kind, 'cancel');
+    assert.equal(
+      verdict(partition, { ...observation(60, [], seen()), taintsStamp: 'kubectl@40' }).kind,
+      'cancel',
+    );
   });
 
   test('does not wait for reports on a missing node', () => {
-    assert.equal(verdict(told, look(60, undefined, seen())).kind, 'evict');
+    assert.equal(verdict(partition, observation(60, undefined, seen())).kind, 'evict');
   });
 });
 
 describe('by the rules of its cluster', () => {
   const judged = (given: Rules, record: EvictionRecord, second = 60, taints: readonly LiveTaint[] = [A]) => {
-    const sight = look(second, taints, seen());
+    const sight = observation(second, taints, seen());
     return evaluate(due.node, sight, given)(record, sight.pods.get(record.uid));
   };
   const record = recordIn(due);
@@ -458,14 +470,14 @@ describe('by the rules of its cluster', () => {
   });
 
   test('ends a deleted due pod as would-have where the cluster is in observe mode', () => {
-    const found = evaluate(due.node, look(60, [A]), observed)(record, undefined);
+    const found = evaluate(due.node, observation(60, [A]), observed)(record, undefined);
     assert.deepEqual(found, { kind: 'end', outcome: 'would-evict' });
   });
 
   describe('the next observation of a held pod', () => {
     const both = seen({ tolerations: [tolerating('a', 60), tolerating('b', 90)] });
     const untilOf = (given: Rules) => {
-      const sight = look(60, [A, { key: 'b', effect: 'NoExecute' }], both);
+      const sight = observation(60, [A, { key: 'b', effect: 'NoExecute' }], both);
       const found = evaluate(due.node, sight, given)(record, both);
       assert.ok(found.kind === 'hold');
       return found.record.held?.until;
@@ -486,7 +498,10 @@ describe('by the rules of its cluster', () => {
     });
 
     test('is the deadline of another taint by our clock, which is ahead of the API server by ten seconds', () => {
-      const sight = { ...look(70, [A, { key: 'b', effect: 'NoExecute' }], both), skews: [BEHIND_BY_10_S] };
+      const sight = {
+        ...observation(70, [A, { key: 'b', effect: 'NoExecute' }], both),
+        skews: [BEHIND_BY_10_S],
+      };
       const found = evaluate(due.node, sight, byPolicy({ exclude: [{ taints: ['a'] }] }))(record, both);
       assert.equal(found.kind === 'hold' && found.record.held?.until, at(150 + 10));
     });

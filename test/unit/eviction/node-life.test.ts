@@ -141,7 +141,7 @@ describe('evaluate', () => {
   const record = recordIn(partition);
   assert.ok(record);
   const shown = { uid: record.uid, tolerations: [], terminating: false, disrupted: false };
-  const look = (fields: Partial<NodeObservation> = {}): NodeObservation => ({
+  const observed = (fields: Partial<NodeObservation> = {}): NodeObservation => ({
     ...{
       node: ref.node,
       at: NOW,
@@ -153,25 +153,25 @@ describe('evaluate', () => {
   const evicted = { kind: 'evict', by: 'delete', unlimited: false };
 
   test('requires a read of the Lease before an eviction, but of no deleted node, and reports why it does not hold', () => {
-    assert.deepEqual(verdict(look()), { ...evicted, lease: 'unread' });
-    assert.deepEqual(verdict(look({ taints: undefined })), evicted);
+    assert.deepEqual(verdict(observed()), { ...evicted, lease: 'unread' });
+    assert.deepEqual(verdict(observed({ taints: undefined })), evicted);
     const life: NodeLife = { kind: 'lapsed', because: 'missing' };
-    assert.deepEqual(verdict(look({ life })), { ...evicted, lease: 'missing' });
+    assert.deepEqual(verdict(observed({ life })), { ...evicted, lease: 'missing' });
   });
 
   test('holds the pod until the Lease expires', () => {
-    const found = verdict(look({ life: ALIVE }));
+    const found = verdict(observed({ life: ALIVE }));
     assert.ok(found.kind === 'hold');
     assert.deepEqual(found.record.held, { by: KEPT, since: NOW, until: ALIVE.until });
   });
 
   test('looks at the pod again when another taint is due first', () => {
-    const taints = [...(look().taints ?? []), { key: 'a', effect: 'NoExecute', timeAdded: at(10) }];
+    const taints = [...(observed().taints ?? []), { key: 'a', effect: 'NoExecute', timeAdded: at(10) }];
     const both = after(nodeDelta(10, { taints: [UNREACHABLE, taint('a', 10)], pods: [untolerating] }));
     const tolerations = [{ key: 'a', operator: 'Exists', tolerationSeconds: 1000n }];
     const found = evaluate(
       both.node,
-      look({ taints, life: ALIVE }),
+      observed({ taints, life: ALIVE }),
       rules,
     )(record, { ...shown, tolerations });
     assert.ok(found.kind === 'hold');

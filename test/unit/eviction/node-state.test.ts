@@ -97,15 +97,15 @@ describe('a countdown', () => {
   test('continues for not-ready and unreachable while either taint stays, although the other is set again', () => {
     const set = (key: string, second: number) => ({ ...found(key, second), timeAdded: at(second) });
     const [notReady, unreachable] = [set(NODE_NOT_READY, 0), set(NODE_UNREACHABLE, 10)];
-    const told = (second: number, ...taints: readonly SeenTaint[]) =>
+    const delta = (second: number, ...taints: readonly SeenTaint[]) =>
       nodeDelta(second, { taints, observedAt: at(second) });
-    const both = [told(1, notReady), told(10, notReady, unreachable)];
-    const anew = set(NODE_NOT_READY, 20);
+    const both = [delta(1, notReady), delta(10, notReady, unreachable)];
+    const setAgain = set(NODE_NOT_READY, 20);
     assert.deepEqual(since(merged(...both)), [at(0), at(0)]);
-    assert.deepEqual(since(merged(...both, told(20, unreachable, anew))), [at(0), at(0)]);
-    assert.deepEqual(since(merged(...both, told(20, unreachable, anew), told(30, anew))), [at(0)]);
-    assert.deepEqual(since(merged(...both, told(30, notReady))), [at(0)]);
-    assert.deepEqual(since(merged(...both, told(20, anew))), [at(20)], 'neither stood');
+    assert.deepEqual(since(merged(...both, delta(20, unreachable, setAgain))), [at(0), at(0)]);
+    assert.deepEqual(since(merged(...both, delta(20, unreachable, setAgain), delta(30, setAgain))), [at(0)]);
+    assert.deepEqual(since(merged(...both, delta(30, notReady))), [at(0)]);
+    assert.deepEqual(since(merged(...both, delta(20, setAgain))), [at(20)], 'neither stood');
     const liveStarts = (...live: readonly LiveTaint[]) =>
       timeLiveTaints(merged(...both), live, [], at(50)).map((each) => each.since);
     const live = (key: string, second: number) => ({ key, effect: 'NoExecute', timeAdded: at(second) });
@@ -125,23 +125,23 @@ describe('a countdown', () => {
 
   test('restarts no earlier than possible within the second that the taint names', () => {
     const set = (second: number, seenAt: number) => ({ ...found('a', 0), seenAt, timeAdded: at(second) });
-    const anew = (seenAt: number) => since(merged(by(1, 1, set(0, at(0))), by(1, 50, set(40, seenAt))));
-    assert.deepEqual(anew(at(40) + 300), [at(40) + 300], 'seen within that second');
-    assert.deepEqual(anew(at(45)), [at(40) + 999]);
+    const sinceOf = (seenAt: number) => since(merged(by(1, 1, set(0, at(0))), by(1, 50, set(40, seenAt))));
+    assert.deepEqual(sinceOf(at(40) + 300), [at(40) + 300], 'seen within that second');
+    assert.deepEqual(sinceOf(at(45)), [at(40) + 999]);
   });
 
   test('never starts before its taint was set again in the named second', () => {
     const ms = (most: number) => fc.integer({ min: 0, max: most });
     fc.assert(
-      fc.property(ms(40_000), ms(5_000), ms(5_000), (afterMs, seenAfter, heardAfter) => {
+      fc.property(ms(40_000), ms(5_000), ms(5_000), (afterMs, seenAfter, receivedAfter) => {
         const setAt = at(0) + afterMs;
         const named = Math.floor(setAt / 1000) * 1000;
         const seenAt = setAt + seenAfter;
-        const told = nodeDelta(50, { taints: [{ ...found('a', 0), seenAt, timeAdded: named }] });
+        const delta = nodeDelta(50, { taints: [{ ...found('a', 0), seenAt, timeAdded: named }] });
         const [{ since: startedAt = Infinity } = {}] = raiseStarts(
           merged(by(1, -9, { ...found('a', -9), timeAdded: at(-9) })),
-          told,
-          seenAt + heardAfter,
+          delta,
+          seenAt + receivedAfter,
         ).taints;
         assert.ok(startedAt >= setAt, `${setAt - startedAt} ms early`);
         assert.ok(startedAt <= named + 999, 'later than it can have been');
@@ -175,8 +175,8 @@ describe('a countdown', () => {
   test('starts no earlier than the time of the taint, where the clock of the relay is behind', () => {
     const added = (second: number) => ({ ...taint('a', 760), timeAdded: at(second) });
     const behind = { observedAt: at(760), taints: [added(1000)] };
-    const [told] = mergeNodeState(undefined, nodeDelta(1, behind), at(1001)).taints;
-    assert.deepEqual([told?.since, told?.known], [at(1000), 'added']);
+    const [stored] = mergeNodeState(undefined, nodeDelta(1, behind), at(1001)).taints;
+    assert.deepEqual([stored?.since, stored?.known], [at(1000), 'added']);
     assert.deepEqual(since(merged(by(1, 760, added(790)))), [at(790)]);
     assert.deepEqual(since(merged(by(1, 760, added(700)))), [at(760)]);
     // The taint's time is later than the node was observed without it, so a found taint counts as appeared.
@@ -447,8 +447,8 @@ describe('live taints', () => {
         ['b', undefined, at(50)],
       ],
     );
-    const [anew] = timeLiveTaints(undefined, live, [], at(50));
-    assert.deepEqual([anew?.since, anew?.known], [at(50), 'preexisting']);
+    const [timed] = timeLiveTaints(undefined, live, [], at(50));
+    assert.deepEqual([timed?.since, timed?.known], [at(50), 'preexisting']);
   });
 
   test('include virtual keys', () => {

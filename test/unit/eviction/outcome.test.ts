@@ -70,7 +70,7 @@ function written(pass: DonePass, found: Partition = before, by: Rules = rules) {
     result,
     change,
     schedule: change?.schedule.map(({ uid }) => uid) ?? [],
-    told: result.changed.map(({ record, note }) => [record.uid, note.event]),
+    events: result.changed.map(({ record, note }) => [record.uid, note.event]),
   };
 }
 
@@ -130,13 +130,13 @@ describe('times to arm', () => {
 
 describe('an outcome is written and reported', () => {
   test('for canceled, rescheduled, held and waiting pods', () => {
-    const { change, schedule, told, result } = written(
+    const { change, schedule, events, result } = written(
       passOf(cancelled, rescheduled('u2'), held('u3')),
       before,
       whilePaused,
     );
     assert.deepEqual(schedule, ['u2', 'u3']);
-    assert.deepEqual(told, [
+    assert.deepEqual(events, [
       ['u2', 'rescheduled'],
       ['u3', 'held'],
     ]);
@@ -163,8 +163,8 @@ describe('an outcome is written and reported', () => {
   });
 
   test('for a waiting pod, with its slot, which is not reported', () => {
-    const { change, told } = written(passOf(waiting));
-    assert.deepEqual([change?.schedule, told], [[{ ...recordNamed('u1'), turnAt: at(70) }], []]);
+    const { change, events } = written(passOf(waiting));
+    assert.deepEqual([change?.schedule, events], [[{ ...recordNamed('u1'), turnAt: at(70) }], []]);
   });
 
   test('for a waiting pod only without a turn that a concurrent pass gave it', () => {
@@ -179,8 +179,8 @@ describe('an outcome is written and reported', () => {
   test('for a pod with an unchanged gate, which is not reported again', () => {
     const record = { ...recordNamed('u1'), held: { by: paused, since: at(0) } };
     const found = { ...before, scheduled: new Map(before.scheduled).set(record.uid, record) };
-    const { schedule, told } = written(passOf(held()), found, whilePaused);
-    assert.deepEqual([schedule, told], [['u1'], []]);
+    const { schedule, events } = written(passOf(held()), found, whilePaused);
+    assert.deepEqual([schedule, events], [['u1'], []]);
   });
 
   test('for a pod that is held in observe mode', () => {
@@ -189,8 +189,8 @@ describe('an outcome is written and reported', () => {
       record: { ...recordNamed('u1'), held: { by: { kind: 'observe' }, since: NOW } },
     };
     const observing: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
-    const { told, result } = written(passOf(record), before, observing);
-    assert.deepEqual([told, result.policy.mode], [[['u1', 'would-evict']], 'observe']);
+    const { events, result } = written(passOf(record), before, observing);
+    assert.deepEqual([events, result.policy.mode], [[['u1', 'would-evict']], 'observe']);
   });
 
   test('but not for a deletion, a pending delta or a fault alone', () => {
@@ -231,8 +231,8 @@ describe('an outcome is discarded, and the node is evaluated again, when', () =>
 
   test('but not when another pass set the same deadline', () => {
     const found = { ...before, scheduled: new Map([[record.uid, { ...record, dueAt: at(90) }]]) };
-    const { schedule, told, result } = written(passOf(rescheduled()), found);
-    assert.deepEqual([schedule, told, result.moved], [['u1'], [], false]);
+    const { schedule, events, result } = written(passOf(rescheduled()), found);
+    assert.deepEqual([schedule, events, result.moved], [['u1'], [], false]);
   });
 });
 
@@ -345,8 +345,8 @@ describe('a failure is retried', () => {
     for (const outcome of [deleted, gone, cancelled, rescheduled(), held(), waiting, blocked])
       assert.deepEqual(gaveUpBeside(outcome), ['u2', 'u3']);
     // A record that was scheduled again since the pass is not the pod that ended.
-    const anew = { ...recordNamed('u1'), version: { epoch: 1, sequence: 9 } };
-    const scheduled = new Map(found.scheduled).set(anew.uid, anew);
+    const moved = { ...recordNamed('u1'), version: { epoch: 1, sequence: 9 } };
+    const scheduled = new Map(found.scheduled).set(moved.uid, moved);
     assert.deepEqual(gaveUpBeside(gone, { ...found, scheduled }), ['u1', 'u2', 'u3']);
   });
 
@@ -360,8 +360,8 @@ describe('a failure is retried', () => {
 
 describe('an eviction that the API denies', () => {
   test('is retried, and does not count as failed', () => {
-    const { change, schedule, told, result } = written(passOf(blocked, deleted), before, byEvictionApi);
-    assert.deepEqual([schedule, told], [['u1'], [['u1', 'blocked']]]);
+    const { change, schedule, events, result } = written(passOf(blocked, deleted), before, byEvictionApi);
+    assert.deepEqual([schedule, events], [['u1'], [['u1', 'blocked']]]);
     assert.equal(change?.schedule[0]?.blocked?.reason, 'its budget');
     assert.equal(result.askAgainAt, NOW + 5_000);
     assert.deepEqual([change?.node?.blocked?.nextTryAt, change?.node?.retry], [NOW + 5_000, undefined]);
@@ -373,8 +373,12 @@ describe('an eviction that the API denies', () => {
       [...before.scheduled].map(([uid, each]) => [uid, { ...each, blocked: blockedSince }]),
     );
     const found = { ...withNode({ blocked: { attempts: 3, nextTryAt: NOW } }), scheduled };
-    const asks = (pass: DonePass) => (written(pass, found, byEvictionApi).result.askAgainAt ?? 0) - NOW;
-    assert.deepEqual([asks(passOf(blocked, deleted)), asks(passOf(blocked))], [5_000, 40_000]);
+    const retriedAfter = (pass: DonePass) =>
+      (written(pass, found, byEvictionApi).result.askAgainAt ?? 0) - NOW;
+    assert.deepEqual(
+      [retriedAfter(passOf(blocked, deleted)), retriedAfter(passOf(blocked))],
+      [5_000, 40_000],
+    );
   });
 
   test('fails after the timeout of policy', () => {

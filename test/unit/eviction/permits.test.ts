@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { podUid } from '#shared/eviction/identity.ts';
 import { grantPermits, PERMIT_LASTS_MS, type Permit } from '#shared/eviction/permits.ts';
 
-const ask = fc.record({
+const request = fc.record({
   /** Milliseconds since the previous request. */
   afterMs: fc.integer({ min: 0, max: 30_000 }),
   pods: fc.uniqueArray(fc.integer({ min: 0, max: 9 }), { maxLength: 5 }),
@@ -15,13 +15,13 @@ const ask = fc.record({
 test('limits deletions in every time window, for any requests', () => {
   const limit = { count: 2, windowMs: 40_000 };
   fc.assert(
-    fc.property(fc.array(ask, { maxLength: 40 }), (asks) => {
+    fc.property(fc.array(request, { maxLength: 40 }), (requests) => {
       let [now, born]: [number, number] = [0, 0];
       let held: readonly Permit[] = [];
       /** A deleted pod returns with another UID. */
       const life = new Map<number, number>();
       const deletions: number[] = [];
-      for (const { afterMs, pods, deletedAfterMs } of asks) {
+      for (const { afterMs, pods, deletedAfterMs } of requests) {
         now += afterMs;
         const uids = pods.map((pod) => podUid(`${pod}-${life.get(pod) ?? 0}`));
         const { permits, moments } = grantPermits(held, uids, limit, now);

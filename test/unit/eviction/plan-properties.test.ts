@@ -79,16 +79,16 @@ test('is no earlier than ordered delivery with the last resync, and hardly later
 
 test('recovers from any lost deltas with the last resync', () => {
   fc.assert(
-    fc.property(relayHistory.chain(withLosses), ({ history: { deltas, resync }, heard }) => {
+    fc.property(relayHistory.chain(withLosses), ({ history: { deltas, resync }, received }) => {
       const tidy = dueTimes(applied([...deltas, resync]), resync.observedAt);
-      assert.deepEqual(dueTimes(applied([...heard, resync]), resync.observedAt), tidy);
+      assert.deepEqual(dueTimes(applied([...received, resync]), resync.observedAt), tidy);
     }),
     { numRuns: 300 },
   );
 });
 
 const withLosses = (history: RelayHistory) =>
-  fc.record({ history: fc.constant(history), heard: fc.subarray([...history.deltas]) });
+  fc.record({ history: fc.constant(history), received: fc.subarray([...history.deltas]) });
 
 test('changes nothing for a repeated delta, arms the same timers and repeats the cancellations', () => {
   fc.assert(
@@ -99,13 +99,13 @@ test('changes nothing for a repeated delta, arms the same timers and repeats the
         partition = committed(partition, first);
         const again = planned(partition, delta);
         assert.equal(changesNothing(again), true);
-        const told = first.cancel.filter((each) => isAnnounced(each, delta.observedAt));
+        const announced = first.cancel.filter((each) => isAnnounced(each, delta.observedAt));
         const repeated = new Map(
           again.cancelledBefore.map(({ endedAt: _endedAt, ...end }) => [end.uid, end] as const),
         );
         assert.deepEqual(
-          told.map(({ uid }) => repeated.get(uid)),
-          told,
+          announced.map(({ uid }) => repeated.get(uid)),
+          announced,
         );
         assert.deepEqual(again.arm, first.arm);
       }

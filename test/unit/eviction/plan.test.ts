@@ -50,9 +50,9 @@ describe('a node delta', () => {
   test('counts a binding in the future from the present, and moves a deadline that was stored so', () => {
     const inYear2999 = Date.UTC(2999, 0);
     const pods = [pod('u1', { podSince: inYear2999 }), pod('u2', { tolerations: [], podSince: inYear2999 })];
-    const told = planned(emptyPartition, nodeDelta(5, { pods }));
+    const plan = planned(emptyPartition, nodeDelta(5, { pods }));
     assert.deepEqual(
-      told.schedule.map(({ uid, dueAt, podSince }) => [uid, dueAt, podSince]),
+      plan.schedule.map(({ uid, dueAt, podSince }) => [uid, dueAt, podSince]),
       [
         ['u1', at(65), at(5)],
         ['u2', at(5), at(5)],
@@ -415,42 +415,42 @@ describe('a held pod', () => {
   assert.ok(record);
   const held: EvictionRecord = { ...record, held: { by: { kind: 'observe' }, since: at(60) } };
   const partition = { ...scheduled, scheduled: new Map([[record.uid, held]]) };
-  const heard = (delta: Delta, governing: Rules) => planned(partition, delta, {}, governing);
+  const plannedUnder = (delta: Delta, governing: Rules) => planned(partition, delta, {}, governing);
   const ranked = nodeDelta(120, { pods: [pod('u1', { rank: 100 })], wake: true });
 
   test('stays held while its gate may hold, with and without a wake', () => {
-    const decided = heard(ranked, observed);
+    const decided = plannedUnder(ranked, observed);
     assert.deepEqual([decided.free, decided.arm], [[], []]);
-    assert.equal(recordIn(committed(partition, heard(podDelta(121), observed)))?.held?.since, at(60));
+    assert.equal(recordIn(committed(partition, plannedUnder(podDelta(121), observed)))?.held?.since, at(60));
   });
 
   test('is released in its slot, by its rank and the release rate, when no gate remains', () => {
-    const decided = heard(ranked, { ...rules, policy: { ...rules.policy, releaseRate: 10 } });
+    const decided = plannedUnder(ranked, { ...rules, policy: { ...rules.policy, releaseRate: 10 } });
     assert.deepEqual(decided.free, [{ ...record, notBefore: at(120 + 100 / 10), drains: true }]);
     assert.deepEqual(decided.arm, [at(130)]);
   });
 
   test('is released by a delta of its node, and not by its own delta', () => {
-    const { free, confirm } = heard(podDelta(121), rules);
+    const { free, confirm } = plannedUnder(podDelta(121), rules);
     assert.deepEqual([free, confirm.map((each) => each.held)], [[], [held.held]]);
   });
 
   test('is released immediately when it has no rank', () => {
-    assert.deepEqual(heard(nodeDelta(120), rules).arm, [at(120)]);
+    assert.deepEqual(plannedUnder(nodeDelta(120), rules).arm, [at(120)]);
   });
 
   test('stays a released pod until its record ends, and is held no longer, also with another deadline', () => {
     const moves = (delta: Delta) => podDelta(delta.version.sequence + 1, { pod: later });
     const later = pod('u1', { tolerations: [tolerating('a', 600)] });
-    const freed = committed(partition, heard(ranked, rules));
+    const freed = committed(partition, plannedUnder(ranked, rules));
     const found = recordIn(committed(freed, planned(freed, moves(ranked))));
     assert.deepEqual([found?.drains, found?.notBefore, found?.dueAt], [true, undefined, at(600)]);
-    const [moved] = heard(moves(ranked), observed).reschedule;
+    const [moved] = plannedUnder(moves(ranked), observed).reschedule;
     assert.deepEqual([moved?.dueAt, moved?.held], [at(600), undefined]);
   });
 
   test('keeps its slot when it is delivered again', () => {
-    const freed = committed(partition, heard(ranked, rules));
+    const freed = committed(partition, plannedUnder(ranked, rules));
     const again = planned(freed, ranked, {}, rules);
     assert.deepEqual([again.free, again.arm], [[], [at(122)]]);
     assert.equal(recordIn(committed(freed, planned(freed, podDelta(121))))?.notBefore, at(122));
@@ -513,8 +513,8 @@ describe('a pod that another actor deleted', () => {
 
   for (const by of ['taint-manager', 'other'] as const) {
     test(`ends as gone, with actor and time: ${by}`, () => {
-      const told = [podGoneBy(40, by), nodeDelta(40, { pods: [], deleted: [gone('u1', 40, by)] })];
-      for (const delta of told) {
+      const deltas = [podGoneBy(40, by), nodeDelta(40, { pods: [], deleted: [gone('u1', 40, by)] })];
+      for (const delta of deltas) {
         const [end] = planned(after(nodeDelta(1)), delta).cancel;
         assert.deepEqual([end?.outcome, end?.deleted], ['already-gone', { at: at(40), by }]);
         assert.deepEqual([end?.dueAt, end?.startedAt], [at(60), at(1)]);
@@ -534,11 +534,11 @@ describe('a pod that another actor deleted', () => {
   });
 
   test('gets an end with our deadline when another taint manager evicted it before it was scheduled', () => {
-    const told = [
+    const deltas = [
       podGoneBy(3, 'taint-manager', { tolerations: [] }),
       nodeDelta(3, { pods: [], deleted: [gone('u1', 2, 'taint-manager', { tolerations: [] })] }),
     ];
-    for (const delta of told) {
+    for (const delta of deltas) {
       const { elsewhere, cancel, schedule } = planned(emptyPartition, delta);
       assert.deepEqual([cancel, schedule, elsewhere.length], [[], [], 1]);
       const [end] = elsewhere;

@@ -70,7 +70,7 @@ const anyRules: fc.Arbitrary<Rules> = fc
         .map((scope) => ({ scope, trippedAt: at(0), nodes: 3, outOf: 3 }) as const),
     ),
   })
-  .map((said) => ({ ...rules, ...said, policy: { ...rules.policy, ...said.policy } }));
+  .map((fields) => ({ ...rules, ...fields, policy: { ...rules.policy, ...fields.policy } }));
 
 /** The deltas of a relay, and the rules for each delta. Every delta has rules with other revisions. */
 export const governed = longRelayHistory.chain(({ deltas, resync }) =>
@@ -109,17 +109,17 @@ export class PlayedNode {
     this.#onEvict = onEvict;
   }
 
-  hear(delta: Delta, given: Rules, now = delta.observedAt): this {
+  receive(delta: Delta, given: Rules, now = delta.observedAt): this {
     if (delta.kind === 'node') this.#pods.clear();
     if (delta.kind === 'node') for (const pod of delta.pods) this.#pods.set(pod.uid, pod);
     if (delta.kind === 'pod') this.#pods.set(delta.pod.uid, delta.pod);
     if (delta.kind === 'pod-gone') this.#pods.delete(delta.uid);
     for (const uid of this.evicted) this.#pods.delete(uid);
     this.partition = committed(this.partition, planned(this.partition, delta, {}, given));
-    return this.look(delta, given, now);
+    return this.pass(delta, given, now);
   }
 
-  look({ taints, deletedAt }: Delta, given: Rules, now: EpochMs): this {
+  pass({ taints, deletedAt }: Delta, given: Rules, now: EpochMs): this {
     const { node } = this.partition;
     const live = deletedAt === undefined ? taints : undefined;
     const verdictOn = evaluate(node, { node: ref.node, at: now, taints: live }, given);
@@ -166,7 +166,7 @@ export const play = (
   ruledBy: (index: number) => Rules,
   played = new PlayedNode(),
 ): PlayedNode => {
-  for (const [index, delta] of deltas.entries()) played.hear(delta, ruledBy(index));
+  for (const [index, delta] of deltas.entries()) played.receive(delta, ruledBy(index));
   return played;
 };
 export const ofIndex = (ruled: readonly Rules[]) => (index: number) => ruled[index] ?? rules;

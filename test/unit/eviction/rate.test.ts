@@ -97,9 +97,9 @@ describe('slots', () => {
 
   test('are requested again at a full second, after the slots that are reserved', () => {
     const far = { ...NONE, takenTo: at(125) };
-    const ask = (now: number) =>
+    const reserve = (now: number) =>
       givePermits({ evictionRate: far }, pods(1), { evictionRate: 0.1, releaseRate: 50 }, now).turns;
-    assert.deepEqual(ask(at(60)), [{ notBefore: at(60) + TURNS_AHEAD_MS }]);
-    assert.deepEqual(ask(at(60) + 1), [{ notBefore: at(61) + TURNS_AHEAD_MS }]);
+    assert.deepEqual(reserve(at(60)), [{ notBefore: at(60) + TURNS_AHEAD_MS }]);
+    assert.deepEqual(reserve(at(60) + 1), [{ notBefore: at(61) + TURNS_AHEAD_MS }]);
   });
 });

@@ -46,7 +46,7 @@ export interface RelayHistory {
 const histories = (atLeast: number): fc.Arbitrary<RelayHistory> =>
   fc.array(fc.tuple(later, happening), { minLength: atLeast, maxLength: 25 }).map((happenings) => {
     const relay = new OneNodeRelay();
-    for (const [later, what] of happenings) relay.hear(later, what);
+    for (const [later, what] of happenings) relay.report(later, what);
     return relay.end();
   });
 
@@ -62,29 +62,29 @@ class OneNodeRelay {
   #second = 0;
   #sequence = 0;
 
-  hear(later: number, what: Happening): void {
+  report(later: number, what: Happening): void {
     this.#second += later;
     switch (what.kind) {
       case 'taint':
       case 'untaint':
-        this.#hearTaint(what);
+        this.#reportTaint(what);
         return;
       case 'appears':
-        if (!this.#pods.has(what.uid)) this.#hearPod(what.uid, what.seconds);
+        if (!this.#pods.has(what.uid)) this.#reportPod(what.uid, what.seconds);
         return;
       case 'changes':
-        if (this.#pods.has(what.uid)) this.#hearPod(what.uid, what.seconds);
+        if (this.#pods.has(what.uid)) this.#reportPod(what.uid, what.seconds);
         return;
       case 'goes':
-        this.#hearGone(what.uid);
+        this.#reportGone(what.uid);
         return;
       case 'resync':
-        if (this.#concerned) this.#tellNode();
+        if (this.#concerned) this.#sendNode();
         return;
       case 'node-goes':
         if (this.#taints.size === 0 || this.#deletedAt !== undefined) return;
         this.#deletedAt = at(this.#second);
-        this.#tellNode();
+        this.#sendNode();
         return;
       default:
         what satisfies never;
@@ -94,14 +94,14 @@ class OneNodeRelay {
   end(): RelayHistory {
     this.#second += 1;
     const deltas = [...this.#deltas];
-    return { deltas, resync: this.#tellNode() };
+    return { deltas, resync: this.#sendNode() };
   }
 
   get #concerned(): boolean {
     return this.#taints.size > 0;
   }
 
-  #hearTaint({ kind, key, value: given }: Extract<Happening, { key: string }>): void {
+  #reportTaint({ kind, key, value: given }: Extract<Happening, { key: string }>): void {
     const before = this.#taints.get(key);
     const same = kind === 'untaint' ? !before : before?.value === given;
     if (same && this.#deletedAt === undefined) return;
@@ -110,33 +110,33 @@ class OneNodeRelay {
       this.#taints.set(key, { ...taint(key, this.#second, given), ...(before && { seenAt: before.seenAt }) });
     // A node that changes exists, perhaps again.
     this.#deletedAt = undefined;
-    this.#tellNode();
+    this.#sendNode();
   }
 
-  #hearPod(index: number, tolerated: readonly Seconds[]): void {
+  #reportPod(index: number, tolerated: readonly Seconds[]): void {
     const tolerations = tolerated.flatMap((each, key) => {
       if (each === 'not') return [];
       return [tolerating(KEYS[key] ?? '', each === 'for ever' ? undefined : each)];
     });
     const podSince = this.#pods.get(index)?.podSince ?? at(this.#second);
-    const told = pod(`u${index}.${this.#generations.get(index) ?? 0}`, { tolerations, podSince });
-    this.#pods.set(index, told);
-    if (this.#concerned) this.#tell({ kind: 'pod', pod: told });
+    const facts = pod(`u${index}.${this.#generations.get(index) ?? 0}`, { tolerations, podSince });
+    this.#pods.set(index, facts);
+    if (this.#concerned) this.#send({ kind: 'pod', pod: facts });
   }
 
-  #hearGone(index: number): void {
+  #reportGone(index: number): void {
     const gone = this.#pods.get(index);
     if (!gone) return;
     this.#pods.delete(index);
     this.#generations.set(index, (this.#generations.get(index) ?? 0) + 1);
-    if (this.#concerned) this.#tell({ kind: 'pod-gone', uid: podUid(gone.uid) });
+    if (this.#concerned) this.#send({ kind: 'pod-gone', uid: podUid(gone.uid) });
   }
 
-  #tellNode(): Delta {
-    return this.#tell({ kind: 'node', pods: [...this.#pods.values()], wake: false });
+  #sendNode(): Delta {
+    return this.#send({ kind: 'node', pods: [...this.#pods.values()], wake: false });
   }
 
-  #tell(what: Told): Delta {
+  #send(what: Content): Delta {
     this.#sequence += 1;
     const delta: Delta = {
       ...what,
@@ -151,7 +151,7 @@ class OneNodeRelay {
   }
 }
 
-type Told =
+type Content =
   | { readonly kind: 'node'; readonly pods: readonly PodFacts[]; readonly wake: boolean }
   | { readonly kind: 'pod'; readonly pod: PodFacts }
   | { readonly kind: 'pod-gone'; readonly uid: PodFacts['uid'] };

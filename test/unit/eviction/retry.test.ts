@@ -412,7 +412,7 @@ test('keeps the next retry of a node between half the least wait and the longest
       fc.array(
         fc.record({
           everything: fc.boolean(),
-          asked: fc.nat({ max: 7200 }),
+          retryAfter: fc.nat({ max: 7200 }),
           random: fc.double({ min: 0, max: 1, noNaN: true }),
         }),
         {
@@ -423,12 +423,12 @@ test('keeps the next retry of a node between half the least wait and the longest
       (tries) => {
         let partition = withPods(2);
         let now = at(60);
-        for (const { everything, asked, random } of tries) {
-          const failures = { ...(everything ? SILENT : failed('u1')), retryAfterSeconds: asked };
+        for (const { everything, retryAfter, random } of tries) {
+          const failures = { ...(everything ? SILENT : failed('u1')), retryAfterSeconds: retryAfter };
           partition = tried(partition, failures, now, random);
           const waitMs = (partition.node.retry?.nextTryAt ?? 0) - now;
-          assert.ok(waitMs >= 500 && waitMs >= Math.min(asked, 3600) * 1000, `${waitMs}`);
-          assert.ok(waitMs <= Math.max(MAX_RETRY_MS, Math.min(asked, 3600) * 1000), `${waitMs}`);
+          assert.ok(waitMs >= 500 && waitMs >= Math.min(retryAfter, 3600) * 1000, `${waitMs}`);
+          assert.ok(waitMs <= Math.max(MAX_RETRY_MS, Math.min(retryAfter, 3600) * 1000), `${waitMs}`);
           now += waitMs;
         }
       },

@@ -48,7 +48,7 @@ test('evicts no pod that the rules block, for any deltas and any earlier rules',
       });
       for (const [index, delta] of deltas.entries()) {
         current = ofIndex(ruled)(index);
-        played.hear(delta, current);
+        played.receive(delta, current);
       }
     }),
     { numRuns: 500 },
@@ -103,7 +103,7 @@ test('evicts held pods when no gate remains, at the deadlines that they have wit
       const version = { ...last.version, sequence: last.version.sequence + 1 };
       const wake: NodeDelta = { ...last, version, pods: ranked, wake: true };
       const free: Rules = { ...rules, policyRevision: 1000, guardRevision: 1000 };
-      played.hear(wake, free).look(wake, free, last.observedAt + 60_000);
+      played.receive(wake, free).pass(wake, free, last.observedAt + 60_000);
       const due = [...played.partition.scheduled.values()].filter(({ dueAt }) => dueAt <= last.observedAt);
       assert.deepEqual(due, []);
       const plain = play([...deltas, wake], () => rules).partition.scheduled;

@@ -25,19 +25,19 @@ const unreachable = (seenAt: number, timeAdded: number) =>
   }) as const;
 /**
  * Returns the record of a pod that tolerates a taint of second 1000 for 300 s. `seen` is the time of the
- * relay's clock when it saw the taint, `heard` the time of the delta function's clock.
+ * relay's clock when it saw the taint, `received` the time of the delta function's clock.
  */
-const scheduledBy = ({ seen, heard }: { readonly seen: number; readonly heard: number }) => {
+const scheduledBy = ({ seen, received }: { readonly seen: number; readonly received: number }) => {
   const delta = nodeDelta(1, {
     observedAt: at(seen),
     taints: [unreachable(seen, 1000)],
     pods: [pod('u1', { tolerations })],
   });
-  return planned(emptyPartition, delta, { now: at(heard) }).schedule[0];
+  return planned(emptyPartition, delta, { now: at(received) }).schedule[0];
 };
 
 test('sets no early deadline when the relay’s clock is behind, because the taint has its own time', () => {
-  const record = scheduledBy({ seen: 760, heard: 1001 });
+  const record = scheduledBy({ seen: 760, received: 1001 });
   assert.equal(record?.dueAt, at(1300));
   assert.equal(record.causes[0]?.since, at(1000));
 });
@@ -56,21 +56,21 @@ test('corrects a deadline of next year when a relay with a correct clock reports
 });
 
 test('does not postpone an eviction when a user keeps writing a future time into a taint', () => {
-  const told = (sequence: number, second: number) =>
+  const seenAt = (sequence: number, second: number) =>
     nodeDelta(sequence, {
       observedAt: at(second),
       taints: [unreachable(0, second + 60)],
       pods: [pod('u1', { tolerations })],
     });
-  let partition = after(told(1, 0));
+  let partition = after(seenAt(1, 0));
   for (let second = 20; second <= 280; second += 20) {
-    const delta = told(1 + second / 20, second);
+    const delta = seenAt(1 + second / 20, second);
     partition = committed(partition, planned(partition, delta, { now: at(second) }));
     assert.equal(recordIn(partition)?.dueAt, at(300), `written at second ${second}`);
   }
 });
 
 test('starts no countdown before the relay saw the taint, although the delta function’s clock is far behind', () => {
-  const record = scheduledBy({ seen: 1000, heard: 700 });
+  const record = scheduledBy({ seen: 1000, received: 700 });
   assert.equal(record?.dueAt, at(1300));
 });

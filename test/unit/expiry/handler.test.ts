@@ -104,11 +104,11 @@ describe('an eviction whose timer was missed', () => {
 describe('an expired eviction that was decided again', () => {
   test('keeps the new decision, and its node is sent as due', async () => {
     const expired = aRecord();
-    const anew = { ...expired, dueAt: LATER + 60_000, version: { epoch: 2, sequence: 1 } };
+    const rescheduled = { ...expired, dueAt: LATER + 60_000, version: { epoch: 2, sequence: 1 } };
     const { revision } = await partition();
-    await store.commit(ref, revision, { schedule: [anew], end: [], live: true }, LATER);
+    await store.commit(ref, revision, { schedule: [rescheduled], end: [], live: true }, LATER);
     await handle([anExpiry(ref, expired)]);
-    assert.deepEqual(await stored(expired), anew);
+    assert.deepEqual(await stored(expired), rescheduled);
   });
 
   test('is not due again if it ended in the meantime', async () => {

@@ -78,4 +78,4 @@ export const aCase = (taints: readonly TimedTaint[], fields: Partial<PodCase> = 
 export const lineOf = (answer: PodAnswer): string =>
   headline(answer, (moment) => `${(moment - at(0)) / 1000}s`);
 
-export const line = (asked: PodCase): string => lineOf(explainPod(asked));
+export const line = (question: PodCase): string => lineOf(explainPod(question));

@@ -10,7 +10,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { rules as enforced, ref } from '#test/unit/eviction/builders.ts';
 import { act, governed, ofIndex, type PlayedNode, play, traitsOf } from '#test/unit/eviction/played-node.ts';
 
-const asked = (pod: PodFacts, { ref }: NodeDelta): ForecastPod => ({
+const podOf = (pod: PodFacts, { ref }: NodeDelta): ForecastPod => ({
   ...pod,
   node: ref.node,
   ...traitsOf(pod.uid),
@@ -61,7 +61,7 @@ function playOn(played: PlayedNode, last: NodeDelta, rules: Rules): ReadonlyMap<
   let now: EpochMs | undefined = last.observedAt;
   for (let sequence = last.version.sequence + 1; now !== undefined; sequence++) {
     const before = new Set(played.evicted);
-    played.hear({ ...last, version: { epoch: 1, sequence }, observedAt: now, wake: true }, rules);
+    played.receive({ ...last, version: { epoch: 1, sequence }, observedAt: now, wake: true }, rules);
     for (const uid of played.evicted) if (!before.has(uid)) went.set(uid, now);
     const moments: readonly (EpochMs | undefined)[] = [
       nextMomentOf(played.partition, now),
@@ -89,7 +89,7 @@ test('forecasts the evictions that follow while nothing changes', () => {
       });
       const gone = new Set(played.evicted);
       const there = last.pods.filter(({ uid }) => !gone.has(uid));
-      const forecasts = there.map((pod): [string, Forecast] => [pod.uid, forecastOf(asked(pod, last))]);
+      const forecasts = there.map((pod): [string, Forecast] => [pod.uid, forecastOf(podOf(pod, last))]);
       const went = playOn(played, last, rules);
       for (const [uid, forecast] of forecasts) {
         const kind =

@@ -12,7 +12,7 @@ const UNREACHABLE = since(20, NODE_UNREACHABLE);
 const ALIVE = { kind: 'alive', renewedAt: at(95), until: at(135) } as const;
 const unreachable = aPod({ tolerations: [tolerating(NODE_UNREACHABLE, 60), tolerating('a', 200)] });
 
-const asking = (
+const question = (
   live: Pick<NodeCase['live'], 'life' | 'lifeUnknown'>,
   more: Partial<PodCase> = {},
   taints = [UNREACHABLE],
@@ -27,7 +27,7 @@ const asking = (
 
 /** The pod of an alive node in a cluster under this policy. */
 const underPolicy = (policy: Parameters<typeof ruled>[0]) =>
-  asking(
+  question(
     { life: ALIVE },
     { service: service({ rules: known(ruled(policy)), partition: known(stored([UNREACHABLE])) }) },
   );
@@ -46,8 +46,8 @@ const held: EvictionRecord = (() => {
 
 describe('a pod on an unreachable node', () => {
   test('is held while the node is alive', () => {
-    assert.equal(line(asking({ life: ALIVE })), KEPT);
-    const { gates, release } = explainPod(asking({ life: ALIVE }));
+    assert.equal(line(question({ life: ALIVE })), KEPT);
+    const { gates, release } = explainPod(question({ life: ALIVE }));
     assert.deepEqual(
       gates.map(({ by }) => by),
       [{ ...ALIVE, kind: 'node-alive', revision: 1, guardRevision: 0 }],
@@ -56,29 +56,29 @@ describe('a pod on an unreachable node', () => {
   });
 
   test('is evicted when the Lease has expired, or where policy does not require an expired Lease', () => {
-    assert.match(line(asking({ life: { kind: 'lapsed', because: 'expired' } })), NOW_EVICTED);
+    assert.match(line(question({ life: { kind: 'lapsed', because: 'expired' } })), NOW_EVICTED);
     assert.match(line(underPolicy({ requireExpiredLease: false })), NOW_EVICTED);
   });
 
   test('is held by its record where the Lease cannot be read, and the answer lists the Lease as unknown', () => {
     const lifeUnknown = 'leases "n1" is forbidden';
     const partition = known(stored([UNREACHABLE], held));
-    const asked = asking({ lifeUnknown }, { service: service({ partition }) });
-    assert.equal(line(asked), KEPT.replace('100s', '80s'));
-    assert.deepEqual(explainPod(asked).unknown, [
+    const unread = question({ lifeUnknown }, { service: service({ partition }) });
+    assert.equal(line(unread), KEPT.replace('100s', '80s'));
+    assert.deepEqual(explainPod(unread).unknown, [
       { what: 'whether its node renews its Lease', reason: lifeUnknown },
     ]);
   });
 
   test('is evicted by its record once the recorded Lease has expired', () => {
     const partition = known(stored([UNREACHABLE], held));
-    const asked = { ...asking({}, { service: service({ partition }) }), now: at(136) };
-    assert.match(line(asked), /^shop\/web-0 is being evicted now/);
+    const later = { ...question({}, { service: service({ partition }) }), now: at(136) };
+    assert.match(line(later), /^shop\/web-0 is being evicted now/);
   });
 
   test('is evicted at the deadline of another taint', () => {
-    const told = line(asking({ life: ALIVE }, {}, [UNREACHABLE, since(20, 'a')]));
-    assert.match(told, /; it is held by its node, which is alive: .*, and will be evicted at 220s\.$/);
+    const answer = line(question({ life: ALIVE }, {}, [UNREACHABLE, since(20, 'a')]));
+    assert.match(answer, /; it is held by its node, which is alive: .*, and will be evicted at 220s\.$/);
   });
 
   test('is held by its node after a pause ends', () => {
@@ -89,7 +89,7 @@ describe('a pod on an unreachable node', () => {
   });
 
   test('has the deadline of the built-in controller without a service', () => {
-    const { service: _service, ...bare } = asking({ life: ALIVE, lifeUnknown: 'no' });
+    const { service: _service, ...bare } = question({ life: ALIVE, lifeUnknown: 'no' });
     assert.match(line(bare), /^shop\/web-0 must be evicted at 160s at the latest /);
     assert.deepEqual(explainPod(bare).unknown, []);
   });

@@ -50,8 +50,8 @@ const question = (fields: Partial<NodeQuestion> = {}): NodeQuestion => ({
   matching: rules.matching,
   ...fields,
 });
-const line = (asked: NodeQuestion): string =>
-  nodeHeadline(explainNode(asked), (moment) => `${(moment - at(0)) / 1000}s`);
+const line = (nodeCase: NodeQuestion): string =>
+  nodeHeadline(explainNode(nodeCase), (moment) => `${(moment - at(0)) / 1000}s`);
 const ruledBy = (...given: Parameters<typeof ruled>) => ({
   service: { ...service, rules: known(ruled(...given)) },
 });
@@ -80,7 +80,7 @@ const HEADLINES: Readonly<Record<string, NodeQuestion>> = {
 };
 
 test('the first line is as recorded', (t) => {
-  const text = Object.entries(HEADLINES).map(([name, asked]) => `${name}: ${line(asked)}\n`);
+  const text = Object.entries(HEADLINES).map(([name, nodeCase]) => `${name}: ${line(nodeCase)}\n`);
   t.assert.fileSnapshot(text.join(''), join(import.meta.dirname, 'node-headlines.txt'), {
     serializers: [String],
   });
@@ -167,14 +167,14 @@ test('does not promise the eviction of pods that fail, and tells why', () => {
     node: { ...partition.node, retry },
     scheduled: new Map([[record.uid, { ...record, failure: { since: at(61), error } }]]),
   };
-  const asked = question({
+  const nodeCase = question({
     service: { ...service, partition: known(failing) },
     pods: known(PODS.slice(0, 2)),
   });
   assert.match(
-    line(asked),
+    line(nodeCase),
     /: 1 pod will be evicted .*; 1 pod could not be evicted and is retried \(admission webhook "x" denied the request\)\.$/,
   );
-  const [workload] = explainNode(asked).workloads;
+  const [workload] = explainNode(nodeCase).workloads;
   assert.deepEqual([workload?.evict.pods, workload?.held], [1, [{ by: ['retrying'], pods: 1 }]]);
 });

@@ -28,13 +28,13 @@ const tolerations = fc.array(
   { maxLength: 4 },
 );
 
-const asked = (on: Parameters<typeof aCase>[0], tolerations: readonly Toleration[]) =>
+const explained = (on: Parameters<typeof aCase>[0], tolerations: readonly Toleration[]) =>
   explainPod(aCase(on, { pod: known(aPod({ tolerations })) }));
 
 test('marks the taints that set the deadline, and their tolerations, as deciding', () => {
   fc.assert(
     fc.property(taints, tolerations, (on, tolerated) => {
-      const answer = asked(on, tolerated);
+      const answer = explained(on, tolerated);
       const expected = podDeadlines(on, undefined, rules)(tolerated, at(0));
       const deciding = answer.taints.filter(({ decides }) => decides);
       assert.deepEqual(
@@ -77,9 +77,9 @@ function patched(tolerated: readonly Toleration[], { remediations }: PodAnswer):
 test('suggests patches for every pod that is evicted, and a patched pod stays', () => {
   fc.assert(
     fc.property(taints, tolerations, (on, tolerated) => {
-      const answer = asked(on, tolerated);
+      const answer = explained(on, tolerated);
       assert.equal(answer.remediations.length > 0, answer.outcome.kind === 'evict');
-      assert.equal(asked(on, patched(tolerated, answer)).outcome.kind, 'keep');
+      assert.equal(explained(on, patched(tolerated, answer)).outcome.kind, 'keep');
     }),
   );
 });
@@ -87,11 +87,11 @@ test('suggests patches for every pod that is evicted, and a patched pod stays', 
 test('suggests taints to remove, and a pod without these taints stays', () => {
   fc.assert(
     fc.property(taints, tolerations, (on, tolerated) => {
-      const removed = asked(on, tolerated).remediations.flatMap((remedy) =>
+      const removed = explained(on, tolerated).remediations.flatMap((remedy) =>
         remedy.kind === 'untaint' ? [remedy.taint] : remedy.kind === 'fix-node' ? remedy.taints : [],
       );
       const left = on.filter(({ key }) => !removed.some((taint) => taint.key === key));
-      assert.equal(asked(left, tolerated).outcome.kind, 'keep');
+      assert.equal(explained(left, tolerated).outcome.kind, 'keep');
     }),
   );
 });

@@ -200,7 +200,7 @@ const HEADLINES: Readonly<Record<string, PodCase>> = {
 };
 
 test('the first line is as recorded', (t) => {
-  const text = Object.entries(HEADLINES).map(([name, asked]) => `${name}: ${line(asked)}\n`);
+  const text = Object.entries(HEADLINES).map(([name, podCase]) => `${name}: ${line(podCase)}\n`);
   t.assert.fileSnapshot(text.join(''), join(import.meta.dirname, 'pod-headlines.txt'), {
     serializers: [String],
   });
@@ -303,11 +303,11 @@ test('lists the commands that keep the pod', () => {
 
 test('lists every gate of a pod, with its actor and the command that ends it', () => {
   const stop = { scope: 'fleet', actor: 'bob', at: at(80), reason: 'an incident' } as const;
-  const asked = aCase(
+  const podCase = aCase(
     [since(20)],
     governed({ exclude: [{ namespaces: ['shop'] }] }, { holds: [hold()], stops: [stop] }),
   );
-  const { gates, release } = explainPod(asked);
+  const { gates, release } = explainPod(podCase);
   assert.deepEqual(
     gates.map(({ by }) => by.kind),
     ['stopped', 'hold', 'excluded'],
@@ -320,7 +320,7 @@ test('lists every gate of a pod, with its actor and the command that ends it', (
     'taintward policy apply -f policy.yaml c1',
   ]);
   assert.match(
-    line(asked),
+    line(podCase),
     /but is held by the stop of all clusters \(bob: an incident\), and by hold h1 \(anna: is being debugged\), and by the policy \(excluded\)\.$/,
   );
 });

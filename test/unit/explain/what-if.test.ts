@@ -275,10 +275,10 @@ describe('disruptions of a preview', () => {
   test('need a dry run only for pods that would be evicted and have a budget', () => {
     const pods = [podOf('u1'), podOf('other', { labels: { app: 'other' } }), tolerant('keep')];
     const situation = situationOf({ pods });
-    const asked = (budgets: Findings['budgets']) =>
+    const dryRun = (budgets: Findings['budgets']) =>
       podsToAsk(situation, forecastsOf(situation), budgets).map(({ uid }) => uid);
-    assert.deepEqual(asked(new Map([['default', [ofWeb(1)]]])), ['u1']);
-    assert.deepEqual(asked(new Map()), ['u1', 'other']);
+    assert.deepEqual(dryRun(new Map([['default', [ofWeb(1)]]])), ['u1']);
+    assert.deepEqual(dryRun(new Map()), ['u1', 'other']);
   });
 
   test('include a tripped guard, which would hold the evictions, and exclude a guard in dry run', () => {
@@ -342,7 +342,7 @@ test('predicts the plan that follows when the taint is set', () => {
         effect === 'NoSchedule' &&
         treatAsNoExecute.includes(key) &&
         ![...others, taint].some((other) => other.key === key && other.effect === 'NoExecute');
-      const standing = [...others, taint].filter((each) => each.effect === 'NoExecute' || isVirtual(each));
+      const present = [...others, taint].filter((each) => each.effect === 'NoExecute' || isVirtual(each));
       const seen = { known: 'added', seenAt: NOW } as const;
       const delta: NodeDelta = {
         kind: 'node',
@@ -351,7 +351,7 @@ test('predicts the plan that follows when the taint is set', () => {
         observedAt: NOW,
         pods,
         wake: false,
-        taints: standing.map((each) => ({ ...each, ...(isVirtual(each) ? { virtual: true } : {}), ...seen })),
+        taints: present.map((each) => ({ ...each, ...(isVirtual(each) ? { virtual: true } : {}), ...seen })),
       };
       const { schedule } = planned(emptyPartition, delta, {}, ruled);
       assert.deepEqual(

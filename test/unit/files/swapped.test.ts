@@ -18,12 +18,12 @@ afterEach(() => fs.rmSync(dir, { recursive: true }));
 /** Replaces the file at the path after it was checked. */
 function swapped(context: TestContext, swap: () => void): void {
   const { lstatSync } = fs;
-  const looked = (...asked: Parameters<typeof lstatSync>) => {
-    const found = lstatSync(...asked);
+  const swapping = (...args: Parameters<typeof lstatSync>) => {
+    const found = lstatSync(...args);
     swap();
     return found;
   };
-  context.mock.method(fs, 'lstatSync', looked as typeof lstatSync);
+  context.mock.method(fs, 'lstatSync', swapping as typeof lstatSync);
   syncBuiltinESMExports();
   context.after(() => {
     context.mock.restoreAll();

@@ -31,12 +31,12 @@ function bench(context: TestContext) {
     unreported.push(...taintward_cluster_last_contact_age_seconds);
   };
   const table = { names: [] as string[], strays: [] as string[], leases: new Map<string, LeaseRecord>() };
-  let looks = 0;
+  let reads = 0;
   const handler = createHandler({
     registry: { list: async () => ({ clusters: table.names.map(registered), strays: table.strays }) },
     leases: {
       async readAll(clusters) {
-        looks += 1;
+        reads += 1;
         return clusters.map((name) => table.leases.get(name)).filter((lease) => lease !== undefined);
       },
     },
@@ -57,9 +57,9 @@ function bench(context: TestContext) {
     },
     /** Runs the function once and returns the number of unwatched clusters and of reads. */
     async beat() {
-      const before = looks;
+      const before = reads;
       await handler({}, {} as Context);
-      return { unwatched: counts.at(-1), looks: looks - before };
+      return { unwatched: counts.at(-1), reads: reads - before };
     },
     unwatched: () =>
       log.lines.filter(({ event }) => event === 'cluster.unwatched').map(({ fields }) => fields['cluster']),
@@ -85,7 +85,7 @@ test('counts and names the clusters whose lease no relay holds', async (context)
   keep(context, () => given.renew('held', 'b'));
   const beat = given.beat();
   await given.time.pass(LEASE_TTL_MS);
-  assert.deepEqual(await beat, { unwatched: 3, looks: 2 });
+  assert.deepEqual(await beat, { unwatched: 3, reads: 2 });
   assert.deepEqual(given.unwatched(), ['dead', 'released', 'never']);
 });
 
@@ -97,13 +97,13 @@ test('reads leases once from the second run on', async (context) => {
   const first = given.beat();
   renew();
   await given.time.pass(LEASE_TTL_MS);
-  assert.deepEqual(await first, { unwatched: 2, looks: 2 }, 'nobody renewed them since');
+  assert.deepEqual(await first, { unwatched: 2, reads: 2 }, 'nobody renewed them since');
   renew();
   await given.time.pass(MINUTE_MS);
-  assert.deepEqual(await given.beat(), { unwatched: 0, looks: 1 });
+  assert.deepEqual(await given.beat(), { unwatched: 0, reads: 1 });
   given.renew('one', 'a');
   await given.time.pass(MINUTE_MS);
-  assert.deepEqual(await given.beat(), { unwatched: 1, looks: 1 });
+  assert.deepEqual(await given.beat(), { unwatched: 1, reads: 1 });
   assert.deepEqual(given.unwatched().at(-1), 'other');
 });
 
@@ -113,10 +113,10 @@ test('reads leases twice in a run that follows another immediately', async (cont
   keep(context, () => given.renew('held', 'a'));
   const first = given.beat();
   await given.time.pass(LEASE_TTL_MS);
-  assert.deepEqual(await first, { unwatched: 0, looks: 2 });
+  assert.deepEqual(await first, { unwatched: 0, reads: 2 });
   const second = given.beat();
   await given.time.pass(LEASE_TTL_MS);
-  assert.deepEqual(await second, { unwatched: 0, looks: 2 });
+  assert.deepEqual(await second, { unwatched: 0, reads: 2 });
 });
 
 test("names disconnected clusters and the age of their last contact by the relays' clocks", async (context) => {
@@ -174,7 +174,7 @@ test('counts the age of a contact that is more recent than the renewal from the 
 });
 
 test('reports zero clusters when none is registered, because missing data raises an alarm', async (context) => {
-  assert.deepEqual(await bench(context).beat(), { unwatched: 0, looks: 1 });
+  assert.deepEqual(await bench(context).beat(), { unwatched: 0, reads: 1 });
 });
 
 test('logs invalid registrations and counts the clusters', async (context) => {
@@ -182,9 +182,9 @@ test('logs invalid registrations and counts the clusters', async (context) => {
   table.names.push('a');
   table.strays.push('The item X of Y is none.');
   assert.equal((await beat()).unwatched, 1);
-  const said = log.lines.filter(({ level }) => level === 'error');
+  const errors = log.lines.filter(({ level }) => level === 'error');
   assert.deepEqual(
-    said.map(({ event, fields }) => [event, fields['error']]),
+    errors.map(({ event, fields }) => [event, fields['error']]),
     [['registry.invalid-item', 'The item X of Y is none.']],
   );
 });

@@ -46,10 +46,10 @@ describe('a connection', () => {
     const { connection, announce } = connected(t, new Duplex({ read() {}, write() {} }) as Socket);
     const response = announce('first');
     connection.write('answer');
-    const looks = (count: number) => Array.from({ length: count }, () => connection.tick());
-    assert.ok(!looks(TICKS_TO_ASK).includes(true));
+    const ticks = (count: number) => Array.from({ length: count }, () => connection.tick());
+    assert.ok(!ticks(TICKS_TO_ASK).includes(true));
     response.emit('close');
-    assert.deepEqual(looks(TICKS_TO_BEGIN + 1), [...Array(TICKS_TO_BEGIN).fill(false), true]);
+    assert.deepEqual(ticks(TICKS_TO_BEGIN + 1), [...Array(TICKS_TO_BEGIN).fill(false), true]);
   });
 
   test('yields to other connections before its next request', async (t) => {

@@ -19,10 +19,10 @@ describe('invalid requests', () => {
     ['the name of another server', 'GET / HTTP/1.1\r\nhost: rebound.example:80\r\n\r\n', 421],
   ] as const) {
     test(`${what}: answers ${status} in a sentence and serves the next caller`, async (context) => {
-      const { asked, client } = await served(context);
+      const { requests, client } = await served(context);
       const refused = await client(text);
       await refused.received(new RegExp(`^HTTP/1.1 ${status} .*\\r\\n\\r\\n.*[A-Z][^\\r\\n]+\\.\\n`, 's'));
-      assert.deepEqual(asked, []);
+      assert.deepEqual(requests, []);
       await (await client(get('/next'))).received(/\/next\n/);
     });
   }
@@ -90,9 +90,9 @@ describe('pipelined requests', () => {
 
   test('remain unparsed while another is in progress', async (context) => {
     let first: ServerResponse | undefined;
-    const { client, asked } = await served(context, {
+    const { client, requests } = await served(context, {
       serve: (_, response, { url }) => {
-        asked.push(url.pathname);
+        requests.push(url.pathname);
         if (url.pathname === '/slow') first = response;
         else response.end();
       },
@@ -100,12 +100,12 @@ describe('pipelined requests', () => {
     const caller = await client(get('/slow') + get('/').repeat(500_000));
     await until(() => first !== undefined);
     await settled();
-    assert.deepEqual(asked, ['/slow']);
+    assert.deepEqual(requests, ['/slow']);
     // The remaining requests are still at the client, because neither side reads.
     assert.ok(caller.socket.writableLength > 0);
     assert.equal(caller.text(), '');
     first?.end();
-    await until(() => asked.length > 1_000);
+    await until(() => requests.length > 1_000);
   });
 
   test('do not block reading a body in many pieces', async (context) => {
@@ -124,16 +124,16 @@ describe('pipelined requests', () => {
 
 describe('a connection', () => {
   test('is closed when it has been idle for two checks', async (context) => {
-    const { client, look } = await served(context);
+    const { client, pass } = await served(context);
     const caller = await client();
-    await look(2);
+    await pass(2);
     assert.equal(caller.isClosed(), false);
-    await look(1);
+    await pass(1);
     await until(caller.isClosed);
   });
 
   test('stays idle for longer once its caller is authenticated', async (context) => {
-    const { client, look } = await served(context, {
+    const { client, pass } = await served(context, {
       idleSeconds: 10,
       serve: (_, response, { know }) => {
         know();
@@ -142,9 +142,9 @@ describe('a connection', () => {
     });
     const caller = await client(get('/'));
     await caller.received(/keep-alive: timeout=10\r\n[\s\S]*known/i);
-    await look(10);
+    await pass(10);
     assert.equal(caller.isClosed(), false);
-    await look(1);
+    await pass(1);
     await until(caller.isClosed);
   });
 
@@ -159,8 +159,8 @@ describe('a connection', () => {
           response.end('answered\n');
         },
       });
-      const asking = await client(get('/'));
-      await asking.received(new RegExp(`keep-alive: timeout=${seconds}\r\n[\\s\\S]*answered`, 'i'));
+      const opened = await client(get('/'));
+      await opened.received(new RegExp(`keep-alive: timeout=${seconds}\r\n[\\s\\S]*answered`, 'i'));
     });
 
   for (const [what, text] of [
@@ -168,7 +168,7 @@ describe('a connection', () => {
     ['a body', 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n'],
   ] as const) {
     test(`is closed when ${what} take longer than five checks, byte by byte or not at all`, async (context) => {
-      const { client, look } = await served(context, {
+      const { client, pass } = await served(context, {
         serve: async (request, response) => {
           for await (const _ of request);
           response.end();
@@ -177,10 +177,10 @@ describe('a connection', () => {
       const [silent, slow] = [await client(text), await client(text)];
       for (let time = 0; time < 5; time++) {
         slow.socket.write('x');
-        await look(1);
+        await pass(1);
       }
       assert.deepEqual([silent.isClosed(), slow.isClosed()], [false, false]);
-      await look(1);
+      await pass(1);
       await until(() => silent.isClosed() && slow.isClosed());
     });
   }
@@ -188,7 +188,7 @@ describe('a connection', () => {
   test('is kept while its answer lasts, and its answer ends when the caller disconnects', async (context) => {
     let streaming: ServerResponse | undefined;
     let hasLeft = false;
-    const { client, look } = await served(context, {
+    const { client, pass } = await served(context, {
       serve: (_, response) => {
         streaming = response;
         response.once('close', () => {
@@ -199,7 +199,7 @@ describe('a connection', () => {
     });
     const caller = await client(get('/'));
     await caller.received(/begun/);
-    await look(300);
+    await pass(300);
     assert.equal(caller.isClosed(), false);
     streaming?.write('later\n');
     await caller.received(/later/);
@@ -209,7 +209,7 @@ describe('a connection', () => {
 
   test('is closed when its caller reads nothing of an answer for ten checks', async (context) => {
     let hasLeft = false;
-    const { client, look } = await served(context, {
+    const { client, pass } = await served(context, {
       serve: (_, response) => {
         response.once('close', () => {
           hasLeft = true;
@@ -220,7 +220,7 @@ describe('a connection', () => {
     const caller = await client();
     caller.socket.pause();
     caller.socket.write(get('/'));
-    await look(13);
+    await pass(13);
     await until(() => hasLeft);
   });
 });
@@ -336,7 +336,7 @@ describe('when all connection slots are taken', () => {
 
 test('reports errors of accepting once a minute and serves the next caller', async (context) => {
   const listen = context.mock.method(Server.prototype, 'listen');
-  const { client, log, look } = await served(context);
+  const { client, log, pass } = await served(context);
   const server = listen.mock.calls[0]?.this as Server;
   // The system had no free file descriptor for two callers.
   const error = Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' });
@@ -346,7 +346,7 @@ test('reports errors of accepting once a minute and serves the next caller', asy
     { level: 'error', event: 'listener.accept-failed', fields: { listener: 'test', error } },
   ]);
   await (await client(get('/next'))).received(/\/next\n/);
-  await look(TICKS_BETWEEN_REPORTS);
+  await pass(TICKS_BETWEEN_REPORTS);
   server.emit('error', error);
   assert.equal(log.lines.length, 2);
 });

@@ -36,17 +36,17 @@ export async function clientOf(port: number, text = ''): Promise<Client> {
   };
 }
 
-/** A listener whose seconds pass by `look`. It answers with the path unless `serve` is given. */
+/** A listener whose seconds pass by `pass`. It answers with the path unless `serve` is given. */
 export async function served(context: TestContext, options: Partial<ListenerOptions> = {}) {
   context.mock.timers.enable({ apis: ['setInterval'] });
   const log = recordingLog();
-  const asked: string[] = [];
+  const requests: string[] = [];
   const listener = await openListener({
     name: 'test',
     at: { host: '127.0.0.1', port: 0 },
     log,
     serve: (_, response, { url }) => {
-      asked.push(url.pathname);
+      requests.push(url.pathname);
       response.end(`${url.pathname}\n`);
     },
     ...options,
@@ -61,14 +61,14 @@ export async function served(context: TestContext, options: Partial<ListenerOpti
     clients.push(opened);
     return opened;
   };
-  const look = async (times: number) => {
+  const pass = async (times: number) => {
     for (let time = 0; time < times; time++) {
       await settled();
       context.mock.timers.tick(1_000);
     }
     await settled();
   };
-  return { listener, log, asked, client, look };
+  return { listener, log, requests, client, pass };
 }
 
 export const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n${more}\r\n`;

@@ -13,21 +13,21 @@ test('checks permission when a slot is free, not while other calls are ahead', a
   const { api, requests } = await scriptedServer(t, (response, request) => {
     answers.push(() => marked(response, request));
   });
-  let asked = 0;
+  let allowed = 0;
   const calls = Array.from({ length: 200 }, () =>
     api.markDisrupted(POD, UID, NOW, async () => {
-      asked += 1;
+      allowed += 1;
       return Infinity;
     }),
   );
   while (requests.length < 1) await new Promise(setImmediate);
-  assert.ok(asked >= 1 && asked < 200, `${asked} of 200`);
+  assert.ok(allowed >= 1 && allowed < 200, `${allowed} of 200`);
   const pump = setInterval(() => {
     for (const answer of answers.splice(0)) answer();
   }, 1);
   t.after(() => clearInterval(pump));
   await Promise.all(calls);
-  assert.deepEqual([asked, requests.length], [200, 200]);
+  assert.deepEqual([allowed, requests.length], [200, 200]);
 });
 
 test('does not send a call whose permission was denied or has expired when its slot is free', async (t) => {

@@ -12,7 +12,7 @@ const TLS = { protocol: 'h2' } as const;
 const aWatch = (api: RestApi) =>
   Array.fromAsync(api.nodes.watch({ resourceVersion: '1', timeoutSeconds: 60, signal }));
 /** A call of each kind that the service makes to an API server. */
-const ASKED: Readonly<Record<string, (api: RestApi) => Promise<unknown>>> = {
+const CALLS: Readonly<Record<string, (api: RestApi) => Promise<unknown>>> = {
   'a read': (api) => api.getNode(NODE),
   'a list': (api) => api.nodes.list({ signal }),
   'a watch': aWatch,
@@ -29,9 +29,9 @@ describe('an API server that redirects its callers', () => {
         const location = `http://${other.host}/latest/meta-data`;
         const redirect = json('', code, { location });
         const { api } = await scriptedServer(t, redirect, { protocol });
-        for (const [what, ask] of Object.entries(ASKED)) {
+        for (const [what, call] of Object.entries(CALLS)) {
           const why = `its answer ${code} is not a Kubernetes API server's; check the server address`;
-          assert.ok((await messageOf(ask(api))).includes(why), what);
+          assert.ok((await messageOf(call(api))).includes(why), what);
         }
         assert.equal(other.requests.length, 0);
       });
@@ -54,8 +54,8 @@ describe('an API server that echoes requests', () => {
         json(status(`headers were authorization: ${request.headers.authorization}`), 403)(response, request),
       TLS,
     );
-    for (const [what, ask] of Object.entries(ASKED)) {
-      const message = await messageOf(ask(api));
+    for (const [what, call] of Object.entries(CALLS)) {
+      const message = await messageOf(call(api));
       assert.ok(!message.includes(TOKEN), `${what}: ${message}`);
       assert.match(message, /403 Forbidden .*headers were authorization: Bearer …/, what);
     }

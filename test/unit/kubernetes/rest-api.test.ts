@@ -95,21 +95,21 @@ for (const preconditions of [{ uid: UID }, { uid: UID, resourceVersion: '42' }])
   const how = Object.keys(preconditions).join(' and ');
 
   test(`deletes a pod with exactly the given preconditions: ${how}`, async (t) => {
-    const asked = await requestOf(t, json({}), (api) => api.deletePod(POD, preconditions));
-    assert.equal(asked.line, 'DELETE /api/v1/namespaces/shop/pods/web-0');
-    assert.deepEqual(asked.body, { apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
+    const request = await requestOf(t, json({}), (api) => api.deletePod(POD, preconditions));
+    assert.equal(request.line, 'DELETE /api/v1/namespaces/shop/pods/web-0');
+    assert.deepEqual(request.body, { apiVersion: 'v1', kind: 'DeleteOptions', preconditions });
   });
 
   test(`evicts a pod by the Eviction API with the preconditions of a delete: ${how}`, async (t) => {
-    const asked = await requestOf(t, json({}, 201), (api) => api.evictPod(POD, preconditions));
-    assert.equal(asked.line, 'POST /api/v1/namespaces/shop/pods/web-0/eviction');
-    assert.deepEqual(asked.body, {
+    const request = await requestOf(t, json({}, 201), (api) => api.evictPod(POD, preconditions));
+    assert.equal(request.line, 'POST /api/v1/namespaces/shop/pods/web-0/eviction');
+    assert.deepEqual(request.body, {
       apiVersion: 'policy/v1',
       kind: 'Eviction',
       metadata: POD,
       deleteOptions: { preconditions },
     });
-    assert.deepEqual(asked.result, { kind: 'evicted' });
+    assert.deepEqual(request.result, { kind: 'evicted' });
   });
 }
 
@@ -249,10 +249,10 @@ test('reports a kind that the server does not serve, or that is forbidden, as ab
 
 test('tries taints by a dry-run server-side apply of a node with a reserved name', async (t) => {
   const taints = [{ key: 'a', effect: 'NoExecute', timeAdded: '2026-11-21T11:13:53Z' }];
-  const asked = [{ key: 'a', effect: 'NoExecute', timeAdded: Date.UTC(2026, 10, 21, 11, 13, 53) }];
+  const tried = [{ key: 'a', effect: 'NoExecute', timeAdded: Date.UTC(2026, 10, 21, 11, 13, 53) }];
   const made = json({ metadata: { name: 'any' }, spec: { taints } }, 201);
-  const { line, type, result } = await requestOf(t, made, (api) => api.tryTaints(asked));
-  assert.deepEqual(result, asked);
+  const { line, type, result } = await requestOf(t, made, (api) => api.tryTaints(tried));
+  assert.deepEqual(result, tried);
   assert.equal(
     line,
     'PATCH /api/v1/nodes/taintward-takeover-proof?dryRun=All&fieldManager=taintward-takeover-proof&force=true',
@@ -336,8 +336,8 @@ describe('the pods of a node', () => {
       const refs = Array.from({ length: count }, (_, index) => ({ namespace: 'shop', name: `web-${index}` }));
       return (await api.podsOnNode(NODE, refs)).map(({ name }) => name);
     };
-    const asked = (path: string) => requests.filter(({ url }) => url === path).length;
-    return { ask, asked, requests };
+    const countOf = (path: string) => requests.filter(({ url }) => url === path).length;
+    return { ask, countOf, requests };
   }
 
   test('are read one by one if they are few, whatever the version, and missing pods are omitted', async (t) => {
@@ -360,35 +360,35 @@ describe('the pods of a node', () => {
     ['that it does not tell', FORBIDDEN],
   ] as const) {
     test(`are read one by one from a server of a version ${what}, if they are many`, async (t) => {
-      const { ask, asked } = await server(t, version);
+      const { ask, countOf } = await server(t, version);
       assert.equal((await ask(5)).length, 4);
-      assert.equal(asked(LIST), 0);
+      assert.equal(countOf(LIST), 0);
     });
   }
 
   test('need the version once an hour', async (t) => {
     const clock = new DrivenClock(NOW);
-    const { ask, asked } = await server(t, CURRENT, clock);
+    const { ask, countOf } = await server(t, CURRENT, clock);
     await Promise.all([ask(4), ask(4)]);
     await clock.advanceTo(NOW + 59 * 60_000);
     await ask(4);
-    assert.equal(asked('/version'), 1);
+    assert.equal(countOf('/version'), 1);
     await clock.advanceTo(NOW + 60 * 60_000);
     await ask(4);
-    assert.equal(asked('/version'), 2);
+    assert.equal(countOf('/version'), 2);
   });
 
   test('need the version again a minute after a failed request', async (t) => {
     const clock = new DrivenClock(NOW);
     let version = status(503, '', 'later');
-    const { ask, asked } = await server(t, (...of) => version(...of), clock);
+    const { ask, countOf } = await server(t, (...of) => version(...of), clock);
     await ask(4);
     version = CURRENT;
     await ask(4);
-    assert.equal(asked(LIST), 0);
+    assert.equal(countOf(LIST), 0);
     await clock.advanceTo(NOW + 60_000);
     await ask(4);
-    assert.equal(asked(LIST), 1);
+    assert.equal(countOf(LIST), 1);
   });
 });
 

@@ -170,9 +170,9 @@ for (const [what, answer, seen, failed] of [
 ] as const) {
   test(`throws in a watch if ${what}`, async (t) => {
     const { api } = await scriptedServer(t, answer);
-    const told = await collect(api.nodes.watch(WATCH));
-    assert.deepEqual(told.seen, seen);
-    assert.deepEqual([told.error?.status, told.error?.reason], failed);
+    const watched = await collect(api.nodes.watch(WATCH));
+    assert.deepEqual(watched.seen, seen);
+    assert.deepEqual([watched.error?.status, watched.error?.reason], failed);
   });
 }
 
@@ -214,13 +214,13 @@ test('ends an aborted watch immediately while it waits', async (t) => {
 });
 
 test('rejects a watch event of an unknown type and names the type', async (t) => {
-  for (const [type, told] of [
+  for (const [type, expected] of [
     ['{"toString":1}', '""'],
     ['"GONE\\n"', '"GONE\\u000a"'],
   ]) {
     const { api, host } = await scriptedServer(t, json(`{"type":${type},"object":{}}\n`));
     const { error } = await collect(api.nodes.watch(WATCH));
-    const message = `Cannot watch nodes at ${host}: the watch sent an event of unknown type ${told}.`;
+    const message = `Cannot watch nodes at ${host}: the watch sent an event of unknown type ${expected}.`;
     assert.equal(error?.message, message);
   }
 });

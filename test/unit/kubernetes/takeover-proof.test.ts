@@ -46,7 +46,7 @@ describe('a takeover is verified', () => {
 describe('a takeover is not verified', () => {
   type Rule = (taint: LiveTaint) => boolean;
   const notCurrent = /lost a:NoExecute although the heartbeat isn't current$/;
-  const rows: readonly (readonly [when: string, keepsOut: (works: Rule) => Rule, says: RegExp])[] = [
+  const rows: readonly (readonly [when: string, keepsOut: (works: Rule) => Rule, reason: RegExp])[] = [
     [
       'when it keeps nothing out',
       () => () => false,
@@ -78,11 +78,11 @@ describe('a takeover is not verified', () => {
       notCurrent,
     ],
   ];
-  for (const [when, keepsOut, says] of rows) {
+  for (const [when, keepsOut, reason] of rows) {
     test(when, async () => {
       const { api, proven, works } = cluster(NOW);
       api.keepsOut = keepsOut(works);
-      assert.match((await proven()) ?? '', says);
+      assert.match((await proven()) ?? '', reason);
     });
   }
 });

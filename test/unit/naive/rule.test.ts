@@ -55,13 +55,13 @@ const taints = fc.array(
 
 test('agrees with the independently written rule of the service', () => {
   fc.assert(
-    fc.property(tolerations, taints, fc.integer({ min: 0, max: 5_000 }), (borne, standing, since) => {
+    fc.property(tolerations, taints, fc.integer({ min: 0, max: 5_000 }), (borne, current, since) => {
       const asStored = borne.map(({ tolerationSeconds: seconds, ...rest }) => ({
         ...rest,
         ...(seconds === undefined ? {} : { tolerationSeconds: BigInt(seconds) }),
       }));
-      const ours = deadline(asStored, standing, since, { comparisonOperators: true });
-      assert.equal(dueAt({ since, tolerations: borne }, standing), ours ? Number(ours.atMs) : Infinity);
+      const ours = deadline(asStored, current, since, { comparisonOperators: true });
+      assert.equal(dueAt({ since, tolerations: borne }, current), ours ? Number(ours.atMs) : Infinity);
     }),
     { numRuns: 2_000 },
   );

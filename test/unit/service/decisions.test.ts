@@ -23,7 +23,7 @@ function deciding() {
   const errors: Error[] = [];
   const decided: string[] = [];
   const log = recordingLog();
-  const say = { may: true };
+  const sending = { may: true };
   const registry = new Registry();
   const metrics = relayMetrics(registry);
   const decisions = new Decisions({
@@ -36,8 +36,8 @@ function deciding() {
     },
     ...{ clock: systemClock, log, metrics },
   });
-  decisions.open(C1, view, () => say.may);
-  return { view, decisions, decided, errors, log, say, registry, metrics };
+  decisions.open(C1, view, () => sending.may);
+  return { view, decisions, decided, errors, log, sending, registry, metrics };
 }
 
 test('decides a node once with all its pods, however often they were marked', async () => {
@@ -75,13 +75,13 @@ test('retries failed decisions with the current state and still wakes the node',
 });
 
 test("decides nothing while the relay can't send for the cluster", async () => {
-  const { decisions, decided, say } = deciding();
-  say.may = false;
+  const { decisions, decided, sending } = deciding();
+  sending.may = false;
   decisions.mark(C1, [{ node: N1 }]);
   await decisions.drained();
   for (let turns = 0; turns < 10; turns++) await nextTurn();
   assert.deepEqual(decided, []);
-  say.may = true;
+  sending.may = true;
   decisions.send();
   await decisions.drained();
   assert.deepEqual(decided, ['node']);
@@ -105,8 +105,8 @@ test('counts decided, failed, and waiting deltas', async (t) => {
 });
 
 test('drops the waiting nodes of a dropped cluster', async () => {
-  const { decisions, say } = deciding();
-  say.may = false;
+  const { decisions, sending } = deciding();
+  sending.may = false;
   decisions.mark(C1, [{ node: N1 }]);
   for (let turns = 0; turns < 10; turns++) await nextTurn();
   assert.equal(decisions.size, 1);

@@ -5,11 +5,11 @@ import { podUid } from '#shared/eviction/identity.ts';
 import { systemClock } from '#shared/time/clock.ts';
 
 test('a replica without the lease rejects pod calls before any request is sent', async (t) => {
-  const asked: string[] = [];
+  const calls: string[] = [];
   const connection = {
     host: 'nowhere',
     requestOptions: async () => {
-      asked.push('something');
+      calls.push('something');
       throw new Error('asked');
     },
   };
@@ -23,5 +23,5 @@ test('a replica without the lease rejects pod calls before any request is sent',
   await assert.rejects(api.deletePod(pod, { uid: podUid('u') }), refusal);
   await assert.rejects(api.evictPod(pod, { uid: podUid('u') }), refusal);
   await assert.rejects(api.markDisrupted(pod, podUid('u'), 0), refusal);
-  assert.deepEqual(asked, []);
+  assert.deepEqual(calls, []);
 });

@@ -18,19 +18,19 @@ test('requires permissions to evict only if some policy of a cluster is not in o
   const { fleet } = embeddedFleet(t, { clusters: ['prod'], clock: systemClock });
   const dir = mkdtempSync(join(tmpdir(), 'policy-'));
   t.after(() => rmSync(dir, { recursive: true }));
-  const needs = (enforce: boolean, file?: string) =>
+  const permissions = (enforce: boolean, file?: string) =>
     neededPermissions({ enforce, file }, fleet.rulesStore)(prod);
   const policy = (mode: string) => {
     const path = join(dir, `${mode}.yaml`);
     writeFileSync(path, `mode: ${mode}\n`);
     return path;
   };
-  assert.deepEqual(await needs(false), OBSERVE_PERMISSIONS);
-  assert.deepEqual(await needs(false, policy('observe')), OBSERVE_PERMISSIONS);
-  assert.deepEqual(await needs(true), EVICTING);
-  assert.deepEqual(await needs(true, policy('observe')), OBSERVE_PERMISSIONS);
-  assert.deepEqual(await needs(false, policy('enforce')), EVICTING);
+  assert.deepEqual(await permissions(false), OBSERVE_PERMISSIONS);
+  assert.deepEqual(await permissions(false, policy('observe')), OBSERVE_PERMISSIONS);
+  assert.deepEqual(await permissions(true), EVICTING);
+  assert.deepEqual(await permissions(true, policy('observe')), OBSERVE_PERMISSIONS);
+  assert.deepEqual(await permissions(false, policy('enforce')), EVICTING);
   await (await fleet.operator()).applyPolicy(prod, 'mode: paused\n');
-  assert.deepEqual(await needs(false), EVICTING);
-  assert.deepEqual(await needs(false, policy('observe')), [...OBSERVE_PERMISSIONS, ...EVICTING]);
+  assert.deepEqual(await permissions(false), EVICTING);
+  assert.deepEqual(await permissions(false, policy('observe')), [...OBSERVE_PERMISSIONS, ...EVICTING]);
 });

@@ -40,7 +40,7 @@ function aService(t: TestContext, rulesStore: FileRulesStore) {
     process: (file: string) =>
       new StartPolicies({ enforce: false, file }, [prod], { operator, rulesStore, clock, log }),
     mode: async () => (await rulesStore.read(prod)).orders.policy?.read.mode,
-    told: () =>
+    logged: () =>
       log.lines.map(({ event, fields }) => [event, fields['mode'], fields['file']].join(' ').trim()),
   };
 }
@@ -54,7 +54,7 @@ for (const [host, start, rulesStore] of [
 ] as const) {
   describe(`a policy file ${host}`, () => {
     test('keeps a pause at each restart and logs that', async (t) => {
-      const { write, process, anna, mode, told } = aService(t, rulesStore());
+      const { write, process, anna, mode, logged } = aService(t, rulesStore());
       const file = write('policy.yaml', 'mode: enforce\n');
       await process(file)[start]();
       await anna.pause(prod, { reason: 'incident', durationMs: HOUR_MS });
@@ -65,7 +65,7 @@ for (const [host, start, rulesStore] of [
         assert.equal(await mode(), 'paused');
       }
       const kept = 'policy.kept paused unchanged';
-      assert.deepEqual(told(), ['policy.applied enforce', kept, kept]);
+      assert.deepEqual(logged(), ['policy.applied enforce', kept, kept]);
     });
 
     test('keeps a policy that an operator applied or withdrew', async (t) => {
@@ -81,13 +81,13 @@ for (const [host, start, rulesStore] of [
     });
 
     test('is applied if it was edited while no process ran, even over a pause', async (t) => {
-      const { write, process, anna, mode, told, clock } = aService(t, rulesStore());
+      const { write, process, anna, mode, logged, clock } = aService(t, rulesStore());
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
       await anna.pause(prod, { reason: 'incident' });
       await clock.advanceTo(clock.now() + HOUR_MS);
       await process(write('policy.yaml', 'mode: observe\n'))[start]();
       assert.equal(await mode(), 'observe');
-      assert.deepEqual(told(), ['policy.applied enforce', 'policy.applied observe']);
+      assert.deepEqual(logged(), ['policy.applied enforce', 'policy.applied observe']);
     });
 
     test('is applied once when edited and once when edited back', async (t) => {
@@ -165,7 +165,7 @@ describe('two replicas with different policy files during an update', () => {
   };
 
   test('apply the newer file once, whichever acquires the lease', async (t) => {
-    const { process, older, newer, mode, told } = upgrade(t);
+    const { process, older, newer, mode, logged } = upgrade(t);
     await process(older).resume();
     await process(newer).resume();
     for (const file of [older, newer, older]) {
@@ -174,7 +174,7 @@ describe('two replicas with different policy files during an update', () => {
       await next.reread();
       assert.equal(await mode(), 'observe');
     }
-    assert.deepEqual(told(), [
+    assert.deepEqual(logged(), [
       'policy.applied enforce',
       'policy.applied observe',
       ...['policy.kept observe older', 'policy.kept observe older'],
@@ -182,7 +182,7 @@ describe('two replicas with different policy files during an update', () => {
   });
 
   test('apply the newer file once even if the old pod also receives it', async (t) => {
-    const { process, older, newer, mode, told, write } = upgrade(t);
+    const { process, older, newer, mode, logged, write } = upgrade(t);
     const old = process(older);
     await old.resume();
     await process(newer).resume();
@@ -190,7 +190,7 @@ describe('two replicas with different policy files during an update', () => {
     await old.reread();
     assert.equal(await mode(), 'observe');
     await process(newer).resume();
-    assert.deepEqual(told(), ['policy.applied enforce', 'policy.applied observe']);
+    assert.deepEqual(logged(), ['policy.applied enforce', 'policy.applied observe']);
   });
 
   test('keep a pause of the newer file', async (t) => {

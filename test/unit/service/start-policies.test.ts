@@ -128,7 +128,7 @@ test('a new leader keeps the applied policy if its file is invalid', async (t) =
 test('applies a changed file again, and logs an error in it once without applying it', async (t) => {
   const { start, modes, file, write, log, operator } = aStart(t);
   let before = 0;
-  const told = () =>
+  const logged = () =>
     log.lines.slice(before).map(({ event, fields }) => `${event} ${fields['mode'] ?? fields['error']}`);
   write('mode: enforce');
   const policies = await start({ enforce: false, file });
@@ -138,7 +138,7 @@ test('applies a changed file again, and logs an error in it once without applyin
   write('mode: off');
   await policies.reread();
   await policies.reread();
-  assert.deepEqual(told(), [
+  assert.deepEqual(logged(), [
     `policy.invalid PolicyError: ${file}: policy.mode must be observe, enforce or paused.`,
   ]);
   assert.deepEqual(await modes(), ['enforce', 'enforce']);

@@ -49,15 +49,15 @@ test('a service on a full disk reports each cluster with unsaved changes until i
     await service.stop();
     rmSync(dir, { recursive: true });
   });
-  const told = () => service.view().clusters['c1'];
-  await eventually(async () => assert.deepEqual([told()?.state, told()?.faults], ['live', []]));
+  const viewed = () => service.view().clusters['c1'];
+  await eventually(async () => assert.deepEqual([viewed()?.state, viewed()?.faults], ['live', []]));
   disk.isFull = true;
   cluster.putPod(livePod());
   cluster.putNode(liveNode('n1', 'a'));
   await eventually(async () => {
-    const faults = told()?.faults?.map(({ type, error }) => `${type}: ${error}`);
+    const faults = viewed()?.faults?.map(({ type, error }) => `${type}: ${error}`);
     assert.deepEqual(faults, ['store-failing: The database cannot be used: the disk is full.']);
   });
   disk.isFull = false;
-  await eventually(async () => assert.deepEqual(told()?.faults, []));
+  await eventually(async () => assert.deepEqual(viewed()?.faults, []));
 });

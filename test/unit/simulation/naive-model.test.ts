@@ -37,9 +37,9 @@ describe('the naive model of a cluster', () => {
     back.node(8_000, 'n1', []);
     back.node(9_000, 'n1', [TAINT]);
     assert.match(back.goes(uid, 15_000, 100, sawAll)?.wrong ?? '', /stay for another 4000 ms/);
-    const anew = tainted();
-    anew.node(8_400, 'n1', [{ ...TAINT, timeAdded: 8_000 }]);
-    assert.match(anew.goes(uid, 15_000, 100, sawAll)?.wrong ?? '', /stay for another 3400 ms/);
+    const retainted = tainted();
+    retainted.node(8_400, 'n1', [{ ...TAINT, timeAdded: 8_000 }]);
+    assert.match(retainted.goes(uid, 15_000, 100, sawAll)?.wrong ?? '', /stay for another 3400 ms/);
     const late = tainted();
     late.node(9_500, 'n1', [{ ...TAINT, timeAdded: 8_000 }]);
     assert.match(late.goes(uid, 15_000, 100, sawAll)?.wrong ?? '', /stay for another 3999 ms/);

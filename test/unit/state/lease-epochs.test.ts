@@ -9,15 +9,15 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 const [A, B] = [clusterName('a'), clusterName('b')];
 
 let clock: DrivenClock;
-let asked: ClusterName[];
+let reads: ClusterName[];
 let stored: number | Error;
 let epochOf: LeaseReader['epoch'];
 beforeEach(() => {
   clock = new DrivenClock(0);
-  asked = [];
+  reads = [];
   stored = 1;
   const epoch = async (cluster: ClusterName) => {
-    asked.push(cluster);
+    reads.push(cluster);
     if (stored instanceof Error) throw stored;
     return stored;
   };
@@ -38,13 +38,13 @@ test('reads an epoch once a second for all callers', async () => {
   assert.equal(await epochOf(A), 1);
   await clock.advanceTo(1000);
   assert.equal(await epochOf(A), 2);
-  assert.deepEqual(asked, [A, A]);
+  assert.deepEqual(reads, [A, A]);
 });
 
 test('reads the epoch of each cluster separately', async () => {
   await epochOf(A);
   await epochOf(B);
-  assert.deepEqual(asked, [A, B]);
+  assert.deepEqual(reads, [A, B]);
 });
 
 test('reads an epoch again immediately after a failure', async () => {

@@ -20,7 +20,7 @@ function anOperator() {
     clock,
     operator: new Operator({ rulesStore, clock, actor: 'anna' }),
     orders: async (): Promise<OperatorControls> => (await rulesStore.read(prod)).orders,
-    told: async () =>
+    audited: async () =>
       (await rulesStore.audit({ from: 0, to: Number.MAX_SAFE_INTEGER })).map(
         ({ kind, message: what, reason: why }) =>
           [kind, what, why].filter((part) => part !== undefined).join(': '),
@@ -29,7 +29,7 @@ function anOperator() {
 }
 
 test('keeps a policy as written with an increasing revision, and applies an identical policy only once', async () => {
-  const { operator, orders, told } = anOperator();
+  const { operator, orders, audited } = anOperator();
   const written = 'mode: enforce # at last\n';
   assert.equal(await operator.applyPolicy(prod, written), 'applied');
   assert.equal(await operator.applyPolicy(prod, written), 'unchanged');
@@ -39,7 +39,7 @@ test('keeps a policy as written with an increasing revision, and applies an iden
   assert.equal((await orders()).policy, undefined);
   await operator.applyPolicy(prod, 'mode: observe', 'an audit first');
   assert.equal((await orders()).policy?.revision, 3);
-  assert.deepEqual(await told(), [
+  assert.deepEqual(await audited(), [
     'policy: applied a policy: observe: an audit first',
     'policy: withdrew the policy',
     'policy: applied a policy: enforce',
@@ -53,7 +53,7 @@ test('rejects an invalid policy', async () => {
 });
 
 test('stops a cluster, and resumes it with a reason', async () => {
-  const { operator, orders, told } = anOperator();
+  const { operator, orders, audited } = anOperator();
   const stop = await operator.stop(prod, { reason: 'an incident', durationMs: 60_000 });
   assert.deepEqual(stop, {
     scope: 'cluster',
@@ -73,14 +73,14 @@ test('stops a cluster, and resumes it with a reason', async () => {
     name: 'OperatorError',
     message: 'Cluster prod is not stopped. Nothing to resume.',
   });
-  assert.deepEqual(await told(), [
+  assert.deepEqual(await audited(), [
     'resume: resumed evictions: it is over',
     'stop: stopped evictions until 2026-11-21T12:01:00.000Z: an incident',
   ]);
 });
 
 test('resumes one cluster while all are stopped, from exactly that stop', async () => {
-  const { operator, rulesStore, told } = anOperator();
+  const { operator, rulesStore, audited } = anOperator();
   const stops = async (cluster = prod) =>
     stopsOf(await rulesStore.read(cluster)).map(({ reason: why }) => why);
   await operator.stopAll({ reason: 'an incident', durationMs: 60_000 });
@@ -88,10 +88,13 @@ test('resumes one cluster while all are stopped, from exactly that stop', async 
   await operator.resume(prod, 'it is well');
   assert.deepEqual(await stops(), []);
   assert.deepEqual(await stops(clusterName('stage')), ['an incident']);
-  assert.equal((await told())[0], 'resume: resumed evictions, while other clusters stay stopped: it is well');
+  assert.equal(
+    (await audited())[0],
+    'resume: resumed evictions, while other clusters stay stopped: it is well',
+  );
   await operator.stop(prod, { reason: 'another drill' });
   await operator.resume(prod, 'over');
-  assert.equal((await told())[0], 'resume: resumed evictions: over');
+  assert.equal((await audited())[0], 'resume: resumed evictions: over');
   assert.deepEqual(await stops(), []);
   await operator.stopAll({ reason: 'a worse one' });
   assert.deepEqual(await stops(), ['a worse one']);
@@ -175,7 +178,7 @@ test('rejects ending a pause that has expired', async () => {
 });
 
 test('pauses an enforce policy for a period and enforces it again', async () => {
-  const { operator, orders, told } = anOperator();
+  const { operator, orders, audited } = anOperator();
   await assert.rejects(operator.pause(prod, { reason: 'x' }), {
     name: 'OperatorError',
     message: 'Cluster prod is in observe mode. Nothing to pause.',
@@ -189,7 +192,7 @@ test('pauses an enforce policy for a period and enforces it again', async () => 
   assert.deepEqual([policy?.read.mode, policy?.read.pausedUntil], ['paused', NOW + 60_000]);
   await operator.unpause(prod, 'done');
   assert.equal((await orders()).policy?.text, 'mode: enforce # ours\n');
-  assert.deepEqual(await told(), [
+  assert.deepEqual(await audited(), [
     'policy: ended a pause: done',
     'policy: paused evictions until 2026-11-21T12:01:00.000Z: an upgrade',
     'policy: applied a policy: enforce',
@@ -197,7 +200,7 @@ test('pauses an enforce policy for a period and enforces it again', async () => 
 });
 
 test('releases guard trips and leaves counting to a relay', async () => {
-  const { operator, rulesStore, told } = anOperator();
+  const { operator, rulesStore, audited } = anOperator();
   await assert.rejects(operator.releaseGuard(prod, 'x'), { name: 'OperatorError' });
   const { guard } = await rulesStore.read(prod);
   const trip: Trip = { scope: 'zone', zone: 'a', trippedAt: NOW - 5, nodes: 6, outOf: 10 };
@@ -209,7 +212,7 @@ test('releases guard trips and leaves counting to a relay', async () => {
     trips: [],
     released: [before, { ...trip, releasedAt: NOW }],
   });
-  assert.deepEqual(await told(), ['release-guard: released the guard: zone/a: they are dead for certain']);
+  assert.deepEqual(await audited(), ['release-guard: released the guard: zone/a: they are dead for certain']);
 });
 
 test('releases the named scope of the guard alone, and none if several tripped and none is named', async () => {

@@ -465,7 +465,7 @@ test('the guide states the limits of settings', () => {
   const guide = readFileSync(GUIDE, 'utf8').replaceAll('\n', ' ');
   const aliases = (count: number) => `treatAsNoExecute: [&a x, ${Array(count).fill('*a').join(', ')}]`;
   const document = (characters: number) => `# ${'x'.repeat(characters - 'mode: observe\n'.length - 2)}`;
-  for (const [says, last, beyond] of [
+  for (const [sentence, last, beyond] of [
     ['from 0.001 to 1000000', 'evictionRate: 0.001', 'evictionRate: 0.0009'],
     ['from 0.001 to 1000000', 'releaseRate: 1000000', 'releaseRate: 1000001'],
     ['up to `10000d`', 'giveUpAfter: 10000d', 'giveUpAfter: 10000d1s'],
@@ -477,8 +477,8 @@ test('the guide states the limits of settings', () => {
     ['up to 20 aliases of YAML', aliases(20), aliases(21)],
     ['up to 32,000 characters', document(32_000), document(32_001)],
   ] as const) {
-    assert.ok(guide.includes(says), says);
-    assert.equal(parsePolicyDocument(`mode: observe\n${last}`).mode, 'observe', says);
-    assert.throws(() => parsePolicyDocument(`mode: observe\n${beyond}`), PolicyError, says);
+    assert.ok(guide.includes(sentence), sentence);
+    assert.equal(parsePolicyDocument(`mode: observe\n${last}`).mode, 'observe', sentence);
+    assert.throws(() => parsePolicyDocument(`mode: observe\n${beyond}`), PolicyError, sentence);
   }
 });

@@ -30,13 +30,13 @@ export const tolerations = fc.array(toleration, { maxLength: 6 });
 export const moment = fc.integer({ min: 0, max: 20 }).map((step) => Date.UTC(2026, 0, 1) + step * 1000);
 
 /** A taint that evicts, with the time since when the node has the taint. */
-export const standingTaint = fc
+export const presentTaint = fc
   .record({ key, value, since: moment })
   .map((given) => ({ ...given, effect: 'NoExecute' }));
 
 /** A NoExecute or virtual taint, with the time since when the node has the taint. */
 export const evictingTaint = fc
-  .tuple(standingTaint, fc.boolean())
+  .tuple(presentTaint, fc.boolean())
   .map(([given, virtual]) => (virtual ? { ...given, effect: 'NoSchedule', virtual: true as const } : given));
 
-export const standingTaints = fc.array(standingTaint, { maxLength: 5 });
+export const presentTaints = fc.array(presentTaint, { maxLength: 5 });

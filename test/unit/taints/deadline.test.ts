@@ -88,11 +88,11 @@ describe('the deadline of a pod', () => {
 });
 
 describe('the deadline of any pod', () => {
-  const { tolerations, standingTaints, moment } = arbitrary;
+  const { tolerations, presentTaints, moment } = arbitrary;
 
   test('is the earliest deadline of its taints alone, and never before the pod exists', () => {
     fc.assert(
-      fc.property(tolerations, standingTaints, moment, arbitrary.options, (list, taints, podSince, gates) => {
+      fc.property(tolerations, presentTaints, moment, arbitrary.options, (list, taints, podSince, gates) => {
         const alone = taints.map((each) => ({ each, at: deadline(list, [each], podSince, gates)?.atMs }));
         const least = alone.reduce<bigint | undefined>(
           (min, { at }) => (at !== undefined && (min === undefined || at < min) ? at : min),
@@ -112,7 +112,7 @@ describe('the deadline of any pod', () => {
       fc.property(
         tolerations,
         arbitrary.toleration,
-        standingTaints,
+        presentTaints,
         moment,
         arbitrary.options,
         (list, added, taints, podSince, gates) => {
@@ -128,7 +128,7 @@ describe('the deadline of any pod', () => {
     const pods = fc.array(fc.tuple(fc.integer({ min: 0, max: 2 }), moment), { maxLength: 10 });
     const lists = fc.tuple(tolerations, tolerations, tolerations);
     fc.assert(
-      fc.property(lists, standingTaints, pods, arbitrary.options, (shared, taints, given, gates) => {
+      fc.property(lists, presentTaints, pods, arbitrary.options, (shared, taints, given, gates) => {
         const deadlineOf = deadlineFor(taints, gates);
         for (const [index, podSince] of given) {
           const list = shared[index] ?? [];

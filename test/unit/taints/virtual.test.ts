@@ -79,9 +79,9 @@ describe('a virtual taint', () => {
   });
 
   test('sets the deadline of the NoExecute taint for a pod that tolerates the NoExecute taint', () => {
-    const { tolerations, standingTaint, moment } = arbitrary;
+    const { tolerations, presentTaint, moment } = arbitrary;
     fc.assert(
-      fc.property(tolerations, standingTaint, moment, arbitrary.options, (list, real, podSince, gates) => {
+      fc.property(tolerations, presentTaint, moment, arbitrary.options, (list, real, podSince, gates) => {
         fc.pre(list.some((toleration) => tolerates(real, toleration, gates)));
         const twin = { ...real, effect: 'NoSchedule', virtual: true as const };
         const [asReal, asVirtual] = [real, twin].map((each) => deadline(list, [each], podSince, gates));
@@ -92,9 +92,9 @@ describe('a virtual taint', () => {
   });
 
   test('evicts no pod that tolerates only the NoSchedule taint, and evicts every other pod', () => {
-    const { tolerations, standingTaint, moment } = arbitrary;
+    const { tolerations, presentTaint, moment } = arbitrary;
     fc.assert(
-      fc.property(tolerations, standingTaint, moment, arbitrary.options, (list, real, podSince, gates) => {
+      fc.property(tolerations, presentTaint, moment, arbitrary.options, (list, real, podSince, gates) => {
         fc.pre(!list.some((toleration) => tolerates(real, toleration, gates)));
         const twin = { ...real, effect: 'NoSchedule', virtual: true as const };
         const tolerated = list.some((toleration) => tolerates(twin, toleration, gates));

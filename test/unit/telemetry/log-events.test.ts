@@ -23,8 +23,8 @@ test('unknown events, unknown fields, and missing fields do not compile', () => 
 });
 
 test('the text log reports nodes and pods, errors as complaints, and nothing else', () => {
-  const told: string[] = [];
-  const log = textLog({ now: () => 0 }, (line) => told.push(line));
+  const printed: string[] = [];
+  const log = textLog({ now: () => 0 }, (line) => printed.push(line));
   const pod = { cluster, node, namespace: 'shop', pod: 'web', uid: podUid('u1'), delta, dueAt: 30_000 };
   const eviction = { ...pod, taints: ['maintenance=now:NoExecute'] };
   log.info('relay.synced', { cluster, nodes: 1, tainted: 1, pods: 1 });
@@ -47,13 +47,13 @@ test('the text log reports nodes and pods, errors as complaints, and nothing els
     /shop\/web: eviction held \(paused\)$/,
     /c1 {2}.*relay\.watch-failed: resource=nodes no route/,
   ];
-  assert.equal(told.length, expected.length);
-  for (const [index, line] of expected.entries()) assert.match(told[index] ?? '', line);
+  assert.equal(printed.length, expected.length);
+  for (const [index, line] of expected.entries()) assert.match(printed[index] ?? '', line);
 });
 
 test('the text log does not say in observe mode that a pod is being evicted', () => {
-  const told: string[] = [];
-  const log = textLog({ now: () => 0 }, (line) => told.push(stripVTControlCharacters(line)));
+  const printed: string[] = [];
+  const log = textLog({ now: () => 0 }, (line) => printed.push(stripVTControlCharacters(line)));
   const pod = {
     cluster,
     node,
@@ -69,7 +69,7 @@ test('the text log does not say in observe mode that a pod is being evicted', ()
   log.info('eviction.held', { ...observed, dueAt: 0, by: 'guard' });
   log.info('eviction.loaded', { ...pod, dueAt: 0 });
   assert.deepEqual(
-    told.map((line) => line.replace(/^.*shop/, 'shop').replace(/at .* \(/, 'at T (')),
+    printed.map((line) => line.replace(/^.*shop/, 'shop').replace(/at .* \(/, 'at T (')),
     [
       'shop/web: due for a:NoExecute',
       'shop/web: rescheduled, due at T (in 30 s) for a:NoExecute',
@@ -81,8 +81,8 @@ test('the text log does not say in observe mode that a pod is being evicted', ()
 
 test('the text log prefixes lines with date and time, and prints the date of times on other days', () => {
   const noon = new Date(2026, 0, 31, 12).getTime();
-  const told: string[] = [];
-  const log = textLog({ now: () => noon }, (line) => told.push(stripVTControlCharacters(line)));
+  const printed: string[] = [];
+  const log = textLog({ now: () => noon }, (line) => printed.push(stripVTControlCharacters(line)));
   const pod = {
     cluster,
     node,
@@ -95,7 +95,7 @@ test('the text log prefixes lines with date and time, and prints the date of tim
   log.info('eviction.scheduled', { ...pod, dueAt: noon + 60_000 });
   log.info('eviction.scheduled', { ...pod, dueAt: noon + 12 * 3_600_000 });
   log.warn('eviction.retrying', { cluster, node, attempts: 1, nextTryAt: noon + 5_000, error: 'no route' });
-  assert.deepEqual(told, [
+  assert.deepEqual(printed, [
     '2026-01-31 12:00:00 c1 n1  shop/web: eviction at 12:01:00 (in 60 s) for a:NoExecute',
     '2026-01-31 12:00:00 c1 n1  shop/web: eviction at 2026-02-01 00:00:00 (in 43200 s) for a:NoExecute',
     '2026-01-31 12:00:00 c1 n1  eviction.retrying: attempts=1 nextTryAt=2026-01-31T12:00:05 no route',

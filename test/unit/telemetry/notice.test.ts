@@ -77,20 +77,20 @@ test("the documentation's example and events are valid", () => {
 });
 
 test('notices of real evictions match the published schema', async () => {
-  const told = (await loggedEvictions()).flatMap((line) => noticeOf(line, NOW) ?? []);
+  const notices = (await loggedEvictions()).flatMap((line) => noticeOf(line, NOW) ?? []);
   assert.deepEqual(
-    new Set(told.map(({ event }) => event)),
+    new Set(notices.map(({ event }) => event)),
     new Set(['scheduled', 'rescheduled', 'canceled', 'evicted']),
   );
-  for (const notice of told) documented.parse(JSON.parse(JSON.stringify(notice)));
-  const [{ uid: _, ...nameless } = {}] = told;
+  for (const notice of notices) documented.parse(JSON.parse(JSON.stringify(notice)));
+  const [{ uid: _, ...nameless } = {}] = notices;
   assert.throws(() => documented.parse(nameless));
 });
 
 test('the ID of the last delta of an eviction leads to its end', async () => {
-  const told = await loggedEvictions();
+  const logged = await loggedEvictions();
   const idsOf = (event: string) =>
-    told.filter((line) => line.event === event).map(({ fields }) => (fields as LogFields)['delta']);
+    logged.filter((line) => line.event === event).map(({ fields }) => (fields as LogFields)['delta']);
   // Taint `a` schedules both pods. Taint `b` then reschedules both. The remaining pod then becomes tolerant.
   assert.deepEqual(idsOf('node.changed'), ['1-1', '1-2', '1-3']);
   assert.deepEqual(idsOf('eviction.scheduled'), ['1-1', '1-1']);

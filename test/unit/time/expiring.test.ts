@@ -35,13 +35,13 @@ type Lasting = (clock: SteppedClock) => Promise<() => boolean | Promise<boolean>
 const once = (read: (count: () => void, clock: SteppedClock) => () => unknown): Lasting => {
   return async (clock) => {
     let reads = 0;
-    const ask = read(() => {
+    const get = read(() => {
       reads += 1;
     }, clock);
-    await ask();
+    await get();
     const before = reads;
     return async () => {
-      await ask();
+      await get();
       return reads === before;
     };
   };

@@ -16,8 +16,8 @@ test('rejects all waiting callers after a failure and creates the value for the 
   const make = t.mock.fn(async () => 'made');
   make.mock.mockImplementationOnce(() => Promise.reject(new Error('not now')));
   const made = once(make);
-  const asked = [made(), made()];
-  for (const each of asked) await assert.rejects(each, { message: 'not now' });
+  const results = [made(), made()];
+  for (const each of results) await assert.rejects(each, { message: 'not now' });
   assert.equal(await made(), 'made');
   assert.equal(make.mock.callCount(), 2);
 });

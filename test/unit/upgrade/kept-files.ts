@@ -34,7 +34,7 @@ const REACHED_BY = new Map([
   [clusterName('kind'), { context: 'kind' }],
 ]);
 
-const ASKED = [{ body: '{"v":1}' }];
+const REQUESTS = [{ body: '{"v":1}' }];
 
 const HISTORY = [
   ...['web-3 canceled', 'web-2 already-gone', 'web-2 blocked', 'web-1 held', 'web-0 rescheduled'],
@@ -44,7 +44,7 @@ const HISTORY = [
 /** The meaning of these files, in addition to the state of every deployment. */
 export const FILES_MEANING = {
   reachedBy: REACHED_BY,
-  asked: ASKED,
+  requests: REQUESTS,
   /** No rules are missing, so no stop was set for missing rules. */
   stoppedForLoss: undefined,
   /** History of the node's pods, newest first. */
@@ -61,7 +61,7 @@ export async function writtenFiles(): Promise<KeptFiles> {
     state.rulesStore.recover(NOW);
     await writeKept(state);
     await writeAppliedFile(state.rulesStore);
-    await sqliteRequests(state.store.database).send(ASKED);
+    await sqliteRequests(state.store.database).send(REQUESTS);
     const written = {
       [REACHED_BY_FILE]: JSON.parse(readFileSync(reachedBy, 'utf8')),
       [STORE_FILE]: dumped(state.store.database),
@@ -93,7 +93,7 @@ export async function readFiles(
       appliedFile: await state.rulesStore.appliedFile(CLUSTER),
       history: await Array.fromAsync(state.history.entries(whole), ({ name, event }) => `${name} ${event}`),
       reachedBy: readReachedBy(reachedBy) as typeof REACHED_BY,
-      asked: (await sqliteRequests(state.store.database).take()) as typeof ASKED,
+      requests: (await sqliteRequests(state.store.database).take()) as typeof REQUESTS,
     };
     state.store.close();
     return read;

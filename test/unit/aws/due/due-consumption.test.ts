@@ -34,8 +34,8 @@ const onePod = () => benchAfter([nodeDelta(1)], [livePod()]);
 
 /** Makes every request of this kind fail. */
 function failing({ cluster }: EvictBench, verb: string, error: Error): void {
-  cluster.beforeRequest = (asked) => {
-    if (asked === verb) throw error;
+  cluster.beforeRequest = (requested) => {
+    if (requested === verb) throw error;
   };
 }
 
@@ -192,12 +192,12 @@ describe('a message whose work fails', () => {
   });
 
   test('is retried after the time that the API server requested, up to an hour', async () => {
-    for (const [asked, waited] of [
+    for (const [retryAfter, waited] of [
       [42, 42],
       [86_400, 3600],
     ] as const) {
       const bench = await onePod();
-      failing(bench, 'delete', serverError(429, asked));
+      failing(bench, 'delete', serverError(429, retryAfter));
       await failed(bench, dueAt(60));
       assert.deepEqual(bench.armed, [at(60 + waited)]);
     }

@@ -36,17 +36,17 @@ test('callers share the next pass while a pass runs', async () => {
 
 test('a pass starts after the requests of all callers that share it', async () => {
   const flight = new SingleFlight<void>();
-  const asked: number[] = [];
+  const requested: number[] = [];
   const saw: number[] = [];
-  const ask = (number: number) => {
-    asked.push(number);
+  const request = (number: number) => {
+    requested.push(number);
     return flight.run('n1', async () => {
       await turn();
-      saw.push(asked.length);
+      saw.push(requested.length);
     });
   };
-  await Promise.all([1, 2, 3].map(ask));
-  await ask(4);
+  await Promise.all([1, 2, 3].map(request));
+  await request(4);
   assert.deepEqual(saw, [3, 3, 4]);
 });
 
@@ -84,11 +84,11 @@ test('no second pass starts between the end of a pass and the start of the next'
     running -= 1;
   };
   const all: Promise<void>[] = [];
-  const ask = () => all.push(flight.run('n1', pass));
-  ask();
-  ask();
+  const request = () => all.push(flight.run('n1', pass));
+  request();
+  request();
   for (let turns = 0; turns < 20; turns++) {
-    void Promise.resolve().then(ask);
+    void Promise.resolve().then(request);
     if (turns % 3 === 0) await turn();
     else await undefined;
   }

@@ -131,10 +131,10 @@ test('handles unordered messages concurrently', async () => {
 
 test('flushes notices in a function without metrics', async () => {
   const { metrics: _metrics, ...given } = bench();
-  let told = 0;
+  let reported = 0;
   const notices = {
     flush: async () => {
-      told += 1;
+      reported += 1;
     },
   };
   for (const more of [{}, { metrics: {} }, { notices }])
@@ -142,7 +142,7 @@ test('flushes notices in a function without metrics', async () => {
       texts(async () => undefined),
       { ...given, ...more },
     )(sqsEvent(sqsRecord('one')), REQUEST);
-  assert.equal(told, 1);
+  assert.equal(reported, 1);
 });
 
 test('passes the delivery of a message to its work', async () => {

@@ -97,7 +97,7 @@ class FatefulQueue implements QueueSender {
         if (newest && compareVersions(newest, delta.version) >= 0)
           this.faults.push(`${groupOf(delta)} is out of order`);
         this.#newest.set(groupOf(delta), delta.version);
-        this.#reader.hear(delta);
+        this.#reader.receive(delta);
       }
     };
     if (atOnce) arrive();
@@ -125,11 +125,11 @@ class Reader {
   readonly #listed = new Map<string, Delta & { readonly kind: 'node' }>();
   readonly #pods = new Map<string, Map<string, Delta & { readonly kind: 'pod' | 'pod-gone' }>>();
 
-  hear(delta: Delta): void {
+  receive(delta: Delta): void {
     const node = `${delta.ref.cluster} ${delta.ref.node}`;
-    const keepNewest = <T extends Delta>(known: Map<string, T>, key: string, heard: T) => {
+    const keepNewest = <T extends Delta>(known: Map<string, T>, key: string, newer: T) => {
       const before = known.get(key);
-      if (!before || compareVersions(before.version, heard.version) < 0) known.set(key, heard);
+      if (!before || compareVersions(before.version, newer.version) < 0) known.set(key, newer);
     };
     keepNewest(this.#newest, node, delta);
     if (delta.kind === 'node') {
@@ -344,10 +344,10 @@ test('sends a delta of a cluster after at most one round of the other clusters, 
       };
       for (const [index, count] of storm.entries()) open(`loud-${index}`, count);
       await outbox.drained();
-      const heard = nodes.calls.findIndex((call) => call.some(({ body }) => body.includes('"quiet"')));
-      assert.equal(heard >= 0, late > 0 && late <= nodes.calls.length);
-      if (heard < 0) return;
-      const waited = heard + 1 - late;
+      const sentIn = nodes.calls.findIndex((call) => call.some(({ body }) => body.includes('"quiet"')));
+      assert.equal(sentIn >= 0, late > 0 && late <= nodes.calls.length);
+      if (sentIn < 0) return;
+      const waited = sentIn + 1 - late;
       assert.ok(waited <= Math.ceil((storm.length + 1) / 10), `it waited for ${waited} calls`);
     },
   );

@@ -45,7 +45,7 @@ function holdLease(
   {
     epoch = 1,
     canSend = (): boolean => true,
-    told = (..._report: readonly unknown[]): void => undefined,
+    onSent = (..._report: readonly unknown[]): void => undefined,
   } = {},
 ) {
   const name = clusterName(cluster);
@@ -54,7 +54,7 @@ function holdLease(
     ['n1', 'n2', 'n3'].map((node) => liveNode(node)),
     Date.now(),
   );
-  outbox.open(name, view, canSend, told);
+  outbox.open(name, view, canSend, onSent);
   const live = new Map<PodUid, LivePod>();
   const list = (node: NodeName) =>
     view.replacePods(
@@ -62,25 +62,25 @@ function holdLease(
       [...live.values()].filter((pod) => pod.node === node),
       Date.now(),
     );
-  const hear = (what: (view: ClusterView, now: EpochMs) => readonly Subject[], wake = false) => {
+  const change = (what: (view: ClusterView, now: EpochMs) => readonly Subject[], wake = false) => {
     outbox.mark(name, what(view, Date.now()), wake);
     for (const node of view.followed()) if (!view.isComplete(node)) outbox.mark(name, list(node));
   };
   return {
     name,
-    hear,
+    change,
     /** Sets exactly the taints of these keys on a node. */
     taint: (node: string, ...keys: readonly string[]) =>
-      hear((view, now) => view.upsertNode(liveNode(node, ...keys), now)),
+      change((view, now) => view.upsertNode(liveNode(node, ...keys), now)),
     nodes: (...nodes: readonly LiveNode[]) =>
-      hear((view, now) => nodes.flatMap((node) => view.upsertNode(node, now))),
+      change((view, now) => nodes.flatMap((node) => view.upsertNode(node, now))),
     pods: (...pods: readonly LivePod[]) => {
       for (const pod of pods) live.set(pod.uid, pod);
-      hear((view, now) => pods.flatMap((pod) => view.upsertPod(pod, now)));
+      change((view, now) => pods.flatMap((pod) => view.upsertPod(pod, now)));
     },
     goes: (pod: LivePod) => {
       live.delete(pod.uid);
-      hear((view) => view.deletePod(pod));
+      change((view) => view.deletePod(pod));
     },
   };
 }
@@ -132,8 +132,8 @@ test('counts failed calls of a queue, also for CloudWatch', async (context) => {
 
 test('reports each result of a call to its cluster, in the log, and in metrics', async (context) => {
   const { outbox, nodes, log, registry, time } = bench(context);
-  const told: unknown[] = [];
-  const cluster = holdLease(outbox, 'c1', { told: (...report) => told.push(report) });
+  const reports: unknown[] = [];
+  const cluster = holdLease(outbox, 'c1', { onSent: (...report) => reports.push(report) });
   const error = new QueueError('the queue is away');
   const results = [
     () => Promise.reject(error),
@@ -146,7 +146,7 @@ test('reports each result of a call to its cluster, in the log, and in metrics',
   cluster.taint('n3', 'a');
   await time.pass(1_000);
   const queue = 'node-deltas';
-  assert.deepEqual(told, [
+  assert.deepEqual(reports, [
     [queue, error],
     [queue, error],
     [queue, 'no'],
@@ -447,7 +447,7 @@ describe('a pending delta', () => {
     const cluster = holdLease(outbox);
     nodes.onSend = unreachable;
     cluster.taint('n1', 'a');
-    cluster.hear((view, now) => view.resync([], now), true);
+    cluster.change((view, now) => view.resync([], now), true);
     await time.pass(1000);
     cluster.taint('n1', 'b');
     nodes.onSend = takeAll;
@@ -485,25 +485,25 @@ describe('a node whose pods are not listed yet', () => {
     const { outbox, ...rest } = bench(context);
     const view = new ClusterView(clusterName('c1'), 1);
     outbox.open(clusterName('c1'), view, () => true);
-    const hear = (subjects: readonly Subject[], wake = false) =>
+    const mark = (subjects: readonly Subject[], wake = false) =>
       outbox.mark(clusterName('c1'), subjects, wake);
-    hear(
+    mark(
       view.replaceNodes(
         ['n1', 'n2'].map((name) => liveNode(name, 'a')),
         0,
       ),
     );
-    return { ...rest, outbox, view, hear };
+    return { ...rest, outbox, view, mark };
   };
 
   test('is not sent, and delays no other node', async (context) => {
-    const { outbox, view, nodes, pods, pending, hear } = unlisted(context);
-    hear(view.replacePods(nodeName('n2'), [], 1));
-    hear(view.upsertPod(livePod(), 2));
+    const { outbox, view, nodes, pods, pending, mark } = unlisted(context);
+    mark(view.replacePods(nodeName('n2'), [], 1));
+    mark(view.upsertPod(livePod(), 2));
     await outbox.drained();
     assert.deepEqual(nodes.accepted, ['n2@1']);
     assert.equal(await pending('node-deltas'), 1);
-    hear(view.replacePods(nodeName('n1'), [livePod()], 3));
+    mark(view.replacePods(nodeName('n1'), [livePod()], 3));
     await outbox.drained();
     const delta = nodes.taken[1];
     assert.deepEqual(delta?.kind === 'node' && delta.pods.map(({ uid }) => uid), ['u1']);
@@ -511,11 +511,11 @@ describe('a node whose pods are not listed yet', () => {
   });
 
   test('is sent with its wake once its pods are listed', async (context) => {
-    const { outbox, view, nodes, hear } = unlisted(context);
-    hear(view.resync([], 1), true);
+    const { outbox, view, nodes, mark } = unlisted(context);
+    mark(view.resync([], 1), true);
     await outbox.drained();
     assert.deepEqual(nodes.calls, []);
-    hear(view.replacePods(nodeName('n1'), [], 2));
+    mark(view.replacePods(nodeName('n1'), [], 2));
     await outbox.drained();
     assert.deepEqual(
       nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
@@ -524,8 +524,8 @@ describe('a node whose pods are not listed yet', () => {
   });
 
   test('is sent immediately when it is untainted', async (context) => {
-    const { outbox, view, nodes, hear } = unlisted(context);
-    hear(view.upsertNode(liveNode('n1'), 1));
+    const { outbox, view, nodes, mark } = unlisted(context);
+    mark(view.upsertNode(liveNode('n1'), 1));
     await outbox.drained();
     assert.deepEqual(nodes.accepted, ['n1@1']);
     assert.deepEqual(nodes.taken[0]?.taints, []);
@@ -537,7 +537,7 @@ test('sends nothing for a pod that is unknown and whose deletion was not seen', 
   const cluster = holdLease(outbox);
   cluster.taint('n1', 'a');
   await outbox.drained();
-  cluster.hear(() => [{ node: nodeName('n1'), uid: podUid('u9') }]);
+  cluster.change(() => [{ node: nodeName('n1'), uid: podUid('u9') }]);
   await outbox.drained();
   assert.deepEqual([nodes.taken.length, pods.calls.length, await pending('pod-deltas')], [1, 0, 0]);
 });

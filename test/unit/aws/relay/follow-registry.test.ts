@@ -25,7 +25,7 @@ function follow(t: TestContext, only?: readonly string[]) {
     clusters: [] as readonly RegisteredCluster[],
     list: async () => ({ clusters: registry.clusters, strays: [] }),
   };
-  const told: string[] = [];
+  const calls: string[] = [];
   const connected: string[] = [];
   const broken = new Set<string>();
   const apis = new Map<ClusterName, KubernetesApi>();
@@ -43,11 +43,11 @@ function follow(t: TestContext, only?: readonly string[]) {
     },
     relay: {
       add: (name, api) => {
-        told.push(`+${name}`);
+        calls.push(`+${name}`);
         apis.set(name, api);
       },
       remove: async (name) => {
-        told.push(`-${name}`);
+        calls.push(`-${name}`);
       },
     },
     log,
@@ -57,54 +57,54 @@ function follow(t: TestContext, only?: readonly string[]) {
     stopping.abort();
     await ended;
   };
-  return { registry, told, connected, broken, apis, log, stop, poll: () => time.pass(POLL_MS) };
+  return { registry, calls, connected, broken, apis, log, stop, poll: () => time.pass(POLL_MS) };
 }
 
 describe('following the registry', () => {
   test('ignores clusters that the relay is not configured for', async (t) => {
-    const { registry, told, stop, poll } = follow(t, ['edge-*', 'prod']);
+    const { registry, calls, stop, poll } = follow(t, ['edge-*', 'prod']);
     registry.clusters = ['edge-1', 'edge', 'prod', 'prod-2', 'stage'].map((name) => registered(name));
     await poll();
-    assert.deepEqual(told, ['+edge-1', '+prod']);
+    assert.deepEqual(calls, ['+edge-1', '+prod']);
     registry.clusters = [registered('edge-2'), registered('stage')];
     await poll();
-    assert.deepEqual(told.slice(2).toSorted(), ['+edge-2', '-edge-1', '-prod']);
+    assert.deepEqual(calls.slice(2).toSorted(), ['+edge-2', '-edge-1', '-prod']);
     await stop();
   });
 
   test('ignores clusters with an agent, also when an agent is added later', async (t) => {
-    const { registry, told, stop, poll } = follow(t);
+    const { registry, calls, stop, poll } = follow(t);
     const byAgent: RegisteredCluster = {
       ...registered('closed'),
       access: { kind: 'agent', agent: 'edge-1' },
     };
     registry.clusters = [registered('open'), byAgent];
     await poll();
-    assert.deepEqual(told, ['+open']);
+    assert.deepEqual(calls, ['+open']);
     registry.clusters = [registered('open'), registered('closed')];
     await poll();
-    assert.deepEqual(told.slice(1), ['+closed']);
+    assert.deepEqual(calls.slice(1), ['+closed']);
     registry.clusters = [registered('open'), byAgent];
     await poll();
-    assert.deepEqual(told.slice(2), ['-closed']);
+    assert.deepEqual(calls.slice(2), ['-closed']);
     await stop();
   });
 
   test('follows an added cluster and leaves a removed cluster at the next poll', async (t) => {
-    const { registry, told, poll, stop } = follow(t);
+    const { registry, calls, poll, stop } = follow(t);
     registry.clusters = [registered('a'), registered('b')];
     await poll();
-    assert.deepEqual(told, ['+a', '+b']);
+    assert.deepEqual(calls, ['+a', '+b']);
     registry.clusters = [registered('b'), registered('c')];
     await poll();
-    assert.deepEqual(told, ['+a', '+b', '-a', '+c']);
+    assert.deepEqual(calls, ['+a', '+b', '-a', '+c']);
     await poll();
-    assert.equal(told.length, 4);
+    assert.equal(calls.length, 4);
     await stop();
   });
 
   test('leaves a cluster whose access changed, and follows it again', async (t) => {
-    const { registry, told, connected, apis, poll, stop } = follow(t);
+    const { registry, calls, connected, apis, poll, stop } = follow(t);
     registry.clusters = [registered('a', 'old')];
     await poll();
     const former = apis.get(clusterName('a'));
@@ -112,18 +112,18 @@ describe('following the registry', () => {
     const close = mock.method(former, 'close');
     registry.clusters = [registered('a', 'new')];
     await poll();
-    assert.deepEqual(told, ['+a', '-a', '+a']);
+    assert.deepEqual(calls, ['+a', '-a', '+a']);
     assert.deepEqual(connected, ['old', 'new']);
     assert.equal(close.mock.callCount(), 1);
     await stop();
   });
 
   test('follows the other clusters when the connection to one fails, and tries that cluster again', async (t) => {
-    const { registry, told, broken, log, poll, stop } = follow(t);
+    const { registry, calls, broken, log, poll, stop } = follow(t);
     broken.add('a');
     registry.clusters = [registered('a'), registered('b')];
     await poll();
-    assert.deepEqual(told, ['+b']);
+    assert.deepEqual(calls, ['+b']);
     assert.deepEqual(
       log.lines.map(({ event, fields }) => [event, fields]),
       [
@@ -133,20 +133,20 @@ describe('following the registry', () => {
     );
     broken.clear();
     await poll();
-    assert.deepEqual(told, ['+b', '+a']);
+    assert.deepEqual(calls, ['+b', '+a']);
     await stop();
   });
 
   test('follows the known clusters while the registry is unreadable', async (t) => {
-    const { registry, told, log, poll, stop } = follow(t);
+    const { registry, calls, log, poll, stop } = follow(t);
     registry.clusters = [registered('a')];
     await poll();
     registry.list = () => Promise.reject(new StoreError('out of reach'));
     await poll();
-    assert.deepEqual(told, ['+a']);
+    assert.deepEqual(calls, ['+a']);
     registry.list = async () => ({ clusters: [], strays: [] });
     await poll();
-    assert.deepEqual(told, ['+a', '-a']);
+    assert.deepEqual(calls, ['+a', '-a']);
     assert.deepEqual(
       log.lines.slice(1).map(({ event, fields }) => [event, fields]),
       [

@@ -23,11 +23,11 @@ function bench(context: TestContext) {
     proofs.notedProbe(CLUSTER, sentAt, Date.now(), failure);
   /** Returns the result of a proof that is requested now, while `happens` runs after `afterSeconds`. */
   const prove = async (happens: () => unknown = () => undefined, afterSeconds = 1) => {
-    const asked = prover.prove(CLUSTER, stopping.signal);
+    const proving = prover.prove(CLUSTER, stopping.signal);
     await time.pass(afterSeconds * SECOND);
     await happens();
     await time.pass(20 * SECOND);
-    const proof = await asked;
+    const proof = await proving;
     return 'asOf' in proof ? (proof.asOf - START) / SECOND : proof.unproven;
   };
   return { nodeDeltas, proofs, prover, probes, answer, prove, stopping };

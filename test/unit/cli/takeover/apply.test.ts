@@ -256,7 +256,7 @@ test('verifies a takeover by several consecutive proofs, because the previous po
 });
 
 describe('an unverified takeover is unbound with the reason', () => {
-  const rows: readonly (readonly [when: string, answer: (request: Received) => Answer, says: RegExp])[] = [
+  const rows: readonly (readonly [when: string, answer: (request: Received) => Answer, message: RegExp])[] = [
     ['when it keeps nothing out', writtenNode(() => false), /kept node.kubernetes.io\/not-ready:NoExecute/],
     [
       'when it keeps out what it ought not to',
@@ -269,7 +269,7 @@ describe('an unverified takeover is unbound with the reason', () => {
       /the takeover couldn't be verified: .*a webhook does not support dry run/,
     ],
   ];
-  for (const [when, answer, says] of rows) {
+  for (const [when, answer, message] of rows) {
     test(when, async (t) => {
       const { objects, clock, wrote } = await commandLine(t, {
         ...APPLIED,
@@ -279,7 +279,7 @@ describe('an unverified takeover is unbound with the reason', () => {
       await assert.rejects(mustWork(objects(), { clock, progress: () => undefined }, HASTE), (error) => {
         assert.ok(error instanceof CliError);
         assert.match(error.message, /^Not applied, because .* so the built-in controller evicts as before/);
-        assert.match(error.message, says);
+        assert.match(error.message, message);
         return true;
       });
       assert.deepEqual(wrote(), [`DELETE ${BINDING}`]);

@@ -50,7 +50,7 @@ describe('the manifest of a takeover', () => {
 });
 
 describe('rejects a manifest in a sentence with a remedy', () => {
-  const rows: readonly (readonly [what: string, args: readonly string[], says: RegExp])[] = [
+  const rows: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [
     [
       'a key without a twin',
       ['--keys', 'gpu'],
@@ -59,7 +59,7 @@ describe('rejects a manifest in a sentence with a remedy', () => {
     ['no seconds', ['--heartbeat-timeout', '0'], /whole number of seconds/],
     ['half a second', ['--heartbeat-timeout', '0.5'], /whole number of seconds/],
   ];
-  for (const [what, args, says] of rows) {
-    test(what, () => assert.rejects(printed(...args), says));
+  for (const [what, args, message] of rows) {
+    test(what, () => assert.rejects(printed(...args), message));
   }
 });

@@ -17,16 +17,16 @@ const OF_TOOLS = [
   ...['MIT OR Apache-2.0', '(MIT OR GPL-3.0-or-later)', '(MIT OR CC0-1.0)'],
 ];
 
-const said = ({ name, version, license }: Locked) => `${name}@${version}: ${license ?? 'no licence'}`;
+const labelOf = ({ name, version, license }: Locked) => `${name}@${version}: ${license ?? 'no licence'}`;
 
 test('each deployable package has a license that allows deployment', () => {
   assert.ok(production.length > 100);
-  assert.deepEqual(production.filter(({ license = '' }) => !DEPLOYED.includes(license)).map(said), []);
+  assert.deepEqual(production.filter(({ license = '' }) => !DEPLOYED.includes(license)).map(labelOf), []);
 });
 
 test('every tool has a license that allows its use', () => {
   const allowed = [...DEPLOYED, ...OF_TOOLS];
-  assert.deepEqual(locked.filter(({ license = '' }) => !allowed.includes(license)).map(said), []);
+  assert.deepEqual(locked.filter(({ license = '' }) => !allowed.includes(license)).map(labelOf), []);
 });
 
 test('installed packages have the licenses in the lockfile', () => {
@@ -37,5 +37,5 @@ test('installed packages have the licenses in the lockfile', () => {
     const own = JSON.parse(readFileSync(join(PROJECT_DIR, path, 'package.json'), 'utf8'));
     return own.version === version && own.license !== license;
   });
-  assert.deepEqual(others.map(said), []);
+  assert.deepEqual(others.map(labelOf), []);
 });

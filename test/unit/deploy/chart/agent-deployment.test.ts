@@ -31,19 +31,19 @@ function chartEnvironment(): Readonly<Record<string, string>> {
 
 test('sets every variable of the agent in the chart and names its queues as their senders do', () => {
   const filled = chartEnvironment();
-  const told = readEnvironment(agentEnvironment, filled);
+  const environment = readEnvironment(agentEnvironment, filled);
   const { AWS_REGION: region = '', ACCOUNT: account, SERVICE: service = '' } = filled;
   const prefix = agentsPrefix(service);
   const own = `https://sqs.${region}.amazonaws.com/${account}/${service}-evictions-due`;
-  const { dueDeadLetters } = agentNames(prefix, told.AGENT, region);
-  assert.equal(told.EVICTIONS_DUE_URL, agentDueUrl(own, prefix, told.AGENT));
-  assert.equal(told.DEAD_LETTER_QUEUE_URL, new URL(dueDeadLetters, own).href);
+  const { dueDeadLetters } = agentNames(prefix, environment.AGENT, region);
+  assert.equal(environment.EVICTIONS_DUE_URL, agentDueUrl(own, prefix, environment.AGENT));
+  assert.equal(environment.DEAD_LETTER_QUEUE_URL, new URL(dueDeadLetters, own).href);
   assert.deepEqual(
     {
-      dueQueueArn: told.EVICTIONS_DUE_ARN,
-      groupName: told.SCHEDULE_GROUP_NAME,
-      roleArn: told.SCHEDULE_ROLE_ARN,
+      dueQueueArn: environment.EVICTIONS_DUE_ARN,
+      groupName: environment.SCHEDULE_GROUP_NAME,
+      roleArn: environment.SCHEDULE_ROLE_ARN,
     },
-    agentSchedules(`arn:aws:sqs:${region}:${account}:${service}-evictions-due`, prefix, told.AGENT),
+    agentSchedules(`arn:aws:sqs:${region}:${account}:${service}-evictions-due`, prefix, environment.AGENT),
   );
 });

@@ -54,11 +54,11 @@ const answering = (t: TestContext, answer: Answer) =>
 describe('an answer that exceeds the size limit of its kind', () => {
   for (const [kind, calls] of Object.entries(CALLS)) {
     const limit = ANSWER_BYTES[kind as keyof typeof CALLS];
-    for (const [what, ask] of Object.entries(calls)) {
+    for (const [what, call] of Object.entries(calls)) {
       test(`fails the call in a sentence that names it: ${what}`, async (t) => {
         const { api, host } = await scriptedServer(t, json(`{"a":"${'x'.repeat(limit)}"}`));
         const text = limit < 1024 * 1024 ? `${limit / 1024} KiB` : `${limit / 1024 / 1024} MiB`;
-        const message = await unanswered(ask(api));
+        const message = await unanswered(call(api));
         assert.match(message, /^Cannot (get|list|watch|create|patch|delete) \S/);
         assert.ok(message.includes(` at ${host}: it`), message);
         assert.ok(message.includes(` more than ${text}`), message);
@@ -118,7 +118,7 @@ describe('an answer of few bytes and many values', () => {
     test(`fails the call before parsing: ${what}`, async (t) => {
       const reason = what === 'objects in one another' ? /: its answer nests / : why;
       const [get, list] = [CALLS.object['a node'], CALLS.list['a list of nodes']];
-      for (const [text, ask] of [
+      for (const [text, call] of [
         [`{"metadata":{"name":"n1"},"x":${held}}`, get],
         [`{"metadata":{"resourceVersion":"1"},"x":${held},"items":[]}`, list],
         [`{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"n1"},"x":${held}}]}`, list],
@@ -128,7 +128,7 @@ describe('an answer of few bytes and many values', () => {
         const { api } = await answering(t, json(text));
         // Different keys also need so many bytes that they exceed the size limit in one object.
         assert.match(
-          await unanswered(ask?.(api)),
+          await unanswered(call?.(api)),
           text.length > ANSWER_BYTES.object ? /more than 10 MiB/ : reason,
         );
       }

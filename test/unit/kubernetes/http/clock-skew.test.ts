@@ -26,11 +26,11 @@ function talk(
   estimator: ClockSkew,
   skewMs: number,
   drift: number,
-  heard: readonly Exchange[],
+  answers: readonly Exchange[],
   startAt = NOW,
 ): number {
   let now = startAt;
-  for (const { afterMs, thereMs, backMs } of heard) {
+  for (const { afterMs, thereMs, backMs } of answers) {
     const sentAt = now + afterMs;
     const servedAt = sentAt + thereMs;
     const served = servedAt + skewMs + drift * (servedAt - startAt);
@@ -55,11 +55,11 @@ describe('the skew of a clock', () => {
   test('is accurate to 500 ms whenever it is known, for any exchanges and drift', () => {
     const drift = fc.double({ min: -1e-4, max: 1e-4, noNaN: true });
     fc.assert(
-      fc.property(skew, drift, exchanges(), (skewMs, drifting, heard) => {
+      fc.property(skew, drift, exchanges(), (skewMs, drifting, answers) => {
         const estimator = new ClockSkew();
-        const now = talk(estimator, skewMs, drifting, heard);
-        const told = estimator.at(now);
-        assert.ok(told === undefined || Math.abs(told - (skewMs + drifting * (now - NOW))) <= 501);
+        const now = talk(estimator, skewMs, drifting, answers);
+        const estimate = estimator.at(now);
+        assert.ok(estimate === undefined || Math.abs(estimate - (skewMs + drifting * (now - NOW))) <= 501);
       }),
       { numRuns: 1000 },
     );
@@ -69,9 +69,9 @@ describe('the skew of a clock', () => {
     fc.assert(
       fc.property(skew, fc.integer({ min: 0, max: 20 }), (skewMs, tripMs) => {
         const estimator = new ClockSkew();
-        const heard = Array.from({ length: 10 }, () => ({ afterMs: 110, thereMs: tripMs, backMs: tripMs }));
-        const told = estimator.at(talk(estimator, skewMs, 0, heard));
-        assert.ok(told !== undefined && Math.abs(told - skewMs) <= 150, `${told} of ${skewMs}`);
+        const answers = Array.from({ length: 10 }, () => ({ afterMs: 110, thereMs: tripMs, backMs: tripMs }));
+        const estimate = estimator.at(talk(estimator, skewMs, 0, answers));
+        assert.ok(estimate !== undefined && Math.abs(estimate - skewMs) <= 150, `${estimate} of ${skewMs}`);
       }),
     );
   });
@@ -82,10 +82,11 @@ describe('the skew of a clock', () => {
         const after = before + setBy;
         const estimator = new ClockSkew();
         const setAt = talk(estimator, before, 0, SPREAD);
-        const told = estimator.at(talk(estimator, after, 0, SPREAD, setAt));
+        const estimate = estimator.at(talk(estimator, after, 0, SPREAD, setAt));
         if (Math.abs(setBy) >= SOON_CONTRADICTED_MS)
-          assert.ok(told !== undefined && Math.abs(told - after) <= 150, `${told} of ${after}`);
-        else assert.ok(told === undefined || Math.abs(told - after) <= 501, `${told} of ${after}`);
+          assert.ok(estimate !== undefined && Math.abs(estimate - after) <= 150, `${estimate} of ${after}`);
+        else
+          assert.ok(estimate === undefined || Math.abs(estimate - after) <= 501, `${estimate} of ${after}`);
       }),
     );
   });
@@ -174,8 +175,8 @@ describe('the skew of a clock', () => {
   test('follows a change of the local clock immediately, in both directions', () => {
     const clock = new SteppedClock(NOW);
     const estimator = new ClockSkew(clock);
-    const hear = () => estimator.receive({ sentAt: clock.now(), receivedAt: clock.now() + 20, date: NOW });
-    hear();
+    const receive = () => estimator.receive({ sentAt: clock.now(), receivedAt: clock.now() + 20, date: NOW });
+    receive();
     const [before] = estimator.rangesAt(clock.now());
     clock.set(120_000);
     assert.deepEqual(estimator.rangesAt(clock.now()), [

@@ -7,14 +7,17 @@ import { clientOf, listening, scriptedServer, tunnel } from '../scripted-server.
 
 /** A proxy that admits callers with its password, if it has one, and records requests and their logins. */
 async function aProxy(t: TestContext, status = 200) {
-  const asked: (readonly [method: string | undefined, url: string | undefined, login: string | undefined])[] =
-    [];
+  const requests: (readonly [
+    method: string | undefined,
+    url: string | undefined,
+    login: string | undefined,
+  ])[] = [];
   const proxy = createServer(({ method, url, headers }, response) => {
-    asked.push([method, url, headers['proxy-authorization']]);
+    requests.push([method, url, headers['proxy-authorization']]);
     node(response, undefined as never);
   });
   proxy.on('connect', ({ method, url = '', headers }, outer: Socket) => {
-    asked.push([method, url, headers['proxy-authorization']]);
+    requests.push([method, url, headers['proxy-authorization']]);
     if (status !== 200) {
       outer.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`);
       return;
@@ -22,7 +25,7 @@ async function aProxy(t: TestContext, status = 200) {
     outer.write('HTTP/1.1 200 Connected\r\n\r\n');
     tunnel(outer, Number(url.split(':')[1]));
   });
-  return { url: new URL(`http://ali:baba@${(await listening(t, proxy)).host}`), asked };
+  return { url: new URL(`http://ali:baba@${(await listening(t, proxy)).host}`), requests };
 }
 
 const LOGIN = `Basic ${btoa('ali:baba')}`;
@@ -30,19 +33,19 @@ const LOGIN = `Basic ${btoa('ali:baba')}`;
 describe('through a proxy', () => {
   for (const protocol of ['h2', 'http/1.1 over TLS'] as const) {
     test(`reaches a server by a tunnel with ${protocol}`, async (t) => {
-      const { url: proxy, asked } = await aProxy(t);
+      const { url: proxy, requests: tunnels } = await aProxy(t);
       const { api, host, requests } = await scriptedServer(t, node, { protocol, access: { proxy } });
       assert.equal((await api.getNode(NODE))?.name, 'n1');
-      assert.deepEqual(asked, [['CONNECT', host, LOGIN]]);
+      assert.deepEqual(tunnels, [['CONNECT', host, LOGIN]]);
       assert.equal(requests[0]?.headers['proxy-authorization'], undefined);
     });
   }
 
   test('requests a plain http server by its whole URL', async (t) => {
-    const { url: proxy, asked } = await aProxy(t);
+    const { url: proxy, requests } = await aProxy(t);
     const access = { server: new URL('http://api.example:8001/root'), headers: {}, proxy };
     assert.equal((await clientOf(t, () => access).getNode(NODE))?.name, 'n1');
-    assert.deepEqual(asked, [['GET', 'http://api.example:8001/root/api/v1/nodes/n1', LOGIN]]);
+    assert.deepEqual(requests, [['GET', 'http://api.example:8001/root/api/v1/nodes/n1', LOGIN]]);
   });
 
   test('names a proxy that rejects the call, and its status', async (t) => {

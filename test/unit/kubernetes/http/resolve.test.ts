@@ -26,12 +26,12 @@ const found = (name: string) =>
 
 describe('a host name', () => {
   test('resolves to all DNS addresses with one query for concurrent callers', async (t) => {
-    const asked = dns(t, four, six);
+    const lookups = dns(t, four, six);
     const [both] = await Promise.all([found('api.example'), found('api.example')]);
     assert.deepEqual(both, [FOUR, SIX]);
-    assert.equal(asked.mock.callCount(), 1);
+    assert.equal(lookups.mock.callCount(), 1);
     await found('api.example');
-    assert.equal(asked.mock.callCount(), 2);
+    assert.equal(lookups.mock.callCount(), 2);
   });
 
   test('resolves to one family if the query of the other fails', async (t) => {
@@ -45,9 +45,9 @@ describe('a host name', () => {
   });
 
   test('is not looked up in DNS if the hosts file lists it', async (t) => {
-    const asked = dns(t, refused('ETIMEOUT'), refused('ETIMEOUT'));
+    const lookups = dns(t, refused('ETIMEOUT'), refused('ETIMEOUT'));
     assert.ok((await found('localhost')).length > 0);
-    assert.equal(asked.mock.callCount(), 0);
+    assert.equal(lookups.mock.callCount(), 0);
   });
 
   test('resolves to one address of the requested family for callers of a single address', async (t) => {

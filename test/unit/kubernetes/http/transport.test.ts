@@ -135,14 +135,14 @@ test('never sends a token over plain http', async (t) => {
 });
 
 describe('a missing answer', () => {
-  for (const [what, ask, ms] of [
+  for (const [what, call, ms] of [
     ['to a call', (api: RestApi) => api.getNode(NODE), CALL_TIMEOUT_MS],
     ['to a page', (api: RestApi) => api.nodes.list({ limit: 1, signal }), PAGE_TIMEOUT_MS],
   ] as const) {
     test(`${what} fails after ${ms / 1000} s`, async (t) => {
       t.mock.timers.enable({ apis: ['setTimeout'] });
       const { api, host, requests } = await scriptedServer(t, (response) => response.write('{'));
-      const message = unanswered(ask(api));
+      const message = unanswered(call(api));
       await until(() => requests.length === 1);
       t.mock.timers.tick(ms);
       assert.ok((await message).endsWith(` at ${host}: there was no complete answer within ${ms / 1000} s.`));

@@ -245,8 +245,8 @@ test('reports a disconnected cluster and the eviction that is therefore not sche
 test("names a pod's direct owner when the owner itself can't be read", async (t) => {
   const { cluster, fleet } = await stage(t);
   const name = await podOn(cluster, 'checkout');
-  const live = async (asked: typeof CLUSTER) => {
-    const reached = await fleet.cluster(asked);
+  const live = async (which: typeof CLUSTER) => {
+    const reached = await fleet.cluster(which);
     const { objects } = reached;
     const limited: Pick<ClusterObjects, 'get' | 'list' | 'text'> = {
       async get(path) {

@@ -19,35 +19,35 @@ function shown(key: string, refusal?: ApiError) {
   cluster.putNode(aNode('n1', key));
   cluster.skewMs = -20_000;
   cluster.nodeLeases.set('n1', { renewedAt: at(30), durationMs: 40_000 });
-  const asked: string[] = [];
+  const requests: string[] = [];
   cluster.beforeRequest = (verb) => {
-    asked.push(verb);
+    requests.push(verb);
     if (verb === 'get-lease' && refusal) throw refusal;
   };
   const api = Object.assign(cluster, { host: 'shown', allowed: async () => true });
-  const look = (leases?: { readonly clock: DrivenClock }) =>
+  const read = (leases?: { readonly clock: DrivenClock }) =>
     liveNode({ api } satisfies Pick<LiveCluster, 'api'>, NODE, leases);
-  return { clock, asked, look };
+  return { clock, requests, read };
 }
 
 describe('a read of a node', () => {
   test('returns whether an unreachable node renews its Lease', async () => {
-    const { clock, look } = shown(NODE_UNREACHABLE);
-    const { life, lifeUnknown } = await look({ clock });
+    const { clock, read } = shown(NODE_UNREACHABLE);
+    const { life, lifeUnknown } = await read({ clock });
     assert.deepEqual([life, lifeUnknown], [{ kind: 'alive', renewedAt: at(30), until: at(90) }, undefined]);
   });
 
   test("reads no Lease of a node with other taints, or when the Lease doesn't matter", async () => {
     const other = shown('a');
-    await other.look({ clock: other.clock });
+    await other.read({ clock: other.clock });
     const uncounted = shown(NODE_UNREACHABLE);
-    await uncounted.look();
-    assert.deepEqual([other.asked, uncounted.asked], [['get'], ['get']]);
+    await uncounted.read();
+    assert.deepEqual([other.requests, uncounted.requests], [['get'], ['get']]);
   });
 
   test('returns the cause of an unreadable Lease and all other fields', async () => {
-    const { clock, look } = shown(NODE_UNREACHABLE, new ApiError('It is forbidden.', 403));
-    const { taints, life, lifeUnknown } = await look({ clock });
+    const { clock, read } = shown(NODE_UNREACHABLE, new ApiError('It is forbidden.', 403));
+    const { taints, life, lifeUnknown } = await read({ clock });
     assert.equal(taints?.length, 1);
     assert.deepEqual([life, lifeUnknown], [undefined, 'It is forbidden']);
   });

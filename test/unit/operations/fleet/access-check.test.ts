@@ -11,14 +11,14 @@ const CHECKED = {
 } as const;
 
 /** A Lambda client that gives every invocation this answer. */
-function lambda(answer: () => { readonly said: string; readonly FunctionError?: string }) {
-  const asked: InvokeCommand['input'][] = [];
+function lambda(answer: () => { readonly payload: string; readonly FunctionError?: string }) {
+  const calls: InvokeCommand['input'][] = [];
   const send = async ({ input }: InvokeCommand) => {
-    asked.push(input);
-    const { said, ...more } = answer();
-    return { Payload: Buffer.from(said), ...more };
+    calls.push(input);
+    const { payload, ...more } = answer();
+    return { Payload: Buffer.from(payload), ...more };
   };
-  return { client: { send } as unknown as LambdaClient, asked };
+  return { client: { send } as unknown as LambdaClient, calls };
 }
 
 test('invokes evict by name with the new registration and passes on its answer', async () => {
@@ -26,13 +26,13 @@ test('invokes evict by name with the new registration and passes on its answer',
     { reached: true, missing: ['delete pods'] },
     { reached: false, reason: 'It is not reached.' },
   ] as const) {
-    const { client, asked } = lambda(() => ({ said: JSON.stringify(answer) }));
+    const { client, calls } = lambda(() => ({ payload: JSON.stringify(answer) }));
     assert.deepEqual(
       await askEvict(client, 'tw-evict', { ...CHECKED, addedAt: 1 } as typeof CHECKED),
       answer,
     );
     assert.deepEqual(
-      asked.map(({ FunctionName, Payload }) => [FunctionName, JSON.parse(String(Payload))]),
+      calls.map(({ FunctionName, Payload }) => [FunctionName, JSON.parse(String(Payload))]),
       [['tw-evict', { checkAccess: CHECKED }]],
     );
   }
@@ -40,10 +40,10 @@ test('invokes evict by name with the new registration and passes on its answer',
 
 test('reports an older evict that mistakes the request for messages', async () => {
   for (const answer of [
-    { said: '{"errorMessage":"event.Records is not iterable"}', FunctionError: 'Unhandled' },
-    { said: '{"batchItemFailures":[]}' },
-    { said: 'null' },
-    { said: '' },
+    { payload: '{"errorMessage":"event.Records is not iterable"}', FunctionError: 'Unhandled' },
+    { payload: '{"batchItemFailures":[]}' },
+    { payload: 'null' },
+    { payload: '' },
   ]) {
     await assert.rejects(askEvict(lambda(() => answer).client, 'tw-evict', CHECKED), {
       name: 'FleetError',

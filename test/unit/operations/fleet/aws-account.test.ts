@@ -10,16 +10,16 @@ type Answers = Readonly<Record<string, (input: Input) => object>>;
 
 /** The account of a stack `tw` with these answers by command. */
 function account(answers: Answers) {
-  const asked: string[] = [];
+  const calls: string[] = [];
   const send = async (command: { readonly input: Input }) => {
     const name = command.constructor.name.replace('Command', '');
-    asked.push(`${name} ${Object.values(command.input).filter(Boolean).join(' ')}`.trim());
+    calls.push(`${name} ${Object.values(command.input).filter(Boolean).join(' ')}`.trim());
     return answers[name]?.(command.input) ?? {};
   };
   const of = <Client extends object>(client: Client) => Object.assign(client, { send });
   const settings = { region: 'eu-west-1' };
   return {
-    asked,
+    calls,
     account: new AwsAccount({
       dynamoDb: of(new DynamoDBClient(settings)),
       lambda: of(new LambdaClient(settings)),
@@ -67,7 +67,7 @@ test("uses the table's own limit if it is lower", async () => {
 
 test("returns the stack's alarms from all pages with the number of their receivers", async () => {
   const at = new Date(0);
-  const { account: of, asked } = account({
+  const { account: of, calls } = account({
     DescribeAlarms: ({ NextToken }) =>
       NextToken
         ? {
@@ -100,7 +100,7 @@ test("returns the stack's alarms from all pages with the number of their receive
     { name: 'b', state: 'ALARM', since: 0, description: '', receivers: 0 },
     { name: 'c', state: 'OK', since: 0, description: '', receivers: 0 },
   ]);
-  assert.equal(asked[0], 'DescribeAlarms tw:');
+  assert.equal(calls[0], 'DescribeAlarms tw:');
 });
 
 test('names the missing permission in one sentence', async () => {

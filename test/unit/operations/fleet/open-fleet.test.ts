@@ -166,7 +166,7 @@ users: [{name: u, user: ${user}}]`,
     else process.env['KUBECONFIG'] = before;
   });
   process.env['KUBECONFIG'] = '/nowhere/config';
-  const ask = async (choice: FleetChoice): Promise<unknown> => {
+  const open = async (choice: FleetChoice): Promise<unknown> => {
     const fleet = openFleet(choice, opened.deps);
     const cluster = await fleet.cluster(PROD);
     try {
@@ -176,7 +176,7 @@ users: [{name: u, user: ${user}}]`,
       fleet.close();
     }
   };
-  return { kubeconfig, ask, stop };
+  return { kubeconfig, open, stop };
 }
 
 const REFUSED =
@@ -188,23 +188,23 @@ for (const state of ['running', 'stopped'] as const) {
     ['an auth-provider', '{auth-provider: {name: gcp, config: {cmd-path: ./run}}}'],
   ] as const) {
     test(`does not run ${what} of a kubeconfig from an implicit state directory of a ${state} npm start`, async (t) => {
-      const { ask, stop } = await hereWithAProgram(t, user);
+      const { open, stop } = await hereWithAProgram(t, user);
       if (state === 'stopped') stop();
-      await assert.rejects(ask({}), REFUSED);
+      await assert.rejects(open({}), REFUSED);
     });
   }
 }
 
 test('runs an exec plugin if the state directory was named or kubectl reads the same kubeconfig', async (t) => {
-  const { ask, kubeconfig, stop } = await hereWithAProgram(t, '{exec: {command: /nowhere/run}}');
+  const { open, kubeconfig, stop } = await hereWithAProgram(t, '{exec: {command: /nowhere/run}}');
   const started = /The credentials plugin \/nowhere\/run of context "prod" cannot be started \(ENOENT\)/;
-  await assert.rejects(ask({ state: '.taintward' }), started);
+  await assert.rejects(open({ state: '.taintward' }), started);
   process.env['KUBECONFIG'] = `/elsewhere:${kubeconfig}`;
-  await assert.rejects(ask({}), started);
+  await assert.rejects(open({}), started);
   stop();
-  await assert.rejects(ask({}), started);
+  await assert.rejects(open({}), started);
   process.env['KUBECONFIG'] = '/nowhere/config';
-  await assert.rejects(ask({ state: '.taintward' }), started);
+  await assert.rejects(open({ state: '.taintward' }), started);
 });
 
 test('rejects a state directory that others may write, and reads none of it for a context', async (t) => {

@@ -284,9 +284,9 @@ test('checks releases, quotas for all nodes, and alarms of a deployment', async 
 
 test('reports that no controller evicts when the built-in controller is off and the policy observes', async (t) => {
   const { findings } = examined(t, controllerManager('off'));
-  const [[verdict, says] = []] = about('built-in', await findings());
+  const [[verdict, message] = []] = about('built-in', await findings());
   assert.equal(verdict, 'bad');
-  assert.match(String(says), /the policy mode is observe: no controller evicts/);
+  assert.match(String(message), /the policy mode is observe: no controller evicts/);
 });
 
 test('reports unreadable rules as bad and continues', async (t) => {
@@ -296,7 +296,7 @@ test('reports unreadable rules as bad and continues', async (t) => {
     read: () => Promise.reject(new StoreError('The policy is of a newer release.')),
   });
   const found = await findings({ ...fleet, rulesStore });
-  assert.ok(about('store', found).some(([, says]) => says === 'The policy is of a newer release.'));
+  assert.ok(about('store', found).some(([, message]) => message === 'The policy is of a newer release.'));
   assert.equal(about('permissions', found)[0]?.[0], 'ok');
 });
 
@@ -320,9 +320,9 @@ test('reports each inaccessible part of an account as one warning', async (t) =>
 test('warns about a process of another release', async (t) => {
   const { fleet, findings } = examined(t, {});
   const running = (version: string) => async () => ({ version, startedAt: NOW, clusters: {}, queues: {} });
-  const told = async (version: string) =>
+  const verdictOf = async (version: string) =>
     about('versions', await findings({ ...fleet, service: running(version) }))[0]?.[0];
-  assert.deepEqual([await told(VERSION), await told('0.0.1')], ['ok', 'warn']);
+  assert.deepEqual([await verdictOf(VERSION), await verdictOf('0.0.1')], ['ok', 'warn']);
 });
 
 test('reports an unresponsive cluster before it counts as disconnected', async (t) => {
@@ -331,10 +331,10 @@ test('reports an unresponsive cluster before it counts as disconnected', async (
   assert.ok(lease);
   const report = { renewedAt: NOW, lastContactAt: NOW, faults: [] };
   await leases.renew(lease, report);
-  const told = async () => about('relay', await findings({ ...fleet, kind: 'deployed' }));
-  assert.deepEqual(await told(), [['ok', 'Last contact 0 s ago.']]);
+  const relay = async () => about('relay', await findings({ ...fleet, kind: 'deployed' }));
+  assert.deepEqual(await relay(), [['ok', 'Last contact 0 s ago.']]);
   await leases.renew(lease, { ...report, breakerOpen: true });
-  assert.deepEqual(await told(), [
+  assert.deepEqual(await relay(), [
     ['warn', 'Its API server does not respond. Requests are retried every few seconds.'],
   ]);
 });
@@ -483,10 +483,10 @@ describe("permissions of an in-cluster service's account", () => {
     shown: Shown = {},
   ) => {
     const { fleet, clock, findings } = examined(t, shown);
-    const asked: object[] = [];
+    const inputs: object[] = [];
     const create = async (path: string, body: object) => {
       assert.equal(path, '/apis/authorization.k8s.io/v1/subjectaccessreviews');
-      asked.push(body);
+      inputs.push(body);
       const { resourceAttributes } = (body as { readonly spec: { readonly resourceAttributes: Permission } })
         .spec;
       return {
@@ -504,15 +504,15 @@ describe("permissions of an in-cluster service's account", () => {
           return { ...live, api: Object.assign(live.api, { allowed }) };
         },
       });
-    return { fleet, asked, found };
+    return { fleet, inputs, found };
   };
 
   test('are complete', async (t) => {
-    const { asked, found } = inCluster(t, () => true);
+    const { inputs, found } = inCluster(t, () => true);
     assert.deepEqual(about('permissions', await found()), [
       ['ok', `${NEEDED} has all permissions that the service needs.`],
     ]);
-    assert.deepEqual(asked[0], {
+    assert.deepEqual(inputs[0], {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SubjectAccessReview',
       spec: {

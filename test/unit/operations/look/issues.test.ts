@@ -51,18 +51,18 @@ test('reports clock skew and taints with a future time', () => {
     { type: 'taint-time-in-future', since: NOW, error },
     { type: 'clocks-differ', since: NOW, error },
   ] as const;
-  const needs = issuesOf({
+  const issues = issuesOf({
     at: NOW,
     clusters: [{ cluster, holder: 'relay-1', renewedAt: NOW, connection: 'connected', faults }],
   });
   assert.deepEqual(
-    needs.map(({ type, message }) => [type, message]),
+    issues.map(({ type, message }) => [type, message]),
     [
       ['clocks-differ', error],
       ['taint-time-in-future', error],
     ],
   );
-  for (const { remediation } of needs) assert.match(remediation ?? '', /^Synchronize /);
+  for (const { remediation } of issues) assert.match(remediation ?? '', /^Synchronize /);
 });
 
 test('reports nothing else about an unreadable cluster', () => {
@@ -117,11 +117,14 @@ test('names why an overdue eviction fails, instead of referring to doctor', () =
 });
 
 test('names the log event of a cluster that never connected', () => {
-  const lookAt = (connection: ClusterFacts['connection'] & string) =>
+  const remediationOf = (connection: ClusterFacts['connection'] & string) =>
     issuesOf({ at: NOW, clusters: [{ cluster, holder: 'relay-1', renewedAt: NOW, connection }] })[0]
       ?.remediation ?? '';
-  assert.match(lookAt('never-connected'), /look for cluster\.unreachable or relay\.watch-failed in its log/);
-  assert.match(lookAt('disconnected'), /look for relay\.watch-failed in its log/);
+  assert.match(
+    remediationOf('never-connected'),
+    /look for cluster\.unreachable or relay\.watch-failed in its log/,
+  );
+  assert.match(remediationOf('disconnected'), /look for relay\.watch-failed in its log/);
 });
 
 /** A cluster with one relay, which is connected unless `facts` say otherwise. */

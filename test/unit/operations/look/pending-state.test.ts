@@ -13,9 +13,9 @@ test('shows a due pod under clock skew as such, and an earlier one as scheduled'
   assert.ok(record && partition.node);
   const error = heldText([{ leastMs: 60_000, mostMs: 60_000 }]);
   const retry = { attempts: 1, nextTryAt: at(90), since: at(60), error, everything: true };
-  const look = { record, gates: [], state: { ...partition.node, retry } };
-  assert.deepEqual(pendingStateOf(look, undefined, at(61)), { state: 'retrying', note: error });
-  assert.equal(pendingStateOf(look, undefined, at(59)).state, 'scheduled');
+  const pending = { record, gates: [], state: { ...partition.node, retry } };
+  assert.deepEqual(pendingStateOf(pending, undefined, at(61)), { state: 'retrying', note: error });
+  assert.equal(pendingStateOf(pending, undefined, at(59)).state, 'scheduled');
 });
 
 test('shows when and why a due pod is retried', () => {
@@ -27,8 +27,8 @@ test('shows when and why a due pod is retried', () => {
   const retry = { attempts: 1, nextTryAt: at(90), since: at(60), error: 'others', everything: false };
   const outage = { ...retry, everything: true, error: 'refused', nextTryAt: at(80), triedAt: at(60) };
   const noteOf = (fields: object, tries: object) => {
-    const look = { record: { ...record, ...fields }, gates: [], state: { ...node, ...tries } };
-    const { state, note } = pendingStateOf(look, undefined, at(61));
+    const pending = { record: { ...record, ...fields }, gates: [], state: { ...node, ...tries } };
+    const { state, note } = pendingStateOf(pending, undefined, at(61));
     return state === 'due' ? state : `${state}: ${note}`;
   };
   const silent = 'retrying: retrying at 2026-01-01T00:01:20Z: the API server does not answer: refused';

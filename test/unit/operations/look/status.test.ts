@@ -21,7 +21,7 @@ const prod = clusterName('prod');
 const aFault = (type: FaultType): Fault => ({ type, since: NOW, error: 'It is so' });
 
 /** A fleet of the cluster `prod` with a recent contact, whose API server is not called. */
-async function heard(t: TestContext) {
+async function connected(t: TestContext) {
   const clock = new DrivenClock(NOW);
   const service = async () => ({ version: VERSION, startedAt: NOW, queues: {}, clusters: {} });
   const found = embeddedFleet(t, { clusters: ['prod'], clock }, { service });
@@ -33,7 +33,7 @@ async function heard(t: TestContext) {
 }
 
 test('reports no issue for a healthy fleet', async (t) => {
-  const { status } = await heard(t);
+  const { status } = await connected(t);
   const { issues, clusters } = await status();
   assert.deepEqual(issues, []);
   const [{ mode, holder, lastContactAt, nodes, pending, builtIn } = assert.fail('there is no cluster')] =
@@ -43,21 +43,21 @@ test('reports no issue for a healthy fleet', async (t) => {
 });
 
 test('reports an expired pause as enforce mode without an end', async (t) => {
-  const { status, fleet, clock } = await heard(t);
+  const { status, fleet, clock } = await connected(t);
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce');
   await operator.pause(prod, { reason: 'an upgrade', durationMs: MINUTE_MS });
-  const told = async () => {
+  const reported = async () => {
     const [{ mode, pausedUntil } = assert.fail('there is no cluster')] = (await status()).clusters;
     return [mode, pausedUntil];
   };
-  assert.deepEqual(await told(), ['paused', NOW + MINUTE_MS]);
+  assert.deepEqual(await reported(), ['paused', NOW + MINUTE_MS]);
   await clock.advanceTo(NOW + MINUTE_MS);
-  assert.deepEqual(await told(), ['enforce', undefined]);
+  assert.deepEqual(await reported(), ['enforce', undefined]);
 });
 
 test('reports issues most urgent first', async (t) => {
-  const { status, store, leases, lease, rulesStore, letters, fleet, clock } = await heard(t);
+  const { status, store, leases, lease, rulesStore, letters, fleet, clock } = await connected(t);
   const schedule = [
     aRecord({ name: 'delayed', dueAt: NOW - 2 * MINUTE_MS }),
     aRecord({ name: 'lost', dueAt: NOW - MINUTE_MS, gaveUpAt: NOW }),
@@ -92,7 +92,7 @@ test('reports issues most urgent first', async (t) => {
 });
 
 test("reports everything else when one cluster or the queues can't be read", async (t) => {
-  const { status, fleet } = await heard(t);
+  const { status, fleet } = await connected(t);
   const gone = () => Promise.reject(new StoreError('It is away.'));
   const { issues, unknown, clusters, deadLetters } = await status({
     ...fleet,
@@ -109,7 +109,7 @@ test("reports everything else when one cluster or the queues can't be read", asy
 });
 
 test('reports everything else when neither the stop of all clusters nor the queues can be read', async (t) => {
-  const { status, fleet } = await heard(t);
+  const { status, fleet } = await connected(t);
   const { unknown, clusters, backlog, stop } = await status({
     ...fleet,
     backlog: () => Promise.reject(new StoreError('No right to the queues.')),
@@ -123,7 +123,7 @@ test('reports everything else when neither the stop of all clusters nor the queu
 });
 
 test('reports no issue for an expired stop of all clusters', async (t) => {
-  const { status, fleet, clock, lease, leases } = await heard(t);
+  const { status, fleet, clock, lease, leases } = await connected(t);
   await (await fleet.operator()).stopAll({ reason: 'an incident', durationMs: MINUTE_MS });
   assert.deepEqual(
     (await status()).issues.map(({ type }) => type),
@@ -136,7 +136,7 @@ test('reports no issue for an expired stop of all clusters', async (t) => {
 });
 
 test('reports no issue for an expired stop of a cluster', async (t) => {
-  const { status, fleet, clock, lease, leases } = await heard(t);
+  const { status, fleet, clock, lease, leases } = await connected(t);
   await (await fleet.operator()).stop(prod, { reason: 'an incident', durationMs: MINUTE_MS });
   assert.equal((await status()).clusters[0]?.stop?.reason, 'an incident');
   await clock.advanceTo(NOW + MINUTE_MS);
@@ -146,7 +146,7 @@ test('reports no issue for an expired stop of a cluster', async (t) => {
 });
 
 test('prefers the state of the single process to its older lease', async (t) => {
-  const { status, fleet } = await heard(t);
+  const { status, fleet } = await connected(t);
   const view = {
     nodes: 9,
     tainted: 0,
@@ -167,7 +167,7 @@ test('prefers the state of the single process to its older lease', async (t) => 
 });
 
 test('reports how far a trip is from its reset, while its relay reports it', async (t) => {
-  const { status, fleet, clock, lease, leases, rulesStore } = await heard(t);
+  const { status, fleet, clock, lease, leases, rulesStore } = await connected(t);
   const trip = { scope: 'cluster', trippedAt: NOW, nodes: 6, outOf: 7 } as const;
   const { guard } = await rulesStore.read(prod);
   await rulesStore.changeGuard(prod, guard, [trip, { ...trip, scope: 'customTaints' }]);
@@ -212,7 +212,7 @@ test('reports how far a trip is from its reset, while its relay reports it', asy
 });
 
 test('reports the released scopes of the guard, and when they trip again', async (t) => {
-  const { status, rulesStore } = await heard(t);
+  const { status, rulesStore } = await connected(t);
   const trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 7, upTo: 6 } as const;
   const { guard } = await rulesStore.read(prod);
   const fresh = { scope: 'customTaints', trippedAt: NOW, nodes: 6, outOf: 7, releasedAt: NOW } as const;
@@ -223,7 +223,7 @@ test('reports the released scopes of the guard, and when they trip again', async
 });
 
 test('counts failed evictions as failed, not held', async (t) => {
-  const { status, store } = await heard(t);
+  const { status, store } = await connected(t);
   const held = { by: { kind: 'observe' }, since: NOW } as const;
   const schedule = [aRecord({ held, gaveUpAt: NOW }), aRecord({ held })];
   await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
@@ -232,7 +232,7 @@ test('counts failed evictions as failed, not held', async (t) => {
 });
 
 test('reports relays with their nodes, and the releases of all parts', async (t) => {
-  const { status, lease, leases, fleet } = await heard(t);
+  const { status, lease, leases, fleet } = await connected(t);
   await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, nodes: 7 });
   const account = { release: async () => '1.2.2', quotas: assert.fail, alarms: assert.fail };
   const { relays, versions } = await status({
@@ -248,7 +248,7 @@ test('reports relays with their nodes, and the releases of all parts', async (t)
 });
 
 test('reports an unresponsive API server before the cluster counts as disconnected', async (t) => {
-  const { status, lease, leases, store } = await heard(t);
+  const { status, lease, leases, store } = await connected(t);
   await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, breakerOpen: true });
   const retry = { attempts: 1, nextTryAt: NOW, since: NOW, error: 'no answer', everything: true };
   await store.commit(aRef(prod), 0, { node: aNode({ retry }), schedule: [], end: [], live: true }, NOW);
@@ -261,7 +261,7 @@ test('reports an unresponsive API server before the cluster counts as disconnect
 });
 
 test('reports a dead npm start and omits its reports', async (t) => {
-  const { status, fleet, clock, lease, leases } = await heard(t);
+  const { status, fleet, clock, lease, leases } = await connected(t);
   await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, faults: [aFault('store-failing')] });
   await clock.advanceTo(NOW + 3_000);
   const { issues, process } = await status({ ...fleet, service: async () => undefined });
@@ -274,7 +274,7 @@ test('reports a dead npm start and omits its reports', async (t) => {
 });
 
 test('reports an unresponsive npm start as unknown while its lease is valid, then as frozen', async (t) => {
-  const { status, fleet, clock } = await heard(t);
+  const { status, fleet, clock } = await connected(t);
   const silent = {
     ...fleet,
     service: () => Promise.reject(new FleetError('It does not answer.')),
@@ -295,7 +295,7 @@ test('reports an unresponsive npm start as unknown while its lease is valid, the
 });
 
 test('reports a relay that stopped renewing once its lease expired, with its cluster', async (t) => {
-  const { fleet, clock } = await heard(t);
+  const { fleet, clock } = await connected(t);
   const deployed: Fleet = { ...fleet, kind: 'deployed', service: async () => undefined };
   const seen = await readClusters(deployed, [prod], { clock });
   assert.deepEqual(statusOf(seen).issues, []);
@@ -309,24 +309,24 @@ test('reports a relay that stopped renewing once its lease expired, with its clu
 });
 
 test('treats a relay with a slow clock as alive while its lease changes', async (t) => {
-  const { fleet, clock, lease, leases } = await heard(t);
+  const { fleet, clock, lease, leases } = await connected(t);
   const deployed: Fleet = { ...fleet, kind: 'deployed', service: async () => undefined };
   const before = await readClusters(deployed, [prod], { clock });
   await clock.advanceTo(NOW + MINUTE_MS);
   await leases.renew(lease, { renewedAt: NOW + 1, lastContactAt: NOW + MINUTE_MS, faults: [] });
   const seen = await readClusters(deployed, [prod], { clock, before });
   assert.deepEqual([statusOf(seen).issues, seen.clusters[0]?.renewedAt], [[], NOW + MINUTE_MS]);
-  let looks = 0;
+  let reads = 0;
   const renewing: Fleet['leases'] = {
     stuck: (cluster) => leases.stuck(cluster),
     read: async (cluster) => {
       const found = await leases.read(cluster);
-      return found && { ...found, renewals: found.renewals + looks++ };
+      return found && { ...found, renewals: found.renewals + reads++ };
     },
   };
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const first = readClusters({ ...deployed, leases: renewing }, [prod], { clock });
-  while (looks < 2) {
+  while (reads < 2) {
     await setImmediate();
     t.mock.timers.tick(1_000);
   }
@@ -336,32 +336,32 @@ test('treats a relay with a slow clock as alive while its lease changes', async 
 test('reports a recently acquired lease as unknown, not as disconnected', async (t) => {
   const clock = new DrivenClock(NOW);
   const { fleet, leases } = embeddedFleet(t, { clusters: ['prod'], clock }, { kind: 'deployed' });
-  const told = async () => {
+  const reported = async () => {
     const { issues, unknown } = statusOf(await readClusters(fleet, [prod], { clock }));
     return [issues.map(({ type }) => type), unknown];
   };
-  assert.deepEqual(await told(), [['lease-expired'], []]);
+  assert.deepEqual(await reported(), [['lease-expired'], []]);
   const lease = await leases.take(prod, undefined, 'relay-1', NOW);
   assert.ok(lease);
-  assert.deepEqual(await told(), [
+  assert.deepEqual(await reported(), [
     [],
     ['The state of cluster prod is not known yet: its relay has just acquired the lease.'],
   ]);
   await leases.renew(lease, { renewedAt: NOW, faults: [] });
-  assert.deepEqual(await told(), [['disconnected'], []]);
+  assert.deepEqual(await reported(), [['disconnected'], []]);
 });
 
 test("reports a relay's faults with remedies, and that an older relay reports none", async (t) => {
-  const { fleet, clock, lease, leases } = await heard(t);
-  const told = async (report: Pick<LeaseReport, 'faults' | 'breakerOpen'>) => {
+  const { fleet, clock, lease, leases } = await connected(t);
+  const reported = async (report: Pick<LeaseReport, 'faults' | 'breakerOpen'>) => {
     await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, breakerOpen: false, ...report });
     const { issues, unknown } = statusOf(await readClusters(fleet, [prod], { clock }));
     return [...issues.map(({ type }) => type), ...unknown];
   };
-  for (const type of FAULT_TYPES) assert.deepEqual(await told({ faults: [aFault(type)] }), [type]);
+  for (const type of FAULT_TYPES) assert.deepEqual(await reported({ faults: [aFault(type)] }), [type]);
   const unread = aFault('list-failing');
-  assert.deepEqual(await told({ faults: [unread], breakerOpen: true }), ['api-server-unreachable']);
-  assert.deepEqual(await told({ faults: [{ ...unread, status: 403 }], breakerOpen: true }), [
+  assert.deepEqual(await reported({ faults: [unread], breakerOpen: true }), ['api-server-unreachable']);
+  assert.deepEqual(await reported({ faults: [{ ...unread, status: 403 }], breakerOpen: true }), [
     ...['list-failing', 'api-server-unreachable'],
   ]);
   const older: Fleet['leases'] = {
@@ -371,11 +371,9 @@ test("reports a relay's faults with remedies, and that an older relay reports no
       return { ...known, version: '1.1.0' };
     },
   };
-  const { issues: needs, unknown } = statusOf(
-    await readClusters({ ...fleet, leases: older }, [prod], { clock }),
-  );
+  const { issues, unknown } = statusOf(await readClusters({ ...fleet, leases: older }, [prod], { clock }));
   assert.deepEqual(
-    needs.filter(({ type }) => type !== 'api-server-unreachable'),
+    issues.filter(({ type }) => type !== 'api-server-unreachable'),
     [],
   );
   assert.deepEqual(unknown, [

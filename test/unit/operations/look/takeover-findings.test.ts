@@ -19,11 +19,11 @@ function atNodes(heartbeatAgeMs: number | undefined, live: Partial<Takeover> = {
   };
 }
 
-const saidOf = (state: TakeoverState) => takeoverFindings(state, undefined).map(({ message }) => message);
+const messagesOf = (state: TakeoverState) => takeoverFindings(state, undefined).map(({ message }) => message);
 
 describe('the built-in controller does not evict', () => {
   test("while the takeover's heartbeat is valid", () => {
-    assert.match(saidOf(atNodes(LAPSE_MS - 1)).join(), /the built-in controller does not evict/);
+    assert.match(messagesOf(atNodes(LAPSE_MS - 1)).join(), /the built-in controller does not evict/);
   });
 
   for (const [why, state] of [
@@ -33,7 +33,7 @@ describe('the built-in controller does not evict', () => {
     ['is withheld', atNodes(1, { withheld: 'an eviction is overdue by 70 s' })],
   ] as const) {
     test(`according to no finding about a heartbeat that ${why}`, () => {
-      assert.doesNotMatch(saidOf(state).join(), /does not evict/);
+      assert.doesNotMatch(messagesOf(state).join(), /does not evict/);
     });
   }
 });

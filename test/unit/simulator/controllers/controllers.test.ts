@@ -48,7 +48,7 @@ describe('the scheduler', () => {
       },
     ]);
     cluster.pass(10);
-    assert.equal(cluster.told('FailedScheduling'), 1);
+    assert.equal(cluster.countEvents('FailedScheduling'), 1);
     cluster.taint('node-2');
     cluster.pass(1);
     assert.deepEqual(cluster.nodesOf('web'), ['node-2']);
@@ -114,7 +114,7 @@ describe('the kubelet', () => {
     assert.deepEqual(cluster.names(), ['slow']);
     cluster.pass(2);
     assert.deepEqual(cluster.names(), []);
-    assert.equal(cluster.told('Killing'), 2);
+    assert.equal(cluster.countEvents('Killing'), 2);
   });
 
   test('finishes terminating pods after a restart', () => {

@@ -124,7 +124,7 @@ describe('a Deployment', () => {
     cluster.pass(10);
     const [set] = sets();
     assert.match(set?.status.conditions?.[0]?.message ?? '', /spec\.tolerations\[0\]/);
-    assert.equal(cluster.told('FailedCreate'), 1);
+    assert.equal(cluster.countEvents('FailedCreate'), 1);
   });
 
   test('deletes its dependents, or keeps them when orphaned', () => {

@@ -12,57 +12,57 @@ describe('a reconcile loop', () => {
   };
   /** A loop that notes the times at which it reconciles. */
   function loopOf(reconcile: (loop: ReconcileLoop, now: number) => number | undefined) {
-    const looks: number[] = [];
+    const passes: number[] = [];
     const noted = (now: number) => {
-      looks.push(now);
+      passes.push(now);
       return reconcile(loop, now);
     };
     const loop: ReconcileLoop = new ReconcileLoop({ name: 'test', reconcile: noted }, () => Date.now());
-    return { loop, looks };
+    return { loop, passes };
   }
 
   test('reconciles once for any number of simultaneous changes', () => {
-    const { loop, looks } = loopOf(() => undefined);
+    const { loop, passes } = loopOf(() => undefined);
     loop.trigger();
     loop.trigger();
-    assert.equal(looks.length, 0);
+    assert.equal(passes.length, 0);
     pass(100);
-    assert.equal(looks.length, 1);
+    assert.equal(passes.length, 1);
     pass(10_000);
-    assert.equal(looks.length, 1);
+    assert.equal(passes.length, 1);
   });
 
   test('reconciles at the requested time, or earlier after a change', () => {
-    const { loop, looks } = loopOf((_, now) => (now < 1000 ? 5000 : undefined));
+    const { loop, passes } = loopOf((_, now) => (now < 1000 ? 5000 : undefined));
     loop.trigger();
     pass(2000);
-    assert.equal(looks.length, 1);
+    assert.equal(passes.length, 1);
     pass(3000);
-    assert.equal(looks.at(-1), 5000);
+    assert.equal(passes.at(-1), 5000);
     loop.trigger();
     pass(100);
-    assert.equal(looks.length, 3);
+    assert.equal(passes.length, 3);
   });
 
   test('reconciles again before waiting if it triggered itself', () => {
-    const { loop, looks } = loopOf((itself) => {
-      if (looks.length < 3) itself.trigger();
+    const { loop, passes } = loopOf((itself) => {
+      if (passes.length < 3) itself.trigger();
       return 1_000_000;
     });
     loop.trigger();
     pass(100);
-    assert.equal(looks.length, 3);
+    assert.equal(passes.length, 3);
   });
 
   test('retries one second after a failure, regardless of earlier triggers', () => {
-    const { loop, looks } = loopOf((itself) => {
+    const { loop, passes } = loopOf((itself) => {
       itself.trigger();
       throw new Error('disk full');
     });
     loop.trigger();
     pass(1000);
-    assert.equal(looks.length, 1);
+    assert.equal(passes.length, 1);
     pass(200);
-    assert.equal(looks.length, 2);
+    assert.equal(passes.length, 2);
   });
 });

@@ -86,7 +86,7 @@ export class RunningCluster {
   }
 
   /** Returns the number of Events with a reason. */
-  told(reason: string): number {
+  countEvents(reason: string): number {
     return this.store.all('events').filter((event) => event.reason === reason).length;
   }
 }

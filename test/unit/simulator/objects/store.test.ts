@@ -334,7 +334,7 @@ describe('a list', () => {
 });
 
 describe('a watch', () => {
-  const told = (changes: readonly WatchedChange[]) =>
+  const linesOf = (changes: readonly WatchedChange[]) =>
     changes.map(({ type, object }) => `${type} ${object.metadata.name} ${object.metadata.resourceVersion}`);
 
   test('sends past and new changes of its kind until it is ended', () => {
@@ -346,7 +346,7 @@ describe('a watch', () => {
     store.delete('nodes', unscoped('node-1'));
     end();
     createNode('node-2');
-    assert.deepEqual(told(changes), ['ADDED node-1 2', 'MODIFIED node-1 4', 'DELETED node-1 5']);
+    assert.deepEqual(linesOf(changes), ['ADDED node-1 2', 'MODIFIED node-1 4', 'DELETED node-1 5']);
   });
 
   test('with a selector sends objects that become selected or unselected', () => {
@@ -357,7 +357,7 @@ describe('a watch', () => {
     store.bind(inDefault('web'), 'node-1');
     changePod((pod) => ({ ...pod, status: { phase: 'Succeeded' } }), 'status');
     deletePod();
-    assert.deepEqual(told(changes), ['ADDED web 3', 'DELETED web 4']);
+    assert.deepEqual(linesOf(changes), ['ADDED web 3', 'DELETED web 4']);
   });
 
   test('resumes without loss from any version in the history', () => {
@@ -365,7 +365,7 @@ describe('a watch', () => {
     createNodes(5);
     const changes: WatchedChange[] = [];
     store.watch('nodes', { ...allOf, version: 3 }, (change) => changes.push(change));
-    assert.deepEqual(told(changes), ['ADDED node-2 4', 'ADDED node-3 5', 'ADDED node-4 6']);
+    assert.deepEqual(linesOf(changes), ['ADDED node-2 4', 'ADDED node-3 5', 'ADDED node-4 6']);
     const tooLate = () => store.watch('nodes', { ...allOf, version: 2 }, () => {});
     failsWith(tooLate, 410, 'Expired', /too old resource version: 2 \(3\)/);
   });

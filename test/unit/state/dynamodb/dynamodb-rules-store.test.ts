@@ -63,17 +63,17 @@ test('reads one cluster, or 49, with one call', async () => {
 
 test('does not reread known fleet-wide items with a cluster', async () => {
   const fake = new FakeDynamoDb({ now: () => NOW });
-  const asked: unknown[] = [];
+  const keys: unknown[] = [];
   const client = fakeClient(async (command) => {
     const { RequestItems = {} } = (command as BatchGetItemCommand).input;
-    asked.push(...Object.values(RequestItems).flatMap(({ Keys = [] }) => Keys.map(({ pk }) => pk?.S)));
+    keys.push(...Object.values(RequestItems).flatMap(({ Keys = [] }) => Keys.map(({ pk }) => pk?.S)));
     return fake.perform(command);
   });
   const rulesStore = new DynamoDbRulesStore(new DynamoDbTable({ client, tableName: 'table' }));
   const known = { fleetRevision: 3, fleetStop: aStop };
   const storedRules = await rulesStore.read(prod, known);
   assert.deepEqual([storedRules.fleetRevision, storedRules.fleetStop], [3, aStop]);
-  assert.deepEqual(asked, ['CLUSTER#prod', 'LEASE#prod']);
+  assert.deepEqual(keys, ['CLUSTER#prod', 'LEASE#prod']);
 });
 
 test('writes only changed parts of the rules, so that holds need no permission for policies', async () => {

@@ -117,17 +117,17 @@ describe('a batch of deletes', () => {
       { result: {} },
     ];
     const requests = await against(answers, (table) => table.batchDelete(keys));
-    const asked = requests.map(
+    const batches = requests.map(
       ({ input }) => (input as { RequestItems: { taintward: unknown[] } }).RequestItems,
     );
     assert.deepEqual(
-      asked
+      batches
         .slice(0, 2)
         .map(({ taintward }) => taintward.length)
         .toSorted(),
       [25, 5].toSorted(),
     );
-    assert.deepEqual(asked[2], deletes(keys.slice(0, 2)));
+    assert.deepEqual(batches[2], deletes(keys.slice(0, 2)));
   });
 
   test('retries when a transaction locks an item', async () => {

@@ -20,8 +20,8 @@ function freshTable(whims?: Partial<Whims>) {
 
 /** Returns a function that returns `true` on every `times`-th call. */
 function nowAndThen(times: number): () => boolean {
-  let asked = 0;
-  return () => ++asked % times === 0;
+  let calls = 0;
+  return () => ++calls % times === 0;
 }
 
 const close = async () => undefined;

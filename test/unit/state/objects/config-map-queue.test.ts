@@ -10,36 +10,36 @@ const large = (bytes: number) => randomBytes(bytes).toString('base64');
 
 describe('requests of operators to the leader', () => {
   let objects: FakeObjects;
-  let asked: ConfigMapQueue;
+  let queue: ConfigMapQueue;
   beforeEach(() => {
     objects = new FakeObjects();
-    asked = new ConfigMapQueue(objects, own);
+    queue = new ConfigMapQueue(objects, own);
   });
 
   test('are taken once, in order, by the current leader', async () => {
-    await asked.send([{ body: 'a' }, { body: 'b' }]);
+    await queue.send([{ body: 'a' }, { body: 'b' }]);
     await new ConfigMapQueue(objects, own).send([{ body: 'c' }]);
-    assert.deepEqual(await asked.take(), [{ body: 'a' }, { body: 'b' }, { body: 'c' }]);
-    assert.deepEqual(await asked.take(), []);
-    await asked.send([{ body: 'd' }]);
-    assert.deepEqual(await asked.take(), [{ body: 'd' }]);
+    assert.deepEqual(await queue.take(), [{ body: 'a' }, { body: 'b' }, { body: 'c' }]);
+    assert.deepEqual(await queue.take(), []);
+    await queue.send([{ body: 'd' }]);
+    assert.deepEqual(await queue.take(), [{ body: 'd' }]);
   });
 
   test('are not taken twice by concurrent callers', async () => {
-    await asked.send([{ body: 'a' }]);
-    const taken = await Promise.all([asked.take(), new ConfigMapQueue(objects, own).take()]);
+    await queue.send([{ body: 'a' }]);
+    const taken = await Promise.all([queue.take(), new ConfigMapQueue(objects, own).take()]);
     assert.deepEqual(taken.flat(), [{ body: 'a' }]);
   });
 
   test('are looked up without a write', async () => {
-    await asked.take();
-    await asked.send([]);
+    await queue.take();
+    await queue.send([]);
     assert.equal(objects.writes, 0);
   });
 
   test('are rejected as a whole without room, and waiting requests remain', async () => {
-    await asked.send([{ body: 'a' }]);
-    const failures = await asked.send([{ body: 'b' }, { body: large(700_000) }]);
+    await queue.send([{ body: 'a' }]);
+    const failures = await queue.send([{ body: 'b' }, { body: large(700_000) }]);
     assert.deepEqual(
       failures.map(({ index, permanent }) => ({ index, permanent })),
       [
@@ -47,6 +47,6 @@ describe('requests of operators to the leader', () => {
         { index: 1, permanent: false },
       ],
     );
-    assert.deepEqual(await asked.take(), [{ body: 'a' }]);
+    assert.deepEqual(await queue.take(), [{ body: 'a' }]);
   });
 });

@@ -229,12 +229,12 @@ describe('KubernetesStore', () => {
   });
 
   test('purges nodes that were idle for long and have no history', async () => {
-    const [idle, told, live] = [aRef(own, 'idle'), aRef(own, 'told'), aRef(own, 'live')];
+    const [idle, ending, live] = [aRef(own, 'idle'), aRef(own, 'told'), aRef(own, 'live')];
     const over = NOW + NODE_SECONDS * 1000;
     const untainted = { ...none, node: aNode({ taints: [] }), live: false };
-    for (const each of [idle, told]) await store.commit(each, 0, untainted, NOW);
+    for (const each of [idle, ending]) await store.commit(each, 0, untainted, NOW);
     await store.commit(live, 0, { ...none, node: aNode() }, NOW);
-    await store.end(told, [anEnding()], NOW + 1);
+    await store.end(ending, [anEnding()], NOW + 1);
     const left = async (now: number) => {
       await store.purge(now);
       return (await Array.fromAsync(store.kept())).map(({ ref: { node } }) => node).sort();
@@ -321,8 +321,8 @@ describe('KubernetesStore', () => {
   }
 
   test('reports an unreadable object as the leader and continues with the others', async () => {
-    const told: string[] = [];
-    const unreadable = ({ message }: Error) => void told.push(message);
+    const events: string[] = [];
+    const unreadable = ({ message }: Error) => void events.push(message);
     const leader = new KubernetesStore({ objects, own, leads: () => true, unreadable });
     await store.commit(ref, 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
     await store.commit(aRef(own, 'node-8'), 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
@@ -330,8 +330,8 @@ describe('KubernetesStore', () => {
     await objects.replace({ ...object, status: { ...(await status()), records: 'AAAA' } } as typeof object);
     const nodes = (await Array.fromAsync(leader.upcoming())).map((each) => each.ref.node);
     assert.deepEqual(nodes, ['node-8']);
-    assert.equal(told.length, 1);
-    assert.match(told[0] ?? '', /of node node-7 of cluster in-cluster cannot be read/);
+    assert.equal(events.length, 1);
+    assert.match(events[0] ?? '', /of node node-7 of cluster in-cluster cannot be read/);
     await assert.rejects(Array.fromAsync(store.upcoming()), { name: 'StoreError' });
   });
 

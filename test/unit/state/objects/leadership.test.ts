@@ -52,8 +52,8 @@ describe('a leadership', () => {
       return given;
     };
     const slow = Object.assign(Object.create(leases), {
-      take: (...asked: Parameters<ObjectLeases['take']>) => late(leases.take(...asked)),
-      renew: (...asked: Parameters<ObjectLeases['renew']>) => late(leases.renew(...asked)),
+      take: (...args: Parameters<ObjectLeases['take']>) => late(leases.take(...args)),
+      renew: (...args: Parameters<ObjectLeases['renew']>) => late(leases.renew(...args)),
     });
     leadership = new Leadership({ leases: slow, clock: { now: () => at, stopwatch: () => stopwatchMs } });
     const lease = await took();

@@ -78,9 +78,9 @@ describe('ObjectRulesStore', () => {
       const noise = Array.from({ length: 10 }, () => Math.random().toString(36)).join('');
       await rulesStore.note(entry(NOW + second, { message: noise }));
     }
-    const told = await audited();
-    assert.ok(told.length > 100 && told.length < 400, `${told.length} are left`);
-    assert.equal(told[0], 399);
+    const entries = await audited();
+    assert.ok(entries.length > 100 && entries.length < 400, `${entries.length} are left`);
+    assert.equal(entries[0], 399);
     await rulesStore.note(entry(NOW + 8 * 24 * 3_600_000));
     assert.equal((await audited()).length, 1);
   });

@@ -132,8 +132,8 @@ describe('a node whose pods are immediately recreated', () => {
     }
     const history = new KubernetesHistory({ store, configMaps: new FakeObjects() });
     const query = { cluster: own, from: 0, to: Number.POSITIVE_INFINITY };
-    for (const asked of [query, { ...query, node: ref.node }]) {
-      const entries = await Array.fromAsync(history.entries(asked));
+    for (const narrowed of [query, { ...query, node: ref.node }]) {
+      const entries = await Array.fromAsync(history.entries(narrowed));
       const done = entries.filter(({ event }) => event === 'evicted').map(({ uid }) => uid);
       assert.deepEqual(uids(done), uids(loop.ended.keys()));
     }

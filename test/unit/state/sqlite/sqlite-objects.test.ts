@@ -29,9 +29,9 @@ for (const [what, make] of [
 ] as const satisfies readonly (readonly [string, () => Objects])[]) {
   test(`creates objects ${what} once and lists them by labels`, async () => {
     const objects = make();
-    const created = await objects.create(rules('a', { said: 1 }, { of: 'prod' }));
-    assert.equal(await objects.create(rules('a', { said: 2 })), undefined);
-    await objects.create(rules('b', { said: 3 }, { of: 'test' }));
+    const created = await objects.create(rules('a', { edition: 1 }, { of: 'prod' }));
+    assert.equal(await objects.create(rules('a', { edition: 2 })), undefined);
+    await objects.create(rules('b', { edition: 3 }, { of: 'test' }));
     assert.deepEqual(await objects.get('a'), created);
     assert.equal(await objects.get('c'), undefined);
     assert.deepEqual(await Array.fromAsync(objects.list({ of: 'prod' })), [created]);
@@ -40,27 +40,27 @@ for (const [what, make] of [
 
   test(`replaces and removes objects ${what} at the version that was read`, async () => {
     const objects = make();
-    const first = versionOf(await objects.create(rules('a', { said: 1 })));
-    const second = versionOf(await objects.replace(rules('a', { said: 2 }, {}, first)));
-    assert.equal(await objects.replace(rules('a', { said: 3 }, {}, first)), undefined);
+    const first = versionOf(await objects.create(rules('a', { edition: 1 })));
+    const second = versionOf(await objects.replace(rules('a', { edition: 2 }, {}, first)));
+    assert.equal(await objects.replace(rules('a', { edition: 3 }, {}, first)), undefined);
     await objects.remove('a', first);
-    assert.deepEqual(await objects.get('a'), rules('a', { said: 2 }, {}, second));
+    assert.deepEqual(await objects.get('a'), rules('a', { edition: 2 }, {}, second));
     await objects.remove('a', second);
     assert.equal(await objects.get('a'), undefined);
   });
 
   test(`keeps the version of an object ${what} in a replace without changes`, async () => {
     const objects = make();
-    const version = versionOf(await objects.create(rules('a', { said: 1 })));
-    assert.equal(versionOf(await objects.replace(rules('a', { said: 1 }, {}, version))), version);
+    const version = versionOf(await objects.create(rules('a', { edition: 1 })));
+    assert.equal(versionOf(await objects.replace(rules('a', { edition: 1 }, {}, version))), version);
   });
 
   test(`gives a recreated object ${what} another version`, async () => {
     const objects = make();
-    const first = versionOf(await objects.create(rules('a', { said: 1 })));
+    const first = versionOf(await objects.create(rules('a', { edition: 1 })));
     await objects.remove('a', first);
-    await objects.create(rules('a', { said: 1 }));
-    assert.equal(await objects.replace(rules('a', { said: 2 }, {}, first)), undefined);
+    await objects.create(rules('a', { edition: 1 }));
+    assert.equal(await objects.replace(rules('a', { edition: 2 }, {}, first)), undefined);
   });
 }
 
@@ -68,14 +68,14 @@ test('writes an object and its related rows together or not at all', async () =>
   const database = openDatabase(':memory:');
   const objects = new SqliteObjects(database, KINDS.rules);
   const note = (at: number) => database.prepare('INSERT INTO audit (at, json) VALUES (?, ?)').run(at, '{}');
-  const version = versionOf(await objects.beside(() => note(1)).create(rules('a', { said: 1 })));
-  await objects.beside(() => note(2)).replace(rules('a', { said: 2 }, {}, 'another'));
+  const version = versionOf(await objects.beside(() => note(1)).create(rules('a', { edition: 1 })));
+  await objects.beside(() => note(2)).replace(rules('a', { edition: 2 }, {}, 'another'));
   const failing = objects.beside(() => {
     note(3);
     throw new StoreError('its disk is full');
   });
-  await assert.rejects(failing.replace(rules('a', { said: 3 }, {}, version)), StoreError);
-  assert.deepEqual(await objects.get('a'), rules('a', { said: 1 }, {}, version));
+  await assert.rejects(failing.replace(rules('a', { edition: 3 }, {}, version)), StoreError);
+  assert.deepEqual(await objects.get('a'), rules('a', { edition: 1 }, {}, version));
   const noted = database.prepare('SELECT at FROM audit').all();
   assert.deepEqual(
     noted.map(({ at }) => at),

@@ -18,12 +18,12 @@ test('removes audit entries after their retention', async () => {
   const database = openDatabase(':memory:');
   const rulesStore = new SqliteRulesStore({ database });
   await rulesStore.changeFleetStop(undefined, undefined, entry);
-  const told = async () => (await rulesStore.audit({ from: 0, to: 1 })).length;
+  const entries = async () => (await rulesStore.audit({ from: 0, to: 1 })).length;
   rulesStore.purge(KEPT_MS - 1);
-  assert.equal(await told(), 1);
+  assert.equal(await entries(), 1);
   rulesStore.purge(KEPT_MS, HISTORY_DAYS + 1);
-  assert.equal(await told(), 1);
+  assert.equal(await entries(), 1);
   rulesStore.purge(KEPT_MS);
-  assert.equal(await told(), 0);
+  assert.equal(await entries(), 0);
   database.close();
 });

@@ -30,7 +30,7 @@ const BROKEN = new KubeconfigError(
   'Context "b" names the cluster "x", which is not there: correct the context.',
 );
 
-const needs = async () => NEEDED_PERMISSIONS;
+const permissions = async () => NEEDED_PERMISSIONS;
 
 /** Returns a cluster that the test breaks and repairs. */
 function scripted(name: string, trouble?: Error | 'silent' | 'no rights') {
@@ -76,7 +76,7 @@ async function manage(t: TestContext, ...scriptedClusters: readonly Scripted[]) 
   const opening = ManagedClusters.open(chosen(scriptedClusters), {
     clock: drivenClock,
     log,
-    permissions: needs,
+    permissions: permissions,
   }).finally(() => {
     isOpen = true;
   });
@@ -190,7 +190,11 @@ describe('a cluster that cannot be managed', () => {
 
 describe('the start', () => {
   const open = (...clusters: readonly Scripted[]) =>
-    ManagedClusters.open(chosen(clusters), { clock: drivenClock, log: recordingLog(), permissions: needs });
+    ManagedClusters.open(chosen(clusters), {
+      clock: drivenClock,
+      log: recordingLog(),
+      permissions: permissions,
+    });
 
   test('fails when every cluster needs a repair, with a line for each', async () => {
     await assert.rejects(open(scripted('a', 'no rights'), scripted('b', BROKEN), scripted('c', EXPIRED)), {
@@ -245,10 +249,10 @@ test('admits a cluster whose credentials may not ask for their permissions with 
 
 test('requires only the permissions that the rules of a cluster need', async () => {
   const [a, b] = [scripted('a', 'no rights'), scripted('b', 'no rights')];
-  const open = (needs: readonly Permission[], cluster: Scripted) =>
+  const open = (permissions: readonly Permission[], cluster: Scripted) =>
     ManagedClusters.open(chosen([cluster]), {
       ...{ clock: drivenClock, log: recordingLog() },
-      permissions: async () => needs,
+      permissions: async () => permissions,
     });
   (await open([{ verb: 'get', resource: 'pods' }], a)).close();
   await assert.rejects(open([{ verb: 'delete', resource: 'pods' }], b), ClustersRejectedError);

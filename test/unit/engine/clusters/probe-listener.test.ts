@@ -25,26 +25,26 @@ async function probes(context: TestContext) {
     { registry, states: () => new Map(), trips: () => new Map(), log, stopwatch: () => stopwatch.ms },
   );
   context.after(() => server.close());
-  const ask = async (text: string): Promise<string> => {
+  const send = async (text: string): Promise<string> => {
     const { socket, received, text: all } = await clientOf(server.port, text);
     await received(/\r\n\r\n.+\n/s);
     socket.destroy();
     return all();
   };
-  return { server, collected, stopwatch, ask };
+  return { server, collected, stopwatch, send };
 }
 
 test('a request with an invalid target gets status 400, and does not end the process', async (context) => {
-  const { ask } = await probes(context);
+  const { send } = await probes(context);
   for (const target of ['//', '///', 'http://', 'http://[', '/\\\\', '//:0']) {
-    assert.match(await ask(get(target)), /^HTTP\/1.1 (400|404) /, target);
+    assert.match(await send(get(target)), /^HTTP\/1.1 (400|404) /, target);
   }
-  assert.match(await ask(get('/healthz')), /ok\n/);
+  assert.match(await send(get('/healthz')), /ok\n/);
 });
 
 describe('the Host header', () => {
   test('is accepted from a kubelet, Prometheus or a shell', async (context) => {
-    const { ask } = await probes(context);
+    const { send } = await probes(context);
     for (const host of [
       '10.1.2.3:8080',
       'taintward.ops.svc:8080',
@@ -52,14 +52,14 @@ describe('the Host header', () => {
       'localhost:8080',
       '[::1]:1',
     ]) {
-      assert.match(await ask(`GET /healthz HTTP/1.1\r\nhost: ${host}\r\n\r\n`), /^HTTP\/1.1 200 /, host);
+      assert.match(await send(`GET /healthz HTTP/1.1\r\nhost: ${host}\r\n\r\n`), /^HTTP\/1.1 200 /, host);
     }
   });
 
   test('is rejected when it is a foreign name (DNS rebinding)', async (context) => {
-    const { ask } = await probes(context);
+    const { send } = await probes(context);
     for (const host of ['evil.example', 'evil.example:8080', '127.0.0.1.evil.example']) {
-      const answer = await ask(`GET /metrics HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
+      const answer = await send(`GET /metrics HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
       assert.match(answer, /^HTTP\/1.1 421 /, host);
       assert.doesNotMatch(answer, /collected_total/);
     }
@@ -67,13 +67,13 @@ describe('the Host header', () => {
 });
 
 test('renders metrics once a second, for any number of requests', async (context) => {
-  const { collected, stopwatch, ask } = await probes(context);
-  const answers = await Promise.all(Array.from({ length: 40 }, () => ask(get('/metrics'))));
+  const { collected, stopwatch, send } = await probes(context);
+  const answers = await Promise.all(Array.from({ length: 40 }, () => send(get('/metrics'))));
   assert.equal(collected.times, 1);
   assert.ok(answers.every((answer) => answer.includes('collected_total 1')));
   stopwatch.ms += 999;
-  await ask(get('/metrics'));
+  await send(get('/metrics'));
   assert.equal(collected.times, 1);
   stopwatch.ms += 1;
-  assert.match(await ask(get('/metrics')), /collected_total 2/);
+  assert.match(await send(get('/metrics')), /collected_total 2/);
 });

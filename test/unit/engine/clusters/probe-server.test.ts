@@ -46,55 +46,55 @@ async function served(
     faults: () => new Map([[clusterName('c1'), faults]]),
   });
   context.after(() => server.close());
-  const ask = (path: string) => fetch(`http://127.0.0.1:${server.port}${path}`);
-  return { server, ask };
+  const get = (path: string) => fetch(`http://127.0.0.1:${server.port}${path}`);
+  return { server, get };
 }
 
 test('a process that answers is healthy, for any state of its clusters', async (context) => {
-  const { ask } = await served(context, { c1: SYNCING });
-  const response = await ask('/healthz');
+  const { get } = await served(context, { c1: SYNCING });
+  const response = await get('/healthz');
   assert.equal(response.status, 200);
   assert.equal(await response.text(), 'ok\n');
 });
 
 test('is ready when every cluster whose lease it holds is connected', async (context) => {
-  const { ask } = await served(context, { c1: LIVE, c2: STANDBY });
-  const response = await ask('/readyz');
+  const { get } = await served(context, { c1: LIVE, c2: STANDBY });
+  const response = await get('/readyz');
   assert.equal(response.status, 200);
   assert.equal(await response.text(), 'ok\n');
 });
 
 test('is not ready before it has listed a cluster whose lease it holds, and names the cluster', async (context) => {
-  const { ask } = await served(context, { c1: LIVE, c2: SYNCING, c3: STANDBY });
-  const response = await ask('/readyz');
+  const { get } = await served(context, { c1: LIVE, c2: SYNCING, c3: STANDBY });
+  const response = await get('/readyz');
   assert.equal(response.status, 503);
   assert.equal(await response.text(), 'c2 syncing\n');
 });
 
 test('is not ready where due messages cannot be received', async (context) => {
-  const { ask } = await served(context, { c1: { kind: 'queue-unavailable' } });
-  const response = await ask('/readyz');
+  const { get } = await served(context, { c1: { kind: 'queue-unavailable' } });
+  const response = await get('/readyz');
   assert.equal(response.status, 503);
   assert.equal(await response.text(), 'c1 queue-unavailable\n');
 });
 
 test('is not ready where it can neither read nor renew its only lease', async (context) => {
-  const { ask } = await served(context, { c1: { kind: 'lease-unavailable' } });
-  const response = await ask('/readyz');
+  const { get } = await served(context, { c1: { kind: 'lease-unavailable' } });
+  const response = await get('/readyz');
   assert.equal(response.status, 503);
   assert.equal(await response.text(), 'c1 lease-unavailable\n');
 });
 
 test('reports a disconnected cluster among others, and stays ready', async (context) => {
-  const { ask } = await served(context, { c1: LIVE, c2: REFUSED, c3: DISCONNECTED });
-  const response = await ask('/readyz');
+  const { get } = await served(context, { c1: LIVE, c2: REFUSED, c3: DISCONNECTED });
+  const response = await get('/readyz');
   assert.equal(response.status, 200);
   assert.equal(await response.text(), 'c2 access-denied\nc3 disconnected since 2026-01-01T00:00:00.000Z\n');
 });
 
 test('reports the trips of a guard, and stays ready', async (context) => {
   const trippedAt = Date.UTC(2026, 0, 1);
-  const { ask } = await served(
+  const { get } = await served(
     context,
     { c1: LIVE },
     {
@@ -104,7 +104,7 @@ test('reports the trips of a guard, and stays ready', async (context) => {
       ],
     },
   );
-  const response = await ask('/readyz');
+  const response = await get('/readyz');
   assert.equal(response.status, 200);
   assert.equal(
     await response.text(),
@@ -115,9 +115,9 @@ test('reports the trips of a guard, and stays ready', async (context) => {
 
 test('reports faults of a cluster, and is not ready where a repair is needed before any eviction', async (context) => {
   const since = Date.UTC(2026, 0, 1);
-  const told = async (states: Readonly<Record<string, ProbedState>>, fault: Omit<Fault, 'since'>) => {
-    const { ask } = await served(context, states, { faults: [{ since, ...fault }] });
-    const response = await ask('/readyz');
+  const readiness = async (states: Readonly<Record<string, ProbedState>>, fault: Omit<Fault, 'since'>) => {
+    const { get } = await served(context, states, { faults: [{ since, ...fault }] });
+    const response = await get('/readyz');
     return [response.status, await response.text()];
   };
   const forbidden = {
@@ -127,39 +127,39 @@ test('reports faults of a cluster, and is not ready where a repair is needed bef
     error: 'It is forbidden',
   } as const;
   const line = 'c1 list-failing of pods since 2026-01-01T00:00:00.000Z: It is forbidden\n';
-  assert.deepEqual(await told({ c1: LIVE }, forbidden), [503, line]);
-  assert.deepEqual(await told({ c1: LIVE, c2: LIVE }, forbidden), [200, line]);
+  assert.deepEqual(await readiness({ c1: LIVE }, forbidden), [503, line]);
+  assert.deepEqual(await readiness({ c1: LIVE, c2: LIVE }, forbidden), [200, line]);
   const full = { type: 'store-failing', error: 'The disk is full' } as const;
-  assert.deepEqual(await told({ c1: LIVE, c2: STANDBY }, full), [
+  assert.deepEqual(await readiness({ c1: LIVE, c2: STANDBY }, full), [
     503,
     'c1 store-failing since 2026-01-01T00:00:00.000Z: The disk is full\n',
   ]);
   const silent = { type: 'watch-failing', resource: 'nodes', error: 'No answer' } as const;
-  assert.equal((await told({ c1: LIVE }, silent))[0], 200);
+  assert.equal((await readiness({ c1: LIVE }, silent))[0], 200);
 });
 
 test('is not ready when every cluster whose lease it holds is disconnected', async (context) => {
-  const { ask } = await served(context, { c1: DISCONNECTED, c2: REFUSED, c3: STANDBY });
-  assert.equal((await ask('/readyz')).status, 503);
+  const { get } = await served(context, { c1: DISCONNECTED, c2: REFUSED, c3: STANDBY });
+  assert.equal((await get('/readyz')).status, 503);
 });
 
 test('reports the state of every cluster in verbose mode', async (context) => {
-  const { ask } = await served(context, { c1: LIVE, c2: STANDBY, c3: SYNCING });
-  const response = await ask('/readyz?verbose');
+  const { get } = await served(context, { c1: LIVE, c2: STANDBY, c3: SYNCING });
+  const response = await get('/readyz?verbose');
   assert.equal(response.status, 503);
   assert.equal(await response.text(), 'c1 live\nc2 standby\nc3 syncing\n');
 });
 
 test('is ready without clusters', async (context) => {
-  const { ask } = await served(context);
-  assert.equal((await ask('/readyz')).status, 200);
+  const { get } = await served(context);
+  assert.equal((await get('/readyz')).status, 200);
 });
 
 test('serves metrics in the format of Prometheus', async (context) => {
   const registry = new Registry();
   new Counter({ name: 'things_total', help: 'Things.', registers: [registry] }).inc(3);
-  const { ask } = await served(context, {}, { registry });
-  const response = await ask('/metrics');
+  const { get } = await served(context, {}, { registry });
+  const response = await get('/metrics');
   assert.equal(response.headers.get('content-type'), registry.contentType);
   assert.match(await response.text(), /^things_total 3$/m);
 });
@@ -167,14 +167,14 @@ test('serves metrics in the format of Prometheus', async (context) => {
 test('answers with an error when metrics cannot be collected, and keeps serving', async (context) => {
   const registry = new Registry();
   registry.metrics = () => Promise.reject(new Error('a gauge broke'));
-  const { ask } = await served(context, {}, { registry });
-  assert.equal((await ask('/metrics')).status, 500);
-  assert.equal((await ask('/healthz')).status, 200);
+  const { get } = await served(context, {}, { registry });
+  assert.equal((await get('/metrics')).status, 500);
+  assert.equal((await get('/healthz')).status, 200);
 });
 
 test('lists the valid paths on any other path', async (context) => {
-  const { ask } = await served(context);
-  const response = await ask('/');
+  const { get } = await served(context);
+  const response = await get('/');
   assert.equal(response.status, 404);
   assert.match(await response.text(), /\/healthz, \/readyz, \/metrics/);
 });

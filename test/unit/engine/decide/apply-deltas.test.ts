@@ -143,8 +143,8 @@ test('asks for no announcement without an Event to post', async () => {
 
 test('announces a countdown once, for any number of changes of its pod', async () => {
   const world = await worldAfter(nodeDelta(1), podDelta(20), podDelta(21));
-  const told = world.dueQueue.sent.map(({ body }) => parseDueMessage(body).kind);
-  assert.deepEqual(told, ['countdowns']);
+  const kinds = world.dueQueue.sent.map(({ body }) => parseDueMessage(body).kind);
+  assert.deepEqual(kinds, ['countdowns']);
 });
 
 test('neither logs nor announces a resync', async () => {

@@ -105,9 +105,9 @@ test('a webhook that denies the mark or the deletion of a pod fails only that po
     const bench = await beside(3, 0, { kind: 'delete' });
     const denied = new ApiError('429; admission webhook "x.example.com" denied the request: no', status);
     const { deletePod } = bench.cluster;
-    bench.cluster.deletePod = async (ref, ...asked) => {
+    bench.cluster.deletePod = async (ref, ...options) => {
       if (ref.name === 'pod-web2') throw denied;
-      return deletePod.call(bench.cluster, ref, ...asked);
+      return deletePod.call(bench.cluster, ref, ...options);
     };
     assert.deepEqual(await bench.evicts(), ['web1', 'web3'], String(status));
     const [record] = await bench.records();

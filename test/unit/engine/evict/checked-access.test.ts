@@ -20,13 +20,13 @@ function checked() {
   const state = {
     rules: async (): Promise<Rules> => EVICT,
     answer: (): boolean => false,
-    asked: [] as Permission[],
+    questions: [] as Permission[],
     lease: {} as { sameAs?: ClusterName },
   };
   const cluster = Object.assign(new FakeCluster(clock), {
     host: 'one.example.com',
     allowed: async (right: Permission) => {
-      state.asked.push(right);
+      state.questions.push(right);
       return state.answer();
     },
   });
@@ -53,7 +53,7 @@ test('logs once that the permission for the Eviction API is missing, where polic
     `${(fields as Record<string, unknown>)['error']}`,
     /^The policy sets method: evict, .* one\.example\.com lack the permission to create pods\/eviction: grant it \(cdk\/rbac\/eviction-api\)/,
   );
-  assert.deepEqual(state.asked, [{ verb: 'create', resource: 'pods/eviction' }]);
+  assert.deepEqual(state.questions, [{ verb: 'create', resource: 'pods/eviction' }]);
 });
 
 test('logs a missing permission again after a while, and for each policy', async () => {
@@ -70,7 +70,7 @@ test('logs a missing permission again after a while, and for each policy', async
   await reach();
   await clock.advanceTo(60 * MINUTE);
   await reach();
-  assert.deepEqual([complaints().length, state.asked.length], [3, 4]);
+  assert.deepEqual([complaints().length, state.questions.length], [3, 4]);
 });
 
 test('logs once that replicas cannot be counted, where policy limits evictions by a percentage', async () => {
@@ -89,7 +89,7 @@ test('checks no permission where policy limits evictions by a count, or where po
     state.rules = async () => ruled(maxEvictionsPerWorkload ? { maxEvictionsPerWorkload } : {});
     await reach();
   }
-  assert.deepEqual(state.asked, []);
+  assert.deepEqual(state.questions, []);
 });
 
 test('checks again a minute later when a cluster does not answer, and reaches it nevertheless', async () => {
@@ -99,7 +99,7 @@ test('checks again a minute later when a cluster does not answer, and reaches it
   };
   await reach();
   await reach();
-  assert.equal(state.asked.length, 1);
+  assert.equal(state.questions.length, 1);
   state.answer = () => false;
   await clock.advanceTo(MINUTE);
   await reach();

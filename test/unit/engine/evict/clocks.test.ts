@@ -7,14 +7,14 @@ import { asReported, duePods, type EvictBench, STOP } from './evict-bench.ts';
 
 /** Evicts at each armed time up to `endAt`. Returns the number of passes. */
 async function play(bench: EvictBench, endAt: number): Promise<number> {
-  let looks = 0;
+  let passes = 0;
   bench.armed.push(bench.clock.now());
   for (;;) {
     const next = bench.armed.length === 0 ? Infinity : Math.min(...bench.armed);
-    if (next > endAt) return looks;
+    if (next > endAt) return passes;
     bench.armed.splice(0, bench.armed.length, ...bench.armed.filter((moment) => moment > next));
     await bench.clock.advanceTo(Math.max(next, bench.clock.now()));
-    looks += 1;
+    passes += 1;
     assert.equal(await bench.pass(), undefined);
   }
 }
@@ -57,14 +57,14 @@ describe('a process that evicts', () => {
         const bench = await asReported(livePod('u1', { tolerations }));
         bench.cluster.otherSkews = found;
         bench.armed.push(at(Math.max(60, seconds)));
-        const looks = await play(bench, at(600));
+        const passes = await play(bench, at(600));
         const deadline = at(seconds);
         const [deletion, ...others] = bench.cluster.deletions;
         assert.ok(deletion && others.length === 0);
         for (const { leastMs } of [...found, { leastMs: 0 }]) {
           assert.ok(deletion.at + leastMs >= deadline - 2_000, `at ${deletion.at - at(0)}`);
         }
-        assert.ok(looks <= 4, `${looks} looks`);
+        assert.ok(passes <= 4, `${passes} looks`);
       }),
       { numRuns: 60 },
     );
@@ -90,7 +90,7 @@ describe('clocks that differ by more than 30 s', () => {
   }
 
   test('hold evictions, and the stored error names the clocks and their difference', async () => {
-    for (const [skewMs, says] of [
+    for (const [skewMs, difference] of [
       [-240_000, '240 s behind'],
       [240_000, '240 s ahead of'],
     ] as const) {
@@ -100,7 +100,7 @@ describe('clocks that differ by more than 30 s', () => {
       const retry = await bench.retry();
       assert.equal(
         retry?.error,
-        `evictions are held because clocks differ: the API server's clock is at least ${says} the clock of the evicting process`,
+        `evictions are held because clocks differ: the API server's clock is at least ${difference} the clock of the evicting process`,
       );
       assert.ok(retry.nextTryAt >= at(90) && bench.armed.includes(retry.nextTryAt));
     }

@@ -153,8 +153,8 @@ export class EvictBench implements EvictHandlerDeps {
   /** Makes the first `times` requests of this kind fail. */
   fails(verb: Verb | 'any', error: Error, times = Infinity): void {
     let left = times;
-    this.cluster.beforeRequest = (asked) => {
-      if ((verb === 'any' || asked === verb) && left-- > 0) throw error;
+    this.cluster.beforeRequest = (requested) => {
+      if ((verb === 'any' || requested === verb) && left-- > 0) throw error;
     };
   }
 
@@ -166,7 +166,7 @@ export class EvictBench implements EvictHandlerDeps {
   /** Has this happen before each request of a kind is answered. The number counts them, from 1. */
   before(verb: Verb, happens: (count: number) => unknown): void {
     let count = 0;
-    this.cluster.beforeRequest = (asked) => asked === verb && happens(++count);
+    this.cluster.beforeRequest = (requested) => requested === verb && happens(++count);
   }
 
   /** Lets this time pass while something else waits. */

@@ -171,7 +171,7 @@ describe('the deleted pod is the evaluated pod:', () => {
 
 describe('an observation that cancels does not cancel a record that is confirmed meanwhile', () => {
   const newer = { epoch: 2, sequence: 1 };
-  for (const [by, told] of [
+  for (const [by, fields] of [
     ['by a newer delta', { version: newer, podsVersion: newer }],
     // The facts of the node were known from a newer delta of a pod. Only its list of pods is new.
     ['by a late node delta, under facts that were known', { podsVersion: { epoch: 1, sequence: 9 } }],
@@ -186,7 +186,7 @@ describe('an observation that cancels does not cancel a record that is confirmed
         cluster.putNode(liveNode('n1', 'a'));
         const { revision, node } = await bench.stored();
         assert.ok(node);
-        const observed = { ...node, ...told };
+        const observed = { ...node, ...fields };
         await store.commit(ref, revision, { node: observed, schedule: [], end: [], live: true }, at(60));
       });
       assert.deepEqual(await bench.pass(), { againInSeconds: 0.25 });
@@ -632,9 +632,9 @@ test('logs another installation that evicts there once', async () => {
   bench.cluster.rivals.push('theirs');
   await bench.pass();
   await bench.pass();
-  const told = bench.logged('cluster.conflicting-installation');
+  const logged = bench.logged('cluster.conflicting-installation');
   assert.deepEqual(
-    told.map(({ level, fields }) => [level, fields['cluster'], fields['otherInstallation']]),
+    logged.map(({ level, fields }) => [level, fields['cluster'], fields['otherInstallation']]),
     [['warn', ref.cluster, 'theirs']],
   );
   assert.equal(bench.rivals, 1);
@@ -665,9 +665,9 @@ test('two concurrent passes evict each pod once', async () => {
 
 test('delayed Events have the time of the eviction', async () => {
   const bench = await due(livePod());
-  const told: number[] = [];
+  const skews: number[] = [];
   const createEvent = async (_event: PodEvent, now: number) => {
-    told.push(now);
+    skews.push(now);
   };
   Object.assign(bench.cluster, { createEvent });
   const later: (() => Promise<void>)[] = [];
@@ -678,8 +678,8 @@ test('delayed Events have the time of the eviction', async () => {
   };
   await bench.pass({ rules: bench.rules, laterEvents });
   const wentAt = bench.clock.now();
-  assert.deepEqual([bench.deleted, told], [['u1'], []]);
+  assert.deepEqual([bench.deleted, skews], [['u1'], []]);
   await bench.clock.advanceTo(wentAt + 30_000);
   await Promise.all(later.map((post) => post()));
-  assert.deepEqual(told, [wentAt]);
+  assert.deepEqual(skews, [wentAt]);
 });

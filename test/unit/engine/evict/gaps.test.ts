@@ -74,8 +74,8 @@ describe('a slot under the rate', () => {
     const take = bench.rates.take.bind(bench.rates);
     const racing = Object.assign(bench, {
       rates: {
-        take: async (...asked: Parameters<typeof take>) => {
-          const turns = await take(...asked);
+        take: async (...args: Parameters<typeof take>) => {
+          const turns = await take(...args);
           const { revision, scheduled } = await store.load(ref, at(60));
           const later = [...scheduled.values()].map((record) => ({ ...record, dueAt: at(90) }));
           await store.commit(ref, revision, { schedule: later, end: [], live: true }, at(60));

@@ -20,22 +20,22 @@ interface Unreachable {
   readonly renewedMsAgo?: number;
 }
 
-/** Returns a bench with pods without tolerations, on a node with these taints; `asked` records each request. */
+/** Returns a bench with pods without tolerations, on a node with these taints; `verbs` records each request. */
 async function unreachable({
   pods = 1,
   keys = [NODE_UNREACHABLE],
   liveKeys = keys,
   renewedMsAgo,
-}: Unreachable): Promise<EvictBench & { readonly asked: string[] }> {
+}: Unreachable): Promise<EvictBench & { readonly verbs: string[] }> {
   const named = podsNamed(pods).map((each) => ({ ...each, tolerations: [] }));
   const taints = keys.map((key) => taint(key, 1));
   const facts = named.map(({ uid }) => pod(uid, { tolerations: [] }));
   const bench = await benchAfter([nodeDelta(1, { taints, pods: facts })], named);
   bench.cluster.putNode(liveNode('n1', ...liveKeys));
   if (renewedMsAgo !== undefined) renew(bench, renewedMsAgo);
-  const asked: string[] = [];
-  bench.cluster.beforeRequest = (verb) => asked.push(verb);
-  return Object.assign(bench, { asked });
+  const verbs: string[] = [];
+  bench.cluster.beforeRequest = (verb) => verbs.push(verb);
+  return Object.assign(bench, { verbs });
 }
 
 /** Kubelets write their heartbeats by the clock of the API server. */
@@ -46,8 +46,8 @@ function renew({ cluster, clock }: EvictBench, msAgo = 0): void {
 
 const advance = ({ clock }: EvictBench, ms: number) => clock.advanceTo(clock.now() + ms);
 
-const leaseReads = ({ asked }: { readonly asked: readonly string[] }) =>
-  asked.filter((verb) => verb === 'get-lease').length;
+const leaseReads = ({ verbs }: { readonly verbs: readonly string[] }) =>
+  verbs.filter((verb) => verb === 'get-lease').length;
 
 const heldIn = async (bench: EvictBench) => (await bench.records()).map(({ held }) => held);
 
@@ -105,10 +105,10 @@ describe('pods on an unreachable node', () => {
     [
       'the Lease must not be read',
       'hidden',
-      (bench: EvictBench & { readonly asked: string[] }) => {
+      (bench: EvictBench & { readonly verbs: string[] }) => {
         renew(bench);
         bench.cluster.beforeRequest = (verb) => {
-          bench.asked.push(verb);
+          bench.verbs.push(verb);
           if (verb === 'get-lease') throw serverError(403);
         };
       },
@@ -224,9 +224,9 @@ test('pods with an unreadable Lease reserve no slots until it can be read', asyn
   const { rates } = bench;
   Object.assign(bench, {
     rates: {
-      take: (...asked: Parameters<typeof rates.take>) => {
-        taken.push(asked[1].length);
-        return rates.take(...asked);
+      take: (...args: Parameters<typeof rates.take>) => {
+        taken.push(args[1].length);
+        return rates.take(...args);
       },
     },
   });

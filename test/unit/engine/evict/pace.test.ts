@@ -228,11 +228,11 @@ for (const [name, host] of Object.entries(HOSTS)) {
       const { clock } = bench;
       let aheadMs = 0;
       // Each pass has a clock that differs by up to two seconds.
-      const looked = { ...bench, clock: { now: () => clock.now() + aheadMs } };
+      const observing = { ...bench, clock: { now: () => clock.now() + aheadMs } };
       for (let second = 60; second < 90; second++) {
         aheadMs = [0, 2000, -2000, 1000][second % 4] ?? 0;
         await clock.advanceTo(at(second));
-        await evictNode(ref, looked);
+        await evictNode(ref, observing);
       }
       // DynamoDB has only the clocks of processes: the clock furthest ahead counts.
       assert.ok(stage.gone <= 2 * (30 + 2) + 2, `${stage.gone} went`);
@@ -271,12 +271,12 @@ describe('a cluster without a rate', () => {
   });
 
   test('requests permits for held pods once for all due pods', async () => {
-    let asked = 0;
+    let requests = 0;
     const stage = new Stage((clock) => () => {
       const limiter = longBegun(clock);
       return {
         take: (...args) => {
-          asked += 1;
+          requests += 1;
           return limiter.take(...args);
         },
       };
@@ -288,6 +288,6 @@ describe('a cluster without a rate', () => {
     assert.equal(record?.drains, true);
     await stage.bench.clock.advanceTo(at(90));
     await stage.bench.pass();
-    assert.deepEqual([stage.gone, asked], [3, 1]);
+    assert.deepEqual([stage.gone, requests], [3, 1]);
   });
 });

@@ -76,9 +76,9 @@ describe('a permit of the rate', () => {
     const takes: (readonly AskingPod[])[] = [];
     const sends: unknown[] = [];
     bench.rates = {
-      take: async (_cluster, asking) => {
-        takes.push(asking);
-        return asking.map(() => undefined);
+      take: async (_cluster, requests) => {
+        takes.push(requests);
+        return requests.map(() => undefined);
       },
       sent: (_cluster, sent, _pace, now, sentBy) => sends.push([sent.uid, now, sentBy]),
     };
@@ -124,7 +124,7 @@ describe('a permit of the rate', () => {
       const { bench, takes } = await granted();
       await prepare(bench);
       await bench.evicts();
-      return takes.at(-1)?.map((asking) => asking.inTurn);
+      return takes.at(-1)?.map((request) => request.inTurn);
     };
     const changed = (fields: object) => async (bench: EvictBench) => {
       const { revision, scheduled } = await bench.stored();

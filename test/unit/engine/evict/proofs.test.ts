@@ -17,8 +17,7 @@ describe('evictions work', () => {
     allowed: async (_: Parameters<typeof permissionText>[0]) => true,
   };
   const store = {
-    load: async (...asked: readonly unknown[]) =>
-      assert.deepEqual(asked, [probeRef(ref.cluster), at(60), []]),
+    load: async (...args: readonly unknown[]) => assert.deepEqual(args, [probeRef(ref.cluster), at(60), []]),
   };
   const deps = (fields: object = {}, apiFields: object = {}) =>
     ({

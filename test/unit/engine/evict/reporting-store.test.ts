@@ -6,8 +6,8 @@ import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-b
 import { ScriptedStore } from '#test/world/scripted-store.ts';
 
 test('reports each write of a cluster, and each that failed, and no reads', async () => {
-  const [ref, told, inner] = [aRef(), [] as unknown[], new ScriptedStore()];
-  const store = reportingStore(inner, (...report) => told.push(report));
+  const [ref, reported, inner] = [aRef(), [] as unknown[], new ScriptedStore()];
+  const store = reportingStore(inner, (...report) => reported.push(report));
   const record = aRecord();
   const change = { node: aNode(), schedule: [record], end: [], live: true };
   assert.equal(await store.commit(ref, 0, change, NOW), 'committed');
@@ -17,12 +17,12 @@ test('reports each write of a cluster, and each that failed, and no reads', asyn
   inner.end = () => Promise.reject(error);
   await assert.rejects(store.end(ref, [anEnding(record)], NOW), error);
   const { cluster } = ref;
-  assert.deepEqual(told, [[cluster], [cluster], [cluster], [cluster, error]]);
+  assert.deepEqual(reported, [[cluster], [cluster], [cluster], [cluster, error]]);
   assert.deepEqual([...(await store.load(ref, NOW)).ended.keys()], [record.uid]);
   assert.deepEqual([...(await store.load(ref, NOW, [])).ended.keys()], []);
   assert.deepEqual(
     (await Array.fromAsync(store.taintedNodes(cluster))).map(({ node }) => node),
     [ref.node],
   );
-  assert.equal(told.length, 4);
+  assert.equal(reported.length, 4);
 });

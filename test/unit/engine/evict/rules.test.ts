@@ -123,8 +123,8 @@ describe('where the rules block evictions', () => {
 
   test('a pod that is released while its hold is recorded is looked at again', async () => {
     const bench = await duePods(1);
-    let asked = 0;
-    const again = await bench.pass({ rules: async () => (asked++ === 0 ? observed : rules) });
+    let reads = 0;
+    const again = await bench.pass({ rules: async () => (reads++ === 0 ? observed : rules) });
     assert.deepEqual(again, { againInSeconds: 0.25 });
     assert.deepEqual(await bench.evicts(), ['u1']);
   });
@@ -263,10 +263,10 @@ describe('in observe mode', () => {
 async function lateMarks(times: number, meanwhile: () => void = () => undefined) {
   const bench = await duePods(1);
   const mark = bench.cluster.markDisrupted.bind(bench.cluster);
-  let asked = 0;
+  let reads = 0;
   bench.cluster.markDisrupted = async (...[ref, uid, now, allowed]) => {
-    asked += 1;
-    if (asked > times) return mark(ref, uid, now, allowed);
+    reads += 1;
+    if (reads > times) return mark(ref, uid, now, allowed);
     meanwhile();
     assert.equal(await allowed?.(), bench.clock.now() + 250);
     throw new LateCallError('it could not be sent in time');
@@ -297,14 +297,14 @@ test('neither marks nor deletes a pod whose mark was late after a stop', async (
 
 test('marks a pod with one request after a long wait while the rules, read again meanwhile, allow it', async () => {
   const bench = await duePods(1);
-  let asked = 0;
+  let reads = 0;
   beforeCalls(bench.cluster, 'markDisrupted', async (count) => {
-    asked = count;
+    reads = count;
     await bench.clock.advanceTo(at(70));
     bench.ruling = { ...rules };
   });
   await bench.pass();
-  assert.deepEqual([asked, bench.deleted], [1, ['u1']]);
+  assert.deepEqual([reads, bench.deleted], [1, ['u1']]);
 });
 
 test('does not send a mark after a stop', async () => {

@@ -56,7 +56,7 @@ async function twoNodes(
 }
 
 /** Evicts on both nodes concurrently, each in a new process. Returns the UIDs of all deleted pods. */
-async function look(bench: EvictBench, open: () => Permits = () => bench.permits) {
+async function deletedIn(bench: EvictBench, open: () => Permits = () => bench.permits) {
   await Promise.all([ref, other].map((place) => evictNode(place, { ...bench, permits: open() })));
   return bench.deleted;
 }
@@ -67,7 +67,7 @@ async function until(bench: EvictBench, end: number, open?: () => Permits): Prom
     const [next] = bench.armed.splice(0).sort((a, b) => a - b);
     if (next === undefined || next > end) return;
     await bench.clock.advanceTo(Math.max(next, bench.clock.now()));
-    await look(bench, open);
+    await deletedIn(bench, open);
   }
 }
 
@@ -94,9 +94,9 @@ for (const [backend, connect] of Object.entries(BACKENDS)) {
   test(`limits a Deployment on two nodes across two evictors that restart for each pass, with ${backend}`, async () => {
     const open = connect();
     const bench = await twoNodes(limitedTo(3), 4);
-    assert.equal((await look(bench, open)).length, 3);
+    assert.equal((await deletedIn(bench, open)).length, 3);
     await bench.clock.advanceTo(at(90));
-    assert.equal((await look(bench, open)).length, 3);
+    assert.equal((await deletedIn(bench, open)).length, 3);
     await until(bench, at(4000), open);
     const next = WINDOW_S + LASTS_S;
     assert.deepEqual(secondsOf(bench), [0, 0, 0, next, next, next, 2 * next, 2 * next]);
@@ -106,7 +106,7 @@ for (const [backend, connect] of Object.entries(BACKENDS)) {
 describe('where policy limits evictions of each workload', () => {
   test('a pod over the limit waits unmarked and without a failure, and its gate is reported', async () => {
     const bench = await twoNodes(limitedTo(1), 1);
-    await look(bench);
+    await deletedIn(bench);
     const [record] = [...(await bench.records()), ...(await bench.records(other))];
     const untilAt = at(60 + WINDOW_S + LASTS_S);
     assert.deepEqual(record?.held, {
@@ -131,20 +131,20 @@ describe('where policy limits evictions of each workload', () => {
     test(`${count} of ${replicas} replicas allows ${gone}`, async () => {
       const bench = await twoNodes(limitedTo(count), 3);
       bench.cluster.replicas.set('default/Deployment/web', replicas);
-      assert.equal((await look(bench)).length, gone);
+      assert.equal((await deletedIn(bench)).length, gone);
     });
   }
 
   test('a percentage of an unknown number allows one eviction', async () => {
     const bench = await twoNodes(limitedTo('50%'), 2, () => ({ owner: { kind: 'Rollout', name: 'web' } }));
-    assert.equal((await look(bench)).length, 1);
+    assert.equal((await deletedIn(bench)).length, 1);
   });
 
   test('a percentage without the permission to count replicas holds every pod with this reason', async () => {
     const bench = await twoNodes(limitedTo('50%'), 1);
     bench.cluster.replicas.set('default/Deployment/web', 4);
     bench.fails('get-replicas', new ApiError('is forbidden', 403));
-    await look(bench);
+    await deletedIn(bench);
     for (const place of [ref, other]) {
       const by = (await bench.records(place))[0]?.held?.by;
       assert.ok(by?.kind === 'workload-limit');
@@ -159,7 +159,7 @@ describe('where policy limits evictions of each workload', () => {
   test('an error of the server when it counts replicas postpones the node as any failure does', async () => {
     const bench = await twoNodes(limitedTo('50%'), 1);
     bench.fails('get-replicas', serverError(500));
-    await look(bench);
+    await deletedIn(bench);
     const { node } = await bench.stored();
     assert.equal(node?.outage?.attempts, 1);
     assert.deepEqual(bench.deleted, []);
@@ -173,7 +173,7 @@ describe('where policy limits evictions of each workload', () => {
       {},
     ];
     const bench = await twoNodes(limitedTo(2), kinds.length, (index) => kinds[index] ?? {});
-    assert.equal((await look(bench)).length, 2 * kinds.length);
+    assert.equal((await deletedIn(bench)).length, 2 * kinds.length);
   });
 
   test('the ReplicaSets of one Deployment share its limit', async () => {
@@ -181,13 +181,13 @@ describe('where policy limits evictions of each workload', () => {
       owner: { kind: 'ReplicaSet', name: `web-${index}` },
       labels: { 'pod-template-hash': `${index}` },
     }));
-    assert.equal((await look(bench)).length, 1);
+    assert.equal((await deletedIn(bench)).length, 1);
   });
 
   test('pods on a node out of service are evicted immediately without a permit, also pods that waited', async () => {
     const bench = await twoNodes(limitedTo(1), 2);
     bench.cluster.putNode(liveNode('n1', 'a', NODE_OUT_OF_SERVICE));
-    await look(bench);
+    await deletedIn(bench);
     assert.deepEqual([bench.deleted.slice(0, 2), bench.deleted.length], [['n1-1', 'n1-2'], 3]);
     bench.cluster.putNode(liveNode('n2', 'a', NODE_OUT_OF_SERVICE));
     await until(bench, at(60 + WINDOW_S + LASTS_S));
@@ -216,13 +216,13 @@ describe('where policy limits evictions of each workload', () => {
     const bench = await twoNodes(rules, 2);
     const ruling = { ...limitedTo(1), policyRevision: 2 };
     bench.before('patch', () => Object.assign(bench, { ruling }));
-    await look(bench);
-    assert.equal((await look(bench)).length, 1);
+    await deletedIn(bench);
+    assert.equal((await deletedIn(bench)).length, 1);
   });
 
   test('waiting pods are evicted when a new policy has no limit', async () => {
     const bench = await twoNodes(limitedTo(1), 1);
-    await look(bench);
+    await deletedIn(bench);
     const waiting = bench.deleted[0] === 'n1-1' ? other : ref;
     bench.ruling = { ...rules, policyRevision: 2 };
     const { node, scheduled, revision } = await bench.store.load(waiting, bench.clock.now());
@@ -236,7 +236,7 @@ describe('where policy limits evictions of each workload', () => {
       { ...(node ? { node } : {}), schedule: woken, end: [], live: true },
       bench.clock.now(),
     );
-    assert.equal((await look(bench)).length, 2);
+    assert.equal((await deletedIn(bench)).length, 2);
   });
 
   test('waiting pods reserve no slot of the cluster', async () => {
@@ -261,12 +261,12 @@ describe('where policy limits evictions of each workload', () => {
       const bench = await twoNodes(ruling, 2);
       bench.permits = { take: () => assert.fail('a permit was asked for') };
       bench.before('get-replicas', () => assert.fail('replicas were counted'));
-      assert.equal((await look(bench)).length, count);
+      assert.equal((await deletedIn(bench)).length, count);
     });
 
   test('observe mode reports only the pods that the limit lets go', async () => {
     const bench = await twoNodes(limitedTo(1, { mode: 'observe' }), 2);
-    assert.deepEqual(await look(bench), []);
+    assert.deepEqual(await deletedIn(bench), []);
     assert.equal(bench.logged('eviction.would-evict').length, 1);
   });
 });

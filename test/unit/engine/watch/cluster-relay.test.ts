@@ -629,9 +629,9 @@ describe('a change of the rules', () => {
     const { rules, nodes } = await started(context, SECOND, given);
     rules.push({ policyRevision: 7 });
     await given.time.pass(SECOND);
-    const told = nodes.taken.at(-1);
-    assert.ok(told?.kind === 'node');
-    assert.deepEqual(Object.fromEntries(told.pods.map(({ uid, rank }) => [uid, rank])), {
+    const delta = nodes.taken.at(-1);
+    assert.ok(delta?.kind === 'node');
+    assert.deepEqual(Object.fromEntries(delta.pods.map(({ uid, rank }) => [uid, rank])), {
       u1: 0,
       u3: 1,
       u2: 2,
@@ -662,7 +662,7 @@ describe('nodes that go down', () => {
     return { given, ...relayOf(context, given) };
   }
 
-  const told = ({ taken }: OrderedQueue) =>
+  const sentRevisions = ({ taken }: OrderedQueue) =>
     taken.map(({ ref, guardRevision }) => `${ref.node} ${guardRevision ?? 'unguarded'}`);
 
   test('are reported under an unsaved revision while a trip cannot be saved', async (context) => {
@@ -671,12 +671,12 @@ describe('nodes that go down', () => {
     await given.time.pass(6 * SECOND);
     rulesStore.isReadOnly = true;
     await given.time.pass(20 * SECOND);
-    assert.deepEqual(told(nodes), ['n1 unguarded', 'n2 unguarded', 'n1 1', 'n2 1', 'n3 1']);
+    assert.deepEqual(sentRevisions(nodes), ['n1 unguarded', 'n2 unguarded', 'n1 1', 'n2 1', 'n3 1']);
     assert.equal(rulesStore.state.revision, 0);
     assert.ok(events().includes('guard.save-failed'));
     rulesStore.isReadOnly = false;
     await given.time.pass(3 * SECOND);
-    assert.deepEqual(told(nodes).slice(5), []);
+    assert.deepEqual(sentRevisions(nodes).slice(5), []);
     assert.deepEqual(relay.gauges.trips, rulesStore.state.trips);
     assert.ok(events().includes('guard.tripped'));
   });
@@ -688,10 +688,10 @@ describe('nodes that go down', () => {
     await given.time.pass(6 * SECOND);
     rulesStore.answer = saving.promise;
     await given.time.pass(10 * SECOND);
-    assert.deepEqual(told(nodes), ['n1 unguarded', 'n2 unguarded']);
+    assert.deepEqual(sentRevisions(nodes), ['n1 unguarded', 'n2 unguarded']);
     saving.resolve();
     await given.time.pass(SECOND);
-    assert.deepEqual(told(nodes).slice(2), ['n3 1']);
+    assert.deepEqual(sentRevisions(nodes).slice(2), ['n3 1']);
   });
 
   test('are judged by the present policy, also if it changes while they are down', async (context) => {

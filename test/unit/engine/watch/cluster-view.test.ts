@@ -40,17 +40,17 @@ function silent() {
   const now = at(99);
   return {
     view,
-    hear: (subjects: readonly Subject[]) => outbox.mark(subjects),
+    mark: (subjects: readonly Subject[]) => outbox.mark(subjects),
     /** Returns all deltas that were not sent yet, also those of these subjects. */
-    said: (subjects: readonly Subject[] = []) => {
+    sent: (subjects: readonly Subject[] = []) => {
       outbox.mark(subjects);
-      return told([...outbox.send(now)]);
+      return linesOf([...outbox.send(now)]);
     },
   };
 }
 
 /** Returns deltas in short form: their objects and taints. */
-function told(deltas: readonly Delta[]): readonly string[] {
+function linesOf(deltas: readonly Delta[]): readonly string[] {
   return deltas.map((delta) => {
     const taints = `${delta.taints.map(({ key }) => key).join('+') || 'untainted'}`;
     const where = `${delta.ref.node}${delta.deletedAt === undefined ? '' : ' deleted'} ${taints}`;
@@ -85,18 +85,18 @@ describe('the view sends nothing', () => {
   });
 
   test('for a tainted node and its pods before the pods are listed', () => {
-    const { view, hear, said } = silent();
-    hear(view.replaceNodes([liveNode('n1', 'a'), liveNode('n2')], at(0)));
-    hear(view.upsertPod(livePod(), at(1)));
-    hear(view.resync([], at(2)));
+    const { view, mark, sent } = silent();
+    mark(view.replaceNodes([liveNode('n1', 'a'), liveNode('n2')], at(0)));
+    mark(view.upsertPod(livePod(), at(1)));
+    mark(view.resync([], at(2)));
     assert.deepEqual([view.isComplete(N1), view.isComplete(nodeName('n2'))], [false, true]);
     assert.deepEqual(view.counts, { nodes: 2, tainted: 1, pods: 0 });
     assert.equal(view.awaitsPods, true);
-    assert.deepEqual(said(), []);
-    hear(view.replacePods(N1, [livePod()], at(3)));
+    assert.deepEqual(sent(), []);
+    mark(view.replacePods(N1, [livePod()], at(3)));
     assert.deepEqual(view.counts, { nodes: 2, tainted: 1, pods: 1 });
     assert.equal(view.awaitsPods, false);
-    assert.deepEqual(said(), ['n1 a: u1']);
+    assert.deepEqual(sent(), ['n1 a: u1']);
   });
 
   test('for nodes without a NoExecute taint, for any changes on them', () => {
@@ -121,7 +121,7 @@ describe('the view sends nothing', () => {
     const view = listed([liveNode('n1', 'a')]);
     assert.deepEqual(view.upsertPod(livePod('u1', { node: undefined }), at(1)), []);
     assert.deepEqual(view.upsertPod(livePod('u2', { terminating: true }), at(1)), []);
-    assert.deepEqual(told(view.resync([], at(2), false)), ['n1 a: no pods']);
+    assert.deepEqual(linesOf(view.resync([], at(2), false)), ['n1 a: no pods']);
   });
 
   test('when a node or a pod changes in an irrelevant field', () => {
@@ -139,14 +139,14 @@ describe('a node', () => {
       [livePod('u1'), livePod('u2', { node: nodeName('n2') })],
     );
     const delta = only(view.upsertNode(liveNode('n1', 'a'), at(7)));
-    assert.deepEqual(told([delta]), ['n1 a: u1']);
+    assert.deepEqual(linesOf([delta]), ['n1 a: u1']);
     assert.deepEqual(delta.taints, [taint('a', 7)]);
     assert.equal(delta.observedAt, at(7));
   });
 
   test('is sent without pods when it is untainted', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
-    assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(1))), ['n1 untainted: no pods']);
+    assert.deepEqual(linesOf(view.upsertNode(liveNode('n1'), at(1))), ['n1 untainted: no pods']);
     assert.deepEqual(view.counts, { nodes: 1, tainted: 0, pods: 0 });
   });
 
@@ -163,20 +163,20 @@ describe('a node', () => {
   });
 
   test('is sent immediately when it is untainted, also before its pods are listed, and a late list is ignored', () => {
-    const { view, hear, said } = silent();
-    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
-    assert.deepEqual(said(view.upsertNode(liveNode('n1'), at(1))), ['n1 untainted: no pods']);
-    hear(view.replacePods(N1, [livePod()], at(2)));
-    assert.deepEqual([said(), view.counts.pods], [[], 0]);
+    const { view, mark, sent } = silent();
+    mark(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    assert.deepEqual(sent(view.upsertNode(liveNode('n1'), at(1))), ['n1 untainted: no pods']);
+    mark(view.replacePods(N1, [livePod()], at(2)));
+    assert.deepEqual([sent(), view.counts.pods], [[], 0]);
   });
 
   test('waits for a new list of its pods when it is tainted again', () => {
-    const { view, hear, said } = silent();
-    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
-    hear(view.replacePods(N1, [livePod('u1')], at(0)));
-    said(view.upsertNode(liveNode('n1'), at(1)));
-    assert.deepEqual(said(view.upsertNode(liveNode('n1', 'a'), at(2))), []);
-    assert.deepEqual(said(view.replacePods(N1, [livePod('u2')], at(3))), ['n1 a: u2']);
+    const { view, mark, sent } = silent();
+    mark(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    mark(view.replacePods(N1, [livePod('u1')], at(0)));
+    sent(view.upsertNode(liveNode('n1'), at(1)));
+    assert.deepEqual(sent(view.upsertNode(liveNode('n1', 'a'), at(2))), []);
+    assert.deepEqual(sent(view.replacePods(N1, [livePod('u2')], at(3))), ['n1 a: u2']);
   });
 
   test('keeps the first time of its taint, for other values and another order', () => {
@@ -205,7 +205,7 @@ describe('a node', () => {
   test('has the pods whose events arrived before its own', () => {
     const view = listed();
     assert.deepEqual(view.upsertPod(livePod(), at(1)), []);
-    assert.deepEqual(told(view.upsertNode(liveNode('n1', 'a'), at(2))), ['n1 a: u1']);
+    assert.deepEqual(linesOf(view.upsertNode(liveNode('n1', 'a'), at(2))), ['n1 a: u1']);
   });
 });
 
@@ -214,7 +214,7 @@ describe('a pod on a tainted node', () => {
 
   test('is sent when it appears and when its tolerations change', () => {
     const view = tainted();
-    assert.deepEqual(told(view.upsertPod(livePod(), at(1))), ['n1 a: has u1']);
+    assert.deepEqual(linesOf(view.upsertPod(livePod(), at(1))), ['n1 a: has u1']);
     const delta = only(view.upsertPod(livePod('u1', { tolerations: [] }), at(2)));
     assert.deepEqual(delta.kind === 'pod' && delta.pod.tolerations, []);
   });
@@ -228,20 +228,20 @@ describe('a pod on a tainted node', () => {
     assert.deepEqual(delta.kind === 'pod' && Object.keys(delta.pod).toSorted(), [
       ...['name', 'namespace', 'owner', 'podSince', 'tolerations', 'uid'],
     ]);
-    assert.deepEqual(told(view.upsertPod(livePod('u1', { labels: { app: 'debug' } }), at(3))), [
+    assert.deepEqual(linesOf(view.upsertPod(livePod('u1', { labels: { app: 'debug' } }), at(3))), [
       'n1 a: has u1',
     ]);
-    assert.deepEqual(told(view.upsertPod(livePod('u1'), at(4))), ['n1 a: has u1']);
+    assert.deepEqual(linesOf(view.upsertPod(livePod('u1'), at(4))), ['n1 a: has u1']);
     // The same text as an annotation is another trait than as a label.
     for (const [second, traits] of [{ labels: { a: 'b' } }, { annotations: { a: 'b' } }, {}].entries())
-      assert.deepEqual(told(view.upsertPod(livePod('u1', traits), at(5 + second))), ['n1 a: has u1']);
+      assert.deepEqual(linesOf(view.upsertPod(livePod('u1', traits), at(5 + second))), ['n1 a: has u1']);
   });
 
   test('is sent once as gone, when it terminates or is deleted', () => {
     for (const terminates of [true, false]) {
       const view = tainted(livePod());
       const gone = livePod('u1', { terminating: true });
-      assert.deepEqual(told(terminates ? view.upsertPod(gone, at(1)) : view.deletePod(livePod(), at(1))), [
+      assert.deepEqual(linesOf(terminates ? view.upsertPod(gone, at(1)) : view.deletePod(livePod(), at(1))), [
         'n1 a: lost u1',
       ]);
       assert.deepEqual(view.deletePod(livePod(), at(2)), []);
@@ -253,7 +253,7 @@ describe('a pod on a tainted node', () => {
     assert.deepEqual(view.upsertPod(livePod('u1', { disrupted: true }), at(1)), []);
     assert.deepEqual(view.upsertPod(livePod('u1', { disrupted: true, terminating: true }), at(1)), []);
     assert.deepEqual(view.deletePod(livePod('u1', { disrupted: true }), at(2)), []);
-    assert.deepEqual(told(view.resync([], at(3), false)), ['n1 a: no pods']);
+    assert.deepEqual(linesOf(view.resync([], at(3), false)), ['n1 a: no pods']);
   });
 
   test('is sent with the actor of a foreign deletion, also in the next deltas of its node', () => {
@@ -261,11 +261,11 @@ describe('a pod on a tainted node', () => {
     const view = tainted(livePod());
     const gone = only(view.upsertPod(livePod('u1', { disrupted: true, terminating: true, deleted }), at(1)));
     assert.deepEqual(gone.kind === 'pod-gone' && gone.deleted?.deleted, deleted);
-    const toldAt = (second: number) => {
+    const uidsAt = (second: number) => {
       const delta = only(view.resync([], at(second), false));
       return delta.kind === 'node' && delta.deleted?.map(({ uid }) => uid);
     };
-    assert.deepEqual([toldAt(3), toldAt(1 + 20 * 60), toldAt(2 + 20 * 60)], [['u1'], ['u1'], undefined]);
+    assert.deepEqual([uidsAt(3), uidsAt(1 + 20 * 60), uidsAt(2 + 20 * 60)], [['u1'], ['u1'], undefined]);
   });
 
   test('is sent with the actor if it terminates before its node is listed', () => {
@@ -281,18 +281,18 @@ describe('a pod on a tainted node', () => {
   });
 
   test('exists beside another pod of its name until its own end arrives', () => {
-    const { view, hear, said } = silent();
-    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
-    said(view.replacePods(N1, [livePod()], at(0)));
-    assert.deepEqual(said(view.upsertPod(livePod('u2', { name: 'pod-u1' }), at(1))), ['n1 a: has u2']);
-    assert.deepEqual(said(view.resync([], at(2))), ['n1 a: u1 u2']);
-    assert.deepEqual(said(view.deletePod(livePod())), ['n1 a: lost u1']);
+    const { view, mark, sent } = silent();
+    mark(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    sent(view.replacePods(N1, [livePod()], at(0)));
+    assert.deepEqual(sent(view.upsertPod(livePod('u2', { name: 'pod-u1' }), at(1))), ['n1 a: has u2']);
+    assert.deepEqual(sent(view.resync([], at(2))), ['n1 a: u1 u2']);
+    assert.deepEqual(sent(view.deletePod(livePod())), ['n1 a: lost u1']);
   });
 
   test('differs from a pod of the same name in another namespace', () => {
     const view = tainted(livePod());
     const namesake = livePod('u2', { name: 'pod-u1', namespace: 'other' });
-    assert.deepEqual(told(view.upsertPod(namesake, at(1))), ['n1 a: has u2']);
+    assert.deepEqual(linesOf(view.upsertPod(namesake, at(1))), ['n1 a: has u2']);
   });
 });
 
@@ -442,11 +442,11 @@ describe('a deleted node', () => {
     test(`keeps its taints for its remaining pods, and is removed with the last, evicted: ${disrupted}`, () => {
       const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2')]);
       const deleted = only(view.deleteNode(N1, at(5)));
-      assert.deepEqual(told([deleted]), ['n1 deleted a: u1 u2']);
+      assert.deepEqual(linesOf([deleted]), ['n1 deleted a: u1 u2']);
       assert.equal(deleted.deletedAt, at(5));
       assert.deepEqual(view.deleteNode(N1, at(6)), []);
-      assert.deepEqual(told(view.deletePod(livePod('u1'), at(7))), ['n1 deleted a: lost u1']);
-      assert.deepEqual(told(view.deletePod(livePod('u2', { disrupted }), at(8))), [
+      assert.deepEqual(linesOf(view.deletePod(livePod('u1'), at(7))), ['n1 deleted a: lost u1']);
+      assert.deepEqual(linesOf(view.deletePod(livePod('u2', { disrupted }), at(8))), [
         'n1 deleted untainted: no pods',
       ]);
       assert.deepEqual(view.counts, NOTHING);
@@ -457,12 +457,12 @@ describe('a deleted node', () => {
     const view = listed([liveNode('n1', 'a')], [livePod('u1')]);
     view.deleteNode(N1, at(5));
     view.replacePods([livePod('u2')], at(6));
-    assert.deepEqual(told(view.resync([], at(7), false)), ['n1 deleted a: u2']);
+    assert.deepEqual(linesOf(view.resync([], at(7), false)), ['n1 deleted a: u2']);
   });
 
   test('is sent once and removed without pods', () => {
     const view = listed([liveNode('n1', 'a')]);
-    assert.deepEqual(told(view.deleteNode(N1, at(5))), ['n1 deleted untainted: no pods']);
+    assert.deepEqual(linesOf(view.deleteNode(N1, at(5))), ['n1 deleted untainted: no pods']);
     assert.deepEqual(view.counts, NOTHING);
   });
 
@@ -470,14 +470,14 @@ describe('a deleted node', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
     const back = only(view.upsertNode(liveNode('n1', 'a'), at(9)));
-    assert.deepEqual(told([back]), ['n1 a: u1']);
+    assert.deepEqual(linesOf([back]), ['n1 a: u1']);
     assert.deepEqual(back.taints, [found('a')]);
   });
 
   test('is sent when it returns untainted', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
-    assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(9))), ['n1 untainted: no pods']);
+    assert.deepEqual(linesOf(view.upsertNode(liveNode('n1'), at(9))), ['n1 untainted: no pods']);
   });
 
   test('is removed if it was untainted before, so that a taint on its return is new', () => {
@@ -495,24 +495,24 @@ describe('a deleted node', () => {
     view.deleteNode(N1, at(5));
     for (const second of [6, 7]) {
       const resync = view.resync([stored('n1', 'a')], at(second), false);
-      assert.deepEqual(told(resync), ['n1 untainted: no pods']);
+      assert.deepEqual(linesOf(resync), ['n1 untainted: no pods']);
     }
     assert.deepEqual(view.resync([], at(8), false), []);
-    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(9), false)), ['n1 deleted a: u1']);
+    assert.deepEqual(linesOf(view.resync([stored('n1', 'a')], at(9), false)), ['n1 deleted a: u1']);
   });
 
   test('is sent with its pods once they are listed', () => {
-    const { view, hear, said } = silent();
-    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
-    assert.deepEqual(said(view.deleteNode(N1, at(1))), []);
-    assert.deepEqual(said(view.replacePods(N1, [livePod()], at(2))), ['n1 deleted a: u1']);
+    const { view, mark, sent } = silent();
+    mark(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    assert.deepEqual(sent(view.deleteNode(N1, at(1))), []);
+    assert.deepEqual(sent(view.replacePods(N1, [livePod()], at(2))), ['n1 deleted a: u1']);
   });
 
   test('is sent and removed when the first list has no pods', () => {
-    const { view, hear, said } = silent();
-    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
-    hear(view.deleteNode(N1, at(1)));
-    assert.deepEqual(said(view.replacePods(N1, [livePod('u1', { terminating: true })], at(2))), [
+    const { view, mark, sent } = silent();
+    mark(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    mark(view.deleteNode(N1, at(1)));
+    assert.deepEqual(sent(view.replacePods(N1, [livePod('u1', { terminating: true })], at(2))), [
       'n1 deleted untainted: no pods',
     ]);
     assert.deepEqual(view.counts, NOTHING);
@@ -530,7 +530,7 @@ describe('a deleted node', () => {
   test('still affects a pod that is reported late', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
-    assert.deepEqual(told(view.upsertPod(livePod('u2'), at(6))), ['n1 deleted a: has u2']);
+    assert.deepEqual(linesOf(view.upsertPod(livePod('u2'), at(6))), ['n1 deleted a: has u2']);
   });
 });
 
@@ -538,7 +538,7 @@ describe('a new list', () => {
   test('sends deleted, new and changed nodes', () => {
     const view = listed([liveNode('n1', 'a'), liveNode('n2', 'a'), liveNode('n3')], [livePod()]);
     const list = [liveNode('n2', 'a'), liveNode('n3', 'b'), liveNode('n4', 'c')];
-    assert.deepEqual(told(view.replaceNodes(list, at(1))), [
+    assert.deepEqual(linesOf(view.replaceNodes(list, at(1))), [
       'n1 deleted a: u1',
       'n3 b: no pods',
       'n4 c: no pods',
@@ -548,7 +548,7 @@ describe('a new list', () => {
   test('sends all pods of a node, whatever pods were known', () => {
     const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2'), livePod('u3')]);
     const list = [livePod('u2'), livePod('u3', { tolerations: [] }), livePod('u4')];
-    assert.deepEqual(told(view.replacePods(list, at(1))), ['n1 a: u2 u3 u4']);
+    assert.deepEqual(linesOf(view.replacePods(list, at(1))), ['n1 a: u2 u3 u4']);
   });
 
   test('sends nothing when the pods of a node are unchanged', () => {
@@ -564,9 +564,9 @@ describe('a new list', () => {
 
   test('omits terminating pods, and pods of other nodes', () => {
     const list = [livePod('u1', { terminating: true }), livePod('u2', { node: nodeName('n2') })];
-    const { view, hear, said } = silent();
-    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
-    assert.deepEqual(said(view.replacePods(N1, list, at(1))), ['n1 a: no pods']);
+    const { view, mark, sent } = silent();
+    mark(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    assert.deepEqual(sent(view.replacePods(N1, list, at(1))), ['n1 a: no pods']);
   });
 
   test('keeps the times of bindings', () => {
@@ -583,7 +583,7 @@ describe('a resync', () => {
     const view = listed([liveNode('n1', 'a'), liveNode('n2')], [livePod()]);
     const first = only(view.resync([], at(1), false));
     const second = only(view.resync([], at(2), true));
-    assert.deepEqual(told([second]), ['n1 a: u1']);
+    assert.deepEqual(linesOf([second]), ['n1 a: u1']);
     assert.ok(second.version.sequence > first.version.sequence);
     assert.deepEqual(
       [first, second].map((delta) => delta.kind === 'node' && delta.wake),
@@ -601,17 +601,17 @@ describe('a resync', () => {
     ['a node once that both have as tainted', listed([liveNode('n1', 'a')]), 'a'],
   ] as const)
     test(`sends ${what}`, () => {
-      assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), [`n1 ${expected}: no pods`]);
+      assert.deepEqual(linesOf(view.resync([stored('n1', 'a')], at(1), false)), [`n1 ${expected}: no pods`]);
       assert.equal(view.counts.nodes, expected === 'deleted untainted' ? 0 : 1);
     });
 
   test('sends a missing stored node as deleted, with its stored taints as found', () => {
     const view = listed([], [livePod()]);
     const delta = only(view.resync([stored('n1', 'a')], at(1), false));
-    assert.deepEqual(told([delta]), ['n1 deleted a: u1']);
+    assert.deepEqual(linesOf([delta]), ['n1 deleted a: u1']);
     assert.equal(delta.deletedAt, at(1));
     assert.equal(delta.taints[0]?.known, 'preexisting');
-    assert.deepEqual(told(view.upsertPod(livePod('u2'), at(2))), ['n1 deleted a: has u2']);
+    assert.deepEqual(linesOf(view.upsertPod(livePod('u2'), at(2))), ['n1 deleted a: has u2']);
     assert.equal(delta.taints[0]?.seenAt, at(-100));
     const { node, state } = stored('n1', 'a');
     const again = listed([], [livePod()]).resync(
@@ -637,7 +637,7 @@ describe('a resync', () => {
     const { node, state } = stored('n1', 'a');
     const doubtful = state.taints.map((each) => ({ ...each, known: 'preexisting', since: at(-90) }) as const);
     const delta = only(view.resync([{ node, state: { ...state, taints: doubtful } }], at(1), false));
-    assert.deepEqual(told([delta]), ['n1 untainted: no pods']);
+    assert.deepEqual(linesOf([delta]), ['n1 untainted: no pods']);
     assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(3))).taints, [taint('a', 3)]);
   });
 
@@ -646,7 +646,9 @@ describe('a resync', () => {
     view.deleteNode(N1, at(1));
     view.deletePod(livePod(), at(2));
     view.upsertPod(livePod('u2'), at(3));
-    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(4), false)), ['n1 deleted untainted: no pods']);
+    assert.deepEqual(linesOf(view.resync([stored('n1', 'a')], at(4), false)), [
+      'n1 deleted untainted: no pods',
+    ]);
   });
 
   test('sends a stored node as untainted that returned without its taints, and was deleted again', () => {
@@ -655,12 +657,12 @@ describe('a resync', () => {
     view.deletePod(livePod(), at(2));
     view.upsertNode(liveNode('n1'), at(3));
     view.deleteNode(N1, at(4));
-    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(5), false)), ['n1 untainted: no pods']);
+    assert.deepEqual(linesOf(view.resync([stored('n1', 'a')], at(5), false)), ['n1 untainted: no pods']);
   });
 
   test('sends a node once that both have as tainted', () => {
     const view = listed([liveNode('n1', 'a')]);
-    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 a: no pods']);
+    assert.deepEqual(linesOf(view.resync([stored('n1', 'a')], at(1), false)), ['n1 a: no pods']);
   });
 });
 
@@ -788,13 +790,13 @@ describe('pods beyond any limit of a cluster', () => {
   });
 
   test('are sent with their nodes when they come and go while the queue is unreachable', () => {
-    const { view, hear, said } = silent();
-    hear(view.replaceNodes([liveNode('n1', 'a'), liveNode('n2', 'a')], at(0)));
-    for (const name of ['n1', 'n2']) said(view.replacePods(nodeName(name), [], at(0)));
+    const { view, mark, sent } = silent();
+    mark(view.replaceNodes([liveNode('n1', 'a'), liveNode('n2', 'a')], at(0)));
+    for (const name of ['n1', 'n2']) sent(view.replacePods(nodeName(name), [], at(0)));
     for (let index = 0; index <= 50_000; index++) {
-      hear(view.upsertPod(livePod(`u${index}`), at(1)));
-      if (index > 0) hear(view.deletePod(livePod(`u${index}`)));
+      mark(view.upsertPod(livePod(`u${index}`), at(1)));
+      if (index > 0) mark(view.deletePod(livePod(`u${index}`)));
     }
-    assert.deepEqual(said(), ['n1 a: u0']);
+    assert.deepEqual(sent(), ['n1 a: u0']);
   });
 });

@@ -94,11 +94,12 @@ test('requests the next lease when the last was acquired or does not come', () =
 
 test('hands off one lease at a time, and only to a relay with clearly less load', () => {
   seeAll('me');
-  const asked = (cluster: typeof C0, load: number) => lease(cluster, 'me', { bid: { holder: 'you', load } });
+  const contested = (cluster: typeof C0, load: number) =>
+    lease(cluster, 'me', { bid: { holder: 'you', load } });
   assert.equal(fleet.gives(lease(C0, 'me')), false, 'nobody asked');
-  assert.equal(fleet.gives(asked(C0, 700)), false, 'he has as much');
-  assert.equal(fleet.gives(asked(C0, 0)), true);
-  assert.equal(fleet.gives(asked(C1, 0)), false, 'another one is on its way');
+  assert.equal(fleet.gives(contested(C0, 700)), false, 'he has as much');
+  assert.equal(fleet.gives(contested(C0, 0)), true);
+  assert.equal(fleet.gives(contested(C1, 0)), false, 'another one is on its way');
   fleet.saw(C0, lease(C0, 'you'));
-  assert.equal(fleet.gives(asked(C1, 100)), true);
+  assert.equal(fleet.gives(contested(C1, 100)), true);
 });

@@ -41,7 +41,7 @@ type NodeWatch = ScriptedResource<LiveNode>['watches'][number];
 interface Bench {
   readonly nodes: ScriptedResource<LiveNode>;
   /** The calls of the sink, in short form. */
-  readonly heard: string[];
+  readonly changes: string[];
   readonly failures: unknown[];
   readonly answers: string[];
   /** The number of messages from the server, including bookmarks. */
@@ -69,7 +69,7 @@ function bench(
   let signs = 0;
   const made: Bench = {
     nodes: new ScriptedResource<LiveNode>(),
-    heard: [],
+    changes: [],
     failures: [],
     answers: [],
     signs: () => signs,
@@ -81,25 +81,25 @@ function bench(
     start: async (passMs = 0) => {
       const sink = {
         replace: (objects: readonly LiveNode[]) => {
-          made.heard.push(`all: ${objects.map(({ name }) => name).join(' ')}`);
+          made.changes.push(`all: ${objects.map(({ name }) => name).join(' ')}`);
         },
         change: (change: Change<LiveNode>) => {
           made.onChange(change);
-          made.heard.push(`${change.kind} ${change.object.name}`);
+          made.changes.push(`${change.kind} ${change.object.name}`);
         },
         contact: () => {
           signs += 1;
         },
         failed: (error: unknown) => made.failures.push(error),
         answered: (request: string) => made.answers.push(request),
-        rewound: () => made.heard.push('rewound'),
+        rewound: () => made.changes.push('rewound'),
       };
       const deps = { clock: drivenClock, signal: aborting.signal, claim: () => made.claim() };
       void followNodes(made.nodes, sink, deps).then(() => {
         ended = true;
       });
       await time.pass(passMs);
-      return made.heard;
+      return made.changes;
     },
   };
   made.nodes.streams = false;
@@ -195,7 +195,7 @@ describe('a streamed list', () => {
     await given.start(10 * MINUTE - SECOND);
     assert.equal(given.nodes.watched.length, 1);
     await given.time.pass(2 * SECOND);
-    assert.deepEqual(given.heard, ['all: a']);
+    assert.deepEqual(given.changes, ['all: a']);
   });
 
   test('is streamed again after Retry-After', async (context) => {
@@ -209,7 +209,7 @@ describe('a streamed list', () => {
     await given.time.pass(20 * SECOND);
     assert.equal(given.nodes.watched.length, 2);
     await given.time.pass(2 * SECOND);
-    assert.deepEqual(given.heard, ['all: a']);
+    assert.deepEqual(given.changes, ['all: a']);
     assert.deepEqual(given.nodes.listed, []);
     assert.equal(given.failures.length, 2);
   });
@@ -231,7 +231,7 @@ describe('a list by pages', () => {
       ];
       assert.deepEqual(await given.start(9 * SECOND), []);
       await given.time.pass(2 * SECOND);
-      assert.deepEqual(given.heard, ['all: a b c']);
+      assert.deepEqual(given.changes, ['all: a b c']);
       assert.deepEqual(
         given.nodes.listed.map((options) => options.continue),
         [undefined, '2', '2', '2', '3'],
@@ -245,7 +245,7 @@ describe('a list by pages', () => {
     const pages = Array.from({ length: 30 }, (_, index) => more(`${index}`, `n${index}`));
     given.nodes.lists = [...pages.flatMap((each) => [refused(429, 1), each]), page('7', 'last')];
     await given.start(MINUTE);
-    assert.equal(given.heard.length, 1);
+    assert.equal(given.changes.length, 1);
     assert.equal(given.nodes.listed.length, 61);
   });
 
@@ -261,7 +261,7 @@ describe('a list by pages', () => {
     const given = bench(context, [ends(refused(422)), ends(broken()), ends('hang')]);
     given.nodes.lists = [...Array.from({ length: 8 }, broken), page('7', 'a')];
     await given.start();
-    while (given.heard.length === 0) await given.time.pass(100);
+    while (given.changes.length === 0) await given.time.pass(100);
     await given.time.pass(300);
     assert.deepEqual(watchedFrom(given), ['all', '7', '7']);
   });
@@ -272,7 +272,7 @@ describe('a list by pages', () => {
       { items: Array.from({ length: 200_000 }, () => node('a', '1')), resourceVersion: '1' },
     ];
     await given.start();
-    assert.equal(given.heard.length, 1);
+    assert.equal(given.changes.length, 1);
   });
 });
 
@@ -289,7 +289,7 @@ describe('a failing server', () => {
     await given.time.pass(5 * MINUTE);
     const later = tries() - inTwoMinutes;
     assert.ok(later >= 100 && later <= 201, `${later} tries`);
-    assert.deepEqual(given.heard, []);
+    assert.deepEqual(given.changes, []);
     assert.equal(given.signs(), 0);
   });
 
@@ -366,8 +366,8 @@ describe('a watch', () => {
   test('causes no hot loop of lists when its version is always too old', async (context) => {
     const given = bench(context, [ends(gone())]);
     await given.start(MINUTE);
-    const asked = given.nodes.listed.length + given.nodes.watched.length;
-    assert.ok(asked < 30, `${asked} requests`);
+    const requests = given.nodes.listed.length + given.nodes.watched.length;
+    assert.ok(requests < 30, `${requests} requests`);
   });
 
   test('causes no hot loop of watches when the server always ends it immediately', async (context) => {
@@ -491,11 +491,11 @@ describe('an aborted follower', () => {
       const given = bench(context, watches);
       given.nodes.lists = ['hang'];
       await given.start(passMs);
-      const before = [given.failures.length, given.heard.length];
+      const before = [given.failures.length, given.changes.length];
       given.abort();
       await given.time.settle();
       assert.equal(given.ended(), true);
-      assert.deepEqual([given.failures.length, given.heard.length], before);
+      assert.deepEqual([given.failures.length, given.changes.length], before);
     });
 });
 
@@ -513,7 +513,7 @@ test('delivers a change again that the sink rejected', async (context) => {
   };
   await given.start(SECOND);
   assert.deepEqual(watchedFrom(given), ['all', '1']);
-  assert.deepEqual(given.heard, ['all: ', 'upsert a', 'upsert b']);
+  assert.deepEqual(given.changes, ['all: ', 'upsert a', 'upsert b']);
   assert.equal(given.failures.length, 1);
 });
 
@@ -538,7 +538,7 @@ describe('nodes beyond any limit of a cluster', () => {
     kind: 'upsert' as const,
     object: large(`n${index}`, `${index + 2}`),
   }));
-  const said = ({ failures }: Bench) => failures.map((error) => (error as Error).message);
+  const errorsOf = ({ failures }: Bench) => failures.map((error) => (error as Error).message);
   const TOO_MANY = /^Its nodes take more than 64 MiB/;
 
   for (const [where, watch] of [
@@ -550,16 +550,16 @@ describe('nodes beyond any limit of a cluster', () => {
       const given = bench(context, [watch]);
       given.nodes.lists = [{ items: [large('n', '1')], resourceVersion: '1', continue: 'more' }];
       assert.deepEqual(await given.start(), []);
-      assert.match(said(given)[0] ?? '', TOO_MANY);
+      assert.match(errorsOf(given)[0] ?? '', TOO_MANY);
       assert.ok(given.nodes.listed.length < 100);
     });
 
   test('are rejected in a watch, and known nodes stay', async (context) => {
     const given = bench(context, [ends('hang', ...streamed('1', 'a'), ...upserts)]);
     await given.start();
-    assert.equal(given.heard[0], 'all: a');
-    assert.ok(given.heard.length < 65, `${given.heard.length}`);
-    assert.match(said(given)[0] ?? '', TOO_MANY);
+    assert.equal(given.changes[0], 'all: a');
+    assert.ok(given.changes.length < 65, `${given.changes.length}`);
+    assert.match(errorsOf(given)[0] ?? '', TOO_MANY);
   });
 
   const same = upserts[0]?.object.name ?? nodeName('n0');
@@ -573,6 +573,6 @@ describe('nodes beyond any limit of a cluster', () => {
     test(`are accepted where ${what}`, async (context) => {
       const given = bench(context, [ends('hang', ...streamed('1', 'a'), ...changes)]);
       await given.start();
-      assert.deepEqual([given.heard.length, said(given)], [changes.length + 1, []]);
+      assert.deepEqual([given.changes.length, errorsOf(given)], [changes.length + 1, []]);
     });
 });

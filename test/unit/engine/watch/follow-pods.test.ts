@@ -35,7 +35,7 @@ interface Bench {
   readonly pods: PlayedResource<LivePod>;
   readonly follower: PodFollower;
   /** The calls of the sink, in short form. */
-  readonly heard: string[];
+  readonly changes: string[];
   readonly failures: unknown[];
   /** The nodes that are followed no more, and `all`. */
   readonly ended: string[];
@@ -58,15 +58,15 @@ function bench(context: TestContext, limits = new PodFollowLimits(), time = driv
   const aborting = new AbortController();
   context.after(() => aborting.abort());
   const pods = new PlayedResource<LivePod>(() => page('10'));
-  const heard: string[] = [];
+  const changes: string[] = [];
   const failures: unknown[] = [];
   const ended: string[] = [];
   const brief = (pod: LivePod) => `${pod.uid}@${pod.resourceVersion}`;
   const follower = new PodFollower(
     pods,
     {
-      replace: (node, all) => heard.push([`${node}:`, ...all.map(brief)].join(' ')),
-      change: ({ kind, object }) => heard.push(`${kind} ${brief(object)}`),
+      replace: (node, all) => changes.push([`${node}:`, ...all.map(brief)].join(' ')),
+      change: ({ kind, object }) => changes.push(`${kind} ${brief(object)}`),
       failed: (error) => failures.push(error),
       answered: () => undefined,
       ended: (of) => ended.push(of),
@@ -77,7 +77,7 @@ function bench(context: TestContext, limits = new PodFollowLimits(), time = driv
   return {
     pods,
     follower,
-    heard,
+    changes,
     failures,
     ended,
     time,
@@ -126,14 +126,14 @@ describe('a node', () => {
     given.pods.answer = () => page('10', podOn('n1', 'u1', '7'));
     given.follower.add(n1);
     await given.time.settle();
-    assert.deepEqual(given.heard, ['n1: u1@7']);
+    assert.deepEqual(given.changes, ['n1: u1@7']);
     const [{ onNode, notOlderThan, limit } = {}] = given.lists();
     assert.deepEqual({ onNode, notOlderThan, limit }, { onNode: 'n1', notOlderThan: '0', limit: undefined });
     const { options } = given.watch('n1');
     assert.deepEqual([options.resourceVersion, options.initial], ['10', undefined]);
-    given.watch('n1').tell(upsert('n1', 'u2', '11'), { kind: 'delete', object: podOn('n1', 'u1', '12') });
+    given.watch('n1').send(upsert('n1', 'u2', '11'), { kind: 'delete', object: podOn('n1', 'u1', '12') });
     await given.time.settle();
-    assert.deepEqual(given.heard.slice(1), ['upsert u2@11', 'delete u1@12']);
+    assert.deepEqual(given.changes.slice(1), ['upsert u2@11', 'delete u1@12']);
   });
 
   test('is followed once when it is added twice', async (context) => {
@@ -149,10 +149,10 @@ describe('a node', () => {
     const given = await following(context);
     const watch = given.watch('n1');
     given.follower.remove(n1);
-    watch.tell(upsert('n1', 'u1', '11'));
+    watch.send(upsert('n1', 'u1', '11'));
     await given.time.pass(MINUTE);
     assert.equal(watch.isOpen, false);
-    assert.deepEqual(given.heard, ['n1:']);
+    assert.deepEqual(given.changes, ['n1:']);
     assert.equal(given.pods.watched.length, 1);
     assert.deepEqual(given.failures, []);
   });
@@ -169,13 +169,13 @@ describe('a node', () => {
     held[0]?.answer(page('8', podOn('n1', 'phantom', '3')));
     held[1]?.answer(page('10'));
     await given.time.settle();
-    assert.deepEqual(given.heard, ['n1:']);
+    assert.deepEqual(given.changes, ['n1:']);
     assert.deepEqual(given.failures, []);
   });
 
   test('resumes an ended or broken watch without a list', async (context) => {
     const given = await following(context);
-    given.watch('n1').tell(upsert('n1', 'u1', '11'), bookmark('15'));
+    given.watch('n1').send(upsert('n1', 'u1', '11'), bookmark('15'));
     given.watch('n1').end();
     await given.time.settle();
     assert.equal(given.watch('n1').options.resourceVersion, '15');
@@ -189,13 +189,13 @@ describe('a node', () => {
 
   test('is listed again when its version is too old, not older than the last event', async (context) => {
     const given = await following(context);
-    given.watch('n1').tell(upsert('n1', 'u1', '11'));
+    given.watch('n1').send(upsert('n1', 'u1', '11'));
     await given.time.settle();
     given.pods.answer = () => page('20', podOn('n1', 'u2', '19'));
     given.watch('n1').end(gone());
     await given.time.pass(SECOND);
     assert.equal(given.lists()[1]?.notOlderThan, '11');
-    assert.deepEqual(given.heard, ['n1:', 'upsert u1@11', 'n1: u2@19']);
+    assert.deepEqual(given.changes, ['n1:', 'upsert u1@11', 'n1: u2@19']);
     assert.equal(given.watch('n1').options.resourceVersion, '20');
     assert.deepEqual(given.failures, []);
   });
@@ -219,7 +219,7 @@ describe('a node', () => {
     assert.equal(given.lists().length, 1);
     given.pods.answer = () => page('10');
     await given.time.pass(2 * SECOND);
-    assert.deepEqual(given.heard, ['n1:']);
+    assert.deepEqual(given.changes, ['n1:']);
     assert.equal(given.failures.length, 1);
   });
 });
@@ -236,7 +236,7 @@ for (const [whose, of] of [
       given.pods.answer = () => page(version);
       given.watch(of).end(gone());
       await given.time.pass(2 * SECOND);
-      given.watch(of).tell(bookmark(version));
+      given.watch(of).send(bookmark(version));
       await given.time.settle();
     }
     assert.deepEqual(given.failures, []);
@@ -254,7 +254,7 @@ for (const [whose, of] of [
       given.watch(of).end(broken());
       await given.time.pass(MINUTE);
     }
-    given.watch(of).tell(bookmark('11'));
+    given.watch(of).send(bookmark('11'));
     await given.time.settle();
     const before = given.pods.watched.length;
     given.watch(of).end(broken());
@@ -283,7 +283,7 @@ test('gives the watch of a removed node back for other clusters', async (context
 
 test('asks a server that is behind (504) three more times from its cache, then for its latest state', async (context) => {
   const given = await following(context);
-  given.watch('n1').tell(upsert('n1', 'u1', '11'));
+  given.watch('n1').send(upsert('n1', 'u1', '11'));
   await given.time.settle();
   given.pods.answer = ({ notOlderThan }) => {
     if (notOlderThan !== undefined) throw tooLarge();
@@ -292,7 +292,7 @@ test('asks a server that is behind (504) three more times from its cache, then f
   given.watch('n1').end(gone());
   await given.time.pass(10 * SECOND);
   assert.deepEqual(given.floors(), ['0', '11', '11', '11', undefined]);
-  assert.deepEqual(given.heard.at(-1), 'n1:');
+  assert.deepEqual(given.changes.at(-1), 'n1:');
   assert.deepEqual(given.failures, []);
 });
 
@@ -303,13 +303,13 @@ describe('a restored etcd', () => {
     given.follower.add(nodeName('n2'));
     await given.time.settle();
     given.pods.answer = () => page('5');
-    given.watch('n1').tell(upsert('n1', 'u1', '4'));
+    given.watch('n1').send(upsert('n1', 'u1', '4'));
     await given.time.settle();
     for (const node of ['n1', 'n2']) {
       assert.deepEqual(given.floors(node), ['0', '0']);
       assert.equal(given.watch(node).options.resourceVersion, '5');
     }
-    assert.deepEqual(given.heard, ['n1:', 'n2:', 'n1:', 'n2:']);
+    assert.deepEqual(given.changes, ['n1:', 'n2:', 'n1:', 'n2:']);
   });
 
   test('is detected from a list that is older than the last event', async (context) => {
@@ -336,18 +336,18 @@ describe('beyond a hundred nodes', () => {
       ['n1', `n${OWN_WATCHES + 1}`, 'n999'].map((node) => follows?.(nodeName(node))),
       [false, true, false],
     );
-    shared.tell(
+    shared.send(
       upsert(`n${OWN_WATCHES + 1}`, 'u1', '11'),
       upsert('n1', 'u2', '12'),
       upsert('n999', 'u3', '13'),
     );
     await given.time.settle();
-    assert.deepEqual(given.heard.slice(OWN_WATCHES + 2), ['upsert u1@11']);
+    assert.deepEqual(given.changes.slice(OWN_WATCHES + 2), ['upsert u1@11']);
   });
 
   test('a list is not older than the last event of the shared watch, for any bookmarks', async (context) => {
     const given = await following(context, allTaken());
-    given.watch().tell(upsert('n1', 'u1', '11'), passed('12'), bookmark('99'));
+    given.watch().send(upsert('n1', 'u1', '11'), passed('12'), bookmark('99'));
     await given.time.settle();
     given.pods.answer = () => page('100');
     given.follower.add(nodeName('n2'));
@@ -360,11 +360,11 @@ describe('beyond a hundred nodes', () => {
     const held = hold(given.pods);
     given.follower.add(nodeName('n2'));
     await given.time.settle();
-    given.watch().tell({ kind: 'delete', object: podOn('n2', 'u1', '11') }, upsert('n2', 'u2', '13'));
+    given.watch().send({ kind: 'delete', object: podOn('n2', 'u1', '11') }, upsert('n2', 'u2', '13'));
     await given.time.settle();
     held[0]?.answer(page('12', podOn('n2', 'u3', '9')));
     await given.time.settle();
-    assert.deepEqual(given.heard, ['n1:', 'n2: u3@9 u2@13']);
+    assert.deepEqual(given.changes, ['n1:', 'n2: u3@9 u2@13']);
   });
 
   test('an expired shared watch starts at the latest version, and its nodes are listed again from there', async (context) => {
@@ -375,7 +375,7 @@ describe('beyond a hundred nodes', () => {
     const [newest, again] = given.lists('n1').slice(-2);
     assert.deepEqual([newest?.notOlderThan, again?.notOlderThan], [undefined, '50']);
     assert.equal(given.watch().options.resourceVersion, '50');
-    assert.deepEqual(given.heard, ['n1:', 'n1:']);
+    assert.deepEqual(given.changes, ['n1:', 'n1:']);
   });
 
   test('a silent shared watch starts at the latest version, and its nodes are listed again, in case of a restored etcd', async (context) => {
@@ -383,7 +383,7 @@ describe('beyond a hundred nodes', () => {
     given.pods.answer = () => page('50', podOn('n1', 'u1', '49'));
     await given.time.pass(152 * SECOND);
     assert.equal(given.watch().options.resourceVersion, '50');
-    assert.deepEqual(given.heard, ['n1:', 'n1: u1@49']);
+    assert.deepEqual(given.changes, ['n1:', 'n1: u1@49']);
   });
 
   test('the changes of a gap are listed also when the request of the latest version fails at first', async (context) => {
@@ -396,7 +396,7 @@ describe('beyond a hundred nodes', () => {
     given.watch().end(gone());
     await given.time.pass(5 * SECOND);
     assert.deepEqual(given.floors('n1'), ['0', '10', undefined, undefined, undefined, '50']);
-    assert.deepEqual(given.heard, ['n1:', 'n1: u1@49']);
+    assert.deepEqual(given.changes, ['n1:', 'n1: u1@49']);
   });
 
   test('each node gets its own watch again after five minutes with few nodes', async (context) => {
@@ -404,7 +404,7 @@ describe('beyond a hundred nodes', () => {
     await given.addMany(OWN_WATCHES + 1);
     const shared = given.watch();
     const keepAlive = () => {
-      for (const watch of given.pods.watched) if (watch.isOpen) watch.tell(bookmark('20'));
+      for (const watch of given.pods.watched) if (watch.isOpen) watch.send(bookmark('20'));
     };
     const last = `n${OWN_WATCHES + 1}`;
     for (let index = 1; index <= 40; index++) given.follower.remove(nodeName(`n${index}`));
@@ -413,7 +413,7 @@ describe('beyond a hundred nodes', () => {
       keepAlive();
     }
     assert.equal(shared.isOpen, true);
-    shared.tell(passed('25'));
+    shared.send(passed('25'));
     given.pods.answer = () => page('30');
     await given.time.pass(61 * SECOND);
     assert.equal(shared.isOpen, false);
@@ -428,14 +428,14 @@ describe('beyond a hundred nodes', () => {
     await given.time.pass(2 * MINUTE);
     for (let index = 1; index <= 40; index++) given.follower.add(nodeName(`n${index}`));
     const shared = given.watch();
-    shared.tell(bookmark('20'));
+    shared.send(bookmark('20'));
     await given.time.pass(2 * MINUTE);
-    shared.tell(bookmark('21'));
+    shared.send(bookmark('21'));
     await given.time.pass(2 * MINUTE);
     assert.equal(shared.isOpen, true);
     for (let index = 1; index <= 40; index++) given.follower.remove(nodeName(`n${index}`));
     for (let minutes = 0; minutes < 5; minutes++) {
-      shared.tell(bookmark('22'));
+      shared.send(bookmark('22'));
       await given.time.pass(MINUTE);
     }
     assert.equal(shared.isOpen, false);
@@ -455,13 +455,13 @@ describe('lists', () => {
     const given = bench(context);
     const held = hold(given.pods);
     await given.addMany(8);
-    const asked = () => held.map(({ options }) => options.onNode);
-    assert.deepEqual(asked(), ['n1', 'n2', 'n3', 'n4']);
+    const listed = () => held.map(({ options }) => options.onNode);
+    assert.deepEqual(listed(), ['n1', 'n2', 'n3', 'n4']);
     held[0]?.answer(page('10'));
     await given.time.settle();
     held[1]?.answer(page('10'));
     await given.time.settle();
-    assert.deepEqual(asked().slice(4), ['n8', 'n7']);
+    assert.deepEqual(listed().slice(4), ['n8', 'n7']);
   });
 
   test('run eight at a time in the whole process', async (context) => {
@@ -549,7 +549,7 @@ describe('lists', () => {
         [500, 'more', undefined],
       ],
     );
-    assert.equal(new Set(given.heard.map((line) => line.split(':')[0])).size, 90);
+    assert.equal(new Set(given.changes.map((line) => line.split(':')[0])).size, 90);
     assert.ok(given.lists().length < 20, `${given.lists().length} lists`);
   });
 
@@ -597,7 +597,7 @@ describe('lists', () => {
     const all = given.lists().filter(({ onNode }) => onNode === undefined);
     assert.ok(all.length >= 90 && all.length <= 110, `${all.length} pages`);
     assert.match((given.failures[0] as Error).message, /^The pods of its tainted nodes exceed /);
-    assert.equal(new Set(given.heard).size, 90);
+    assert.equal(new Set(given.changes).size, 90);
   });
 });
 

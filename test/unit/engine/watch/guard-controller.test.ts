@@ -51,7 +51,7 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
     Date.now(),
   );
   view.resync([], Date.now());
-  const told = { freed: 0, again: [] as boolean[], saved: [] as unknown[] };
+  const calls = { freed: 0, again: [] as boolean[], saved: [] as unknown[] };
   const state = { knows: true, setMs: 0 };
   const stopping = new AbortController();
   const governing = (fields: Partial<Rules> = {}): Rules => ({
@@ -66,16 +66,16 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
     clock: { now: () => Date.now() + state.setMs, stopwatch: Date.now },
     log,
     knows: () => state.knows,
-    saved: (error) => told.saved.push(error),
+    saved: (error) => calls.saved.push(error),
     freed: () => {
-      told.freed += 1;
+      calls.freed += 1;
     },
-    retell: (wake) => told.again.push(wake),
+    retell: (wake) => calls.again.push(wake),
     signal: stopping.signal,
   });
   context.after(() => stopping.abort());
   await time.settle();
-  told.freed = 0;
+  calls.freed = 0;
   /** Resolves when the change has settled. */
   const change = (taints: readonly LiveTaint[], nodes: readonly number[]): Promise<void> => {
     for (const index of nodes) view.upsertNode({ ...liveNode(`n${index}`), taints: [...taints] }, Date.now());
@@ -83,14 +83,14 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
     return time.settle();
   };
   return {
-    ...{ time, log, book, view, told, state, guard, governing, stopping },
+    ...{ time, log, book, view, calls, state, guard, governing, stopping },
     fail: (...nodes: readonly number[]) => change([down()], nodes),
     heal: (...nodes: readonly number[]) => change([], nodes),
     /** Releases the active trips, as an operator does. */
     release: () =>
       book.set(book.state.trips.map((trip): FreshRelease => ({ ...trip, releasedAt: Date.now() }))),
     taint: (...nodes: readonly number[]) => change([{ key: 'maintenance', effect: 'NoExecute' }], nodes),
-    said: () =>
+    logged: () =>
       log.lines.map(({ event, fields }) => [event, 'scope' in fields ? fields['scope'] : undefined]),
     sentRevision: () => view.nodeDelta(nodeName('n0'), Date.now(), false).guardRevision,
   };
@@ -107,7 +107,7 @@ test('allows deltas immediately below the threshold, without a write', async (co
 });
 
 test('allows no deltas from the threshold on until the trip is saved, and then with its revision', async (context) => {
-  const { guard, fail, book, time, told, said, sentRevision } = await bench(context);
+  const { guard, fail, book, time, calls, logged, sentRevision } = await bench(context);
   const writing = Promise.withResolvers<void>();
   book.answer = writing.promise;
   void fail(1, 2);
@@ -115,15 +115,15 @@ test('allows no deltas from the threshold on until the trip is saved, and then w
   void fail(3);
   assert.equal(guard.maySend, false);
   await time.settle();
-  assert.deepEqual([guard.maySend, told.freed], [false, 0]);
+  assert.deepEqual([guard.maySend, calls.freed], [false, 0]);
   guard.review();
   assert.equal(book.tries, 1, 'one write at a time');
   writing.resolve();
   await time.settle();
-  assert.deepEqual([guard.maySend, told.freed], [true, 1]);
+  assert.deepEqual([guard.maySend, calls.freed], [true, 1]);
   assert.deepEqual(scopes(book.state.trips), ['cluster']);
   assert.equal(sentRevision(), 1);
-  assert.deepEqual(said(), [['guard.tripped', 'cluster']]);
+  assert.deepEqual(logged(), [['guard.tripped', 'cluster']]);
   assert.deepEqual(book.noted, ['guard tripped: 3 of 10 nodes down']);
 });
 
@@ -139,14 +139,14 @@ test('writes nothing when it is asked, and allows no deltas of nodes that it has
 });
 
 test('reports that deltas may be sent again at the review of what changed while it did not know the cluster', async (context) => {
-  const { guard, fail, state, told } = await bench(context);
+  const { guard, fail, state, calls } = await bench(context);
   state.knows = false;
   void fail(1);
   assert.equal(guard.maySend, true);
   state.knows = true;
-  assert.deepEqual([guard.maySend, told.freed], [false, 0]);
+  assert.deepEqual([guard.maySend, calls.freed], [false, 0]);
   guard.review();
-  assert.deepEqual([guard.maySend, told.freed], [true, 1]);
+  assert.deepEqual([guard.maySend, calls.freed], [true, 1]);
 });
 
 test('knows how far each trip is from its reset, while it knows the cluster', async (context) => {
@@ -169,31 +169,31 @@ test('knows how far each trip is from its reset, while it knows the cluster', as
 
 describe('a trip that cannot be saved', () => {
   test('is retried repeatedly, and holds evictions by a revision that is not stored', async (context) => {
-    const { guard, fail, book, time, told, said, sentRevision } = await bench(context);
+    const { guard, fail, book, time, calls, logged, sentRevision } = await bench(context);
     book.isReadOnly = true;
     void fail(1, 2, 3);
     assert.equal(guard.maySend, false);
     await time.pass(30 * SECOND);
     assert.ok(book.tries > 10, `${book.tries} tries`);
-    assert.deepEqual([guard.maySend, told.again, sentRevision()], [true, [false], 1]);
+    assert.deepEqual([guard.maySend, calls.again, sentRevision()], [true, [false], 1]);
     assert.equal(book.state.revision, 0);
     book.isReadOnly = false;
     await time.pass(2 * SECOND);
     assert.ok(guard.maySend);
     assert.deepEqual([scopes(book.state.trips), book.state.revision, sentRevision()], [['cluster'], 1, 1]);
-    assert.deepEqual(told.again, [false]);
-    assert.equal(said().filter(([event]) => event === 'guard.tripped').length, 1);
-    assert.equal(said().filter(([event]) => event === 'guard.save-failed').length, book.tries - 1);
+    assert.deepEqual(calls.again, [false]);
+    assert.equal(logged().filter(([event]) => event === 'guard.tripped').length, 1);
+    assert.equal(logged().filter(([event]) => event === 'guard.save-failed').length, book.tries - 1);
   });
 
   test('holds no evictions once its nodes recover', async (context) => {
-    const { guard, fail, heal, book, time, told, sentRevision } = await bench(context);
+    const { guard, fail, heal, book, time, calls, sentRevision } = await bench(context);
     book.isReadOnly = true;
     void fail(1, 2, 3);
     await time.pass(5 * SECOND);
     await heal(1);
     guard.review();
-    assert.deepEqual([told.again, sentRevision()], [[false, true], undefined]);
+    assert.deepEqual([calls.again, sentRevision()], [[false, true], undefined]);
   });
 
   test('gets a new revision above a concurrent write', async (context) => {
@@ -220,14 +220,14 @@ describe('a trip that cannot be saved', () => {
   for (const [name, end] of Object.entries(ends)) {
     test(`is no fault anymore once ${name}`, async (context) => {
       const parts = await bench(context);
-      const { fail, book, time, told } = parts;
+      const { fail, book, time, calls } = parts;
       book.isReadOnly = true;
       await fail(1, 2, 3);
-      assert.notEqual(told.saved.at(-1), undefined);
+      assert.notEqual(calls.saved.at(-1), undefined);
       book.isReadOnly = false;
       end(parts);
       await time.pass(2 * SECOND);
-      assert.deepEqual([scopes(book.state.trips), told.saved.at(-1)], [['cluster'], undefined]);
+      assert.deepEqual([scopes(book.state.trips), calls.saved.at(-1)], [['cluster'], undefined]);
     });
   }
 });
@@ -266,10 +266,10 @@ describe('the check of writability', () => {
   });
 
   test('reports a failure where the state can be read but not written', async (context) => {
-    const { guard, book, said } = await bench(context, { stored: [TRIP] });
+    const { guard, book, logged } = await bench(context, { stored: [TRIP] });
     book.isReadOnly = true;
     assert.match((await guard.whyUnwritable()) ?? '', /^the guard's state can't be saved/);
-    assert.deepEqual(said(), [['guard.save-failed', undefined]]);
+    assert.deepEqual(logged(), [['guard.save-failed', undefined]]);
   });
 
   test('reports a failure where the state could not be read yet', async (context) => {
@@ -293,14 +293,14 @@ describe('the check of writability', () => {
 });
 
 test('saves no trip that is no longer needed', async (context) => {
-  const { guard, fail, heal, book, time, told } = await bench(context);
+  const { guard, fail, heal, book, time, calls } = await bench(context);
   book.isAway = true;
   await fail(1, 2, 3);
   void heal(1);
   assert.ok(guard.maySend);
   book.isAway = false;
   await time.pass(10 * SECOND);
-  assert.deepEqual([book.state.trips, told.freed], [[], 1]);
+  assert.deepEqual([book.state.trips, calls.freed], [[], 1]);
 });
 
 test('saves further trips beside the active trips', async (context) => {
@@ -334,10 +334,10 @@ async function passCalm({ guard, book, time }: Awaited<ReturnType<typeof bench>>
 
 describe('a trip that was stored before', () => {
   test('is kept and passed on, without a log line', async (context) => {
-    const { guard, fail, book, time, said, sentRevision } = await bench(context, { stored: [TRIP] });
+    const { guard, fail, book, time, logged, sentRevision } = await bench(context, { stored: [TRIP] });
     void fail(1, 2, 3);
     await time.pass(CALM_MS * 2);
-    assert.deepEqual([guard.trips, book.tries, said()], [[TRIP], 0, []]);
+    assert.deepEqual([guard.trips, book.tries, logged()], [[TRIP], 0, []]);
     assert.equal(sentRevision(), 1);
   });
 
@@ -348,12 +348,12 @@ describe('a trip that was stored before', () => {
   ] as const)
     test(`resets after five minutes of recovery when the clock ${how}`, async (context) => {
       const benched = await bench(context, { stored: [TRIP] });
-      const { guard, book, state, said } = benched;
+      const { guard, book, state, logged } = benched;
       guard.review();
       state.setMs = setMs;
       await passCalm(benched);
       assert.deepEqual(book.state, { revision: 2, trips: [] });
-      assert.deepEqual(said(), [['guard.released', 'cluster']]);
+      assert.deepEqual(logged(), [['guard.released', 'cluster']]);
     });
 
   test('does not reset by the view of a disconnected relay', async (context) => {
@@ -371,7 +371,7 @@ describe('a trip that was stored before', () => {
 });
 
 test('keeps a release for the same nodes, and trips for one more', async (context) => {
-  const { guard, governing, fail, book, time, said, release } = await bench(context);
+  const { guard, governing, fail, book, time, logged, release } = await bench(context);
   await fail(1, 2, 3);
   const { trips } = book.state;
   void fail(4);
@@ -386,7 +386,7 @@ test('keeps a release for the same nodes, and trips for one more', async (contex
   await fail(5);
   assert.deepEqual(scopes(book.state.trips), ['cluster']);
   assert.deepEqual(
-    said().map(([event]) => event),
+    logged().map(([event]) => event),
     ['guard.tripped', 'guard.released', 'guard.tripped'],
   );
 });
@@ -409,9 +409,9 @@ test('reads a release again until it succeeds', async (context) => {
 
 test('keeps a release under another relay', async (context) => {
   const released: ReleasedTrip = { ...TRIP, upTo: 5 };
-  const { guard, fail, book, said } = await bench(context, { stored: [released] });
+  const { guard, fail, book, logged } = await bench(context, { stored: [released] });
   await fail(1, 2, 3, 4, 5);
-  assert.deepEqual([guard.trips, book.tries, said()], [[], 0, []]);
+  assert.deepEqual([guard.trips, book.tries, logged()], [[], 0, []]);
   assert.ok(guard.maySend);
   await fail(6);
   assert.deepEqual(scopes(guard.trips), ['cluster']);
@@ -448,13 +448,13 @@ describe('a release while no relay held the lease', () => {
 });
 
 test('allows no deltas before the stored state is read', async (context) => {
-  const { book, time, guard, fail, told } = await bench(context, { isAway: true });
+  const { book, time, guard, fail, calls } = await bench(context, { isAway: true });
   void fail(1);
   await time.pass(10 * SECOND);
-  assert.deepEqual([guard.maySend, told.freed], [false, 0]);
+  assert.deepEqual([guard.maySend, calls.freed], [false, 0]);
   book.isAway = false;
   await time.pass(2 * SECOND);
-  assert.deepEqual([guard.maySend, told.freed], [true, 1]);
+  assert.deepEqual([guard.maySend, calls.freed], [true, 1]);
 });
 
 test('ignores rules that are older than its own write', async (context) => {
@@ -466,7 +466,7 @@ test('ignores rules that are older than its own write', async (context) => {
 });
 
 test('ignores a read that is answered after its own write', async (context) => {
-  const { guard, governing, fail, book, time, said } = await bench(context);
+  const { guard, governing, fail, book, time, logged } = await bench(context);
   const late = Promise.withResolvers<StoredRules>();
   const before = await book.read(C1);
   context.mock.method(book, 'read', () => late.promise, { times: 1 });
@@ -474,7 +474,7 @@ test('ignores a read that is answered after its own write', async (context) => {
   await fail(1, 2, 3);
   late.resolve(before);
   await time.settle();
-  assert.deepEqual([scopes(guard.trips), said()], [['cluster'], [['guard.tripped', 'cluster']]]);
+  assert.deepEqual([scopes(guard.trips), logged()], [['cluster'], [['guard.tripped', 'cluster']]]);
 });
 
 test('keeps counting custom taints while it holds evictions', async (context) => {
@@ -496,12 +496,12 @@ test('keeps counting custom taints while it holds evictions', async (context) =>
 
 test('only logs a trip in dry run, and allows deltas immediately', async (context) => {
   const policy = { ...RULES.policy, guard: { ...RULES.policy.guard, dryRun: true } };
-  const { guard, fail, book, said } = await bench(context, { rules: { policy } });
+  const { guard, fail, book, logged } = await bench(context, { rules: { policy } });
   void fail(1, 2, 3);
   assert.ok(guard.maySend);
   await fail(4);
   assert.equal(book.tries, 0);
-  assert.deepEqual(said(), [['guard.would-trip', 'cluster']]);
+  assert.deepEqual(logged(), [['guard.would-trip', 'cluster']]);
 });
 
 test('saves nothing after its relay lost the lease', async (context) => {

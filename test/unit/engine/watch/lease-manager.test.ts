@@ -54,9 +54,9 @@ function bench(context: TestContext) {
       read: (cluster, { mayLag = false } = {}) =>
         stalled(async () => {
           const found = await leases.read(cluster);
-          const told = mayLag && lag.on ? (before ?? found) : found;
+          const seen = mayLag && lag.on ? (before ?? found) : found;
           before = found;
-          return told;
+          return seen;
         }),
       take: (...args) => stalled(() => leases.take(...args)),
       renew: (...args) => stalled(() => leases.renew(...args)),
@@ -67,7 +67,7 @@ function bench(context: TestContext) {
     };
     const table: Leases = { ...connected };
     const skew = { clockMs: 0, stopwatchMs: 0 };
-    const said = { regained: 0, ends: [] as unknown[], held: [] as Lease[], reached: [] as unknown[] };
+    const calls = { regained: 0, ends: [] as unknown[], held: [] as Lease[], reached: [] as unknown[] };
     const callbacks = {
       drainMs: 0,
       report: { breakerOpen: false, tripProgress: [] as readonly ReportedProgress[] },
@@ -77,16 +77,16 @@ function bench(context: TestContext) {
       CLUSTER,
       {
         async held(lease, signal) {
-          said.held.push(lease);
+          calls.held.push(lease);
           await new Promise((resolve) => signal.addEventListener('abort', resolve));
-          said.ends.push(signal.reason);
+          calls.ends.push(signal.reason);
           if (callbacks.drainMs > 0) await new Promise((resolve) => setTimeout(resolve, callbacks.drainMs));
         },
         regained: () => {
-          said.regained += 1;
+          calls.regained += 1;
         },
         report: () => callbacks.report,
-        reached: (error) => said.reached.push(error),
+        reached: (error) => calls.reached.push(error),
       },
       {
         leases: table,
@@ -102,11 +102,23 @@ function bench(context: TestContext) {
       await time.pass(ms);
       return keeper.canSend();
     };
-    return { keeper, canSendAfter, table, connected, stall, lag, skew, said, callbacks, events, holder };
+    return {
+      keeper,
+      canSendAfter,
+      table,
+      connected,
+      stall,
+      lag,
+      skew,
+      calls,
+      callbacks,
+      events,
+      holder,
+    };
   };
   /** Kills a relay: its manager writes nothing more, and releases nothing. */
   const kill = ({ table }: ReturnType<typeof keeperOf>) =>
-    Object.assign(table, { look: away, take: away, renew: away, release: away });
+    Object.assign(table, { read: away, take: away, renew: away, release: away });
   /** Returns the time until `keeper` can send, in ms. */
   const untilHeld = async ({ keeper }: ReturnType<typeof keeperOf>, withinMs: number) => {
     const from = Date.now();
@@ -134,7 +146,7 @@ describe('lease acquisition', () => {
   test('is immediate for a free lease', async (context) => {
     const { leases, one } = await holding(context);
     assert.equal(one.keeper.canSend(), true);
-    assert.deepEqual(one.said.held, [await leases.read(CLUSTER)]);
+    assert.deepEqual(one.calls.held, [await leases.read(CLUSTER)]);
     assert.deepEqual(one.events(), ['relay.lease-acquired']);
   });
 
@@ -220,9 +232,9 @@ describe('lease acquisition', () => {
   test('waits with eventually consistent reads at half the cost, and never takes a changed lease', async (context) => {
     const { keeperOf, untilHeld, kill, leases } = bench(context);
     const [one, two] = [keeperOf('a'), keeperOf('b')];
-    const asked: unknown[] = [];
+    const reads: unknown[] = [];
     two.table.read = (cluster, options) => {
-      asked.push(options);
+      reads.push(options);
       return leases.read(cluster);
     };
     one.keeper.start();
@@ -230,7 +242,7 @@ describe('lease acquisition', () => {
     two.keeper.start();
     kill(one);
     await untilHeld(two, LEASE_TTL_MS + 2 * LEASE_READ_MS);
-    assert.ok(asked.length > 1 && asked.every((options) => isDeepStrictEqual(options, { mayLag: true })));
+    assert.ok(reads.length > 1 && reads.every((options) => isDeepStrictEqual(options, { mayLag: true })));
   });
 
   test('is retried repeatedly while the table is unreachable', async (context) => {
@@ -271,7 +283,7 @@ test('at most one relay can send for a cluster, for any stalls, sleeps, delays a
         // Only one relay sleeps, and its clock is correct.
         if (what === 'host sleeps' && relay === 0) skew.stopwatchMs -= byMs;
         if (what === 'clock is set' && relay !== 0) skew.clockMs += byMs - 7 * SECOND;
-        if (what === 'is cut off') Object.assign(table, { look: away, take: away, renew: away });
+        if (what === 'is cut off') Object.assign(table, { read: away, take: away, renew: away });
         if (what === 'lags') lag.on = true;
         if (what === 'is back') lag.on = false;
         if (what === 'is back') Object.assign(table, connected);
@@ -330,7 +342,7 @@ describe('a relay that holds a lease', () => {
       one.skew[clock] += 15 * SECOND;
       assert.equal(one.keeper.canSend(), false);
       assert.equal(await one.canSendAfter(LEASE_RENEW_MS), true);
-      assert.deepEqual([one.said.regained, one.said.ends], [1, []]);
+      assert.deepEqual([one.calls.regained, one.calls.ends], [1, []]);
     });
 
   test('does not rely on a clock that is set back', async (context) => {
@@ -362,22 +374,22 @@ describe('a relay that holds a lease', () => {
     const { time, leases, one } = await holding(context, SECOND);
     await leases.take(CLUSTER, await leases.read(CLUSTER), 'thief', Date.now());
     await time.pass(LEASE_RENEW_MS);
-    assert.deepEqual(one.said.ends, ['lost']);
+    assert.deepEqual(one.calls.ends, ['lost']);
     assert.equal(one.keeper.canSend(), false);
     assert.deepEqual(one.events(), ['relay.lease-acquired', 'relay.lease-lost']);
     assert.equal((await leases.read(CLUSTER))?.holder, 'thief');
     await time.pass(LEASE_TTL_MS + LEASE_READ_MS);
-    assert.equal(one.said.held.length, 2);
+    assert.equal(one.calls.held.length, 2);
   });
 
   test('keeps its session while the table is unreachable, and continues in the same epoch', async (context) => {
     const { leases, one } = await holding(context, SECOND);
     one.table.renew = away;
     assert.equal(await one.canSendAfter(5 * 60 * SECOND), false);
-    assert.deepEqual(one.said.ends, []);
+    assert.deepEqual(one.calls.ends, []);
     one.table.renew = (...args) => leases.renew(...args);
     assert.equal(await one.canSendAfter(LEASE_RENEW_MS), true);
-    assert.deepEqual([one.said.held.length, one.said.regained], [1, 1]);
+    assert.deepEqual([one.calls.held.length, one.calls.regained], [1, 1]);
   });
 });
 
@@ -389,7 +401,7 @@ describe('a relay that stops', () => {
     one.callbacks.drainMs = 30 * SECOND;
     const stopped = one.keeper.stop();
     await time.pass(one.callbacks.drainMs - STEP_MS);
-    assert.deepEqual(one.said.ends, ['stopped']);
+    assert.deepEqual(one.calls.ends, ['stopped']);
     assert.equal(one.keeper.canSend(), true);
     assert.equal(other.keeper.canSend(), false);
     await time.pass(STEP_MS);
@@ -417,7 +429,7 @@ describe('a relay that stops', () => {
     const stopped = one.keeper.stop();
     await time.settle();
     await stopped;
-    assert.deepEqual(one.said.held, []);
+    assert.deepEqual(one.calls.held, []);
   });
 
   test('returns a lease that it is just acquiring', async (context) => {
@@ -429,7 +441,7 @@ describe('a relay that stops', () => {
     };
     one.keeper.start();
     await time.settle();
-    assert.deepEqual(one.said.held, []);
+    assert.deepEqual(one.calls.held, []);
     assert.equal((await leases.read(CLUSTER))?.holder, undefined);
   });
 });
@@ -442,7 +454,7 @@ describe('a relay that hands off its lease', () => {
     one.callbacks.drainMs = SECOND;
     one.keeper.giveAway();
     await time.pass(SECOND - STEP_MS);
-    assert.deepEqual([one.said.ends, one.keeper.canSend()], [['given-away'], true]);
+    assert.deepEqual([one.calls.ends, one.keeper.canSend()], [['given-away'], true]);
     assert.equal(await other.canSendAfter(LEASE_READ_MS + MAX_HANDICAP_MS + 2 * STEP_MS), true);
     assert.ok(one.events().includes('relay.lease-handed-off'));
     // The other relay is disconnected as well.
@@ -480,33 +492,33 @@ describe('a relay that hands off its lease', () => {
 describe('a lease that another relay requests', () => {
   test('is handed off after pending deltas are sent', async (context) => {
     const { time, leases, one } = await holding(context, 0, { gives: ({ bid }) => bid?.holder === 'b' });
-    const [lease] = one.said.held;
+    const [lease] = one.calls.held;
     assert.ok(lease);
     await leases.bid(lease, { holder: 'b', load: 0 });
     await time.pass(LEASE_RENEW_MS);
-    assert.deepEqual(one.said.ends, ['given-away']);
+    assert.deepEqual(one.calls.ends, ['given-away']);
     const { holder, bid } = (await leases.read(CLUSTER)) ?? {};
     assert.deepEqual([holder, bid?.holder], [undefined, 'b']);
   });
 
   test('is kept when a move is not worthwhile, and the request is answered once', async (context) => {
     const { time, keeperOf, leases } = bench(context);
-    let asked = 0;
+    let requests = 0;
     const gives = ({ bid }: Lease) => {
-      if (bid) asked += 1;
+      if (bid) requests += 1;
       return false;
     };
     const one = keeperOf('a', { gives });
     one.keeper.start();
     await time.settle();
-    const [lease] = one.said.held;
+    const [lease] = one.calls.held;
     assert.ok(lease);
     await leases.bid(lease, { holder: 'b', load: 0 });
     await time.pass(5 * LEASE_RENEW_MS);
-    assert.deepEqual([asked, one.said.ends], [1, []]);
+    assert.deepEqual([requests, one.calls.ends], [1, []]);
     assert.equal((await leases.read(CLUSTER))?.bid, undefined);
     await leases.bid(lease, { holder: 'c', load: 0 });
     await time.pass(LEASE_RENEW_MS);
-    assert.equal(asked, 2, 'the next request is answered, too');
+    assert.equal(requests, 2, 'the next request is answered, too');
   });
 });

@@ -7,11 +7,11 @@ import { ListSlots } from '#shared/engine/watch/list-slots.ts';
 const SLOTS = 8;
 
 /** A cluster that requests its lists together; the test ends each list. */
-class Asking {
+class Requester {
   readonly running: (() => void)[] = [];
   started = 0;
 
-  ask(slots: ListSlots, lists: number): void {
+  request(slots: ListSlots, lists: number): void {
     for (let list = 0; list < lists; list++) {
       void slots.run(this, async () => {
         this.started += 1;
@@ -24,9 +24,9 @@ class Asking {
 describe('slots', () => {
   test('are assigned to the cluster with the fewest', async () => {
     const slots = new ListSlots(3);
-    const [sick, well] = [new Asking(), new Asking()];
-    sick.ask(slots, 5);
-    well.ask(slots, 2);
+    const [sick, well] = [new Requester(), new Requester()];
+    sick.request(slots, 5);
+    well.request(slots, 2);
     await settle();
     assert.deepEqual([sick.started, well.started], [3, 0]);
     sick.running.shift()?.();
@@ -52,11 +52,11 @@ describe('slots', () => {
     await fc.assert(
       fc.asyncProperty(fleets, async ({ sick, picks, lists }) => {
         const slots = new ListSlots(SLOTS);
-        const hanging = sick.map(() => new Asking());
-        for (const [index, each] of hanging.entries()) each.ask(slots, sick[index] ?? 0);
-        const well = new Asking();
+        const hanging = sick.map(() => new Requester());
+        for (const [index, each] of hanging.entries()) each.request(slots, sick[index] ?? 0);
+        const well = new Requester();
         await settle();
-        well.ask(slots, lists);
+        well.request(slots, lists);
         await settle();
         let turns = 0;
         for (; well.started === 0; turns++) {
@@ -64,7 +64,7 @@ describe('slots', () => {
           const busy = hanging.filter(({ running }) => running.length > 0);
           const unlucky = busy[(picks[turns] ?? 0) % busy.length];
           unlucky?.running.shift()?.();
-          unlucky?.ask(slots, 1);
+          unlucky?.request(slots, 1);
           await settle();
           assert.ok(turns < sick.length, `it waits for more than ${sick.length} turns`);
         }

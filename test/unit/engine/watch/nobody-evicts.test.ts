@@ -40,12 +40,12 @@ function bench(context: TestContext, inCluster = false) {
     : database;
   const loads: string[] = [];
   const store: Store = {
-    load: (ref, ...asked) => {
+    load: (ref, ...args) => {
       loads.push(ref.node);
-      return kept.load(ref, ...asked);
+      return kept.load(ref, ...args);
     },
-    commit: (...asked) => kept.commit(...asked),
-    end: (...asked) => kept.end(...asked),
+    commit: (...args) => kept.commit(...args),
+    end: (...args) => kept.end(...args),
     taintedNodes: (cluster) => kept.taintedNodes(cluster),
   };
   const cluster = new WatchedCluster(Date.now);

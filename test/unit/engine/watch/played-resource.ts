@@ -3,7 +3,7 @@ import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from '#sha
 /** An open watch, into which a test sends the events of the server. */
 export class PlayedWatch<T> {
   readonly options: WatchOptions;
-  readonly #told: WatchEvent<T>[] = [];
+  readonly #events: WatchEvent<T>[] = [];
   #end: { readonly error?: Error } | undefined;
   #wake: () => void = () => undefined;
 
@@ -16,8 +16,8 @@ export class PlayedWatch<T> {
     return this.#end === undefined;
   }
 
-  tell(...events: readonly WatchEvent<T>[]): void {
-    this.#told.push(...events);
+  send(...events: readonly WatchEvent<T>[]): void {
+    this.#events.push(...events);
     this.#wake();
   }
 
@@ -29,7 +29,7 @@ export class PlayedWatch<T> {
 
   async *events(): AsyncGenerator<WatchEvent<T>, void, undefined> {
     for (;;) {
-      const [event] = this.#told.splice(0, 1);
+      const [event] = this.#events.splice(0, 1);
       if (event) yield event;
       else if (this.#end?.error) throw this.#end.error;
       else if (this.#end) return;

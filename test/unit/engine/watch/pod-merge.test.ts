@@ -62,12 +62,12 @@ const histories = fc
   });
 
 /** A step of the merge: the next event arrives, a list is requested, or a list answers as of a given time. */
-type Turn = 'hear' | 'ask' | { readonly asOf: number };
+type Turn = 'receive' | 'list' | { readonly asOf: number };
 
 const turns: fc.Arbitrary<Turn[]> = fc.array(
   fc.oneof(
-    fc.constant('hear' as const),
-    fc.constant('ask' as const),
+    fc.constant('receive' as const),
+    fc.constant('list' as const),
     fc.record({ asOf: fc.double({ min: 0, max: 1, noNaN: true }) }),
   ),
   { maxLength: 80, size: 'max' },
@@ -79,34 +79,34 @@ test('lists and events in any order leave neither a phantom nor a gap after all 
       const merge = new PodMerge(new PassingPods());
       const sink = new Sink();
       // A watch that begins in the middle: earlier changes are only in lists.
-      let heard = Math.min(missed, changes.length);
-      let asks: { readonly id: number; readonly floor: number }[] = [];
-      const ask = () => asks.push({ id: merge.ask(), floor: heard });
+      let received = Math.min(missed, changes.length);
+      let requests: { readonly id: number; readonly floor: number }[] = [];
+      const startList = () => requests.push({ id: merge.ask(), floor: received });
       const answer = (asOf: number) => {
-        const [asked, ...later] = asks;
-        if (!asked) return;
-        asks = later;
+        const [request, ...later] = requests;
+        if (!request) return;
+        requests = later;
         // Not older than the last event at the request, and perhaps ahead of the events.
-        const count = asked.floor + Math.round(asOf * (changes.length - asked.floor));
+        const count = request.floor + Math.round(asOf * (changes.length - request.floor));
         const version = changes[count - 1]?.object.resourceVersion ?? '7';
-        const pods = merge.answer(asked.id, stateAt(changes, count), version);
+        const pods = merge.answer(request.id, stateAt(changes, count), version);
         assert.equal(pods === undefined, later.length > 0, 'only the answer to the last ask counts');
         if (pods) sink.replace(pods);
       };
-      const hear = () => {
-        const change = changes[heard];
+      const receive = () => {
+        const change = changes[received];
         if (!change) return;
-        heard += 1;
+        received += 1;
         if (merge.receive(change)) sink.change(change);
       };
       for (const turn of order) {
-        if (turn === 'hear') hear();
-        else if (turn === 'ask') ask();
+        if (turn === 'receive') receive();
+        else if (turn === 'list') startList();
         else answer(turn.asOf);
       }
-      if (!merge.listed) ask();
-      while (asks.length > 0) answer(0);
-      while (heard < changes.length) hear();
+      if (!merge.listed) startList();
+      while (requests.length > 0) answer(0);
+      while (received < changes.length) receive();
       assert.deepEqual(brief(sink.pods.values()), brief(stateAt(changes, changes.length)));
     }),
     { numRuns: 2_000 },
@@ -131,9 +131,9 @@ test('ignores an event that a list covers, for any length of its number', () => 
 
 test('ignores an answer after more events than it keeps, and accepts the next answer', () => {
   const merge = new PodMerge(new PassingPods());
-  const asked = merge.ask();
-  for (let heard = 0; heard <= MAX_KEPT; heard++) merge.receive(upsert('u1', heard + 2));
-  assert.equal(merge.answer(asked, [], '1'), undefined);
+  const id = merge.ask();
+  for (let received = 0; received <= MAX_KEPT; received++) merge.receive(upsert('u1', received + 2));
+  assert.equal(merge.answer(id, [], '1'), undefined);
   assert.equal(merge.listed, false);
   assert.deepEqual(merge.answer(merge.ask(), [], '10005'), []);
 });
@@ -145,24 +145,24 @@ test('ignores an answer after events beyond the memory limit, and frees their me
     const labels = { large: 'x'.repeat(getHeapStatistics().heap_size_limit / 60) };
     return { kind: 'upsert', object: livePod(uid, { resourceVersion: String(version), labels }) };
   };
-  const [asked, askedOther] = [merge.ask(), other.ask()];
-  for (let heard = 0; heard < 5; heard++) {
-    merge.receive(larger('u1', heard + 2));
-    other.receive(larger('u2', heard + 2));
+  const [id, otherId] = [merge.ask(), other.ask()];
+  for (let received = 0; received < 5; received++) {
+    merge.receive(larger('u1', received + 2));
+    other.receive(larger('u2', received + 2));
   }
-  assert.deepEqual(brief(merge.answer(asked, [], '1') ?? []), ['u1@6']);
-  assert.equal(other.answer(askedOther, [], '1'), undefined);
+  assert.deepEqual(brief(merge.answer(id, [], '1') ?? []), ['u1@6']);
+  assert.equal(other.answer(otherId, [], '1'), undefined);
   const again = other.ask();
-  for (let heard = 0; heard < 9; heard++) other.receive(larger('u2', heard + 2));
+  for (let received = 0; received < 9; received++) other.receive(larger('u2', received + 2));
   assert.deepEqual(brief(other.answer(again, [], '1') ?? []), ['u2@10']);
 });
 
 test('keeps the previous list when a list gets no answer', () => {
   const merge = new PodMerge(new PassingPods());
   merge.answer(merge.ask(), [], '5');
-  const asked = merge.ask();
+  const id = merge.ask();
   assert.equal(merge.receive(upsert('u1', 6)), true);
-  merge.giveUp(asked);
+  merge.giveUp(id);
   assert.equal(merge.receive(upsert('u2', 7)), true);
-  assert.equal(merge.answer(asked, [], '5'), undefined);
+  assert.equal(merge.answer(id, [], '5'), undefined);
 });

@@ -89,14 +89,14 @@ test('a holder decides again, and hands off nothing to a relay that got enough m
   const records = [leaseOf(1, 'a', 0), leaseOf(2, 'a', 0)];
   const [lease] = records;
   assert.ok(lease?.holder);
-  const asked = { ...lease, holder: lease.holder };
-  assert.equal(isWorthGiving(records, asked, { holder: 'b', load: 0 }), true);
-  assert.equal(isWorthGiving(records, asked, { holder: 'b', load: 100 }), false);
+  const unchanged = { ...lease, holder: lease.holder };
+  assert.equal(isWorthGiving(records, unchanged, { holder: 'b', load: 0 }), true);
+  assert.equal(isWorthGiving(records, unchanged, { holder: 'b', load: 100 }), false);
 });
 
 test('a relay requests no lease that is free or already requested', () => {
-  const [free, asked] = [leaseOf(1, 'a', 0), leaseOf(2, 'a', 0)];
+  const [free, requested] = [leaseOf(1, 'a', 0), leaseOf(2, 'a', 0)];
   const { holder: _holder, ...released } = free;
-  const records = [released, { ...asked, bid: { holder: 'c', load: 0 } }, leaseOf(3, 'a', 2000)];
+  const records = [released, { ...requested, bid: { holder: 'c', load: 0 } }, leaseOf(3, 'a', 2000)];
   assert.equal(leaseToAskFor(records, 'b', Infinity), undefined);
 });

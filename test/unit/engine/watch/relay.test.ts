@@ -179,8 +179,8 @@ test('exceeds its capacity only for clusters without another relay, with a delay
   assert.equal(await over(), 0);
   await time.pass(7 * SECOND);
   assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', 'small']);
-  const said = log.lines.filter(({ event }) => event === 'relay.over-capacity');
-  assert.equal(said.length, 1);
+  const logged = log.lines.filter(({ event }) => event === 'relay.over-capacity');
+  assert.equal(logged.length, 1);
   // By the next check of the load, the node of the second cluster is listed.
   await time.pass(5 * SECOND);
   assert.equal(await over(), 52);

@@ -47,11 +47,11 @@ function bench(context: TestContext) {
   const rules = new RulesWatch({ readAll, clock, log });
   const { relay, rulesStore, nodes } = clusterRelay(context, cluster, { ...state, rules, log });
   context.after(() => rules.stop());
-  const look = async () => (await leases.read(CLUSTER))?.faults;
+  const stored = async () => (await leases.read(CLUSTER))?.faults;
   /** Lets this time pass. Returns the faults of the lease in short form: type, resource and status. */
-  const told = async (afterMs = A_WHILE) => {
+  const faultsAfter = async (afterMs = A_WHILE) => {
     await time.pass(afterMs);
-    return (await look())?.map(({ type, resource, status }) =>
+    return (await stored())?.map(({ type, resource, status }) =>
       [type, resource, status].filter(Boolean).join(' '),
     );
   };
@@ -59,44 +59,57 @@ function bench(context: TestContext) {
     governing.rules = { ...governing.rules, policy: { ...governing.rules.policy, ...policy } };
   };
   relay.start();
-  return { time, cluster, relay, leases, store, nodes, governing, govern, rulesStore, log, look, told };
+  return {
+    time,
+    cluster,
+    relay,
+    leases,
+    store,
+    nodes,
+    governing,
+    govern,
+    rulesStore,
+    log,
+    stored,
+    faultsAfter,
+  };
 }
 
 describe('the lease of a cluster reports', () => {
   test('an empty list without faults', async (context) => {
-    const { time, told } = bench(context);
+    const { time, faultsAfter } = bench(context);
     await time.pass(SECOND);
-    assert.equal(await told(0), undefined, 'it was not renewed yet');
-    assert.deepEqual(await told(LEASE_RENEW_MS), []);
+    assert.equal(await faultsAfter(0), undefined, 'it was not renewed yet');
+    assert.deepEqual(await faultsAfter(LEASE_RENEW_MS), []);
   });
 
   for (const status of [401, 403, 500])
     test(`a failing list of pods (${status}) with its start, until it succeeds`, async (context) => {
-      const { cluster, look, told } = bench(context);
+      const { cluster, stored, faultsAfter } = bench(context);
       cluster.pods.lists = [refused(status)];
-      assert.deepEqual(await told(), [`list-failing pods ${status}`]);
-      const [fault] = (await look()) ?? [];
+      assert.deepEqual(await faultsAfter(), [`list-failing pods ${status}`]);
+      const [fault] = (await stored()) ?? [];
       assert.ok(fault && fault.since < START + SECOND, 'however often it failed since');
       assert.equal(fault.error, `Cannot list pods: ${status}`);
       cluster.pods.lists = [{ items: [], resourceVersion: '2' }];
-      assert.deepEqual(await told(), []);
+      assert.deepEqual(await faultsAfter(), []);
     });
 
   test('a failing list of nodes, also without an answer', async (context) => {
-    const { cluster, told } = bench(context);
+    const { cluster, faultsAfter } = bench(context);
     cluster.nodes.lists = [new ApiError('the connection was refused', 0)];
-    assert.deepEqual(await told(), ['list-failing nodes']);
+    assert.deepEqual(await faultsAfter(), ['list-failing nodes']);
     cluster.nodes.lists = [listOf()];
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
   });
 
   for (const resource of ['nodes', 'pods'] as const)
     test(`a failing watch of ${resource}, until a watch opens, even a quiet one`, async (context) => {
-      const { cluster, told } = bench(context);
+      const { cluster, faultsAfter } = bench(context);
       cluster[resource].watches = [endsAfter(5 * SECOND), ends<never>(refused(403))];
-      assert.deepEqual(await told(), [`watch-failing ${resource} 403`]);
+      assert.deepEqual(await faultsAfter(), [`watch-failing ${resource} 403`]);
       cluster[resource].watches = [ends<never>('hang')];
-      assert.deepEqual(await told(), []);
+      assert.deepEqual(await faultsAfter(), []);
     });
 
   for (const resource of ['nodes', 'pods'] as const)
@@ -105,90 +118,92 @@ describe('the lease of a cluster reports', () => {
       ['is not mended', [ends(refused(410))], [`watch-failing ${resource} 410`]],
     ] as const)
       test(`an expired version of ${resource}, when it ${when} by a new list`, async (context) => {
-        const { cluster, told } = bench(context);
+        const { cluster, faultsAfter } = bench(context);
         cluster[resource].watches = [...watches];
-        assert.deepEqual(await told(), expected);
+        assert.deepEqual(await faultsAfter(), expected);
       });
 
   test('permissions that were lost while every watch is open and no node is tainted', async (context) => {
-    const { cluster, told } = bench(context);
+    const { cluster, faultsAfter } = bench(context);
     cluster.nodes.lists = [listOf(liveNode('n1'))];
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
     cluster.allows = ({ resource }) => resource === 'nodes';
-    assert.deepEqual(await told(CHECK_PERMISSIONS_MS + LEASE_RENEW_MS + SECOND), ['list-failing pods 403']);
+    assert.deepEqual(await faultsAfter(CHECK_PERMISSIONS_MS + LEASE_RENEW_MS + SECOND), [
+      'list-failing pods 403',
+    ]);
     cluster.allows = throwing(new ApiError('the credentials were rejected', 401));
-    assert.deepEqual(await told(), ['list-failing pods 401', 'watch-failing nodes 401']);
+    assert.deepEqual(await faultsAfter(), ['list-failing pods 401', 'watch-failing nodes 401']);
     cluster.allows = throwing(new ApiError('who may not ask does not know', 403));
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
   });
 
   test('a failing queue of deltas', async (context) => {
-    const { nodes, told } = bench(context);
+    const { nodes, faultsAfter } = bench(context);
     nodes.onSend = () => Promise.reject(new QueueError('the queue is away'));
-    assert.deepEqual(await told(), ['queue-failing']);
+    assert.deepEqual(await faultsAfter(), ['queue-failing']);
     nodes.onSend = (messages) =>
       messages.map((_, index) => ({ index, permanent: false, reason: 'throttled' }));
-    assert.deepEqual(await told(), ['queue-failing']);
+    assert.deepEqual(await faultsAfter(), ['queue-failing']);
     nodes.onSend = () => [];
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
   });
 
   test('unreadable rules, and an unreadable store', async (context) => {
-    const { governing, store, told } = bench(context);
+    const { governing, store, faultsAfter } = bench(context);
     const away = async (): Promise<never> => {
       throw new StoreError('the table is away');
     };
     const { read } = governing;
     governing.read = away;
-    assert.deepEqual(await told(), ['store-failing']);
+    assert.deepEqual(await faultsAfter(), ['store-failing']);
     const list = store.taintedNodes.bind(store);
     Object.assign(store, { taintedNodes: () => ({ [Symbol.asyncIterator]: () => ({ next: away }) }) });
     governing.read = read;
-    assert.deepEqual(await told(), ['store-failing']);
+    assert.deepEqual(await faultsAfter(), ['store-failing']);
     Object.assign(store, { taintedNodes: list });
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
   });
 
   test('failing writes, as reported by the process that decides', async (context) => {
-    const { time, relay, told } = bench(context);
+    const { time, relay, faultsAfter } = bench(context);
     await time.pass(SECOND);
     relay.stored(new StoreError('the disk is full'));
-    assert.deepEqual(await told(), ['store-failing']);
+    assert.deepEqual(await faultsAfter(), ['store-failing']);
     relay.stored();
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
   });
 
   test('a failing report of stuck pods', async (context) => {
-    const { cluster, leases, told } = bench(context);
+    const { cluster, leases, faultsAfter } = bench(context);
     const leaving = { gracePeriodEndedAt: START, finalizers: [] };
     cluster.pods.lists = [listOf(livePod('u1', { terminating: true, disrupted: true, leaving }))];
     const reports = context.mock.method(leases, 'reportStuck', throwing(new StoreError('the table is away')));
-    assert.deepEqual(await told(90 * SECOND), ['store-failing']);
+    assert.deepEqual(await faultsAfter(90 * SECOND), ['store-failing']);
     reports.mock.restore();
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
   });
 
   test('a guard that cannot be saved', async (context) => {
-    const { cluster, rulesStore, told } = bench(context);
+    const { cluster, rulesStore, faultsAfter } = bench(context);
     cluster.nodes.lists = [listOf(...Array.from({ length: 6 }, (_, i) => liveNode(`n${i}`, NODE_NOT_READY)))];
     rulesStore.isReadOnly = true;
-    assert.deepEqual(await told(), ['guard-unsaved']);
+    assert.deepEqual(await faultsAfter(), ['guard-unsaved']);
     rulesStore.isReadOnly = false;
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
   });
 
   test('clocks that differ by more than 30 s, with the difference; the log reports them once', async (context) => {
-    const { time, cluster, log, nodes, look, told } = bench(context);
+    const { time, cluster, log, nodes, stored, faultsAfter } = bench(context);
     cluster.skewMs = 20_000;
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
     cluster.skewMs = -240_000;
-    assert.deepEqual(await told(4 * A_WHILE), ['clocks-differ']);
+    assert.deepEqual(await faultsAfter(4 * A_WHILE), ['clocks-differ']);
     const behind = "The API server's clock is at least 240 s behind the clock of relay r1";
-    assert.equal((await look())?.[0]?.error, `${behind}: evictions are held.`);
+    assert.equal((await stored())?.[0]?.error, `${behind}: evictions are held.`);
     cluster.otherSkews = [{ leastMs: 0, mostMs: 500 }];
     await time.pass(A_WHILE);
     assert.equal(
-      (await look())?.[0]?.error,
+      (await stored())?.[0]?.error,
       `${behind}: evictions wait until their deadlines have passed by both clocks.`,
     );
     const lines = () => log.lines.filter(({ event }) => event === 'cluster.clocks-differ').length;
@@ -196,16 +211,16 @@ describe('the lease of a cluster reports', () => {
     cluster.skewMs = 0;
     cluster.otherSkews = [];
     nodes.taken.length = 0;
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
     cluster.skewMs = 31_000;
     await time.pass(A_WHILE);
     assert.equal(lines(), 2);
   });
 
   test('no clock difference that a slow answer may explain', async (context) => {
-    const { cluster, told } = bench(context);
+    const { cluster, faultsAfter } = bench(context);
     cluster.otherSkews = [{ leastMs: -45_000, mostMs: 500 }];
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
   });
 
   test('a wake of held pods once the clocks agree', async (context) => {
@@ -219,7 +234,7 @@ describe('the lease of a cluster reports', () => {
   });
 
   test('a taint with a time in the future, until it is corrected', async (context) => {
-    const { cluster, log, look, told } = bench(context);
+    const { cluster, log, stored, faultsAfter } = bench(context);
     const tainted = (timeAdded: number) => ({
       ...liveNode('n1'),
       taints: [{ key: 'a', effect: 'NoExecute', timeAdded }],
@@ -231,45 +246,45 @@ describe('the lease of a cluster reports', () => {
       { events: [upsert(inYear2999)], end: undefined, afterMs: 30 * SECOND },
       ends('quiet', upsert(START)),
     ];
-    assert.deepEqual(await told(), ['taint-time-in-future']);
+    assert.deepEqual(await faultsAfter(), ['taint-time-in-future']);
     assert.equal(
-      (await look())?.[0]?.error,
+      (await stored())?.[0]?.error,
       'The taint a:NoExecute of node n1 says that it was added at 2999-01-01T00:00:00Z, which is in the future. The time is ignored.',
     );
-    assert.deepEqual(await told(2 * A_WHILE), []);
+    assert.deepEqual(await faultsAfter(2 * A_WHILE), []);
     assert.equal(log.lines.filter(({ event }) => event === 'node.taint-time-in-future').length, 1);
   });
 
   test('a suspended heartbeat of a takeover, with the reason', async (context) => {
-    const { cluster, govern, look, told } = bench(context);
+    const { cluster, govern, stored, faultsAfter } = bench(context);
     cluster.skewMs = 0;
     cluster.putTakeover([NODE_NOT_READY], 90 * SECOND);
     govern({ mode: 'observe', treatAsNoExecute: [NODE_NOT_READY] });
-    assert.deepEqual(await told(2 * HEARTBEAT_MS), ['heartbeat-suspended']);
-    assert.match((await look())?.[0]?.error ?? '', /observe/);
+    assert.deepEqual(await faultsAfter(2 * HEARTBEAT_MS), ['heartbeat-suspended']);
+    assert.match((await stored())?.[0]?.error ?? '', /observe/);
     govern({ mode: 'enforce' });
-    assert.deepEqual(await told(2 * HEARTBEAT_MS), []);
+    assert.deepEqual(await faultsAfter(2 * HEARTBEAT_MS), []);
   });
 
   test('no suspended heartbeat in a cluster without a takeover, although it cannot be read', async (context) => {
-    const { cluster, log, told } = bench(context);
+    const { cluster, log, faultsAfter } = bench(context);
     cluster.getTakeover = () => Promise.reject(refused(401));
-    assert.deepEqual(await told(2 * HEARTBEAT_MS), []);
+    assert.deepEqual(await faultsAfter(2 * HEARTBEAT_MS), []);
     assert.ok(!log.lines.some(({ event }) => event === 'takeover.heartbeat-suspended'));
   });
 
   test('a missing eviction controller, with the reason in the log', async (context) => {
-    const { govern, log, told } = bench(context);
+    const { govern, log, faultsAfter } = bench(context);
     govern({ mode: 'observe' });
-    assert.deepEqual(await told(12 * 60 * SECOND), ['no-eviction-controller']);
+    assert.deepEqual(await faultsAfter(12 * 60 * SECOND), ['no-eviction-controller']);
     const line = log.lines.find(({ event }) => event === 'cluster.no-eviction-controller');
     assert.match(`${line?.fields['reason']}`, /more than 10 minutes overdue.*built-in.*observe/);
     govern({ mode: 'enforce' });
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
   });
 
   test('evictions of held pods by the built-in controller, for an hour', async (context) => {
-    const { time, cluster, governing, log, look } = bench(context);
+    const { time, cluster, governing, log, stored } = bench(context);
     const act = { actor: 'anna', at: START, reason: 'it is busy' };
     const [kept, free] = [livePod('u1'), livePod('u2')].map((pod) => ({ ...pod, tolerations: [] }));
     assert.ok(kept && free);
@@ -285,7 +300,7 @@ describe('the lease of a cluster reports', () => {
       ends('quiet', ...evicted.map((object) => ({ kind: 'upsert' as const, object }))),
     ];
     await time.pass(A_WHILE);
-    const faults = (await look()) ?? [];
+    const faults = (await stored()) ?? [];
     assert.deepEqual(
       faults.map(({ type, count }) => [type, count]),
       [['built-in-evicts', 1]],
@@ -306,32 +321,32 @@ describe('the lease of a cluster reports', () => {
       ],
     );
     await time.pass(REPORTED_FOR_MS);
-    assert.deepEqual(await look(), []);
+    assert.deepEqual(await stored(), []);
   });
 
   test('another installation that evicts there, for an hour, but no former leader', async (context) => {
-    const { cluster, look, told } = bench(context);
+    const { cluster, stored, faultsAfter } = bench(context);
     cluster.lastRival = { installation: 'former', markedAt: START + 5 * SECOND };
-    assert.deepEqual(await told(), []);
+    assert.deepEqual(await faultsAfter(), []);
     cluster.lastRival = { installation: 'theirs', markedAt: START + 25 * SECOND };
-    assert.deepEqual(await told(), ['conflicting-installation']);
-    assert.match((await look())?.[0]?.error ?? '', /^Another Taintward, theirs, also evicts/);
-    assert.deepEqual(await told(REPORTED_FOR_MS), []);
+    assert.deepEqual(await faultsAfter(), ['conflicting-installation']);
+    assert.match((await stored())?.[0]?.error ?? '', /^Another Taintward, theirs, also evicts/);
+    assert.deepEqual(await faultsAfter(REPORTED_FOR_MS), []);
   });
 
   test('no faults of a former holder', async (context) => {
-    const { time, cluster, relay, leases, told } = bench(context);
+    const { time, cluster, relay, leases, faultsAfter } = bench(context);
     cluster.pods.lists = [refused(403)];
-    assert.deepEqual(await told(), ['list-failing pods 403']);
+    assert.deepEqual(await faultsAfter(), ['list-failing pods 403']);
     await leases.take(CLUSTER, await leases.read(CLUSTER), 'r2', Date.now());
-    assert.equal(await told(0), undefined);
+    assert.equal(await faultsAfter(0), undefined);
     await time.pass(LEASE_RENEW_MS);
     assert.deepEqual(relay.faults, [], 'it holds the lease no longer');
   });
 });
 
 test('a relay reports a failing renewal itself, and then on the lease', async (context) => {
-  const { time, relay, leases, told } = bench(context);
+  const { time, relay, leases, faultsAfter } = bench(context);
   await time.pass(SECOND);
   const renew = leases.renew.bind(leases);
   leases.renew = () => Promise.reject(new StoreError('the disk is full'));
@@ -342,5 +357,5 @@ test('a relay reports a failing renewal itself, and then on the lease', async (c
   );
   leases.renew = renew;
   await time.pass(2 * LEASE_RENEW_MS);
-  assert.deepEqual([relay.faults, await told(0)], [[], []]);
+  assert.deepEqual([relay.faults, await faultsAfter(0)], [[], []]);
 });

@@ -28,18 +28,18 @@ class Scene {
   }
 
   start(): void {
-    this.#hear(this.view.replaceNodes([], this.now));
-    this.#hear(this.view.resync([], this.now));
+    this.#mark(this.view.replaceNodes([], this.now));
+    this.#mark(this.view.resync([], this.now));
   }
 
   setNode(name: NodeName, keys: readonly string[]): void {
     this.#nodes.set(name, keys);
-    this.#hear(this.view.upsertNode(liveNode(name, ...keys), this.now));
+    this.#mark(this.view.upsertNode(liveNode(name, ...keys), this.now));
   }
 
   removeNode(name: NodeName): void {
     this.#nodes.delete(name);
-    this.#hear(this.view.deleteNode(name, this.now));
+    this.#mark(this.view.deleteNode(name, this.now));
   }
 
   /** Binds a pod to a node that exists. */
@@ -47,7 +47,7 @@ class Scene {
     const pod = livePod(uid, { node });
     if (!this.#nodes.has(node) || this.#pods.has(pod.uid)) return;
     this.#pods.set(pod.uid, pod);
-    this.#hear(this.view.upsertPod(pod, this.now));
+    this.#mark(this.view.upsertPod(pod, this.now));
   }
 
   /**
@@ -60,14 +60,14 @@ class Scene {
     this.#pods.delete(pod.uid);
     if (disrupted && pod.node) this.#stored.get(pod.node)?.pods.delete(pod.uid);
     const last = { ...pod, disrupted };
-    this.#hear(
+    this.#mark(
       ends ? this.view.deletePod(last) : this.view.upsertPod({ ...last, terminating: true }, this.now),
     );
   }
 
   /** Answers the list of a node's pods. */
   list(node: NodeName): void {
-    if (this.view.follows(node)) this.#hear(this.view.replacePods(node, this.#podsOn(node), this.now));
+    if (this.view.follows(node)) this.#mark(this.view.replacePods(node, this.#podsOn(node), this.now));
   }
 
   send(): void {
@@ -86,11 +86,11 @@ class Scene {
     this.send();
     const stored = [...this.#stored].filter(([, { taints }]) => taints.length > 0);
     return {
-      stored: stored.map(([node, { taints, pods }]) => told(node, taints, [...pods])),
+      stored: stored.map(([node, { taints, pods }]) => stateOf(node, taints, [...pods])),
       real: [...this.#nodes]
         .filter(([, keys]) => keys.length > 0)
         .map(([node, keys]) =>
-          told(
+          stateOf(
             node,
             keys,
             this.#podsOn(node).map(({ uid }) => uid),
@@ -105,7 +105,7 @@ class Scene {
     return [...this.#pods.values()].filter((pod) => pod.node === node);
   }
 
-  #hear(subjects: readonly Subject[]): void {
+  #mark(subjects: readonly Subject[]): void {
     this.#outbox.mark(subjects);
   }
 
@@ -120,7 +120,7 @@ class Scene {
   }
 }
 
-const told = (node: NodeName, taints: readonly string[], pods: readonly PodUid[]) => ({
+const stateOf = (node: NodeName, taints: readonly string[], pods: readonly PodUid[]) => ({
   node,
   taints: [...taints].sort().join(' '),
   pods: [...pods].sort().join(' '),

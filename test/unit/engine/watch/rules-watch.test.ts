@@ -18,12 +18,12 @@ function bench(context: TestContext) {
     [C1, rules],
     [C2, rules],
   ]);
-  const asked: (readonly ClusterName[])[] = [];
+  const reads: (readonly ClusterName[])[] = [];
   const log = recordingLog();
   const away = { table: false, cluster: undefined as ClusterName | undefined };
   const watch = new RulesWatch({
     readAll: async (clusters) => {
-      asked.push(clusters);
+      reads.push(clusters);
       if (away.table) throw new StoreError('the table is away');
       const readable = clusters.filter((name) => name !== away.cluster);
       return new Map(readable.map((name) => [name, written.get(name) ?? rules] as const));
@@ -32,33 +32,33 @@ function bench(context: TestContext) {
     log,
   });
   context.after(() => watch.stop());
-  const told: string[] = [];
+  const applied: string[] = [];
   const follow = (name: ClusterName, signal = new AbortController().signal) =>
-    watch.follow(name, ({ policy }) => told.push(`${name} ${policy.mode}`), signal);
-  return { time, written, asked, log, away, told, follow };
+    watch.follow(name, ({ policy }) => applied.push(`${name} ${policy.mode}`), signal);
+  return { time, written, reads, log, away, applied, follow };
 }
 
 test('delivers the rules immediately to a new follower of a cluster, and then only changes', async (context) => {
-  const { time, written, told, follow } = bench(context);
+  const { time, written, applied, follow } = bench(context);
   follow(C1);
   await time.pass(1);
-  assert.deepEqual(told, ['c1 enforce']);
+  assert.deepEqual(applied, ['c1 enforce']);
   await time.pass(10 * SECOND);
-  assert.deepEqual(told, ['c1 enforce']);
+  assert.deepEqual(applied, ['c1 enforce']);
   written.set(C1, { ...rules, policy: { ...rules.policy, mode: 'observe' } });
   await time.pass(2 * SECOND);
-  assert.deepEqual(told, ['c1 enforce', 'c1 observe']);
+  assert.deepEqual(applied, ['c1 enforce', 'c1 observe']);
 });
 
 test('keeps the last rules of a cluster that cannot be read, logs it once, and delays no other cluster', async (context) => {
-  const { time, written, told, log, away, follow } = bench(context);
+  const { time, written, applied, log, away, follow } = bench(context);
   follow(C1);
   follow(C2);
   await time.pass(1);
   away.cluster = C1;
   written.set(C2, { ...rules, policy: { ...rules.policy, mode: 'observe' } });
   await time.pass(10 * SECOND);
-  assert.deepEqual(told, ['c1 enforce', 'c2 enforce', 'c2 observe']);
+  assert.deepEqual(applied, ['c1 enforce', 'c2 enforce', 'c2 observe']);
   assert.deepEqual(
     log.lines.map(({ event, fields }) => [event, fields['cluster']]),
     [['rules.unreadable', C1]],
@@ -66,64 +66,64 @@ test('keeps the last rules of a cluster that cannot be read, logs it once, and d
 });
 
 test('reads nothing without followers, and reads all clusters in one call', async (context) => {
-  const { time, asked, follow } = bench(context);
+  const { time, reads, follow } = bench(context);
   await time.pass(10 * SECOND);
-  assert.deepEqual(asked, []);
+  assert.deepEqual(reads, []);
   const leaving = new AbortController();
   follow(C1, leaving.signal);
   follow(C2);
   await time.pass(3 * SECOND);
-  assert.deepEqual(asked.at(-1), [C1, C2]);
+  assert.deepEqual(reads.at(-1), [C1, C2]);
   leaving.abort();
   await time.pass(3 * SECOND);
-  assert.deepEqual(asked.at(-1), [C2]);
+  assert.deepEqual(reads.at(-1), [C2]);
 });
 
 test('reports the end of a rule that expires', async (context) => {
-  const { time, written, told, follow } = bench(context);
+  const { time, written, applied, follow } = bench(context);
   const pausedUntil = START + 30 * SECOND;
   written.set(C1, { ...rules, policy: { ...rules.policy, mode: 'paused', pausedUntil } });
   follow(C1);
   await time.pass(29 * SECOND);
-  assert.deepEqual(told, ['c1 paused']);
+  assert.deepEqual(applied, ['c1 paused']);
   await time.pass(3 * SECOND);
-  assert.deepEqual(told, ['c1 paused', 'c1 paused']);
+  assert.deepEqual(applied, ['c1 paused', 'c1 paused']);
   await time.pass(60 * SECOND);
-  assert.equal(told.length, 2);
+  assert.equal(applied.length, 2);
 });
 
 test('reports the end of each rule, although the rules stay the same', async (context) => {
-  const { time, written, told, follow } = bench(context);
+  const { time, written, applied, follow } = bench(context);
   const stop = { scope: 'cluster', actor: 'anna', at: START, reason: 'an incident' } as const;
   const ends = [10, 20, 30].map((seconds) => ({ ...stop, until: START + seconds * SECOND }));
   written.set(C1, { ...rules, stops: ends });
   follow(C1);
   for (const times of [1, 2, 3, 4, 4]) {
     await time.pass(5 * SECOND);
-    assert.equal(told.length, times);
+    assert.equal(applied.length, times);
     await time.pass(5 * SECOND);
   }
 });
 
 test('keeps the last rules while nothing can be read', async (context) => {
-  const { time, away, written, log, told, follow } = bench(context);
+  const { time, away, written, log, applied, follow } = bench(context);
   follow(C1);
   await time.pass(SECOND);
   away.table = true;
   written.set(C1, { ...rules, policyRevision: 9 });
   await time.pass(10 * SECOND);
-  assert.deepEqual(told, ['c1 enforce']);
+  assert.deepEqual(applied, ['c1 enforce']);
   assert.ok(log.lines.some(({ event }) => event === 'rules.unreadable'));
   away.table = false;
   await time.pass(3 * SECOND);
-  assert.equal(told.length, 2);
+  assert.equal(applied.length, 2);
 });
 
 test('reports a rule that was canceled before it was read, because it may have held pods', async (context) => {
-  const { time, written, told, follow } = bench(context);
+  const { time, written, applied, follow } = bench(context);
   follow(C1);
   await time.pass(SECOND);
   written.set(C1, { ...rules, ordersRevision: rules.ordersRevision + 2 });
   await time.pass(3 * SECOND);
-  assert.deepEqual(told, ['c1 enforce', 'c1 enforce']);
+  assert.deepEqual(applied, ['c1 enforce', 'c1 enforce']);
 });

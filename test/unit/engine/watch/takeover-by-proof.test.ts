@@ -44,9 +44,9 @@ const failing =
   ({ given }) =>
     Object.assign(given, fields);
 const forbidding =
-  (isForbidden: (asked: Permission) => boolean): Obstacle =>
+  (isForbidden: (permission: Permission) => boolean): Obstacle =>
   ({ cluster }) => {
-    cluster.allows = (asked) => !isForbidden(asked);
+    cluster.allows = (permission) => !isForbidden(permission);
   };
 const UNKNOWN = new StoreError('it has a field that this release does not know');
 const NOT_SENT_ON = /the delta function doesn't send probes on$/;
@@ -156,7 +156,7 @@ describe('the heartbeat of a takeover', () => {
     const { time, dueQueue, isLetIn } = probedTakeover(context);
     dueQueue.takesMs = 40 * SECOND;
     await time.pass(2 * MINUTE);
-    for (let looks = 0; looks < 12; looks++) {
+    for (let reviews = 0; reviews < 12; reviews++) {
       assert.equal(isLetIn(), false);
       await time.pass(10 * SECOND);
     }

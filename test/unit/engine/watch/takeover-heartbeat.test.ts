@@ -43,13 +43,13 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
     stopping.abort();
     await kept;
   });
-  const told = () => log.lines.map(({ event, fields }) => `${event} ${fields['reason'] ?? ''}`.trim());
+  const logged = () => log.lines.map(({ event, fields }) => `${event} ${fields['reason'] ?? ''}`.trim());
   const beats = () => api.takeover?.heartbeat;
   const stateAfter = async (ms: number) => {
     await time.pass(ms);
     return states.at(-1);
   };
-  return { time, api, told, beats, states, stateAfter };
+  return { time, api, logged, beats, states, stateAfter };
 }
 
 /** Returns a bench whose cluster has a takeover from the start. */
@@ -78,14 +78,14 @@ function tried(api: FakeCluster) {
 }
 
 test('renews a takeover every twenty seconds from its start, and logs it once', async (context) => {
-  const { time, api, told, beats } = bench(context);
+  const { time, api, logged, beats } = bench(context);
   await time.pass(HEARTBEAT_MS);
-  assert.deepEqual([told(), beats()], [[], undefined]);
+  assert.deepEqual([logged(), beats()], [[], undefined]);
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(3 * HEARTBEAT_MS);
   assert.equal(beats(), START + 4 * HEARTBEAT_MS + SKEW_MS);
   assert.equal(api.takeover?.aliveSince, START + 2 * HEARTBEAT_MS + SKEW_MS);
-  assert.deepEqual(told(), ['takeover.heartbeat-renewed']);
+  assert.deepEqual(logged(), ['takeover.heartbeat-renewed']);
 });
 
 for (const [name, proofAgeMs, heartbeatAgeMs] of [
@@ -105,13 +105,13 @@ for (const [name, proofAgeMs, heartbeatAgeMs] of [
 }
 
 test('waits for answers that show the API server’s time, and writes no heartbeat before', async (context) => {
-  const { time, api, told, beats } = bench(context);
+  const { time, api, logged, beats } = bench(context);
   let gets = 0;
   api.skewMs = undefined;
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS + 1_000);
   assert.deepEqual(
-    [told(), beats()],
+    [logged(), beats()],
     [["takeover.heartbeat-suspended the API server's clock is not known yet"], undefined],
   );
   api.beforeRequest = (verb) => {
@@ -120,18 +120,18 @@ test('waits for answers that show the API server’s time, and writes no heartbe
   };
   await time.pass(HEARTBEAT_MS + 1_000);
   assert.ok(beats() !== undefined);
-  assert.deepEqual(told().slice(1), ['takeover.heartbeat-renewed']);
+  assert.deepEqual(logged().slice(1), ['takeover.heartbeat-renewed']);
 });
 
 test('suspends the heartbeat while the clocks differ by more than 30 s, because deadlines are uncertain', async (context) => {
-  const { time, api, told, beats } = takenOver(context);
+  const { time, api, logged, beats } = takenOver(context);
   api.skewMs = -120_000;
   await time.pass(2 * HEARTBEAT_MS);
   assert.equal(beats(), undefined);
   api.skewMs = 0;
   await time.pass(HEARTBEAT_MS);
   assert.ok(beats() !== undefined);
-  assert.deepEqual(told(), [
+  assert.deepEqual(logged(), [
     "takeover.heartbeat-suspended the API server's clock is at least 120 s behind the clock of the relay",
     'takeover.heartbeat-renewed',
   ]);
@@ -139,7 +139,7 @@ test('suspends the heartbeat while the clocks differ by more than 30 s, because 
 
 test('suspends the heartbeat during a fault, logs it once, and continues afterwards', async (context) => {
   let connectionState: 'live' | 'disconnected' = 'live';
-  const { time, api, told, beats, states } = takenOver(context, { connectionState: () => connectionState });
+  const { time, api, logged, beats, states } = takenOver(context, { connectionState: () => connectionState });
   await time.pass(HEARTBEAT_MS);
   connectionState = 'disconnected';
   const last = START + HEARTBEAT_MS + SKEW_MS;
@@ -152,7 +152,7 @@ test('suspends the heartbeat during a fault, logs it once, and continues afterwa
     START + 8 * HEARTBEAT_MS + SKEW_MS,
     'the built-in controller was at work meanwhile',
   );
-  assert.deepEqual(told(), [
+  assert.deepEqual(logged(), [
     'takeover.heartbeat-renewed',
     'takeover.heartbeat-suspended the relay is disconnected from the cluster',
     'takeover.heartbeat-renewed',
@@ -162,16 +162,16 @@ test('suspends the heartbeat during a fault, logs it once, and continues afterwa
 });
 
 test('suspends the heartbeat when it cannot determine that evictions proceed', async (context) => {
-  const { time, told } = takenOver(context, {
+  const { time, logged } = takenOver(context, {
     whyStalled: () => Promise.reject(new Error('the table is away')),
   });
   await time.pass(HEARTBEAT_MS);
-  assert.deepEqual(told(), ['takeover.heartbeat-suspended Error: the table is away']);
+  assert.deepEqual(logged(), ['takeover.heartbeat-suspended Error: the table is away']);
 });
 
 test('does not renew after the lease expired, also during the checks', async (context) => {
   let holdsLease = true;
-  const { time, told, beats } = takenOver(context, {
+  const { time, logged, beats } = takenOver(context, {
     holdsLease: () => holdsLease,
     whyStalled: async () => {
       holdsLease = false;
@@ -180,27 +180,27 @@ test('does not renew after the lease expired, also during the checks', async (co
   });
   await time.pass(2 * HEARTBEAT_MS);
   assert.equal(beats(), undefined);
-  assert.deepEqual(told(), [
+  assert.deepEqual(logged(), [
     "takeover.heartbeat-suspended the relay couldn't renew the cluster's lease in time",
   ]);
 });
 
 test('makes no checks for a heartbeat that policy forbids', async (context) => {
-  let asked = 0;
+  let reads = 0;
   const { time } = takenOver(context, {
     policy: () => ({ ...rules.policy, treatAsNoExecute: ['a'], mode: 'observe' }),
     whyStalled: async () => {
-      asked += 1;
+      reads += 1;
       return undefined;
     },
   });
   await time.pass(2 * HEARTBEAT_MS);
-  assert.equal(asked, 0);
+  assert.equal(reads, 0);
 });
 
 test('retries after a rejected write, and ends with a takeover that policy no longer relies on', async (context) => {
   let treatAsNoExecute = ['a'];
-  const { time, api, told, beats } = takenOver(context, {
+  const { time, api, logged, beats } = takenOver(context, {
     policy: () => ({ ...rules.policy, treatAsNoExecute }),
   });
   api.beforeRequest = (verb) => {
@@ -214,20 +214,20 @@ test('retries after a rejected write, and ends with a takeover that policy no lo
   treatAsNoExecute = [];
   await time.pass(2 * HEARTBEAT_MS);
   assert.deepEqual(
-    told().map((line) => line.split(' ')[0]),
+    logged().map((line) => line.split(' ')[0]),
     ['takeover.heartbeat-suspended', 'takeover.heartbeat-renewed', 'takeover.ended'],
   );
 });
 
 test('never renews a takeover that admits a taint in a dry run, and writes the reason to its object', async (context) => {
-  const { time, api, told, beats, states } = bench(context);
+  const { time, api, logged, beats, states } = bench(context);
   const { breaks, mended } = tried(api);
   breaks();
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(2 * HEARTBEAT_MS);
   const why =
     "in a dry run, a node kept a:NoExecute: the takeover's admission policy doesn't work in this cluster";
-  assert.deepEqual(told(), [`takeover.heartbeat-suspended ${why}`]);
+  assert.deepEqual(logged(), [`takeover.heartbeat-suspended ${why}`]);
   assert.deepEqual([api.takeover?.withheld, beats(), states.at(-1)], [why, undefined, 'withheld']);
   mended();
   await time.pass(2 * HEARTBEAT_MS);
@@ -250,13 +250,13 @@ test('verifies the takeover when a relay starts and every ten minutes, and meanw
 
 for (const beatsBefore of [1, 2, 3, 10]) {
   test(`suspends the heartbeat within a minute when its admission policy or binding is deleted after ${beatsBefore} heartbeats`, async (context) => {
-    const { api, told, beats, stateAfter } = takenOver(context);
+    const { api, logged, beats, stateAfter } = takenOver(context);
     const { breaks, mended } = tried(api);
     assert.equal(await stateAfter(beatsBefore * HEARTBEAT_MS + 1), 'renewed');
     breaks();
     const last = beats() ?? 0;
     assert.equal(await stateAfter(60_000), 'withheld');
-    assert.match(told().at(-1) ?? '', /kept a:NoExecute/);
+    assert.match(logged().at(-1) ?? '', /kept a:NoExecute/);
     assert.ok((beats() ?? 0) < last + 2 * HEARTBEAT_MS);
     mended();
     assert.equal(await stateAfter(2 * HEARTBEAT_MS), 'renewed');
@@ -265,13 +265,13 @@ for (const beatsBefore of [1, 2, 3, 10]) {
 
 test('suspends the heartbeat when takeovers/live or its kind is deleted, until policy no longer relies on it', async (context) => {
   let treatAsNoExecute = ['a'];
-  const { time, api, told, stateAfter } = takenOver(context, {
+  const { time, api, logged, stateAfter } = takenOver(context, {
     policy: () => ({ ...rules.policy, treatAsNoExecute }),
   });
   await time.pass(HEARTBEAT_MS);
   api.takeover = undefined;
   assert.equal(await stateAfter(2 * HEARTBEAT_MS), 'withheld');
-  assert.match(told().at(-1) ?? '', /^takeover\.heartbeat-suspended takeovers\/live is gone/);
+  assert.match(logged().at(-1) ?? '', /^takeover\.heartbeat-suspended takeovers\/live is gone/);
   api.putTakeover(['a'], LAPSE_MS);
   assert.equal(await stateAfter(2 * HEARTBEAT_MS), 'renewed');
   api.takeover = undefined;
@@ -279,7 +279,7 @@ test('suspends the heartbeat when takeovers/live or its kind is deleted, until p
   // Other keys do not rely on the takeover.
   treatAsNoExecute = ['b'];
   assert.equal(await stateAfter(HEARTBEAT_MS), 'none');
-  assert.equal(told().at(-1), 'takeover.ended');
+  assert.equal(logged().at(-1), 'takeover.ended');
 });
 
 for (const [what, keys, lapseMs] of [
@@ -299,7 +299,7 @@ for (const [what, keys, lapseMs] of [
 }
 
 test('retries before it suspends the heartbeat, because the API server may apply a new policy late', async (context) => {
-  const { time, api, told } = bench(context);
+  const { time, api, logged } = bench(context);
   const { breaks, mended, tries } = tried(api);
   breaks();
   const count = api.beforeRequest;
@@ -309,18 +309,18 @@ test('retries before it suspends the heartbeat, because the API server may apply
   };
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS + 5_000);
-  assert.deepEqual(told(), ['takeover.heartbeat-renewed']);
+  assert.deepEqual(logged(), ['takeover.heartbeat-renewed']);
 });
 
 test('suspends the heartbeat without the permission to verify the takeover', async (context) => {
-  const { time, api, beats, told } = bench(context);
+  const { time, api, beats, logged } = bench(context);
   api.beforeRequest = (verb) => {
     if (verb === 'try') throw new ApiError('nodes is forbidden', 403, 'Forbidden');
   };
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(2 * HEARTBEAT_MS);
   assert.equal(beats(), undefined);
-  assert.deepEqual(told(), [
+  assert.deepEqual(logged(), [
     "takeover.heartbeat-suspended the takeover couldn't be verified (taintward takeover apply grants the permission): nodes is forbidden",
   ]);
 });
@@ -328,14 +328,14 @@ test('suspends the heartbeat without the permission to verify the takeover', asy
 test('logs each new reason, but not each delay of an overdue eviction', async (context) => {
   let overdueMs = 0;
   let connectionState: 'syncing' | 'live' = 'syncing';
-  const { time, api, told } = takenOver(context, {
+  const { time, api, logged } = takenOver(context, {
     connectionState: () => connectionState,
     whyStalled: async () => (overdueMs ? `an eviction is overdue by ${overdueMs / 1000} s` : undefined),
   });
   await time.pass(HEARTBEAT_MS);
   connectionState = 'live';
   for (overdueMs = 61_000; overdueMs < 200_000; overdueMs += HEARTBEAT_MS) await time.pass(HEARTBEAT_MS);
-  assert.deepEqual(told(), [
+  assert.deepEqual(logged(), [
     "takeover.heartbeat-suspended the relay hasn't listed the whole cluster yet",
     'takeover.heartbeat-suspended an eviction is overdue by 61 s',
   ]);
@@ -359,26 +359,26 @@ const unavailable = async () => {
 };
 
 test('suspends nothing when a cluster that is not taken over does not answer', async (context) => {
-  const { api, told, stateAfter } = bench(context);
+  const { api, logged, stateAfter } = bench(context);
   context.mock.method(api, 'getTakeover', unavailable);
   assert.equal(await stateAfter(2 * HEARTBEAT_MS), 'none');
-  assert.deepEqual(told(), []);
+  assert.deepEqual(logged(), []);
 });
 
 test('knows that policy relies on a takeover that was deleted while the cluster did not answer', async (context) => {
-  const { api, told, stateAfter } = takenOver(context);
+  const { api, logged, stateAfter } = takenOver(context);
   assert.equal(await stateAfter(1.5 * HEARTBEAT_MS), 'renewed');
   const { mock } = context.mock.method(api, 'getTakeover', unavailable);
   assert.equal(await stateAfter(HEARTBEAT_MS), 'withheld');
   mock.mockImplementation(async () => undefined);
   assert.equal(await stateAfter(HEARTBEAT_MS), 'withheld');
-  assert.match(told().at(-1) ?? '', /takeovers\/live is gone/);
+  assert.match(logged().at(-1) ?? '', /takeovers\/live is gone/);
 });
 
 test('logs why it suspends the heartbeat, although the reason cannot be written', async (context) => {
-  const { api, told, stateAfter } = takenOver(context, { whyStalled: async () => 'a pod is overdue' });
+  const { api, logged, stateAfter } = takenOver(context, { whyStalled: async () => 'a pod is overdue' });
   const writing = context.mock.method(api, 'withholdTakeover', unavailable);
   assert.equal(await stateAfter(3 * HEARTBEAT_MS), 'withheld');
   assert.ok(writing.mock.callCount() > 0);
-  assert.deepEqual(told(), ['takeover.heartbeat-suspended a pod is overdue']);
+  assert.deepEqual(logged(), ['takeover.heartbeat-suspended a pod is overdue']);
 });

@@ -68,7 +68,7 @@ async function watching(context: TestContext) {
   const cluster = new WatchedCluster(Date.now);
   cluster.nodes.lists = [{ items: [nodeWith(twin)], resourceVersion: '7' }];
   cluster.pods.lists = [{ items: [livePod()], resourceVersion: '7' }];
-  const told: string[] = [];
+  const marked: string[] = [];
   const wokenAt: number[] = [];
   const view = new ClusterView(clusterName('c1'), 1);
   const watch = new ClusterWatch(clusterName('c1'), cluster, view, {
@@ -84,34 +84,34 @@ async function watching(context: TestContext) {
     metrics: relayMetrics(new Registry()),
     faults: new ClusterFaults({ now: Date.now }),
     mark: (subjects, wake) => {
-      told.push(...subjects.map(({ node }) => node));
+      marked.push(...subjects.map(({ node }) => node));
       if (wake && subjects.length > 0) wokenAt.push((Date.now() - at(0)) / 1_000);
     },
   });
   context.after(() => watch.stop());
   watch.start();
   await time.pass(1_000);
-  return { time, cluster, told, wokenAt, view, watch };
+  return { time, cluster, marked, wokenAt, view, watch };
 }
 
 test('lists the nodes again after a change of the virtual keys, and sends the affected nodes', async (context) => {
-  const { time, cluster, told, view, watch } = await watching(context);
-  assert.deepEqual([cluster.nodes.listed.length, told], [1, []]);
+  const { time, cluster, marked, view, watch } = await watching(context);
+  assert.deepEqual([cluster.nodes.listed.length, marked], [1, []]);
 
   watch.ruled(ruled([NODE_NOT_READY]));
   await time.pass(1_000);
   assert.equal(cluster.nodes.listed.length, 2);
-  assert.ok(told.includes('n1'));
+  assert.ok(marked.includes('n1'));
   assert.equal(view.nodeDelta(N1, at(9), false).pods.length, 1);
 
   watch.ruled(ruled([NODE_NOT_READY]));
   await time.pass(1_000);
   assert.equal(cluster.nodes.listed.length, 2, 'the same keys are no change');
 
-  told.length = 0;
+  marked.length = 0;
   watch.ruled(ruled([]));
   await time.pass(1_000);
-  assert.ok(told.includes('n1'));
+  assert.ok(marked.includes('n1'));
   assert.equal(view.follows(N1), false);
 });
 

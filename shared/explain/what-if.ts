@@ -1,5 +1,5 @@
 import { defined } from '#shared/defined.ts';
-import type { ClusterGate } from '#shared/eviction/eviction-gate.ts';
+import type { ClusterGate, EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { clusterGate } from '#shared/eviction/gate.ts';
 import { type GuardCounts, reportOf, reviewGuard, type TripReport } from '#shared/eviction/guard.ts';
 import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
@@ -348,6 +348,12 @@ function workloadForecast(
   };
 }
 
+/** Gates that are not the end of a forecast, because they open by themselves, or because {@link forecastsOf} removes them. */
+type PassingGate = Extract<
+  EvictionGate['kind'],
+  'observe' | 'paused' | 'stopped' | 'guard' | 'workload-limit'
+>;
+
 function stayOf(forecast: Forecast): Stay | undefined {
   switch (forecast.kind) {
     case 'evict':
@@ -356,6 +362,7 @@ function stayOf(forecast: Forecast): Stay | undefined {
       if (forecast.by.kind === 'hold') return { cause: 'hold', hold: forecast.by.id };
       if (forecast.by.kind === 'node-alive' || forecast.by.kind === 'recreated')
         return { cause: forecast.by.kind };
+      forecast.by.kind satisfies 'excluded' | PassingGate;
       return { cause: 'excluded' };
     case 'keep':
       return {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { type ClusterName, type NodeRef, podUid } from '#shared/eviction/identity.ts';
 import type {
   EndedPod,
@@ -35,6 +36,26 @@ const LAST_MOMENT = 8.64e15;
 
 const TOMBSTONES: readonly Outcome[] = ['evicted', 'already-gone'];
 const REVOCABLE: readonly Outcome[] = ['canceled', 'failed', 'unregistered', 'would-evict'];
+
+const ofTaints = { revision: 1, guardRevision: 2, until: NOW + 1 };
+/** A gate of each kind, with all fields. */
+const GATES: { readonly [Kind in EvictionGate['kind']]: Required<Extract<EvictionGate, { kind: Kind }>> } = {
+  observe: { kind: 'observe' },
+  paused: { kind: 'paused', until: NOW + 1 },
+  stopped: { kind: 'stopped', scope: 'fleet', until: NOW + 1 },
+  hold: { kind: 'hold', id: 'h1', until: NOW + 1 },
+  excluded: { kind: 'excluded', ...ofTaints },
+  guard: { kind: 'guard', scope: 'zone', zone: 'a', trippedAt: NOW, ...ofTaints },
+  'node-alive': { kind: 'node-alive', renewedAt: NOW, ...ofTaints },
+  'workload-limit': {
+    kind: 'workload-limit',
+    workload: 'Deployment/web',
+    count: 1,
+    windowMs: 600_000,
+    ...ofTaints,
+  },
+  recreated: { kind: 'recreated' },
+};
 
 /** Registers the tests that every implementation of `Store` has to pass. */
 export function storeContract(name: string, make: () => Promise<StoreUnderContract>): void {
@@ -130,6 +151,13 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
           ended: byUid(endedAt(NOW, ends)),
         };
         assert.deepEqual(await load(ref), expected);
+      });
+
+      test('reads back a gate of every kind', async () => {
+        const ref = aRef();
+        const held = Object.values(GATES).map((by) => aRecord({ held: { by, since: NOW } }));
+        await write(ref, { schedule: held });
+        assert.deepEqual((await load(ref)).scheduled, byUid(held));
       });
 
       test('reads only the requested pods, each once', async () => {

@@ -14,6 +14,9 @@ test('Prometheus accepts the alert rules', () => {
 test('each alert fires when it should, not before, and not in normal operation', () => {
   const cases = readFileSync(CASES, 'utf8');
   for (const { alert } of alertRules())
-    assert.ok(cases.includes(`alertname="${alert}"`), `${alert} has no case`);
+    assert.ok(
+      cases.includes(`alertname="${alert}"`),
+      `${alert} has no case: add one to test/prometheus/alerts.test.yaml`,
+    );
   promtool('test', 'rules', CASES);
 });

@@ -61,7 +61,10 @@ test('each alarm on a metric of the service has a Prometheus rule of the same na
   const own = [...alarms.values()].filter(({ Namespace }) => Namespace === 'taintward');
   const summaries = alertRules().map(({ annotations }) => annotations.summary);
   for (const { AlarmName } of own) {
-    assert.ok(summaries.includes(String(AlarmName).replace('taintward: ', '')), String(AlarmName));
+    assert.ok(
+      summaries.includes(String(AlarmName).replace('taintward: ', '')),
+      `no alert has the name of ${AlarmName} as its summary: add one to docs/integrations/alerts.yaml`,
+    );
   }
 });
 
@@ -211,7 +214,8 @@ test('the dashboard shows all alarms, and every metric of the service', () => {
   const body = String(readable(dashboard?.['DashboardBody']));
   const { widgets } = JSON.parse(body) as { widgets: { type: string; properties: { alarms?: unknown[] } }[] };
   assert.equal(widgets.find(({ type }) => type === 'alarm')?.properties.alarms?.length, alarms.size);
-  for (const name of Object.values(names)) assert.ok(body.includes(`"${name}"`), name);
+  for (const name of Object.values(names))
+    assert.ok(body.includes(`"${name}"`), `the dashboard lacks ${name}: add it to cdk/dashboard.ts`);
 });
 
 test('the dashboard finds metrics by cluster under the names that evict writes', async () => {

@@ -88,7 +88,7 @@ export class Relay {
     const { keeper } = this.#reported.get(name) ?? {};
     if (!keeper) return;
     this.#reported.delete(name);
-    this.#leave(name, keeper.stop());
+    void this.#leave(name, keeper.stop());
   }
 
   #leave(name: ClusterName, ended: Promise<void>): Promise<unknown> {

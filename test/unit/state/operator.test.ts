@@ -136,7 +136,7 @@ test('releases holds by ID and removes expired rules with the next change', asyn
   const { operator, clock, orders } = anOperator();
   const first = await operator.hold(prod, node, { reason: 'a backup', durationMs: 1000 });
   await operator.stop(prod, { reason: 'x', durationMs: 1000 });
-  clock.advanceTo(NOW + 1000);
+  await clock.advanceTo(NOW + 1000);
   const second = await operator.hold(
     prod,
     { kind: 'pod', namespace: 'default', name: 'web-0' },

@@ -78,7 +78,7 @@ export class SyntheticApi {
 
   /** Applies the faults to open watches. */
   infect(): void {
-    if (this.faults.speech === 'endless-line') for (const watch of this.#watches) babble(watch);
+    if (this.faults.speech === 'endless-line') for (const watch of this.#watches) void babble(watch);
   }
 
   /** Resolves when no watch has more than {@link UNREAD_IN_STORM} bytes left to read. */

@@ -27,9 +27,28 @@ describe('invalid requests', () => {
     });
   }
 
-  test('answers a request of HTTP/1.0, which has no Host header', async (context) => {
-    const { client } = await served(context);
-    await (await client('GET /old HTTP/1.0\r\n\r\n')).received(/\/old\n/);
+  for (const [what, text] of [
+    ['a request of HTTP/1.0, which has no Host header', 'GET /served HTTP/1.0\r\n\r\n'],
+    ['a request with an unknown expectation', get('/served', 'expect: a-miracle\r\n')],
+  ] as const)
+    test(`answers ${what}`, async (context) => {
+      const { client } = await served(context);
+      await (await client(text)).received(/^HTTP\/1.1 200 [\s\S]*\/served\n/);
+    });
+
+  test('answers 413 to chunk extensions that are too long', async (context) => {
+    const { client } = await served(context, { serve: (request) => void request.resume() });
+    const post = 'POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n';
+    const refused = await client(`${post}1;${'x'.repeat(20_000)}`);
+    await refused.received(/^HTTP\/1.1 413 [\s\S]*The chunk extensions are too long\.\n/);
+    await until(refused.isClosed);
+  });
+
+  test('closes the connection of no HTTP without an answer while it answers a request', async (context) => {
+    const { requests, client } = await served(context, { serve: () => void requests.push('/') });
+    const caller = await client(`${get('/')}hello\r\n\r\n`);
+    await until(caller.isClosed);
+    assert.deepEqual([requests, caller.text()], [['/'], '']);
   });
 
   test('answers 500 after an error, logs the error, and serves the next request', async (context) => {
@@ -44,6 +63,27 @@ describe('invalid requests', () => {
     assert.deepEqual(
       log.lines.map(({ event, fields }) => [event, fields['listener'], String(fields['error'])]),
       [['listener.request-failed', 'test', 'Error: it broke']],
+    );
+  });
+
+  test('closes the connection after an error within an answer, which stays incomplete, and logs it', async (context) => {
+    const received = Promise.withResolvers<void>();
+    const { log, client } = await served(context, {
+      serve: async (_, response, { know }) => {
+        response.write('half');
+        know();
+        await received.promise;
+        throw new Error('it broke');
+      },
+    });
+    const caller = await client(get('/'));
+    await caller.received(/half\r\n$/);
+    received.resolve();
+    await until(caller.isClosed);
+    assert.match(caller.text(), /half\r\n$/);
+    assert.deepEqual(
+      log.lines.map(({ fields }) => String(fields['error'])),
+      ['Error: it broke'],
     );
   });
 

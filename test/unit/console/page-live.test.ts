@@ -13,11 +13,17 @@ class FakeEventSource extends EventTarget {
   close(): void {
     this.readyState = FakeEventSource.CLOSED;
   }
+
+  /** Dispatches an event of the browser, or one that the server sent. */
+  async receive(name: string, data?: object): Promise<void> {
+    this.dispatchEvent(Object.assign(new Event(name), data && { data: JSON.stringify(data) }));
+    await settled();
+  }
 }
 
 /** Starts a page of its own in a visible tab, and returns its connections. `server` answers each request. */
-async function page(t: TestContext, server: () => Response) {
-  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+async function page(t: TestContext, server: (path: string) => Response) {
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
   const sources: FakeEventSource[] = [];
   class EventSource extends FakeEventSource {
     constructor() {
@@ -26,16 +32,16 @@ async function page(t: TestContext, server: () => Response) {
     }
   }
   const document = Object.assign(new EventTarget(), { visibilityState: 'visible' });
-  setGlobals(t, { document, EventSource, fetch: async () => server() });
+  setGlobals(t, { document, EventSource, fetch: async (path: string) => server(path) });
   const url = `${import.meta.resolve('#functions/console/page/live.ts')}?${encodeURIComponent(t.name)}`;
-  const { listen } = await import(url);
-  listen();
+  const live: typeof import('#functions/console/page/live.ts') = await import(url);
+  live.listen();
   await settled();
   const show = (visibilityState: 'visible' | 'hidden') => {
     document.visibilityState = visibilityState;
     document.dispatchEvent(new Event('visibilitychange'));
   };
-  return { sources, show };
+  return { live, sources, show };
 }
 
 const aSession = () => Response.json({ now: 0 });
@@ -51,12 +57,69 @@ test('connects again when a hidden tab becomes visible', async (t) => {
   assert.equal(sources.length, 2);
 });
 
+/** Breaks the connection for good, as an error response does, and waits until the page has tried again. */
+async function reject(t: TestContext, source: FakeEventSource | undefined): Promise<void> {
+  source?.close();
+  await source?.receive('error');
+  t.mock.timers.tick(RECONNECTED_MS);
+  await settled();
+}
+
 test('connects again after an error response, once the server answers', async (t) => {
-  const { sources } = await page(t, aSession);
-  sources[0]?.close();
-  sources[0]?.dispatchEvent(new Event('error'));
-  assert.equal(sources.length, 1);
+  const answers = [aSession(), new Response('', { status: 500 }), aSession()];
+  const { live, sources } = await page(t, () => answers.shift() ?? aSession());
+  await reject(t, sources[0]);
+  assert.deepEqual([sources.length, live.connection.value.state], [1, 'lost']);
   t.mock.timers.tick(RECONNECTED_MS);
   await settled();
   assert.equal(sources.length, 2);
+});
+
+for (const status of [401, 403])
+  test(`shows why the server rejects its session with ${status}, and connects no more`, async (t) => {
+    const answers = [aSession(), Response.json({ error: 'The session ended.' }, { status })];
+    const { live, sources, show } = await page(t, () => answers.shift() ?? aSession());
+    await reject(t, sources[0]);
+    show('visible');
+    assert.deepEqual(live.connection.value, { state: 'over', why: 'The session ended.' });
+    assert.equal(sources.length, 1);
+  });
+
+test('connects no more after the server ended the session', async (t) => {
+  const { live, sources, show } = await page(t, aSession);
+  await sources[0]?.receive('end', { reason: 'It is late.' });
+  show('visible');
+  assert.deepEqual(live.connection.value, { state: 'over', why: 'It is late.' });
+  assert.deepEqual(
+    sources.map(({ readyState }) => readyState),
+    [FakeEventSource.CLOSED],
+  );
+});
+
+test('shows what a server sends whose versions and clock begin anew', async (t) => {
+  let answer = { version: 0, total: 0 };
+  const { live, sources } = await page(t, (path) =>
+    path.startsWith('api/pending') ? Response.json({ ...answer, at: 0, rows: [] }) : aSession(),
+  );
+  const [source] = sources;
+  const shown = () => [live.pendingTotal.value, live.pendingVersion.value, live.connection.value.state];
+  for (const [at, version, total] of [
+    [9_000, 7, 10],
+    [5_000, 7, 20],
+    [1_000, 1, 30],
+  ] as const) {
+    answer = { version, total };
+    await source?.receive('open');
+    await source?.receive('trouble', { error: 'It reads nothing.' });
+    await source?.receive('status', { at: at - 1 });
+    assert.deepEqual([live.now.value, live.trouble.value], [at - 1, '']);
+    await source?.receive('trouble', { error: 'It reads nothing.' });
+    await source?.receive('pending', { version, at });
+    assert.deepEqual(shown(), [total, version, 'live']);
+    assert.equal(live.now.value, at);
+    assert.equal(live.trouble.value, '');
+    await source?.receive('error');
+    assert.equal(live.connection.value.state, 'lost');
+  }
+  assert.equal(sources.length, 1);
 });

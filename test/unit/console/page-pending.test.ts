@@ -78,6 +78,17 @@ test('ignores a late answer of the server before a restart, whose version was hi
   assert.deepEqual(shown, [20]);
 });
 
+test('reads once from a restarted server that has not announced its version', async () => {
+  const { reader, reads, shown, answer } = bench();
+  void reader.announce(100);
+  reader.reconnected();
+  answer(0, 100, 10);
+  await settled();
+  answer(1, 1, 20);
+  await settled();
+  assert.deepEqual([shown, reads.length], [[20], 2]);
+});
+
 test('reads again after a failed read', async () => {
   const { reader, reads, shown, answer } = bench();
   const failing = reader.announce(1);

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 
 /** A queue that keeps sent messages, until it is set to fail. */
@@ -9,6 +10,8 @@ export class ScriptedQueue implements QueueSender {
   refusal: Omit<SendFailure, 'index'> | undefined;
 
   async send(messages: readonly OutgoingMessage[]): Promise<readonly SendFailure[]> {
+    // Shows callers that do not wait.
+    await nextTurn();
     if (this.unreachable) throw this.unreachable;
     const { refusal } = this;
     if (refusal) return messages.map((_, index) => ({ index, ...refusal }));

@@ -14,6 +14,7 @@ import { StoreError } from '#shared/state/store.ts';
 import { outcomesOf } from '#test/contracts/partition-builders.ts';
 import { at, nodeDelta, pod, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+import { settled } from '#test/world/turns.ts';
 import { type ScriptedWorld, scriptedWorld } from './scripted-world.ts';
 
 const CONTEXT = {} as Context;
@@ -312,7 +313,7 @@ describe('a record that takes too long', () => {
     const handling = failed(createDeltaHandler(world), ...records);
     // The handler processes records one after the other. Each record gets its share before the clock advances.
     for (const _ of records) {
-      await new Promise(setImmediate);
+      await settled();
       context.mock.timers.tick(DELTA_RECORD_DEADLINE_MS);
     }
     return handling;

@@ -378,6 +378,23 @@ describe('beyond a hundred nodes', () => {
     assert.deepEqual(given.changes, ['n1:', 'n1:']);
   });
 
+  test('a list from before an expired shared watch starts again is followed by another', async (context) => {
+    const given = await following(context, allTaken());
+    const held = hold(given.pods);
+    given.follower.add(nodeName('n2'));
+    await given.time.settle();
+    given.watch().end(gone());
+    await given.time.pass(SECOND);
+    for (const [index, version] of [
+      [1, '50'],
+      [0, '12'],
+    ] as const) {
+      held[index]?.answer(page(version));
+      await given.time.settle();
+    }
+    assert.deepEqual(given.floors('n2'), ['10', '50']);
+  });
+
   test('a silent shared watch starts at the latest version, and its nodes are listed again, in case of a restored etcd', async (context) => {
     const given = await following(context, allTaken());
     given.pods.answer = () => page('50', podOn('n1', 'u1', '49'));
@@ -564,6 +581,23 @@ describe('lists', () => {
     await given.time.pass(6 * SECOND);
     const listed = given.lists().map(({ onNode }) => onNode);
     assert.deepEqual(new Set(listed), new Set(Array.from({ length: 10 }, (_, index) => `n${index + 1}`)));
+  });
+
+  test('are not replaced for a minute after a list of all pods failed', async (context) => {
+    const given = bench(context);
+    given.pods.answer = async ({ onNode }) => {
+      if (onNode === undefined) throw new ApiError('forbidden', 403);
+      await new Promise((resolve) => setTimeout(resolve, 10 * SECOND));
+      return page('10');
+    };
+    const all = () => given.lists().filter(({ onNode }) => onNode === undefined).length;
+    await given.addMany(90);
+    await given.time.pass(11 * SECOND);
+    assert.equal(all(), 1);
+    await given.time.pass(58 * SECOND);
+    assert.equal(all(), 1);
+    await given.time.pass(12 * SECOND);
+    assert.equal(all(), 2);
   });
 
   test('free the memory of a list of all pods after it completes', async (context) => {

@@ -63,7 +63,10 @@ function bench(context: TestContext) {
       bid: (...args) => leases.bid(...args),
       reportStuck: (...args) => leases.reportStuck(...args),
       stuck: (...args) => leases.stuck(...args),
-      release: (...args) => leases.release(...args),
+      release: async (...args) => {
+        await new Promise(setImmediate);
+        return leases.release(...args);
+      },
     };
     const table: Leases = { ...connected };
     const skew = { clockMs: 0, stopwatchMs: 0 };
@@ -395,7 +398,7 @@ describe('a relay that holds a lease', () => {
 
 describe('a relay that stops', () => {
   test('keeps the lease until every delta is sent, then releases it for immediate acquisition', async (context) => {
-    const { time, keeperOf, untilHeld, one } = await holding(context);
+    const { time, leases, keeperOf, untilHeld, one } = await holding(context);
     const other = keeperOf('b');
     other.keeper.start();
     one.callbacks.drainMs = 30 * SECOND;
@@ -406,6 +409,7 @@ describe('a relay that stops', () => {
     assert.equal(other.keeper.canSend(), false);
     await time.pass(STEP_MS);
     await stopped;
+    assert.equal((await leases.read(CLUSTER))?.holder, undefined);
     await untilHeld(other, LEASE_READ_MS + STEP_MS);
   });
 

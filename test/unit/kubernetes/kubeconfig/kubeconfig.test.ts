@@ -52,6 +52,9 @@ const only = (kubeconfig: string) => {
 const connected = (root: string, user: object, cluster: object = {}) =>
   only(write(join(root, 'config'), single('a', user, cluster)));
 
+/** Expires in 2286. */
+const ID_TOKEN = `${btoa('{}')}.${btoa('{"exp":9999999999}')}.signature`;
+
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 
 /** A user with a token, and no value in any other field. */
@@ -176,6 +179,12 @@ for (const [what, user, cluster, access] of [
     },
     { 'tls-server-name': 'other' },
     { headers: { ...bearer('given'), 'Impersonate-User': 'thief' }, servername: 'other' },
+  ],
+  [
+    'uses the ID token of an OpenID Connect provider',
+    { 'auth-provider': { name: 'oidc', config: { 'id-token': ID_TOKEN } } },
+    {},
+    { headers: bearer(ID_TOKEN) },
   ],
   [
     "prefers a kubeconfig's own token to its plugin's",

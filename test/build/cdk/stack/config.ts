@@ -85,6 +85,63 @@ test('reads agents by ID from an object in cdk.json, and from JSON on the comman
   assert.deepEqual(read({ 'taintward:agents': JSON.stringify(agents) }).agents?.['edge-1'], read1);
 });
 
+test('takes each form of a setting, as text or as the only item of a list', () => {
+  const external = { relay: 'external' };
+  const vpc = { vpcId: 'vpc-0a1b' };
+  const digest = `@sha256:${'0a'.repeat(32)}`;
+  const forms: readonly [keyof Config, string, Readonly<Record<string, unknown>>?][] = [
+    ['kubeconfigSecrets', 'prod/Eu_1+=.@-'],
+    ['kubeconfigSecrets', 'prod/*'],
+    ['clusterRoles', 'arn:aws:iam::123456789012:role/path/admin'],
+    ['clusterRoles', 'arn:aws-us-gov:iam::*:role/taintward-*'],
+    ['secretKmsKeys', 'arn:aws:kms:eu-west-1:123456789012:key/mrk-1234abcd'],
+    ['subnetIds', 'subnet-0a1b', vpc],
+    ['eventBus', 'default'],
+    ['eventBus', 'arn:aws-cn:events:cn-north-1:123456789012:event-bus/my.bus_1-x'],
+    ['alarmTopicArn', 'arn:aws-cn:sns:cn-north-1:123456789012:ops.fifo'],
+    ['alarmEmail', 'on-call+eu@ops.example.co.uk'],
+    ['organization', 'o-a1b2c3d4e5'],
+    ['relayImage', `ghcr.io/taintward/taintward${digest}`],
+    ['relayImage', `registry.example:5000/a/b_c${digest}`],
+    ['relay', 'external'],
+    ['endpoint', 'localstack', external],
+  ];
+  for (const [key, value, beside = {}] of forms) {
+    const context = Object.entries({ ...beside, [key]: value });
+    const found = read(Object.fromEntries(context.map(([name, each]) => [`taintward:${name}`, each])))[key];
+    assert.deepEqual([found].flat(), [value]);
+  }
+  for (const flag of ['staticEgressIps', 'metricsByCluster', 'comparisonOperators', 'retainTable'] as const)
+    for (const value of [true, false])
+      for (const given of [value, String(value)])
+        assert.equal(read({ [`taintward:${flag}`]: given })[flag], value);
+});
+
+test('takes each form of the settings of own relays and of agents', () => {
+  const relays = {
+    edge: {
+      clusters: 'edge-1,edge-*',
+      kubeconfigSecrets: 'edge,edge/*',
+      clusterRoles: 'arn:aws:iam::*:role/edge,arn:aws:iam::123456789012:role/edge',
+    },
+  };
+  assert.deepEqual(read({ 'taintward:relay': 'external', 'taintward:relays': relays }).relays, {
+    edge: Object.fromEntries(Object.entries(relays.edge).map(([name, list]) => [name, list.split(',')])),
+  });
+  for (const oidcProvider of [
+    'arn:aws:iam::123456789012:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/EXAMPLE',
+    'arn:aws-cn:iam::123456789012:oidc-provider/issuer.example.com',
+  ]) {
+    const agent = {
+      cluster: 'prod',
+      namespace: 'evictions',
+      serviceAccount: 'my.agent',
+      irsa: { oidcProvider },
+    };
+    assert.deepEqual(read({ 'taintward:agents': { a: agent } }).agents?.['a'], agent);
+  }
+});
+
 describe('a mistake is reported in one sentence that names the key:', () => {
   const agent = (of: object, id = 'edge-1') => ({ 'taintward:agents': { [id]: of } });
   const mistakes: readonly [string, Readonly<Record<string, unknown>>, RegExp][] = [

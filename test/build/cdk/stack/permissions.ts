@@ -8,7 +8,8 @@ import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
-import { Granted } from '../permissions/granted.ts';
+import { ACCOUNT, Granted, REGION } from '../permissions/granted.ts';
+import { allows } from '../permissions/policy.ts';
 import { readable, resourcesOf, resourceWith, type Statement, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 
@@ -195,4 +196,35 @@ describe('the secrets and roles that evict knows as granted', () => {
       message: /^The secrets and roles of clusters .* Combine them to names that end with \*\.$/,
     });
   });
+});
+
+test('allows a secret and a role by full names, and a bus by its ARN, and denies those whose names only begin so', () => {
+  const role = 'arn:aws:iam::111122223333:role/edge';
+  const bus = 'arn:aws:events:eu-west-1:210987654321:event-bus/ops';
+  const granted = new Granted(
+    synthesized({
+      'taintward:kubeconfigSecrets': 'staging,prod/*',
+      'taintward:clusterRoles': role,
+      'taintward:eventBus': bus,
+    }),
+  );
+  const statements = granted.ofFunction('taintward-evict');
+  const isAllowed = (action: string, resource: string) =>
+    allows(statements, [], { action, resource, context: {} });
+  const secret = (name: string) => `arn:aws:secretsmanager:${REGION}:${ACCOUNT}:secret:${name}-AbCdEf`;
+  for (const [action, allowed, denied] of [
+    ['secretsmanager:GetSecretValue', secret('staging'), secret('staging-2')],
+    ['secretsmanager:GetSecretValue', secret('prod/eu'), secret('production')],
+    ['sts:AssumeRole', role, `${role}-admin`],
+    ['sts:AssumeRole', role, role.replace('111122223333', '210987654321')],
+    ['events:PutEvents', bus, `${bus}-2`],
+    ['events:PutEvents', bus, bus.replace('210987654321', ACCOUNT)],
+  ] as const) {
+    assert.deepEqual(
+      [allowed, denied].map((each) => isAllowed(action, each)),
+      [true, false],
+      denied,
+    );
+  }
+  assert.equal(granted.environmentOf('taintward-evict')['EVENT_BUS'], bus);
 });

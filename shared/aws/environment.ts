@@ -145,7 +145,7 @@ export const NODES_PER_MIB = 40;
 
 /** The only clusters that a relay follows: names, or name prefixes followed by `*`. Absent: all. */
 export const followedVariables = {
-  CLUSTERS: text.transform((list) => list.split(',')).exactOptional(),
+  CLUSTERS: text.transform((list) => list.split(',').map((name) => name.trim())).exactOptional(),
 };
 
 /** The address at which `/healthz`, `/readyz` and `/metrics` are served. */

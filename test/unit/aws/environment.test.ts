@@ -6,6 +6,7 @@ import {
   EnvironmentError,
   matchingVariables,
   readEnvironment,
+  relayEnvironment,
   tableVariables,
 } from '#shared/aws/environment.ts';
 
@@ -50,4 +51,27 @@ describe('readEnvironment', () => {
       /NODE_DELTAS_URL cannot be used \(Invalid URL\)/,
     );
   });
+});
+
+test("reads a relay's clusters, address, and capacity, with or without spaces after commas", () => {
+  const required = { ...GOOD, METRIC_NAMESPACE: 'Taintward' };
+  const read = (given: Readonly<Record<string, string>>) => {
+    const found = readEnvironment(relayEnvironment, { ...required, ...given });
+    return [found.CLUSTERS, found.PROBE_HOST, found.PROBE_PORT, found.NODE_CAPACITY];
+  };
+  assert.deepEqual(read({}), [undefined, '0.0.0.0', 8080, 20_480]);
+  for (const CLUSTERS of ['edge-1,prod-*', 'edge-1, prod-*', ' edge-1 ,prod-* ']) {
+    assert.deepEqual(read({ CLUSTERS, PROBE_HOST: '::1', PROBE_PORT: '0', NODE_CAPACITY: '40' }), [
+      ['edge-1', 'prod-*'],
+      '::1',
+      0,
+      40,
+    ]);
+  }
+  for (const [name, values] of Object.entries({
+    PROBE_PORT: ['x', '-1', '65536', '1.5'],
+    NODE_CAPACITY: ['', '0', 'x'],
+  }))
+    for (const value of values)
+      assert.throws(() => read({ [name]: value }), EnvironmentError, `${name}=${value}`);
 });

@@ -16,7 +16,7 @@ import { Weathered } from './weather.ts';
 
 /** The longest retry interval of any component is five minutes. */
 const QUIET_WITHIN_MS = 8 * 60_000;
-const LOOKS_EVERY_MS = 1_000;
+const CHECKS_EVERY_MS = 1_000;
 /** The run ends when nothing was due for this long: excess evictions happen in this time. */
 const NOTHING_DUE_MS = 5_000;
 
@@ -117,7 +117,7 @@ export async function chaos({ scale, start, apiServer, print }: Settings): Promi
   await until(
     'nothing is due',
     async () => {
-      await passes(LOOKS_EVERY_MS);
+      await passes(CHECKS_EVERY_MS);
       const anyDue = deadlinesOf(history()).some((at) => at < Infinity);
       nothingSince = anyDue ? undefined : (nothingSince ?? Date.now());
       return nothingSince !== undefined && Date.now() - nothingSince >= NOTHING_DUE_MS;

@@ -12,13 +12,13 @@ import type { Deed, Plan, Tolerations } from './plan.ts';
  * The label with the time in epoch ms at which an object's present state was first requested: the state cannot be
  * older.
  */
-const ASKED_AT = 'taintward.dev/asked-at';
+const REQUESTED_AT = 'taintward.dev/asked-at';
 const PARALLEL = 32;
 const SEEN_WITHIN_MS = 300_000;
 const AGAIN_AFTER_MS = 300;
 /** A suspended API server answers again within seconds, a busy machine's within minutes. */
 const INSISTS_FOR_MS = 600_000;
-const LOOKS_EVERY_MS = 250;
+const CHECKS_EVERY_MS = 250;
 /** The delays of a controller and a scheduler. */
 const REPLACED_AFTER_MS = [100, 3_000] as const;
 /** A scheduler's view may lag behind. */
@@ -27,7 +27,7 @@ const UNDER_THE_SAME_NAME = 0.6;
 
 /** Returns the time at which the state of an object was requested; `seenAt` where its labels do not contain it. */
 export const requestedAt = (labels: Readonly<Record<string, string>>, seenAt: number): number =>
-  Number(labels[ASKED_AT] ?? seenAt);
+  Number(labels[REQUESTED_AT] ?? seenAt);
 
 /** A taint that the harness has set on a node. */
 interface WantedTaint {
@@ -102,7 +102,7 @@ export class Users {
         this.#replaced.add(pod.uid);
         comings.push(this.#replaceSoon(pod, signal));
       }
-      await passes(LOOKS_EVERY_MS, undefined, { signal }).catch(() => undefined);
+      await passes(CHECKS_EVERY_MS, undefined, { signal }).catch(() => undefined);
     }
     await Promise.all(comings);
   }
@@ -177,7 +177,7 @@ export class Users {
   }
 
   #stamped(): Readonly<Record<string, string>> {
-    return { [ASKED_AT]: String(Date.now()) };
+    return { [REQUESTED_AT]: String(Date.now()) };
   }
 
   #living(): readonly PodLife[] {

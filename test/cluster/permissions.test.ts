@@ -46,7 +46,7 @@ function listedFor(what: string): readonly Rule[] {
 }
 
 const OBSERVE = listedFor('observe mode');
-const ASK = listedFor('`explain`');
+const EXPLAIN = listedFor('`explain`');
 const ENFORCE = listedFor('enforce mode');
 const EVICT = listedFor('`method: evict`');
 const PERCENT = listedFor('as a percentage');
@@ -192,7 +192,7 @@ describe('without the optional ClusterRoles, exactly the listed permissions are 
   });
 
   test('for explain and what-if', async (t) => {
-    const { run } = await userWith(ASK);
+    const { run } = await userWith(EXPLAIN);
     const { node, pods, taint } = await nodeWith(t, 1);
     const whatIf = await run('what-if', '--taint', 'x:NoExecute', '--nodes', node, '-o', 'json');
     assert.equal(whatIf.code, 2, whatIf.err);
@@ -265,7 +265,7 @@ describe('each listed permission is needed', () => {
 
   test('for explain or what-if', async (t) => {
     const { node, pods } = await nodeWith(t, 1);
-    for (const [left, rules] of eachWithout(ASK)) {
+    for (const [left, rules] of eachWithout(EXPLAIN)) {
       const { run } = await userWith(rules);
       const codes = [
         await run('what-if', '--taint', 'x:NoExecute', '--nodes', node),

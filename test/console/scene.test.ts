@@ -8,7 +8,7 @@ const browser = testBrowser();
 const MANY = 10_000;
 const CONNECTIONS_OF_A_BROWSER = 6;
 /** Simulates that a tab becomes visible or hidden. */
-const LOOKED_AT = (state: 'visible' | 'hidden') => `
+const SHOWN_AS = (state: 'visible' | 'hidden') => `
   Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
   document.dispatchEvent(new Event('visibilitychange'));
 `;
@@ -96,12 +96,12 @@ test("more tabs than a browser's connections to a server all receive updates, be
   let last = first;
   for (let tab = 0; tab < CONNECTIONS_OF_A_BROWSER; tab++) {
     await last.getByText('live', { exact: true }).first().waitFor();
-    await last.evaluate(LOOKED_AT('hidden'));
+    await last.evaluate(SHOWN_AS('hidden'));
     last = await visitor.another();
   }
   await last.getByText('live', { exact: true }).first().waitFor();
-  await last.evaluate(LOOKED_AT('hidden'));
-  await first.evaluate(LOOKED_AT('visible'));
+  await last.evaluate(SHOWN_AS('hidden'));
+  await first.evaluate(SHOWN_AS('visible'));
   await first.getByRole('link', { name: 'History' }).click();
   await first.locator('[role="table"] [data-key]').first().waitFor();
   await visitor.leave();

@@ -19,7 +19,7 @@ const BY_EVICTION = join(import.meta.dirname, 'rig/enforce-by-eviction.yaml');
 const EVICT = 'taintward-evict';
 const BLOCKED_MS = 3 * 60_000;
 /** Longer than the retry interval of a blocked pod. */
-const ASKED_AGAIN_WITHIN_MS = 90_000;
+const RETRIED_WITHIN_MS = 90_000;
 /** An outage with growing retry intervals, and with more attempts than a chain may have. */
 const LONG_OUTAGE_MINUTES = 40;
 const OUTAGE_MINUTES = Number(process.env['OUTAGE_MINUTES'] ?? 0);
@@ -112,8 +112,7 @@ describe('a chain of more than 16 invocations', () => {
       assertUntouched(...pods);
       await cluster.setBudget('blocked', pods.length, 0);
       const allowedAt = Date.now();
-      for (const pod of pods)
-        await until(`${pod.name} is evicted`, () => pod.evictedAt, ASKED_AGAIN_WITHIN_MS);
+      for (const pod of pods) await until(`${pod.name} is evicted`, () => pod.evictedAt, RETRIED_WITHIN_MS);
       t.diagnostic(
         `evicted within ${Date.now() - allowedAt} ms, after ${longestChain(node)} invocations in a chain`,
       );
@@ -173,7 +172,7 @@ describe('a chain of more than 16 invocations', () => {
       wiretap.carry = carry;
     }
     const backAt = Date.now();
-    await until(`${pod.name} is evicted`, () => pod.evictedAt, MAX_RETRY_MS + ASKED_AGAIN_WITHIN_MS);
+    await until(`${pod.name} is evicted`, () => pod.evictedAt, MAX_RETRY_MS + RETRIED_WITHIN_MS);
     t.diagnostic(
       `evicted ${Date.now() - backAt} ms after it took writes again, after ${longestChain(node)} invocations in a chain`,
     );

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
-import { endNamespace, objectsThatSay } from '#test/cluster/rig/inventory.ts';
+import { endNamespace, objectsContaining } from '#test/cluster/rig/inventory.ts';
 import { kubeconfigText } from '#test/cluster/rig/kubeconfig.ts';
 import { CONTEXT, tokenOf } from '#test/cluster/rig/replicas.ts';
 import { ServiceProcess } from '#test/cluster/rig/service-process.ts';
@@ -42,7 +42,7 @@ test("the guide's uninstallation removes every installed and stored object", asy
   const evicted = await cluster.addPod(node, 'evicted');
   // Kinds that other tests of this server needed stay there; the guide removes them all.
   const ours = (objects: ReadonlySet<string>) => [...objects].filter((each) => !before.has(each));
-  const before = await objectsThatSay('taintward', api);
+  const before = await objectsContaining('taintward', api);
   assert.ok(
     !before.has(`namespaces /${NAMESPACE}`),
     `The cluster has a namespace ${NAMESPACE}: name another.`,
@@ -59,7 +59,7 @@ test("the guide's uninstallation removes every installed and stored object", asy
   await cluster.taint(node, { key: 'x' });
   await until('the pod is evicted', () => evicted.evictedAt);
   await takeover('apply');
-  const installed = ours(await objectsThatSay('taintward', api));
+  const installed = ours(await objectsContaining('taintward', api));
   for (const kept of [
     `nodeevictions ${NAMESPACE}/${node}`,
     `leases ${NAMESPACE}/taintward-in-cluster`,
@@ -72,7 +72,7 @@ test("the guide's uninstallation removes every installed and stored object", asy
   await replica.stop();
   await remove(cluster);
   await until('nothing of it is left', async () => {
-    const left = ours(await objectsThatSay('taintward', api));
+    const left = ours(await objectsContaining('taintward', api));
     if (left.length > 0) t.diagnostic(`left so far: ${left.join(', ')}`);
     return left.length === 0;
   });

@@ -16,7 +16,7 @@ const PAGE = 'tutorials/localstack.md';
 /** The port in the page. */
 const PORT = '4566';
 /** Read-only commands, which are repeated until their output matches the page. */
-const ASKS = /^(npx taintward (explain|history|pending)|aws (sqs|scheduler|dynamodb|logs)) /;
+const READS = /^(npx taintward (explain|history|pending)|aws (sqs|scheduler|dynamodb|logs)) /;
 /** The first run installs half a gigabyte. */
 const PATIENCE_MS = 15 * 60_000;
 /** Files that are not part of a clone, or are created there. */
@@ -75,7 +75,7 @@ class Terminal {
       const lines = missing(expected, printed());
       if (lines.length === 0) return printed();
       assert.ok(
-        ASKS.test(command) && Date.now() < deadlineAt,
+        READS.test(command) && Date.now() < deadlineAt,
         `${command} does not say\n${lines.join('\n')}\nbut\n${printed()}`,
       );
     }

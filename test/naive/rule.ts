@@ -23,21 +23,21 @@ export interface Toleration {
  * Reports whether a toleration matches a taint, for any duration. `Lt` and `Gt` compare integers of 64 bits, or
  * nothing.
  */
-export function speaksOf(toleration: Toleration, taint: Taint): boolean {
+export function matches(toleration: Toleration, taint: Taint): boolean {
   const { key = '', operator = '', value = '', effect = '' } = toleration;
   if (effect !== '' && effect !== taint.effect) return false;
   if (key !== '' && key !== taint.key) return false;
-  const is = taint.value ?? '';
+  const own = taint.value ?? '';
   switch (operator) {
     case '':
     case 'Equal':
-      return is === value;
+      return own === value;
     case 'Exists':
       return true;
     case 'Lt':
-      return isInteger(is) && isInteger(value) && BigInt(is) < BigInt(value);
+      return isInteger(own) && isInteger(value) && BigInt(own) < BigInt(value);
     case 'Gt':
-      return isInteger(is) && isInteger(value) && BigInt(is) > BigInt(value);
+      return isInteger(own) && isInteger(value) && BigInt(own) > BigInt(value);
     default:
       return false;
   }
@@ -49,7 +49,7 @@ export function speaksOf(toleration: Toleration, taint: Taint): boolean {
  */
 export function secondsBorne(tolerations: readonly Toleration[], taint: Taint): number {
   if (taint.effect !== 'NoExecute') return Infinity;
-  const first = tolerations.find((each) => speaksOf(each, taint));
+  const first = tolerations.find((each) => matches(each, taint));
   if (!first) return 0;
   return first.tolerationSeconds === undefined ? Infinity : Math.max(0, Number(first.tolerationSeconds));
 }

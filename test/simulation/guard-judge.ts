@@ -13,11 +13,11 @@ const MINUTE_MS = 60_000;
 /** The time for which fewer than half must be down before the guard resets automatically. */
 const CALM_MS = 5 * MINUTE_MS;
 /** The interval at which a relay checks whether the guard may reset. */
-const LOOK_MS = 10_000;
+const REVIEW_MS = 10_000;
 /** The time after which written rules are in force for each mark and deletion. */
 const IN_FORCE_MS = 1_000;
 /** The time after which a relay receives changed rules. */
-const HEARD_MS = 4_500;
+const RULES_RECEIVED_MS = 4_500;
 /** The guard may have missed a state that lasted for a shorter time. */
 const BRIEF_MS = 15_000;
 
@@ -209,7 +209,7 @@ export class GuardJudge {
   #calmBy({ cluster }: Watched, since: EpochMs): EpochMs {
     const { disturbances, weather } = this.#bench;
     const from = since + weather.climate.watchLagMs;
-    return disturbances.quietBy(cluster.name, from, CALM_MS) + LOOK_MS;
+    return disturbances.quietBy(cluster.name, from, CALM_MS) + REVIEW_MS;
   }
 
   /** Reports whether more nodes are down than the user may have seen when releasing the guard. */
@@ -217,7 +217,7 @@ export class GuardJudge {
     const { disturbances, weather } = this.#bench;
     if (releasedAt === undefined) return true;
     const { watchLagMs } = weather.climate;
-    const notedBy = disturbances.excusedUntil(cluster.name, releasedAt + HEARD_MS + watchLagMs);
+    const notedBy = disturbances.excusedUntil(cluster.name, releasedAt + RULES_RECEIVED_MS + watchLagMs);
     if (at <= notedBy) return false;
     const seen = during(past, releasedAt - watchLagMs - BRIEF_MS, notedBy);
     return least.down > Math.max(0, ...seen.map(({ most }) => most.down));
@@ -226,7 +226,7 @@ export class GuardJudge {
   /** Returns the latest time by which a guard trips after a crossing. */
   #heldBy({ cluster }: Watched, { at, by }: Crossing): EpochMs {
     const { disturbances, weather } = this.#bench;
-    const noticedMs = by === undefined ? HEARD_MS : weather.climate.watchLagMs;
+    const noticedMs = by === undefined ? RULES_RECEIVED_MS : weather.climate.watchLagMs;
     return disturbances.excusedUntil(cluster.name, at + noticedMs);
   }
 
@@ -272,7 +272,8 @@ export class GuardJudge {
     const { calmSince } = scope;
     const trip = rulesStore && tripOf(scope, rulesStore.now(watched.cluster.name));
     if (!trip || calmSince === undefined) return;
-    const delayMs = clock.now() - this.#calmBy(watched, Math.max(calmSince, watched.policyAt + HEARD_MS));
+    const delayMs =
+      clock.now() - this.#calmBy(watched, Math.max(calmSince, watched.policyAt + RULES_RECEIVED_MS));
     if (delayMs > 0) this.#accuse(`P9: the guard held in ${nameOf(watched, scope)} ${delayMs} ms too long`);
   }
 

@@ -9,7 +9,7 @@ import type { Freedom } from './truth.ts';
 /** The maximum age of a pass's Lease data when a delete is sent. */
 const READ_AGE_MS = 20_000;
 /** The time within which a pod is checked again after its node's Lease has expired. */
-const LOOKED_AGAIN_MS = 10_000;
+const CHECKED_AGAIN_MS = 10_000;
 
 /** P9, by the Leases of nodes that a stale control plane calls unreachable. */
 export class LeaseJudge {
@@ -51,7 +51,7 @@ export class LeaseJudge {
     return (key, dueAt, changedAt) => {
       const byPolicy = freed(key, dueAt, changedAt);
       if (key !== NODE_UNREACHABLE) return byPolicy;
-      return Math.max(byPolicy ?? dueAt, leases.expiresAt(node) + LOOKED_AGAIN_MS);
+      return Math.max(byPolicy ?? dueAt, leases.expiresAt(node) + CHECKED_AGAIN_MS);
     };
   }
 }

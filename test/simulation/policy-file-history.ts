@@ -112,7 +112,7 @@ class PolicyFileHistory {
     for (const replica of this.#replicas) this.#start(replica);
     const at = (happen: () => void) => clock.setAlarm(random.between(from + 5_000, to), happen);
     for (let count = random.between(2, 5); count > 0; count--) at(() => this.#edit());
-    for (let count = random.between(3, 7); count > 0; count--) at(() => void this.#speak());
+    for (let count = random.between(3, 7); count > 0; count--) at(() => void this.#act());
     for (let count = random.between(2, 5); count > 0; count--)
       at(() => this.#kill(random.pick(this.#replicas)));
   }
@@ -148,7 +148,7 @@ class PolicyFileHistory {
   }
 
   /** Performs the action of a user. */
-  async #speak(): Promise<void> {
+  async #act(): Promise<void> {
     const { clock, random } = this.#surroundings;
     const anna = new Operator({ rulesStore: this.#open, clock, actor: 'anna' });
     this.#texts += 1;

@@ -204,7 +204,7 @@ function setScene(
         const { uid, node, terminating, tolerations } = pod;
         judge.podIs(name, pod);
         audience.forecastJudge?.podChanged(uid);
-        const text = tolerations.slice(-TOLD).map(inShort);
+        const text = tolerations.slice(-MAX_SHOWN).map(inShort);
         story.add('pod', { uid, node, terminating, tolerations: text });
       },
       mark: (pod, sent) => {
@@ -241,7 +241,7 @@ function setScene(
 }
 
 /** The most tolerations of a pod that the story prints, the last ones. */
-const TOLD = 5;
+const MAX_SHOWN = 5;
 
 const inShort = ({
   key = '',

@@ -54,7 +54,7 @@ export interface Onlooker {
 const NOBODY: Onlooker = { all: () => undefined, one: () => undefined };
 
 /** The time after which observations are forgotten, because no process relies on them any more. */
-const LOOK_KEPT_MS = 60_000;
+const READ_KEPT_MS = 60_000;
 const CALL_TIMEOUT_MS = 10_000;
 /** The time for which a process relies on a registration. */
 const REGISTRATION_MAX_AGE_MS = 20_000;
@@ -131,7 +131,7 @@ export class SimulatedApi implements KubernetesApi {
       const state = this.#cluster.truth.stateOf(name);
       return { live: await this.#cluster.getNode(name), state };
     });
-    this.#reads = this.#reads.filter(({ answeredAt }) => begunAt - answeredAt < LOOK_KEPT_MS);
+    this.#reads = this.#reads.filter(({ answeredAt }) => begunAt - answeredAt < READ_KEPT_MS);
     this.#reads.push({ node: name, state: seen.state, begunAt, answeredAt: clock.now() });
     return seen.live;
   }

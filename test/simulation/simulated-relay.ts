@@ -21,7 +21,7 @@ import { SimulatedApi } from './simulated-api.ts';
 
 const RETRY_MS = 2_000;
 /** The interval at which a relay checks whether the guard releases pods because of elapsed time. */
-const LOOK_MS = 10_000;
+const REVIEW_MS = 10_000;
 const METRICS = relayMetrics(new Registry());
 
 /** The relay's watch, view, guard and outbox over one simulated cluster, from acquiring the lease to its death. */
@@ -46,7 +46,7 @@ export class SimulatedRelay {
     this.process = process;
     this.#outbox = outbox ?? this.#toQueues();
     this.#synced = synced;
-    void this.#speak();
+    void this.#lead();
   }
 
   /** True if the relay acquired the lease; it may have lost the lease since. */
@@ -54,7 +54,7 @@ export class SimulatedRelay {
     return this.#hasLease;
   }
 
-  async #speak(): Promise<void> {
+  async #lead(): Promise<void> {
     const { scene, process } = { scene: this.#scene, process: this.process };
     const { clock, fault, log, weather } = scene;
     const { name } = this.#cluster;
@@ -151,7 +151,7 @@ export class SimulatedRelay {
       log,
     });
     const guard = fault.relayGuard(keeper);
-    const reviews = clock.setInterval(LOOK_MS, () => guard.review());
+    const reviews = clock.setInterval(REVIEW_MS, () => guard.review());
     deps.signal.addEventListener('abort', () => {
       reviews.off = true;
     });

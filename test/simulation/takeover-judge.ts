@@ -18,7 +18,7 @@ const SEEN_LATE_MS = 2_000;
 /** The tolerance for half a call, and for differences between clocks of processes. */
 const UNDER_WAY_MS = 5_000;
 /** The tolerance for a recent answer about a pod's node that the delete is based on, plus the time of the delete. */
-const LOOKED_MS = 2_000;
+const READ_MS = 2_000;
 /** The time within which pods are evicted and heartbeats are renewed if there is no obstacle. */
 const IN_TIME_MS = 45_000;
 
@@ -59,8 +59,7 @@ export class TakeoverJudge {
   deleted(pod: LivePod): void {
     const now = this.#bench.clock.now();
     const before = pod.node === undefined ? undefined : this.#wasDown.get(pod.node);
-    const wasDue =
-      before && now - before.until < LOOKED_MS ? before.since + secondsOf(pod) * 1000 : undefined;
+    const wasDue = before && now - before.until < READ_MS ? before.since + secondsOf(pod) * 1000 : undefined;
     const dueAt = this.#dueAt(pod) ?? wasDue;
     if (dueAt === undefined) this.#accuse(`${pod.uid} went, and its node is not down`);
     else if (now < dueAt - SEEN_LATE_MS) this.#accuse(`${pod.uid} went ${dueAt - now} ms early`);

@@ -18,7 +18,7 @@ export const DOWN_KEYS: readonly string[] = [
 /** The maximum age of the policy, and of the observation, by which a pod is judged. */
 const TERMS_AGE_MS = 1_000;
 /** The time by which all deadlines that a changed policy moves are reevaluated. */
-const TERMS_HEARD_MS = 9_000;
+const TERMS_RECEIVED_MS = 9_000;
 
 /** The state of a node for a while. */
 interface NodePast {
@@ -128,7 +128,7 @@ export class Truth {
 
   /** Returns the time of the last change of a node or of one of its pods. */
   changedAt(name: NodeName): EpochMs {
-    return Math.max(this.#changedAt.get(name) ?? 0, this.#termsNow.at + TERMS_HEARD_MS);
+    return Math.max(this.#changedAt.get(name) ?? 0, this.#termsNow.at + TERMS_RECEIVED_MS);
   }
 
   /** Returns the taints that apply to a node's pods; `undefined`: the node was deleted, and its taints were never reported. */
@@ -301,7 +301,7 @@ export class Truth {
     const terms = this.#termsNow;
     const deadline = this.#deadline(pod, node, start, terms, key);
     if (deadline === undefined) return undefined;
-    const changes = [node.at, tolerations.at, pod.podSince, terms.at + TERMS_HEARD_MS];
+    const changes = [node.at, tolerations.at, pod.podSince, terms.at + TERMS_RECEIVED_MS];
     return by(Math.max(deadline, ...changes.map(by)));
   }
 

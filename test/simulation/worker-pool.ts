@@ -8,7 +8,7 @@ import type { Common, Question } from './worker.ts';
 const YOUNG_MB = 192;
 
 /** Sends a request to a worker. */
-export type Ask = <Answer>(question: Question) => Promise<Answer>;
+export type Request = <Answer>(question: Question) => Promise<Answer>;
 
 /** Threads that play histories: each has simulated time and random numbers of its own. */
 export class WorkerPool {
@@ -27,12 +27,15 @@ export class WorkerPool {
   }
 
   /** Distributes all items to the free workers, or the items up to the time at which the pool is stopped. */
-  async share<Item>(items: Iterable<Item>, work: (item: Item, query: Ask) => Promise<void>): Promise<void> {
+  async share<Item>(
+    items: Iterable<Item>,
+    work: (item: Item, query: Request) => Promise<void>,
+  ): Promise<void> {
     const left = Iterator.from(items);
     this.#stopped = false;
     await Promise.all(
       this.#workers.map(async (worker) => {
-        const query: Ask = (question) => answerOf(worker, question);
+        const query: Request = (question) => answerOf(worker, question);
         for (let next = left.next(); !next.done && !this.#stopped; next = left.next()) {
           await work(next.value, query);
         }

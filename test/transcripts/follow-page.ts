@@ -12,7 +12,7 @@ import { type Block, blocksOf, commandsOf, nameOf, pageText } from './page.ts';
 import { masked } from './transcript.ts';
 
 /** Read-only commands may be repeated until their output matches the page. */
-const ASKS = /^npx taintward (audit|doctor|explain|history|holds|pending|status|what-if)\b/;
+const READS = /^npx taintward (audit|doctor|explain|history|holds|pending|status|what-if)\b/;
 const HOLD = /\bh[0-9a-f]{8}\b/;
 const FUNCTION = /^\w+\(\) \{\n/;
 const PATIENCE_MS = 60_000;
@@ -127,7 +127,7 @@ class Follower {
     ]);
     // Code 2 means that an action is required.
     assert.ok(
-      code === 0 || (code === 2 && ASKS.test(command)),
+      code === 0 || (code === 2 && READS.test(command)),
       `${command} ends with ${code}: ${complained}`,
     );
     this.#hold = HOLD.exec(printed)?.[0] ?? this.#hold;
@@ -141,7 +141,7 @@ class Follower {
       const printed = await this.#run(command);
       const lines = missing(expected, printed);
       if (lines.length === 0) return;
-      if (!ASKS.test(command) || Date.now() > deadlineAt) {
+      if (!READS.test(command) || Date.now() > deadlineAt) {
         assert.fail(`${command} does not say\n${lines.join('\n')}\nbut\n${comparable(printed).join('\n')}`);
       }
     }

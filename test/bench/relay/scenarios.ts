@@ -18,7 +18,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   fleet,
   taint: oneTaint,
   storm,
-  standing: present,
+  present: present,
   takeover,
   isolation,
   soak,

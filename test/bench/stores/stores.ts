@@ -26,7 +26,7 @@ const WHAT = {
 } as const;
 
 /** A start with this many pending evictions reads all of their deadlines. */
-const STANDING = 150_000;
+const SCHEDULED = 150_000;
 
 /** Measures the store of one process, beside plain SQLite. */
 export const stores: Scenario = {
@@ -45,7 +45,7 @@ export const stores: Scenario = {
         peer: { name: 'bare node:sqlite', values: rates.peer.map((each) => Math.round(each[key])) },
       });
     }
-    const stored = short ? SHORT_NODES * PODS_PER_NODE : STANDING;
+    const stored = short ? SHORT_NODES * PODS_PER_NODE : SCHEDULED;
     const seconds = await withPath((path) => starts(path, stored, short ? 1 : runs));
     report({
       what: `CPU of a start with ${stored.toLocaleString('en-US')} evictions`,

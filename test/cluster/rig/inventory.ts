@@ -47,7 +47,7 @@ export async function servedKinds(api: AdminApi): Promise<readonly ServedKind[]>
  * Returns each object that contains a word in any field, as `resource namespace/name`. Events are left out because they
  * expire by themselves.
  */
-export async function objectsThatSay(word: string, api: AdminApi): Promise<ReadonlySet<string>> {
+export async function objectsContaining(word: string, api: AdminApi): Promise<ReadonlySet<string>> {
   const kinds = (await servedKinds(api)).filter(
     ({ resource, verbs }) => verbs.includes('list') && resource !== 'events',
   );

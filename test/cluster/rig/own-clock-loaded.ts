@@ -6,14 +6,14 @@ import { readFileSync } from 'node:fs';
  * clock.
  */
 
-const LOOK_EVERY_MS = 20;
+const CHECK_EVERY_MS = 20;
 const { OWN_CLOCK = '' } = process.env;
 const MachineDate = Date;
 const offset = (): number => Number(readFileSync(OWN_CLOCK, 'utf8'));
 let aheadMs = offset();
 setInterval(() => {
   aheadMs = offset();
-}, LOOK_EVERY_MS).unref();
+}, CHECK_EVERY_MS).unref();
 
 const now = (): number => MachineDate.now() + aheadMs;
 globalThis.Date = new Proxy(MachineDate, {

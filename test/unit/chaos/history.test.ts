@@ -22,37 +22,38 @@ const request = (at: number, more: Partial<TappedRequest>): TappedRequest => ({
   forwardedAt: at,
   ...more,
 });
-/** A read that was requested at `at` and answered at `toldAt`. */
-const look = (at: number, toldAt: number, status = 200) => request(at, { answer: { status, at: toldAt } });
+/** A read that was requested at `at` and answered at `answeredAt`. */
+const readAt = (at: number, answeredAt: number, status = 200) =>
+  request(at, { answer: { status, at: answeredAt } });
 
 /** Returns the time and the age of the read that a delete sent at ten seconds is based on. */
-function restingUpon(looks: readonly TappedRequest[], unreported: Passed['unreported'] = []) {
+function restingUpon(reads: readonly TappedRequest[], unreported: Passed['unreported'] = []) {
   const path = '/api/v1/namespaces/default/pods/p';
   const body = JSON.stringify({ preconditions: { uid: 'u' } });
   const sent = request(10_000, { method: 'DELETE', path, body, status: 200 });
   const seen = { nodes: new Map(), pods: new Map([['u', POD]]) };
-  const { deletes } = historyOf(seen, { requests: [...looks, sent], unreported }, new Set(), 20_000);
+  const { deletes } = historyOf(seen, { requests: [...reads, sent], unreported }, new Set(), 20_000);
   const [found] = deletes;
   return found && [found.readAt, found.readAgeMs];
 }
 
 test('bases a delete on the oldest read whose answer was recent enough, as of the request of that read', () => {
-  assert.deepEqual(restingUpon([look(9_000, 9_900)]), [9_000, 100]);
-  assert.deepEqual(restingUpon([look(9_200, 9_300), look(9_800, 9_900)]), [9_200, 100]);
-  assert.deepEqual(restingUpon([look(5_000, 9_200), look(9_800, 9_900)]), [9_800, 100]);
+  assert.deepEqual(restingUpon([readAt(9_000, 9_900)]), [9_000, 100]);
+  assert.deepEqual(restingUpon([readAt(9_200, 9_300), readAt(9_800, 9_900)]), [9_200, 100]);
+  assert.deepEqual(restingUpon([readAt(5_000, 9_200), readAt(9_800, 9_900)]), [9_800, 100]);
 });
 
 test('assumes the oldest permitted read for a delete without a recent answer', () => {
-  assert.deepEqual(restingUpon([look(5_000, 5_100)]), [9_250, 4_900]);
+  assert.deepEqual(restingUpon([readAt(5_000, 5_100)]), [9_250, 4_900]);
   assert.deepEqual(restingUpon([]), [9_250, undefined]);
 });
 
 test('ignores reads that failed, were aborted, or were answered after the delete', () => {
-  assert.deepEqual(restingUpon([look(9_900, 9_950, 500)]), [9_250, undefined]);
+  assert.deepEqual(restingUpon([readAt(9_900, 9_950, 500)]), [9_250, undefined]);
   assert.deepEqual(restingUpon([request(9_900, { status: 200 })]), [9_250, undefined]);
-  assert.deepEqual(restingUpon([look(9_900, 10_001)]), [9_250, undefined]);
+  assert.deepEqual(restingUpon([readAt(9_900, 10_001)]), [9_250, undefined]);
 });
 
 test('does not age answers while the service process is stopped', () => {
-  assert.deepEqual(restingUpon([look(4_950, 5_000)], [{ from: 5_010, to: 9_900 }]), [4_950, 110]);
+  assert.deepEqual(restingUpon([readAt(4_950, 5_000)], [{ from: 5_010, to: 9_900 }]), [4_950, 110]);
 });

@@ -295,11 +295,11 @@ test('returns a policy as written and audits its author', async (t) => {
 test('passes on the parsed questions about a pod, a node, and a taint', async (t) => {
   const { ask } = await consoleOf(t, {});
   const pod = { cluster: 'prod', namespace: 'default', pod: 'web-0' };
-  assert.deepEqual(await ask('GET api/explain/pod', pod), { asked: pod });
+  assert.deepEqual(await ask('GET api/explain/pod', pod), { question: pod });
   const node = { cluster: 'prod', node: 'node-1' };
-  assert.deepEqual(await ask('GET api/explain/node', node), { asked: node });
+  assert.deepEqual(await ask('GET api/explain/node', node), { question: node });
   const whatIf = { cluster: 'prod', taint: 'maintenance=now:NoExecute' };
-  assert.deepEqual(await ask('GET api/what-if', whatIf), { asked: whatIf });
+  assert.deepEqual(await ask('GET api/what-if', whatIf), { question: whatIf });
 });
 
 test('taints nodes only in the simulated cluster', async (t) => {

@@ -40,7 +40,7 @@ export function aPage(t: Pick<TestContext, 'after'>): string {
 
 /** Questions that return their own arguments. */
 const NO_QUESTIONS = Object.fromEntries(
-  ['explainPod', 'explainNode', 'whatIf'].map((name) => [name, async (asks: object) => ({ asked: asks })]),
+  ['explainPod', 'explainNode', 'whatIf'].map((name) => [name, async (asks: object) => ({ question: asks })]),
 ) as unknown as Questions;
 
 /** Serves a console of an in-memory fleet and sends it requests exactly as given, including those that a browser would not send. */

@@ -35,7 +35,7 @@ async function failed(
 async function stateOf(world: ScriptedWorld, of: NodeRef): Promise<readonly string[]> {
   const partition = await world.store.load(of, at(0));
   const taints = (partition.node?.taints ?? []).map(({ key }) => key);
-  return [...taints, ...Object.entries(outcomesOf(partition)).map((standing) => standing.join(' '))];
+  return [...taints, ...Object.entries(outcomesOf(partition)).map((state) => state.join(' '))];
 }
 
 /** Makes every load of one node's partition fail, or the given number of loads. */

@@ -202,10 +202,10 @@ const ORDERS: Omit<OperatorControls, 'revision'> = {
     { ...act, id: 'h3', target: { kind: 'node', node: REF.node } },
   ],
 };
-const standing = { scope: 'zone', zone: 'a', trippedAt: NOW - 2_000, nodes: 3, outOf: 4 } as const;
+const active = { scope: 'zone', zone: 'a', trippedAt: NOW - 2_000, nodes: 3, outOf: 4 } as const;
 const released = { scope: 'cluster', trippedAt: NOW - 9_000, nodes: 5, outOf: 9, upTo: 6 } as const;
 const fresh = { scope: 'customTaints', trippedAt: NOW - 8_000, nodes: 5, outOf: 9, releasedAt: NOW } as const;
-const GUARD: GuardState = { revision: 1, trips: [standing], released: [released, fresh] };
+const GUARD: GuardState = { revision: 1, trips: [active], released: [released, fresh] };
 const ofCluster = { actor: act.actor, at: NOW, cluster: CLUSTER };
 const AUDIT: readonly AuditEntry[] = [
   { actor: act.actor, at: NOW + 2, kind: 'stop', message: 'stopped all clusters', reason: 'drill' },
@@ -271,7 +271,7 @@ export async function writeKept({ store, history, leases, rulesStore }: Keepers)
   if (!ofFleet || !ofGuard || !ofPolicy) throw new Error('the audit has three entries');
   const resumedFrom = { fleetRevision: 1, stoppedAt: fleetStop.at - 1 };
   await rulesStore.changeOrders(CLUSTER, { revision: 0, holds: [] }, { ...ORDERS, resumedFrom }, ofPolicy);
-  await rulesStore.changeGuard(CLUSTER, { revision: 0, trips: [] }, [standing, released, fresh], ofGuard);
+  await rulesStore.changeGuard(CLUSTER, { revision: 0, trips: [] }, [active, released, fresh], ofGuard);
   await rulesStore.changeFleetStop(undefined, fleetStop, ofFleet);
 }
 

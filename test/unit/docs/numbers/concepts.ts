@@ -7,7 +7,7 @@ import { RENDERED_EACH_MS } from '#shared/engine/clusters/probe-server.ts';
 import { ANNOUNCED_COUNTDOWN_MS } from '#shared/engine/decide/apply-deltas.ts';
 import { NODE_MAX_AGE_MS } from '#shared/engine/evict/evict-pod.ts';
 import { LEASE_READ_MS, LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
-import { CHECK_MS as RELAY_LOOK_MS } from '#shared/engine/watch/lease-session.ts';
+import { CHECK_MS as RELAY_CHECK_MS } from '#shared/engine/watch/lease-session.ts';
 import { MAX_BYTES } from '#shared/engine/watch/memory-limits.ts';
 import { GATHER_MS } from '#shared/engine/watch/removal-recorder.ts';
 import { BUDGET_RETRY_MS } from '#shared/eviction/budget.ts';
@@ -158,7 +158,7 @@ export const CONCEPTS: Pages = {
     ['expires {} after the last heartbeat', DEFAULT_LAPSE_SECONDS * SECOND_MS],
     ['If at least {} % of nodes, and at least {}, are down', cluster?.percent ?? 0, cluster?.nodes ?? 0],
     ['All evictions stop within {}.', RESTRICTED_MS],
-    ['leaves the cluster to it within {}.', RELAY_LOOK_MS],
+    ['leaves the cluster to it within {}.', RELAY_CHECK_MS],
   ],
   'docs/concepts/scalability.md': [
     ['Tainted nodes are sent again every {}.', RESYNC_MS],

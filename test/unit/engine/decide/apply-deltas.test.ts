@@ -31,7 +31,7 @@ const recordsIn = async (world: ScriptedWorld): Promise<readonly EvictionRecord[
   return [...scheduled.values()];
 };
 const states = async (world: ScriptedWorld) =>
-  Object.entries(outcomesOf(await world.store.load(ref, at(0)))).map((standing) => standing.join(' '));
+  Object.entries(outcomesOf(await world.store.load(ref, at(0)))).map((state) => state.join(' '));
 const announced = (world: ScriptedWorld) =>
   world.dueQueue.sent
     .map(({ body }) => parseDueMessage(body))

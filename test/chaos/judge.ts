@@ -143,9 +143,9 @@ function misdeed(
   stretches: readonly Stretch[],
   deletes: readonly SentDelete[],
 ): Pick<Violation, 'kind' | 'why'> | undefined {
-  const each = deletes.map((sent) => misdeedOf(stretches, { from: sent.readAt, to: sent.sentAt }));
-  if (each.length === 0) return { kind: 'wrong', why: 'it went, and nobody was seen to delete it' };
-  return each.includes(undefined) ? undefined : each[0];
+  const misdeeds = deletes.map((sent) => misdeedOf(stretches, { from: sent.readAt, to: sent.sentAt }));
+  if (misdeeds.length === 0) return { kind: 'wrong', why: 'it went, and nobody was seen to delete it' };
+  return misdeeds.includes(undefined) ? undefined : misdeeds[0];
 }
 
 /**
@@ -178,10 +178,11 @@ function overdueTimes(turns: readonly NodeTurn[], pod: JudgedPod, endAt: number)
     .filter(({ from, to }) => from < to)
     .toSorted((a, b) => a.from - b.from);
   const joined: Time[] = [];
-  for (const each of due) {
+  for (const misdeeds of due) {
     const before = joined.at(-1);
-    if (before && each.from <= before.to) joined[joined.length - 1] = { from: before.from, to: each.to };
-    else joined.push(each);
+    if (before && misdeeds.from <= before.to)
+      joined[joined.length - 1] = { from: before.from, to: misdeeds.to };
+    else joined.push(misdeeds);
   }
   return joined;
 }

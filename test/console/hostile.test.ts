@@ -158,8 +158,8 @@ async function markedUp(t: TestContext): Promise<Console> {
   const [cluster = assert.fail('there is no cluster')] = await fleet.clusters();
   const now = clock.now();
   const ref = aRef(cluster, `node${MARKUP}`);
-  const of = { namespace: `ns${MARKUP}`, owner: { kind: MARKUP, name: MARKUP }, error: MARKUP };
-  const record = { ...of, causes: [aReason('key', MARKUP)], startedAt: now, podSince: now - 60_000 };
+  const workload = { namespace: `ns${MARKUP}`, owner: { kind: MARKUP, name: MARKUP }, error: MARKUP };
+  const record = { ...workload, causes: [aReason('key', MARKUP)], startedAt: now, podSince: now - 60_000 };
   const pending = aRecord({ ...record, name: `pending${MARKUP}`, dueAt: now + 3_600_000 });
   const gone = aRecord({ ...record, name: `gone${MARKUP}`, dueAt: now - 60_000 });
   const taints = [aTaint({ key: 'key', value: MARKUP, since: now - 60_000 })];

@@ -111,11 +111,11 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       await reads(ref.cluster, ['3 evicted web-0', '2 released web-0', '1 held web-0', '0 scheduled web-0']);
       const { uid, namespace, name: pod, dueAt, causes } = record;
       const common = { ref, uid, namespace, name: pod, dueAt, causes };
-      const by = { kind: 'hold', id: 'h1' };
+      const gate = { kind: 'hold', id: 'h1' };
       assert.deepEqual(await read(ref.cluster), [
         { ...common, at: at(3), event: 'evicted', delayMs: 123 },
-        { ...common, at: at(2), event: 'released', by },
-        { ...common, at: at(1), event: 'held', by },
+        { ...common, at: at(2), event: 'released', by: gate },
+        { ...common, at: at(1), event: 'held', by: gate },
         { ...common, at: at(0), event: 'scheduled' },
       ]);
       assert.deepEqual(await read(ref.cluster, { node: ref.node }), await read(ref.cluster));
@@ -198,14 +198,14 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       const noted: Noted = { uid, namespace, name: pod, dueAt, causes, event: 'failed', error: '500' };
       await write(ref, 1, [stuck], [noted]);
       const deleted = { at: at(1.5), by: 'taint-manager' } as const;
-      const by = { kind: 'hold', id: 'h1' } as const;
-      await write(ref, 2, [], [], [anEnding(gone, { outcome: 'already-gone', deleted, by })]);
+      const gate = { kind: 'hold', id: 'h1' } as const;
+      await write(ref, 2, [], [], [anEnding(gone, { outcome: 'already-gone', deleted, by: gate })]);
       await reads(ref.cluster, ['2 already-gone b', '1 failed a'], { from: at(1) });
       const found = await read(ref.cluster, { from: at(1) });
       assert.deepEqual(
         found.map((each) => [each.deleted, each.by, each.error]),
         [
-          [deleted, by, undefined],
+          [deleted, gate, undefined],
           [undefined, undefined, '500'],
         ],
       );

@@ -60,9 +60,9 @@ export function rateLimiterContract(
     const asker = (limiter: RateLimiter, pace: Pace) => {
       const cluster = aCluster();
       const begunMs = stopwatchMs;
-      return async (atMs: number, pods: readonly AskingPod[], by: Pace = pace) => {
+      return async (atMs: number, pods: readonly AskingPod[], given: Pace = pace) => {
         stopwatchMs = begunMs + atMs;
-        const turns = await limiter.take(cluster, pods, by, NOW + atMs);
+        const turns = await limiter.take(cluster, pods, given, NOW + atMs);
         return turns.map((turn) => turn && (turn.turnAt === undefined ? 'later' : turn.turnAt - NOW));
       };
     };

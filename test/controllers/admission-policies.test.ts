@@ -160,8 +160,8 @@ describe('the policy for deleting a pod', () => {
 
   test('admits it on a node with a NoExecute taint, by its UID', async () => {
     const pod = await podOn('deleted', [TAINT]);
-    const by = { uid: pod.uid as PodUid };
-    await refusedNoMore(() => service.deletePod(ref(pod), by));
+    const preconditions = { uid: pod.uid as PodUid };
+    await refusedNoMore(() => service.deletePod(ref(pod), preconditions));
     await until('it is gone', () => pod.evictedAt);
   });
 

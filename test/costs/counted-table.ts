@@ -40,8 +40,8 @@ export class CountedTable {
       const before = written.map((key) => this.#item(key));
       const answer = this.#fake.perform(command);
       this.#calls += 1;
-      const each = command instanceof TransactWriteItemsCommand ? TRANSACTED : 1;
-      const writes = written.map((key, at) => writesOf(before[at], this.#item(key), each));
+      const unitsEach = command instanceof TransactWriteItemsCommand ? TRANSACTED : 1;
+      const writes = written.map((key, at) => writesOf(before[at], this.#item(key), unitsEach));
       this.#units = {
         reads: this.#units.reads + sum(readsOf(command, answer)),
         writes: this.#units.writes + sum(writes),
@@ -100,11 +100,11 @@ function readsOf(command: unknown, answer: object): readonly number[] {
 }
 
 /** Returns the write units of the table and, where the write changes the item's index entries, of the index. */
-function writesOf(before: Item | undefined, after: Item | undefined, each: number): number {
+function writesOf(before: Item | undefined, after: Item | undefined, unitsEach: number): number {
   const bytes = Math.max(...[before, after].map((item) => (item ? itemBytes(item) : 0)));
-  const [was, is] = [indexed(before), indexed(after)];
-  const entries = was?.sort !== is?.sort || was?.key !== is?.key ? [was, is] : [];
-  return units(bytes, WRITE_UNIT_BYTES) * each + entries.filter((entry) => entry !== undefined).length;
+  const [old, current] = [indexed(before), indexed(after)];
+  const entries = old?.sort !== current?.sort || old?.key !== current?.key ? [old, current] : [];
+  return units(bytes, WRITE_UNIT_BYTES) * unitsEach + entries.filter((entry) => entry !== undefined).length;
 }
 
 /** Returns the keys that a command writes, one for each item. Throws for commands without a known price. */

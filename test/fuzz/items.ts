@@ -153,16 +153,16 @@ const collected = <T>(all: AsyncIterable<T>) => Array.fromAsync(all);
 const ALWAYS = { from: 0, to: Number.MAX_SAFE_INTEGER };
 
 /** Every read of the stored data, each by itself. */
-const readings = (of: { store: Store; history: History; leases: Leases; rulesStore: RulesStore }) => [
-  () => of.store.load(REF, NOW),
-  () => of.store.load(REF, NOW, ['11111111-0000-4000-8000-000000000000' as never]),
-  () => collected(of.store.taintedNodes(CLUSTER)),
-  () => collected(of.history.entries({ cluster: CLUSTER, ...ALWAYS })),
-  () => of.leases.read(CLUSTER),
-  () => of.rulesStore.read(CLUSTER),
-  () => of.rulesStore.readAll([CLUSTER]),
-  () => of.rulesStore.fleetStop(),
-  () => of.rulesStore.audit({ cluster: CLUSTER, ...ALWAYS }),
+const readings = (opened: { store: Store; history: History; leases: Leases; rulesStore: RulesStore }) => [
+  () => opened.store.load(REF, NOW),
+  () => opened.store.load(REF, NOW, ['11111111-0000-4000-8000-000000000000' as never]),
+  () => collected(opened.store.taintedNodes(CLUSTER)),
+  () => collected(opened.history.entries({ cluster: CLUSTER, ...ALWAYS })),
+  () => opened.leases.read(CLUSTER),
+  () => opened.rulesStore.read(CLUSTER),
+  () => opened.rulesStore.readAll([CLUSTER]),
+  () => opened.rulesStore.fleetStop(),
+  () => opened.rulesStore.audit({ cluster: CLUSTER, ...ALWAYS }),
 ];
 
 async function outcomeOf(reads: readonly (() => unknown)[]): Promise<Outcome> {

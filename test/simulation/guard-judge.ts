@@ -163,17 +163,17 @@ export class GuardJudge {
     }
     if (guardAct === undefined) return;
     for (const scope of watched.scopes) {
-      const [was, is] = [tripOf(scope, before), tripOf(scope, storedRules)];
+      const [was, current] = [tripOf(scope, before), tripOf(scope, storedRules)];
       const touched = guardAct === 'release-guard' && (was || releasedIn(scope, before));
       if (touched) {
         scope.releasedAt = at;
         scope.tooMany = undefined;
-      } else if (was && !is) {
+      } else if (was && !current) {
         this.#judgeEnd(watched, scope);
-      } else if (is && is.trippedAt !== was?.trippedAt) {
-        this.#judgeTrip(watched, scope, is);
+      } else if (current && current.trippedAt !== was?.trippedAt) {
+        this.#judgeTrip(watched, scope, current);
       }
-      if (is && scope.tooMany) scope.tooMany.held = true;
+      if (current && scope.tooMany) scope.tooMany.held = true;
     }
   }
 
@@ -278,10 +278,10 @@ export class GuardJudge {
   }
 
   /** Reports whether a pod must not be evicted because too many nodes are down. `seen`: the state of its node in the decision. */
-  forbids(cluster: ClusterName, of: EvictedPod, seen: number, sentAt: EpochMs): boolean {
+  forbids(cluster: ClusterName, pod: EvictedPod, seen: number, sentAt: EpochMs): boolean {
     const watched = this.#watched.get(cluster);
     const storedRules = this.#bench.rulesStore?.now(cluster);
-    if (!watched || !storedRules || !DOWN_KEYS.includes(of.key)) return false;
+    if (!watched || !storedRules || !DOWN_KEYS.includes(pod.key)) return false;
     return watched.scopes.some((scope) => {
       const { tooMany, zone } = scope;
       if (!tooMany) return false;
@@ -291,9 +291,9 @@ export class GuardJudge {
         zone === undefined
           ? ({ scope: 'cluster', trippedAt } as const)
           : ({ scope: 'zone', zone, trippedAt } as const);
-      if (!isHeldBy(trip, of)) return false;
+      if (!isHeldBy(trip, pod)) return false;
       // No relay saw taints set after the node that crossed the threshold before the guard tripped.
-      if (tooMany.by !== undefined && this.#taintedFrom(watched, of.node, seen) >= tooMany.by) return true;
+      if (tooMany.by !== undefined && this.#taintedFrom(watched, pod.node, seen) >= tooMany.by) return true;
       return sentAt - IN_FORCE_MS > this.#heldBy(watched, tooMany);
     });
   }

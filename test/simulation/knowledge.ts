@@ -68,8 +68,8 @@ export class Knowledge {
   podSeenBefore(uid: PodUid, node: NodeName, state: number): boolean {
     const epoch = this.#sentOf(node).decided.get(state)?.epoch;
     const watched = epoch !== undefined && this.#relays.get(epoch)?.get(node)?.[0] !== state;
-    const by = watched ? epoch : undefined;
-    return this.#podsSeen.at(uid, by) < this.#statesSeen.at(state, by);
+    const relay = watched ? epoch : undefined;
+    return this.#podsSeen.at(uid, relay) < this.#statesSeen.at(state, relay);
   }
 
   /** Returns the time when a relay first saw a state; never: at the end of time. */
@@ -153,15 +153,15 @@ class Sights<Thing> {
   readonly #at = new Map<Thing, Map<number, EpochMs>>();
 
   note(epoch: number, thing: Thing, at: EpochMs): void {
-    const by = this.#at.get(thing) ?? new Map<number, EpochMs>();
-    this.#at.set(thing, by);
-    if (!by.has(epoch)) by.set(epoch, at);
+    const byRelay = this.#at.get(thing) ?? new Map<number, EpochMs>();
+    this.#at.set(thing, byRelay);
+    if (!byRelay.has(epoch)) byRelay.set(epoch, at);
   }
 
   /** Returns the time for one relay, or for any; never: at the end of time. */
   at(thing: Thing, epoch?: number): EpochMs {
-    const by = this.#at.get(thing);
-    if (epoch !== undefined) return by?.get(epoch) ?? Infinity;
-    return Math.min(...(by?.values() ?? []));
+    const byRelay = this.#at.get(thing);
+    if (epoch !== undefined) return byRelay?.get(epoch) ?? Infinity;
+    return Math.min(...(byRelay?.values() ?? []));
   }
 }

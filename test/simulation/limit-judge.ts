@@ -25,8 +25,8 @@ export class LimitJudge {
   }
 
   /** `of`: one evictedPod for each taint that the decision may be based on. */
-  deletion({ name }: LiveCluster, pod: LivePod, { sentAt }: Sent, of: readonly EvictedPod[]): void {
-    if (!pod.owner || of.length === 0 || of.some(({ key }) => key === OUT_OF_SERVICE)) return;
+  deletion({ name }: LiveCluster, pod: LivePod, { sentAt }: Sent, evicted: readonly EvictedPod[]): void {
+    if (!pod.owner || evicted.length === 0 || evicted.some(({ key }) => key === OUT_OF_SERVICE)) return;
     const workload = [name, pod.namespace, pod.owner.kind, pod.owner.name].join('/');
     const gone = [...(this.#gone.get(workload) ?? []), sentAt];
     this.#gone.set(workload, gone);

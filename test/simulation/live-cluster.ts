@@ -78,10 +78,10 @@ export class LiveCluster extends FakeCluster {
   }
 
   /** `by`: the writer of the list. The server records the writer, and the time in seconds. */
-  setNode(name: NodeName, taints: readonly LiveTaint[], by: string): void {
+  setNode(name: NodeName, taints: readonly LiveTaint[], manager: string): void {
     const at = this.#clock.now();
     const second = new Date(Math.floor(at / 1000) * 1000).toISOString();
-    const taintsStamp = `${by}@${second}`;
+    const taintsStamp = `${manager}@${second}`;
     const node = this.putNode({ name, taints, taintsStamp, zone: zoneOf(name) });
     const state = this.truth.nodeIs(at, name, taints, node.taintsStamp);
     this.leases?.called(

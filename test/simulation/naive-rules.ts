@@ -40,18 +40,18 @@ export class NaiveRules {
   }
 
   /** Reports whether every set of rules in force between these times forbids the pod's eviction. */
-  forbidsThroughout(cluster: ClusterName, of: EvictedPod, from: EpochMs, to: EpochMs): boolean {
+  forbidsThroughout(cluster: ClusterName, pod: EvictedPod, from: EpochMs, to: EpochMs): boolean {
     const written = this.#inForce(cluster, from, to);
     const moments = [from, to, ...this.#turns(written, from, to)];
-    return written.every((storedRules) => moments.every((at) => forbids(storedRules, of, at)));
+    return written.every((storedRules) => moments.every((at) => forbids(storedRules, pod, at)));
   }
 
   /**
    * Returns the last time between these two at which a pod's eviction was forbidden; `Infinity`: it still is; `undefined`: it
    * never was.
    */
-  lastForbidden(cluster: ClusterName, of: EvictedPod, from: EpochMs, to: EpochMs): EpochMs | undefined {
-    return this.#lastEnd(cluster, from, to, (storedRules, at) => forbids(storedRules, of, at));
+  lastForbidden(cluster: ClusterName, pod: EvictedPod, from: EpochMs, to: EpochMs): EpochMs | undefined {
+    return this.#lastEnd(cluster, from, to, (storedRules, at) => forbids(storedRules, pod, at));
   }
 
   /** Returns the end of the last period between these times in which the condition held; `Infinity`: it still holds. */
@@ -114,14 +114,14 @@ function isStopped(storedRules: StoredRules, at: EpochMs): boolean {
   );
 }
 
-function forbids(storedRules: StoredRules, of: EvictedPod, at: EpochMs): boolean {
+function forbids(storedRules: StoredRules, pod: EvictedPod, at: EpochMs): boolean {
   if (isStopped(storedRules, at)) return true;
   const { exclude, include } = policyOf(storedRules);
   const stands = ({ until = Infinity }: { readonly until?: EpochMs }) => at < until;
-  if (storedRules.orders.holds.some((hold) => stands(hold) && isHeld(hold, of))) return true;
-  if (exclude.some((each) => stands(each) && isNamed(each, of))) return true;
-  if (include.length > 0 && !include.some((each) => stands(each) && isNamed(each, of))) return true;
-  return storedRules.guard.trips.some((trip) => isHeldBy(trip, of));
+  if (storedRules.orders.holds.some((hold) => stands(hold) && isHeld(hold, pod))) return true;
+  if (exclude.some((each) => stands(each) && isNamed(each, pod))) return true;
+  if (include.length > 0 && !include.some((each) => stands(each) && isNamed(each, pod))) return true;
+  return storedRules.guard.trips.some((trip) => isHeldBy(trip, pod));
 }
 
 function isHeld({ target }: Hold, { pod, node }: EvictedPod): boolean {
@@ -152,11 +152,11 @@ function isNamed(selection: Selection, { pod, key }: EvictedPod): boolean {
 /** Reports whether a trip of the guard, if it exists, forbids a pod's eviction. */
 export function isHeldBy(
   { scope, zone, trippedAt }: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>,
-  of: EvictedPod,
+  pod: EvictedPod,
 ): boolean {
-  if (of.key === OUT_OF_SERVICE) return false;
-  const down = DOWN_KEYS.includes(of.key);
+  if (pod.key === OUT_OF_SERVICE) return false;
+  const down = DOWN_KEYS.includes(pod.key);
   if (scope === 'customTaints') return !down;
-  if (!down || (of.downSince ?? Infinity) <= trippedAt - QUARTER_HOUR_MS) return false;
-  return scope === 'cluster' || of.zone === undefined || of.zone === zone;
+  if (!down || (pod.downSince ?? Infinity) <= trippedAt - QUARTER_HOUR_MS) return false;
+  return scope === 'cluster' || pod.zone === undefined || pod.zone === zone;
 }

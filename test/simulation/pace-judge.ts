@@ -49,8 +49,8 @@ export class PaceJudge {
   }
 
   /** Notes that a pod is held, according to the store. A workload limit is judged separately. */
-  held(uid: PodUid, by: EvictionGate): void {
-    if (by.kind !== 'workload-limit') this.#held.set(uid, this.#held.get(uid) ?? this.#bench.clock.now());
+  held(uid: PodUid, gate: EvictionGate): void {
+    if (gate.kind !== 'workload-limit') this.#held.set(uid, this.#held.get(uid) ?? this.#bench.clock.now());
   }
 
   /** Notes that a pod's record has ended. */
@@ -63,12 +63,17 @@ export class PaceJudge {
     { name, truth }: LiveCluster,
     { uid }: LivePod,
     { sentAt }: Sent,
-    of: readonly EvictedPod[],
+    evicted: readonly EvictedPod[],
   ): void {
     const rules = this.#rules;
     const dueAt = truth.deadline(uid);
     // Evictions from out-of-service nodes are not rate-limited.
-    if (!rules || dueAt === undefined || of.length === 0 || of.some(({ key }) => key === OUT_OF_SERVICE))
+    if (
+      !rules ||
+      dueAt === undefined ||
+      evicted.length === 0 ||
+      evicted.some(({ key }) => key === OUT_OF_SERVICE)
+    )
       return;
     const gone = this.#gone.get(name) ?? [];
     this.#gone.set(name, gone);

@@ -251,9 +251,10 @@ class PolicyFileHistory {
   }
 
   /** Notes a change of the policy. */
-  async #read(by: 'a person' | 'the service'): Promise<void> {
+  async #read(speaker: 'a person' | 'the service'): Promise<void> {
     const { policy } = (await this.#open.read(CLUSTER)).orders;
-    if (policy && this.#judge.states(policy.text, by)) this.#story.add('said', { by, text: policy.text });
+    if (policy && this.#judge.states(policy.text, speaker))
+      this.#story.add('said', { by: speaker, text: policy.text });
   }
 
   #kill({ process }: Replica): void {

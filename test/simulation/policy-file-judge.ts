@@ -6,7 +6,7 @@ type Speaker = 'a person' | 'the service';
 /** A change of the policy, in force from then on. */
 interface Order {
   readonly at: EpochMs;
-  readonly by: Speaker;
+  readonly speaker: Speaker;
   readonly text: string;
   /** With `the service`: the time when the file with this policy was written. */
   readonly editedAt: EpochMs;
@@ -71,14 +71,14 @@ export class PolicyFileJudge {
   }
 
   /** Notes the policy in force; returns whether it differs from the one before. */
-  states(text: string, by: Speaker): boolean {
+  states(text: string, speaker: Speaker): boolean {
     const before = this.#orders.at(-1);
     if (before?.text === text) return false;
     const now = this.#clock.now();
     const files = [...this.#shown.values()].filter((each) => each.text === text);
-    const editedAt = by === 'a person' ? now : Math.max(0, ...files.map((each) => each.editedAt));
-    const order: Order = { at: now, by, text, editedAt };
-    if (by === 'a person') this.tried['orders of people'] += 1;
+    const editedAt = speaker === 'a person' ? now : Math.max(0, ...files.map((each) => each.editedAt));
+    const order: Order = { at: now, speaker, text, editedAt };
+    if (speaker === 'a person') this.tried['orders of people'] += 1;
     else if (before) this.#judgeFile(order, before);
     this.#orders.push(order);
     return true;
@@ -89,7 +89,7 @@ export class PolicyFileJudge {
     const takenAt = this.#taken.get(keyOf({ text, editedAt }));
     const heldBefore = this.#orders.some((each) => each.text === text && each.at >= editedAt);
     if (before.editedAt < editedAt || (takenAt === undefined && !heldBefore)) return;
-    const whose = before.by === 'a person' ? 'what a person said' : 'a newer file';
+    const whose = before.speaker === 'a person' ? 'what a person said' : 'a newer file';
     this.accuse(
       `a file that was written ${at - editedAt} ms before beat ${whose} ${at - before.at} ms before`,
     );
@@ -100,7 +100,7 @@ export class PolicyFileJudge {
     const last = this.#orders.at(-1);
     const file = this.#lastEdit;
     if (!file || !last || file.text === 'mode: on\n') return;
-    const person = this.#orders.findLast(({ by }) => by === 'a person');
+    const person = this.#orders.findLast(({ speaker: by }) => by === 'a person');
     const takenAt = this.#taken.get(keyOf(file));
     if (takenAt === undefined) {
       this.accuse('the file was never taken');
@@ -108,7 +108,13 @@ export class PolicyFileJudge {
     }
     this.tried['orders that stand at the end'] += 1;
     // A user's change made while the file waited to be applied may count as before or after the file.
-    if (person && person.at > takenAt && last !== person && last.by === 'the service' && last.at > person.at)
+    if (
+      person &&
+      person.at > takenAt &&
+      last !== person &&
+      last.speaker === 'the service' &&
+      last.at > person.at
+    )
       this.accuse('what a person said last does not stand');
     // A file with a text that was in force before changes nothing.
     const isNew = !this.#orders.some(({ text, at }) => text === file.text && at < file.editedAt);

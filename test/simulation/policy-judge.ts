@@ -96,11 +96,11 @@ export class PolicyJudge {
     };
     this.#judge('deleted', cluster, pod, sent, reads, dueBy);
     this.#judgeMeans('deleted', cluster, pod, sent, reads, dueBy);
-    const of = reads.flatMap((read) =>
+    const evicted = reads.flatMap((read) =>
       dueBy(read).map((key) => evictedPod(cluster, pod, read.state ?? 0, key)),
     );
-    this.#pace.deletion(cluster, pod, sent, of);
-    this.#limits.deletion(cluster, pod, sent, of);
+    this.#pace.deletion(cluster, pod, sent, evicted);
+    this.#limits.deletion(cluster, pod, sent, evicted);
   }
 
   /** Judges the method of an eviction: the policy's method, but pods of out-of-service nodes are always deleted. */
@@ -145,10 +145,10 @@ export class PolicyJudge {
     this.#bench.tried('P9');
     const cases = reads.flatMap((read) =>
       keysOf(read).map((key) => {
-        const of = evictedPod(cluster, pod, read.state ?? 0, key);
+        const podThen = evictedPod(cluster, pod, read.state ?? 0, key);
         return (
-          rules.forbidsThroughout(name, of, sentAt - RULES_AGE_MS, sentAt) ||
-          this.#guard.forbids(name, of, read.state ?? 0, sentAt)
+          rules.forbidsThroughout(name, podThen, sentAt - RULES_AGE_MS, sentAt) ||
+          this.#guard.forbids(name, podThen, read.state ?? 0, sentAt)
         );
       }),
     );
@@ -164,8 +164,8 @@ export class PolicyJudge {
     const state = truth.stateOf(pod.node) ?? 0;
     const now = this.#bench.clock.now();
     return (key, dueAt, changedAt) => {
-      const of = evictedPod(cluster, pod, state, key);
-      const forbidden = rules.lastForbidden(name, of, dueAt - JUST_BEFORE_MS, now);
+      const podThen = evictedPod(cluster, pod, state, key);
+      const forbidden = rules.lastForbidden(name, podThen, dueAt - JUST_BEFORE_MS, now);
       if (forbidden === Infinity) return forbidden;
       const policies = rules.policies(name, forbidden ?? dueAt - JUST_BEFORE_MS, now);
       const blocked = this.#blocks.get(pod.uid)?.last;

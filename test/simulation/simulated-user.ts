@@ -181,8 +181,8 @@ export class SimulatedUser {
     else this.#setTaints(name, random.chance(0.5) ? [] : [{ key: 'a', effect: 'NoExecute' }], 'kubelet');
   }
 
-  #setTaints(name: NodeName, taints: readonly LiveTaint[], by: string): void {
-    this.#cluster.setNode(name, taints, by);
+  #setTaints(name: NodeName, taints: readonly LiveTaint[], manager: string): void {
+    this.#cluster.setNode(name, taints, manager);
   }
 
   #createPod(node: NodeName, tolerations = this.#tolerations()): void {

@@ -292,17 +292,17 @@ export class Truth {
     const node = this.#pastOf(pod.node).at(-1);
     const tolerations = pod.tolerations.at(-1);
     if (!node || !tolerations || this.isLost(uid)) return undefined;
-    const by = (at: EpochMs) => this.#disturbances.excusedUntil(this.#cluster, at);
+    const excusedUntil = (at: EpochMs) => this.#disturbances.excusedUntil(this.#cluster, at);
     const past = this.#pastOf(pod.node);
     const start: Start = (taint) => {
       const recreatedAt = past.findLast((each, index) => !each.deleted && past[index - 1]?.deleted)?.at ?? 0;
-      return by(Math.max(startOf(past, taint, node, STRICT), recreatedAt, pod.podSince));
+      return excusedUntil(Math.max(startOf(past, taint, node, STRICT), recreatedAt, pod.podSince));
     };
     const terms = this.#termsNow;
     const deadline = this.#deadline(pod, node, start, terms, key);
     if (deadline === undefined) return undefined;
     const changes = [node.at, tolerations.at, pod.podSince, terms.at + TERMS_RECEIVED_MS];
-    return by(Math.max(deadline, ...changes.map(by)));
+    return excusedUntil(Math.max(deadline, ...changes.map(excusedUntil)));
   }
 
   /** Returns the earliest time at which a pod is evicted, in the current state; `undefined`: never. */

@@ -121,9 +121,9 @@ function differences(
 ): readonly string[] {
   const all = new Set([...actual.keys(), ...seen.keys()]);
   return [...all].flatMap((uid) => {
-    const [is, as] = [actual.get(uid), seen.get(uid)];
-    if (!as) return [`${uid} is missed`];
-    if (!is) return [`${uid} is a phantom`];
-    return isDeepStrictEqual(is, as) ? [] : [`${uid} is wrong`];
+    const [actualPod, seenPod] = [actual.get(uid), seen.get(uid)];
+    if (!seenPod) return [`${uid} is missed`];
+    if (!actualPod) return [`${uid} is a phantom`];
+    return isDeepStrictEqual(actualPod, seenPod) ? [] : [`${uid} is wrong`];
   });
 }

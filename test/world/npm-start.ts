@@ -31,8 +31,8 @@ export class NpmStart extends Child {
   readonly type = (line: string): void => void this.process.stdin?.write(`${line}\n`);
 
   /** Resolves with the first result for an unread line of a stream; rejects when it ends without one. */
-  async line<T>(find: (line: string) => T | undefined, of: Lines = this.out): Promise<T> {
-    return this.#found(await of.next(find));
+  async line<T>(find: (line: string) => T | undefined, lines: Lines = this.out): Promise<T> {
+    return this.#found(await lines.next(find));
   }
 
   /** Resolves with the first line of the JSON log with this event, past or future. */

@@ -29,7 +29,7 @@ export const deadlines: Scenario = {
         atMost: evictedAt - tainted.requestedAt - secondsOf(number) * 1000,
       }));
     };
-    const by = await takingTurns(short ? 1 : runs, {
+    const byContender = await takingTurns(short ? 1 : runs, {
       ours: () => errors(ours),
       builtIn: () => errors(builtIn(AMPLE_REQUESTS_PER_SECOND)),
     });
@@ -56,8 +56,8 @@ export const deadlines: Scenario = {
       report({
         what,
         unit: 'ms',
-        ours: by.ours.map(pick),
-        peer: { name: AMPLE, values: by.builtIn.map(pick) },
+        ours: byContender.ours.map(pick),
+        peer: { name: AMPLE, values: byContender.builtIn.map(pick) },
         ...(aim ? { aim } : {}),
       });
     }

@@ -46,13 +46,13 @@ export const inCluster = (shape: Shape, usualRuns: number): Scenario => {
           if (load === undefined) throw new Error('What the API server did was not measured.');
           return { ...eviction, load };
         };
-        const by = await takingTurns(short ? 1 : runs, {
+        const byContender = await takingTurns(short ? 1 : runs, {
           cluster: () => evicted(inNamespace(api)),
           file: () => evicted(inFile),
         });
         const compared = (pick: (eviction: Loaded) => number) => ({
-          ours: by.cluster.map(pick),
-          peer: { name: FILE, values: by.file.map(pick) },
+          ours: byContender.cluster.map(pick),
+          peer: { name: FILE, values: byContender.file.map(pick) },
         });
         report({
           what: 'evictions per second',
@@ -64,12 +64,12 @@ export const inCluster = (shape: Shape, usualRuns: number): Scenario => {
         report({
           what: "writes of a node's object",
           unit: '',
-          ours: by.cluster.map(({ load }) => round(load.nodeEvictions / used.nodes, 2)),
+          ours: byContender.cluster.map(({ load }) => round(load.nodeEvictions / used.nodes, 2)),
         });
         report({
           what: "bytes of a node's object as it is written",
           unit: 'B',
-          ours: by.cluster.map(({ load }) => round(load.bytes / load.nodeEvictions)),
+          ours: byContender.cluster.map(({ load }) => round(load.bytes / load.nodeEvictions)),
         });
         report({
           what: 'writes to etcd for each pod',

@@ -20,7 +20,7 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
     about: `${count} pods on ${shape.nodes} node${shape.nodes > 1 ? 's' : ''} go at once: ours and the built-in controller`,
     async run(report, { runs = usualRuns, short }) {
       await using population = await Population.on(short ? { ...shape, nodes: 1, podsPerNode: 10 } : shape);
-      const by = await takingTurns(short ? 1 : runs, {
+      const byContender = await takingTurns(short ? 1 : runs, {
         // The limited controller leaves nearly all pods, which the next contender then uses.
         limited: () =>
           population.evictedBy(
@@ -31,21 +31,21 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
         ample: () => population.evictedBy(builtIn(AMPLE_REQUESTS_PER_SECOND), WITHIN_MS),
       });
       const compared = (pick: (eviction: Eviction) => number, peer: readonly Eviction[], name: string) => ({
-        ours: by.ours.map(pick),
+        ours: byContender.ours.map(pick),
         peer: { name, values: peer.map(pick) },
       });
       const evictionRate = ({ pods, tookMs }: Eviction) => round((pods.length * 1000) / tookMs, 1);
-      const part = median(by.limited.map(({ pods }) => pods.length)) ?? 0;
+      const part = median(byContender.limited.map(({ pods }) => pods.length)) ?? 0;
       report({
         what: 'evictions per second',
         unit: 'pods/s',
-        ...compared(evictionRate, by.ample, AMPLE),
+        ...compared(evictionRate, byContender.ample, AMPLE),
         aim: { of: 'ratio', atLeast: 1.1 },
       });
       report({
         what: 'evictions per second, beside the default',
         unit: 'pods/s',
-        ...compared(evictionRate, by.limited, LIMITED),
+        ...compared(evictionRate, byContender.limited, LIMITED),
         aim: { of: 'ratio', atLeast: 30 },
         ...(part < shape.nodes * shape.podsPerNode
           ? { note: `its pace over the first ${part} pods of ${count}` }
@@ -55,24 +55,24 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
       report({
         what: 'pods that stay, after a quarter of an hour',
         unit: 'pods',
-        ...compared(({ pods }) => population.size - pods.length, by.ample, AMPLE),
+        ...compared(({ pods }) => population.size - pods.length, byContender.ample, AMPLE),
       });
-      for (const figure of lateness((pick) => compared(pick, by.ample, AMPLE))) report(figure);
+      for (const figure of lateness((pick) => compared(pick, byContender.ample, AMPLE))) report(figure);
       report({
         what: 'pods with an Event',
         unit: 'pods',
-        ...compared(({ announced }) => announced, by.ample, AMPLE),
+        ...compared(({ announced }) => announced, byContender.ample, AMPLE),
       });
       report({
         what: 'resident, before the taints',
         unit: 'MiB',
-        ...compared(({ before }) => round(before?.residentMiB ?? Number.NaN), by.ample, AMPLE),
+        ...compared(({ before }) => round(before?.residentMiB ?? Number.NaN), byContender.ample, AMPLE),
         aim: { of: 'ratio', atMost: 1 },
       });
       report({
         what: 'resident, at the most',
         unit: 'MiB',
-        ...compared(({ after }) => round(after?.peakMiB ?? Number.NaN), by.ample, AMPLE),
+        ...compared(({ after }) => round(after?.peakMiB ?? Number.NaN), byContender.ample, AMPLE),
         aim: { of: 'ratio', atMost: 1 },
       });
       report({
@@ -80,7 +80,7 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
         unit: 's',
         ...compared(
           ({ before, after }) => round((after?.cpuSeconds ?? Number.NaN) - (before?.cpuSeconds ?? 0), 2),
-          by.ample,
+          byContender.ample,
           AMPLE,
         ),
       });

@@ -18,7 +18,7 @@ export const single: Scenario = {
       const evictions = await population.evictedOneByOne(contender, count, WITHIN_MS);
       return evictions.map(({ evictedAt = Number.NaN, tainted }) => evictedAt - tainted.seenAt);
     };
-    const by = await takingTurns(short ? 1 : runs, {
+    const byContender = await takingTurns(short ? 1 : runs, {
       ours: () => late(ours),
       builtIn: () => late(builtIn(AMPLE_REQUESTS_PER_SECOND)),
     });
@@ -30,8 +30,8 @@ export const single: Scenario = {
       report({
         what: `from the taint until the pod is evicted, ${name}`,
         unit: 'ms',
-        ours: by.ours.map(pick),
-        peer: { name: AMPLE, values: by.builtIn.map(pick) },
+        ours: byContender.ours.map(pick),
+        peer: { name: AMPLE, values: byContender.builtIn.map(pick) },
         ...(aim === undefined ? {} : { aim: { of: 'ratio', atMost: aim } }),
       });
     }

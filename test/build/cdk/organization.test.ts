@@ -7,11 +7,11 @@ import { synthesized } from './stack/synthesized.ts';
 const OURS = 'o-a1b2c3d4e5';
 
 /** Returns the principals that assume roles of clusters, with a role that each may assume. */
-function assuming(of: Granted) {
+function assuming(granted: Granted) {
   return [
-    { who: 'the relay', statements: of.ofTasks(), role: 'taintward-relay' },
-    { who: 'evict', statements: of.ofFunction('taintward-evict'), role: 'taintward-evict' },
-    { who: 'an administrator', statements: of.ofPolicy('taintward-admin'), role: 'taintward-access' },
+    { who: 'the relay', statements: granted.ofTasks(), role: 'taintward-relay' },
+    { who: 'evict', statements: granted.ofFunction('taintward-evict'), role: 'taintward-evict' },
+    { who: 'an administrator', statements: granted.ofPolicy('taintward-admin'), role: 'taintward-access' },
   ];
 }
 

@@ -77,9 +77,9 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
     { scope: 'zone', zone: 'us-east-1b', trippedAt, nodes: 71, outOf: 128 },
   ]);
 
-  const each = Math.ceil(pods / 2);
-  for (let from = 0; from < each; from += PODS_OF_A_NODE) {
-    const count = Math.min(PODS_OF_A_NODE, each - from);
+  const half = Math.ceil(pods / 2);
+  for (let from = 0; from < half; from += PODS_OF_A_NODE) {
+    const count = Math.min(PODS_OF_A_NODE, half - from);
     const ref = {
       cluster: PROD_EU,
       node: nodeName(`ip-10-1-${from / PODS_OF_A_NODE}-17.eu-west-1.compute.internal`),
@@ -93,11 +93,11 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
     );
     const other = { cluster: PROD_US, node: nodeName(`ip-10-2-${from / PODS_OF_A_NODE}-40.ec2.internal`) };
     const guarded = records.map((record, index) => {
-      const by = { kind: 'guard', scope: 'zone', trippedAt, revision: 1, guardRevision: 1 } as const;
+      const trip = { kind: 'guard', scope: 'zone', trippedAt, revision: 1, guardRevision: 1 } as const;
       const uid = podUid(`${record.uid}-us`);
       return index % 45 > 0
         ? { ...record, uid }
-        : { ...record, uid, dueAt: now - 3 * MINUTE_MS, held: { by, since: now - 3 * MINUTE_MS } };
+        : { ...record, uid, dueAt: now - 3 * MINUTE_MS, held: { by: trip, since: now - 3 * MINUTE_MS } };
     });
     await store.commit(other, 0, { node: tainted(trippedAt), schedule: guarded, end: [], live: true }, now);
   }

@@ -279,12 +279,12 @@ describe('a dry run predicts the act, and changes nothing:', () => {
   });
 
   test('policy apply, which keeps pods that a relay found held until a setting about them changes', async (t) => {
-    const by = {
+    const gate = {
       ...({ kind: 'node-alive', renewedAt: NOW, until: NOW + 60_000 } as const),
       revision: 1,
       guardRevision: 0,
     };
-    const { dryRun, file } = await enforced(t, { held: { by, since: NOW } });
+    const { dryRun, file } = await enforced(t, { held: { by: gate, since: NOW } });
     writeFileSync(file, 'mode: enforce\nevictionRate: 5\n');
     const other = await dryRun('policy', 'apply', 'prod', '-f', file);
     assert.deepEqual(other.preview.pods, { evictedNow: 0, evictedWhenDue: 0, held: 4 });

@@ -29,8 +29,8 @@ interface Case {
   readonly full?: true;
 }
 
-async function codeOf(t: TestContext, command: string, is: Case): Promise<number> {
-  const skewMs = is.skewed ? SHOWN_SKEW_MS : 0;
+async function codeOf(t: TestContext, command: string, given: Case): Promise<number> {
+  const skewMs = given.skewed ? SHOWN_SKEW_MS : 0;
   const pod = {
     metadata: { name: 'p', namespace: 'd', uid: 'p', creationTimestamp: '2026-11-21T00:00:00Z' },
     spec: { nodeName: 'n' },
@@ -38,14 +38,16 @@ async function codeOf(t: TestContext, command: string, is: Case): Promise<number
   const shown = {
     ...controllerManager('off'),
     '/api/v1/nodes': [{ metadata: { name: 'n', uid: 'n' }, spec: {}, status: {} }],
-    '/api/v1/pods': is.bare ? [pod] : [],
+    '/api/v1/pods': given.bare ? [pod] : [],
   };
   const { fleet, rulesStore, leases, clock } = commandLine(t, {
-    ...(is.abandoned ? { isAbandoned: true } : {}),
+    ...(given.abandoned ? { isAbandoned: true } : {}),
     service: async () =>
-      is.down || is.abandoned ? undefined : { version: VERSION, startedAt: NOW, queues: {}, clusters: {} },
+      given.down || given.abandoned
+        ? undefined
+        : { version: VERSION, startedAt: NOW, queues: {}, clusters: {} },
     cluster: async () => {
-      if (is.unreachable) throw new FleetError('it is away');
+      if (given.unreachable) throw new FleetError('it is away');
       const live = shownCluster(shown, NOW);
       return { ...live, api: Object.assign(live.api, { skewMs }) };
     },
@@ -56,9 +58,9 @@ async function codeOf(t: TestContext, command: string, is: Case): Promise<number
     assert.ok(lease);
     await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, faults: [] });
     await operator.applyPolicy(cluster, 'mode: enforce');
-    if (is.stopped) await operator.stop(cluster, { reason: 'a drill' });
+    if (given.stopped) await operator.stop(cluster, { reason: 'a drill' });
   }
-  if (is.unknown)
+  if (given.unknown)
     t.mock.method(rulesStore, 'fleetStop', async () => {
       throw new StoreError('it cannot be read');
     });
@@ -69,7 +71,7 @@ async function codeOf(t: TestContext, command: string, is: Case): Promise<number
     progress: (text) => {
       progress = text;
     },
-    ...(is.full
+    ...(given.full
       ? {
           print: () => {
             throw new CliError('The disk is full.');
@@ -117,8 +119,8 @@ const CASES: readonly (readonly [command: string, is: Case, code: number])[] = [
   ['stop other --reason x', { abandoned: true, stopped: true }, 1],
 ];
 
-for (const [command, is, code] of CASES) {
-  test(`${command} exits with ${code} if ${Object.keys(is).join(' and ') || 'all is in order'}`, async (t) => {
-    assert.equal(await codeOf(t, command, is), code);
+for (const [command, given, code] of CASES) {
+  test(`${command} exits with ${code} if ${Object.keys(given).join(' and ') || 'all is in order'}`, async (t) => {
+    assert.equal(await codeOf(t, command, given), code);
   });
 }

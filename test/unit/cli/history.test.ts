@@ -220,7 +220,7 @@ test('compares no deadline of Taintward for a pod that a gate held, or would hav
   const [held, reported] = [pod('held'), pod('reported')];
   await write(0, [held, reported]);
   await write(5, [reported], [wouldHave(reported)]);
-  const by = {
+  const gate = {
     kind: 'guard',
     scope: 'customTaints',
     trippedAt: at(4),
@@ -228,7 +228,7 @@ test('compares no deadline of Taintward for a pod that a gate held, or would hav
     guardRevision: 1,
   } as const;
   const deleted = { at: at(5), by: 'taint-manager' } as const;
-  await store.end(REF, [anEnding(held, { outcome: 'already-gone', deleted, by })], at(6));
+  await store.end(REF, [anEnding(held, { outcome: 'already-gone', deleted, by: gate })], at(6));
   await store.end(REF, [anEnding(reported, { outcome: 'already-gone', deleted })], at(6));
   const { both, builtInOnly } = JSON.parse(await run('prod', '--compare', '-o', 'json'));
   const names = (pods: readonly { readonly pod: string }[]) => pods.map((each) => each.pod);

@@ -81,13 +81,13 @@ test('previews a guard release with the pods evicted immediately and those evict
   const { ask, rulesStore, store } = await enforced(t);
   const causes = [aReason('node.kubernetes.io/unreachable')];
   const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
-  const by = {
+  const gate = {
     ...({ kind: 'guard', scope: 'cluster', trippedAt: NOW } as const),
     revision: 1,
     guardRevision: 1,
   };
   const schedule = [
-    aRecord({ name: 'due', dueAt: NOW, causes, held: { by, since: NOW } }),
+    aRecord({ name: 'due', dueAt: NOW, causes, held: { by: gate, since: NOW } }),
     aRecord({ name: 'later', causes }),
   ];
   const ref = { cluster: PROD, node: nodeName('node-2') };

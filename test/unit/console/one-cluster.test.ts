@@ -13,17 +13,17 @@ async function answers(t: TestContext, { beside }: { readonly beside: boolean })
   if (beside) await makeBusy(served, BESIDE, 3, NOW);
   await makeBusy(served, PROD, 2, NOW);
   const { ask } = await served.enter();
-  const of = { cluster: PROD };
+  const query = { cluster: PROD };
   return {
-    pending: (await ask('GET api/pending', of)).rows,
-    timeline: await ask('GET api/timeline', of),
-    nodes: await ask('GET api/nodes', of),
-    stuck: await ask('GET api/stuck', of),
-    history: await ask('GET api/history', of),
-    audit: await ask('GET api/audit', of),
-    policy: await ask('GET api/policy', of),
-    stop: await ask('POST api/preview', { ...of, kind: 'stop', reason: 'x' }),
-    retry: await ask('POST api/preview', { ...of, kind: 'retry', reason: 'x' }),
+    pending: (await ask('GET api/pending', query)).rows,
+    timeline: await ask('GET api/timeline', query),
+    nodes: await ask('GET api/nodes', query),
+    stuck: await ask('GET api/stuck', query),
+    history: await ask('GET api/history', query),
+    audit: await ask('GET api/audit', query),
+    policy: await ask('GET api/policy', query),
+    stop: await ask('POST api/preview', { ...query, kind: 'stop', reason: 'x' }),
+    retry: await ask('POST api/preview', { ...query, kind: 'retry', reason: 'x' }),
   };
 }
 

@@ -64,8 +64,8 @@ const withNode = (more: Partial<NodeState>, partition: Partition = before): Part
 };
 
 /** Returns the changes of a pass: the written records by pod, and the reported changes. */
-function written(pass: DonePass, found: Partition = before, by: Rules = rules) {
-  const { result, change } = { change: undefined, ...recordOf(pass, found, by, moment) };
+function written(pass: DonePass, found: Partition = before, governing: Rules = rules) {
+  const { result, change } = { change: undefined, ...recordOf(pass, found, governing, moment) };
   return {
     result,
     change,

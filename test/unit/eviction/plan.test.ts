@@ -464,8 +464,8 @@ describe('a held pod', () => {
   });
 
   describe('with a gate for its taint', () => {
-    const by = { kind: 'excluded', revision: 1, guardRevision: 0 } as const;
-    const excluded: EvictionRecord = { ...record, held: { by, since: at(60), until: at(500) } };
+    const gate = { kind: 'excluded', revision: 1, guardRevision: 0 } as const;
+    const excluded: EvictionRecord = { ...record, held: { by: gate, since: at(60), until: at(500) } };
     const excluding = { ...scheduled, scheduled: new Map([[record.uid, excluded]]) };
     const untilIn = (delta: Delta) => recordIn(committed(excluding, planned(excluding, delta)))?.held?.until;
 
@@ -484,8 +484,8 @@ describe('a held pod', () => {
   });
 
   test('with a hold is evaluated again when the pod changes, because the hold may be on its owner', () => {
-    const by = { kind: 'hold', id: 'h1' } as const;
-    const kept: EvictionRecord = { ...record, held: { by, since: at(60) } };
+    const gate = { kind: 'hold', id: 'h1' } as const;
+    const kept: EvictionRecord = { ...record, held: { by: gate, since: at(60) } };
     const keeping = { ...scheduled, scheduled: new Map([[record.uid, kept]]) };
     const holding: Rules = {
       ...rules,
@@ -502,29 +502,32 @@ describe('a pod that another actor deleted', () => {
   const gone = (
     uid: string,
     second: number,
-    by: 'taint-manager' | 'other',
+    deleter: 'taint-manager' | 'other',
     fields: Partial<PodFacts> = {},
   ) => ({
     ...pod(uid, fields),
-    deleted: { at: at(second), by },
+    deleted: { at: at(second), by: deleter },
   });
-  const podGoneBy = (sequence: number, by: 'taint-manager' | 'other', fields: Partial<PodFacts> = {}) =>
-    podGone(sequence, { deleted: gone('u1', sequence, by, fields) });
+  const podGoneBy = (sequence: number, deleter: 'taint-manager' | 'other', fields: Partial<PodFacts> = {}) =>
+    podGone(sequence, { deleted: gone('u1', sequence, deleter, fields) });
 
-  for (const by of ['taint-manager', 'other'] as const) {
-    test(`ends as gone, with actor and time: ${by}`, () => {
-      const deltas = [podGoneBy(40, by), nodeDelta(40, { pods: [], deleted: [gone('u1', 40, by)] })];
+  for (const deleter of ['taint-manager', 'other'] as const) {
+    test(`ends as gone, with actor and time: ${deleter}`, () => {
+      const deltas = [
+        podGoneBy(40, deleter),
+        nodeDelta(40, { pods: [], deleted: [gone('u1', 40, deleter)] }),
+      ];
       for (const delta of deltas) {
         const [end] = planned(after(nodeDelta(1)), delta).cancel;
-        assert.deepEqual([end?.outcome, end?.deleted], ['already-gone', { at: at(40), by }]);
+        assert.deepEqual([end?.outcome, end?.deleted], ['already-gone', { at: at(40), by: deleter }]);
         assert.deepEqual([end?.dueAt, end?.startedAt], [at(60), at(1)]);
       }
     });
   }
 
   test('is no canceled eviction to announce when another taint manager evicted it', () => {
-    const announced = (by: 'taint-manager' | 'other') =>
-      planned(after(nodeDelta(1)), podGoneBy(40, by)).cancel.map((end) => isAnnounced(end, at(40)));
+    const announced = (deleter: 'taint-manager' | 'other') =>
+      planned(after(nodeDelta(1)), podGoneBy(40, deleter)).cancel.map((end) => isAnnounced(end, at(40)));
     assert.deepEqual([announced('taint-manager'), announced('other')], [[false], [true]]);
   });
 

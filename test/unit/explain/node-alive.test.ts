@@ -40,8 +40,8 @@ const held: EvictionRecord = (() => {
   const pods = [pod('u1', { tolerations: [tolerating(NODE_UNREACHABLE, 60)] })];
   const record = recordIn(after(nodeDelta(20, { taints: [taint(NODE_UNREACHABLE, 20)], pods })));
   assert.ok(record);
-  const by = { ...ALIVE, kind: 'node-alive', revision: 1, guardRevision: 0 } as const;
-  return { ...record, held: { by, since: at(82), until: at(135) } };
+  const gate = { ...ALIVE, kind: 'node-alive', revision: 1, guardRevision: 0 } as const;
+  return { ...record, held: { by: gate, since: at(82), until: at(135) } };
 })();
 
 describe('a pod on an unreachable node', () => {

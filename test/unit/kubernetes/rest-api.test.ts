@@ -229,14 +229,14 @@ for (const [what, access, message] of [
 describe('an eviction is blocked', () => {
   const cause = { reason: 'DisruptionBudget', message: 'The disruption budget b needs 1 healthy pods' };
   const denied = 'admission webhook "x.example.com" denied the request: it is being moved';
-  for (const [by, answer, reason] of [
+  for (const [caller, answer, reason] of [
     ['budget', tooMany({ causes: [cause] }), `429 TooManyRequests; Cannot evict pod; ${cause.message}.`],
     ['admission', json({ kind: 'Status', code: 429, message: denied }, 429), `429; ${denied}.`],
   ] as const)
-    test(`by ${by}, which the reason names`, async (t) => {
+    test(`by ${caller}, which the reason names`, async (t) => {
       const { api, host } = await scriptedServer(t, answer);
       const prefix = `Cannot create pods/eviction shop/web-0 at ${host}: `;
-      assert.deepEqual(await evict(api), { kind: 'blocked', by, reason: prefix + reason });
+      assert.deepEqual(await evict(api), { kind: 'blocked', by: caller, reason: prefix + reason });
     });
 });
 

@@ -88,7 +88,7 @@ const plain: EvictionRecord = {
   causes,
   version,
 };
-const by = {
+const gate = {
   kind: 'guard',
   scope: 'zone',
   trippedAt: NOW - 2_000,
@@ -103,7 +103,7 @@ const busy: Required<EvictionRecord> = {
   owner: { kind: 'StatefulSet', name: 'web' },
   failure: { since: NOW - 5_000, error: 'a webhook refused' },
   gaveUpAt: NOW - 1,
-  held: { by, since: NOW - 2_000, until: NOW + 60_000 },
+  held: { by: gate, since: NOW - 2_000, until: NOW + 60_000 },
   blocked: { since: NOW - 3_000, nextTryAt: NOW + 5_000, reason: 'the budget web' },
   notBefore: NOW + 6_000,
   turnAt: NOW + 7_000,
@@ -122,7 +122,7 @@ const cancelled = ending(
 const ofPod = { uid: FIRST, namespace: 'default', name: 'web-0', dueAt: NOW + 300_000, causes };
 const NOTED: readonly Noted[] = [
   { ...ofPod, event: 'rescheduled', from: { dueAt: NOW + 1_000, causes } },
-  { ...ofPod, uid: SECOND, name: 'web-1', event: 'held', by },
+  { ...ofPod, uid: SECOND, name: 'web-1', event: 'held', by: gate },
   { ...ofPod, uid: THIRD, name: 'web-2', event: 'blocked', error: 'the budget web' },
 ];
 const GONE = [{ uid: FIRST, at: NOW - 10 }];

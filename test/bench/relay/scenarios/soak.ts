@@ -101,7 +101,7 @@ async function disturb(server: SyntheticServer, untilAt: number, relay: RelayPro
 }
 
 /** Returns the slope of a line through the samples, and whether it counts as growth. */
-function growth(of: string, samples: readonly Sample[], mbOf: (sample: Sample) => number): Figure {
+function growth(processName: string, samples: readonly Sample[], mbOf: (sample: Sample) => number): Figure {
   const mean = (numbers: readonly number[]) => numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
   const hours = samples.map((sample) => sample.hours);
   const values = samples.map(mbOf);
@@ -113,7 +113,7 @@ function growth(of: string, samples: readonly Sample[], mbOf: (sample: Sample) =
   const allowed = Math.max(level * GROWTH, MB_OF_CHANCE) / span;
   const from = values[0]?.toFixed(0);
   return {
-    what: `soak: growth of ${of} after the first quarter`,
+    what: `soak: growth of ${processName} after the first quarter`,
     value: slope,
     unit: 'MB/h',
     aim: allowed,

@@ -29,8 +29,8 @@ before(() => {
   agent = synthesizedAgent('edge-1', AGENTS);
 });
 
-const outputOf = (of: Template, name: string): string => {
-  const { Outputs } = readIn(IRELAND, of) as { Outputs: Record<string, { Value: string } | undefined> };
+const outputOf = (template: Template, name: string): string => {
+  const { Outputs } = readIn(IRELAND, template) as { Outputs: Record<string, { Value: string } | undefined> };
   const value = Outputs[name]?.Value;
   assert.ok(value !== undefined, name);
   return value;

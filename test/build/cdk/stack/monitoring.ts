@@ -43,8 +43,8 @@ interface Graph {
 }
 
 /** Returns the graphs of the dashboard. A metric is its namespace, name, dimensions, and rendering options. */
-function graphsOf(of: Template): readonly Graph[] {
-  const [dashboard] = resourcesOf(of, 'AWS::CloudWatch::Dashboard').values();
+function graphsOf(stack: Template): readonly Graph[] {
+  const [dashboard] = resourcesOf(stack, 'AWS::CloudWatch::Dashboard').values();
   const { widgets } = JSON.parse(String(readable(dashboard?.['DashboardBody']))) as {
     widgets: { type: string; properties: Graph }[];
   };
@@ -119,9 +119,12 @@ describe('every alarm', () => {
 });
 
 describe('alarms notify', () => {
-  const subscribersOf = (of: Template) =>
-    [...resourcesOf(of, ALARM).values()].map(({ AlarmActions, OKActions }) => ({ AlarmActions, OKActions }));
-  const output = (of: Template) => of.findOutputs('AlarmsTell')['AlarmsTell']?.['Value'];
+  const subscribersOf = (stack: Template) =>
+    [...resourcesOf(stack, ALARM).values()].map(({ AlarmActions, OKActions }) => ({
+      AlarmActions,
+      OKActions,
+    }));
+  const output = (stack: Template) => stack.findOutputs('AlarmsTell')['AlarmsTell']?.['Value'];
 
   test('nobody by default, and the deployment warns about it', () => {
     for (const each of subscribersOf(template))

@@ -102,12 +102,14 @@ describe('the relay on Fargate', () => {
       readonly Type: string;
       readonly DependsOn?: readonly string[];
     }
-    const resources = (of: Template) => Object.entries(of.toJSON()['Resources'] as Record<string, Resource>);
-    const service = (of: Template) => resources(of).find(([, { Type }]) => Type === 'AWS::ECS::Service')?.[1];
-    const awaited = (of: Template, type: RegExp) => {
-      const ids = resources(of).flatMap(([id, { Type }]) => (type.test(Type) ? [id] : []));
+    const resources = (stack: Template) =>
+      Object.entries(stack.toJSON()['Resources'] as Record<string, Resource>);
+    const service = (stack: Template) =>
+      resources(stack).find(([, { Type }]) => Type === 'AWS::ECS::Service')?.[1];
+    const awaited = (stack: Template, type: RegExp) => {
+      const ids = resources(stack).flatMap(([id, { Type }]) => (type.test(Type) ? [id] : []));
       assert.ok(ids.length > 0);
-      return ids.filter((id) => !service(of)?.DependsOn?.includes(id));
+      return ids.filter((id) => !service(stack)?.DependsOn?.includes(id));
     };
 
     test('its network exists before it starts, and until its last task has drained', () => {

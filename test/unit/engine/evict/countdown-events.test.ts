@@ -83,8 +83,8 @@ describe('an Event of Taintward', () => {
         'its node, which is alive: its Lease was renewed at 2026-01-01T00:00:50Z, and is read again when it expires',
       ],
     ];
-    for (const [by, text] of words) {
-      const { reason, message } = heldBack(record, by);
+    for (const [cause, text] of words) {
+      const { reason, message } = heldBack(record, cause);
       assert.deepEqual(
         [reason, message],
         ['TaintwardEvictionHeld', `Eviction held by ${text}. The pod has been due since ${DUE} ${BECAUSE}`],

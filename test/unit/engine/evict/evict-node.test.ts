@@ -171,12 +171,12 @@ describe('the deleted pod is the evaluated pod:', () => {
 
 describe('an observation that cancels does not cancel a record that is confirmed meanwhile', () => {
   const newer = { epoch: 2, sequence: 1 };
-  for (const [by, fields] of [
+  for (const [how, fields] of [
     ['by a newer delta', { version: newer, podsVersion: newer }],
     // The facts of the node were known from a newer delta of a pod. Only its list of pods is new.
     ['by a late node delta, under facts that were known', { podsVersion: { epoch: 1, sequence: 9 } }],
   ] as const) {
-    test(by, async () => {
+    test(how, async () => {
       const bench = await due(livePod());
       const { cluster, store } = bench;
       cluster.putNode(liveNode());

@@ -47,26 +47,31 @@ class Stage {
     this.bench.rates = this.begin();
     Object.assign(this.bench, {
       timers: {
-        arm: async (of: NodeRef, moments: readonly EpochMs[]) => {
-          this.#armed.push(...moments.map((moment) => ({ ref: of, at: moment })));
+        arm: async (node: NodeRef, moments: readonly EpochMs[]) => {
+          this.#armed.push(...moments.map((moment) => ({ ref: node, at: moment })));
         },
       },
     });
   }
 
   async addNode(name: string, pods: number): Promise<NodeRef> {
-    const of = { ...ref, node: nodeName(name) };
+    const place = { ...ref, node: nodeName(name) };
     const uids = Array.from({ length: pods }, (_, index) => `${name}-${index}`);
-    const delta = nodeDelta(1, { ref: of, taints: [taint('a', 0)], pods: uids.map((uid) => pod(uid)) });
-    const { node, schedule } = planned({ ...emptyPartition, ref: of }, delta, { now: at(1) });
-    await this.bench.store.commit(of, 0, { ...(node ? { node } : {}), schedule, end: [], live: true }, at(1));
+    const delta = nodeDelta(1, { ref: place, taints: [taint('a', 0)], pods: uids.map((uid) => pod(uid)) });
+    const { node, schedule } = planned({ ...emptyPartition, ref: place }, delta, { now: at(1) });
+    await this.bench.store.commit(
+      place,
+      0,
+      { ...(node ? { node } : {}), schedule, end: [], live: true },
+      at(1),
+    );
     this.bench.cluster.putNode(liveNode(name, 'a'));
-    for (const uid of uids) this.bench.cluster.putPod(livePod(uid, { node: of.node }));
-    return of;
+    for (const uid of uids) this.bench.cluster.putPod(livePod(uid, { node: place.node }));
+    return place;
   }
 
-  arm(of: NodeRef, moment: EpochMs): void {
-    this.#armed.push({ ref: of, at: moment });
+  arm(node: NodeRef, moment: EpochMs): void {
+    this.#armed.push({ ref: node, at: moment });
   }
 
   /** Evicts at each armed time of a node up to `end`. */

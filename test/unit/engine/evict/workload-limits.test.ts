@@ -146,9 +146,9 @@ describe('where policy limits evictions of each workload', () => {
     bench.fails('get-replicas', new ApiError('is forbidden', 403));
     await deletedIn(bench);
     for (const place of [ref, other]) {
-      const by = (await bench.records(place))[0]?.held?.by;
-      assert.ok(by?.kind === 'workload-limit');
-      assert.equal(by.count, undefined);
+      const gate = (await bench.records(place))[0]?.held?.by;
+      assert.ok(gate?.kind === 'workload-limit');
+      assert.equal(gate.count, undefined);
     }
     assert.deepEqual(bench.deleted, []);
     bench.recovers();

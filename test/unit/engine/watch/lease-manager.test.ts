@@ -323,9 +323,9 @@ describe('a relay that holds a lease', () => {
     const { time, leases, keeperOf } = bench(context);
     const one = keeperOf('a');
     one.keeper.start();
-    const of = { scope: 'zone', trippedAt: Date.now(), affectedNow: 3, resetsBelow: 2 } as const;
+    const progress = { scope: 'zone', trippedAt: Date.now(), affectedNow: 3, resetsBelow: 2 } as const;
     one.callbacks.report.tripProgress = Array.from({ length: MAX_PROGRESS + 1 }, (_, zone) => ({
-      ...of,
+      ...progress,
       zone: `z${zone}`,
     }));
     await time.pass(LEASE_RENEW_MS + STEP_MS);

@@ -170,8 +170,8 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
               isTargeted: held,
               isHeld: (given) => gateUnder(given) !== undefined,
             });
-            const by = gateUnder(rules);
-            return by && dueAt <= NOW ? heldRecord(record, { by, since: NOW }) : record;
+            const gateOf = gateUnder(rules);
+            return gateOf && dueAt <= NOW ? heldRecord(record, { by: gateOf, since: NOW }) : record;
           });
           const taints = [...new Set(pods.flatMap(({ keys }) => keys))].map((key) => aTaint({ key }));
           await store.commit(ref, 0, { node: aNode({ taints }), schedule, end: [], live: true }, NOW);

@@ -67,7 +67,7 @@ test("uses the table's own limit if it is lower", async () => {
 
 test("returns the stack's alarms from all pages with the number of their receivers", async () => {
   const at = new Date(0);
-  const { account: of, calls } = account({
+  const { account: opened, calls } = account({
     DescribeAlarms: ({ NextToken }) =>
       NextToken
         ? {
@@ -95,7 +95,7 @@ test("returns the stack's alarms from all pages with the number of their receive
             NextToken: 'more',
           },
   });
-  assert.deepEqual(await of.alarms(), [
+  assert.deepEqual(await opened.alarms(), [
     { name: 'a', state: 'OK', since: 0, description: 'Mend it.', receivers: 1 },
     { name: 'b', state: 'ALARM', since: 0, description: '', receivers: 0 },
     { name: 'c', state: 'OK', since: 0, description: '', receivers: 0 },
@@ -104,11 +104,11 @@ test("returns the stack's alarms from all pages with the number of their receive
 });
 
 test('names the missing permission in one sentence', async () => {
-  const { account: of } = account({ ...QUOTAS, GetAccountSettings: refused, DescribeAlarms: refused });
-  await assert.rejects(of.quotas(), {
+  const { account: opened } = account({ ...QUOTAS, GetAccountSettings: refused, DescribeAlarms: refused });
+  await assert.rejects(opened.quotas(), {
     name: 'FleetError',
     message:
       /^Can't read the concurrent executions from AWS \(.*\)\. .* that you have lambda:GetAccountSettings\.$/,
   });
-  await assert.rejects(of.alarms(), { name: 'FleetError', message: /cloudwatch:DescribeAlarms\.$/ });
+  await assert.rejects(opened.alarms(), { name: 'FleetError', message: /cloudwatch:DescribeAlarms\.$/ });
 });

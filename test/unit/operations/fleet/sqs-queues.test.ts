@@ -73,9 +73,9 @@ function queues(
       return answer(command.constructor.name, command.input);
     },
   };
-  const of = (name: string) => sent.filter((each) => each.name === name).map(({ input }) => input);
+  const callsOf = (name: string) => sent.filter((each) => each.name === name).map(({ input }) => input);
   const deps = { client: client as unknown as SQSClient, prefix: 'tw', agents: async () => agents };
-  return { box: new SqsQueues(deps), of };
+  return { box: new SqsQueues(deps), callsOf };
 }
 
 const many = Array.from({ length: 12 }, (_, index) => ({ MessageId: `m${index}`, Body: '{}' }));
@@ -95,7 +95,7 @@ test("reports an agent's inaccessible queue as an error, not as missing", async 
 test("includes agents' queues in counts, and reads and redrives their dead letters by name", async () => {
   const letters = [{ MessageId: 'm', Body: 'x' }];
   const [name, agents] = ['agent-edge-1-evictions-due', ['edge-1', 'edge-2']];
-  const { box, of } = queues(letters, `${name}-dlq`, {}, agents);
+  const { box, callsOf } = queues(letters, `${name}-dlq`, {}, agents);
   assert.deepEqual([...(await box.count())], [[name, 1]]);
   assert.deepEqual(
     [...(await box.backlog()).keys()],
@@ -106,7 +106,7 @@ test("includes agents' queues in counts, and reads and redrives their dead lette
     [['m', name]],
   );
   assert.equal(await box.redrive(name), 1);
-  assert.deepEqual(of('StartMessageMoveTaskCommand'), [
+  assert.deepEqual(callsOf('StartMessageMoveTaskCommand'), [
     {
       SourceArn: 'arn:aws:sqs:eu-west-1:1:tw-agent-edge-1-evictions-due-dlq',
       DestinationArn: 'arn:aws:sqs:eu-west-1:1:tw-agent-edge-1-evictions-due',
@@ -115,7 +115,7 @@ test("includes agents' queues in counts, and reads and redrives their dead lette
 });
 
 test('reads dead letters page by page up to a limit and returns them immediately', async () => {
-  const { box, of } = queues([{ MessageId: 'm', Body: 'x', reason: 'nobody can read it' }, ...many]);
+  const { box, callsOf } = queues([{ MessageId: 'm', Body: 'x', reason: 'nobody can read it' }, ...many]);
   const found = await box.list(11);
   assert.equal(found.length, 11);
   assert.deepEqual(found[0], {
@@ -125,14 +125,14 @@ test('reads dead letters page by page up to a limit and returns them immediately
     reason: 'nobody can read it',
     body: 'x',
   });
-  const back = of('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
+  const back = callsOf('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
   assert.equal(back.length, 11);
 });
 
 test('moves dead letters to their own queue, which it names', async () => {
-  const { box, of } = queues(many);
+  const { box, callsOf } = queues(many);
   assert.equal(await box.redrive('evictions-due'), 12);
-  assert.deepEqual(of('StartMessageMoveTaskCommand'), [
+  assert.deepEqual(callsOf('StartMessageMoveTaskCommand'), [
     {
       SourceArn: 'arn:aws:sqs:eu-west-1:1:tw-evictions-due-dlq',
       DestinationArn: 'arn:aws:sqs:eu-west-1:1:tw-evictions-due',
@@ -158,8 +158,8 @@ test("names the permissions if letters can't be moved", async () => {
 });
 
 test('moves nothing from an empty queue, and rejects dead letters of expiry', async () => {
-  const { box, of } = queues([]);
+  const { box, callsOf } = queues([]);
   assert.equal(await box.redrive('pod-deltas.fifo'), 0);
   await assert.rejects(box.redrive('expiry'), { name: 'FleetError', message: /can't be redriven/ });
-  assert.deepEqual(of('StartMessageMoveTaskCommand'), []);
+  assert.deepEqual(callsOf('StartMessageMoveTaskCommand'), []);
 });

@@ -44,12 +44,14 @@ test('reports an expired pause as enforce mode', async (t) => {
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce\n');
   await operator.pause(prod, { reason: 'an upgrade', durationMs: HOUR_MS });
-  const by = 'by the flags of 1 of 1 kube-controller-manager pods';
+  const evidence = 'by the flags of 1 of 1 kube-controller-manager pods';
   assert.deepEqual(about('built-in', await findings()), [
-    ['bad', `Disabled (${by}), and the policy mode is paused: no controller evicts.`],
+    ['bad', `Disabled (${evidence}), and the policy mode is paused: no controller evicts.`],
   ]);
   await clock.advanceTo(NOW + HOUR_MS);
-  assert.deepEqual(about('built-in', await findings()), [['ok', `Disabled (${by}). Taintward evicts.`]]);
+  assert.deepEqual(about('built-in', await findings()), [
+    ['ok', `Disabled (${evidence}). Taintward evicts.`],
+  ]);
 });
 
 test('does not connect to a cluster with an agent and reports that as fine', async (t) => {

@@ -71,18 +71,18 @@ test('reports nothing else about an unreadable cluster', () => {
 
 test("measures an eviction's delay from its own deadline, except while it is held", () => {
   const dueAt = NOW - 120_000;
-  const of = (...records: Parameters<typeof aRecord>[0][]) =>
+  const delayMs = (...records: Parameters<typeof aRecord>[0][]) =>
     latenessOf(
       records.map((each) => ({ record: aRecord({ dueAt, ...each }), state: undefined })),
       NOW,
     );
-  assert.equal(of({}, { dueAt: NOW - 60_000 }), 120_000);
-  assert.equal(of({ turnAt: NOW - 30_000 }), 30_000);
-  assert.equal(of({ dueAt: NOW + 1 }), 0);
+  assert.equal(delayMs({}, { dueAt: NOW - 60_000 }), 120_000);
+  assert.equal(delayMs({ turnAt: NOW - 30_000 }), 30_000);
+  assert.equal(delayMs({ dueAt: NOW + 1 }), 0);
   const blocked = { since: dueAt, nextTryAt: dueAt, reason: 'a budget' };
   const state = { ...aNode(), blocked: { attempts: 5, nextTryAt: NOW - 10_000 } };
   assert.equal(latenessOf([{ record: aRecord({ dueAt, blocked }), state }], NOW), 10_000);
-  assert.equal(of({ held: { by: { kind: 'observe' }, since: dueAt } }, { gaveUpAt: NOW }), 0);
+  assert.equal(delayMs({ held: { by: { kind: 'observe' }, since: dueAt } }, { gaveUpAt: NOW }), 0);
   assert.deepEqual(kindsOf({ delayMs: 59_999 }), []);
   assert.deepEqual(kindsOf({ delayMs: 60_000 }), ['delayed']);
 });
@@ -105,15 +105,15 @@ test('reports of a cluster that is managed under another name only that, with bo
 });
 
 test('names why an overdue eviction fails, instead of referring to doctor', () => {
-  const of = (facts: Partial<ClusterFacts>) =>
+  const issueOf = (facts: Partial<ClusterFacts>) =>
     issuesOf({ at: NOW, clusters: [{ cluster, delayMs: 120_000, ...facts }] })[0];
-  const issue = of({ delayCause: 'admission webhook "x" denied the request.' });
+  const issue = issueOf({ delayCause: 'admission webhook "x" denied the request.' });
   assert.equal(
     issue?.message,
     'An eviction is overdue by 2m, and fails: admission webhook "x" denied the request.',
   );
   assert.equal(issue?.remediation, 'To find it, run taintward pending prod.');
-  assert.match(of({})?.remediation ?? '', /For the cause, run taintward doctor prod\.$/);
+  assert.match(issueOf({})?.remediation ?? '', /For the cause, run taintward doctor prod\.$/);
 });
 
 test('names the log event of a cluster that never connected', () => {

@@ -5,7 +5,7 @@ import { heldText } from '#shared/eviction/skew.ts';
 import { pendingStateOf } from '#shared/operations/look/pending-state.ts';
 import { after, at, nodeDelta, recordIn } from '#test/unit/eviction/builders.ts';
 
-const by = { kind: 'node-alive', renewedAt: at(50), until: at(90), revision: 1, guardRevision: 0 } as const;
+const gate = { kind: 'node-alive', renewedAt: at(50), until: at(90), revision: 1, guardRevision: 0 } as const;
 
 test('shows a due pod under clock skew as such, and an earlier one as scheduled', () => {
   const partition = after(nodeDelta(1));
@@ -46,7 +46,7 @@ test('shows when and why a due pod is retried', () => {
 test("shows a pod of a live node as held by the node's Lease", () => {
   const record = recordIn(after(nodeDelta(1)));
   assert.ok(record);
-  const { state, note } = pendingStateOf({ record, gates: [by] }, undefined, at(61));
+  const { state, note } = pendingStateOf({ record, gates: [gate] }, undefined, at(61));
   assert.equal(state, 'node-alive');
   assert.match(note, /^its node, which is alive: its Lease was renewed at 2026-01-01T00:00:50Z/);
   assert.equal(STATE_WORDS[state].text, 'on a live node');

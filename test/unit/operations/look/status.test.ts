@@ -171,8 +171,8 @@ test('reports how far a trip is from its reset, while its relay reports it', asy
   const trip = { scope: 'cluster', trippedAt: NOW, nodes: 6, outOf: 7 } as const;
   const { guard } = await rulesStore.read(prod);
   await rulesStore.changeGuard(prod, guard, [trip, { ...trip, scope: 'customTaints' }]);
-  const shown = async (of = fleet) => {
-    const { clusters, issues } = await status(of);
+  const shown = async (given = fleet) => {
+    const { clusters, issues } = await status(given);
     const resets = issues.flatMap(({ type, message }) =>
       type === 'guard-tripped' ? message.replace(/^.* holds evictions\. /, '') : [],
     );

@@ -106,8 +106,8 @@ describe('an update', () => {
 
 describe('a batch of deletes', () => {
   const keys = Array.from({ length: 30 }, (_, index) => key(`${index}`));
-  const deletes = (of: typeof keys) => ({
-    taintward: of.map((each) => ({ DeleteRequest: { Key: toAttributes(each) } })),
+  const deletes = (deleted: typeof keys) => ({
+    taintward: deleted.map((each) => ({ DeleteRequest: { Key: toAttributes(each) } })),
   });
 
   test('is split into chunks and repeated for unprocessed items', async () => {

@@ -135,11 +135,11 @@ describe('changes of scheduled evictions', () => {
   test('read back unchanged, with shared and individual fields of the pods', () => {
     const { uid, namespace, name, dueAt, causes } = aRecord({ causes: [] });
     const other = { uid, namespace, name, dueAt, causes };
-    const by = { kind: 'guard', scope: 'zone', trippedAt: NOW, revision: 1, guardRevision: 1 } as const;
+    const gate = { kind: 'guard', scope: 'zone', trippedAt: NOW, revision: 1, guardRevision: 1 } as const;
     const notes: readonly Noted[] = [
       noted(1),
-      { ...noted(2), event: 'held', by },
-      { ...other, event: 'released', by },
+      { ...noted(2), event: 'held', by: gate },
+      { ...other, event: 'released', by: gate },
       { ...other, event: 'failed', error: 'no' },
       { ...other, event: 'rescheduled', from: { dueAt: NOW, causes: [aReason('b')] } },
     ];

@@ -249,8 +249,8 @@ describe('SqliteStore', () => {
 
 test('stores, reads, and counts a pod that is held by its live node as such', async () => {
   const [ref, until] = [aRef(), NOW + 29];
-  const by = { kind: 'node-alive', renewedAt: NOW - 11, until, revision: 1, guardRevision: 0 } as const;
-  const held = { ...aRecord(), held: { by, since: NOW, until } };
+  const gate = { kind: 'node-alive', renewedAt: NOW - 11, until, revision: 1, guardRevision: 0 } as const;
+  const held = { ...aRecord(), held: { by: gate, since: NOW, until } };
   assert.deepEqual(parseStored(recordSchema, JSON.parse(JSON.stringify(held)), 'a record'), held);
   const store = new SqliteStore({ path: ':memory:' });
   try {

@@ -8,7 +8,7 @@ import type { FunctionName } from '#deploy/build/bundle.ts';
 import { DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
 import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
-import { EVICT_BATCH_SIZE } from '#shared/aws/due/due-consumption.ts';
+import { EVICT_BATCH_SIZE } from '#shared/aws/due-consumption.ts';
 import type {
   clusterMetricVariables,
   historyVariables,

@@ -60,7 +60,7 @@ export const STOREYS: readonly Storey[] = [
       {
         path: 'shared/aws',
         purpose: 'SQS, Scheduler, metrics',
-        parts: ['due', 'lambda', 'relay'],
+        parts: ['relay'],
       },
       {
         path: 'shared/engine',

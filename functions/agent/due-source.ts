@@ -5,13 +5,8 @@ import {
   ReceiveMessageCommand,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
-import { EVICT_BATCH_SIZE } from '#shared/aws/due/due-consumption.ts';
-import {
-  type Outcome,
-  processConcurrently,
-  type ReceivedMessage,
-  returnToQueue,
-} from '#shared/aws/message-processor.ts';
+import type { ReceivedMessage } from '#shared/aws/consume.ts';
+import { EVICT_BATCH_SIZE } from '#shared/aws/due-consumption.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
 import { queueName } from '#shared/aws/sqs-sender.ts';
 import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
@@ -43,7 +38,8 @@ export interface DueSourceDeps {
   /** A client whose timeouts allow calls that wait: `SQS_WAITING_SETTINGS`. */
   readonly client: Pick<SQSClient, 'send'>;
   readonly queueUrl: string;
-  readonly handle: (message: ReceivedMessage) => Promise<Outcome>;
+  /** Processes messages, and resolves with those that return to the queue. */
+  readonly handle: (messages: readonly ReceivedMessage[]) => Promise<readonly ReceivedMessage[]>;
   readonly visibility: VisibilityControl;
   readonly metrics: DueMetrics;
   readonly clock: Clock;
@@ -53,7 +49,7 @@ export interface DueSourceDeps {
 /**
  * Passes due messages from an SQS queue to the evictor of this process.
  * - A message that is done is deleted.
- * - An unfinished message returns at the time that its outcome sets, or when its visibility timeout ends.
+ * - An unfinished message is left to its queue, and becomes visible again.
  * - While the queue is unreachable, the source retries indefinitely.
  */
 export class DueSource {
@@ -133,11 +129,11 @@ export class DueSource {
 
   /** Never rejects. */
   async #handle(messages: readonly ReceivedMessage[]): Promise<void> {
-    const { handle, visibility, metrics, log } = this.#deps;
+    const { handle, metrics, log } = this.#deps;
     try {
-      const { done, returned } = await processConcurrently(messages, handle);
-      await returnToQueue(returned, visibility);
-      metrics.handled(done.length, returned.length);
+      const returned = new Set((await handle(messages)).map(({ receiptHandle }) => receiptHandle));
+      const done = messages.filter(({ receiptHandle }) => !returned.has(receiptHandle));
+      metrics.handled(done.length, returned.size);
       await this.#delete(done);
     } catch (error) {
       log.warn('batch.failed', { queue: this.#name, messages: messages.length, error });
@@ -183,20 +179,11 @@ export class DueSource {
   }
 }
 
-function receivedOf({
-  MessageId = '',
-  ReceiptHandle = '',
-  Body = '',
-  Attributes = {},
-}: Message): ReceivedMessage {
-  return {
-    messageId: MessageId,
-    receiptHandle: ReceiptHandle,
-    delivery: {
-      body: Body,
-      receives: Number(Attributes.ApproximateReceiveCount ?? 1),
-      senderId: Attributes.SenderId ?? '',
-      groupId: Attributes.MessageGroupId,
-    },
-  };
-}
+const receivedOf = ({ Attributes = {}, ...message }: Message): ReceivedMessage => ({
+  messageId: message.MessageId ?? '',
+  receiptHandle: message.ReceiptHandle ?? '',
+  body: message.Body ?? '',
+  receives: Number(Attributes.ApproximateReceiveCount ?? 1),
+  senderId: Attributes.SenderId ?? '',
+  groupId: Attributes.MessageGroupId,
+});

@@ -5,15 +5,15 @@ import { Registry } from 'prom-client';
 import { recentRegistrations } from '#shared/access/agent-of.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS, SQS_WAITING_SETTINGS } from '#shared/access/client-settings.ts';
 import { awsTimersOf } from '#shared/aws/aws-timers.ts';
-import { dueConsumption } from '#shared/aws/due/due-consumption.ts';
-import { duePorts } from '#shared/aws/due/due-ports.ts';
+import { processBatch } from '#shared/aws/consume.ts';
+import { dueConsumption } from '#shared/aws/due-consumption.ts';
+import { duePorts } from '#shared/aws/due-ports.ts';
 import {
   agentEnvironment,
   EnvironmentError,
   probeAddress,
   readEnvironment,
 } from '#shared/aws/environment.ts';
-import { messageProcessor, parseReceived } from '#shared/aws/message-processor.ts';
 import { openAwsRelay } from '#shared/aws/relay/aws-relay.ts';
 import { followRegistry } from '#shared/aws/relay/follow-registry.ts';
 import { chosenCluster } from '#shared/engine/clusters/chosen-clusters.ts';
@@ -104,12 +104,11 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     nodeBudget: Infinity,
     metrics: relayMetrics(prometheus),
   });
-  const evictions = dueConsumption(ports);
-  const evict = messageProcessor(evictions, ports);
+  const consumer = { ...ports, ...dueConsumption(ports) };
   const due = new DueSource({
     client: new SQSClient(SQS_WAITING_SETTINGS),
     queueUrl,
-    handle: (message) => laterEvents.ahead(() => evict(parseReceived(message, evictions.parse))),
+    handle: (messages) => laterEvents.ahead(() => processBatch(messages, consumer)),
     visibility: ports.visibility,
     metrics: dueMetrics(prometheus),
     clock,

@@ -1,8 +1,7 @@
+import { type ConsumerDeps, consume, type ReceivedMessage } from '#shared/aws/consume.ts';
 import { messageGroupId, parseDelta } from '#shared/aws/delta-message.ts';
 import { dueGroupId, encodeCancelled, encodeCountdowns } from '#shared/aws/due-message.ts';
-import { type ConsumerDeps, consume } from '#shared/aws/lambda/consume.ts';
 import type { CanSend } from '#shared/aws/lease-senders.ts';
-import type { Delivery } from '#shared/aws/message-processor.ts';
 import { DELTA_MAX_RECEIVES } from '#shared/aws/queue-set.ts';
 import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import { type ApplyDeltasDeps, applyDeltas, mayJoin } from '#shared/engine/decide/apply-deltas.ts';
@@ -35,7 +34,7 @@ export const DELTA_RECORD_DEADLINE_MS = 5_000;
  * of `pod-deltas.fifo` is one pod that was added to, changed on, or removed from a tainted node.
  * - Within a batch, the records of one node are applied in order, and adjacent pods are written together.
  * - After a failed record, the remaining records of its node are returned to the queue, too. Other nodes
- *   continue.
+ *   continue, and do not wait for it.
  * - A delta from a sender other than the cluster's relays, or in the message group of another node, becomes a
  *   dead letter.
  */
@@ -44,17 +43,16 @@ export function createHandler(deps: DeltaHandlerDeps) {
   return consume<Delta>(
     {
       parse: parseDelta,
-      admit: async (delta, delivery) => {
-        checkGroup(delta, delivery);
-        await checkSender(delta, delivery, deps);
+      admit: async (delta, received) => {
+        checkGroup(delta, received);
+        await checkSender(delta, received, deps);
       },
-      perform: async (delta, _delivery, behind) => {
+      perform: async (delta, _received, behind) => {
         const probe = probeOf(delta);
         if (probe) await passProbeOn(delta.ref, probe, applying);
         else await applyDeltas([delta, ...behind], applying);
         return undefined;
       },
-      order: 'group',
       joins: (before, next) => probeOf(next) === undefined && mayJoin(before, next),
       deadlineMs: DELTA_RECORD_DEADLINE_MS,
       retrySeconds: deltaRetrySeconds,
@@ -69,7 +67,7 @@ export function createHandler(deps: DeltaHandlerDeps) {
  * Otherwise, a sender that damaged the state of its own cluster could have its delta redelivered, and so
  * delay the node of that group.
  */
-function checkGroup({ ref }: Delta, { groupId, senderId }: Delivery): void {
+function checkGroup({ ref }: Delta, { groupId, senderId }: ReceivedMessage): void {
   if (groupId === messageGroupId(ref)) return;
   throw new RejectedMessageError(
     `delta rejected: ${senderId} sent it, a delta of node ${ref.node} of cluster ${ref.cluster}, in the message group of another node. Identify the sender and check who has its keys`,
@@ -78,7 +76,7 @@ function checkGroup({ ref }: Delta, { groupId, senderId }: Delivery): void {
 
 async function checkSender(
   { ref: { cluster } }: Delta,
-  { senderId }: Delivery,
+  { senderId }: ReceivedMessage,
   { canSend }: DeltaHandlerDeps,
 ): Promise<void> {
   if ((await canSend?.(cluster, senderId)) ?? true) return;

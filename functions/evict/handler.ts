@@ -1,5 +1,5 @@
-import { type DueDeps, dueConsumption } from '#shared/aws/due/due-consumption.ts';
-import { type ConsumerDeps, consume } from '#shared/aws/lambda/consume.ts';
+import { type ConsumerDeps, consume } from '#shared/aws/consume.ts';
+import { type DueDeps, dueConsumption } from '#shared/aws/due-consumption.ts';
 
 export type EvictHandlerDeps = DueDeps & ConsumerDeps;
 

@@ -5,7 +5,7 @@ import { agentOf as agentBy, recentRegistrations } from '#shared/access/agent-of
 import { AwsClients } from '#shared/access/aws-clients.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import { connector } from '#shared/access/connect.ts';
-import { duePorts } from '#shared/aws/due/due-ports.ts';
+import { duePorts } from '#shared/aws/due-ports.ts';
 import { sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { emfEvictionMetrics, stdoutEmf } from '#shared/aws/emf.ts';
 import { evictEnvironment, readEnvironment } from '#shared/aws/environment.ts';

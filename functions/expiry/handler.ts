@@ -1,8 +1,9 @@
 import middy from '@middy/core';
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import pMap from 'p-map';
+import { invocation } from '#shared/aws/consume.ts';
 import { dueGroupId, encodeDue } from '#shared/aws/due-message.ts';
-import { requestLogContext } from '#shared/aws/lambda/middlewares.ts';
+
 import { messageJson } from '#shared/aws/sqs-message.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import { isTainted, type Partition } from '#shared/eviction/records.ts';
@@ -33,7 +34,7 @@ const PARALLEL_NODES = 8;
  */
 export function createHandler(deps: ExpiryDeps) {
   return middy<DynamoDBStreamEvent, DynamoDBBatchResponse>()
-    .use(requestLogContext())
+    .use(invocation({}))
     .handler(async ({ Records: records }) => {
       const failed: DynamoDBRecord[] = [];
       const work = await pMap(records, (record) =>

@@ -1,6 +1,6 @@
 import middy from '@middy/core';
+import { invocation } from '#shared/aws/consume.ts';
 import type { Emf } from '#shared/aws/emf.ts';
-import { flushing, onInvocation, requestLogContext } from '#shared/aws/lambda/middlewares.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   DISCONNECTED_AFTER_MS,
@@ -35,9 +35,7 @@ export interface HeartbeatDeps {
 export function createHandler({ registry, leases, emf, stopwatch, invoked, log }: HeartbeatDeps) {
   const onlooker = new Onlooker(stopwatch);
   return middy<unknown, void>()
-    .use(requestLogContext())
-    .use(onInvocation(invoked))
-    .use(flushing(() => emf.flush()))
+    .use(invocation({ invoked, metrics: emf }))
     .handler(async () => {
       const { clusters: registered, strays } = await registry.list();
       const clusters = registered.map(({ name }) => name);

@@ -1,8 +1,7 @@
 import { parseDueMessage } from '#shared/aws/due-message.ts';
-import { WORK_BACKOFF } from '#shared/engine/again.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import type { EvictDeps } from '#shared/engine/evict/ports.ts';
-import type { Timers } from '#shared/engine/timers.ts';
+import { type Timers, WORK_BACKOFF } from '#shared/engine/timers.ts';
 import { WorkQueue } from '#shared/engine/work-queue/work-queue.ts';
 import { Workers } from '#shared/engine/work-queue/workers.ts';
 import { type NodeRef, nodeKey, type PodUid, parseNodeKey } from '#shared/eviction/identity.ts';

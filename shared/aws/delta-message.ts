@@ -26,7 +26,7 @@ import type { Toleration } from '#shared/taints/taint.ts';
 import type { KeysOf } from '#shared/text/schema-of.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import { MAX_MESSAGE_BYTES } from './limits.ts';
-import { MalformedMessageError, parseMessage } from './rejected-message.ts';
+import { parseMessage, RejectedMessageError } from './rejected-message.ts';
 import { messageJson } from './sqs-message.ts';
 
 /** The message format that this code writes, and the only one it reads. */
@@ -216,7 +216,7 @@ function whatFits({ deleted: _untold, ...delta }: NodeDelta): NodeDelta {
 /** Returns the bytes of an item in a JSON array, including its comma. */
 const itemBytes = (json: string): number => Buffer.byteLength(json) + 1;
 
-/** Throws `MalformedMessageError`, one sentence with the first invalid field, unless exactly of this version. */
+/** Throws `RejectedMessageError`, one sentence with the first invalid field, unless exactly of this version. */
 export function parseDelta(body: string): Delta {
   const { v: _version, cluster, node, ...fields } = parseMessage(WHAT, message, body);
   const ref = { cluster, node };
@@ -258,7 +258,7 @@ function parsePod<Encoded extends z.output<typeof pod>>(
 ): Omit<Encoded, 'tolerations'> & { readonly tolerations: readonly Toleration[] } {
   const tolerations = lists[encoded.tolerations];
   if (!tolerations) {
-    throw new MalformedMessageError(
+    throw new RejectedMessageError(
       `${WHAT} rejected: ${path}.tolerations: there is no toleration list ${encoded.tolerations}`,
     );
   }

@@ -152,7 +152,7 @@ export function encodeRetry({ cluster, node, pods }: NodeRef & { readonly pods: 
 
 type EncodedMessage = z.input<typeof dueMessage>;
 
-/** Throws `MalformedMessageError`, one sentence with the first invalid field, unless exactly of this version. */
+/** Throws `RejectedMessageError`, one sentence with the first invalid field, unless exactly of this version. */
 export const parseDueMessage = (body: string): DueMessage => parseMessage('due message', dueMessage, body);
 
 /** Copies failed evictions into a dead-letter queue; redriven, they are retried. Rejects when it does not take one. */

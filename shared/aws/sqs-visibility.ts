@@ -3,48 +3,37 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { MAX_BATCH_MESSAGES, MAX_VISIBILITY_SECONDS } from './limits.ts';
 import { queueName } from './sqs-sender.ts';
 
-type Retry = Parameters<VisibilityControl['retryIn']>[0][number];
+export interface VisibilityControl {
+  /** Makes received messages visible again after `seconds` (0 to 43,200). Best effort: never rejects. */
+  retryIn(messages: readonly { readonly receiptHandle: string; readonly seconds: number }[]): Promise<void>;
+}
 
 /** If this fails, the message keeps its visibility timeout. */
 export class SqsVisibility implements VisibilityControl {
-  readonly #client: SQSClient;
-  readonly #queueUrl: string;
-  readonly #log: Log;
+  readonly #deps: { readonly client: SQSClient; readonly queueUrl: string; readonly log: Log };
 
   constructor(deps: { readonly client: SQSClient; readonly queueUrl: string; readonly log: Log }) {
-    this.#client = deps.client;
-    this.#queueUrl = deps.queueUrl;
-    this.#log = deps.log;
+    this.#deps = deps;
   }
 
-  async retryIn(messages: readonly Retry[]): Promise<void> {
+  async retryIn(messages: Parameters<VisibilityControl['retryIn']>[0]): Promise<void> {
+    const { client, queueUrl, log } = this.#deps;
     for (let from = 0; from < messages.length; from += MAX_BATCH_MESSAGES) {
-      await this.#change(messages.slice(from, from + MAX_BATCH_MESSAGES));
+      const entries = messages
+        .slice(from, from + MAX_BATCH_MESSAGES)
+        .map(({ receiptHandle, seconds }, index) => ({
+          Id: String(index),
+          ReceiptHandle: receiptHandle,
+          VisibilityTimeout: Math.min(Math.max(Math.ceil(seconds), 0), MAX_VISIBILITY_SECONDS),
+        }));
+      const failures: readonly unknown[] = await client
+        .send(new ChangeMessageVisibilityBatchCommand({ QueueUrl: queueUrl, Entries: entries }))
+        .then(
+          ({ Failed = [] }) => Failed.map(({ Message }) => Message),
+          (error: unknown) => [error],
+        );
+      for (const error of failures)
+        log.warn('message.visibility-update-failed', { queue: queueName(queueUrl), error });
     }
   }
-
-  async #change(messages: readonly Retry[]): Promise<void> {
-    const entries = messages.map(({ receiptHandle, seconds }, index) => ({
-      Id: String(index),
-      ReceiptHandle: receiptHandle,
-      VisibilityTimeout: Math.min(Math.max(Math.ceil(seconds), 0), MAX_VISIBILITY_SECONDS),
-    }));
-    try {
-      const { Failed = [] } = await this.#client.send(
-        new ChangeMessageVisibilityBatchCommand({ QueueUrl: this.#queueUrl, Entries: entries }),
-      );
-      for (const { Message: reason } of Failed) this.#unchanged(reason);
-    } catch (error) {
-      this.#unchanged(error);
-    }
-  }
-
-  #unchanged(reason: unknown): void {
-    this.#log.warn('message.visibility-update-failed', { queue: queueName(this.#queueUrl), error: reason });
-  }
-}
-
-export interface VisibilityControl {
-  /** Makes received messages visible again after `seconds` (0 to 43,200). Best effort: never rejects. */
-  retryIn(messages: readonly { receiptHandle: string; seconds: number }[]): Promise<void>;
 }

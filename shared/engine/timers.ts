@@ -1,5 +1,6 @@
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
+import type { Backoff } from '#shared/time/backoff.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /**
@@ -24,3 +25,11 @@ export function timerError({ cluster, node }: NodeRef, cause: unknown): TimerErr
     { cause },
   );
 }
+
+/** The next attempt at a message that is unfinished although nothing failed. Queues may round up to whole seconds. */
+export interface Again {
+  readonly againInSeconds: number;
+}
+
+/** Backoff of work that failed as a whole: the store or a queue is unavailable, briefly or for longer. */
+export const WORK_BACKOFF: Backoff = { firstMs: 1_000, longestMs: 300_000 };

@@ -27,7 +27,10 @@ export function onStopSignal(stop: () => void): void {
 
 /** Waits for `work`, at most `ms`. Reports whether `work` ended. Rejects as `work` does. */
 export async function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
-  const ended = new AbortController();
-  await Promise.race([work.then(() => ended.abort()), pause(ms, ended.signal)]);
-  return ended.signal.aborted;
+  const waited = new AbortController();
+  try {
+    return await Promise.race([work.then(() => true), pause(ms, waited.signal).then(() => false)]);
+  } finally {
+    waited.abort();
+  }
 }

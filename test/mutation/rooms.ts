@@ -19,7 +19,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   messages: {
     mutate: [
-      'shared/aws/{delta-message,due-message,message-*,rejected-message,lambda/*,due-queues,sqs-*,queue-set,limits}.ts',
+      'shared/aws/{consume,delta-message,due-message,rejected-message,due-queues,sqs-*,queue-set,limits}.ts',
     ],
     testFiles: ['test/unit/aws/{*,lambda/*}.test.ts'],
   },

@@ -1,7 +1,7 @@
 import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
-import { EVICT_BATCH_SIZE } from '#shared/aws/due/due-consumption.ts';
+import { EVICT_BATCH_SIZE } from '#shared/aws/due-consumption.ts';
 import { settingAside } from '#shared/aws/due-message.ts';
 import type { QueueKey } from '#shared/aws/queue-set.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';

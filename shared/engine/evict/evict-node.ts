@@ -1,5 +1,5 @@
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import type { Again } from '#shared/engine/again.ts';
+import type { Again } from '#shared/engine/timers.ts';
 import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import { isComplete } from '#shared/eviction/outcome.ts';
 import { type EvictionRecord, isTainted } from '#shared/eviction/records.ts';

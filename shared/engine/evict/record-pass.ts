@@ -1,6 +1,6 @@
 import type { UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import type { Again } from '#shared/engine/again.ts';
 import { countdownOf } from '#shared/engine/news.ts';
+import type { Again } from '#shared/engine/timers.ts';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import {
   type DonePass,

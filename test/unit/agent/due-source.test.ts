@@ -16,18 +16,21 @@ import {
   UNREACHED_MS,
   WAIT_SECONDS,
 } from '#functions/agent/due-source.ts';
-import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due/due-consumption.ts';
-import type { Outcome, ReceivedMessage } from '#shared/aws/message-processor.ts';
+import { type Consumer, processBatch, type ReceivedMessage } from '#shared/aws/consume.ts';
+import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due-consumption.ts';
+import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
+import type { Again } from '#shared/engine/timers.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { drivenClock, driveTimers } from '#test/world/driven-timers.ts';
+import { ScriptedQueue } from '#test/world/scripted-queue.ts';
 
 const NOW = Date.UTC(2026, 10, 22, 12);
 const URL = 'https://sqs.eu-west-1.amazonaws.com/123456789012/tw-agent-edge-1-evictions-due';
 const MINUTE_MS = 60_000;
-const DONE: Outcome = { joined: [] };
 
 /** A queue that long-polls for the messages that the test puts there, and the source that receives from it. */
-function source(t: TestContext, handle: (message: ReceivedMessage) => Promise<Outcome>) {
+function source(t: TestContext, perform: (messageId: string) => Promise<Again | undefined>) {
   const time = driveTimers(t, NOW);
   const log = recordingLog();
   const registry = new Registry();
@@ -36,6 +39,8 @@ function source(t: TestContext, handle: (message: ReceivedMessage) => Promise<Ou
     /** Thrown in place of an answer. */
     away: undefined as Error | undefined,
     refusesDeletes: false,
+    /** The handler of batches throws. */
+    isBroken: false,
     /** The messages that a delete of several leaves. */
     undeleted: [] as BatchResultErrorEntry[],
     /** Deletes and returns wait for this promise. */
@@ -76,21 +81,33 @@ function source(t: TestContext, handle: (message: ReceivedMessage) => Promise<Ou
       return { Failed: queue.undeleted };
     },
   };
+  const visibility: VisibilityControl = {
+    retryIn: async (messages) => {
+      queue.givenBack.push(
+        ...messages.map(({ receiptHandle, seconds }) => [receiptHandle, seconds] as const),
+      );
+      await queue.answer;
+    },
+  };
+  const consumer: Consumer<string> = {
+    parse: (body) => body,
+    perform: (_, { messageId }) => perform(messageId),
+    deadlineMs: EVICT_RECORD_DEADLINE_MS,
+    retrySeconds: () => 300,
+    about: (body) => ({ cluster: clusterName('prod'), node: nodeName(body) }),
+    deadLetters: new ScriptedQueue(),
+    visibility,
+    log,
+  };
   const due = new DueSource({
     client: client as unknown as SQSClient,
     queueUrl: URL,
-    handle: (message) => {
-      queue.handedOver.push(message);
-      return handle(message);
+    handle: async (messages) => {
+      queue.handedOver.push(...messages);
+      if (queue.isBroken) throw new Error('broken');
+      return processBatch(messages, consumer);
     },
-    visibility: {
-      retryIn: async (messages) => {
-        queue.givenBack.push(
-          ...messages.map(({ receiptHandle, seconds }) => [receiptHandle, seconds] as const),
-        );
-        await queue.answer;
-      },
-    },
+    visibility,
     metrics: dueMetrics(registry),
     ...{ clock: drivenClock, log },
   });
@@ -102,16 +119,16 @@ function source(t: TestContext, handle: (message: ReceivedMessage) => Promise<Ou
 
 /** A handler whose messages the test resolves one by one. */
 function handling() {
-  const messages: PromiseWithResolvers<Outcome>[] = [];
+  const messages: PromiseWithResolvers<undefined>[] = [];
   const handle = () => {
-    const message = Promise.withResolvers<Outcome>();
+    const message = Promise.withResolvers<undefined>();
     messages.push(message);
     return message.promise;
   };
   return { messages, handle };
 }
 
-const done = async () => DONE;
+const done = async () => undefined;
 /** Stops a source whose last call waits for messages. */
 async function stopped({ due, time }: ReturnType<typeof source>): Promise<void> {
   const stopping = due.stop(0);
@@ -128,7 +145,10 @@ describe('the source of due messages', () => {
     assert.deepEqual(queue.handedOver[0], {
       messageId: 'm1',
       receiptHandle: 'handle of m1',
-      delivery: { body: 'body of m1', receives: 2, senderId: 'AROA:x', groupId: 'prod' },
+      body: 'body of m1',
+      receives: 2,
+      senderId: 'AROA:x',
+      groupId: 'prod',
     });
     assert.deepEqual(queue.deleted, ['handle of m1', 'handle of m2']);
     assert.deepEqual(await metric('messages_total'), [2, 0]);
@@ -150,19 +170,20 @@ describe('the source of due messages', () => {
     await stopped(world);
   });
 
-  test('keeps unfinished messages, and the whole batch when the handler throws', async (t) => {
-    const world = source(t, async ({ messageId }) => {
-      if (messageId === 'bad') throw new Error('broken');
-      return messageId === 'm2' ? { againInSeconds: undefined } : DONE;
+  test('keeps failed messages, and the whole batch when the handler throws', async (t) => {
+    const world = source(t, async (messageId) => {
+      if (messageId === 'm2') throw new Error('the table is away');
+      return undefined;
     });
     const { queue, time, events, metric } = world;
     queue.put('m1', 'm2', 'm3');
     await time.pass(200);
-    queue.put('bad', 'm4');
+    queue.isBroken = true;
+    queue.put('m4', 'm5');
     await time.pass(200);
     assert.deepEqual(queue.deleted, ['handle of m1', 'handle of m3']);
-    assert.deepEqual(queue.givenBack, []);
-    assert.deepEqual(events(), ['batch.failed']);
+    assert.deepEqual(queue.givenBack, [['handle of m2', 300]]);
+    assert.deepEqual(events(), ['message.retrying', 'batch.failed']);
     assert.deepEqual(await metric('messages_total'), [2, 3]);
     await stopped(world);
   });
@@ -193,10 +214,10 @@ describe('the source of due messages', () => {
     await time.pass(1_000);
     assert.equal(messages.length, MAX_CONCURRENT_BATCHES * EVICT_BATCH_SIZE);
     assert.deepEqual(await metric('batches_in_flight'), [MAX_CONCURRENT_BATCHES]);
-    for (const { resolve } of messages.slice(0, EVICT_BATCH_SIZE)) resolve(DONE);
+    for (const { resolve } of messages.slice(0, EVICT_BATCH_SIZE)) resolve(undefined);
     await time.pass(200);
     assert.equal(messages.length, all.length);
-    for (const { resolve } of messages) resolve(DONE);
+    for (const { resolve } of messages) resolve(undefined);
     await time.pass(200);
     assert.equal(queue.deleted.length, all.length);
     await stopped(world);
@@ -297,7 +318,7 @@ describe('a stopping source', () => {
     await time.pass(WAIT_SECONDS * 1_000 + 200);
     assert.ok(!isStopped);
     const requested = queue.requests.length;
-    messages[0]?.resolve(DONE);
+    messages[0]?.resolve(undefined);
     await time.pass(100);
     await stopping;
     assert.deepEqual(queue.deleted, ['handle of m1']);
@@ -331,14 +352,14 @@ describe('a stopping source', () => {
     assert.deepEqual(queue.givenBack, [['handle of m1', 0]]);
   });
 
-  for (const [what, outcome, withinMs, isLate] of [
-    ['the delete of a handled message', DONE, MINUTE_MS, false],
-    ['the return of an unfinished message', { againInSeconds: 30 }, MINUTE_MS, false],
-    ['a return at its timeout', undefined, 5_000, false],
-    ['a return of its last call', DONE, MINUTE_MS, true],
+  for (const [what, perform, withinMs, isLate] of [
+    ['the delete of a handled message', done, MINUTE_MS, false],
+    ['the return of an unfinished message', async () => ({ againInSeconds: 30 }), MINUTE_MS, false],
+    ['a return at its timeout', handling().handle, 5_000, false],
+    ['a return of its last call', done, MINUTE_MS, true],
   ] as const) {
     test(`ends only when the queue has answered ${what}`, async (t) => {
-      const { due, queue, time } = source(t, async () => outcome ?? handling().handle());
+      const { due, queue, time } = source(t, perform);
       const answer = Promise.withResolvers<void>();
       queue.answer = answer.promise;
       if (!isLate) queue.put('m1');

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { deltaMessage, encodeDelta, parseDelta } from '#shared/aws/delta-message.ts';
 import { MAX_MESSAGE_BYTES } from '#shared/aws/limits.ts';
-import { MalformedMessageError } from '#shared/aws/rejected-message.ts';
+import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import { messageFault } from '#shared/aws/sqs-message.ts';
 import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
@@ -300,7 +300,7 @@ describe('an error names the field', () => {
   for (const [sentence, message] of sentences) {
     test(sentence, () => {
       assert.throws(() => parseDelta(JSON.stringify(message)), {
-        name: 'MalformedMessageError',
+        name: 'RejectedMessageError',
         message: `delta message rejected: ${sentence}`,
       });
     });
@@ -312,7 +312,7 @@ describe('an error names the field', () => {
       assert.throws(
         () => parseDelta(body),
         (error) => {
-          assert.ok(error instanceof MalformedMessageError);
+          assert.ok(error instanceof RejectedMessageError);
           const [, named] = /^delta message rejected: ([^ ]+): [^\n]+$/.exec(error.message) ?? [];
           assert.equal(named, field, error.message);
           return true;
@@ -325,7 +325,7 @@ describe('an error names the field', () => {
     for (const body of ['', '{', 'undefined']) {
       assert.throws(
         () => parseDelta(body),
-        new MalformedMessageError('delta message rejected: message: is not JSON'),
+        new RejectedMessageError('delta message rejected: message: is not JSON'),
       );
     }
   });
@@ -334,7 +334,7 @@ describe('an error names the field', () => {
 test('rejects any JSON that is not a delta', () => {
   fc.assert(
     fc.property(fc.json(), (body) => {
-      assert.throws(() => parseDelta(body), MalformedMessageError);
+      assert.throws(() => parseDelta(body), RejectedMessageError);
     }),
   );
 });

@@ -9,7 +9,7 @@ import {
   MAX_DUE_MESSAGE_BYTES,
   parseDueMessage,
 } from '#shared/aws/due-message.ts';
-import { MalformedMessageError } from '#shared/aws/rejected-message.ts';
+import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import { becauseOf, type CancelledPod, countdownOf } from '#shared/engine/news.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { aReason, aRecord } from '#test/contracts/partition-builders.ts';
@@ -103,7 +103,7 @@ describe('a retry message', () => {
   });
 
   test('names at least one pod', () => {
-    assert.throws(() => parseDueMessage(encodeRetry({ ...ref, pods: [] })), MalformedMessageError);
+    assert.throws(() => parseDueMessage(encodeRetry({ ...ref, pods: [] })), RejectedMessageError);
   });
 });
 
@@ -181,7 +181,7 @@ describe('parseDueMessage rejects, naming the field,', () => {
       assert.throws(
         () => parseDueMessage(body),
         (error) => {
-          assert.ok(error instanceof MalformedMessageError);
+          assert.ok(error instanceof RejectedMessageError);
           assert.match(error.message, /^due message rejected: /);
           assert.match(error.message, sentence);
           return true;

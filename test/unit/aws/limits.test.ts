@@ -14,7 +14,7 @@ import {
   RETENTION_SECONDS,
   visibilitySeconds,
 } from '#shared/aws/queue-set.ts';
-import { WORK_BACKOFF } from '#shared/engine/again.ts';
+import { WORK_BACKOFF } from '#shared/engine/timers.ts';
 import { DELTA_MAX_AGE_MS, RESYNC_MS } from '#shared/eviction/facts.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/http/transport.ts';
 import { ENDED_WINDOW_MS } from '#shared/state/store.ts';

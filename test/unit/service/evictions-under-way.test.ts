@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { beginRequested, Evictions } from '#functions/service/evictions.ts';
 import { encodeRetry } from '#shared/aws/due-message.ts';
-import { MalformedMessageError } from '#shared/aws/rejected-message.ts';
+import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { ServiceState } from '#shared/state/service-state.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -106,7 +106,7 @@ describe('a request to retry evictions', () => {
     const requests = async () => [{ body: 'no message' }, { body }];
     await assert.rejects(
       beginRequested({ requests } as unknown as ServiceState, evictions),
-      MalformedMessageError,
+      RejectedMessageError,
     );
     await (await next('try a')).end();
     await (await next('look')).end();

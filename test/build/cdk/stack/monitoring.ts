@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
-import { EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due/due-consumption.ts';
+import { EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due-consumption.ts';
 import { QUEUES, visibilitySeconds } from '#shared/aws/queue-set.ts';
 import { MAX_RETRY_MS } from '#shared/eviction/retry.ts';
 import * as names from '#shared/telemetry/metrics.ts';

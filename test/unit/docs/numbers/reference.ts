@@ -1,6 +1,6 @@
 import { REFRESH_MS as SECRET_REFRESH_MS } from '#shared/access/kubeconfig-secret-connection.ts';
 import { SCHEDULE_LEAD_SECONDS } from '#shared/aws/aws-timers.ts';
-import { EVICT_BATCH_SIZE } from '#shared/aws/due/due-consumption.ts';
+import { EVICT_BATCH_SIZE } from '#shared/aws/due-consumption.ts';
 import { NODES_PER_MIB } from '#shared/aws/environment.ts';
 import { FLUSH_MS } from '#shared/aws/event-bus.ts';
 import { MAX_BATCH_MESSAGES, MAX_DELAY_SECONDS, MAX_MESSAGE_BYTES } from '#shared/aws/limits.ts';

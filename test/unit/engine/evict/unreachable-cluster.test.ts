@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { EVICT_BATCH_SIZE } from '#shared/aws/due/due-consumption.ts';
+import { EVICT_BATCH_SIZE } from '#shared/aws/due-consumption.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import { afterFailures } from '#shared/eviction/retry.ts';
 import { Breaker } from '#shared/kubernetes/http/breaker.ts';

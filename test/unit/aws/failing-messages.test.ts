@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
-import { consume } from '#shared/aws/lambda/consume.ts';
-import { MalformedMessageError } from '#shared/aws/rejected-message.ts';
-import type { Again } from '#shared/engine/again.ts';
+import { consume } from '#shared/aws/consume.ts';
+import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
+import type { Again } from '#shared/engine/timers.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { QueueError } from '#shared/state/sender.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -25,7 +25,6 @@ async function counted({ receives, perform = async () => undefined, parse = () =
     {
       parse,
       perform,
-      order: 'none',
       deadlineMs: 1_000,
       retrySeconds: () => 1,
       about: () => ({ cluster: clusterName('c1'), node: nodeName('n1') }),
@@ -57,7 +56,7 @@ describe('a failing message', () => {
 
   test('is counted when it is unreadable and the dead-letter queue is unreachable', async () => {
     const parse = () => {
-      throw new MalformedMessageError('no message');
+      throw new RejectedMessageError('no message');
     };
     assert.equal(await counted({ receives: 3, parse }), 1);
   });

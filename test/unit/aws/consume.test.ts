@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
-import { type ConsumerDeps, consume } from '#shared/aws/lambda/consume.ts';
-import { type Consumption, type Delivery, MessageDeadlineError } from '#shared/aws/message-processor.ts';
-import { MalformedMessageError, RejectedMessageError } from '#shared/aws/rejected-message.ts';
+import { type ConsumerDeps, type Consumption, consume, type ReceivedMessage } from '#shared/aws/consume.ts';
+import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { QueueError } from '#shared/state/sender.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
@@ -44,9 +43,8 @@ const texts = (perform: (text: string) => Promise<void>): Consumption<string> =>
     await perform(text);
     return undefined;
   },
-  order: 'none',
   deadlineMs: 1000,
-  retrySeconds: () => undefined,
+  retrySeconds: () => 1,
   about: (text) => ({ cluster: clusterName('c1'), node: nodeName(text) }),
 });
 
@@ -114,19 +112,34 @@ test('flushes metrics at the end of each invocation, after any failure', async (
   assert.equal(given.flushed, 1);
 });
 
-test('handles unordered messages concurrently', async () => {
-  const { promise: both, resolve } = Promise.withResolvers<void>();
-  let arrived = 0;
-  const handler = consume(
-    texts(async () => {
+for (const [what, groups, ordered] of [
+  ['messages of one group of a standard queue', ['a', 'a'], {}],
+  ['the groups of a FIFO queue', ['a', 'b'], { joins: () => false }],
+] as const)
+  test(`handles ${what} concurrently`, async () => {
+    const { promise: both, resolve } = Promise.withResolvers<void>();
+    let arrived = 0;
+    const work = async () => {
       arrived += 1;
       if (arrived === 2) resolve();
       await both;
-    }),
-    bench(),
-  );
-  const records = [sqsRecord('one', { messageId: 'm1' }), sqsRecord('two', { messageId: 'm2' })];
-  assert.deepEqual(await handler(sqsEvent(...records), REQUEST), { batchItemFailures: [] });
+    };
+    const handler = consume({ ...texts(work), ...ordered }, bench());
+    const records = groups.map((groupId, nth) => sqsRecord('text', { messageId: `m${nth}`, groupId }));
+    assert.deepEqual(await handler(sqsEvent(...records), REQUEST), { batchItemFailures: [] });
+  });
+
+test('handles a message of a group after the end of the message before it', async () => {
+  const steps: string[] = [];
+  const work = async (text: string) => {
+    steps.push(`${text} begins`);
+    await new Promise(setImmediate);
+    steps.push(`${text} ends`);
+  };
+  const handler = consume({ ...texts(work), joins: () => false }, bench());
+  const records = ['one', 'two'].map((text) => sqsRecord(text, { messageId: text, groupId: 'a' }));
+  await handler(sqsEvent(...records), REQUEST);
+  assert.deepEqual(steps, ['one begins', 'one ends', 'two begins', 'two ends']);
 });
 
 test('flushes notices in a function without metrics', async () => {
@@ -146,16 +159,17 @@ test('flushes notices in a function without metrics', async () => {
 });
 
 test('passes the delivery of a message to its work', async () => {
-  const deliveries: Delivery[] = [];
+  const deliveries: ReceivedMessage[] = [];
   const handler = consume(
     { ...texts(async () => undefined), perform: async (_, delivery) => void deliveries.push(delivery) },
     bench(),
   );
   await handler(sqsEvent(sqsRecord('one', { receives: 3, senderId: 'AROA:relay', groupId: 'g' })), REQUEST);
   await handler(sqsEvent(sqsRecord('two')), REQUEST);
-  assert.deepEqual(deliveries, [
-    { receives: 3, senderId: 'AROA:relay', groupId: 'g', body: 'one' },
-    { receives: 1, senderId: 'test', groupId: undefined, body: 'two' },
+  const ids = { messageId: 'm1', receiptHandle: 'm1' };
+  assert.partialDeepStrictEqual(deliveries, [
+    { ...ids, receives: 3, senderId: 'AROA:relay', groupId: 'g', body: 'one' },
+    { ...ids, receives: 1, senderId: 'test', groupId: undefined, body: 'two' },
   ]);
 });
 
@@ -188,8 +202,7 @@ describe('a failed message', () => {
     ...texts(async (text) => {
       if (text.startsWith('bad')) throw new Error(`${text} failed`);
     }),
-    retrySeconds: (receives, error) =>
-      error instanceof Error && error.message === 'bad failed' ? 10 * receives : undefined,
+    retrySeconds: (receives) => 10 * receives,
   };
 
   test('is redelivered when its work throws, unlike the others of its batch', async () => {
@@ -201,7 +214,12 @@ describe('a failed message', () => {
     ];
     const response = await consume(failing, given)(sqsEvent(...records), REQUEST);
     assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm2' }, { itemIdentifier: 'm3' }]);
-    assert.deepEqual(given.retried, [[{ receiptHandle: 'm2', seconds: 30 }]]);
+    assert.deepEqual(given.retried, [
+      [
+        { receiptHandle: 'm2', seconds: 30 },
+        { receiptHandle: 'm3', seconds: 10 },
+      ],
+    ]);
   });
 
   test('is logged with its node and its receive count', async () => {
@@ -233,7 +251,7 @@ describe('a failed message', () => {
     const handler = consume(
       {
         ...failing,
-        order: 'group',
+        joins: () => false,
         perform: async (text) => {
           performed.push(text);
           if (text.startsWith('bad')) throw new Error('no');
@@ -257,9 +275,8 @@ describe('messages of a group that are handled together', () => {
   const joining = (performed: string[][], may: (text: string) => boolean = () => true) =>
     ({
       ...texts(async () => undefined),
-      order: 'group',
       joins: (before: readonly string[], next: string) => may(next) && before.length < 3,
-      perform: async (text: string, _: Delivery, behind: readonly string[]) => {
+      perform: async (text: string, _: ReceivedMessage, behind: readonly string[]) => {
         performed.push([text, ...behind]);
         if (text.startsWith('bad')) throw new Error('no');
         return undefined;
@@ -346,7 +363,7 @@ describe('a rejected message', () => {
   const unreadable: Consumption<string> = {
     ...texts(async () => undefined),
     parse: () => {
-      throw new MalformedMessageError('no message');
+      throw new RejectedMessageError('no message');
     },
   };
   const refusing = texts(async () => {
@@ -371,7 +388,7 @@ describe('a rejected message', () => {
 
   test('is dead-lettered once in an ordered queue, for any number of deliveries', async () => {
     const given = bench();
-    const ordered = { ...unreadable, order: 'group' } as const;
+    const ordered = { ...unreadable, joins: () => false };
     await consume(ordered, given)(sqsEvent(sqsRecord('x', { groupId: 'g' })), REQUEST);
     assert.deepEqual(given.deadLetters.sent, [
       { body: 'x', groupId: 'g', deduplicationId: 'm1', attributes: { reason: 'no message' } },
@@ -418,7 +435,6 @@ describe('a rejected message', () => {
 
   test('has an error name for the cause', () => {
     assert.equal(new RejectedMessageError('no').name, 'RejectedMessageError');
-    assert.equal(new MalformedMessageError('no').name, 'MalformedMessageError');
   });
 });
 
@@ -427,19 +443,15 @@ describe('a message that takes too long', () => {
 
   test('is returned to the queue with the reason, and its timer ends', async () => {
     const given = bench();
-    const errors: unknown[] = [];
     const slow: Consumption<string> = {
       ...texts(() => new Promise(() => undefined)),
       deadlineMs: 5,
-      retrySeconds: (_, error) => void errors.push(error),
     };
     const response = await consume(slow, given)(sqsEvent(sqsRecord('x')), REQUEST);
     assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm1' }]);
-    const [error] = errors;
-    assert.ok(error instanceof MessageDeadlineError);
     assert.deepEqual(
-      [error.name, error.message],
-      ['MessageDeadlineError', 'not done within 5 ms; the queue brings the message back'],
+      given.lines.map(({ event, error }) => [event, error]),
+      [['message.retrying', 'not done within 5 ms; the queue brings the message back']],
     );
   });
 

@@ -1,15 +1,6 @@
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Connect } from '#shared/access/connect.ts';
 import { RegisteredClusters } from '#shared/access/registered-clusters.ts';
-import { settingAside } from '#shared/aws/due-message.ts';
-import type {
-  deadLetterVariables,
-  historyVariables,
-  installationVariables,
-  Variables,
-} from '#shared/aws/environment.ts';
-import { SqsSender } from '#shared/aws/sqs-sender.ts';
-import { SqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
@@ -20,6 +11,15 @@ import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { onceASecond } from '#shared/state/lease.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
 import type { DueDeps } from './due-consumption.ts';
+import { settingAside } from './due-message.ts';
+import type {
+  deadLetterVariables,
+  historyVariables,
+  installationVariables,
+  Variables,
+} from './environment.ts';
+import { SqsSender } from './sqs-sender.ts';
+import { SqsVisibility } from './sqs-visibility.ts';
 
 type DueEnvironment = Variables<typeof historyVariables> &
   Variables<typeof installationVariables> &

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import type { Context, SQSRecord } from 'aws-lambda';
 import { createHandler } from '#functions/evict/handler.ts';
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due/due-consumption.ts';
+import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due-consumption.ts';
 import { encodeCancelled, encodeDue } from '#shared/aws/due-message.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
@@ -14,7 +14,7 @@ import { after, at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/
 import { driveTimers, inNoTime } from '#test/world/driven-timers.ts';
 import { ProofsInMemory } from '#test/world/proofs-in-memory.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import { benchAfter, EvictBench, podsNamed, serverError } from '../../engine/evict/evict-bench.ts';
+import { benchAfter, EvictBench, podsNamed, serverError } from '../engine/evict/evict-bench.ts';
 
 const CONTEXT = {} as Context;
 

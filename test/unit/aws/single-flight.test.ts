@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SingleFlight } from '#shared/aws/due/single-flight.ts';
+import { SingleFlight } from '#shared/aws/single-flight.ts';
 
 /** Returns passes that the test ends. */
 function passes() {

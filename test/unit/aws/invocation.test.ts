@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import middy from '@middy/core';
 import type { Context } from 'aws-lambda';
-import { flushing } from '#shared/aws/lambda/middlewares.ts';
+import { invocation } from '#shared/aws/consume.ts';
 
 const CONTEXT = { getRemainingTimeInMillis: () => 30_000 } as Context;
 
@@ -14,9 +14,14 @@ for (const [outcome, handle, settled] of [
     const events: string[] = [];
     const handler = middy<object, string>()
       .use(
-        flushing(async () => {
-          await undefined;
-          events.push('flushed');
+        invocation({
+          metrics: { flush: () => void events.push('metrics') },
+          notices: {
+            async flush() {
+              await undefined;
+              events.push('notices');
+            },
+          },
         }),
       )
       .handler(handle);
@@ -24,6 +29,6 @@ for (const [outcome, handle, settled] of [
       (result) => events.push(result),
       ({ message }) => events.push(message),
     );
-    assert.deepEqual(events, ['flushed', ...settled]);
+    assert.deepEqual(events, ['metrics', 'notices', ...settled]);
   });
 }

@@ -1,13 +1,13 @@
-import { type DueMessage, parseDueMessage } from '#shared/aws/due-message.ts';
-import type { Consumption, Delivery } from '#shared/aws/message-processor.ts';
-import { type Again, WORK_BACKOFF } from '#shared/engine/again.ts';
 import { announce } from '#shared/engine/evict/events.ts';
 import { evictNode, tryAgain } from '#shared/engine/evict/evict-node.ts';
 import type { EvictDeps, SetAside } from '#shared/engine/evict/ports.ts';
 import { whyNotEvicting } from '#shared/engine/evict/proofs.ts';
+import { type Again, WORK_BACKOFF } from '#shared/engine/timers.ts';
 import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import { isProbed, probeSentAt } from '#shared/eviction/probe.ts';
 import { backoffMs } from '#shared/time/backoff.ts';
+import type { Consumption } from './consume.ts';
+import { type DueMessage, parseDueMessage } from './due-message.ts';
 import { SingleFlight } from './single-flight.ts';
 
 export interface DueDeps extends EvictDeps {
@@ -40,10 +40,7 @@ export function dueConsumption(deps: DueDeps): Consumption<DueMessage> {
     return passes.run(key, (free) => evictNode(ref, deps, cameBefore.delete(key), free));
   };
 
-  const perform = async (
-    message: DueMessage,
-    { receives, groupId, body }: Delivery,
-  ): Promise<Again | undefined> => {
+  const perform: Consumption<DueMessage>['perform'] = async (message, { receives, groupId, body }) => {
     const ref: NodeRef = { cluster: message.cluster, node: message.node };
     if (await deps.sendOn?.(ref, body)) return undefined;
     switch (message.kind) {
@@ -80,7 +77,6 @@ export function dueConsumption(deps: DueDeps): Consumption<DueMessage> {
   return {
     parse: parseDueMessage,
     perform,
-    order: 'none',
     deadlineMs: EVICT_RECORD_DEADLINE_MS,
     retrySeconds: (receives) => Math.ceil(backoffMs(receives, WORK_BACKOFF) / 1000),
     about: ({ cluster, node }) => ({ cluster, node }),

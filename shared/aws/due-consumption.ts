@@ -8,7 +8,6 @@ import { isProbed, probeSentAt } from '#shared/eviction/probe.ts';
 import { backoffMs } from '#shared/time/backoff.ts';
 import type { Consumption } from './consume.ts';
 import { type DueMessage, parseDueMessage } from './due-message.ts';
-import { SingleFlight } from './single-flight.ts';
 
 export interface DueDeps extends EvictDeps {
   readonly setAside: SetAside;
@@ -29,15 +28,32 @@ export const EVICT_RECORD_DEADLINE_MS = 50_000;
  * state could not be read or recorded.
  */
 export function dueConsumption(deps: DueDeps): Consumption<DueMessage> {
-  const passes = new SingleFlight<Again | undefined>();
-
+  /** The pass of each node that has not started: messages that arrive meanwhile share it, and it sees what they saw. */
+  const next = new Map<string, Promise<Again | undefined>>();
+  /** Resolves when the running pass of a node has recorded its results. No two passes delete the same pod. */
+  const recorded = new Map<string, Promise<void>>();
   /** Keys of nodes with a redelivered message. The next pass over the node takes the redelivery into account. */
   const cameBefore = new Set<string>();
 
-  const process = (ref: NodeRef, receives: number) => {
+  const evict = async (ref: NodeRef, key: string): Promise<Again | undefined> => {
+    await recorded.get(key);
+    next.delete(key);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    recorded.set(key, promise);
+    try {
+      return await evictNode(ref, deps, cameBefore.delete(key), resolve);
+    } finally {
+      resolve();
+      if (recorded.get(key) === promise) recorded.delete(key);
+    }
+  };
+
+  const process = (ref: NodeRef, receives: number): Promise<Again | undefined> => {
     const key = nodeKey(ref);
     if (receives > 1) cameBefore.add(key);
-    return passes.run(key, (free) => evictNode(ref, deps, cameBefore.delete(key), free));
+    const pass = next.get(key) ?? evict(ref, key);
+    next.set(key, pass);
+    return pass;
   };
 
   const perform: Consumption<DueMessage>['perform'] = async (message, { receives, groupId, body }) => {

@@ -6,8 +6,7 @@ import { SqsDlq, SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import { Construct } from 'constructs';
 import type { FunctionName } from '#deploy/build/bundle.ts';
 import { DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
-import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
-import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
+import { EXPIRY_BATCH_SIZE, TTL_IDENTITY } from '#functions/expiry/handler.ts';
 import { EVICT_BATCH_SIZE } from '#shared/aws/due-consumption.ts';
 import type {
   clusterMetricVariables,

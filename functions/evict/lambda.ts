@@ -19,8 +19,7 @@ import { jsonLog } from '#shared/telemetry/log.ts';
 import { renewable } from '#shared/time/cache.ts';
 import { LambdaClock } from '#shared/time/lambda-clock.ts';
 import { withAccessCheck } from './access-check.ts';
-import { forwardToAgent } from './forward-to-agent.ts';
-import { createHandler } from './handler.ts';
+import { createHandler, forwardToAgent } from './handler.ts';
 
 const environment = readEnvironment(evictEnvironment, process.env);
 const clock = new LambdaClock();

@@ -1,18 +1,21 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import middy from '@middy/core';
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import pMap from 'p-map';
+import * as z from 'zod';
 import { invocation } from '#shared/aws/consume.ts';
 import { dueGroupId, encodeDue } from '#shared/aws/due-message.ts';
-
 import { messageJson } from '#shared/aws/sqs-message.ts';
-import { nodeKey } from '#shared/eviction/identity.ts';
-import { isTainted, type Partition } from '#shared/eviction/records.ts';
+import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import { type EvictionRecord, isTainted, type Partition } from '#shared/eviction/records.ts';
+import { fromAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
+import { parseScheduledItem, refOfItem, SCHEDULED_PREFIX } from '#shared/state/dynamodb/items.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import { commitUnderLock, type Store, StoreError } from '#shared/state/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
+import { readAs } from '#shared/text/read-as.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { type ExpiredRecord, expiredRecord } from './expired-record.ts';
 
 export interface ExpiryDeps {
   readonly store: Store;
@@ -61,6 +64,39 @@ export function createHandler(deps: ExpiryDeps) {
         batchItemFailures: failed.map(({ dynamodb }) => ({ itemIdentifier: dynamodb?.SequenceNumber ?? '' })),
       };
     });
+}
+
+/** A pending eviction that its time to live removed. */
+interface ExpiredRecord {
+  readonly ref: NodeRef;
+  readonly eviction: EvictionRecord;
+  readonly source: DynamoDBRecord;
+}
+
+/** The identity that removes items whose time to live ended. */
+export const TTL_IDENTITY = { type: 'Service', principalId: 'dynamodb.amazonaws.com' } as const;
+
+const expiry = z.object({
+  eventName: z.literal('REMOVE'),
+  userIdentity: z.object({
+    type: z.literal(TTL_IDENTITY.type),
+    principalId: z.literal(TTL_IDENTITY.principalId),
+  }),
+  dynamodb: z.object({
+    OldImage: z.object({ sk: z.object({ S: z.string().startsWith(SCHEDULED_PREFIX) }) }),
+  }),
+});
+
+/**
+ * Reads a record of the table's stream. Returns `undefined` unless it is the expiry of a pending eviction.
+ * Ignored are other changes, manual deletions, and the expiry of ended or failed evictions. Throws
+ * `StoreError` if the record is unreadable.
+ */
+function expiredRecord(source: DynamoDBRecord): ExpiredRecord | undefined {
+  if (!readAs(expiry, source).success) return undefined;
+  const item = fromAttributes((source.dynamodb?.OldImage ?? {}) as Record<string, AttributeValue>);
+  const eviction = parseScheduledItem(item);
+  return eviction.gaveUpAt === undefined ? { ref: refOfItem(item), eviction, source } : undefined;
 }
 
 /** An unreadable record becomes a dead letter; rejects if that fails. */

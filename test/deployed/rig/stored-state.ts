@@ -1,5 +1,5 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
+import { TTL_IDENTITY } from '#functions/expiry/handler.ts';
 import { clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { EndedPod, EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import { toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';

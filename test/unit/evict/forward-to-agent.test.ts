@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
-import { forwardToAgent } from '#functions/evict/forward-to-agent.ts';
-import { createHandler } from '#functions/evict/handler.ts';
+import { createHandler, forwardToAgent } from '#functions/evict/handler.ts';
 import type { AgentOf } from '#shared/access/agent-of.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { QueueError } from '#shared/state/sender.ts';

@@ -6,12 +6,13 @@ import { parseDueMessage } from '#shared/aws/due-message.ts';
 import { messageFault } from '#shared/aws/sqs-message.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { type EvictionRecord, ending } from '#shared/eviction/records.ts';
+import { endedItem } from '#shared/state/dynamodb/history-items.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { type Store, StoreError } from '#shared/state/store.ts';
 import { aNode, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { type RecordingLog, recordingLog } from '#test/contracts/recording-log.ts';
 import { recordingSender } from '../aws/recording-sender.ts';
-import { anExpiry } from './stream-records.ts';
+import { anExpiry, imageOf } from './stream-records.ts';
 
 const ref = aRef();
 /** Long after the deadline, when the time to live has expired. */
@@ -194,8 +195,21 @@ describe('the batch', () => {
   });
 
   test('ignores all other records of the stream', async () => {
-    const modified = anExpiry(ref, aRecord(), { eventName: 'MODIFY' });
-    assert.deepEqual(await handle([modified, {}]), []);
+    const removed = anExpiry(ref, aRecord());
+    const { userIdentity: _identity, ...byHand } = removed;
+    const byReplication = { type: 'Service', principalId: 'replication.dynamodb.amazonaws.com' };
+    const ended = endedItem({ ref, at: NOW, pass: 'pass', days: 7 }, [
+      ending(aRecord(), { outcome: 'evicted' }),
+    ]);
+    const others = [
+      {},
+      byHand,
+      { ...removed, userIdentity: byReplication },
+      { ...removed, eventName: 'MODIFY' as const },
+      { ...removed, dynamodb: { OldImage: imageOf(ended) } },
+      { ...removed, dynamodb: { OldImage: { pk: { S: 'c#n' }, sk: { S: 'NODE' } } } },
+    ];
+    for (const other of others) assert.deepEqual(await handle([other]), []);
     assert.deepEqual([dueQueue.calls, deadLetters.calls], [[], []]);
   });
 });

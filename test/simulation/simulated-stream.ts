@@ -1,6 +1,5 @@
 import type { AttributeValue, Context, DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
-import { TTL_IDENTITY } from '#functions/expiry/handler.ts';
-import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
+import { EXPIRY_BATCH_SIZE, TTL_IDENTITY } from '#functions/expiry/handler.ts';
 import { SCHEDULED_PREFIX } from '#shared/state/dynamodb/items.ts';
 import type { OutgoingMessage } from '#shared/state/sender.ts';
 import type { Item } from '#test/world/fake-dynamodb.ts';

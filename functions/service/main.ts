@@ -15,7 +15,7 @@ import { OperatorError } from '#shared/state/operator.ts';
 import { PolicyError } from '#shared/state/policy-document.ts';
 import { readPolicyFile } from '#shared/state/policy-file.ts';
 import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
-import { STORE_FILE, StateDirectoryError, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
+import { StateDirectoryError, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { once } from '#shared/time/cache.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -58,7 +58,7 @@ async function run(options: StartOptions): Promise<void> {
   writeReachedBy(state.file(REACHED_BY_FILE), reachedBy(choice));
   const given = serviceOptions(options);
   const serviceState = sqliteState({
-    path: state.file(STORE_FILE),
+    directory: state.path,
     historyDays: options.historyDays,
     clock: systemClock,
     log,

@@ -253,7 +253,7 @@ export type LogEvents = {
   'socket.unavailable': Failure;
   /** The record of the table's stream is invalid. */
   'stream-record.rejected': Failure;
-  /** The database lacks policies, stops, or holds that operators set, so all clusters are stopped until an operator resumes them. */
+  /** The database of rules lacks policies, stops, or holds that operators set, so all clusters are stopped until an operator resumes them. */
   'rules.outdated': Failure;
   /** State files were deleted, replaced, or truncated while in use. The process exits and must be restarted. */
   'state.lost': Failure;

@@ -21,7 +21,7 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { controllerManager, shownCluster } from '#test/world/shown-cluster.ts';
-import { emptied } from './emptied.ts';
+import { emptied, emptyRules } from './emptied.ts';
 import { hostileText } from './hostile.ts';
 import type { Kind, Outcome } from './kind.ts';
 import { INTERNALS, must } from './refusal.ts';
@@ -215,8 +215,12 @@ function aWorld(after: (close: () => unknown) => void) {
 }
 type World = ReturnType<typeof aWorld>;
 
-async function feed(line: CommandLine, { fleet: given, store, clock, registry }: World): Promise<Outcome> {
+async function feed(
+  line: CommandLine,
+  { fleet: given, store, rules, clock, registry }: World,
+): Promise<Outcome> {
   emptied(store);
+  emptyRules(rules);
   const ref = aRef(clusterName('prod'), 'n1');
   await store.commit(ref, 0, { node: aNode(), schedule: [aRecord()], end: [], live: true }, NOW);
   await store.end(ref, [anEnding()], NOW);

@@ -1,3 +1,4 @@
+import type { DatabaseSync } from 'node:sqlite';
 import type { AttributeValue, Context, DynamoDBRecord } from 'aws-lambda';
 import fc from 'fast-check';
 import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
@@ -13,6 +14,7 @@ import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import type { History } from '#shared/state/history.ts';
 import type { Leases } from '#shared/state/lease.ts';
 import type { RulesStore } from '#shared/state/rules-store.ts';
+import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { KINDS } from '#shared/state/sqlite/sqlite-objects.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
@@ -113,7 +115,7 @@ function finite(json: unknown): unknown {
 export const items: Kind<Stored> = {
   name: 'items',
   open: async () => {
-    const sqlite = await filledDatabase();
+    const sqlite = await filledDatabases();
     const texts = await textsOf(sqlite);
     const spare = new SqliteStore({ path: ':memory:' });
     return {
@@ -142,7 +144,8 @@ export const items: Kind<Stored> = {
         }
       },
       close: () => {
-        sqlite.close();
+        sqlite.store.close();
+        sqlite.rules.close();
         spare.close();
       },
     };
@@ -241,8 +244,14 @@ async function feedStream(item: Record<string, AttributeValue>, store: SqliteSto
   return 'refused';
 }
 
-/** Returns the embedded database with a row of each kind, as its own classes write them. */
-async function filledDatabase(): Promise<SqliteStore> {
+/** The embedded databases. */
+interface Databases {
+  readonly store: SqliteStore;
+  readonly rules: DatabaseSync;
+}
+
+/** Returns the embedded databases with a row of each kind, as their own classes write them. */
+async function filledDatabases(): Promise<Databases> {
   const fake = new FakeDynamoDb({ now: () => NOW });
   const table = new DynamoDbTable({
     client: fakeClient(async (command) => fake.perform(command)),
@@ -259,18 +268,24 @@ async function filledDatabase(): Promise<SqliteStore> {
   if (!lease) throw new Error('there is a lease already');
   await leases.bid(lease, { holder: 'relay-2', load: 3 });
   await leases.reportStuck(lease, stuck);
-  const rulesStore = new SqliteRulesStore({ database });
+  const rules = openRulesDatabase(':memory:');
+  const rulesStore = new SqliteRulesStore({ database: rules });
   const [entry] = audit;
   if (!entry) throw new Error('there is no entry of the audit');
   await rulesStore.changeOrders(CLUSTER, { revision: 0, holds: [] }, storedRules.orders, entry);
   await rulesStore.changeGuard(CLUSTER, { revision: 0, trips: [] }, storedRules.guard.trips);
   await rulesStore.changeFleetStop(undefined, storedRules.fleetStop, entry);
   await sqliteRequests(database).send([{ body: '{}' }]);
-  return store;
+  return { store, rules };
 }
 
 /** Each write has another version, as if another process wrote it. */
 let versions = 1;
+
+const databaseOf = ({ store, rules }: Databases, place: number): DatabaseSync => {
+  const [table, , kind] = COLUMNS[place] ?? [];
+  return table === 'audit' || kind === KINDS.rules ? rules : store.database;
+};
 
 function rowOf(place: number) {
   const [table, column, kind] = COLUMNS[place] ?? ['objects', 'json'];
@@ -284,10 +299,10 @@ function writeRow(place: number): string {
   return `UPDATE ${table} SET ${column} = :value${version} WHERE ${those}`;
 }
 
-async function textsOf({ database }: SqliteStore): Promise<readonly unknown[]> {
+async function textsOf(databases: Databases): Promise<readonly unknown[]> {
   return COLUMNS.map((_, place) => {
     const { select, column } = rowOf(place);
-    const value = database.prepare(select).get()?.[column];
+    const value = databaseOf(databases, place).prepare(select).get()?.[column];
     try {
       return typeof value === 'string' ? (JSON.parse(value) as unknown) : value;
     } catch {
@@ -297,15 +312,17 @@ async function textsOf({ database }: SqliteStore): Promise<readonly unknown[]> {
 }
 
 async function feedDatabase(
-  store: SqliteStore,
+  databases: Databases,
   { place, text }: Extract<Stored, { in: 'database' }>,
 ): Promise<Outcome> {
+  const { store, rules } = databases;
   const { database } = store;
-  const [leases, rulesStore] = [sqliteLeases(database), new SqliteRulesStore({ database })];
+  const [leases, rulesStore] = [sqliteLeases(database), new SqliteRulesStore({ database: rules })];
   const { table } = rowOf(place);
-  const before = database.prepare(`SELECT * FROM ${table}`).all();
+  const changed = databaseOf(databases, place);
+  const before = changed.prepare(`SELECT * FROM ${table}`).all();
   try {
-    database.prepare(writeRow(place)).run({ value: text });
+    changed.prepare(writeRow(place)).run({ value: text });
   } catch {
     // The database itself rejects invalid JSON, numbers and keys, so they are never stored.
     return 'refused';
@@ -322,11 +339,11 @@ async function feedDatabase(
       () => store.states(),
     ]);
   } finally {
-    restore(store, table, before);
+    restore(changed, table, before);
   }
 }
 
-function restore({ database }: SqliteStore, table: string, rows: readonly Record<string, unknown>[]): void {
+function restore(database: DatabaseSync, table: string, rows: readonly Record<string, unknown>[]): void {
   database.exec(`DELETE FROM ${table}`);
   for (const row of rows) {
     const names = Object.keys(row);

@@ -5,7 +5,7 @@ import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { PolicyError, parsePolicyDocument, policyText, withMode } from '#shared/state/policy-document.ts';
-import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { garbage, sameMeaning, spoilt, torn } from './hostile.ts';
@@ -164,7 +164,7 @@ async function feed(text: string): Promise<Outcome> {
     'is another policy when it is written again',
   );
   must(parsePolicyDocument(withMode(text, 'enforce')).mode === 'enforce', 'cannot be given another mode');
-  const database = openDatabase(':memory:');
+  const database = openRulesDatabase(':memory:');
   const fake = new FakeDynamoDb({ now: () => NOW });
   const table = new DynamoDbTable({
     client: fakeClient(async (command) => fake.perform(command)),

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
 import { StartPolicies } from '#functions/service/start-policies.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
@@ -8,8 +9,8 @@ import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { PolicyError } from '#shared/state/policy-document.ts';
 import type { FileRulesStore, RulesStore } from '#shared/state/rules-store.ts';
+import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
-import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
@@ -82,7 +83,7 @@ class PolicyFileHistory {
   readonly #begin: BeginPolicies;
   readonly #story: Story;
   readonly #judge: PolicyFileJudge;
-  readonly #database: SqliteStore | undefined;
+  readonly #database: DatabaseSync | undefined;
   readonly #objects = new FakeObjects();
   /** The rules store as users and the judge access it. */
   readonly #open: RulesStore;
@@ -97,9 +98,11 @@ class PolicyFileHistory {
     this.#story = new Story(clock);
     this.#judge = new PolicyFileJudge(clock, (what) => this.#story.add('broken', { what }));
     const isInCluster = random.chance(0.6);
-    const database = isInCluster ? undefined : new SqliteStore({ path: ':memory:' });
+    const database = isInCluster ? undefined : openRulesDatabase(':memory:');
     this.#database = database;
-    this.#open = database ? new SqliteRulesStore(database) : new ObjectRulesStore({ objects: this.#objects });
+    this.#open = database
+      ? new SqliteRulesStore({ database })
+      : new ObjectRulesStore({ objects: this.#objects });
     const replica = (name: string) => ({ name, file: join(directory, name), process: undefined });
     this.#replicas = isInCluster ? [replica('a'), replica('b')] : [replica('a')];
     this.#plan();
@@ -245,7 +248,9 @@ class PolicyFileHistory {
       const failing = (error: unknown): never => {
         throw error instanceof StoreError ? error : new StoreError(String(error));
       };
-      return throughout(new SqliteRulesStore(this.#database), (perform) => request(perform).catch(failing));
+      return throughout(new SqliteRulesStore({ database: this.#database }), (perform) =>
+        request(perform).catch(failing),
+      );
     }
     return new ObjectRulesStore({ objects: throughout(this.#objects, request) });
   }

@@ -3,6 +3,7 @@ import type { TestContext } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { Operator } from '#shared/state/operator.ts';
+import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
@@ -20,9 +21,13 @@ export function embeddedFleet(
 ) {
   const names = clusters.map(clusterName);
   const store = new SqliteStore({ path: ':memory:' });
-  t.after(() => store.close());
   const { database } = store;
-  const rulesStore = new SqliteRulesStore({ database });
+  const rules = openRulesDatabase(':memory:');
+  t.after(() => {
+    rules.close();
+    store.close();
+  });
+  const rulesStore = new SqliteRulesStore({ database: rules });
   const leases = sqliteLeases(database);
   const letters = new KeptLetters(clock);
   /** Bodies of messages on `evictions-due`. */
@@ -50,5 +55,5 @@ export function embeddedFleet(
     close: () => undefined,
     ...parts,
   };
-  return { fleet, store, rulesStore, leases, letters, sent };
+  return { fleet, store, rules, rulesStore, leases, letters, sent };
 }

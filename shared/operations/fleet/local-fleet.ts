@@ -6,9 +6,8 @@ import { findOwnDirectory } from '#shared/files/owner-only.ts';
 import { isDefaultKubeconfig } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
-import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
-import { sqliteLeases, sqliteRequests } from '#shared/state/sqlite/sqlite-state.ts';
-import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import type { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
+import { openState, sqliteLeases, sqliteRequests } from '#shared/state/sqlite/sqlite-state.ts';
 import { isInUse, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { StoreError } from '#shared/state/store.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -37,14 +36,12 @@ export function localFleet(
   { found = false }: LocalFleetOptions = {},
 ): Fleet {
   const dir = findOwnDirectory(directory) ?? resolve(directory);
-  const path = join(dir, STORE_FILE);
-  if (!existsSync(path)) {
-    throw new FleetError(`${path} not found. Specify the --state-dir of npm start.`);
+  if (!existsSync(join(dir, STORE_FILE))) {
+    throw new FleetError(`${join(dir, STORE_FILE)} not found. Specify the --state-dir of npm start.`);
   }
-  const store = new SqliteStore({ path });
+  const { store, rulesStore } = openState(dir);
   const { database } = store;
-  const rulesStore = new SqliteRulesStore({ database });
-  recoverRules(rulesStore, clock);
+  stopIfLost(rulesStore, clock);
   const leases = sqliteLeases(database);
   const service = async (): Promise<ServiceView | undefined> => {
     const answer = await askSocket(join(dir, SOCKET_FILE), '/service');
@@ -93,14 +90,17 @@ export function localFleet(
     },
     operator: async () => new Operator({ rulesStore, clock, actor: localUser() }),
     dueQueue: async () => sqliteRequests(database),
-    close: () => store.close(),
+    close() {
+      rulesStore.close();
+      store.close();
+    },
   };
 }
 
-/** If the disk is not writable, the readable state is shown, and the next `npm start` recovers the rules. */
-function recoverRules(rulesStore: SqliteRulesStore, clock: Clock): void {
+/** If the disk is not writable, the readable state is shown, and the next `npm start` stops all clusters. */
+function stopIfLost(rulesStore: SqliteRulesStore, clock: Clock): void {
   try {
-    rulesStore.recover(clock.now());
+    rulesStore.stopIfLost(clock.now());
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
   }

@@ -79,7 +79,7 @@ export class ObjectRulesStore implements FileRulesStore {
     next: Omit<OperatorControls, 'revision'>,
     entry: AuditEntry,
   ): Promise<Change> {
-    return this.#change(cluster, entry, (kept) => {
+    return this.change(cluster, entry, (kept) => {
       if (kept.orders.revision !== found.revision) return undefined;
       return { ...kept, orders: nextOrders(found, next) };
     });
@@ -95,7 +95,7 @@ export class ObjectRulesStore implements FileRulesStore {
     file: AppliedFile,
     change?: { readonly next: Omit<OperatorControls, 'revision'>; readonly entry: AuditEntry },
   ): Promise<Change> {
-    return this.#change(cluster, change?.entry, (kept) => {
+    return this.change(cluster, change?.entry, (kept) => {
       if (kept.orders.revision !== found.orders.revision) return undefined;
       if (kept.appliedFile?.hash !== found.file?.hash) return undefined;
       const orders = change ? nextOrders(found.orders, change.next) : kept.orders;
@@ -108,7 +108,7 @@ export class ObjectRulesStore implements FileRulesStore {
   }
 
   changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change> {
-    return this.#change(undefined, entry, (kept) => {
+    return this.change(undefined, entry, (kept) => {
       if (kept.fleet.fleetStop?.at !== found?.at) return undefined;
       return stopping(kept, next);
     });
@@ -120,18 +120,18 @@ export class ObjectRulesStore implements FileRulesStore {
     trips: readonly Trip[],
     entry?: AuditEntry,
   ): Promise<Change> {
-    return this.#change(cluster, entry, (kept) => {
+    return this.change(cluster, entry, (kept) => {
       if (kept.guard.revision !== found.revision) return undefined;
       return { ...kept, guard: guardStateOf(found.revision + 1, trips) };
     });
   }
 
   touchGuard(cluster: ClusterName, { revision }: GuardState): Promise<Change> {
-    return this.#change(cluster, undefined, (kept) => (kept.guard.revision === revision ? kept : undefined));
+    return this.change(cluster, undefined, (kept) => (kept.guard.revision === revision ? kept : undefined));
   }
 
   async note(entry: AuditEntry): Promise<void> {
-    await this.#change(entry.cluster, entry, (kept) => kept);
+    await this.change(entry.cluster, entry, (kept) => kept);
   }
 
   async audit(query: AuditQuery): Promise<readonly AuditEntry[]> {
@@ -144,7 +144,7 @@ export class ObjectRulesStore implements FileRulesStore {
   }
 
   /** `decide`: returns the next rules. `undefined`: the change was based on other rules. */
-  async #change(
+  protected async change(
     cluster: ClusterName | undefined,
     entry: AuditEntry | undefined,
     decide: (kept: KeptRules) => KeptRules | undefined,

@@ -9,14 +9,18 @@ import {
 import { sqliteCode, sqliteFault, systemErrorText } from '#shared/files/system-error.ts';
 import { StoreError } from '#shared/state/store.ts';
 
-/** The version of the tables below, kept in the file as `user_version`. */
-const SCHEMA_VERSION = 12;
-/** Marks the file as Taintward's ("TntW"), so that Taintward never writes to another program's database. */
-const APPLICATION_ID = 0x546e7457;
+/** The version of the tables below, kept in each file as `user_version`. */
+const SCHEMA_VERSION = 13;
 const BUSY_TIMEOUT_MS = 5_000;
 
-/** History and audit have no TTL: the process that purges them knows their retention. */
-const TABLES = `
+interface Layout {
+  /** Marks the file as Taintward's, so that Taintward never writes to another program's database. */
+  readonly applicationId: number;
+  readonly pragmas: string;
+  readonly tables: string;
+}
+
+const OBJECTS = `
   CREATE TABLE objects (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     kind TEXT NOT NULL,
@@ -25,6 +29,21 @@ const TABLES = `
     summary TEXT,
     json TEXT NOT NULL,
     UNIQUE (kind, name)
+  ) STRICT;
+`;
+
+/** History and audit have no TTL: the process that purges them knows their retention. */
+const RECORDS: Layout = {
+  /** "TntW" */
+  applicationId: 0x546e7457,
+  // With a write-ahead log, readers do not wait for a writer. A killed process loses nothing even at NORMAL. Only
+  // FULL, which syncs the log with every commit, preserves a committed deadline after a power failure too.
+  pragmas: 'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;',
+  tables: `${OBJECTS}
+  CREATE TABLE known_rules (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    id TEXT NOT NULL,
+    revision INTEGER NOT NULL
   ) STRICT;
 
   CREATE TABLE ended (
@@ -56,6 +75,18 @@ const TABLES = `
     PRIMARY KEY (cluster, uid)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX gone_age ON gone (at);
+`,
+};
+
+const RULES: Layout = {
+  /** "TntR" */
+  applicationId: 0x546e7452,
+  // Committed rules are in the file itself, with no log to lose. EXTRA also syncs the directory after the removal of
+  // the journal, which is the commit: after a power failure, a journal that is back would restore older rules.
+  pragmas: 'PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA;',
+  tables: `${OBJECTS}
+  CREATE TABLE identity (id TEXT NOT NULL) STRICT;
+  INSERT INTO identity (id) VALUES (lower(hex(randomblob(16))));
 
   CREATE TABLE audit (
     id INTEGER PRIMARY KEY,
@@ -64,19 +95,22 @@ const TABLES = `
     json TEXT NOT NULL
   ) STRICT;
   CREATE INDEX audit_at ON audit (at);
-`;
-const VERSIONS = `
-  PRAGMA application_id = ${APPLICATION_ID};
-  PRAGMA user_version = ${SCHEMA_VERSION};
-`;
+`,
+};
 
 const pragmaRow = z.object({ value: z.int() });
+
+/** Opens, or creates, the database of records as {@link open} does. */
+export const openDatabase = (path: string): DatabaseSync => open(path, RECORDS);
+
+/** Opens, or creates, the database of rules as {@link open} does. */
+export const openRulesDatabase = (path: string): DatabaseSync => open(path, RULES);
 
 /**
  * Opens, or creates, the database at `path` (its owner's alone, or `:memory:`). Throws `StoreError`, which names path
  * and fix, and `ForeignFileError` if another user controls the file.
  */
-export function openDatabase(path: string): DatabaseSync {
+function open(path: string, layout: Layout): DatabaseSync {
   const isFile = path !== ':memory:';
   if (isFile) {
     createOwnerOnly(path);
@@ -85,9 +119,9 @@ export function openDatabase(path: string): DatabaseSync {
   const database = orSqliteStoreError(path, () => new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS }));
   try {
     orSqliteStoreError(path, () => {
-      refuseForeign(database, path);
+      refuseForeign(database, path, layout);
       if (isFile) makeOwnerOnly(path);
-      prepareDatabase(database);
+      prepareDatabase(database, layout);
     });
     return database;
   } catch (error) {
@@ -96,29 +130,30 @@ export function openDatabase(path: string): DatabaseSync {
   }
 }
 
-function prepareDatabase(database: DatabaseSync): void {
-  // With a write-ahead log, readers do not wait for a writer. A killed process loses nothing even at NORMAL. Only
-  // FULL, which syncs the log with every commit, preserves a committed deadline after a power failure too.
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;');
+function prepareDatabase(database: DatabaseSync, { pragmas, tables, applicationId }: Layout): void {
+  database.exec(pragmas);
   inTransaction(database, 'IMMEDIATE', () => {
     if (schemaVersion(database) === SCHEMA_VERSION) return;
-    database.exec(TABLES);
-    database.exec(VERSIONS);
+    database.exec(tables);
+    database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${SCHEMA_VERSION};`);
   });
 }
 
 /** Rejects a file with another program's tables, or with those of another release. */
-function refuseForeign(database: DatabaseSync, path: string): void {
+function refuseForeign(database: DatabaseSync, path: string, { applicationId }: Layout): void {
   const empty = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
   if (empty) return;
-  if (pragma(database, 'application_id') !== APPLICATION_ID) {
+  if (pragma(database, 'application_id') !== applicationId) {
     throw new StoreError(
       `The database ${path} cannot be used: it belongs to another program; name another path.`,
     );
   }
   const version = schemaVersion(database);
   if (version === SCHEMA_VERSION) return;
-  const [whose, remedy] = version > SCHEMA_VERSION ? ['a newer', 'upgrade'] : ['an older', 'move it away'];
+  const [whose, remedy] =
+    version > SCHEMA_VERSION
+      ? ['a newer', 'upgrade']
+      : ['an older', 'move it away and set policies, stops and holds again'];
   throw new StoreError(
     `The database ${path} cannot be used: ${whose} release wrote it (schema ${version}, this one knows ${SCHEMA_VERSION}); ${remedy}, or name another path.`,
   );
@@ -133,10 +168,10 @@ function pragma(database: DatabaseSync, name: 'application_id' | 'user_version')
 const checks = new WeakMap<DatabaseSync, () => void>();
 
 /**
- * Calls `check` before and after each commit. Thrown before, nothing is written; thrown after, the write counts as
+ * Calls `check` before and after each transaction. Thrown before, nothing is written; thrown after, the write counts as
  * failed, so that no action relies on it.
  */
-export const checkCommits = (database: DatabaseSync, check: () => void): void => {
+export const checkTransactions = (database: DatabaseSync, check: () => void): void => {
   checks.set(database, check);
 };
 
@@ -146,7 +181,7 @@ export const checkCommits = (database: DatabaseSync, check: () => void): void =>
  */
 export function inTransaction<T>(database: DatabaseSync, kind: 'DEFERRED' | 'IMMEDIATE', work: () => T): T {
   if (database.isTransaction) return work();
-  const check = kind === 'IMMEDIATE' ? checks.get(database) : undefined;
+  const check = checks.get(database);
   check?.();
   const result = committed(database, kind, work);
   check?.();

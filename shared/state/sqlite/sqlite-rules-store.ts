@@ -11,17 +11,11 @@ import {
   withFleetStop,
 } from '#shared/state/objects/object-rules-store.ts';
 import { fleetStopEntry } from '#shared/state/operator-controls.ts';
-import type {
-  AuditEntry,
-  AuditQuery,
-  Change,
-  FileRulesStore,
-  StoredRules,
-} from '#shared/state/rules-store.ts';
+import type { AuditEntry, AuditQuery, Change, StoredRules } from '#shared/state/rules-store.ts';
 import { HISTORY_DAYS, historyBefore, parseStored, parseStoredText } from '#shared/state/stored.ts';
 import { auditSchema } from '#shared/state/stored-rules.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { RulesRevision } from './rules-revision.ts';
+import { KnownRules } from './known-rules.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 
@@ -30,16 +24,22 @@ const BY_ITSELF = 'taintward';
 
 const jsonRow = z.object({ json: z.string() });
 
+export interface SqliteRulesStoreOptions {
+  /** The rules' own, as `openRulesDatabase` opened it. */
+  readonly database: DatabaseSync;
+  /** The records' database, which knows how new the rules are. Absent for rules in memory. */
+  readonly records?: DatabaseSync;
+}
+
 /** Another process may write to the database, too. Every method rejects with `StoreError`. */
 export class SqliteRulesStore extends ObjectRulesStore {
   readonly #database: DatabaseSync;
   readonly #path: string;
   readonly #objects: SqliteObjects;
   readonly #audit: SqliteAudit;
-  readonly #revision: RulesRevision;
+  readonly #known: KnownRules | undefined;
 
-  /** `database`: the store's own, as `openDatabase` opened it. `newId`: creates the database's ID. */
-  constructor({ database, newId }: { readonly database: DatabaseSync; readonly newId?: () => string }) {
+  constructor({ database, records }: SqliteRulesStoreOptions) {
     const objects = new SqliteObjects(database, KINDS.rules);
     const audit = new SqliteAudit(database, objects);
     super({ objects, audit });
@@ -47,33 +47,29 @@ export class SqliteRulesStore extends ObjectRulesStore {
     this.#path = database.location() ?? ':memory:';
     this.#objects = objects;
     this.#audit = audit;
-    this.#revision = new RulesRevision(database, newId);
+    this.#known = records && new KnownRules({ rules: database, records });
   }
 
   /**
-   * Stops all clusters, until an operator resumes, if rules are missing from the database: a missing one may have
-   * forbidden evictions. Call this before any other read. Throws `StoreError`, or `ForeignFileError`.
+   * Stops all clusters, until an operator resumes, if the records know of other or later rules: a missing one may have
+   * forbidden evictions. Returns such a stop. Call this before any other read. Throws `StoreError`.
    */
-  recover(now: EpochMs): Stop | undefined {
-    return orSqliteStoreError(this.#path, () => {
-      if (this.#revision.lost() === undefined) this.#revision.begin();
-      else if (this.#stopForLoss(now)) this.#revision.replaceNote();
-      const stop = fleetStopIn(this.#objects.read(rulesName(undefined)));
-      return stop?.actor === BY_ITSELF ? stop : undefined;
-    });
+  stopIfLost(now: EpochMs): Stop | undefined {
+    return orSqliteStoreError(this.#path, () =>
+      inTransaction(this.#database, 'IMMEDIATE', () => {
+        const reason = this.#known?.lost();
+        if (reason === undefined) this.#known?.note();
+        else this.#stopAll({ scope: 'fleet', actor: BY_ITSELF, at: now, reason });
+        const stop = fleetStopIn(this.#objects.read(rulesName(undefined)));
+        return stop?.actor === BY_ITSELF ? stop : undefined;
+      }),
+    );
   }
 
-  /** Stops all clusters. `false`: another process did so meanwhile. */
-  #stopForLoss(now: EpochMs): boolean {
-    return inTransaction(this.#database, 'IMMEDIATE', () => {
-      const why = this.#revision.lost();
-      if (why === undefined) return false;
-      this.#revision.renew();
-      const stop: Stop = { scope: 'fleet', actor: BY_ITSELF, at: now, reason: why };
-      this.#objects.write(withFleetStop(this.#objects.read(rulesName(undefined)), stop));
-      this.#audit.add(fleetStopEntry(stop));
-      return true;
-    });
+  #stopAll(stop: Stop): void {
+    this.#objects.write(withFleetStop(this.#objects.read(rulesName(undefined)), stop));
+    this.#audit.add(fleetStopEntry(stop));
+    this.#known?.renew();
   }
 
   /** Starts both reads before anything is awaited, so that one transaction covers them. */
@@ -83,26 +79,23 @@ export class SqliteRulesStore extends ObjectRulesStore {
     );
   }
 
-  override changeOrders(...change: Parameters<FileRulesStore['changeOrders']>): Promise<Change> {
-    return this.#noted(super.changeOrders(...change));
-  }
-
-  override noteFile(...change: Parameters<FileRulesStore['noteFile']>): Promise<Change> {
-    return this.#noted(super.noteFile(...change));
-  }
-
-  override changeFleetStop(...change: Parameters<FileRulesStore['changeFleetStop']>): Promise<Change> {
-    return this.#noted(super.changeFleetStop(...change));
-  }
-
   /** Removes audit entries that are older than `historyDays`, as TTL does in DynamoDB. Throws `StoreError`. */
   purge(now: EpochMs, historyDays = HISTORY_DAYS): void {
     this.#audit.purge(historyBefore(now, historyDays));
   }
 
-  async #noted(changing: Promise<Change>): Promise<Change> {
-    const result = await changing;
-    if (result === 'changed') this.#revision.note();
+  close(): void {
+    this.#database.close();
+  }
+
+  /** The rules are written first: after a crash in between, they are newer than the records know, and remain valid. */
+  protected override async change(...change: Parameters<ObjectRulesStore['change']>): Promise<Change> {
+    const result = await super.change(...change);
+    try {
+      this.#known?.note();
+    } catch {
+      // The change is valid, and the next change or start repeats this.
+    }
     return result;
   }
 }

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { ConfigMapQueue } from '#shared/state/objects/config-map-queue.ts';
 import { ObjectLeases, releasedLease } from '#shared/state/objects/object-leases.ts';
@@ -6,32 +7,43 @@ import type { ServiceState } from '#shared/state/service-state.ts';
 import { StoreError } from '#shared/state/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { checkCommits, openDatabase } from './sqlite-database.ts';
+import { checkTransactions, openRulesDatabase } from './sqlite-database.ts';
 import { SqliteHistory } from './sqlite-history.ts';
 import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 import { SqliteRulesStore } from './sqlite-rules-store.ts';
 import { SqliteStore } from './sqlite-store.ts';
+import { RULES_FILE, STORE_FILE } from './state-directory.ts';
 import { StateFiles, StateLostError } from './state-files.ts';
 
 export interface SqliteStateOptions {
-  /** The database: a file for this process alone, apart from operators' commands. */
-  readonly path: string;
+  /** The state directory: for this process alone, apart from operators' commands. */
+  readonly directory: string;
   readonly historyDays: number;
   readonly clock: Clock;
   readonly log: Log;
-  /** The database was deleted, replaced or cut off in use: the process must end immediately and close nothing. */
+  /** A database was deleted, replaced or cut off in use: the process must end immediately and close nothing. */
   lost(error: StateLostError): void;
+}
+
+/**
+ * Opens the records and the rules of a state directory. The rules have a database of their own, so that no damage of
+ * the records' log makes them older. Throws `StoreError` or `ForeignFileError`.
+ */
+export function openState(directory: string) {
+  const store = new SqliteStore({ path: join(directory, STORE_FILE) });
+  const rules = openRulesDatabase(join(directory, RULES_FILE));
+  return { store, rules, rulesStore: new SqliteRulesStore({ database: rules, records: store.database }) };
 }
 
 /**
  * Opens the state; if operators' rules are missing, all clusters are stopped. Throws `StoreError` or
  * `ForeignFileError`.
  */
-export function sqliteState({ path, historyDays, clock, log, lost }: SqliteStateOptions): ServiceState {
-  const store = new SqliteStore({ path, database: openDatabase(path) });
+export function sqliteState({ directory, historyDays, clock, log, lost }: SqliteStateOptions): ServiceState {
+  const { store, rules, rulesStore } = openState(directory);
   const { database } = store;
-  const files = new StateFiles(database, path);
-  checkCommits(database, () => {
+  const files = new StateFiles([database, rules]);
+  const check = () => {
     try {
       files.check();
     } catch (error) {
@@ -40,10 +52,11 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
       lost(error);
       throw error;
     }
-  });
+  };
+  checkTransactions(database, check);
+  checkTransactions(rules, check);
   releaseLeases(database);
-  const rulesStore = new SqliteRulesStore({ database });
-  const stop = rulesStore.recover(clock.now());
+  const stop = rulesStore.stopIfLost(clock.now());
   if (stop) log.error('rules.outdated', { error: stop.reason });
   return {
     store,
@@ -56,7 +69,10 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
       await store.purge(now, historyDays);
       rulesStore.purge(now, historyDays);
     },
-    close: () => store.close(),
+    close() {
+      rulesStore.close();
+      store.close();
+    },
   };
 }
 

@@ -59,15 +59,12 @@ export class SqliteStore extends ObjectStore {
   readonly #remembered = new Remembered<KeptNode>(REMEMBERED_CHARS);
 
   /** Opens, or creates, the database: a file, or `:memory:`. Throws `StoreError`, naming the path and the fix. */
-  constructor({
-    path,
-    database = openDatabase(path),
-  }: { readonly path: string; readonly database?: DatabaseSync }) {
+  constructor({ path }: { readonly path: string }) {
     super();
     this.#path = path;
-    this.database = database;
-    this.#objects = new SqliteObjects(database, KINDS.node);
-    this.#statements = prepareStatements(database);
+    this.database = openDatabase(path);
+    this.#objects = new SqliteObjects(this.database, KINDS.node);
+    this.#statements = prepareStatements(this.database);
   }
 
   protected async read(ref: NodeRef): Promise<KeptNode> {

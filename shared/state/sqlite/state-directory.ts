@@ -16,7 +16,10 @@ export class StateDirectoryError extends Error {
   override readonly name = 'StateDirectoryError';
 }
 
+/** Records, history, and leases. */
 export const STORE_FILE = 'store.sqlite';
+/** Policies, stops, holds, the guard, and the audit. */
+export const RULES_FILE = 'rules.sqlite';
 const LOCK_FILE = 'lock';
 /** Time limit for waiting on a process that only checks the lock. */
 const LOCK_TIMEOUT_MS = 100;

@@ -1,11 +1,9 @@
-import { join } from 'node:path';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, Trip } from '#shared/eviction/policy.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import { Operator } from '#shared/state/operator.ts';
-import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
-import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
-import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
+import type { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
+import { openState } from '#shared/state/sqlite/sqlite-state.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { ServiceProcess } from './service-process.ts';
 import { CONTEXT } from './stage.ts';
@@ -19,8 +17,7 @@ export class Ruling {
   readonly #operator: Operator;
 
   constructor({ stateDir }: Pick<ServiceProcess, 'stateDir'>) {
-    const database = openDatabase(join(stateDir, STORE_FILE));
-    this.#rulesStore = new SqliteRulesStore({ database });
+    this.#rulesStore = openState(stateDir).rulesStore;
     this.#operator = new Operator({ rulesStore: this.#rulesStore, clock: systemClock, actor: 'suite' });
   }
 

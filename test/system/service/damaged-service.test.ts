@@ -14,7 +14,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, type TestContext, test } from 'node:test';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { RULES_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
 import type { Exit } from '#test/world/child.ts';
@@ -106,6 +108,19 @@ describe('a running service', { timeout: 240_000 }, () => {
     assert.ok((await timersIn(path)).includes(dueAt));
   });
 
+  test('ends when its rules are replaced, and stops all clusters at the next start', async (t) => {
+    const { service } = await withATimer(t, 'other-rules');
+    const rules = join(state, RULES_FILE);
+    const other = join(directory, 'other-rules.sqlite');
+    openRulesDatabase(other).close();
+    renameSync(other, rules);
+    await service.endsNaming(rules);
+    const again = new Service(t, cluster, state);
+    await again.event('rules.outdated');
+    await again.event('relay.synced');
+    await again.stop();
+  });
+
   test('ends before a truncated log reaches the database', async (t) => {
     const { service } = await withATimer(t, 'cut-log');
     truncateSync(`${path}-wal`, 0);
@@ -113,15 +128,14 @@ describe('a running service', { timeout: 240_000 }, () => {
     await goesOn(t);
   });
 
-  test('saves its own database beside a replacement, and ends with a message', async (t) => {
-    const { service, dueAt } = await withATimer(t, 'replaced');
+  test('leaves a replacement of its database unchanged, and ends with a message', async (t) => {
+    const { service } = await withATimer(t, 'replaced');
     const other = join(directory, 'other.sqlite');
     new SqliteStore({ path: other }).close();
     const before = readFileSync(other);
     renameSync(other, path);
-    await service.endsNaming(`${path}.saved`);
+    await service.endsNaming(path);
     assert.deepEqual(readFileSync(path), before);
-    assert.ok((await timersIn(`${path}.saved`)).includes(dueAt));
   });
 
   test('reports a full disk, loses nothing, and proceeds when there is room', {

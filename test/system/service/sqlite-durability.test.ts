@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
-import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { openState } from '#shared/state/sqlite/sqlite-state.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { Child } from '#test/world/child.ts';
 
@@ -15,9 +15,8 @@ const COMMITS = 50;
 
 test('a killed process has lost no commit that it reported, and left none half done', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'store-'));
-  const path = join(directory, 'taintward.db');
   let written = 0;
-  const writer = new Child(process.execPath, [WRITER, path], {
+  const writer = new Child(process.execPath, [WRITER, directory], {
     onLine: (line) => {
       written = Number(line);
       if (written === COMMITS) writer.signal('SIGKILL');
@@ -25,14 +24,24 @@ test('a killed process has lost no commit that it reported, and left none half d
   });
   try {
     await writer.exit;
-    const store = new SqliteStore({ path });
+    const { store, rulesStore } = openState(directory);
     const ref = { cluster: clusterName('c'), node: nodeName('n') };
+    const lost = rulesStore.stopIfLost(NOW);
     const { revision, node, scheduled } = await store.load(ref, NOW);
+    const { orders } = await rulesStore.read(ref.cluster);
+    const audit = await rulesStore.audit({ from: 0, to: NOW + 1 });
+    rulesStore.close();
     store.close();
     assert.ok(written >= COMMITS);
     assert.ok(revision >= written, `${written} commits were told of, ${revision} are there`);
     assert.equal(node?.version.sequence, revision);
     assert.equal(scheduled.size, 2 * revision);
+    assert.ok(
+      orders.revision >= written,
+      `${written} changes of rules were reported, ${orders.revision} are there`,
+    );
+    assert.equal(audit.length, orders.revision);
+    assert.equal(lost, undefined);
   } finally {
     await writer.kill();
     rmSync(directory, { recursive: true });

@@ -9,10 +9,7 @@ import type { Noted } from '#shared/eviction/noted.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { localFleet } from '#shared/operations/fleet/local-fleet.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
-import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
-import { sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
-import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
-import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
+import { openState, sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { plainOutput } from './plain-output.ts';
@@ -24,8 +21,9 @@ const REF = aRef(clusterName('prod'), 'n1');
 /** The command line one hour after `NOW`, beside a service that keeps writing its state directory. */
 function commandLine(t: TestContext) {
   const state = mkdtempSync(join(tmpdir(), 'history-'));
-  const store = new SqliteStore({ path: join(state, STORE_FILE) });
+  const { store, rulesStore } = openState(state);
   t.after(() => {
+    rulesStore.close();
     store.close();
     rmSync(state, { recursive: true });
   });
@@ -57,7 +55,7 @@ function commandLine(t: TestContext) {
     const { revision } = await store.load(REF, NOW, []);
     await store.commit(REF, revision, { node: aNode(), schedule, noted, end: [], live: true }, at(minutes));
   };
-  return { store, run, write };
+  return { store, rulesStore, run, write };
 }
 
 const pod = (name: string, dueMinutes = 5) =>
@@ -108,8 +106,7 @@ test('prints entries oldest first with cause and actor', async (t) => {
 });
 
 test('lists actions of operators and the guard between pod events', async (t) => {
-  const { store, run, write } = commandLine(t);
-  const rulesStore = new SqliteRulesStore({ database: store.database });
+  const { store, rulesStore, run, write } = commandLine(t);
   const { cluster } = REF;
   const a = pod('a');
   await write(0, [a]);

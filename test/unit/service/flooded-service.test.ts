@@ -8,7 +8,6 @@ import { type TestContext, test } from 'node:test';
 import { startLocalService } from '#functions/service/service.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
-import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
@@ -39,7 +38,7 @@ async function startService(context: TestContext) {
       admit: (take) => take(C1, api),
     },
     state: sqliteState({
-      path: join(dir, STORE_FILE),
+      directory: dir,
       historyDays: 7,
       clock: systemClock,
       log,

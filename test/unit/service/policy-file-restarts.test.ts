@@ -9,7 +9,7 @@ import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { withMode } from '#shared/state/policy-document.ts';
 import type { FileRulesStore } from '#shared/state/rules-store.ts';
-import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -49,7 +49,7 @@ const ALONE = 'apply';
 const ONE_OF_SEVERAL = 'resume';
 
 for (const [host, start, rulesStore] of [
-  ['in one process', ALONE, () => new SqliteRulesStore({ database: openDatabase(':memory:') })],
+  ['in one process', ALONE, () => new SqliteRulesStore({ database: openRulesDatabase(':memory:') })],
   ['in a cluster', ONE_OF_SEVERAL, () => new ObjectRulesStore({ objects: new FakeObjects() })],
 ] as const) {
   describe(`a policy file ${host}`, () => {

@@ -13,7 +13,7 @@ import { Leadership } from '#shared/state/objects/leadership.ts';
 import type { FileRulesStore } from '#shared/state/rules-store.ts';
 import { sqliteRequests, sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
-import { STORE_FILE, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
+import { takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { aRecord } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -35,7 +35,7 @@ async function startService(
   const service = await startLocalService({
     clusters: { apis: new Map(), states, troubles: new Map(), faults: new Map(), admit: () => undefined },
     state: sqliteState({
-      path: state.file(STORE_FILE),
+      directory: state.path,
       historyDays: 7,
       clock: systemClock,
       log,
@@ -107,7 +107,7 @@ async function startLeading(context: TestContext) {
   writeFileSync(file, 'mode: enforce\nguard: off\n');
   const log = recordingLog();
   const kept = sqliteState({
-    path: join(dir, STORE_FILE),
+    directory: dir,
     historyDays: 7,
     clock: systemClock,
     log,

@@ -7,7 +7,7 @@ import { type ChosenPolicies, StartPolicies } from '#functions/service/start-pol
 import { clusterName } from '#shared/eviction/identity.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { parsePolicyDocument } from '#shared/state/policy-document.ts';
-import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -19,7 +19,7 @@ function aStart(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'policies-'));
   t.after(() => rmSync(dir, { recursive: true }));
   const file = join(dir, 'policy.yaml');
-  const rulesStore = new SqliteRulesStore({ database: openDatabase(':memory:') });
+  const rulesStore = new SqliteRulesStore({ database: openRulesDatabase(':memory:') });
   const clock = new DrivenClock(1);
   const operator = new Operator({ rulesStore, clock, actor: 'anna@host' });
   const log = recordingLog();

@@ -6,7 +6,6 @@ import { test } from 'node:test';
 import { startLocalService } from '#functions/service/service.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
-import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { eventually } from '#test/contracts/eventually.ts';
@@ -19,8 +18,7 @@ const C1 = clusterName('c1');
 test('a service on a full disk reports each cluster with unsaved changes until it can save them', async (context) => {
   const dir = mkdtempSync(join(tmpdir(), 'unstored-'));
   const log = recordingLog();
-  const path = join(dir, STORE_FILE);
-  const state = sqliteState({ path, historyDays: 7, clock: systemClock, log, lost: assert.fail });
+  const state = sqliteState({ directory: dir, historyDays: 7, clock: systemClock, log, lost: assert.fail });
   const { store } = state;
   const disk = { isFull: false };
   const commit = store.commit.bind(store);

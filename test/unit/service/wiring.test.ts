@@ -8,7 +8,6 @@ import { type LocalService, startLocalService } from '#functions/service/service
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
-import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { endsWithin } from '#shared/time/stopping.ts';
@@ -51,7 +50,7 @@ async function service(
   const dir = mkdtempSync(join(tmpdir(), 'wiring-'));
   const log = recordingLog();
   const kept = sqliteState({
-    ...{ path: join(dir, STORE_FILE), historyDays: 7, clock: systemClock, log },
+    ...{ directory: dir, historyDays: 7, clock: systemClock, log },
     lost: assert.fail,
   });
   const cluster = new FakeCluster(systemClock);

@@ -4,7 +4,7 @@ import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { type OperatorControls, stopsOf } from '#shared/state/rules-store.ts';
-import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
@@ -13,7 +13,7 @@ const prod = clusterName('prod');
 const node: HoldTarget = { kind: 'node', node: nodeName('node-1') };
 
 function anOperator() {
-  const rulesStore = new SqliteRulesStore({ database: openDatabase(':memory:') });
+  const rulesStore = new SqliteRulesStore({ database: openRulesDatabase(':memory:') });
   const clock = new DrivenClock(NOW);
   return {
     rulesStore,

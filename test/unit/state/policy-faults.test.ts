@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { parseAppliedPolicy, parsePolicyDocument } from '#shared/state/policy-document.ts';
-import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
@@ -183,7 +183,7 @@ describe('a policy that an earlier release accepted and this release rejects', (
 
   /** An operator of a cluster with a policy that an earlier release stored. */
   async function stored() {
-    const rulesStore = new SqliteRulesStore({ database: openDatabase(':memory:') });
+    const rulesStore = new SqliteRulesStore({ database: openRulesDatabase(':memory:') });
     const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), actor: 'anna' });
     const policy = { text: written, read: parsePolicyDocument(written), revision: 1 };
     const { orders } = await rulesStore.read(prod);

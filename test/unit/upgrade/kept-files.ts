@@ -4,13 +4,9 @@ import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { REACHED_BY_FILE, readReachedBy, writeReachedBy } from '#shared/operations/fleet/reached-by.ts';
-import { RULES_REVISION_FILE } from '#shared/state/sqlite/rules-revision.ts';
-import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
-import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
-import { sqliteLeases, sqliteRequests } from '#shared/state/sqlite/sqlite-state.ts';
-import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
-import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
+import { openState, sqliteLeases, sqliteRequests } from '#shared/state/sqlite/sqlite-state.ts';
+import { RULES_FILE, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { CLUSTER, NOW, REF } from './messages.ts';
 import { type AlsoApplied, type KEPT_MEANING, readKept, writeAppliedFile, writeKept } from './stored.ts';
 
@@ -26,7 +22,7 @@ type Row = Readonly<Record<string, SQLInputValue>>;
 export interface KeptFiles {
   readonly [REACHED_BY_FILE]: unknown;
   readonly [STORE_FILE]: Database;
-  readonly [RULES_REVISION_FILE]: unknown;
+  readonly [RULES_FILE]: Database;
 }
 
 const REACHED_BY = new Map([
@@ -57,17 +53,18 @@ export async function writtenFiles(): Promise<KeptFiles> {
   try {
     const reachedBy = join(directory, REACHED_BY_FILE);
     writeReachedBy(reachedBy, REACHED_BY);
-    const state = openState(join(directory, STORE_FILE));
-    state.rulesStore.recover(NOW);
+    const state = openFiles(directory);
+    state.rules.exec("UPDATE identity SET id = 'the-rules'");
+    state.rulesStore.stopIfLost(NOW);
     await writeKept(state);
     await writeAppliedFile(state.rulesStore);
     await sqliteRequests(state.store.database).send(REQUESTS);
     const written = {
       [REACHED_BY_FILE]: JSON.parse(readFileSync(reachedBy, 'utf8')),
       [STORE_FILE]: dumped(state.store.database),
-      [RULES_REVISION_FILE]: JSON.parse(readFileSync(join(directory, RULES_REVISION_FILE), 'utf8')),
+      [RULES_FILE]: dumped(state.rules),
     };
-    state.store.close();
+    state.close();
     return written;
   } finally {
     rmSync(directory, { recursive: true });
@@ -83,9 +80,9 @@ export async function readFiles(
     const reachedBy = join(directory, REACHED_BY_FILE);
     writeFileSync(reachedBy, JSON.stringify(written[REACHED_BY_FILE]));
     restore(join(directory, STORE_FILE), written[STORE_FILE]);
-    writeFileSync(join(directory, RULES_REVISION_FILE), JSON.stringify(written[RULES_REVISION_FILE]));
-    const state = openState(join(directory, STORE_FILE));
-    const stoppedForLoss = state.rulesStore.recover(NOW);
+    restore(join(directory, RULES_FILE), written[RULES_FILE]);
+    const state = openFiles(directory);
+    const stoppedForLoss = state.rulesStore.stopIfLost(NOW);
     const whole = { cluster: CLUSTER, node: REF.node, from: 0, to: NOW * 2 };
     const read = {
       stoppedForLoss: stoppedForLoss as undefined,
@@ -95,22 +92,25 @@ export async function readFiles(
       reachedBy: readReachedBy(reachedBy) as typeof REACHED_BY,
       requests: (await sqliteRequests(state.store.database).take()) as typeof REQUESTS,
     };
-    state.store.close();
+    state.close();
     return read;
   } finally {
     rmSync(directory, { recursive: true });
   }
 }
 
-/** Opens the state in a database as the service does when it starts. */
-export function openState(path: string) {
-  const store = new SqliteStore({ path, database: openDatabase(path) });
-  const { database } = store;
+/** Opens the state in a directory as the service does when it starts. */
+export function openFiles(directory: string) {
+  const state = openState(directory);
+  const { database } = state.store;
   return {
-    store,
+    ...state,
     history: new SqliteHistory({ database }),
     leases: sqliteLeases(database),
-    rulesStore: new SqliteRulesStore({ database, newId: () => 'the-database' }),
+    close: () => {
+      state.rulesStore.close();
+      state.store.close();
+    },
   };
 }
 

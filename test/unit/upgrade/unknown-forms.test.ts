@@ -11,9 +11,10 @@ import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
+import { RULES_FILE, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
-import { dumped, openState, restore } from './kept-files.ts';
+import { dumped, openFiles, restore } from './kept-files.ts';
 import { emptyCluster, fill } from './kept-objects.ts';
 import { CLUSTER, NOW, REF } from './messages.ts';
 import { RELEASES } from './releases.ts';
@@ -45,21 +46,24 @@ function* withUnknownField(value: unknown, path = ''): Generator<readonly [strin
 const tableOf = (fake: FakeDynamoDb) =>
   new DynamoDbTable({ client: fakeClient(async (command) => fake.perform(command)), tableName: 't' });
 
-/** Returns the database of the recorded state directory, with another text in the objects of a kind. */
+/** Returns the recorded state directory, with another text in the objects of a kind. */
 function directoryWith(t: TestContext, kind: string, text: string, other: string): string {
   const directory = mkdtempSync(join(tmpdir(), 'unknown-'));
   t.after(() => rmSync(directory, { recursive: true }));
-  const path = join(directory, 'store.sqlite');
-  restore(path, written.files['store.sqlite']);
-  const database = new DatabaseSync(path);
-  const { changes } = database
-    .prepare(
-      'UPDATE objects SET json = replace(json, :text, :other) WHERE kind = :kind AND instr(json, :text)',
-    )
-    .run({ kind, text, other });
-  assert.ok(Number(changes) > 0);
-  database.close();
-  return path;
+  let changed = 0;
+  for (const file of [STORE_FILE, RULES_FILE] as const) {
+    restore(join(directory, file), written.files[file]);
+    const database = new DatabaseSync(join(directory, file));
+    const { changes } = database
+      .prepare(
+        'UPDATE objects SET json = replace(json, :text, :other) WHERE kind = :kind AND instr(json, :text)',
+      )
+      .run({ kind, text, other });
+    changed += Number(changes);
+    database.close();
+  }
+  assert.ok(changed > 0);
+  return directory;
 }
 
 const refused = { name: 'StoreError', message: /^The (stored|rules)/ };
@@ -76,9 +80,9 @@ test('a state directory of another schema is refused, and not changed', (t) => {
     return found;
   };
   const before = content();
-  const options = { path, historyDays: 7, clock: { now: () => NOW }, log: logTo(() => undefined) };
+  const options = { directory, historyDays: 7, clock: { now: () => NOW }, log: logTo(() => undefined) };
   const message =
-    /an older release wrote it \(schema 11, this one knows 12\); move it away, or name another path/;
+    /an older release wrote it \(schema 11, this one knows 13\); move it away and set policies, stops and holds again, or/;
   assert.throws(() => sqliteState({ ...options, lost: assert.fail }), { name: 'StoreError', message });
   assert.deepEqual(content(), before);
 });
@@ -117,10 +121,11 @@ describe('rules in an unknown form are refused', () => {
   });
 
   test('in a state directory', async (t) => {
-    const path = directoryWith(t, 'EvictionRules', '"holds":[', '"freeze":true,"holds":[');
-    const { store, rulesStore } = openState(path);
+    const { rulesStore, close } = openFiles(
+      directoryWith(t, 'EvictionRules', '"holds":[', '"freeze":true,"holds":['),
+    );
     await assert.rejects(rulesStore.read(CLUSTER), { name: 'StoreError' });
-    store.close();
+    close();
   });
 });
 
@@ -132,9 +137,9 @@ test('a node in an unknown form is refused', async (t) => {
     fake.set(item, item);
   }
   await assert.rejects(new DynamoDbStore(tableOf(fake)).load(REF, NOW), refused);
-  const { store } = openState(directoryWith(t, 'NodeEviction', '"taints":[', '"taints":{},"were":['));
+  const { store, close } = openFiles(directoryWith(t, 'NodeEviction', '"taints":[', '"taints":{},"were":['));
   await assert.rejects(store.load(REF, NOW), refused);
-  store.close();
+  close();
 });
 
 test('a message in an unknown form is refused', () => {

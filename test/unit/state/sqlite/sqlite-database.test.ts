@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { openDatabase, openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 
 describe('openDatabase', () => {
   let directory: string;
@@ -64,9 +64,12 @@ describe('openDatabase', () => {
   });
 
   for (const [version, reason] of [
-    [13, 'a newer release wrote it \\(schema 13, this one knows 12\\); upgrade'],
-    [11, 'an older release wrote it \\(schema 11, this one knows 12\\); move it away, or'],
-    [1, 'an older release wrote it \\(schema 1, this one knows 12\\); move it away'],
+    [14, 'a newer release wrote it \\(schema 14, this one knows 13\\); upgrade'],
+    [
+      12,
+      'an older release wrote it \\(schema 12, this one knows 13\\); move it away and set policies, stops and holds again, or',
+    ],
+    [1, 'an older release wrote it \\(schema 1, this one knows 13\\); move it away'],
   ] as const) {
     test(`rejects a database of another release: schema ${version}`, () => {
       const database = openDatabase(path);
@@ -75,6 +78,24 @@ describe('openDatabase', () => {
       assert.throws(() => openDatabase(path), refusal(reason));
     });
   }
+
+  test('rejects the database of rules in the place of records, and the reverse', () => {
+    openRulesDatabase(path).close();
+    assert.throws(() => openDatabase(path), refusal('it belongs to another program'));
+    const records = join(directory, 'records.db');
+    openDatabase(records).close();
+    assert.throws(() => openRulesDatabase(records), {
+      name: 'StoreError',
+      message: /belongs to another program/,
+    });
+  });
+
+  test('keeps committed rules in the file itself, synced with its directory', () => {
+    const rules = openRulesDatabase(path);
+    const pragma = (name: string) => rules.prepare(`PRAGMA ${name}`).get()?.[name];
+    assert.deepEqual([pragma('journal_mode'), pragma('synchronous')], ['delete', 3]);
+    rules.close();
+  });
 
   test('rejects a damaged database', () => {
     openDatabase(path).close();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
-import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { openDatabase, openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { KINDS, SqliteObjects } from '#shared/state/sqlite/sqlite-objects.ts';
 import { sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
 import { StoreError } from '#shared/state/store.ts';
@@ -65,7 +65,7 @@ for (const [what, make] of [
 }
 
 test('writes an object and its related rows together or not at all', async () => {
-  const database = openDatabase(':memory:');
+  const database = openRulesDatabase(':memory:');
   const objects = new SqliteObjects(database, KINDS.rules);
   const note = (at: number) => database.prepare('INSERT INTO audit (at, json) VALUES (?, ?)').run(at, '{}');
   const version = versionOf(await objects.beside(() => note(1)).create(rules('a', { edition: 1 })));

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
 import { rulesStoreContract } from '#test/contracts/rules-store-contract.ts';
 
 rulesStoreContract('SqliteRulesStore', async () => {
-  const database = openDatabase(':memory:');
+  const database = openRulesDatabase(':memory:');
   return { rulesStore: new SqliteRulesStore({ database }), close: async () => database.close() };
 });
 
@@ -15,7 +15,7 @@ const KEPT_MS = HISTORY_DAYS * 24 * 3600 * 1000;
 const entry = { actor: 'anna', at: 0, kind: 'resume', message: 'resumed' } as const;
 
 test('removes audit entries after their retention', async () => {
-  const database = openDatabase(':memory:');
+  const database = openRulesDatabase(':memory:');
   const rulesStore = new SqliteRulesStore({ database });
   await rulesStore.changeFleetStop(undefined, undefined, entry);
   const entries = async () => (await rulesStore.audit({ from: 0, to: 1 })).length;

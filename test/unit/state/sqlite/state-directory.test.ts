@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { openDatabase, openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { isInUse, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
 
 let root: string;
@@ -33,10 +33,10 @@ const rightsOf = (path: string): string => (statSync(path).mode & 0o777).toStrin
 /** Returns the modes of the files that a running service leaves in a state directory. */
 function used(path: string): Readonly<Record<string, string>> {
   const state = takeStateDirectory(path);
-  const database = openDatabase(state.file('store.sqlite'));
-  database.exec('DELETE FROM objects');
+  const databases = [openDatabase(state.file('store.sqlite')), openRulesDatabase(state.file('rules.sqlite'))];
+  for (const each of databases) each.exec('BEGIN IMMEDIATE; CREATE TABLE other (a)');
   const permissions = Object.fromEntries(readdirSync(path).map((name) => [name, rightsOf(join(path, name))]));
-  database.close();
+  for (const each of databases) each.close();
   state.release();
   return permissions;
 }
@@ -44,6 +44,8 @@ function used(path: string): Readonly<Record<string, string>> {
 const OWNER_ONLY = {
   lock: '600',
   'lock-journal': '600',
+  'rules.sqlite': '600',
+  'rules.sqlite-journal': '600',
   'store.sqlite': '600',
   'store.sqlite-shm': '600',
   'store.sqlite-wal': '600',

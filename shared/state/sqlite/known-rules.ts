@@ -1,0 +1,71 @@
+import { basename } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import * as z from 'zod';
+import { parseStored } from '#shared/state/stored.ts';
+
+const knownRow = z.object({ id: z.string(), revision: z.int() });
+type Known = z.infer<typeof knownRow>;
+
+/**
+ * The records' database keeps the ID of the rules' database and its number of changes: a copy of the rules that lacks
+ * some of them may permit evictions that operators forbade. Every method throws the errors of SQLite.
+ */
+export class KnownRules {
+  readonly #rules: DatabaseSync;
+  readonly #records: DatabaseSync;
+
+  constructor({ rules, records }: { readonly rules: DatabaseSync; readonly records: DatabaseSync }) {
+    this.#rules = rules;
+    this.#records = records;
+  }
+
+  /** Why rules may be missing, as a sentence. `undefined`: the rules are those that the records know, or newer. */
+  lost(): string | undefined {
+    // Read the known revision first: the revision only grows.
+    const row = this.#records.prepare('SELECT id, revision FROM known_rules').get();
+    if (row === undefined) return undefined;
+    const known = parseStored(knownRow, row, 'known revision of the rules');
+    const { id, revision } = this.#current();
+    const [rules, records] = [this.#rules, this.#records].map((each) =>
+      basename(each.location() ?? ':memory:'),
+    );
+    const check = 'check them (taintward holds, policy get, audit) and set missing ones again';
+    if (id !== known.id)
+      return `${rules} is not the database of rules that ${records} knows, so policies, stops or holds may be missing: ${check}`;
+    const missing = known.revision - revision;
+    if (missing <= 0) return undefined;
+    const changes = missing === 1 ? 'the last change' : `the last ${missing} changes`;
+    return `${rules} lacks ${changes} of policies, stops, holds or the guard: ${check}`;
+  }
+
+  /** Makes the records know these rules, unless they know later ones, or those of another database. */
+  note(): void {
+    this.#write('WHERE id = excluded.id AND revision < excluded.revision');
+  }
+
+  /**
+   * Gives the rules' database a new ID, unlike the one that lacks changes, and makes the records know it. Runs in the
+   * caller's transaction of the rules: after a crash in between, the records know another ID, so rules still count as
+   * lost.
+   */
+  renew(): void {
+    this.#rules.exec('UPDATE identity SET id = lower(hex(randomblob(16)))');
+    this.#write('');
+  }
+
+  #write(condition: string): void {
+    this.#records
+      .prepare(
+        `INSERT INTO known_rules (one, id, revision) VALUES (1, :id, :revision)
+         ON CONFLICT DO UPDATE SET id = excluded.id, revision = excluded.revision ${condition}`,
+      )
+      .run(this.#current());
+  }
+
+  #current(): Known {
+    const row = this.#rules
+      .prepare('SELECT id, (SELECT coalesce(sum(version), 0) FROM objects) AS revision FROM identity')
+      .get();
+    return parseStored(knownRow, row, 'revision of the rules');
+  }
+}

@@ -230,10 +230,18 @@ describe('a lease', () => {
   });
 
   describe('expired before its renewal', () => {
-    /** A node changes at second 11 of a lease of 10 s. `renewed`: the renewal succeeds at second 12. */
-    async function lapse(context: TestContext, renewed: boolean) {
+    /**
+     * A node or a pod changes at second 11 of a lease of 10 s. `renewed`: the renewal succeeds at second 12.
+     */
+    async function lapse(context: TestContext, renewed: boolean, changed: 'node' | 'pod' = 'node') {
       const given = bench(context);
-      given.cluster.nodes.watches = [endsAfter(11 * SECOND), ends('quiet', upsert('b'))];
+      const { nodes, pods } = given.cluster;
+      const added = {
+        kind: 'upsert',
+        object: livePod('u2', { resourceVersion: '2', tolerations: [] }),
+      } as const;
+      if (changed === 'node') nodes.watches = [endsAfter(11 * SECOND), ends('quiet', upsert('b'))];
+      else pods.watches = [endsAfter(11 * SECOND), ends('quiet', added)];
       const relay = relayOf(context, given);
       const renew = given.leases.renew.bind(given.leases);
       const away = () => Promise.reject(new StoreError('the table is away'));
@@ -252,6 +260,13 @@ describe('a lease', () => {
       assert.deepEqual(nodes.accepted, ['n1@1', 'n1@2']);
       assert.equal(nodes.taken[1]?.taints[0]?.key, 'b');
       assert.equal(relay.state.kind, 'live');
+    });
+
+    test('sends the pending deltas after its renewal although the guard held none of them', async (context) => {
+      const { pods, time } = await lapse(context, true, 'pod');
+      assert.deepEqual(pods.accepted, []);
+      await time.pass(SECOND);
+      assert.deepEqual(pods.accepted, ['u2@2']);
     });
 
     test('sends no more deltas when it is lost', async (context) => {
@@ -276,10 +291,11 @@ describe('a lease', () => {
     const given = bench(context);
     const { relay } = relayOf(context, given);
     const startedAt = Date.now();
+    given.cluster.breakerOpen = true;
     relay.start();
     await given.time.pass(SECOND + LEASE_RENEW_MS);
     const record = await given.leases.read(CLUSTER);
-    assert.equal(record?.nodes, 1);
+    assert.deepEqual([record?.nodes, record?.breakerOpen], [1, true]);
     assert.ok(Number(record?.lastContactAt) - startedAt <= SECOND, 'nothing was heard since the watch stood');
     assert.ok(Number(record?.renewedAt) - startedAt >= LEASE_RENEW_MS);
   });
@@ -718,7 +734,7 @@ describe('nodes that go down', () => {
     ];
     relay.start();
     await given.time.pass(SECOND);
-    assert.equal(rulesStore.state.trips.length, 1);
+    assert.deepEqual([rulesStore.state.trips.length, relay.tally?.cluster.nodes], [1, 3]);
     await given.time.pass(5 * 60 * SECOND);
     assert.equal(rulesStore.state.trips.length, 1);
     await given.time.pass(20 * SECOND);

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { REPORTED_FOR_MS } from '#shared/engine/watch/built-in-evictions.ts';
+import { UNSTORED_MS } from '#shared/engine/watch/cluster-faults.ts';
 import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
 import { CHECK_PERMISSIONS_MS } from '#shared/engine/watch/permission-watch.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
+import { RESYNC_MS } from '#shared/eviction/facts.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { QueueError } from '#shared/state/sender.ts';
@@ -138,7 +140,7 @@ describe('the lease of a cluster reports', () => {
   });
 
   test('a failing queue of deltas', async (context) => {
-    const { nodes, faultsAfter } = bench(context);
+    const { time, nodes, leases, relay, faultsAfter } = bench(context);
     nodes.onSend = () => Promise.reject(new QueueError('the queue is away'));
     assert.deepEqual(await faultsAfter(), ['queue-failing']);
     nodes.onSend = (messages) =>
@@ -146,6 +148,12 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await faultsAfter(), ['queue-failing']);
     nodes.onSend = () => [];
     assert.deepEqual(await faultsAfter(), []);
+    nodes.onSend = throwing(new QueueError('the queue is away'));
+    await time.pass(RESYNC_MS);
+    assert.equal(relay.faults[0]?.type, 'queue-failing');
+    await leases.take(CLUSTER, await leases.read(CLUSTER), 'another', Date.now());
+    await time.pass(2 * LEASE_RENEW_MS);
+    assert.deepEqual([relay.state.kind, relay.faults], ['standby', []]);
   });
 
   test('unreadable rules, and an unreadable store', async (context) => {
@@ -169,8 +177,12 @@ describe('the lease of a cluster reports', () => {
     await time.pass(SECOND);
     relay.stored(new StoreError('the disk is full'));
     assert.deepEqual(await faultsAfter(), ['store-failing']);
+    assert.deepEqual(relay.gauges.faults, relay.faults);
     relay.stored();
     assert.deepEqual(await faultsAfter(), []);
+    // The next decision may be far away.
+    relay.stored(new StoreError('the disk is full'));
+    assert.deepEqual(await faultsAfter(UNSTORED_MS + A_WHILE), []);
   });
 
   test('a failing report of stuck pods', async (context) => {

@@ -7,6 +7,7 @@ import * as z from 'zod';
 import { parseOptions } from '#functions/service/options.ts';
 import { NODE_LEASE_NAMESPACE } from '#shared/kubernetes/node-lease.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { VERSION } from '#shared/version.ts';
 
 const ROOT = join(import.meta.dirname, '../../../..');
@@ -50,6 +51,7 @@ const Pod = z.object({
     serviceAccountName: z.string(),
     priorityClassName: z.string(),
     securityContext: z.unknown(),
+    tolerations: z.unknown(),
     topologySpreadConstraints: z.array(z.object({ labelSelector: selector })),
     containers: z.tuple([
       z.object({
@@ -140,6 +142,34 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     assert.deepEqual(values, [pod.spec.priorityClassName]);
   });
 
+  test(`deploy/${folder}: one replica of two is always there, also while another is replaced, drained, or slow`, () => {
+    const gone = { operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 30 };
+    const tolerations = [NODE_NOT_READY, NODE_UNREACHABLE].map((key) => ({ key, ...gone }));
+    assert.deepEqual(pod.spec.tolerations, tolerations);
+    assert.partialDeepStrictEqual(object('Deployment'), {
+      spec: {
+        replicas: 2,
+        strategy: { rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+        template: {
+          spec: {
+            topologySpreadConstraints: [
+              { topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' },
+              { topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'ScheduleAnyway' },
+            ],
+            containers: [
+              {
+                readinessProbe: { httpGet: { path: '/readyz' }, periodSeconds: 5 },
+                livenessProbe: { httpGet: { path: '/healthz' }, periodSeconds: 10, failureThreshold: 6 },
+              },
+            ],
+          },
+        },
+      },
+    });
+    const budget = { spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' } };
+    assert.partialDeepStrictEqual(object('PodDisruptionBudget'), budget);
+  });
+
   test(`deploy/${folder}: Prometheus finds replicas that are not ready`, () => {
     const service = objectsIn(folder, ['service-monitor.yaml']).find(({ kind }) => kind === 'Service');
     assert.partialDeepStrictEqual(service, { spec: { publishNotReadyAddresses: true } });
@@ -189,25 +219,58 @@ test('the manifests have the text of the templates of the chart', () => {
   assert.deepEqual(missing.toSorted(), OF_OTHER_VALUES.toSorted());
 });
 
-test('a replica in the cluster accepts connections only from Prometheus at its metrics port, and connects only to ports of an API server', () => {
-  const rule = z.object({ ports: z.array(z.object({ protocol: z.literal('TCP'), port: z.int() })) });
-  const from = z.tuple([z.strictObject({ namespaceSelector: z.object({}), podSelector: selector })]);
-  const { spec } = z
-    .object({
-      spec: z.object({
-        policyTypes: names,
-        ingress: z.tuple([rule.extend({ from })]),
-        egress: z.tuple([z.strictObject(rule.shape)]),
-      }),
-    })
-    .parse(objectsIn('in-cluster', ['network-policy.yaml'])[0]);
-  assert.deepEqual(spec.policyTypes, ['Ingress', 'Egress']);
-  assert.deepEqual(spec.ingress[0].from[0].podSelector, {
-    matchLabels: { 'app.kubernetes.io/name': 'prometheus' },
+for (const folder of Object.keys(LEFT_TO_CHOICE))
+  test(`deploy/${folder}: with flow control, a replica has seats of its own, before other service accounts`, () => {
+    const objects = objectsIn(folder, ['flow-control.yaml']);
+    const [level, schema] = ['PriorityLevelConfiguration', 'FlowSchema'].map((kind) =>
+      objects.find((each) => each.kind === kind),
+    );
+    const { spec } = z.object({ spec: z.looseObject({ matchingPrecedence: z.int() }) }).parse(schema);
+    assert.ok(spec.matchingPrecedence < 9000);
+    // Account and level have the name of the replicas.
+    const name = level?.metadata.name;
+    const account = { name, namespace: 'taintward' };
+    assert.partialDeepStrictEqual(spec, {
+      priorityLevelConfiguration: { name },
+      rules: [{ subjects: [{ kind: 'ServiceAccount', serviceAccount: account }] }],
+    });
   });
-  const ports = [...spec.ingress, ...spec.egress].map((each) => each.ports.map(({ port }) => port));
-  assert.deepEqual(ports, [[8080], [443, 6443]]);
-});
+
+const EGRESS: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  'in-cluster': [['TCP 443', 'TCP 6443']],
+  // AWS, its names, and the agent of EKS Pod Identity
+  agent: [['TCP 443', 'TCP 6443'], ['TCP 443'], ['UDP 53', 'TCP 53'], ['TCP 80']],
+};
+
+for (const [folder, egress] of Object.entries(EGRESS))
+  test(`deploy/${folder}: a replica accepts connections only from Prometheus at its metrics port, and connects only to ports of an API server and of AWS`, () => {
+    const ports = z
+      .array(z.object({ protocol: z.string(), port: z.int() }))
+      .transform((all) => all.map(({ protocol, port }) => `${protocol} ${port}`));
+    const { spec } = z
+      .object({
+        spec: z.object({
+          policyTypes: names,
+          ingress: z.unknown(),
+          egress: z.array(z.strictObject({ ports, to: z.unknown().optional() })),
+        }),
+      })
+      .parse(objectsIn(folder, ['network-policy.yaml'])[0]);
+    assert.deepEqual(spec.policyTypes, ['Ingress', 'Egress']);
+    const podSelector = { matchLabels: { 'app.kubernetes.io/name': 'prometheus' } };
+    const from = [{ namespaceSelector: {}, podSelector }];
+    assert.deepEqual(spec.ingress, [{ ports: [{ protocol: 'TCP', port: 8080 }], from }]);
+    assert.deepEqual(
+      spec.egress.map((each) => each.ports),
+      egress,
+    );
+    const cidrs = ['169.254.170.23/32', 'fd00:ec2::23/128'];
+    for (const each of spec.egress)
+      assert.deepEqual(
+        each.to,
+        each.ports.includes('TCP 80') ? cidrs.map((cidr) => ({ ipBlock: { cidr } })) : undefined,
+      );
+  });
 
 test('a replica in the cluster has valid environment variables and the Node.js flags of npm start', () => {
   const { spec } = Deployment.parse(objectsIn('in-cluster', ['deployment.yaml'])[0]);

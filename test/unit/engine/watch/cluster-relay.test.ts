@@ -431,7 +431,7 @@ test('watches stuck pods on an untainted node, and reports them until they are g
   const { relay, nodes, events } = await started(context, 85 * SECOND, given);
   assert.deepEqual([relay.gauges.stuck, await given.leases.stuck(CLUSTER)], [0, []]);
   await given.time.pass(20 * SECOND);
-  assert.equal(relay.gauges.counts.tainted, 0);
+  assert.deepEqual([relay.gauges.counts.tainted, relay.gauges.stuck], [0, 1]);
   assert.deepEqual(
     (await given.leases.stuck(CLUSTER)).map(({ uid, nodeState }) => [uid, nodeState]),
     [['u1', 'there']],
@@ -472,25 +472,48 @@ test('logs once a pod with a binding in the future', async (context) => {
   assert.equal(events().filter((event) => event === 'pod.scheduled-time-in-future').length, 1);
 });
 
-test('records the removal of an evicted pod in the history', async (context) => {
+/** A relay whose pod is evicted, and deleted at second 5. */
+async function evicting(context: TestContext) {
   const given = bench(context);
   const leaving = livePod('u1', { terminating: true, disrupted: true, resourceVersion: '3' });
   given.cluster.pods.watches = [endsAfter(5 * SECOND), ends('quiet', { kind: 'delete', object: leaving })];
-  await started(context, SECOND, given);
+  const { relay } = await started(context, SECOND, given);
   await given.store.end(
     { cluster: CLUSTER, node: nodeName('n1') },
     [anEnding(aRecord({ uid: podUid('u1') }))],
     Date.now(),
   );
+  const removedAt = async () => {
+    const history = new SqliteHistory({ database: given.store.database });
+    const entries = await Array.fromAsync(history.entries({ cluster: CLUSTER, from: 0, to: Date.now() }));
+    return entries.find(({ event }) => event === 'evicted')?.removedAt;
+  };
+  return { ...given, relay, removedAt };
+}
+
+test('records the removal of an evicted pod in the history', async (context) => {
+  const { time, removedAt } = await evicting(context);
   const evictedAt = Date.now();
-  await given.time.pass(20 * SECOND);
-  const history = new SqliteHistory({ database: given.store.database });
-  const entries = await Array.fromAsync(history.entries({ cluster: CLUSTER, from: 0, to: Date.now() }));
-  const { removedAt } = entries.find(({ event }) => event === 'evicted') ?? {};
-  assert.ok(
-    removedAt !== undefined && removedAt > evictedAt && removedAt < evictedAt + 10 * SECOND,
-    `${removedAt}`,
-  );
+  await time.pass(20 * SECOND);
+  const at = await removedAt();
+  assert.ok(at !== undefined && at > evictedAt && at < evictedAt + 10 * SECOND, `${at}`);
+});
+
+test('records the last removals before it stops', async (context) => {
+  const { time, relay, history, removedAt } = await evicting(context);
+  const { promise, resolve: answer } = Promise.withResolvers<void>();
+  const noteGone = history.noteGone.bind(history);
+  history.noteGone = (...removals) => promise.then(() => noteGone(...removals));
+  await time.pass(4.5 * SECOND);
+  let ended = false;
+  const stopped = relay.stop().then(() => {
+    ended = true;
+  });
+  await time.pass(SECOND);
+  assert.equal(ended, false);
+  answer();
+  await stopped;
+  assert.ok(await removedAt());
 });
 
 test('reads the stuck pods of the last relay, and checks whether they are gone', async (context) => {
@@ -737,8 +760,29 @@ describe('nodes that go down', () => {
     assert.deepEqual([rulesStore.state.trips.length, relay.tally?.cluster.nodes], [1, 3]);
     await given.time.pass(5 * 60 * SECOND);
     assert.equal(rulesStore.state.trips.length, 1);
+    assert.equal((await given.leases.read(CLUSTER))?.tripProgress?.length, 1);
     await given.time.pass(20 * SECOND);
     assert.deepEqual([rulesStore.state.trips, relay.gauges.trips], [[], []]);
     assert.ok(events().includes('guard.released'));
+  });
+
+  test('wake other tainted nodes when they are up before their trip could be saved', async (context) => {
+    const { given, relay, rulesStore, nodes } = failing(context);
+    const untainted = ['n1', 'n2', 'n3', 'n4'];
+    given.cluster.nodes.lists = [listOf(...untainted.map((name) => liveNode(name)), liveNode('n5', 'a'))];
+    const up = (name: string) =>
+      ({ kind: 'upsert', object: { ...liveNode(name), resourceVersion: '3' } }) as const;
+    const isDown = ['n1', 'n2', 'n3'];
+    given.cluster.nodes.watches = [
+      { events: isDown.map(down), end: undefined, afterMs: 5 * SECOND },
+      ends('quiet', ...isDown.map(up)),
+    ];
+    rulesStore.isReadOnly = true;
+    relay.start();
+    await given.time.pass(4 * SECOND);
+    nodes.taken.length = 0;
+    await given.time.pass(20 * SECOND);
+    assert.deepEqual(rulesStore.state.trips, []);
+    assert.ok(nodes.taken.some((delta) => delta.kind === 'node' && delta.wake && delta.ref.node === 'n5'));
   });
 });

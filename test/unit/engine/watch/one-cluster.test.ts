@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { DISCONNECTED_MS } from '#shared/engine/watch/cluster-relay.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import { type ClusterName, type ClusterUids, clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
@@ -42,7 +43,7 @@ function bench(context: TestContext) {
         ? {}
         : { otherLeases: async () => leases.readAll([...registered].filter((other) => other !== name)) }),
     });
-    const { relay, nodes } = made;
+    const { relay, nodes, events } = made;
     const stop = async () => {
       await made.stop();
       await rules.stop();
@@ -54,7 +55,7 @@ function bench(context: TestContext) {
       const { uids, sameAs } = (await leases.read(name)) ?? {};
       return { uids, sameAs };
     };
-    return { server, relay, sent: nodes.taken, fault, claim, stop };
+    return { server, relay, events, sent: nodes.taken, fault, claim, stop };
   };
 
   const unregister = async (name: ClusterName, { stop }: { readonly stop: () => Promise<void> }) => {
@@ -84,6 +85,9 @@ describe('a cluster under two names', () => {
       assert.deepEqual(await late.claim(), { uids: undefined, sameAs: A });
       assert.deepEqual([first.fault(), first.relay.state.kind], [undefined, 'live']);
       assert.deepEqual(await first.claim(), { uids: ONE, sameAs: undefined });
+      // No other relay could manage it either, so the lease is kept, and its fault with it.
+      await time.pass(DISCONNECTED_MS + A_WHILE);
+      assert.ok(!late.events().includes('relay.lease-handed-off'));
     });
   }
 

@@ -38,7 +38,7 @@ function bench(context: TestContext) {
   const time = driveTimers(context, START);
   const clock = { now: Date.now };
   const state = inDynamoDb();
-  const { leases, store } = state;
+  const { leases, store, history } = state;
   const cluster = taintedCluster();
   const log = recordingLog();
   const governing = {
@@ -47,7 +47,7 @@ function bench(context: TestContext) {
   };
   const readAll = async () => new Map([[CLUSTER, await governing.read()]]);
   const rules = new RulesWatch({ readAll, clock, log });
-  const { relay, rulesStore, nodes } = clusterRelay(context, cluster, { ...state, rules, log });
+  const { relay, rulesStore, nodes, pods } = clusterRelay(context, cluster, { ...state, rules, log });
   context.after(() => rules.stop());
   const stored = async () => (await leases.read(CLUSTER))?.faults;
   /** Lets this time pass. Returns the faults of the lease in short form: type, resource and status. */
@@ -67,7 +67,9 @@ function bench(context: TestContext) {
     relay,
     leases,
     store,
+    history,
     nodes,
+    pods,
     governing,
     govern,
     rulesStore,
@@ -98,9 +100,10 @@ describe('the lease of a cluster reports', () => {
     });
 
   test('a failing list of nodes, also without an answer', async (context) => {
-    const { cluster, faultsAfter } = bench(context);
+    const { cluster, leases, faultsAfter } = bench(context);
     cluster.nodes.lists = [new ApiError('the connection was refused', 0)];
     assert.deepEqual(await faultsAfter(), ['list-failing nodes']);
+    assert.equal((await leases.read(CLUSTER))?.nodes, undefined);
     cluster.nodes.lists = [listOf()];
     assert.deepEqual(await faultsAfter(), []);
   });
@@ -154,6 +157,27 @@ describe('the lease of a cluster reports', () => {
     await leases.take(CLUSTER, await leases.read(CLUSTER), 'another', Date.now());
     await time.pass(2 * LEASE_RENEW_MS);
     assert.deepEqual([relay.state.kind, relay.faults], ['standby', []]);
+  });
+
+  test('a failing queue of deltas of pods, although that of nodes works', async (context) => {
+    const { time, cluster, pods, nodes, stored } = bench(context);
+    const added = { kind: 'upsert', object: livePod('u2', { resourceVersion: '2' }) } as const;
+    cluster.pods.watches = [endsAfter(5 * SECOND), ends('quiet', added)];
+    pods.onSend = throwing(new QueueError('the queue is away'));
+    await time.pass(RESYNC_MS + A_WHILE);
+    assert.ok(nodes.taken.length > 1);
+    const [fault] = (await stored()) ?? [];
+    assert.ok(fault && fault.since < START + A_WHILE);
+  });
+
+  test('a failing history', async (context) => {
+    const { cluster, history, faultsAfter } = bench(context);
+    const gone = livePod('u1', { terminating: true, disrupted: true, resourceVersion: '3' });
+    cluster.pods.watches = [endsAfter(5 * SECOND), ends('quiet', { kind: 'delete', object: gone })];
+    const notes = context.mock.method(history, 'noteGone', throwing(new StoreError('the table is away')));
+    assert.deepEqual(await faultsAfter(), ['store-failing']);
+    notes.mock.restore();
+    assert.deepEqual(await faultsAfter(60 * SECOND), []);
   });
 
   test('unreadable rules, and an unreadable store', async (context) => {

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { CLUSTER_LOAD } from '#shared/engine/watch/fleet.ts';
@@ -8,7 +9,7 @@ import { systemClock } from '#shared/time/clock.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { startInstallation, startProgram } from './entries.ts';
 
-test('the entry of a relay reports a cluster whose nodes exceed its NODE_CAPACITY', async (context) => {
+test('the entry of a relay reports a cluster whose nodes exceed its NODE_CAPACITY, and stops when asked', async (context) => {
   const { environment } = await startInstallation(context);
   Object.assign(process.env, environment);
   const table = new DynamoDbTable({ client: new DynamoDBClient(), tableName: 'taintward' });
@@ -24,4 +25,7 @@ test('the entry of a relay reports a cluster whose nodes exceed its NODE_CAPACIT
   const env = { ...environment, NODE_CAPACITY: String(CLUSTER_LOAD) };
   const relay = startProgram(context, '#functions/relay/main.ts', [], env);
   await until('relay.over-capacity', () => relay.out.text.includes('"event":"relay.over-capacity"'));
+  relay.signal('SIGTERM');
+  await until('relay.stopped', () => relay.out.text.includes('"event":"relay.stopped"'));
+  assert.equal((await relay.exit).code, 0);
 });

@@ -243,7 +243,7 @@ const EGRESS: Readonly<Record<string, readonly (readonly string[])[]>> = {
 };
 
 for (const [folder, egress] of Object.entries(EGRESS))
-  test(`deploy/${folder}: a replica accepts connections only from Prometheus at its metrics port, and connects only to ports of an API server and of AWS`, () => {
+  test(`a replica accepts connections only from Prometheus at its metrics port, and connects only to ports of an API server and of AWS: deploy/${folder}`, () => {
     const ports = z
       .array(z.object({ protocol: z.string(), port: z.int() }))
       .transform((all) => all.map(({ protocol, port }) => `${protocol} ${port}`));

@@ -48,7 +48,7 @@ const KEY_ATTRIBUTES = ['pk', 'sk', 'clusterKey', 'clusterSort'];
 /** The attributes written for stops, holds and releases, and for each in the audit log. */
 const HOLDING_ATTRIBUTES = [
   ...KEY_ATTRIBUTES,
-  ...['revision', 'stop', 'stoppedAt', 'resumedFrom', 'holds', 'trips'],
+  ...['revision', 'stop', 'stops', 'stoppedAt', 'resumedFrom', 'holds', 'trips'],
   ...['cluster', 'actor', 'at', 'kind', 'message', 'reason', 'ttl'],
 ];
 /** The additional attributes written for a policy, and for it in the audit log. */

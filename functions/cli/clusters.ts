@@ -1,6 +1,5 @@
 import { Argument, type Command } from 'commander';
 import { agentClusterSchema } from '#shared/aws/agent-names.ts';
-import { modeOf } from '#shared/eviction/gate.ts';
 import {
   type ClusterName,
   type ClusterUids,
@@ -107,7 +106,7 @@ async function registrationEffects(
     `${found}. To check the connection of its relay, run taintward status.`,
     ...hints,
     policy
-      ? `The policy applied earlier under this name is in force: ${modeOf(policy.read, deps.clock.now())}.`
+      ? `The policy applied earlier under this name is in force: ${policy.read.mode}.`
       : 'The cluster is in observe mode: no pods are evicted until you apply a policy (taintward policy apply).',
     ...(access.kind === 'agent'
       ? [

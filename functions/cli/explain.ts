@@ -104,7 +104,7 @@ export const splitNames = (argv: readonly string[]): readonly string[] =>
   );
 
 /** Fields that hold a time. */
-const MOMENT = /^(?:at|since|until|pausedUntil|timeAdded|.*At)$/;
+const MOMENT = /^(?:at|since|until|timeAdded|.*At)$/;
 
 function withDates(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withDates);

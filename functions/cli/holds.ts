@@ -237,9 +237,9 @@ const COLUMNS: readonly Column<Row>[] = [
   { head: 'REASON', of: ({ reason }) => reason },
 ];
 
-function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: StoredRules): readonly Row[] {
+function heldBy(cluster: ClusterName, { orders: { stops, holds }, guard }: StoredRules): readonly Row[] {
   return [
-    ...(stop ? [{ cluster, id: 'stop', what: 'all evictions', ...stop }] : []),
+    ...stops.map((stop) => ({ cluster, id: 'stop', what: 'all evictions', ...stop })),
     ...guard.trips.map((trip) => ({
       cluster,
       id: 'guard',

@@ -94,7 +94,7 @@ function governingLines({ policy, gates, budgets = [], builtIn, ...story }: PodS
 
 type OfTiming = 'tolerationSecondsOverrides' | 'treatAsNoExecute' | 'maxEvictionsPerWorkload';
 /** Settings that the forecast or a gate shows where they apply. */
-type ShownElsewhere = OfTiming | 'pausedUntil' | 'releaseRate';
+type ShownElsewhere = OfTiming | 'releaseRate';
 
 /** A static pod has no workload. */
 function workloadLines({ workload, owner }: Pick<PodStory, 'workload' | 'owner'>): string[] {

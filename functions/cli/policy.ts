@@ -78,7 +78,7 @@ function addApply(policy: Command, deps: CliDeps): void {
       const permissions = permissionsNeededBy(policy).map(needText);
       const warnings = evictedByOthers(policy);
       const clusters = await clustersNamed(names, options.all, fleet);
-      const doubts = await evictorDoubts(policy, clusters, fleet, deps.clock.now());
+      const doubts = await evictorDoubts(policy, clusters, fleet);
       const acts = clusters.map((cluster) => ({
         act: { kind: 'apply-policy', cluster, text, ...why } as const,
         after: doubts.get(cluster) ?? [],

@@ -180,10 +180,10 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
   ];
 }
 
-function modeText({ mode, pausedUntil, stop, error }: ClusterStatus): string {
+function modeText({ mode, stop, error }: ClusterStatus): string {
   if (error !== undefined) return 'unreadable';
-  if (stop) return `${mode}, stopped`;
-  return pausedUntil === undefined ? (mode ?? '?') : `${mode} until ${timeText(pausedUntil)}`;
+  if (!stop) return mode ?? '?';
+  return `${mode}, stopped${stop.until === undefined ? '' : ` until ${timeText(stop.until)}`}`;
 }
 
 function statusJson({ at, clusters, relays, stop, issues, ...status }: FleetStatus): object {
@@ -194,20 +194,9 @@ function statusJson({ at, clusters, relays, stop, issues, ...status }: FleetStat
     ...(stop ? { stop: actJson(stop) } : {}),
     relays: relays.map(({ renewedAt, ...relay }) => ({ ...relay, renewedAt: timeText(renewedAt) })),
     clusters: clusters.map(
-      ({
-        lastContactAt,
-        nextAt,
-        pausedUntil,
-        trips,
-        holds,
-        renewedAt,
-        faults,
-        stop: own,
-        service,
-        ...rest
-      }) => ({
+      ({ lastContactAt, nextAt, trips, holds, renewedAt, faults, stop: own, service, ...rest }) => ({
         ...rest,
-        ...momentsJson({ lastContactAt, renewedAt, nextAt, pausedUntil }),
+        ...momentsJson({ lastContactAt, renewedAt, nextAt }),
         ...(lastContactAt === undefined ? {} : { contactAgeMs: Math.max(0, at - lastContactAt) }),
         ...(service ? { service: serviceJson(service) } : {}),
         ...(trips ? { trips: trips.map(tripJson) } : {}),

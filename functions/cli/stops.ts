@@ -1,12 +1,9 @@
 import { type Command, Option } from 'commander';
-import { isOn, modeOf } from '#shared/eviction/gate.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
-import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
-import { NO_REASON } from '#shared/state/operator.ts';
-import { stopsOf } from '#shared/state/rules-store.ts';
-import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { isOn } from '#shared/eviction/gate.ts';
+import { clusterNamed, clustersNamed } from '#shared/operations/fleet/fleet.ts';
+import { NO_REASON, OperatorError } from '#shared/state/operator.ts';
 import { type CliDeps, forOption, whyOption } from './command.ts';
-import { type CliAct, doActs } from './do-acts.ts';
+import { doActs } from './do-acts.ts';
 import { addDryRun, type DryRunOptions } from './dry-run.ts';
 import { withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
@@ -15,6 +12,7 @@ interface StopOptions extends DryRunOptions {
   readonly all: boolean;
   readonly reason: string;
   readonly for?: number;
+  readonly id?: string;
 }
 
 const allOption = (): Option =>
@@ -68,9 +66,9 @@ function addStopCommand(program: Command, deps: CliDeps): void {
 function addPauseCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('pause')
-    .summary('Pause enforcement in a cluster')
+    .summary('Pause evictions in a cluster')
     .description(
-      'Pause enforcement in a cluster, within a second. Resume restores its policy. In an emergency, use stop instead.',
+      'Stop all evictions in a cluster for planned work, like stop. Other stops and the policy stay as they are.',
     )
     .argument('<cluster>', 'cluster name')
     .addOption(whyOption())
@@ -79,7 +77,10 @@ function addPauseCommand(program: Command, deps: CliDeps): void {
     (name: string) =>
       withFleet<StopOptions>(command, deps, async (fleet, { reason, for: durationMs, ...options }) => {
         const cluster = await clusterNamed(name, fleet);
-        const act = { kind: 'pause', cluster, reason, durationMs } as const;
+        const { policy } = (await fleet.rulesStore.read(cluster)).orders;
+        if (policy?.read.mode !== 'enforce')
+          throw new OperatorError(`Cluster ${cluster} is in observe mode. Nothing to pause.`);
+        const act = { kind: 'stop', cluster, reason, durationMs } as const;
         const hint = () => `To resume, run taintward resume ${cluster} --reason 'REASON'.`;
         await doActs([{ act, isUrgent: true, hint }], fleet, options, deps);
       }),
@@ -91,10 +92,11 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
     .command('resume')
     .summary('Resume evictions')
     .description(
-      'End a stop or a pause of clusters, or with --all the stop of all clusters. A cluster can be resumed alone while all are stopped.',
+      'End the stop of clusters, or with --all the stop of all clusters. Other stops stay in force. A cluster can be resumed alone while all are stopped.',
     )
     .argument('[clusters...]', 'cluster names')
     .addOption(allOption())
+    .option('--id <id>', 'ID of the stop, with several stops of a cluster')
     .addOption(whyOption());
   withExamples(
     addDryRun(command),
@@ -102,38 +104,21 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
     'taintward resume --all --reason "the incident is over"',
     'taintward resume prod --reason "fixed" --dry-run',
   ).action((names: readonly string[]) =>
-    withFleet<StopOptions>(command, deps, async (fleet, { all, reason, ...options }) => {
+    withFleet<StopOptions>(command, deps, async (fleet, { all, reason, id, ...options }) => {
       if (all && names.length === 0) {
         const hint = () => 'Clusters that were stopped by name stay stopped.';
         await doActs([{ act: { kind: 'resume', reason }, isUrgent: true, hint }], fleet, options, deps);
         return;
       }
       const clusters = await clustersNamed(names, all, fleet);
-      const acts: CliAct[] = [];
-      for (const cluster of clusters) acts.push(await resumption(cluster, reason, fleet, deps.clock.now()));
+      const acts = clusters.map((cluster) => ({ act: { kind: 'resume', cluster, reason, id } as const }));
       await doActs(acts, fleet, options, deps);
       const fleetStop = await fleet.rulesStore.fleetStop();
       if (fleetStop && isOn(fleetStop.until, deps.clock.now()) && !options.dryRun) {
         deps.print(
-          "Other clusters stay stopped. To resume all, run taintward resume --all --reason 'REASON'.\n",
+          "The stop of all clusters stays in force. To end it, run taintward resume --all --reason 'REASON'.\n",
         );
       }
     }),
   );
-}
-
-/** If the cluster is only paused, the act ends the pause. */
-async function resumption(
-  cluster: ClusterName,
-  reason: string,
-  fleet: Pick<Fleet, 'rulesStore'>,
-  now: EpochMs,
-): Promise<CliAct> {
-  const storedRules = await fleet.rulesStore.read(cluster);
-  const { policy } = storedRules.orders;
-  const isPaused = policy !== undefined && modeOf(policy.read, now) === 'paused';
-  if (isPaused && !stopsOf(storedRules).some(({ until }) => isOn(until, now)))
-    return { act: { kind: 'unpause', cluster, reason } };
-  const paused = `The cluster is still paused. To end the pause, run taintward resume ${cluster} --reason 'REASON' again.`;
-  return { act: { kind: 'resume', cluster, reason }, after: isPaused ? [paused] : [] };
 }

@@ -1,6 +1,5 @@
 import type * as z from 'zod';
 import { defined } from '#shared/defined.ts';
-import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
@@ -13,7 +12,6 @@ import type { HistoryEntry } from '#shared/state/history.ts';
 import { policyText } from '#shared/state/policy-document.ts';
 import { once } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
 import { perform, preview } from './acts.ts';
 import {
@@ -107,7 +105,7 @@ export function answersOf(deps: AnswersDeps): Answers {
       });
       return entries;
     }),
-    'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster, clock.now())),
+    'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster)),
     'GET api/explain/pod': route(podSchema, (asks) => questions.explainPod(asks)),
     'GET api/explain/node': route(nodeSchema, (asks) => questions.explainNode(asks)),
     'GET api/what-if': route(whatIfSchema, (asks) => questions.whatIf(asks)),
@@ -138,14 +136,14 @@ function simulated(demo: DemoCluster | undefined): DemoCluster {
   );
 }
 
-async function policyOf(fleet: Fleet, cluster: ClusterName, now: EpochMs): Promise<PolicyShown> {
+async function policyOf(fleet: Fleet, cluster: ClusterName): Promise<PolicyShown> {
   if (!(await fleet.manages(cluster))) throw new NothingThereError(`There is no cluster ${cluster}.`);
   const { policy } = (await fleet.rulesStore.read(cluster)).orders;
   return {
     cluster,
     revision: policy?.revision ?? 0,
     text: policy?.text ?? policyText(DEFAULT_POLICY),
-    mode: modeOf(policy?.read ?? DEFAULT_POLICY, now),
+    mode: (policy?.read ?? DEFAULT_POLICY).mode,
   };
 }
 

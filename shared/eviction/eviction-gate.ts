@@ -5,7 +5,6 @@ import type { Trip } from './policy.ts';
 export type EvictionGate =
   /** The cluster is only observed. Taintward reports the evictions that would have happened. */
   | { readonly kind: 'observe' }
-  | { readonly kind: 'paused'; readonly until?: EpochMs }
   | { readonly kind: 'stopped'; readonly scope: 'cluster' | 'fleet'; readonly until?: EpochMs }
   | { readonly kind: 'hold'; readonly id: string; readonly until?: EpochMs }
   /** Policy excludes the pod, or does not include it. */
@@ -39,4 +38,4 @@ export interface OfTaints {
 }
 
 /** A gate that holds every due pod of a cluster. */
-export type ClusterGate = Extract<EvictionGate, { readonly kind: 'observe' | 'paused' | 'stopped' }>;
+export type ClusterGate = Extract<EvictionGate, { readonly kind: 'observe' | 'stopped' }>;

@@ -5,7 +5,7 @@ import type { ClusterGate, EvictionGate, OfTaints } from './eviction-gate.ts';
 import type { PodFacts, PodTraits } from './facts.ts';
 import type { NodeName } from './identity.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
-import type { Hold, HoldTarget, Mode, Policy, Rules, Selection, Trip } from './policy.ts';
+import type { Hold, HoldTarget, Rules, Selection, Trip } from './policy.ts';
 import type { EvictionRecord, NodeState } from './records.ts';
 import type { LabelExpression, LabelSelector } from './selectors.ts';
 import { INTERMEDIATE_OWNERS, matchesPattern } from './selectors.ts';
@@ -113,10 +113,7 @@ const enforced = (rules: Rules): Rules =>
 export function clusterGate({ policy, stops }: Rules, now: EpochMs): ClusterGate | undefined {
   if (policy.mode === 'observe') return { kind: 'observe' };
   const stop = stops.find(({ until }) => isOn(until, now));
-  if (stop) return { kind: 'stopped', scope: stop.scope, ...untilOf(stop) };
-  if (modeOf(policy, now) !== 'paused') return undefined;
-  const { pausedUntil: until } = policy;
-  return { kind: 'paused', ...defined({ until }) };
+  return stop && { kind: 'stopped', scope: stop.scope, ...untilOf(stop) };
 }
 
 /** Reports whether the gate of a held pod may still hold it. Otherwise, the pod must be reevaluated. */
@@ -124,7 +121,6 @@ export function mayStillHold(gate: EvictionGate, rules: Rules, now: EpochMs): bo
   switch (gate.kind) {
     case 'observe':
       return isObserved(rules);
-    case 'paused':
     case 'stopped':
       return clusterGate(enforced(rules), now)?.kind === gate.kind;
     case 'hold':
@@ -155,7 +151,6 @@ export const isOfTaints = (gate: EvictionGate): gate is Extract<EvictionGate, Of
 /** Returns the next time after `now` at which the rules change without a write; `undefined`: none. */
 export function nextExpiry({ policy, stops, holds }: Rules, now: EpochMs): EpochMs | undefined {
   const moments = [
-    policy.mode === 'paused' ? policy.pausedUntil : undefined,
     ...[...stops, ...holds, ...policy.exclude, ...policy.include].map(({ until }) => until),
   ].filter((moment) => moment !== undefined && moment > now);
   return moments.length === 0 ? undefined : Math.min(...moments.map(Number));
@@ -306,7 +301,3 @@ function holdsBy(
 
 /** Reports whether something that ends at `until` is still in force at `now`. An absent `until` never ends. */
 export const isOn = (until: EpochMs | undefined, now: EpochMs): boolean => until === undefined || now < until;
-
-/** Returns the mode of a policy at `now`. Once a pause is over, the mode is `enforce`. */
-export const modeOf = ({ mode, pausedUntil }: Pick<Policy, 'mode' | 'pausedUntil'>, now: EpochMs): Mode =>
-  mode === 'paused' && !isOn(pausedUntil, now) ? 'enforce' : mode;

@@ -7,10 +7,7 @@ import { type LabelSelector, matchesPattern } from './selectors.ts';
 type IsLooser = (before: Policy, after: Policy, now: EpochMs) => boolean;
 
 const LOOSER: Readonly<Record<keyof Policy, IsLooser>> = {
-  mode: (before, after, now) =>
-    before.mode !== after.mode && enforcedFrom(after, now) < enforcedFrom(before, now),
-  pausedUntil: (before, after, now) =>
-    after.mode === 'paused' && enforcedFrom(after, now) < enforcedFrom(before, now),
+  mode: (before, after) => before.mode === 'observe' && after.mode === 'enforce',
   guard: ({ guard: before }, { guard: after }) =>
     !before.dryRun &&
     (['cluster', 'zone', 'customTaints'] as const).some((scope) =>
@@ -51,17 +48,12 @@ const LOOSER: Readonly<Record<keyof Policy, IsLooser>> = {
 const NONE = Number.POSITIVE_INFINITY;
 
 /**
- * Returns the settings that could evict more pods, or sooner. None, if the policy evicts no pods until it is changed.
+ * Returns the settings that could evict more pods, or sooner. None in observe mode.
  */
 export const looserSettings = (before: Policy, after: Policy, now: EpochMs): readonly (keyof Policy)[] =>
-  enforcedFrom(after, now) === NONE
+  after.mode === 'observe'
     ? []
     : (Object.keys(LOOSER) as (keyof Policy)[]).filter((setting) => LOOSER[setting](before, after, now));
-
-function enforcedFrom({ mode, pausedUntil = NONE }: Policy, now: EpochMs): EpochMs {
-  if (mode === 'observe') return NONE;
-  return mode === 'enforce' ? now : Math.max(now, pausedUntil);
-}
 
 type Limit = Threshold & { readonly windowMs?: number };
 

@@ -94,7 +94,7 @@ const selection = settings({
   ownerKinds: listOf(ownerKind, 'kinds').exactOptional(),
   priorityClassNames: listOf(priorityClassName, 'priority classes').exactOptional(),
   taints: taintKeys.exactOptional(),
-  until: end('remove the entry, or write a time to come'),
+  until: end,
 }).refine(({ until: _, ...conditions }) => Object.keys(conditions).length > 0, {
   error:
     'must name namespaces, labels, annotations, ownerKinds, priorityClassNames or taints, or it would be everything',
@@ -130,15 +130,21 @@ const maxEvictionsPerWorkload = inMs(
   'window',
 );
 
+/** A pause is a stop, and no part of the policy. */
+export const PAUSE_INSTEAD =
+  "write mode: enforce, and run taintward pause CLUSTER --for 4h --reason 'REASON'";
+
 const policySettings = inMs(
   settings({
-    mode: z.enum(['observe', 'enforce', 'paused'], 'must be observe, enforce or paused').meta({
-      description:
-        'observe: Taintward decides and logs, and evicts no pod. enforce: Taintward evicts pods. paused: Taintward evicts no pod for now.',
-    }),
-    pausedUntil: end('write mode: enforce, or a time to come').meta({
-      description: 'With mode paused: the time at which the mode becomes enforce again.',
-    }),
+    mode: z
+      .enum(['observe', 'enforce'], {
+        error: ({ input }) =>
+          input === 'paused' ? `can't be paused: ${PAUSE_INSTEAD}` : 'must be observe or enforce',
+      })
+      .meta({
+        description:
+          'observe: Taintward decides and logs, and evicts no pod. enforce: Taintward evicts pods.',
+      }),
     guard: z
       .codec(z.union([OFF, guard], LIMIT).prefault({}), z.custom<z.output<typeof guard>>(), {
         decode: (written) => (written === 'off' ? { dryRun: false } : written),
@@ -192,15 +198,10 @@ const policySettings = inMs(
     }),
   }),
   'giveUpAfter',
-)
-  .refine(({ mode, pausedUntil }) => pausedUntil === undefined || mode === 'paused', {
-    path: ['pausedUntil'],
-    error: 'needs mode: paused',
-  })
-  .refine(({ method, evict }) => evict === undefined || method === 'evict', {
-    path: ['evict'],
-    error: 'needs method: evict',
-  });
+).refine(({ method, evict }) => evict === undefined || method === 'evict', {
+  path: ['evict'],
+  error: 'needs method: evict',
+});
 
 const EVICT_DEFAULTS = z.decode(evict, {});
 
@@ -234,7 +235,6 @@ export const DEFAULT_POLICY: Policy = z.decode(policyDocument, { mode: 'observe'
  * The mode of a cluster.
  * - `observe`: evictions are decided, recorded, and reported, and no pod is marked or deleted.
  * - `enforce`: pods are evicted.
- * - `paused`: like `enforce`, but no pod is marked or deleted until `pausedUntil`, or indefinitely without it.
  */
 export type Mode = Policy['mode'];
 
@@ -255,6 +255,8 @@ export interface OperatorAction {
 /** A stop of evictions, in one cluster or in all clusters. */
 export interface Stop extends OperatorAction {
   readonly scope: 'cluster' | 'fleet';
+  /** Absent: the stop of all clusters. */
+  readonly id?: string;
   /** Absent: until an operator resumes evictions. */
   readonly until?: EpochMs;
 }

@@ -1,8 +1,8 @@
-import type { GuardPolicy } from './policy.ts';
+import type { GuardPolicy, Mode } from './policy.ts';
 
 export interface RenewalInputs {
-  /** The policy's mode. While it is `paused`, the built-in controller must not evict either. */
-  readonly mode: 'observe' | 'enforce' | 'paused';
+  /** The policy's mode. During a stop, the built-in controller must not evict either. */
+  readonly mode: Mode;
   /** Policy's guard watches nodes that are down, and does not only log; see {@link watchesDownNodes}. */
   readonly guarded: boolean;
   readonly connectionState: 'syncing' | 'live' | 'disconnected';

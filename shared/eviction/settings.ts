@@ -172,12 +172,13 @@ export const priorityClassName = text('the name of a priority class').register(w
   faults: (name: string) => patternFaults(name, 'the name of a priority class') ?? dnsSubdomainFaults(name),
 });
 
-/** Returns the schema of a time in the future. `fix`: advice for a time that has passed. */
-export const end = (fix: string) =>
-  moment.exactOptional().register(whenApplied, {
-    faults: (written: string, now) =>
-      now !== undefined && z.decode(moment, written) <= now ? [`is over: ${fix}`] : [],
-  });
+/** A time in the future, at which an entry of a list ends. */
+export const end = moment.exactOptional().register(whenApplied, {
+  faults: (written: string, now) =>
+    now !== undefined && z.decode(moment, written) <= now
+      ? ['is over: remove the entry, or write a time to come']
+      : [],
+});
 
 const PERCENT = 'must be a number from 0 to 100, like 20 or 20%';
 export const percent = z.codec(

@@ -26,13 +26,6 @@ const GATES: { readonly [Kind in EvictionGate['kind']]: GateWords<Extract<Evicti
     release: (_, cluster) => applyPolicy(cluster),
     without: (rules) => withPolicy(rules, { mode: 'enforce' }),
   },
-  paused: {
-    label: 'paused',
-    from: 'incident',
-    name: () => 'the policy (paused)',
-    release: (_, cluster) => `taintward resume ${cluster} --reason 'REASON'`,
-    without: (rules) => withPolicy(rules, { mode: 'enforce' }),
-  },
   stopped: {
     label: 'stopped',
     from: 'incident',

@@ -1,9 +1,7 @@
 import { defined } from '#shared/defined.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import { isOn, modeOf } from '#shared/eviction/gate.ts';
 import { DEFAULT_POLICY, type Policy, type Rules } from '#shared/eviction/policy.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Forecast } from './forecast.ts';
 
 export interface UnknownForecast {
@@ -46,15 +44,14 @@ export type PolicyAccount = ReturnType<typeof policyOf>;
  * A policy by its settings' names. Forecasts and gates account for those that select or hold pods. A setting that is
  * missing here does not compile.
  */
-export function policyOf(policy: Policy, now: EpochMs) {
+export function policyOf(policy: Policy) {
   const { mode: _mode, guard: _guard, exclude: _exclude, include: _include, ...shown } = policy;
   const { requireExpiredLease: _lease, giveUpAfterMs: _giveUpAfter, ...evicts } = shown;
-  const { pausedUntil, method, evictionRate, releaseRate, maxEvictionsPerWorkload, ...timed } = evicts;
+  const { method, evictionRate, releaseRate, maxEvictionsPerWorkload, ...timed } = evicts;
   const { tolerationSecondsOverrides, treatAsNoExecute, ...others } = timed;
   others satisfies Readonly<Record<keyof typeof others, never>>;
   return {
-    mode: modeOf(policy, now),
-    ...(pausedUntil !== undefined && isOn(pausedUntil, now) ? { pausedUntil } : {}),
+    mode: policy.mode,
     method,
     ...defined({ evictionRate, releaseRate, maxEvictionsPerWorkload }),
     tolerationSecondsOverrides,

@@ -142,7 +142,7 @@ export function explainNode(question: NodeQuestion): NodeAnswer {
       (a, b) => rankOf(a.outcome) - rankOf(b.outcome) || (nameOf(a) < nameOf(b) ? -1 : 1),
     ),
     gates: [...gates.values()].map((by) => accountOfGate(by, rules)),
-    ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
+    ...(service && 'value' in given ? { policy: policyOf(rules.policy) } : {}),
     builtIn: knownOr(question.builtIn, { state: 'unknown', evidence: '' } as const),
     history: service ? knownOr(service.history, []) : [],
     unknown: unknownOf(question),

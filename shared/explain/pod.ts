@@ -182,7 +182,7 @@ function byLife(question: PodCase, pod: ForecastPod): PartialAnswer {
     taints,
     ...duePod(gates, rules, cluster),
     ...(forecast.kind === 'failed' ? { release: [`taintward retry ${cluster}`] } : {}),
-    ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
+    ...(service && 'value' in given ? { policy: policyOf(rules.policy) } : {}),
     ...(budgets ? { budgets: budgetsOf(budgets, pod.labels ?? {}) } : {}),
     builtIn: { ...builtIn, ...defined({ evictsAt }) },
     ...(pod.node === undefined
@@ -212,7 +212,7 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
     outcome: forecast,
     uid,
     node,
-    policy: policyOf(rules.policy, now),
+    policy: policyOf(rules.policy),
     ...duePod(gates, rules, cluster),
     ...defined({ owner }),
   };

@@ -184,14 +184,13 @@ export interface Forecasts {
 }
 
 /**
- * Forecasts pods of nodes that get a taint now. Observe mode, stops, pauses, and the guard don't count: one command
+ * Forecasts pods of nodes that get a taint now. Observe mode, stops, and the guard don't count: one command
  * ends each. Holds and exclusions do.
  */
 export function forecastsOf({ now, taint, nodes, pods, rules, counts, released }: Situation): Forecasts {
   const { dryRun } = rules.policy.guard;
   const review = reviewGuard(rules.policy.guard, counts, { trips: rules.trips, released, episodes: [] }, now);
-  const { pausedUntil: _pausedUntil, ...policy } = rules.policy;
-  const free: Rules = { ...rules, policy: { ...policy, mode: 'enforce' }, stops: [], trips: [] };
+  const free: Rules = { ...rules, policy: { ...rules.policy, mode: 'enforce' }, stops: [], trips: [] };
   const byNode = Map.groupBy(pods, ({ node }) => node);
   const forecasts = new Map<PodUid, Forecast>();
   const guarded = new Set<PodUid>();
@@ -349,10 +348,7 @@ function workloadForecast(
 }
 
 /** Gates that are not the end of a forecast, because they open by themselves, or because {@link forecastsOf} removes them. */
-type PassingGate = Extract<
-  EvictionGate['kind'],
-  'observe' | 'paused' | 'stopped' | 'guard' | 'workload-limit'
->;
+type PassingGate = Extract<EvictionGate['kind'], 'observe' | 'stopped' | 'guard' | 'workload-limit'>;
 
 function stayOf(forecast: Forecast): Stay | undefined {
   switch (forecast.kind) {

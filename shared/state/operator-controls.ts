@@ -8,10 +8,10 @@ export function fleetStopEntry({ actor, at, reason, ...stop }: Stop): AuditEntry
   return { actor, at, kind: 'stop', message: `stopped evictions in all clusters${untilText(stop)}`, reason };
 }
 
-export function current({ stop, holds, ...orders }: OperatorControls, now: EpochMs): OperatorControls {
+export function current({ stops, holds, ...orders }: OperatorControls, now: EpochMs): OperatorControls {
   return {
     ...orders,
-    ...(stop && isOn(stop.until, now) ? { stop } : {}),
+    stops: stops.filter(({ until }) => isOn(until, now)),
     holds: holds.filter(({ until }) => isOn(until, now)),
   };
 }
@@ -21,9 +21,10 @@ export const untilText = ({ until }: { readonly until?: EpochMs }): string =>
 
 export const nextOrders = (
   { revision }: OperatorControls,
-  { policy, stop, resumedFrom, holds }: Omit<OperatorControls, 'revision'>,
+  { policy, stops, resumedFrom, holds }: Omit<OperatorControls, 'revision'>,
 ): OperatorControls => ({
   revision: revision + 1,
-  ...defined({ policy, stop, resumedFrom }),
+  ...defined({ policy, resumedFrom }),
+  stops,
   holds,
 });

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { defined } from '#shared/defined.ts';
-import { isOn, modeOf } from '#shared/eviction/gate.ts';
+import { isOn } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
   type FreshRelease,
   type Hold,
   type HoldTarget,
-  type Mode,
   type Policy,
   type Stop,
   type Trip,
@@ -18,7 +17,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { current, fleetStopEntry, nextOrders, untilText } from './operator-controls.ts';
 import { changedSettings } from './policy-change.ts';
-import { parseAppliedPolicy, parsePolicyDocument, withMode } from './policy-document.ts';
+import { parseAppliedPolicy } from './policy-document.ts';
 import {
   type AuditEntry,
   type Change,
@@ -35,8 +34,8 @@ export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }
 
-/** Maximum of holds in a cluster: all of them are read with each decision. */
-const MAX_HOLDS = 100;
+/** Maximum of stops and of holds in a cluster: all of them are read with each decision. */
+const MAX_CONTROLS = 100;
 const MAX_REASON_CHARACTERS = 500;
 /** The text of an audit entry has no more changed settings, and no longer values. The entry has the whole document. */
 const MAX_SETTINGS = 10;
@@ -124,90 +123,60 @@ export class Operator {
     });
   }
 
+  /** Adds a stop beside those in force. It is always possible: beyond the maximum, the shortest stop is dropped. */
   async stop(cluster: ClusterName, causes: ActionOptions): Promise<Stop> {
     return this.#order(cluster, (orders) => {
-      const stop = this.#stop('cluster', causes);
+      const stop: Stop = { scope: 'cluster', id: newId('s'), ...this.#act(causes) };
       const entry = {
         kind: 'stop',
         message: `stopped evictions${untilText(stop)}`,
         reason: stop.reason,
       } as const;
-      return { result: stop, next: { ...orders, stop }, entry };
+      const stops = [...orders.stops, stop].sort((one, other) => endOf(other) - endOf(one));
+      return { result: stop, next: { ...orders, stops: stops.slice(0, MAX_CONTROLS) }, entry };
     });
   }
 
-  /** Ends all stops of a cluster. If all clusters are stopped, the others stay stopped. */
-  async resume(cluster: ClusterName, reason: string): Promise<void> {
-    await this.#order(cluster, ({ stop: _ended, ...orders }, storedRules) => {
-      const stops = stopsOf(storedRules).filter(({ until }) => isOn(until, this.#clock.now()));
-      if (stops.length === 0)
-        throw new OperatorError(`Cluster ${cluster} is not stopped. Nothing to resume.`);
-      const ofFleet = stops.find(({ scope }) => scope === 'fleet');
-      const what = ofFleet ? 'resumed evictions, while other clusters stay stopped' : 'resumed evictions';
-      const resumedFrom = ofFleet && { fleetRevision: storedRules.fleetRevision, stoppedAt: ofFleet.at };
-      const next = resumedFrom ? { ...orders, resumedFrom } : orders;
+  /**
+   * Ends a stop of a cluster: the one with that ID, or the only one. If it has none, resumes it from the stop of all
+   * clusters; the others stay stopped. Resolves with a stop that stays in force, if any.
+   */
+  async resume(cluster: ClusterName, reason: string, id?: string): Promise<Stop | undefined> {
+    return this.#order(cluster, (orders, storedRules) => {
+      const [fleetStop] = stopsOf(storedRules).filter(
+        ({ scope, until }) => scope === 'fleet' && isOn(until, this.#clock.now()),
+      );
+      const [stop, ...more] = orders.stops.filter((each) => (id ?? each.id) === each.id);
+      if (more.length > 0) {
+        const ids = [stop, ...more].map((each) => `--id ${each?.id} (${each?.actor}: ${each?.reason})`);
+        throw new OperatorError(`Cluster ${cluster} has several stops. Specify one of: ${ids.join(', ')}.`);
+      }
+      if (!stop && (id !== undefined || !fleetStop)) {
+        const what = id === undefined ? 'is not stopped. Nothing to resume' : `has no stop "${id}". It ended`;
+        throw new OperatorError(`Cluster ${cluster} ${what}.`);
+      }
+      const stops = orders.stops.filter((each) => each !== stop);
+      const resumedFrom = !stop &&
+        fleetStop && { fleetRevision: storedRules.fleetRevision, stoppedAt: fleetStop.at };
+      const other = stop && (stops[0] ?? fleetStop);
+      const resumed = `resumed evictions${resumedFrom ? ', while other clusters stay stopped' : ''}`;
       return {
-        result: undefined,
-        next,
-        entry: { kind: 'resume', message: what, reason: checkedReason(reason) },
+        result: other,
+        next: { ...orders, stops, ...(resumedFrom && { resumedFrom }) },
+        entry: {
+          kind: 'resume',
+          message: other ? `ended stop ${stop?.id}, while another one stays in force` : resumed,
+          reason: checkedReason(reason),
+        },
       };
     });
-  }
-
-  /** Pauses the policy. Rejects in observe mode, because the end of the pause would start enforcement. */
-  async pause(
-    cluster: ClusterName,
-    { reason, durationMs }: ActionOptions,
-  ): Promise<{ readonly until?: EpochMs }> {
-    return this.#order(cluster, (orders) => {
-      const { policy } = orders;
-      if (!policy || policy.read.mode === 'observe') {
-        throw new OperatorError(`Cluster ${cluster} is in observe mode. Nothing to pause.`);
-      }
-      const until = durationMs === undefined ? {} : { until: this.#clock.now() + durationMs };
-      return {
-        result: until,
-        ...this.#withMode(
-          orders,
-          policy,
-          'paused',
-          `paused evictions${untilText(until)}`,
-          reason,
-          until.until,
-        ),
-      };
-    });
-  }
-
-  async unpause(cluster: ClusterName, reason: string): Promise<void> {
-    await this.#order(cluster, (orders) => {
-      const { policy } = orders;
-      if (!policy || modeOf(policy.read, this.#clock.now()) !== 'paused') {
-        throw new OperatorError(`Cluster ${cluster} is not paused. Nothing to resume.`);
-      }
-      return { result: undefined, ...this.#withMode(orders, policy, 'enforce', 'ended a pause', reason) };
-    });
-  }
-
-  #withMode(
-    orders: OperatorControls,
-    { text: before }: NonNullable<OperatorControls['policy']>,
-    mode: Mode,
-    message: string,
-    reason: string,
-    until?: EpochMs,
-  ) {
-    const text = withMode(before, mode, until);
-    const policy = { text, read: parsePolicyDocument(text), revision: orders.revision + 1 };
-    const entry = { kind: 'policy', message, reason: checkedReason(reason), before, after: text } as const;
-    return { next: { ...orders, policy }, entry };
   }
 
   /** Stops all evictions in all clusters, including those that are added later. */
   async stopAll(causes: ActionOptions): Promise<Stop> {
     return repeatChange(async () => {
       const found = await this.#rulesStore.fleetStop();
-      const stop = this.#stop('fleet', causes);
+      const stop: Stop = { scope: 'fleet', ...this.#act(causes) };
       const change = await this.#rulesStore.changeFleetStop(found, stop, fleetStopEntry(stop));
       return { result: stop, change };
     });
@@ -226,12 +195,12 @@ export class Operator {
 
   async hold(cluster: ClusterName, target: HoldTarget, { reason, durationMs }: ActionOptions): Promise<Hold> {
     return this.#order(cluster, (orders) => {
-      if (orders.holds.length >= MAX_HOLDS) {
+      if (orders.holds.length >= MAX_CONTROLS) {
         throw new OperatorError(
-          `Cluster ${cluster} has the maximum of ${MAX_HOLDS} holds. Release some, or exclude pods in its policy.`,
+          `Cluster ${cluster} has the maximum of ${MAX_CONTROLS} holds. Release some, or exclude pods in its policy.`,
         );
       }
-      const id = `h${randomBytes(4).toString('hex')}`;
+      const id = newId('h');
       const hold: Hold = { id, target, ...this.#act({ reason, durationMs }) };
       const entry = {
         kind: 'hold',
@@ -320,10 +289,6 @@ export class Operator {
     });
   }
 
-  #stop(scope: Stop['scope'], causes: ActionOptions): Stop {
-    return { scope, ...this.#act(causes) };
-  }
-
   #act({ reason, durationMs }: ActionOptions) {
     const at = this.#clock.now();
     return {
@@ -338,6 +303,10 @@ export class Operator {
     return { actor: this.actor, at: this.#clock.now(), ...entry };
   }
 }
+
+const endOf = ({ until }: Stop): EpochMs => until ?? Number.POSITIVE_INFINITY;
+
+const newId = (prefix: string): string => `${prefix}${randomBytes(4).toString('hex')}`;
 
 /** Repeats an attempt while others are faster. Rejects with `OperatorError` after too many attempts. */
 export async function repeatChange<Result>(

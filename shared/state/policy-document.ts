@@ -1,13 +1,11 @@
-import { isDeepStrictEqual } from 'node:util';
 import { dump, load, YAMLException } from 'js-yaml';
 import * as z from 'zod';
 import { defined } from '#shared/defined.ts';
-import { type Policy, policyDocument } from '#shared/eviction/policy.ts';
+import { PAUSE_INSTEAD, type Policy, policyDocument } from '#shared/eviction/policy.ts';
 import { whenApplied } from '#shared/eviction/settings.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { momentText } from '#shared/time/written.ts';
 
 /** A policy document is invalid. The message is one sentence that names the setting and the fix. */
 export class PolicyError extends Error {
@@ -90,6 +88,8 @@ function withoutNulls(value: unknown, above: readonly unknown[] = []): unknown {
 
 function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyKey[] = []): string {
   const path = [...above, ...(issue?.path ?? [])];
+  if (issue?.code === 'unrecognized_keys' && path.length === 0 && issue.keys.includes('pausedUntil'))
+    return `policy has no setting pausedUntil: ${PAUSE_INSTEAD}.`;
   if (issue?.code === 'invalid_union') {
     // For a mapping, an error inside it is more helpful than the alternatives to a mapping.
     const inner = issue.errors
@@ -114,26 +114,6 @@ function settingText(path: readonly PropertyKey[]): string {
 
 export const documentOf = (policy: Policy): Readonly<Record<string, unknown>> =>
   defined(z.encode(policyDocument, policy));
-
-/** Keeps the text as its author wrote it, or if editing fails, has every setting. */
-export function withMode(written: string, mode: Policy['mode'], until?: EpochMs): string {
-  const { pausedUntil: _, ...policy } = parsePolicyDocument(written);
-  const wanted: Policy = { ...policy, mode, ...defined({ pausedUntil: until }) };
-  const also = until === undefined ? '' : `\npausedUntil: ${momentText(until)}`;
-  const edited = written
-    .replace(/^pausedUntil:.*\n?/m, '')
-    .replace(/^mode:[ \t]*\S+(.*)/m, (_, rest: string) => `mode: ${mode}${rest}${also}`);
-  return isPolicy(edited, wanted) ? edited : policyText(wanted);
-}
-
-function isPolicy(written: string, wanted: Policy): boolean {
-  try {
-    return isDeepStrictEqual(parsePolicyDocument(written), wanted);
-  } catch (error) {
-    if (error instanceof PolicyError) return false;
-    throw error;
-  }
-}
 
 export const policyText = (policy: Policy): string => dump(documentOf(policy));
 

@@ -5,7 +5,7 @@ import { systemErrorCode } from '#shared/kubernetes/kubeconfig/kubeconfig-file.t
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { policyOrders, repeatChange } from './operator.ts';
-import { PolicyError, parsePolicyDocument, withMode } from './policy-document.ts';
+import { PolicyError, parsePolicyDocument } from './policy-document.ts';
 import type { AppliedFile, FileRulesStore, OperatorControls } from './rules-store.ts';
 
 /** Returns the text of a policy file. Throws a `PolicyError` that names the file if `parse` rejects the text. */
@@ -106,10 +106,5 @@ function decide(
   if (found?.hash === hash) return { outcome: isSame ? 'unchanged' : 'kept', noted: false };
   if (found && unlessOlder && at < found.writtenAt) return { outcome: 'older', noted: false };
   if (isSame) return { outcome: 'unchanged', noted: true };
-  // An older release recorded nothing, but the policy that it applied may be paused.
-  if (!found && current && isPauseOf(current, text)) return { outcome: 'kept', noted: true };
   return { outcome: 'applied', noted: true };
 }
-
-const isPauseOf = ({ text, read }: NonNullable<OperatorControls['policy']>, file: string): boolean =>
-  read.mode === 'paused' && withMode(file, 'paused', read.pausedUntil) === text;

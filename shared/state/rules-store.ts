@@ -21,7 +21,8 @@ export interface OperatorControls {
   readonly revision: number;
   /** The policy document: its text as the author wrote it, and the parsed policy. Absent: the default applies. */
   readonly policy?: { readonly text: string; readonly read: Policy; readonly revision: number };
-  readonly stop?: Stop;
+  /** Stops of this cluster, those that last longest first. */
+  readonly stops: readonly Stop[];
   /** The fleet's stop that doesn't apply here, because this cluster was resumed alone. Each later stop applies. */
   readonly resumedFrom?: { readonly fleetRevision: number; readonly stoppedAt: EpochMs };
   readonly holds: readonly Hold[];
@@ -213,10 +214,10 @@ export function rulesOf(storedRules: StoredRules, matching: MatchOptions): Rules
 
 /** Returns the stops of a cluster: that of all clusters, unless this cluster was resumed from it, and its own. */
 export function stopsOf({ orders, fleetStop, fleetRevision }: StoredRules): readonly Stop[] {
-  const { resumedFrom, stop } = orders;
+  const { resumedFrom, stops } = orders;
   // A new object for all clusters begins with revision 1 again, so the time must match, too.
   const isResumed = resumedFrom?.fleetRevision === fleetRevision && resumedFrom.stoppedAt === fleetStop?.at;
-  return [isResumed ? undefined : fleetStop, stop].filter((each) => each !== undefined);
+  return fleetStop && !isResumed ? [fleetStop, ...stops] : stops;
 }
 
 export interface AppliedFile {

@@ -29,6 +29,7 @@ const act = { actor: text, at: epochMs, reason: z.string() };
 
 export const stopSchema = z.strictObject({
   scope: z.enum(['cluster', 'fleet']),
+  id: text.exactOptional(),
   ...act,
   until,
 });
@@ -112,7 +113,7 @@ export const storedPolicy = (policy: OperatorControls['policy']) =>
 /** The fields of operator controls, in which every backend rejects unknown ones. */
 export const ordersFields = {
   policy: policySchema.exactOptional(),
-  stop: stopSchema.exactOptional(),
+  stops: z.array(stopSchema),
   resumedFrom: z.strictObject({ fleetRevision: count, stoppedAt: epochMs }).exactOptional(),
   holds: z.array(holdSchema),
 };
@@ -154,7 +155,7 @@ export const auditSchema = z
   .apply(schemaOf<AuditEntry>());
 
 export const NO_RULES: StoredRules = {
-  orders: { revision: 0, holds: [] },
+  orders: { revision: 0, stops: [], holds: [] },
   guard: { revision: 0, trips: [] },
   fleetRevision: 0,
 };

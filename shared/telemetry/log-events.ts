@@ -148,7 +148,7 @@ export type LogEvents = {
   /** The process applied the cluster's policy from the policy file. */
   'policy.applied': OfCluster & { readonly mode: Mode };
   /**
-   * The process kept the cluster's stored policy. `file`: the policy file is `unchanged` since a user paused the cluster or changed its
+   * The process kept the cluster's stored policy. `file`: the policy file is `unchanged` since a user changed the cluster's
    * policy, or is `older` than another replica's.
    */
   'policy.kept': OfCluster & { readonly mode: Mode; readonly file: 'unchanged' | 'older' };

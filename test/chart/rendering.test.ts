@@ -79,7 +79,7 @@ const REFUSED: Readonly<Record<string, readonly [Values, RegExp]>> = {
   'a policy for nodes without the one for pods': [{ admissionPolicy: { nodes: true } }, /'\/admissionPolicy/],
   'a policy with a setting that there is not': [
     { service: { policy: 'mode: enforce\nexcludes: []\n' } },
-    /service\.policy has no setting excludes: its settings are mode, pausedUntil, /,
+    /service\.policy has no setting excludes: its settings are mode, guard, /,
   ],
   'an entry of a policy with a setting that there is not': [
     { service: { policy: 'mode: enforce\nexclude: [{ taints: [a] }, { namespace: [b] }]\n' } },

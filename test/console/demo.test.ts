@@ -209,9 +209,9 @@ test('the rules of a cluster, and its audit log, are shown', async () => {
     .getByText(/mode: enforce/)
     .waitFor();
   await page.getByRole('table', { name: 'Audit log' }).getByText('incident 4711').first().waitFor();
-  await confirm(page, page.getByRole('button', { name: 'Pause' }), 'upgrade');
-  await confirm(page, page.getByRole('button', { name: 'End pause' }), 'upgraded');
-  await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
+  await confirm(page, page.getByRole('button', { name: 'Stop', exact: true }), 'upgrade');
+  await confirm(page, page.getByRole('button', { name: 'Resume' }).first(), 'upgraded');
+  await page.getByRole('button', { name: 'Stop', exact: true }).waitFor();
 });
 
 test('a failed eviction requires action, and is retried by click, with a reason', async () => {

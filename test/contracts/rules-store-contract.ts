@@ -35,8 +35,7 @@ const aTrip: Trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf:
 /** A policy that sets every field. */
 const FULL: Required<Policy> = {
   ...DEFAULT_POLICY,
-  mode: 'paused',
-  pausedUntil: NOW + 1,
+  mode: 'enforce',
   evictionRate: 0.5,
   maxEvictionsPerWorkload: { count: '10%', windowMs: 600_000 },
   requireExpiredLease: false,
@@ -98,7 +97,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
     test('returns empty rules for an unknown cluster', async () => {
       const cluster = aCluster('admin@prod/eu:1');
       const nothing = {
-        orders: { revision: 0, holds: [] },
+        orders: { revision: 0, stops: [], holds: [] },
         guard: { revision: 0, trips: [] },
         fleetRevision: 0,
       };
@@ -110,19 +109,24 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
       const cluster = aCluster();
       const policy = { text: `# a comment\n${policyText(FULL)}`, read: FULL, revision: 1 };
       const stop = aStop({ until: NOW + 1 });
-      assert.equal(await change(cluster, { policy, stop, holds: HOLDS }), 'changed');
-      assert.deepEqual((await rulesStore.read(cluster)).orders, { revision: 1, policy, stop, holds: HOLDS });
-      const { stop: _stop, ...orders } = (await rulesStore.read(cluster)).orders;
+      assert.equal(await change(cluster, { policy, stops: [stop], holds: HOLDS }), 'changed');
+      assert.deepEqual((await rulesStore.read(cluster)).orders, {
+        revision: 1,
+        policy,
+        stops: [stop],
+        holds: HOLDS,
+      });
+      const { orders } = await rulesStore.read(cluster);
       assert.equal(
         await rulesStore.changeOrders(
           cluster,
-          { ...orders, stop },
-          { ...orders, holds: [] },
+          orders,
+          { ...orders, stops: [], holds: [] },
           anEntry({ cluster }),
         ),
         'changed',
       );
-      const left = { revision: 2, policy, holds: [] };
+      const left = { revision: 2, policy, stops: [], holds: [] };
       // With known rules for all clusters, the cluster's own are still read strongly consistent.
       const { fleetRevision } = await rulesStore.read(cluster);
       assert.deepEqual((await rulesStore.read(cluster, { fleetRevision })).orders, left);
@@ -135,13 +139,13 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
         rulesStore.changeOrders(
           cluster,
           orders,
-          { ...orders, stop: aStop({ actor: who }) },
+          { ...orders, stops: [aStop({ actor: who })] },
           anEntry({ cluster, actor: who }),
         );
       const outcomes = await Promise.all([by('anna'), by('ben')]);
       assert.deepEqual(outcomes.toSorted(), ['changed', 'conflict']);
       const winner = outcomes[0] === 'changed' ? 'anna' : 'ben';
-      assert.equal((await rulesStore.read(cluster)).orders.stop?.actor, winner);
+      assert.equal((await rulesStore.read(cluster)).orders.stops[0]?.actor, winner);
       assert.deepEqual(
         (await rulesStore.audit({ cluster, from: NOW, to: NOW + 1 }))
           .filter((entry) => entry.cluster === cluster)
@@ -254,6 +258,8 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
       await operator.stop(resumed, { reason: 'a drill' });
       await operator.stopAll({ reason: 'an incident' });
       assert.deepEqual(await stopped(), [2, 1, 1]);
+      await operator.resume(resumed, 'the drill is over');
+      assert.deepEqual(await stopped(), [1, 1, 1]);
       await operator.resume(resumed, 'it is well');
       assert.deepEqual(await stopped(), [0, 1, 1]);
       await assert.rejects(operator.resume(resumed, 'again'), { name: 'OperatorError' });
@@ -270,7 +276,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
       await eventually(async () => {
         const entries = await rulesStore.audit({ cluster: resumed, from: NOW, to: NOW + 1 });
         const resumptions = entries.filter(({ kind, cluster }) => kind === 'resume' && cluster === resumed);
-        assert.equal(resumptions.length, 2);
+        assert.equal(resumptions.length, 3);
       });
     });
 
@@ -278,7 +284,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
       const clusters = Array.from({ length: 60 }, () => aCluster());
       const [stopped] = clusters;
       assert.ok(stopped);
-      await change(stopped, { stop: aStop() });
+      await change(stopped, { stops: [aStop()] });
       await eventually(async () => {
         const read = await rulesStore.readAll(clusters);
         assert.deepEqual([...read.keys()].toSorted(), clusters.toSorted());
@@ -289,7 +295,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
     test('returns the audit of a cluster, and of all clusters, newest first, between two times', async () => {
       const [cluster, other] = [aCluster(), aCluster()];
       const later = NOW + 3_600_000;
-      await change(cluster, { stop: aStop() }, { at: later, message: 'first' });
+      await change(cluster, { stops: [aStop()] }, { at: later, message: 'first' });
       await change(
         cluster,
         {},

@@ -323,11 +323,11 @@ for (const [which, aheadMs] of [
   ['ahead', 20_000],
   ['behind', -20_000],
 ] as const) {
-  test(`a service whose clock is twenty seconds ${which} writes the API server's time, and a paused policy lets no other controller evict`, async (t) => {
+  test(`a service whose clock is twenty seconds ${which} writes the API server's time, and a stop lets no other controller evict`, async (t) => {
     const since = Date.now();
-    const policy = { ...POLICY, mode: 'paused' as const, tolerationSecondsOverrides: {} };
+    const policy = { ...POLICY, tolerationSecondsOverrides: {} };
     clock.set(aheadMs);
-    await stage.serve(policy, clock.env);
+    await new Ruling(await stage.serve(policy, clock.env)).stop();
     const heartbeat = await stage.heartbeatAfter(since - 5_000);
     const seenAt = Date.now();
     t.diagnostic(`a heartbeat that was seen at once is ${seenAt - heartbeat} ms old`);

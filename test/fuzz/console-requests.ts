@@ -37,8 +37,7 @@ const cluster = clusterName('prod');
 const ACTS: readonly ConsoleAction[] = [
   { kind: 'stop', cluster, reason: 'a test', durationMs: 60_000 },
   { kind: 'resume', reason: 'a test' },
-  { kind: 'pause', cluster, reason: 'a test' },
-  { kind: 'unpause', cluster, reason: 'a test' },
+  { kind: 'resume', cluster, id: 's1', reason: 'a test' },
   { kind: 'hold', cluster, target: { kind: 'pod', namespace: 'shop', name: 'web-0' }, reason: 'a test' },
   { kind: 'release', cluster, id: 'h1', reason: 'a test' },
   { kind: 'release-guard', cluster, reason: 'a test' },

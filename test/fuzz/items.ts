@@ -272,7 +272,7 @@ async function filledDatabases(): Promise<Databases> {
   const rulesStore = new SqliteRulesStore({ database: rules });
   const [entry] = audit;
   if (!entry) throw new Error('there is no entry of the audit');
-  await rulesStore.changeOrders(CLUSTER, { revision: 0, holds: [] }, storedRules.orders, entry);
+  await rulesStore.changeOrders(CLUSTER, { revision: 0, stops: [], holds: [] }, storedRules.orders, entry);
   await rulesStore.changeGuard(CLUSTER, { revision: 0, trips: [] }, storedRules.guard.trips);
   await rulesStore.changeFleetStop(undefined, storedRules.fleetStop, entry);
   await sqliteRequests(database).send([{ body: '{}' }]);

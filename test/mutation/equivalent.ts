@@ -409,16 +409,6 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
       mutants: { OptionalChaining: 1 },
       reason: 'A value that Zod rejects has an issue: the check is for the type checker.',
     },
-    {
-      line: '} catch (error) {',
-      mutants: { BlockStatement: 1 },
-      reason: 'Reading a policy throws only `PolicyError`, and `undefined` is as falsy as `false`.',
-    },
-    {
-      line: 'if (error instanceof PolicyError) return false;',
-      mutants: { ConditionalExpression: 1 },
-      reason: 'Reading a policy throws only `PolicyError`. Any other error would be a defect of Taintward.',
-    },
   ],
   'shared/taints/deadline.ts': [
     {

@@ -105,13 +105,9 @@ export const policyOf = ({ orders }: StoredRules): Policy => orders.policy?.read
 
 /** Reports whether no eviction at all is allowed. */
 function isStopped(storedRules: StoredRules, at: EpochMs): boolean {
-  const { mode, pausedUntil = Infinity } = policyOf(storedRules);
-  const stops = [storedRules.fleetStop, storedRules.orders.stop].filter((stop) => stop !== undefined);
-  return (
-    mode === 'observe' ||
-    (mode === 'paused' && at < pausedUntil) ||
-    stops.some(({ until = Infinity }) => at < until)
-  );
+  const { fleetStop, orders } = storedRules;
+  const stops = fleetStop ? [fleetStop, ...orders.stops] : orders.stops;
+  return policyOf(storedRules).mode === 'observe' || stops.some(({ until = Infinity }) => at < until);
 }
 
 function forbids(storedRules: StoredRules, pod: EvictedPod, at: EpochMs): boolean {

@@ -3,6 +3,7 @@ import {
   type GuardPolicy,
   type HoldTarget,
   type Method,
+  type OperatorAction,
   type Policy,
   type Selection,
 } from '#shared/eviction/policy.ts';
@@ -62,7 +63,7 @@ const SHADOWED: GuardPolicy = { ...DEFAULT_GUARD, dryRun: true };
 type Order = (until: { readonly until?: EpochMs }) => () => void;
 
 /**
- * The owner of a cluster. The owner observes, pauses and stops the cluster, and holds and excludes pods. The owner sets the
+ * The owner of a cluster. The owner observes and stops the cluster, and holds and excludes pods. The owner sets the
  * method of eviction, rates, budgets and the guard's thresholds, and cancels all of these, at any time. Some controls expire
  * earlier. Guard holds are released manually, or not.
  */
@@ -146,7 +147,6 @@ export class Owner {
   }
 
   #draw(pod: LivePod | undefined): Order {
-    const { name } = this.#cluster;
     const [rulesStore, random] = [this.#rulesStore, this.#random];
     const act = { actor: 'anna', at: this.#scene.clock.now(), reason: 'because' };
     const drawn = random.pick<() => Order>(
@@ -154,18 +154,8 @@ export class Owner {
         ? this.#meddling(act, pod)
         : [
             () => () => this.#policyFor({ mode: 'observe' }, { mode: 'enforce' }),
-            () =>
-              ({ until }) => {
-                const paused = {
-                  mode: 'paused',
-                  ...(until === undefined ? {} : { pausedUntil: until }),
-                } as const;
-                return this.#policyFor(paused, { mode: 'enforce' });
-              },
-            () => (until) => {
-              rulesStore.setStop(name, { ...act, ...until, scope: 'cluster' });
-              return () => rulesStore.setStop(name);
-            },
+            () => this.#stop(act),
+            () => this.#stop(act),
             () => (until) => {
               rulesStore.setFleetStop({ ...act, ...until, scope: 'fleet' });
               return () => rulesStore.setFleetStop();
@@ -194,27 +184,25 @@ export class Owner {
   }
 
   /** Returns controls that release many pods at once when they end, or that change the rates. */
-  #meddling(
-    act: { readonly actor: string; readonly at: EpochMs; readonly reason: string },
-    pod: LivePod | undefined,
-  ): readonly [() => Order, ...(() => Order)[]] {
-    const { name } = this.#cluster;
-    const [rulesStore, random] = [this.#rulesStore, this.#random];
+  #meddling(act: OperatorAction, pod: LivePod | undefined): readonly [() => Order, ...(() => Order)[]] {
+    const random = this.#random;
     return [
-      () =>
-        ({ until }) =>
-          this.#policyFor(
-            { mode: 'paused', ...(until === undefined ? {} : { pausedUntil: until }) },
-            { mode: 'enforce' },
-          ),
-      () => (until) => {
-        rulesStore.setStop(name, { ...act, ...until, scope: 'cluster' });
-        return () => rulesStore.setStop(name);
-      },
+      () => this.#stop(act),
+      () => this.#stop(act),
       () => this.#hold(pod),
       () => this.#select('exclude'),
       () => () => this.#policyFor({ evictionRate: random.pick(RATES) }, { evictionRate: random.pick(RATES) }),
     ];
+  }
+
+  /** A pause is such a stop. Each ends alone, whatever other stops do. */
+  #stop(act: OperatorAction): Order {
+    const { name } = this.#cluster;
+    return (until) => {
+      const stop = { ...act, ...until, scope: 'cluster' } as const;
+      this.#rulesStore.setStops(name, (stops) => [...stops, stop]);
+      return () => this.#rulesStore.setStops(name, (stops) => stops.filter((each) => each !== stop));
+    };
   }
 
   #policyFor(policy: Partial<Policy>, after: Partial<Policy>): () => void {
@@ -223,9 +211,7 @@ export class Owner {
   }
 
   #decree(change: Partial<Policy>): void {
-    const { pausedUntil, ...policy } = this.#policy;
-    const kept = change.mode === undefined && pausedUntil !== undefined ? { pausedUntil } : {};
-    this.#rulesStore.setPolicy(this.#cluster.name, { ...policy, ...kept, ...change });
+    this.#rulesStore.setPolicy(this.#cluster.name, { ...this.#policy, ...change });
   }
 
   get #policy(): Policy {
@@ -306,16 +292,15 @@ export class Owner {
 
   #knownRules() {
     const { orders, fleetStop } = this.#rulesStore.now(this.#cluster.name);
-    const { mode, pausedUntil, releaseRate, exclude, include, ...others } = this.#policy;
+    const { mode, releaseRate, exclude, include, ...others } = this.#policy;
     const { guard, method, evictionRate } = others;
-    const { stop, holds } = orders;
+    const { stops, holds } = orders;
     return {
       mode,
-      pausedUntil,
       releaseRate,
       exclude,
       include,
-      stop,
+      stops,
       fleetStop,
       holds,
       guard,

@@ -202,12 +202,12 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     instead: 'this.#deletes.length < Math.ceil(perSecond);',
     planted: 'this.#deletes.length < 2 * Math.ceil(perSecond);',
   },
-  'a pause never ends by itself': {
+  'a stop never ends by itself': {
     area: 'policy',
     shows: { climate: 'fair', governed: true },
     file: 'shared/eviction/gate.ts',
-    instead: "mode === 'paused' && !isOn(pausedUntil, now) ? 'enforce' : mode",
-    planted: 'mode',
+    instead: 'const stop = stops.find(({ until }) => isOn(until, now));',
+    planted: 'const [stop] = stops;',
   },
   'evict judges deadlines by its own clock': {
     area: 'core',

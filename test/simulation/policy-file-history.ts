@@ -156,15 +156,7 @@ class PolicyFileHistory {
     const anna = new Operator({ rulesStore: this.#open, clock, actor: 'anna' });
     this.#texts += 1;
     const text = `# anna ${this.#texts}\nmode: ${random.pick(['observe', 'enforce'])}\n`;
-    const durationMs = random.between(MINUTE_MS, 4 * 60 * MINUTE_MS);
-    const act = random.pick([
-      () => anna.pause(CLUSTER, { reason: 'because' }),
-      () => anna.pause(CLUSTER, { reason: 'because', durationMs }),
-      () => anna.unpause(CLUSTER, 'because'),
-      () => anna.applyPolicy(CLUSTER, text, 'because'),
-    ]);
-    // Invalid actions are rejected and have no effect.
-    await act().catch(() => undefined);
+    await anna.applyPolicy(CLUSTER, text, 'because');
     await this.#read('a person');
   }
 

@@ -13,7 +13,7 @@ export interface Ruling {
 }
 
 const UNSAID: StoredRules = {
-  orders: { revision: 0, holds: [] },
+  orders: { revision: 0, stops: [], holds: [] },
   guard: { revision: 0, trips: [] },
   fleetRevision: 0,
 };
@@ -58,15 +58,13 @@ export class SimulatedRulesStore implements Pick<RulesStore, 'read' | 'changeGua
     });
   }
 
-  /** Stops evictions; `stop` absent: resumes them. */
-  setStop(cluster: ClusterName, stop?: Stop): void {
+  setStops(cluster: ClusterName, change: (stops: readonly Stop[]) => readonly Stop[]): void {
     const { orders, ...others } = this.now(cluster);
-    const { stop: _before, ...rest } = orders;
-    const revision = orders.revision + 1;
-    this.#write(cluster, { ...others, orders: { ...rest, revision, ...(stop ? { stop } : {}) } });
+    const [revision, stops] = [orders.revision + 1, change(orders.stops)];
+    this.#write(cluster, { ...others, orders: { ...orders, revision, stops } });
   }
 
-  /** Stops all clusters; works as {@link setStop}. */
+  /** Stops all clusters; `fleetStop` absent: resumes them. */
   setFleetStop(fleetStop?: Stop): void {
     for (const cluster of this.#written.keys()) {
       const { fleetStop: _before, fleetRevision, ...others } = this.now(cluster);
@@ -130,7 +128,7 @@ export class SimulatedRulesStore implements Pick<RulesStore, 'read' | 'changeGua
 
 /** Returns all times at which one of the controls expires. */
 export function endsOf({ orders, fleetStop }: StoredRules): readonly EpochMs[] {
-  const { pausedUntil, exclude = [], include = [] } = orders.policy?.read ?? {};
-  const ends = [orders.stop, fleetStop, ...orders.holds, ...exclude, ...include].map((each) => each?.until);
-  return [pausedUntil, ...ends].filter((at) => at !== undefined);
+  const { exclude = [], include = [] } = orders.policy?.read ?? {};
+  const timed = [...orders.stops, fleetStop, ...orders.holds, ...exclude, ...include];
+  return timed.map((each) => each?.until).filter((at) => at !== undefined);
 }

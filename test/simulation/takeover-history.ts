@@ -301,7 +301,7 @@ class TakeoverHistory {
     this.#cluster.putTakeover(KEYS, LAPSE_MS);
     runFunctions(this.#scene);
     for (const replica of REPLICAS) this.#startRelay(replica);
-    this.#plan(policy);
+    this.#plan();
     const control = () => {
       this.#evictBesides();
       this.#judge.review();
@@ -309,7 +309,7 @@ class TakeoverHistory {
     this.#clock.setInterval(CONTROLLER_MS, control);
   }
 
-  #plan(policy: Policy): void {
+  #plan(): void {
     const random = this.#random;
     const [from, to] = [START_AT + BEGUN_MS, START_AT + EPISODE_MS];
     const at = (happen: (until: EpochMs) => void, moment = random.between(from, to)) =>
@@ -333,7 +333,7 @@ class TakeoverHistory {
           at((until) => this.#goDown(each, until), stoodFrom + random.between(0, MINUTE_MS));
     }
     if (random.chance(0.4)) at((until) => this.#hold(random.pick(this.#nodes), until));
-    if (random.chance(0.2)) at((until) => this.#pause(policy, until));
+    if (random.chance(0.2)) at((until) => this.#pause(until));
     for (const whose of ['functions', 'relays'] as const)
       if (random.chance(0.3)) at((until) => this.#setClocks(whose, until));
     for (const whose of ['functions', 'relays'] as const)
@@ -411,16 +411,22 @@ class TakeoverHistory {
     });
   }
 
-  #pause(policy: Policy, until: EpochMs): void {
+  #pause(until: EpochMs): void {
     this.#story.add('pause', { until });
-    this.#rulesStore.setPolicy(CLUSTER, { ...policy, mode: 'paused' });
-    this.#clock.setAlarm(until, () => this.#rulesStore.setPolicy(CLUSTER, policy));
+    const stop = {
+      scope: 'cluster',
+      actor: 'anna',
+      at: this.#clock.now(),
+      reason: 'because',
+      until,
+    } as const;
+    this.#rulesStore.setStops(CLUSTER, (stops) => [...stops, stop]);
   }
 
   /** Reports whether a control or a guard trip keeps a pod. */
   #isHeld({ node }: LivePod): boolean {
     const { orders, guard } = this.#rulesStore.now(CLUSTER);
-    const isPaused = orders.policy?.read.mode !== 'enforce';
+    const isPaused = orders.stops.some(({ until = Infinity }) => this.#clock.now() < until);
     const isNamed = orders.holds.some(({ target }) => target.kind === 'node' && target.node === node);
     return isPaused || isNamed || guard.trips.length > 0;
   }

@@ -55,6 +55,7 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
   [/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, '<uuid>'],
   [/(?<=<uuid> +)\d+\.\d+\.\d+/g, '<version>'],
   [/\bh[0-9a-f]{8}\b/g, '<hold>'],
+  [/\bs[0-9a-f]{8}\b/g, '<stop>'],
   [/\bv\d+\.\d+\.\d+[\w.+-]*/g, '<version>'],
   [/\bafter \d+\.\d s\b/g, 'after <span>'],
   [/-?\b\d+ ms\b( (ahead of|behind))?/g, '<ms>'],

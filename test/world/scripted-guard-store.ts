@@ -22,7 +22,7 @@ export class ScriptedGuardStore implements Pick<RulesStore, 'read' | 'changeGuar
 
   async read(_cluster: ClusterName): Promise<StoredRules> {
     this.#beThere();
-    return { orders: { revision: 0, holds: [] }, guard: this.state, fleetRevision: 0 };
+    return { orders: { revision: 0, stops: [], holds: [] }, guard: this.state, fleetRevision: 0 };
   }
 
   async changeGuard(

@@ -1,6 +1,6 @@
 {{/* The settings that a policy document may have; the service reads all of it to the last field. */}}
 {{- define "taintward.policySettings" -}}
-mode pausedUntil guard evictionRate maxEvictionsPerWorkload releaseRate exclude include method evict tolerationSecondsOverrides requireExpiredLease treatAsNoExecute giveUpAfter
+mode guard evictionRate maxEvictionsPerWorkload releaseRate exclude include method evict tolerationSecondsOverrides requireExpiredLease treatAsNoExecute giveUpAfter
 {{- end }}
 
 {{/* Those of an entry to exclude or include. */}}

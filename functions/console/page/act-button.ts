@@ -41,23 +41,11 @@ export const stopCluster = (cluster: string): Intent => ({
   lasts: true,
 });
 
-export const resumeCluster = (cluster: string): Intent => ({
+/** `id`: that of a stop of the cluster. Absent: the stop of all clusters. */
+export const resumeCluster = (cluster: string, id?: string): Intent => ({
   title: `Resume evictions in ${cluster}?`,
   verb: 'Resume',
-  draft: { kind: 'resume', cluster },
-});
-
-export const pauseCluster = (cluster: string): Intent => ({
-  title: `Pause ${cluster}?`,
-  verb: 'Pause',
-  draft: { kind: 'pause', cluster },
-  lasts: true,
-});
-
-export const unpauseCluster = (cluster: string): Intent => ({
-  title: `End the pause of ${cluster}?`,
-  verb: 'End pause',
-  draft: { kind: 'unpause', cluster },
+  draft: { kind: 'resume', cluster, ...(id === undefined ? {} : { id }) },
 });
 
 /** `scope`: cluster, customTaints, or zone/NAME. */

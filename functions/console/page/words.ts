@@ -103,6 +103,5 @@ export function modeOf({ mode, stop, trips = [] }: ClusterStatus): Word {
   if (mode === undefined) return { text: 'unknown', tone: 'held' };
   if (stop) return { text: 'stopped', tone: 'goes' };
   if (mode === 'observe') return { text: 'observe', tone: 'link' };
-  if (mode === 'paused') return { text: 'paused', tone: 'held' };
   return trips.length > 0 ? { text: 'guard tripped', tone: 'held' } : { text: 'enforce', tone: 'well' };
 }

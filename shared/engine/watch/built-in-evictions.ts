@@ -31,8 +31,8 @@ export interface BuiltInEvictionsDeps {
 }
 
 /**
- * Reports pods that another taint manager evicts although the rules here keep them: held, excluded, guarded, stopped,
- * or paused. Operators rely on these rules. In observe mode, other controllers are expected to evict.
+ * Reports pods that another taint manager evicts although the rules here keep them: held, excluded, guarded, or
+ * stopped. Operators rely on these rules. In observe mode, other controllers are expected to evict.
  */
 export class BuiltInEvictions {
   readonly #cluster: ClusterName;

@@ -20,7 +20,7 @@ import type { TakeoverState } from './takeover-heartbeat.ts';
 
 const RESOURCES = ['nodes', 'pods'] as const;
 const SCOPES: readonly Trip['scope'][] = ['cluster', 'zone', 'customTaints'];
-const MODES: readonly ModeInForce[] = ['observe', 'enforce', 'paused', 'stopped'];
+const MODES: readonly ModeInForce[] = ['observe', 'enforce', 'stopped'];
 
 export interface ClusterGauges {
   readonly cluster: ClusterName;
@@ -121,7 +121,7 @@ const LABELED_GAUGES: readonly LabeledGauge[] = [
   },
   {
     name: 'taintward_cluster_mode',
-    help: 'Mode of the cluster: 1 for the current mode (observe, enforce, paused, or stopped), and 0 for the others.',
+    help: 'Mode of the cluster: 1 for the current mode (observe, enforce, or stopped), and 0 for the others.',
     label: 'mode',
     values: ({ mode: inForce }) =>
       inForce === undefined ? undefined : numbers(MODES, (mode) => (mode === inForce ? 1 : 0)),

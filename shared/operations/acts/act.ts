@@ -22,9 +22,8 @@ interface WithDuration extends WithReason {
 /** An act of an operator that changes which pods are evicted. */
 export type Act =
   | (OfClusters & WithDuration & { readonly kind: 'stop' })
-  | (OfClusters & WithReason & { readonly kind: 'resume' })
-  | (OfCluster & WithDuration & { readonly kind: 'pause' })
-  | (OfCluster & WithReason & { readonly kind: 'unpause' })
+  /** `id`: that of the stop of a cluster. Absent: the only one, or with no stop of its own, the stop of all clusters. */
+  | (OfClusters & WithReason & { readonly kind: 'resume'; readonly id?: string | undefined })
   | (OfCluster & WithDuration & { readonly kind: 'hold'; readonly target: HoldTarget })
   | (OfCluster & WithReason & { readonly kind: 'release'; readonly id: string })
   /** Absent: the only scope that tripped. */

@@ -72,15 +72,14 @@ export async function performAct(
     }
     case 'resume':
       if (act.cluster === undefined) await operator.resumeAll(act.reason);
-      else await operator.resume(act.cluster, act.reason);
+      else {
+        const other = await operator.resume(act.cluster, act.reason, act.id);
+        if (other)
+          return done(
+            `A stop of cluster ${act.cluster} is ended. Another one${other.scope === 'fleet' ? ', of all clusters,' : ''} keeps evictions stopped${untilText(other.until)} (${other.actor}: ${other.reason}).`,
+          );
+      }
       return done(`Evictions are resumed in ${place(act.cluster)}.`);
-    case 'pause': {
-      const { until } = await operator.pause(act.cluster, { reason: act.reason, durationMs: act.durationMs });
-      return done(`Cluster ${act.cluster} is paused${untilText(until)}: due evictions are held.`);
-    }
-    case 'unpause':
-      await operator.unpause(act.cluster, act.reason);
-      return done(`Cluster ${act.cluster} is no longer paused.`);
     case 'hold': {
       const reasons = { reason: act.reason, durationMs: act.durationMs };
       const { id, until } = await operator.hold(act.cluster, act.target, reasons);

@@ -1,8 +1,9 @@
+import { isOn } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { nextTryOf } from '#shared/eviction/retry.ts';
 import { type Operator, targetText } from '#shared/state/operator.ts';
 import { type ChangedSetting, changedSettings } from '#shared/state/policy-change.ts';
-import type { StoredRules } from '#shared/state/rules-store.ts';
+import { type StoredRules, stopsOf } from '#shared/state/rules-store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -76,10 +77,14 @@ export function previewOf(
       none: (stay) => (uncounted.length > 0 ? undefined : noneText(act.kind, stay)),
     },
   );
+  const rules = cluster === undefined ? [] : state.clusters.filter(isMeant);
+  const stopped = rules.some(
+    ({ storedRules }) => storedRules && stopsOf(changed(storedRules)).some(({ until }) => isOn(until, now)),
+  );
   const zones = zonesText(clusters.flatMap(({ ended }) => ended));
   return {
     ...scope,
-    change: changeText(act, state.clusters),
+    change: changeText(act, state.clusters, stopped),
     effects: [...sentences, ...uncounted, ...zones],
     pods,
     ...(act.kind === 'apply-policy' && only ? { settings: changedSettings(only.before, only.after) } : {}),
@@ -87,26 +92,27 @@ export function previewOf(
 }
 
 /** Acts that concern all pods, and not only those that get other gates. */
-const OF_ALL_PODS: readonly Act['kind'][] = ['stop', 'pause', 'apply-policy'];
+const OF_ALL_PODS: readonly Act['kind'][] = ['stop', 'apply-policy'];
 
 function noneText(kind: Act['kind'], stay: boolean): string {
   if (kind === 'apply-policy') return 'No pending evictions are held or released by it.';
-  if (['stop', 'pause', 'hold'].includes(kind)) return '0 pending evictions are held by it.';
+  if (['stop', 'hold'].includes(kind)) return '0 pending evictions are held by it.';
   return stay ? '0 pods are due and will be evicted.' : 'No evictions were held by it.';
 }
 
-function changeText(act: Exclude<Act, { readonly kind: 'retry' }>, clusters: ActState['clusters']): string {
+/** `stopped`: another stop of the cluster stays in force. */
+function changeText(
+  act: Exclude<Act, { readonly kind: 'retry' }>,
+  clusters: ActState['clusters'],
+  stopped: boolean,
+): string {
   const where = place(act.cluster);
   const { orders } = clusters.find(({ cluster }) => cluster === act.cluster)?.storedRules ?? {};
   switch (act.kind) {
     case 'stop':
       return `Evictions are stopped in ${where}, ${untilText(act.durationMs, 'they are resumed')}.`;
     case 'resume':
-      return `Evictions are resumed in ${where}.`;
-    case 'pause':
-      return `Cluster ${act.cluster} is paused, ${untilText(act.durationMs, 'the cluster is resumed')}: due evictions are held.`;
-    case 'unpause':
-      return `Cluster ${act.cluster} is no longer paused.`;
+      return stopped ? `One of several stops of ${where} is ended.` : `Evictions are resumed in ${where}.`;
     case 'hold': {
       const until = untilText(act.durationMs, 'it is released');
       return `${capitalized(targetText(act.target))} in ${where} isn't evicted, ${until}.`;

@@ -83,7 +83,7 @@ function withoutFound(
 }
 
 /** Settings whose effect on pending evictions a preview counts, or states by a sentence of its own. */
-type OfGates = 'mode' | 'pausedUntil' | 'guard' | 'exclude' | 'include' | 'requireExpiredLease';
+type OfGates = 'mode' | 'guard' | 'exclude' | 'include' | 'requireExpiredLease';
 type OfPace = 'evictionRate' | 'releaseRate' | 'maxEvictionsPerWorkload' | 'method' | 'giveUpAfterMs';
 /** The other settings add, cancel, or move evictions. */
 const SCHEDULING: Readonly<Record<Exclude<keyof Policy, OfGates | OfPace>, true>> = {
@@ -131,9 +131,9 @@ function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged
     !after.guard.dryRun &&
       changed.some(({ setting, next }) => setting.startsWith('guard') && next !== 'off') &&
       'Affected nodes are not known here: evictions are not counted that the guard holds under its new limits, or releases after five minutes below half of them.',
-    (looser.has('pausedUntil') || looser.has('exclude')) &&
-      [after.pausedUntil, ...after.exclude.map(({ until }) => until)].some((until) => until !== undefined) &&
-      'Evictions after the end of a pause or of an entry of exclude are not counted.',
+    looser.has('exclude') &&
+      after.exclude.some(({ until }) => until !== undefined) &&
+      'Evictions after the end of an entry of exclude are not counted.',
   ].filter((text) => text !== false);
 }
 

@@ -1,6 +1,5 @@
 import pMap from 'p-map';
 import { defined } from '#shared/defined.ts';
-import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Mode, type Policy } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
@@ -291,7 +290,7 @@ async function examineLive(
       `Its API server (${version || 'unknown version'}) responds within ${clock.now() - requestedAt} ms.`,
     );
     const policy = policyOf(storedRules);
-    const wanted = storedRules && { policy, mode: modeOf(policy, clock.now()) };
+    const wanted = storedRules && { policy, mode: policy.mode };
     const groups = await Promise.all([
       asksEvict(fleet)
         ? []
@@ -452,9 +451,7 @@ function builtInFinding(
       return bad(
         'built-in',
         `Disabled (${source}), and the policy mode is ${mode}: no controller evicts.`,
-        mode === 'paused'
-          ? "Unless this is intended, run taintward resume CLUSTER --reason 'REASON'."
-          : 'Unless this is intended, apply a policy with mode enforce.',
+        'Unless this is intended, apply a policy with mode enforce.',
       );
     case 'unknown':
       return warn(

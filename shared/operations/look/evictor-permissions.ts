@@ -1,7 +1,7 @@
 import pMap from 'p-map';
-import { asksLease, modeOf } from '#shared/eviction/gate.ts';
+import { asksLease } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
+import type { Policy } from '#shared/eviction/policy.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
 import {
   EVICT_PERMISSIONS,
@@ -19,7 +19,6 @@ import {
 } from '#shared/kubernetes/permissions.ts';
 import { identityOf, type RegisteredCluster } from '#shared/state/registry.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
-import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Fleet, FleetError, type ServiceAccount } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { accountPermissions, userOf } from './account-permissions.ts';
@@ -167,15 +166,14 @@ export async function evictorDoubts(
   policy: Policy,
   clusters: readonly ClusterName[],
   fleet: Fleet,
-  now: EpochMs,
 ): Promise<ReadonlyMap<ClusterName, readonly string[]>> {
   const doubts = new Map<ClusterName, readonly string[]>();
   const verify = async (cluster: ClusterName) => {
     const { orders } = await fleet.rulesStore.read(cluster);
-    if (modeOf(orders.policy?.read ?? DEFAULT_POLICY, now) === 'enforce') return;
+    if (orders.policy?.read.mode === 'enforce') return;
     const [{ verdict, message, remediation }] = await evictorPermissions(fleet, cluster, policy);
     if (verdict !== 'ok') doubts.set(cluster, [`Cluster ${cluster}: ${message} ${remediation}`]);
   };
-  if (modeOf(policy, now) === 'enforce') await pMap(clusters, verify, { concurrency: PARALLEL_CHECKS });
+  if (policy.mode === 'enforce') await pMap(clusters, verify, { concurrency: PARALLEL_CHECKS });
   return doubts;
 }

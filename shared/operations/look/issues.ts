@@ -201,10 +201,14 @@ function clusterIssues(facts: ClusterFacts, at: EpochMs, isReported: boolean): r
     );
   }
   if (stop?.scope === 'cluster') {
-    need('stopped', `Stopped by ${stop.actor}: ${stop.reason}.`, {
-      since: stop.at,
-      remediation: `To resume, run taintward resume ${cluster} --reason 'REASON'.`,
-    });
+    need(
+      'stopped',
+      `Stopped${stop.until === undefined ? '' : ` until ${timeText(stop.until)}`} by ${stop.actor}: ${stop.reason}.`,
+      {
+        since: stop.at,
+        remediation: `To resume, run taintward resume ${cluster} --reason 'REASON'.`,
+      },
+    );
   }
   return issues;
 }

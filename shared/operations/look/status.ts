@@ -1,5 +1,5 @@
 import { defined } from '#shared/defined.ts';
-import { isOn, modeOf } from '#shared/eviction/gate.ts';
+import { isOn } from '#shared/eviction/gate.ts';
 import { isProgressOf, type ReportedProgress, reportOf, type TripReport } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Hold, type Mode, type Stop } from '#shared/eviction/policy.ts';
@@ -67,7 +67,6 @@ export interface ClusterStatus {
   /** Error that makes the cluster unreadable. If present, nothing else is known. */
   readonly error?: string;
   readonly mode?: Mode;
-  readonly pausedUntil?: EpochMs;
   readonly policyRevision?: number;
   readonly builtIn?: BuiltIn;
   readonly kubernetes?: string;
@@ -236,11 +235,10 @@ function ruledBy(
 ): Partial<ClusterStatus> {
   const { orders, guard } = storedRules;
   const policy = orders.policy?.read ?? DEFAULT_POLICY;
-  const { pausedUntil } = policy;
-  const stop = stopsOf(storedRules).findLast(({ until }) => isOn(until, now));
+  const stops = stopsOf(storedRules).filter(({ until }) => isOn(until, now));
+  const stop = stops.find(({ scope }) => scope === 'cluster') ?? stops[0];
   return {
-    mode: modeOf(policy, now),
-    ...(pausedUntil !== undefined && isOn(pausedUntil, now) ? { pausedUntil } : {}),
+    mode: policy.mode,
     policyRevision: orders.policy?.revision ?? 0,
     trips: guard.trips.map((trip) => ({
       ...reportOf(trip),

@@ -51,9 +51,10 @@ const ordersSchema = z.strictObject({
   ...key,
   revision,
   ...ordersFields,
+  stops: ordersFields.stops.default([]),
   holds: ordersFields.holds.default([]),
 });
-const ORDERS_FIELDS = ['revision', 'policy', 'stop', 'resumedFrom', 'holds'] as const;
+const ORDERS_FIELDS = ['revision', 'policy', 'stops', 'resumedFrom', 'holds'] as const;
 const guardSchema = z.strictObject({ ...key, revision, trips: tripsSchema });
 /** `stoppedAt`: the stop's `at`, which identifies the stop. */
 const fleetStopSchema = z.strictObject({

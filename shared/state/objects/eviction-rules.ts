@@ -103,10 +103,10 @@ export function evictionRules(
   { cluster, resourceVersion, orders, guard, fleet, appliedFile, audit }: KeptRules,
   name: string,
 ): KubernetesObject & { readonly status: object } {
-  const { policy, stop, resumedFrom, holds } = orders;
+  const { policy, stops, resumedFrom, holds } = orders;
   const words = {
     mode: policy?.read.mode ?? DEFAULT_POLICY.mode,
-    stopped: stop !== undefined,
+    stopped: stops.length > 0,
     holds: holds.length,
     trips: guard.trips.length,
   };
@@ -116,7 +116,7 @@ export function evictionRules(
     metadata: { name, ...defined({ resourceVersion }) },
     status: {
       ...(cluster === undefined ? { stopped: fleet.fleetStop !== undefined } : { cluster, ...words }),
-      orders: { revision: orders.revision, policy: storedPolicy(policy), stop, resumedFrom, holds },
+      orders: { revision: orders.revision, policy: storedPolicy(policy), stops, resumedFrom, holds },
       guard: { revision: guard.revision, trips: storedTrips(guard) },
       fleet: { revision: fleet.fleetRevision, stop: fleet.fleetStop },
       ...defined({ appliedFile, audit }),

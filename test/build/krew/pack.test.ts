@@ -63,7 +63,7 @@ test('the plugin is one program in an archive, with a manifest that krew accepts
     spec.version,
   );
   const held = execFileSync(process.execPath, [program, 'policy', 'schema'], { encoding: 'utf8' });
-  assert.match(held, /pausedUntil/);
+  assert.match(held, /releaseRate/);
 });
 
 test('the same sources give the same archive, byte by byte, in another folder at another time', (t) => {

@@ -35,6 +35,10 @@ export class Ruling {
     for (const trip of await this.trips()) await this.#operator.releaseGuard(CLUSTER, WHY, scopeText(trip));
   }
 
+  async stop(): Promise<void> {
+    await this.#operator.stop(CLUSTER, { reason: WHY });
+  }
+
   /** Adds a hold; returns the ID by which it is released. */
   async hold(target: HoldTarget): Promise<string> {
     return (await this.#operator.hold(CLUSTER, target, { reason: WHY })).id;

@@ -12,6 +12,11 @@ const entry = { actor: 'anna', at: NOW, cluster: ref.cluster, kind: 'stop', mess
 for (let revision = 0; ; revision++) {
   const node = aNode({ version: { epoch: 1, sequence: revision + 1 } });
   await store.commit(ref, revision, { node, schedule: someRecords(2), end: [], live: true }, NOW);
-  await rulesStore.changeOrders(ref.cluster, { revision, holds: [] }, { holds: [] }, entry);
+  await rulesStore.changeOrders(
+    ref.cluster,
+    { revision, stops: [], holds: [] },
+    { stops: [], holds: [] },
+    entry,
+  );
   writeSync(process.stdout.fd, `${revision + 1}\n`);
 }

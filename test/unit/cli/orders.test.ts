@@ -20,15 +20,16 @@ test('stops one cluster for a period and all clusters until resumed, and lists b
     await run('stop', '--all', '--reason', 'a worse one'),
     "Evictions are stopped in all clusters. To resume, run taintward resume --all --reason 'REASON'.\n",
   );
-  assert.deepEqual((await run('holds')).split('\n'), [
-    'CLUSTER   ID     WHAT            SINCE                  UNTIL                  ACTOR   REASON',
-    '(all)     stop   all evictions   2026-11-21T12:00:00Z                          anna    a worse one',
-    'prod      stop   all evictions   2026-11-21T12:00:00Z   2026-11-21T13:00:00Z   anna    an incident',
+  assert.deepEqual((await run('holds')).replace(/\bs[0-9a-f]{8}\b/, 's12345678').split('\n'), [
+    'CLUSTER   ID          WHAT            SINCE                  UNTIL                  ACTOR   REASON',
+    '(all)     stop        all evictions   2026-11-21T12:00:00Z                          anna    a worse one',
+    'prod      s12345678   all evictions   2026-11-21T12:00:00Z   2026-11-21T13:00:00Z   anna    an incident',
     '',
   ]);
+  await run('resume', 'prod', '--reason', 'over');
   assert.equal(
     await run('resume', 'prod', '--reason', 'over'),
-    "Evictions are resumed in cluster prod.\nNo evictions were held by it.\nOther clusters stay stopped. To resume all, run taintward resume --all --reason 'REASON'.\n",
+    "Evictions are resumed in cluster prod.\nNo evictions were held by it.\nThe stop of all clusters stays in force. To end it, run taintward resume --all --reason 'REASON'.\n",
   );
   assert.deepEqual(stopsOf(await rulesStore.read(prod)), []);
   const isExcepted = /^\(all\) +stop +all evictions, except in prod /m;
@@ -80,23 +81,57 @@ test('shows a stop of all clusters in each row of status, except a resumed one',
   );
 });
 
-test('pauses and resumes an enforced cluster', async (t) => {
-  const { run, rulesStore, fleet } = commandLine(t);
-  await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
+test('pauses a cluster by a stop of its own, which neither changes nor ends another one', async (t) => {
+  const { run, rulesStore, fleet, clock } = commandLine(t);
+  const text = 'mode: enforce # ours\n';
+  await (await fleet.operator()).applyPolicy(prod, text);
   assert.equal(
     await run('pause', 'prod', '--reason', 'an upgrade', '--for', '1h'),
-    "Cluster prod is paused until 2026-11-21T13:00:00Z: due evictions are held. To resume, run taintward resume prod --reason 'REASON'.\n",
+    "Evictions are stopped in cluster prod until 2026-11-21T13:00:00Z. To resume, run taintward resume prod --reason 'REASON'.\n",
   );
+  assert.match(await run('status'), /^prod +enforce, stopped until 2026-11-21T13:00:00Z /m);
   await run('stop', 'prod', '--reason', 'an incident');
+  await run('pause', 'prod', '--reason', 'another', '--for', '30m');
+  const { stops, policy } = (await rulesStore.read(prod)).orders;
+  assert.deepEqual(
+    stops.map(({ reason, until }) => [reason, until]),
+    [
+      ['an incident', undefined],
+      ['an upgrade', NOW + 3_600_000],
+      ['another', NOW + 1_800_000],
+    ],
+  );
+  assert.equal(policy?.text, text);
+  const [incident, upgrade, another] = stops.map(({ id = '' }) => id);
+  await assert.rejects(run('resume', 'prod', '--reason', 'done'), {
+    message: `Cluster prod has several stops. Specify one of: --id ${incident} (anna: an incident), --id ${upgrade} (anna: an upgrade), --id ${another} (anna: another).`,
+  });
+  assert.equal(
+    await run('resume', 'prod', '--id', `${another}`, '--reason', 'done'),
+    'A stop of cluster prod is ended. Another one keeps evictions stopped (anna: an incident).\nNo evictions were held by it.\n',
+  );
+  await clock.advanceTo(NOW + 3_600_000);
   assert.equal(
     await run('resume', 'prod', '--reason', 'over'),
-    "Evictions are resumed in cluster prod.\nNo evictions were held by it.\nThe cluster is still paused. To end the pause, run taintward resume prod --reason 'REASON' again.\n",
+    'Evictions are resumed in cluster prod.\nNo evictions were held by it.\n',
   );
-  assert.equal(
+});
+
+test('ends the stop of a cluster before it resumes the cluster from a stop of all', async (t) => {
+  const { run, fleet, rulesStore } = commandLine(t);
+  await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
+  await run('pause', 'prod', '--reason', 'an upgrade');
+  await run('stop', '--all', '--reason', 'an incident', '--for', '1h');
+  assert.match(
     await run('resume', 'prod', '--reason', 'done'),
-    'Cluster prod is no longer paused.\nNo evictions were held by it.\n',
+    /^A stop of cluster prod is ended\. Another one, of all clusters, keeps evictions stopped until 2026-11-21T13:00:00Z \(anna: an incident\)\.\n/,
   );
-  assert.equal((await rulesStore.read(prod)).orders.policy?.read.mode, 'enforce');
+  assert.equal(stopsOf(await rulesStore.read(prod)).length, 1);
+  assert.match(
+    await run('resume', 'prod', '--reason', 'checked'),
+    /^Evictions are resumed in cluster prod\./,
+  );
+  assert.deepEqual(stopsOf(await rulesStore.read(prod)), []);
 });
 
 test('does not resume, or report as resumed, a stop or pause that expired', async (t) => {
@@ -112,10 +147,6 @@ test('does not resume, or report as resumed, a stop or pause that expired', asyn
     'Evictions are resumed in cluster prod.\nNo evictions were held by it.\n',
   );
   await assert.rejects(run('resume', 'prod', '--reason', 'over'), { name: 'OperatorError' });
-  await run('stop', 'prod', '--reason', 'a drill', '--for', '1h');
-  await run('pause', 'prod', '--reason', 'an upgrade');
-  await clock.advanceTo(NOW + 2 * 3_600_000);
-  assert.match(await run('resume', 'prod', '--reason', 'over'), /^Cluster prod is no longer paused\./);
 });
 
 test('holds pods, workloads, and nodes by name and releases them by hold ID', async (t) => {
@@ -222,7 +253,7 @@ test('records a stop without a reason as such', async (t) => {
   await run('stop', '--all');
   assert.equal((await rulesStore.fleetStop())?.reason, 'no reason given');
   await run('stop', 'prod');
-  assert.equal((await rulesStore.read(prod)).orders.stop?.reason, 'no reason given');
+  assert.equal((await rulesStore.read(prod)).orders.stops[0]?.reason, 'no reason given');
 });
 
 test('rejects a missing reason or an invalid target in one sentence', async (t) => {
@@ -337,7 +368,7 @@ test('also retries evictions that wait for their next try, and says how many', a
   const { run, store, state } = commandLine(t);
   const next = { attempts: 3, nextTryAt: NOW + 60_000, since: NOW, error: 'refused', everything: true };
   const outage = { ...next, triedAt: NOW };
-  const held = { by: { kind: 'paused' }, since: NOW } as const;
+  const held = { by: { kind: 'stopped', scope: 'fleet' }, since: NOW } as const;
   const [failed, waiting, other] = [
     aRecord({ dueAt: NOW, gaveUpAt: NOW }),
     aRecord({ dueAt: NOW }),

@@ -45,13 +45,13 @@ function withFile(t: TestContext, text: string, parts = ALLOWING) {
 }
 
 test('applies a policy to the named clusters or all, and prints it as written', async (t) => {
-  const text = '# of the platform team\nmode: paused # until we know more\n';
+  const text = '# of the platform team\nmode: observe # since May\n';
   const { run, file, modes } = withFile(t, text);
   assert.equal(
     await run('policy', 'apply', '-f', file, 'prod'),
     'Applied the policy to cluster prod. It takes effect within 5 s.\n',
   );
-  assert.deepEqual(await modes(), ['paused', undefined]);
+  assert.deepEqual(await modes(), ['observe', undefined]);
   assert.equal(
     await run('policy', 'apply', '-f', file, '--all'),
     'Cluster prod already has this policy.\nApplied the policy to cluster stage. It takes effect within 5 s.\n',
@@ -240,11 +240,9 @@ describe('policy apply, where pods may not be evicted in enforce mode', () => {
     assert.match(inCluster.state.printed, /^Cluster prod: ServiceAccount evictions\/taintward lacks /);
   });
 
-  test('is not checked for a policy that observes or pauses', async (t) => {
+  test('is not checked for a policy that observes', async (t) => {
     const { parts, questions } = deployed({ prod: LACKS, stage: LACKS });
     const { run, file } = withFile(t, 'mode: observe', parts);
-    await run('policy', 'apply', '-f', file, '--all');
-    writeFileSync(file, 'mode: paused');
     await run('policy', 'apply', '-f', file, '--all');
     assert.deepEqual(questions, []);
   });

@@ -45,9 +45,9 @@ test('previews an action with the number of pods that it evicts', async (t) => {
     ],
     pods: { evictedNow: 1, evictedWhenDue: 1, held: 0 },
   });
-  assert.ok((await orders()).stop);
+  assert.equal((await orders()).stops.length, 1);
   assert.equal(await perform(act), 'Evictions are resumed in cluster prod.');
-  assert.equal((await orders()).stop, undefined);
+  assert.deepEqual((await orders()).stops, []);
 });
 
 test('previews no eviction of pods with another gate, and lists the changes of an action', async (t) => {
@@ -55,14 +55,11 @@ test('previews no eviction of pods with another gate, and lists the changes of a
   await operator.stop(PROD, { reason: 'an incident' });
   await operator.stopAll({ reason: 'all of them' });
   const effectsOf = async (act: ConsoleAction) => (await ask('POST api/preview', act)).effects;
-  assert.deepEqual(await effectsOf({ kind: 'resume', cluster: PROD, reason: 'x' }), [
-    '1 pod is due and will be evicted, at 5 per second.',
-    '1 more will be evicted at its deadline.',
-  ]);
-  assert.deepEqual(await effectsOf({ kind: 'resume', reason: 'x' }), [
-    '0 pods are due and will be evicted.',
-    '2 pods remain held: 2 stopped.',
-  ]);
+  for (const ended of [{ cluster: PROD }, {}])
+    assert.deepEqual(await effectsOf({ kind: 'resume', ...ended, reason: 'x' }), [
+      '0 pods are due and will be evicted.',
+      '2 pods remain held: 2 stopped.',
+    ]);
   await operator.resumeAll('over');
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
   await operator.hold(PROD, target, { reason: 'mine' });
@@ -119,7 +116,7 @@ test('rejects an action without a preview or with an outdated preview', async (t
   await assert.rejects(ask('POST api/acts', { act: { ...act, reason: 'another' }, confirm }), /409/);
   await operator.hold(PROD, { kind: 'node', node: nodeName('node-1') }, { reason: 'meanwhile' });
   await assert.rejects(ask('POST api/acts', { act, confirm }), /409 .*look at it again/);
-  assert.equal((await orders()).stop, undefined);
+  assert.deepEqual((await orders()).stops, []);
 });
 
 test('requires a new preview after a stop of all clusters or a guard trip', async (t) => {
@@ -136,20 +133,7 @@ test('requires a new preview after a stop of all clusters or a guard trip', asyn
     await change();
     await assert.rejects(ask('POST api/acts', { act, confirm }), /409 .*look at it again/);
   }
-  assert.equal((await orders()).stop, undefined);
-});
-
-test('changes only the mode of a policy when pausing, and ends the pause by itself or on request', async (t) => {
-  const { perform, orders } = await enforced(t);
-  await perform({ kind: 'pause', cluster: PROD, reason: 'maintenance', durationMs: 60_000 });
-  const { policy } = await orders();
-  assert.equal(
-    policy?.text,
-    '# Ours, by hand.\nmode: paused # since May\npausedUntil: 2026-11-21T12:01:00.000Z\nreleaseRate: 5\n',
-  );
-  assert.equal(policy.read.pausedUntil, NOW + 60_000);
-  await perform({ kind: 'unpause', cluster: PROD, reason: 'done early' });
-  assert.equal((await orders()).policy?.read.mode, 'enforce');
+  assert.deepEqual((await orders()).stops, []);
 });
 
 test('releases holds and guard trips, and retries failed evictions', async (t) => {
@@ -187,10 +171,10 @@ test('stops and resumes all clusters together', async (t) => {
 test('rejects an action without a reason, on an unknown cluster, or without effect in one sentence', async (t) => {
   const { ask } = await enforced(t);
   const refused: [ConsoleAction, RegExp][] = [
-    [{ kind: 'pause', cluster: PROD, reason: ' ' }, /400 .*reason: is required/],
+    [{ kind: 'resume', cluster: PROD, reason: ' ' }, /400 .*reason: is required/],
     [{ kind: 'stop', cluster: clusterName('none'), reason: 'x' }, /422 .*Cluster .*none.* not found/],
     [{ kind: 'release', cluster: PROD, id: 'h0', reason: 'x' }, /422 .*Hold .*h0.* not found/],
-    [{ kind: 'unpause', cluster: PROD, reason: 'x' }, /422 .*is not paused/],
+    [{ kind: 'resume', cluster: PROD, id: 's0', reason: 'x' }, /422 .*has no stop .*s0/],
     [{ kind: 'resume', cluster: PROD, reason: 'x' }, /422 .*is not stopped/],
   ];
   for (const [act, expected] of refused) await assert.rejects(ask('POST api/preview', act), expected);

@@ -145,7 +145,7 @@ test('returns the state of each cluster and the required actions, most urgent fi
       ],
       ['delayed', 'An eviction is overdue by 2m, and nothing holds it.'],
       ['failed', '1 eviction failed.'],
-      ['stopped', 'Stopped by anna: a drill.'],
+      ['stopped', 'Stopped until 2026-11-21T12:01:00Z by anna: a drill.'],
     ],
   );
   const [prod] = clusters;
@@ -194,7 +194,7 @@ test('counts evictions and held pods for each minute of the next hour', async (t
       aRecord({ dueAt: NOW + 5 * MINUTE, owner: web }),
       aRecord({ dueAt: NOW + 59 * MINUTE }),
       aRecord({ dueAt: NOW + 61 * MINUTE }),
-      aRecord({ dueAt: NOW, held: { by: { kind: 'paused' }, since: NOW } }),
+      aRecord({ dueAt: NOW, held: { by: { kind: 'stopped', scope: 'cluster' }, since: NOW } }),
     ],
   });
   await operator.applyPolicy(PROD, 'mode: enforce');

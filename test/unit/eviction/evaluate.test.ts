@@ -508,7 +508,6 @@ describe('by the rules of its cluster', () => {
 
     test('does not exist for a gate of the whole cluster, because all pods would be evicted together', () => {
       assert.equal(untilOf({ ...rules, stops: [{ ...act, scope: 'fleet', until: at(300) }] }), undefined);
-      assert.equal(untilOf(byPolicy({ mode: 'paused', pausedUntil: at(300) })), undefined);
       assert.equal(untilOf(observed), undefined);
     });
   });

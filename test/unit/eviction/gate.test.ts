@@ -62,19 +62,13 @@ describe('a due pod', () => {
     assert.deepEqual([kindOf(rules), kindOf(saying({ mode: 'observe' }))], [undefined, 'observe']);
   });
 
-  test('is held while its cluster is paused, until exactly the end of the pause', () => {
-    const paused = saying({ mode: 'paused', pausedUntil: NOW });
-    assert.equal(kindOf(paused, due(), NOW - 1), 'paused');
-    assert.equal(kindOf(paused), undefined);
-    assert.equal(kindOf(saying({ mode: 'paused' })), 'paused');
-  });
-
   test('is held while its cluster or all clusters are stopped, also on a node out of service', () => {
     const gone = due({ dueBy: [NODE_OUT_OF_SERVICE] });
     for (const scope of ['cluster', 'fleet'] as const) {
       assert.equal(kindOf({ ...rules, stops: [stop({ scope })] }, gone), 'stopped');
     }
-    assert.equal(kindOf({ ...rules, stops: [stop({ until: NOW })] }), undefined);
+    const timed = { ...rules, stops: [stop({ until: NOW })] };
+    assert.deepEqual([kindOf(timed, due(), NOW - 1), kindOf(timed)], ['stopped', undefined]);
   });
 
   test('is held in observe mode by the gate that would hold it in enforce mode, if there is one', () => {
@@ -134,8 +128,6 @@ describe('a due pod', () => {
     const node: HoldTarget = { kind: 'node', node: nodeName('n1') };
     const until = NOW + 1;
     const cases: readonly (readonly [Rules, EvictionGate])[] = [
-      [saying({ mode: 'paused', pausedUntil: until }), { kind: 'paused', until }],
-      [saying({ mode: 'paused' }), { kind: 'paused' }],
       [saying({}, { stops: [stop({ until })] }), { kind: 'stopped', scope: 'cluster', until }],
       [saying({}, { stops: [stop()] }), { kind: 'stopped', scope: 'cluster' }],
       [saying({}, { holds: [hold(node, { until })] }), { kind: 'hold', id: 'h1', until }],
@@ -293,7 +285,6 @@ describe('the gate of a pod', () => {
     const node: HoldTarget = { kind: 'node', node: nodeName('n1') };
     const cases: readonly Rules[] = [
       saying({ mode: 'observe' }),
-      saying({ mode: 'paused', pausedUntil: NOW + 1 }),
       { ...rules, stops: [stop({ until: NOW + 1 })] },
       { ...rules, holds: [hold(node, { until: NOW + 1 })] },
       saying({ exclude: [{ until: NOW + 1 }] }, { policyRevision: 7 }),
@@ -318,7 +309,6 @@ describe('the gate of a pod', () => {
     const revisions = { revision: 1, guardRevision: 0 };
     const cases: readonly (readonly [EvictionGate, ofPod: boolean, ofTaints: boolean])[] = [
       [{ kind: 'observe' }, false, false],
-      [{ kind: 'paused' }, false, false],
       [{ kind: 'stopped', scope: 'fleet' }, false, false],
       [{ kind: 'hold', id: 'h1' }, true, false],
       [{ kind: 'excluded', ...revisions }, true, true],
@@ -368,13 +358,12 @@ describe('the gate of a pod', () => {
 
 test('returns the next expiry among all rules that end by themselves', () => {
   const given = saying(
-    { mode: 'paused', pausedUntil: at(2000), exclude: [{ until: at(1500) }], include: [{ until: at(900) }] },
+    { exclude: [{ until: at(1500) }], include: [{ until: at(900) }] },
     { stops: [stop({ until: at(1800) })] },
   );
   assert.equal(nextExpiry(given, NOW), at(1500));
   assert.equal(nextExpiry(given, at(1500)), at(1800));
   assert.equal(nextExpiry(rules, NOW), undefined);
-  assert.equal(nextExpiry(saying({ mode: 'enforce', pausedUntil: at(2000) }), NOW), undefined);
 });
 
 test('matches labels as the API server does', () => {

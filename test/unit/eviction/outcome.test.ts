@@ -15,8 +15,11 @@ import { after, at, nodeDelta, pod, rules } from './builders.ts';
 
 const NOW = at(60);
 const moment = { now: NOW, random: 1 };
-const paused: EvictionGate = { kind: 'paused' };
-const whilePaused: Rules = { ...rules, policy: { ...rules.policy, mode: 'paused' } };
+const stopped: EvictionGate = { kind: 'stopped', scope: 'fleet' };
+const whileStopped: Rules = {
+  ...rules,
+  stops: [{ scope: 'fleet', actor: 'anna', at: at(0), reason: 'an incident' }],
+};
 const byEvictionApi: Rules = {
   ...rules,
   policy: { ...rules.policy, method: { kind: 'evict', timeoutMs: 60_000, onTimeout: 'fail' } },
@@ -47,7 +50,7 @@ const held = (uid = 'u1', until?: number): PodOutcome => ({
   kind: 'hold',
   record: {
     ...recordNamed(uid),
-    held: { by: paused, since: NOW, ...(until === undefined ? {} : { until }) },
+    held: { by: stopped, since: NOW, ...(until === undefined ? {} : { until }) },
   },
 });
 const failed: PodOutcome = { kind: 'failed', error: 'refused', retryAfterSeconds: 0 };
@@ -119,7 +122,7 @@ describe('times to arm', () => {
   });
 
   test('exclude an end at which another pod is held already', () => {
-    const other = { ...recordNamed('u2'), held: { by: paused, since: at(0), until: at(90) } };
+    const other = { ...recordNamed('u2'), held: { by: stopped, since: at(0), until: at(90) } };
     const scheduled = new Map(before.scheduled).set(other.uid, other);
     const pass = { ...passOf(held('u1', at(90))), before: { ...before, scheduled } };
     assert.deepEqual(momentsOf(pass), []);
@@ -133,7 +136,7 @@ describe('an outcome is written and reported', () => {
     const { change, schedule, events, result } = written(
       passOf(cancelled, rescheduled('u2'), held('u3')),
       before,
-      whilePaused,
+      whileStopped,
     );
     assert.deepEqual(schedule, ['u2', 'u3']);
     assert.deepEqual(events, [
@@ -145,10 +148,7 @@ describe('an outcome is written and reported', () => {
       [['u1', 'canceled', 'taint-removed']],
     );
     assert.equal(result.cancelled, change?.end);
-    assert.deepEqual(
-      [change?.live, change?.node, result.moved, result.policy.mode],
-      [true, undefined, false, 'paused'],
-    );
+    assert.deepEqual([change?.live, change?.node, result.moved], [true, undefined, false]);
   });
 
   test('for equal numbers of canceled and rescheduled pods', () => {
@@ -177,9 +177,9 @@ describe('an outcome is written and reported', () => {
   });
 
   test('for a pod with an unchanged gate, which is not reported again', () => {
-    const record = { ...recordNamed('u1'), held: { by: paused, since: at(0) } };
+    const record = { ...recordNamed('u1'), held: { by: stopped, since: at(0) } };
     const found = { ...before, scheduled: new Map(before.scheduled).set(record.uid, record) };
-    const { schedule, events } = written(passOf(held()), found, whilePaused);
+    const { schedule, events } = written(passOf(held()), found, whileStopped);
     assert.deepEqual([schedule, events], [['u1'], []]);
   });
 
@@ -218,7 +218,7 @@ describe('an outcome is discarded, and the node is evaluated again, when', () =>
   for (const [name, found] of changed) {
     test(name, () => {
       for (const outcome of [cancelled, rescheduled(), held()]) {
-        const { change, result } = written(passOf(outcome), found, whilePaused);
+        const { change, result } = written(passOf(outcome), found, whileStopped);
         assert.deepEqual([change, result.moved, result.changed], [undefined, true, []]);
       }
     });
@@ -339,7 +339,7 @@ describe('a failure is retried', () => {
     const late = { now: at(60) + rules.policy.giveUpAfterMs, random: 1 };
     const retry = { attempts: 9, nextTryAt: late.now, since: at(60), error: 'no answer', everything: true };
     const found = withNode({ retry });
-    const governing: Rules = { ...byEvictionApi, policy: { ...byEvictionApi.policy, mode: 'paused' } };
+    const governing: Rules = { ...byEvictionApi, stops: whileStopped.stops };
     const gaveUpBeside = (outcome: PodOutcome, at: Partition = found) =>
       recordOf(passOf(outcome, refused), at, governing, late).result.gaveUp.map(({ uid }) => uid);
     for (const outcome of [deleted, gone, cancelled, rescheduled(), held(), waiting, blocked])

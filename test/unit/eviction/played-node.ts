@@ -40,18 +40,12 @@ export const act = { actor: 'anna', at: at(0), reason: 'because' };
 const seldom = <T>(each: fc.Arbitrary<T>) =>
   fc.oneof({ weight: 6, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.tuple(each) });
 
-const anyPolicy: fc.Arbitrary<Partial<Policy>> = fc
-  .record({
-    mode: fc.constantFrom('enforce', 'enforce', 'enforce', 'enforce', 'observe', 'paused'),
-    exclude: seldom(selection),
-    include: seldom(selection),
-    releaseRate: fc.constantFrom(0.5, 50),
-    ends: until,
-  })
-  .map(({ ends, ...policy }) => ({
-    ...policy,
-    ...(ends.until === undefined ? {} : { pausedUntil: ends.until }),
-  }));
+const anyPolicy: fc.Arbitrary<Partial<Policy>> = fc.record({
+  mode: fc.constantFrom('enforce', 'enforce', 'enforce', 'enforce', 'enforce', 'observe'),
+  exclude: seldom(selection),
+  include: seldom(selection),
+  releaseRate: fc.constantFrom(0.5, 50),
+});
 /** Returns an ID that no other hold has, as the service does. */
 const holdId = (held: HoldTarget, ends: EpochMs | undefined): string =>
   `h-${Object.values(held).join('-')}-${ends ?? 'open'}`;

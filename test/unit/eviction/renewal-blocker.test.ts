@@ -23,7 +23,6 @@ test('watches nodes that are down by cluster or by zone, and not in dry run', ()
 describe('the takeover heartbeat is renewed', () => {
   const rows: readonly (readonly [when: string, given: Partial<RenewalInputs>])[] = [
     ['when all is as it ought to be', {}],
-    ['while policy pauses: nobody else is to evict either', { mode: 'paused' }],
   ];
   for (const [when, given] of rows)
     test(when, () => assert.equal(renewalBlocker({ ...WELL, ...given }), undefined));

@@ -23,7 +23,6 @@ function isForbidden(given: Rules, { uid, name }: PodFacts, dueBy: readonly stri
     (held.kind === 'node' && held.node === ref.node) ||
     (held.kind === 'pod' && held.name === name && held.namespace === 'default');
   if (policy.mode === 'observe') return true;
-  if (policy.mode === 'paused' && now < (policy.pausedUntil ?? Infinity)) return true;
   if (stops.some(stands) || holds.some((each) => stands(each) && isHeld(each))) return true;
   if (trips.some(({ scope }) => scope === 'customTaints')) return true;
   return dueBy.every(
@@ -74,8 +73,6 @@ test('behaves the same with rules that block nothing', () => {
     ...rules,
     policy: {
       ...rules.policy,
-      mode: 'paused',
-      pausedUntil: at(0),
       exclude: [{ namespaces: ['other'] }],
       releaseRate: 0.5,
     },

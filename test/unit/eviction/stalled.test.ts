@@ -64,7 +64,7 @@ describe('evictions proceed from a node that is down', () => {
   }
 
   for (const [what, fields] of [
-    ['is held', { held: { by: { kind: 'paused' }, since: at(60) } }],
+    ['is held', { held: { by: { kind: 'stopped', scope: 'fleet' }, since: at(60) } }],
     ['failed for good', { gaveUpAt: at(70) }],
     ['waits for its disruption budget', { blocked: { since: at(60), nextTryAt: at(900), reason: 'x' } }],
     ['waits its turn', { turnAt: at(900) }],

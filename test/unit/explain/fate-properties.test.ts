@@ -19,13 +19,13 @@ const podOf = (pod: PodFacts, { ref }: NodeDelta): ForecastPod => ({
 });
 
 interface Forbidden {
-  readonly what: 'nothing' | 'stop' | 'hold' | 'exclude' | 'pause';
+  readonly what: 'nothing' | 'stop' | 'hold' | 'exclude';
   readonly seconds: number;
 }
 
 /** A gate that is added to the last rules, and its duration in seconds. */
 const forAWhile: fc.Arbitrary<Forbidden> = fc.record({
-  what: fc.constantFrom<Forbidden['what']>('nothing', 'stop', 'hold', 'exclude', 'pause'),
+  what: fc.constantFrom<Forbidden['what']>('nothing', 'stop', 'hold', 'exclude'),
   seconds: fc.integer({ min: 1, max: 60 }),
 });
 
@@ -43,8 +43,6 @@ function forbidding(rules: Rules, { what, seconds }: Forbidden, now: EpochMs): R
       };
     case 'exclude':
       return { ...rules, policy: { ...policy, exclude: [...policy.exclude, selection] } };
-    case 'pause':
-      return { ...rules, policy: { ...policy, mode: 'paused', pausedUntil: until } };
     case 'nothing':
       return rules;
     default:

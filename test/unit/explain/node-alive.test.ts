@@ -26,10 +26,10 @@ const question = (
 });
 
 /** The pod of an alive node in a cluster under this policy. */
-const underPolicy = (policy: Parameters<typeof ruled>[0]) =>
+const underPolicy = (...given: Parameters<typeof ruled>) =>
   question(
     { life: ALIVE },
-    { service: service({ rules: known(ruled(policy)), partition: known(stored([UNREACHABLE])) }) },
+    { service: service({ rules: known(ruled(...given)), partition: known(stored([UNREACHABLE])) }) },
   );
 const NOW_EVICTED = /^shop\/web-0 is being evicted now:/;
 
@@ -81,10 +81,11 @@ describe('a pod on an unreachable node', () => {
     assert.match(answer, /; it is held by its node, which is alive: .*, and will be evicted at 220s\.$/);
   });
 
-  test('is held by its node after a pause ends', () => {
+  test('is held by its node after a stop ends', () => {
+    const stop = { scope: 'cluster', actor: 'anna', at: at(0), reason: 'x', until: at(200) } as const;
     assert.match(
-      line(underPolicy({ mode: 'paused', pausedUntil: at(200) })),
-      /but is held by the policy \(paused\) until 200s, and by its node, which is alive/,
+      line(underPolicy({}, { stops: [stop] })),
+      /but is held by the stop of the cluster \(anna: x\) until 200s, and by its node, which is alive/,
     );
   });
 

@@ -48,13 +48,6 @@ const [A, B] = [
 const X = { key: 'x', effect: 'NoSchedule' };
 const on = { builtIn: known({ state: 'on', evidence: 'its flags' } as const) };
 
-test('reports the policy without a pause that ended', () => {
-  const paused = (until: number) =>
-    explainPod(aCase([since(80)], governed({ mode: 'paused', pausedUntil: at(until) }))).policy;
-  assert.deepEqual([paused(200)?.mode, paused(200)?.pausedUntil], ['paused', at(200)]);
-  assert.deepEqual([paused(90)?.mode, paused(90)?.pausedUntil], ['enforce', undefined]);
-});
-
 const { service: _service, ...bare } = aCase([since(80)], { foundAt: at(90) });
 const entry = (second: number, event: PastEntry['event'], fields: Partial<PastEntry> = {}): PastEntry => ({
   at: at(second),
@@ -86,7 +79,11 @@ const retry = {
 };
 const outage = { ...retry, everything: true, error: 'refused', triedAt: at(100) };
 const apart = { ...retry, everything: true, error: heldText([{ leastMs: -240_900, mostMs: -239_900 }]) };
-const overHold = { by: { kind: 'paused', until: at(80) }, since: at(60), until: at(80) } as const;
+const overHold = {
+  by: { kind: 'stopped', scope: 'cluster', until: at(80) },
+  since: at(60),
+  until: at(80),
+} as const;
 
 const governedCase = (...given: Parameters<typeof governed>) => aCase([since(80)], governed(...given));
 const tolerant = (...tolerations: ForecastPod['tolerations']) => ({ pod: known(aPod({ tolerations })) });

@@ -30,7 +30,7 @@ test('requires permissions to evict only if some policy of a cluster is not in o
   assert.deepEqual(await permissions(true), EVICTING);
   assert.deepEqual(await permissions(true, policy('observe')), OBSERVE_PERMISSIONS);
   assert.deepEqual(await permissions(false, policy('enforce')), EVICTING);
-  await (await fleet.operator()).applyPolicy(prod, 'mode: paused\n');
+  await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\nguard: off\n');
   assert.deepEqual(await permissions(false), EVICTING);
   assert.deepEqual(await permissions(false, policy('observe')), [...OBSERVE_PERMISSIONS, ...EVICTING]);
 });

@@ -7,7 +7,6 @@ import { StartPolicies } from '#functions/service/start-policies.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { Operator } from '#shared/state/operator.ts';
-import { withMode } from '#shared/state/policy-document.ts';
 import type { FileRulesStore } from '#shared/state/rules-store.ts';
 import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
@@ -53,21 +52,6 @@ for (const [host, start, rulesStore] of [
   ['in a cluster', ONE_OF_SEVERAL, () => new ObjectRulesStore({ objects: new FakeObjects() })],
 ] as const) {
   describe(`a policy file ${host}`, () => {
-    test('keeps a pause at each restart and logs that', async (t) => {
-      const { write, process, anna, mode, logged } = aService(t, rulesStore());
-      const file = write('policy.yaml', 'mode: enforce\n');
-      await process(file)[start]();
-      await anna.pause(prod, { reason: 'incident', durationMs: HOUR_MS });
-      for (let restart = 0; restart < 2; restart++) {
-        const again = process(file);
-        await again[start]();
-        await again.reread();
-        assert.equal(await mode(), 'paused');
-      }
-      const kept = 'policy.kept paused unchanged';
-      assert.deepEqual(logged(), ['policy.applied enforce', kept, kept]);
-    });
-
     test('keeps a policy that an operator applied or withdrew', async (t) => {
       const { write, process, anna, mode, rulesStore: book } = aService(t, rulesStore());
       const file = write('policy.yaml', 'mode: enforce\n');
@@ -80,10 +64,10 @@ for (const [host, start, rulesStore] of [
       assert.equal((await book.read(prod)).orders.policy, undefined);
     });
 
-    test('is applied if it was edited while no process ran, even over a pause', async (t) => {
+    test('is applied if it was edited while no process ran, and ends no stop', async (t) => {
       const { write, process, anna, mode, logged, clock } = aService(t, rulesStore());
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
-      await anna.pause(prod, { reason: 'incident' });
+      await anna.stop(prod, { reason: 'incident' });
       await clock.advanceTo(clock.now() + HOUR_MS);
       await process(write('policy.yaml', 'mode: observe\n'))[start]();
       assert.equal(await mode(), 'observe');
@@ -97,19 +81,6 @@ for (const [host, start, rulesStore] of [
         assert.equal(await mode(), wanted);
         await clock.advanceTo(clock.now() + HOUR_MS);
       }
-    });
-
-    test('keeps a pause of the file that an older release applied', async (t) => {
-      const { write, process, anna, mode } = aService(t, rulesStore());
-      const text = '# ours\nmode: enforce # for good\n';
-      await anna.applyPolicy(prod, text);
-      await anna.pause(prod, { reason: 'incident', durationMs: HOUR_MS });
-      const file = write('policy.yaml', text);
-      await process(file)[start]();
-      assert.equal(await mode(), 'paused');
-      await anna.applyPolicy(prod, withMode(text, 'observe'));
-      await process(file)[start]();
-      assert.equal(await mode(), 'observe');
     });
 
     test('is applied once over a policy for which an older release recorded no file', async (t) => {
@@ -191,15 +162,6 @@ describe('two replicas with different policy files during an update', () => {
     assert.equal(await mode(), 'observe');
     await process(newer).resume();
     assert.deepEqual(logged(), ['policy.applied enforce', 'policy.applied observe']);
-  });
-
-  test('keep a pause of the newer file', async (t) => {
-    const { process, older, newer, mode, anna, write } = upgrade(t);
-    await process(older).resume();
-    await process(write('of-the-new-pod.yaml', 'mode: enforce\nguard: off\n')).resume();
-    await anna.pause(prod, { reason: 'incident' });
-    for (const file of [older, newer]) await process(file).resume();
-    assert.equal(await mode(), 'paused');
   });
 
   test('apply a file that was restored, because it is the newest again', async (t) => {

@@ -72,7 +72,7 @@ test('applies nothing if the file is missing or invalid', async (t) => {
   write('mode: on');
   await assert.rejects(start({ enforce: true, file }), {
     name: 'PolicyError',
-    message: `${file}: policy.mode must be observe, enforce or paused.`,
+    message: `${file}: policy.mode must be observe or enforce.`,
   });
   assert.deepEqual(await modes(), [undefined, undefined]);
 });
@@ -115,14 +115,14 @@ test('a new leader keeps the applied policy if its file is invalid', async (t) =
   write('mode: off');
   await resume({ enforce: true, file });
   assert.deepEqual(await modes(), ['observe', 'observe']);
-  const refused = `PolicyError: ${file}: policy.mode must be observe, enforce or paused.`;
+  const refused = `PolicyError: ${file}: policy.mode must be observe or enforce.`;
   assert.deepEqual(
     log.lines.flatMap(({ event, fields }) => (event === 'policy.invalid' ? `${fields['error']}` : [])),
     [refused, refused],
   );
-  write('mode: paused');
+  write('mode: enforce');
   await resume({ enforce: true, file });
-  assert.deepEqual(await modes(), ['paused', 'paused']);
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
 });
 
 test('applies a changed file again, and logs an error in it once without applying it', async (t) => {
@@ -139,7 +139,7 @@ test('applies a changed file again, and logs an error in it once without applyin
   await policies.reread();
   await policies.reread();
   assert.deepEqual(logged(), [
-    `policy.invalid PolicyError: ${file}: policy.mode must be observe, enforce or paused.`,
+    `policy.invalid PolicyError: ${file}: policy.mode must be observe or enforce.`,
   ]);
   assert.deepEqual(await modes(), ['enforce', 'enforce']);
 
@@ -147,9 +147,9 @@ test('applies a changed file again, and logs an error in it once without applyin
   await policies.reread();
   assert.deepEqual(await modes(), ['observe', 'observe']);
   // The operator's policy stays until the file changes.
-  await operator.applyPolicy(prod, 'mode: paused');
+  await operator.applyPolicy(prod, 'mode: enforce');
   await policies.reread();
-  assert.deepEqual(await modes(), ['paused', 'observe']);
+  assert.deepEqual(await modes(), ['enforce', 'observe']);
 });
 
 for (const [what, corrected] of [

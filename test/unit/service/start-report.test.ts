@@ -19,9 +19,6 @@ test('prints the mode of each cluster at the start and how to change it', () => 
   assert.deepEqual(linesOf({ ...unsaid, policyRevision: 1 }), [
     'c0: observe mode, no pods are evicted. To evict pods, apply a policy (docs/reference/policy.md)',
   ]);
-  assert.deepEqual(linesOf({ ...rules, policy: { ...rules.policy, mode: 'paused' } }), [
-    "c0: paused, no pods are evicted. To resume, run taintward resume CLUSTER --reason 'REASON'",
-  ]);
   assert.deepEqual(linesOf({ ...rules, stops: [stop] }), [
     "c0: stopped by anna (an incident), no pods are evicted. To resume, run taintward resume --all --reason 'REASON'",
   ]);

@@ -55,20 +55,22 @@ test('rejects an invalid policy', async () => {
 test('stops a cluster, and resumes it with a reason', async () => {
   const { operator, orders, audited } = anOperator();
   const stop = await operator.stop(prod, { reason: 'an incident', durationMs: 60_000 });
+  assert.match(`${stop.id}`, /^s[0-9a-f]{8}$/);
   assert.deepEqual(stop, {
     scope: 'cluster',
+    id: stop.id,
     actor: 'anna',
     at: NOW,
     reason: 'an incident',
     until: NOW + 60_000,
   });
-  assert.deepEqual((await orders()).stop, stop);
+  assert.deepEqual((await orders()).stops, [stop]);
   await assert.rejects(operator.resume(prod, ' '), {
     name: 'OperatorError',
     message: /^--reason must not be empty/,
   });
   await operator.resume(prod, 'it is over');
-  assert.equal((await orders()).stop, undefined);
+  assert.deepEqual((await orders()).stops, []);
   await assert.rejects(operator.resume(prod, 'again'), {
     name: 'OperatorError',
     message: 'Cluster prod is not stopped. Nothing to resume.',
@@ -85,6 +87,8 @@ test('resumes one cluster while all are stopped, from exactly that stop', async 
     stopsOf(await rulesStore.read(cluster)).map(({ reason: why }) => why);
   await operator.stopAll({ reason: 'an incident', durationMs: 60_000 });
   await operator.stop(prod, { reason: 'a drill' });
+  await operator.resume(prod, 'done');
+  assert.deepEqual(await stops(), ['an incident']);
   await operator.resume(prod, 'it is well');
   assert.deepEqual(await stops(), []);
   assert.deepEqual(await stops(clusterName('stage')), ['an incident']);
@@ -142,10 +146,41 @@ test('releases holds by ID and removes expired rules with the next change', asyn
     { kind: 'pod', namespace: 'default', name: 'web-0' },
     { reason: 'a debugger' },
   );
-  assert.deepEqual(await orders(), { revision: 3, holds: [second] });
+  assert.deepEqual(await orders(), { revision: 3, stops: [], holds: [second] });
   await assert.rejects(operator.release(prod, first.id, 'done'), { name: 'OperatorError' });
   await operator.release(prod, second.id, 'done');
   assert.deepEqual((await orders()).holds, []);
+});
+
+test('always adds a stop, which neither shortens nor ends the others, and ends the one that is named', async () => {
+  const { operator, orders, audited } = anOperator();
+  const lasting = async () => (await orders()).stops.map(({ until }) => until && until - NOW);
+  const [short, long, open] = [
+    await operator.stop(prod, { reason: 'short', durationMs: 1_000 }),
+    await operator.stop(prod, { reason: 'long', durationMs: 2_000 }),
+    await operator.stop(prod, { reason: 'open' }),
+  ];
+  await operator.stop(prod, { reason: 'short, too', durationMs: 500 });
+  assert.deepEqual(await lasting(), [undefined, 2_000, 1_000, 500]);
+  await assert.rejects(operator.resume(prod, 'over'), { message: /^Cluster prod has several stops\./ });
+  await assert.rejects(operator.resume(prod, 'over', 's0'), {
+    message: 'Cluster prod has no stop "s0". It ended.',
+  });
+  assert.deepEqual(await operator.resume(prod, 'over', open.id), long);
+  assert.deepEqual(await operator.resume(prod, 'over', short.id), long);
+  assert.deepEqual(await lasting(), [2_000, 500]);
+  assert.equal(
+    (await audited())[0],
+    `resume: ended stop ${short.id}, while another one stays in force: over`,
+  );
+});
+
+test('keeps the longest stops of a cluster, as many as a decision can read', async () => {
+  const { operator, orders } = anOperator();
+  for (let count = 0; count < 100; count++) await operator.stop(prod, { reason: 'x', durationMs: 1_000 });
+  const longer = await operator.stop(prod, { reason: 'longer', durationMs: 2_000 });
+  const { stops } = await orders();
+  assert.deepEqual([stops.length, stops[0]], [100, longer]);
 });
 
 test('limits the holds of a cluster to the number that a decision can read', async () => {
@@ -156,47 +191,6 @@ test('limits the holds of a cluster to the number that a decision can read', asy
     message: /^Cluster prod has the maximum of 100 holds\. Release some/,
   });
   assert.equal(new Set((await orders()).holds.map(({ id }) => id)).size, 100);
-});
-
-test('rejects pausing an observe policy, which the end of the pause would enforce', async () => {
-  const { operator, orders } = anOperator();
-  await operator.applyPolicy(prod, 'mode: observe');
-  await assert.rejects(operator.pause(prod, { reason: 'x', durationMs: 60_000 }), {
-    message: /is in observe mode/,
-  });
-  assert.equal((await orders()).policy?.read.mode, 'observe');
-});
-
-test('rejects ending a pause that has expired', async () => {
-  const { operator, orders, clock } = anOperator();
-  await operator.applyPolicy(prod, 'mode: enforce');
-  await operator.pause(prod, { reason: 'an upgrade', durationMs: 60_000 });
-  const { revision } = await orders();
-  await clock.advanceTo(NOW + 60_000);
-  await assert.rejects(operator.unpause(prod, 'done'), { message: /^Cluster prod is not paused/ });
-  assert.equal((await orders()).revision, revision);
-});
-
-test('pauses an enforce policy for a period and enforces it again', async () => {
-  const { operator, orders, audited } = anOperator();
-  await assert.rejects(operator.pause(prod, { reason: 'x' }), {
-    name: 'OperatorError',
-    message: 'Cluster prod is in observe mode. Nothing to pause.',
-  });
-  await operator.applyPolicy(prod, 'mode: enforce # ours\n');
-  await assert.rejects(operator.unpause(prod, 'x'), { name: 'OperatorError' });
-  assert.deepEqual(await operator.pause(prod, { reason: 'an upgrade', durationMs: 60_000 }), {
-    until: NOW + 60_000,
-  });
-  const { policy } = await orders();
-  assert.deepEqual([policy?.read.mode, policy?.read.pausedUntil], ['paused', NOW + 60_000]);
-  await operator.unpause(prod, 'done');
-  assert.equal((await orders()).policy?.text, 'mode: enforce # ours\n');
-  assert.deepEqual(await audited(), [
-    'policy: ended a pause: done',
-    'policy: paused evictions until 2026-11-21T12:01:00.000Z: an upgrade',
-    'policy: applied a policy: enforce',
-  ]);
 });
 
 test('releases guard trips and leaves counting to a relay', async () => {

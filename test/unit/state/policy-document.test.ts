@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { DEFAULT_POLICY, type Policy, type Selection } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, PAUSE_INSTEAD, type Policy, type Selection } from '#shared/eviction/policy.ts';
 import type { LabelExpression } from '#shared/eviction/selectors.ts';
 import {
   documentOf,
@@ -13,7 +13,6 @@ import {
   parsePolicyDocument,
   policyJsonSchema,
   policyText,
-  withMode,
 } from '#shared/state/policy-document.ts';
 
 const GUIDE = join(import.meta.dirname, '../../../docs/reference/policy.md');
@@ -50,64 +49,59 @@ const selection: fc.Arbitrary<Selection> = fc
   )
   .filter(({ until: _, ...conditions }) => Object.keys(conditions).length > 0);
 
-const policies: fc.Arbitrary<Policy> = fc
-  .record(
-    {
-      mode: fc.constantFrom('observe', 'enforce', 'paused'),
-      pausedUntil: moment,
-      guard: fc.record(
-        {
-          dryRun: fc.boolean(),
-          cluster: threshold,
-          zone: threshold,
-          customTaints: fc
-            .tuple(threshold, duration)
-            .map(([affected, windowMs]) => ({ ...affected, windowMs })),
-        },
-        { requiredKeys: ['dryRun'] },
+const policies: fc.Arbitrary<Policy> = fc.record(
+  {
+    mode: fc.constantFrom('observe', 'enforce'),
+    guard: fc.record(
+      {
+        dryRun: fc.boolean(),
+        cluster: threshold,
+        zone: threshold,
+        customTaints: fc
+          .tuple(threshold, duration)
+          .map(([affected, windowMs]) => ({ ...affected, windowMs })),
+      },
+      { requiredKeys: ['dryRun'] },
+    ),
+    evictionRate: perSecond,
+    maxEvictionsPerWorkload: fc.record({
+      count: fc.oneof(
+        fc.integer({ min: 1 }),
+        fc.integer({ min: 1, max: 100 }).map((part) => `${part}%`),
       ),
-      evictionRate: perSecond,
-      maxEvictionsPerWorkload: fc.record({
-        count: fc.oneof(
-          fc.integer({ min: 1 }),
-          fc.integer({ min: 1, max: 100 }).map((part) => `${part}%`),
-        ),
-        windowMs: duration,
+      windowMs: duration,
+    }),
+    releaseRate: perSecond,
+    exclude: fc.array(selection, { maxLength: 3 }),
+    include: fc.array(selection, { maxLength: 3 }),
+    method: fc.oneof(
+      fc.constant({ kind: 'delete' as const }),
+      fc.record({
+        kind: fc.constant('evict' as const),
+        timeoutMs: duration,
+        onTimeout: fc.constantFrom('delete', 'fail'),
       }),
-      releaseRate: perSecond,
-      exclude: fc.array(selection, { maxLength: 3 }),
-      include: fc.array(selection, { maxLength: 3 }),
-      method: fc.oneof(
-        fc.constant({ kind: 'delete' as const }),
-        fc.record({
-          kind: fc.constant('evict' as const),
-          timeoutMs: duration,
-          onTimeout: fc.constantFrom('delete', 'fail'),
-        }),
-      ),
-      tolerationSecondsOverrides: fc.dictionary(word, fc.nat()),
-      treatAsNoExecute: fc.array(word, { maxLength: 3 }),
-      requireExpiredLease: fc.boolean(),
-      giveUpAfterMs: duration,
-    },
-    {
-      requiredKeys: [
-        'mode',
-        'guard',
-        'releaseRate',
-        'exclude',
-        'include',
-        'method',
-        'tolerationSecondsOverrides',
-        'requireExpiredLease',
-        'treatAsNoExecute',
-        'giveUpAfterMs',
-      ],
-    },
-  )
-  .map(({ pausedUntil, ...policy }) =>
-    policy.mode === 'paused' && pausedUntil !== undefined ? { ...policy, pausedUntil } : policy,
-  );
+    ),
+    tolerationSecondsOverrides: fc.dictionary(word, fc.nat()),
+    treatAsNoExecute: fc.array(word, { maxLength: 3 }),
+    requireExpiredLease: fc.boolean(),
+    giveUpAfterMs: duration,
+  },
+  {
+    requiredKeys: [
+      'mode',
+      'guard',
+      'releaseRate',
+      'exclude',
+      'include',
+      'method',
+      'tolerationSecondsOverrides',
+      'requireExpiredLease',
+      'treatAsNoExecute',
+      'giveUpAfterMs',
+    ],
+  },
+);
 
 test('a policy survives conversion to a document and back', () => {
   fc.assert(
@@ -141,7 +135,6 @@ test('disables one limit of the guard by name, or the whole guard', () => {
 
 describe('treats as absent, as Kubernetes does,', () => {
   const full = {
-    pausedUntil: null,
     guard: null,
     evictionRate: null,
     maxEvictionsPerWorkload: null,
@@ -192,7 +185,7 @@ test('accepts empty values of an expression without values', () => {
 
 describe('reports an error in one sentence that names the setting', () => {
   const KNOWN =
-    'mode, pausedUntil, guard, evictionRate, maxEvictionsPerWorkload, releaseRate, exclude, include, method, evict, tolerationSecondsOverrides, requireExpiredLease, treatAsNoExecute, giveUpAfter';
+    'mode, guard, evictionRate, maxEvictionsPerWorkload, releaseRate, exclude, include, method, evict, tolerationSecondsOverrides, requireExpiredLease, treatAsNoExecute, giveUpAfter';
   const cases: readonly (readonly [string, string])[] = [
     ['', 'The policy is not valid YAML (expected a document, but the input is empty).'],
     [
@@ -201,8 +194,8 @@ describe('reports an error in one sentence that names the setting', () => {
     ],
     ['mode: enforce\nmode: observe', 'The policy is not valid YAML (line 2: duplicated mapping key).'],
     ['[]', 'policy must be a mapping of settings.'],
-    ['evictionRate: 5', 'policy.mode must be observe, enforce or paused.'],
-    ['mode: on', 'policy.mode must be observe, enforce or paused.'],
+    ['evictionRate: 5', 'policy.mode must be observe or enforce.'],
+    ['mode: on', 'policy.mode must be observe or enforce.'],
     ['mode: enforce\nmodus: x', `policy has no setting modus: its settings are ${KNOWN}.`],
     [
       'mode: enforce\nguard: { cluster: { percent: 200 } }',
@@ -222,8 +215,8 @@ describe('reports an error in one sentence that names the setting', () => {
     ],
     ['mode: enforce\nguard: 5', 'policy.guard must be off, or a mapping of settings.'],
     ['mode: enforce\nguard: { cluster: 20 }', 'policy.guard.cluster must be off, or a mapping of settings.'],
-    ['mode: enforce\npausedUntil: 2026-12-01T08:00:00Z', 'policy.pausedUntil needs mode: paused.'],
-    ['mode: paused\npausedUntil: soon', 'policy.pausedUntil must be a time like 2026-12-01T08:00:00Z.'],
+    ['mode: paused\npausedUntil: 2026-12-01T08:00:00Z', `policy.mode can't be paused: ${PAUSE_INSTEAD}.`],
+    ['mode: enforce\npausedUntil: soon', `policy has no setting pausedUntil: ${PAUSE_INSTEAD}.`],
     [
       // An exclusion that old couldn't be read back.
       'mode: enforce\nexclude: [{ taints: [a], until: 0001-01-01T00:00:00Z }]',
@@ -402,8 +395,7 @@ test('the document in the guide contains every setting and can be applied', () =
   const [, shown = ''] = /```yaml\n(.*?)```/s.exec(readFileSync(GUIDE, 'utf8')) ?? [];
   const { properties } = policyJsonSchema() as { readonly properties: Readonly<Record<string, unknown>> };
   const unsaid = Object.keys(properties).filter((name) => !new RegExp(`^${name}:`, 'm').test(shown));
-  // This setting needs another mode.
-  assert.deepEqual(unsaid, ['pausedUntil'], 'add the setting to the example in docs/reference/policy.md');
+  assert.deepEqual(unsaid, [], 'add the setting to the example in docs/reference/policy.md');
   assert.equal(parsePolicyDocument(shown).mode, 'enforce');
 });
 
@@ -413,52 +405,6 @@ test('the published schema for editors is current', () => {
     policyJsonSchema(),
     'docs/reference/policy.schema.json is stale: run npm run docs',
   );
-});
-
-describe('a mode change keeps the rest of a document as written', () => {
-  const UNTIL = Date.UTC(2026, 10, 21, 16);
-  const cases: readonly (readonly [string, string, string])[] = [
-    [
-      'with its comments',
-      '# Ours.\nmode: enforce # since May\nevictionRate: 2\n',
-      '# Ours.\nmode: paused # since May\npausedUntil: 2026-11-21T16:00:00.000Z\nevictionRate: 2\n',
-    ],
-    [
-      'in place of a pause',
-      'mode: paused\npausedUntil: 2026-01-01T00:00:00Z\nreleaseRate: 5\n',
-      'mode: paused\npausedUntil: 2026-11-21T16:00:00.000Z\nreleaseRate: 5\n',
-    ],
-    [
-      'in place of a pause that is its last line',
-      'mode: paused # ours\npausedUntil: 2026-01-01T00:00:00Z',
-      'mode: paused # ours\npausedUntil: 2026-11-21T16:00:00.000Z\n',
-    ],
-    [
-      'with what its comments say of the mode and of a pause',
-      '# mode: ask us\n# pausedUntil: never\nmode:   enforce\n',
-      '# mode: ask us\n# pausedUntil: never\nmode: paused\npausedUntil: 2026-11-21T16:00:00.000Z\n',
-    ],
-  ];
-  for (const [name, written, wanted] of cases) {
-    test(name, () => assert.equal(withMode(written, 'paused', UNTIL), wanted));
-  }
-
-  test("or writes every setting if the text can't be changed", () => {
-    const policy = parsePolicyDocument(withMode('{mode: enforce, evictionRate: 2}', 'paused', UNTIL));
-    assert.deepEqual([policy.mode, policy.pausedUntil, policy.evictionRate], ['paused', UNTIL, 2]);
-  });
-
-  test('or writes every setting if the changed text would be rejected', () => {
-    const quoted = 'mode: paused\n"pausedUntil": 2026-01-01T00:00:00Z\nevictionRate: 2\n';
-    assert.equal(
-      withMode(quoted, 'enforce'),
-      policyText(parsePolicyDocument('mode: enforce\nevictionRate: 2')),
-    );
-  });
-
-  test('and can be reverted', () => {
-    assert.equal(withMode(withMode('mode: enforce\n', 'paused', UNTIL), 'enforce'), 'mode: enforce\n');
-  });
 });
 
 test('the guide states the limits of settings', () => {

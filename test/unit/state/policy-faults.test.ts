@@ -150,14 +150,6 @@ describe('rejects a readable policy in one sentence with setting and fix:', () =
       assert.throws(() => parseAppliedPolicy(document, NOW), { name: 'PolicyError', message });
     });
   }
-
-  test('policy.pausedUntil is over: write mode: enforce, or a time to come.', () => {
-    const document = 'mode: paused\npausedUntil: 2026-11-24T11:00:00Z';
-    parsePolicyDocument(document);
-    assert.throws(() => parseAppliedPolicy(document, NOW), {
-      message: 'policy.pausedUntil is over: write mode: enforce, or a time to come.',
-    });
-  });
 });
 
 test('applies a policy with valid names and future ends unchanged', () => {
@@ -197,15 +189,6 @@ describe('a policy that an earlier release accepted and this release rejects', (
     await rulesStore.changeOrders(prod, orders, { ...orders, policy }, entry);
     return { operator, text: async () => (await rulesStore.read(prod)).orders.policy?.text };
   }
-
-  test('is paused, resumed, and applied again unchanged', async () => {
-    const { operator, text } = await stored();
-    await operator.pause(prod, { reason: 'a test' });
-    assert.equal(await text(), written.replace('enforce', 'paused'));
-    await operator.unpause(prod, 'it is over');
-    assert.equal(await text(), written);
-    assert.equal(await operator.applyPolicy(prod, written), 'unchanged');
-  });
 
   test('is rejected once it is changed, and the applied policy stays', async () => {
     const { operator, text } = await stored();

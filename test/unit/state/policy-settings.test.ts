@@ -15,7 +15,6 @@ const GUIDE = readFileSync(join(import.meta.dirname, '../../../docs/reference/po
 /** A value other than the default for each declared setting, with the settings that it requires. */
 const OTHERS: Readonly<Record<keyof typeof policyDocument.def.in.def.in.shape, string>> = {
   mode: 'mode: enforce',
-  pausedUntil: 'mode: paused\npausedUntil: 2026-12-01T08:00:00.000Z',
   guard: 'guard: { zone: off, customTaints: { window: 90s } }',
   evictionRate: 'evictionRate: 2.5',
   maxEvictionsPerWorkload: 'maxEvictionsPerWorkload: { count: 10%, window: 5m }',

@@ -10,7 +10,11 @@ test('reads rules again for the next caller after a failure, even at the same ti
   let failing = true;
   const read = async () => {
     if (failing) throw new StoreError('The table is away.');
-    return { orders: { revision: 7, holds: [] }, guard: { revision: 0, trips: [] }, fleetRevision: 0 };
+    return {
+      orders: { revision: 7, stops: [], holds: [] },
+      guard: { revision: 0, trips: [] },
+      fleetRevision: 0,
+    };
   };
   const matching = { comparisonOperators: false };
   const rules = rulesReader({ rulesStore: { read }, matching, clock: new DrivenClock(NOW) });

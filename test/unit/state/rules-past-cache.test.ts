@@ -13,7 +13,7 @@ function bench() {
     read: async (): Promise<StoredRules> => {
       written.reads += 1;
       const guard = { revision: written.revision, trips: [] };
-      return { orders: { revision: 0, holds: [] }, guard, fleetRevision: 0 };
+      return { orders: { revision: 0, stops: [], holds: [] }, guard, fleetRevision: 0 };
     },
   };
   const matching = { comparisonOperators: false };
@@ -68,7 +68,11 @@ describe('fleet-wide rules', () => {
         if (!fleet) readFor.push(cluster);
         const { fleetRevision } = fleet ?? written;
         if (cluster === clusterName('c0')) throw new StoreError('a newer release wrote that');
-        return { orders: { revision: 0, holds: [] }, guard: { revision: 0, trips: [] }, fleetRevision };
+        return {
+          orders: { revision: 0, stops: [], holds: [] },
+          guard: { revision: 0, trips: [] },
+          fleetRevision,
+        };
       },
     };
     const clock = { now: () => time.now };

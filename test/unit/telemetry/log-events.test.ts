@@ -34,7 +34,7 @@ test('the text log reports nodes and pods, errors as complaints, and nothing els
   log.info('eviction.canceled', { ...eviction, reason: 'taint-removed', eventPosted: true });
   log.info('eviction.blocked', { ...eviction, by: 'budget', error: new Error('no disruption is allowed') });
   log.info('eviction.held', { ...eviction, by: 'guard' });
-  log.info('eviction.held', { ...eviction, by: 'paused' });
+  log.info('eviction.held', { ...eviction, by: 'stopped' });
   log.debug('relay.listed', { cluster, nodes: 3 });
   log.warn('relay.watch-failed', { cluster, resource: 'nodes', error: new Error('no route') });
   const expected = [
@@ -44,7 +44,7 @@ test('the text log reports nodes and pods, errors as complaints, and nothing els
     /c1 n1 {2}.*shop\/web: eviction canceled \(taint removed\)/,
     /c1 n1 {2}.*shop\/web: eviction blocked by a disruption budget/,
     /shop\/web: eviction held by the guard$/,
-    /shop\/web: eviction held \(paused\)$/,
+    /shop\/web: eviction held \(stopped\)$/,
     /c1 {2}.*relay\.watch-failed: resource=nodes no route/,
   ];
   assert.equal(printed.length, expected.length);

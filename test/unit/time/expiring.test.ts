@@ -59,7 +59,11 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
     once((count, clock) => {
       const read = async () => {
         count();
-        return { orders: { revision: 0, holds: [] }, guard: { revision: 0, trips: [] }, fleetRevision: 0 };
+        return {
+          orders: { revision: 0, stops: [], holds: [] },
+          guard: { revision: 0, trips: [] },
+          fleetRevision: 0,
+        };
       };
       const reader = rulesReader({ rulesStore: { read }, matching: { comparisonOperators: false }, clock });
       return () => reader(C1);

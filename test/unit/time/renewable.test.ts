@@ -9,7 +9,11 @@ test('a renewed reader ignores earlier reads of rules, however recent', async ()
   let reads = 0;
   const read = async () => {
     reads += 1;
-    return { orders: { revision: reads, holds: [] }, guard: { revision: 0, trips: [] }, fleetRevision: 0 };
+    return {
+      orders: { revision: reads, stops: [], holds: [] },
+      guard: { revision: 0, trips: [] },
+      fleetRevision: 0,
+    };
   };
   const clock = new SteppedClock(0);
   const matching = { comparisonOperators: false };

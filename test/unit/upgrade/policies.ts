@@ -1,6 +1,6 @@
 import { StartPolicies } from '#functions/service/start-policies.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
-import { parsePolicyDocument, policyText, withMode } from '#shared/state/policy-document.ts';
+import { parsePolicyDocument, policyText } from '#shared/state/policy-document.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 import { CLUSTER, NOW } from './messages.ts';
 import { POLICY } from './stored.ts';
@@ -17,8 +17,7 @@ const BY_OWNERS = {
   'a guard that only tells': 'mode: enforce\nguard: { dryRun: true, customTaints: off }\n',
   'evict as it is without more': 'mode: enforce\nmethod: evict\n',
   'every setting': `# Of the shop.
-mode: paused
-pausedUntil: 2026-12-01T08:00:00+01:00
+mode: enforce
 guard:
   dryRun: false
   cluster: { percent: 12.5, nodes: 4 }
@@ -55,8 +54,7 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 const EVERY_SETTING: Required<Policy> = {
-  mode: 'paused',
-  pausedUntil: Date.UTC(2026, 11, 1, 7),
+  mode: 'enforce',
   guard: {
     dryRun: false,
     cluster: { percent: 12.5, nodes: 4 },
@@ -117,7 +115,6 @@ export const POLICIES_MEANING: Readonly<Record<string, Policy>> = {
   'every setting': EVERY_SETTING,
   'the default, written out': DEFAULT_POLICY,
   'every setting, written out': POLICY,
-  'paused at the command line': { ...enforce, mode: 'paused', pausedUntil: NOW, guard: { dryRun: false } },
   'of npm start --enforce': enforce,
 };
 
@@ -126,7 +123,6 @@ export const writtenPolicies = async (): Promise<WrittenPolicies> => ({
   ...BY_OWNERS,
   'the default, written out': policyText(DEFAULT_POLICY),
   'every setting, written out': policyText(POLICY),
-  'paused at the command line': withMode(BY_OWNERS['no guard'], 'paused', NOW),
   'of npm start --enforce': await enforced(),
 });
 
@@ -147,7 +143,7 @@ async function enforced(): Promise<string> {
     },
     rulesStore: {
       read: async () => ({
-        orders: { revision: 0, holds: [] },
+        orders: { revision: 0, stops: [], holds: [] },
         guard: { revision: 0, trips: [] },
         fleetRevision: 0,
       }),

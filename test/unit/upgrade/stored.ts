@@ -159,12 +159,11 @@ const STUCK: readonly StuckPod[] = [
 ];
 
 const act = { actor: 'arn:aws:iam::123456789012:user/anna', at: NOW, reason: 'drill' };
-const clusterStop: Stop = { ...act, scope: 'cluster', until: NOW + 3_600_000 };
+const clusterStop: Stop = { ...act, scope: 'cluster', id: 's1', until: NOW + 3_600_000 };
 const fleetStop: Stop = { ...act, scope: 'fleet' };
 export const POLICY: Required<Policy> = {
   ...DEFAULT_POLICY,
-  mode: 'paused',
-  pausedUntil: NOW + 3_600_000,
+  mode: 'enforce',
   evictionRate: 5,
   maxEvictionsPerWorkload: { count: '10%', windowMs: 600_000 },
   requireExpiredLease: false,
@@ -186,7 +185,7 @@ export const POLICY: Required<Policy> = {
 };
 const ORDERS: Omit<OperatorControls, 'revision'> = {
   policy: { text: policyText(POLICY), read: POLICY, revision: 1 },
-  stop: clusterStop,
+  stops: [clusterStop],
   holds: [
     {
       ...act,
@@ -216,7 +215,7 @@ const AUDIT: readonly AuditEntry[] = [
     message: 'applied a policy',
     reason: 'drill',
     before: 'mode: observe\n',
-    after: 'mode: paused\n',
+    after: 'mode: enforce\n',
   },
 ];
 
@@ -270,7 +269,12 @@ export async function writeKept({ store, history, leases, rulesStore }: Keepers)
   const [ofFleet, ofGuard, ofPolicy] = AUDIT;
   if (!ofFleet || !ofGuard || !ofPolicy) throw new Error('the audit has three entries');
   const resumedFrom = { fleetRevision: 1, stoppedAt: fleetStop.at - 1 };
-  await rulesStore.changeOrders(CLUSTER, { revision: 0, holds: [] }, { ...ORDERS, resumedFrom }, ofPolicy);
+  await rulesStore.changeOrders(
+    CLUSTER,
+    { revision: 0, stops: [], holds: [] },
+    { ...ORDERS, resumedFrom },
+    ofPolicy,
+  );
   await rulesStore.changeGuard(CLUSTER, { revision: 0, trips: [] }, [active, released, fresh], ofGuard);
   await rulesStore.changeFleetStop(undefined, fleetStop, ofFleet);
 }

@@ -224,7 +224,7 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     width: '6rem',
     cell: ({ cluster, stop }) =>
       stop
-        ? html`<${ActButton} intent=${resumeCluster(cluster)} about=${cluster} icon="resume" />`
+        ? html`<${ActButton} intent=${resumeCluster(cluster, stop.id)} about=${cluster} icon="resume" />`
         : html`<${ActButton} intent=${stopCluster(cluster)} about=${cluster} icon="stop" kind="edged" />`,
   },
 ];

@@ -3,16 +3,7 @@ import type { VNode } from 'preact';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
-import {
-  ActButton,
-  pauseCluster,
-  releaseGuard,
-  releaseHold,
-  resumeCluster,
-  retry,
-  stopCluster,
-  unpauseCluster,
-} from '../act-button.ts';
+import { ActButton, releaseGuard, releaseHold, resumeCluster, retry, stopCluster } from '../act-button.ts';
 import { clusters, status } from '../live.ts';
 import { ClusterChoice, Empty, Failed, Moment, Tag, Title } from '../parts.ts';
 import { href, route } from '../route.ts';
@@ -55,17 +46,16 @@ export function RulesView(): VNode {
   `;
 }
 
-function modeText({ mode, pausedUntil, stop }: ClusterStatus): VNode | string {
-  if (mode !== 'observe' && stop) return 'Evictions are stopped: no pods are evicted until you resume them.';
+function modeText({ mode, stop }: ClusterStatus): VNode | string {
+  if (mode === 'enforce' && stop)
+    return stop.until === undefined
+      ? 'Evictions are stopped: no pods are evicted until you resume them.'
+      : html`No pods are evicted${untilText(stop.until)}.`;
   switch (mode) {
     case 'observe':
       return 'Decisions are recorded, and no pods are evicted.';
     case 'enforce':
       return 'Pods are evicted at their deadlines.';
-    case 'paused':
-      return pausedUntil === undefined
-        ? 'No pods are evicted until you end the pause.'
-        : html`No pods are evicted until <${Moment} at=${pausedUntil} />.`;
     case undefined:
       return 'Its policy cannot be read. For the cause, run taintward doctor.';
     default:
@@ -73,16 +63,11 @@ function modeText({ mode, pausedUntil, stop }: ClusterStatus): VNode | string {
   }
 }
 
-const Acts = ({ of: { cluster, mode, stop, failed = 0 } }: { readonly of: ClusterStatus }): VNode => html`
+const Acts = ({ of: { cluster, stop, failed = 0 } }: { readonly of: ClusterStatus }): VNode => html`
   ${failed > 0 && html`<${ActButton} intent=${retry(cluster)} />`}
   ${
-    mode === 'paused'
-      ? html`<${ActButton} intent=${unpauseCluster(cluster)} icon="resume" />`
-      : mode === 'enforce' && html`<${ActButton} intent=${pauseCluster(cluster)} icon="hold" />`
-  }
-  ${
     stop
-      ? html`<${ActButton} intent=${resumeCluster(cluster)} icon="resume" />`
+      ? html`<${ActButton} intent=${resumeCluster(cluster, stop.id)} icon="resume" />`
       : html`<${ActButton} intent=${stopCluster(cluster)} icon="stop" kind="edged" />`
   }
 `;
@@ -107,7 +92,7 @@ function Forbids({
                 html`<li>
                   <span class="lamp" data-tone="goes"></span>
                   <p>Evictions are stopped${stop.scope === 'fleet' ? ' in all clusters' : ''}${untilText(stop.until)}: ${stop.reason} <span class="soft small">${stop.actor}, <${Moment} at=${stop.at} /></span></p>
-                  <${ActButton} intent=${resumeCluster(cluster)} />
+                  <${ActButton} intent=${resumeCluster(cluster, stop.id)} />
                 </li>`
               }
               ${trips.map(

@@ -51,7 +51,6 @@ export const REFERENCE: Pages = {
   ],
   'docs/reference/cli.md': [
     ['Stop all evictions in clusters, within {}.', RESTRICTED_MS],
-    ['Pause enforcement in a cluster, within {}.', RESTRICTED_MS],
     ['Apply a policy to clusters. It takes effect within {}.', PERMITTED_MS],
     ['invisible to other readers for up to {}.', UNSEEN_SECONDS * SECOND_MS],
   ],

@@ -72,7 +72,6 @@ describe('an Event of Taintward', () => {
   test('names the gate of a pod', () => {
     const until = at(3600);
     const words: readonly (readonly [Exclude<EvictionGate, { kind: 'observe' }>, string])[] = [
-      [{ kind: 'paused', until }, 'the policy (paused) until 2026-01-01T01:00:00Z'],
       [{ kind: 'stopped', scope: 'fleet' }, 'the stop of all clusters'],
       [{ kind: 'stopped', scope: 'cluster', until }, 'the stop of the cluster until 2026-01-01T01:00:00Z'],
       [{ kind: 'hold', id: 'h1' }, 'hold h1'],
@@ -100,10 +99,10 @@ test('posts the countdowns that a delta function announces', async () => {
   assert.deepEqual(bench.causes, ['TaintwardEvictionScheduled']);
 });
 
-test('reports that a pod will be evicted in a paused cluster, and would be evicted in observe mode', async () => {
+test('reports that a pod will be evicted in enforce mode, and would be evicted in observe mode', async () => {
   const [body = ''] = encodeCountdowns({ ...ref, pods: [countdown] });
   for (const [mode, words] of [
-    ['paused', 'The pod will'],
+    ['enforce', 'The pod will'],
     ['observe', 'In enforce mode, the pod would'],
   ] as const) {
     const bench = new EvictBench();

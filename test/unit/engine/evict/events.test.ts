@@ -91,11 +91,10 @@ test('an Event of the built-in controller has its reason and message, and a key 
 test('an Event of Taintward has a key for each change of a pod', () => {
   const record = recordIn(after(nodeDelta(1)));
   assert.ok(record);
-  const held = { ...record, held: { by: { kind: 'paused' }, since: at(61) } } as const;
+  const held = { ...record, held: { by: { kind: 'stopped', scope: 'cluster' }, since: at(61) } } as const;
   const keys = [
     countingDown({ ...countdownOf(record), moved: false }, false),
     heldBack(record, { kind: 'observe' }),
-    heldBack(held, { kind: 'paused' }),
     heldBack(held, { kind: 'hold', id: 'h1' }),
     heldBack(held, { kind: 'stopped', scope: 'fleet' }),
     blockedEviction(record, 'budget'),
@@ -104,7 +103,7 @@ test('an Event of Taintward has a key for each change of a pod', () => {
   assert.deepEqual(keys, [
     `u1/countdown/${due}`,
     `u1/would/${due}`,
-    ...['paused', 'hold', 'stopped'].map((kind) => `u1/held/${kind}/${due}/${at(61)}`),
+    ...['hold', 'stopped'].map((kind) => `u1/held/${kind}/${due}/${at(61)}`),
     `u1/blocked/${due}`,
   ]);
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { prometheusEvictionMetrics, stateMetrics } from '#shared/engine/evict/eviction-metrics.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
@@ -16,10 +17,12 @@ test('counts the evictions of each cluster by state, and keeps 0 for a cluster w
   };
   assert.deepEqual(await evictions(), {});
 
-  const held = (kind: 'observe' | 'paused' | 'excluded'): Partial<EvictionRecord> => ({
-    held: { by: kind === 'excluded' ? { kind, revision: 1, guardRevision: 0 } : { kind }, since: NOW },
-  });
-  const states = [{}, {}, held('observe'), held('paused'), held('excluded'), { gaveUpAt: NOW }];
+  const held = (by: EvictionGate): Partial<EvictionRecord> => ({ held: { by, since: NOW } });
+  const byRules = [
+    held({ kind: 'stopped', scope: 'cluster' }),
+    held({ kind: 'excluded', revision: 1, guardRevision: 0 }),
+  ];
+  const states = [{}, {}, held({ kind: 'observe' }), ...byRules, { gaveUpAt: NOW }];
   const records = states.map((state) => ({ ...aRecord(), ...state }));
   const ref = aRef();
   await store.commit(ref, 0, { node: aNode(), schedule: records, end: [], live: true }, NOW);

@@ -95,10 +95,11 @@ describe('a slot under the rate', () => {
     await bench.pass();
     assert.equal((await bench.records())[0]?.turnAt, at(62));
     await bench.clock.advanceTo(at(62));
-    bench.ruling = { ...at1PerSecond, policy: { ...at1PerSecond.policy, mode: 'paused' } };
+    const stop = { scope: 'cluster', actor: 'anna', at: at(62), reason: 'an incident' } as const;
+    bench.ruling = { ...at1PerSecond, stops: [stop] };
     await bench.pass();
     const [record] = await bench.records();
-    assert.deepEqual([record?.held?.by.kind, record?.turnAt], ['paused', undefined]);
+    assert.deepEqual([record?.held?.by.kind, record?.turnAt], ['stopped', undefined]);
   });
 });
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import type { Mode } from '#shared/eviction/policy.ts';
 import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
 import { at, ref } from '#test/unit/eviction/builders.ts';
 import { duePods, type EvictBench, ruled, serverError } from './evict-bench.ts';
@@ -10,9 +9,12 @@ const POD = { ...ref, namespace: 'default', pod: 'pod-u1', uid: 'u1', delta: '1-
 const SCHEDULED = { ...POD, dueAt: at(60), taints: ['a:NoExecute'] };
 const UNKNOWN = new UnknownClusterError('cluster c1 is not registered');
 
-const inMode = (mode: Mode) => (bench: EvictBench) => {
-  bench.ruling = ruled({ mode });
-};
+const under =
+  (...given: Parameters<typeof ruled>) =>
+  (bench: EvictBench) => {
+    bench.ruling = ruled(...given);
+  };
+const STOP = { scope: 'cluster', actor: 'anna', at: at(0), reason: 'an incident' } as const;
 
 const CASES: readonly (readonly [string, (bench: EvictBench) => unknown, string, object])[] = [
   ['a pod', () => undefined, 'info pod.evicted', { ...POD, delayMs: 1_000 }],
@@ -34,8 +36,8 @@ const CASES: readonly (readonly [string, (bench: EvictBench) => unknown, string,
     'warn eviction.retrying',
     { ...ref, attempts: 1, nextTryAt: at(61.5), error: 'the server answered 500' },
   ],
-  ['a paused cluster', inMode('paused'), 'info eviction.held', { ...SCHEDULED, by: 'paused' }],
-  ['a cluster in observe mode', inMode('observe'), 'info eviction.would-evict', POD],
+  ['a stopped cluster', under({}, { stops: [STOP] }), 'info eviction.held', { ...SCHEDULED, by: 'stopped' }],
+  ['a cluster in observe mode', under({ mode: 'observe' }), 'info eviction.would-evict', POD],
   [
     'a cluster that is no longer registered',
     (bench) => Object.assign(bench, { clusters: { api: () => Promise.reject(UNKNOWN) } }),

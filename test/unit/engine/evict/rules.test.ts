@@ -25,9 +25,15 @@ import {
 const observed: Rules = ruled({ mode: 'observe' });
 
 /** Returns a reader of a store without a trip of the guard. */
-function readerOf(clock: Clock, stored: { readonly stop?: Stop } = {}) {
+function readerOf(clock: Clock, stored: { readonly stops?: readonly Stop[] } = {}) {
   const read = async () => ({
-    orders: { revision: 1, holds: [], policy: { text: '', read: rules.policy, revision: 1 }, ...stored },
+    orders: {
+      revision: 1,
+      stops: [],
+      holds: [],
+      policy: { text: '', read: rules.policy, revision: 1 },
+      ...stored,
+    },
     guard: { revision: 0, trips: [] },
     fleetRevision: 0,
   });
@@ -56,11 +62,11 @@ describe('the rules of a node', () => {
 test('a stop after the clock was set back holds all pods, for any time until the clock catches up', async () => {
   const bench = await duePods(2);
   const clock = new SteppedClock(at(7_200));
-  const stored: { stop?: Stop } = {};
+  const stored: { stops?: readonly Stop[] } = {};
   const reader = readerOf(clock, stored);
   await reader(ref.cluster);
   clock.set(-3_600_000);
-  stored.stop = { scope: 'cluster', actor: 'anna', at: clock.now(), reason: 'an incident' };
+  stored.stops = [{ scope: 'cluster', actor: 'anna', at: clock.now(), reason: 'an incident' }];
   clock.pass(RULES_MAX_AGE_MS);
   await bench.pass({ clock, rules: reader });
   assert.deepEqual(bench.deleted, []);

@@ -68,7 +68,6 @@ describe('an eviction by the built-in controller', () => {
     'excluded by its priority': excluding({ priorityClassNames: ['gold'] }),
     'excluded by its annotation': excluding({ annotations: { a: 'b' } }),
     stopped: STOPPED,
-    paused: { policy: { ...policy, mode: 'paused' } },
     guarded: { trips: [trip] },
   };
   for (const [what, fields] of Object.entries(kept))

@@ -79,19 +79,6 @@ test('reads nothing without followers, and reads all clusters in one call', asyn
   assert.deepEqual(reads.at(-1), [C2]);
 });
 
-test('reports the end of a rule that expires', async (context) => {
-  const { time, written, applied, follow } = bench(context);
-  const pausedUntil = START + 30 * SECOND;
-  written.set(C1, { ...rules, policy: { ...rules.policy, mode: 'paused', pausedUntil } });
-  follow(C1);
-  await time.pass(29 * SECOND);
-  assert.deepEqual(applied, ['c1 paused']);
-  await time.pass(3 * SECOND);
-  assert.deepEqual(applied, ['c1 paused', 'c1 paused']);
-  await time.pass(60 * SECOND);
-  assert.equal(applied.length, 2);
-});
-
 test('reports the end of each rule, although the rules stay the same', async (context) => {
   const { time, written, applied, follow } = bench(context);
   const stop = { scope: 'cluster', actor: 'anna', at: START, reason: 'an incident' } as const;

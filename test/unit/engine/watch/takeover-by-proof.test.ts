@@ -4,8 +4,7 @@ import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { StoreError } from '#shared/state/store.ts';
-import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
-import { ref, rules } from '#test/unit/eviction/builders.ts';
+import { ref } from '#test/unit/eviction/builders.ts';
 import { LAPSE_MS, type ProbedTakeover, probedTakeover, START } from './probed-takeover.ts';
 
 const SECOND = 1000;
@@ -26,7 +25,6 @@ const ACT = { actor: 'anna', at: START, reason: 'because' };
 /** Rules by which an operator holds every pod. */
 const HELD: readonly [string, Partial<Rules>][] = [
   ['during a stop', { stops: [{ ...ACT, scope: 'fleet' }] }],
-  ['during a pause', { policy: { ...rules.policy, treatAsNoExecute: [NODE_UNREACHABLE], mode: 'paused' } }],
   ['during a hold', { holds: [{ ...ACT, id: 'h1', target: { kind: 'node', node: ref.node } }] }],
   [
     'while the guard holds',

@@ -45,7 +45,7 @@ const guard = fc.constantFrom(
 );
 const document = fc
   .record({
-    mode: fc.constantFrom('enforce', 'enforce', 'enforce', 'paused', 'observe'),
+    mode: fc.constantFrom('enforce', 'enforce', 'enforce', 'observe'),
     guard,
     exclude: entries,
     include: entries,
@@ -97,8 +97,6 @@ const act: fc.Arbitrary<Act> = fc.tuple(document, target).chain(([text, held]) =
         { kind: 'stop', reason: 'x' },
         { ...one, kind: 'resume' },
         { kind: 'resume', reason: 'x' },
-        { ...one, kind: 'pause' },
-        { ...one, kind: 'unpause' },
         { ...one, kind: 'hold', target: held },
         { ...one, kind: 'release', id: '' },
         { ...one, kind: 'release-guard' },
@@ -231,7 +229,7 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
           numberIn(shown.effects, /^(\d+) pending evictions? (?:is|are) held by it/),
           caught.length,
         );
-        const isOfAll = ['stop', 'pause', 'apply-policy'].includes(it.kind);
+        const isOfAll = ['stop', 'apply-policy'].includes(it.kind);
         const meant = it.kind === 'hold' ? stay.filter(({ isTargeted }) => isTargeted) : stay;
         if (!isOfAll && it.kind !== 'hold') return;
         assert.equal(numberIn(shown.effects, /^(\d+) pods? remains? held: /), meant.length);

@@ -21,7 +21,6 @@ import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { controllerManager, SHOWN_SKEW_MS, type Shown, shownCluster } from '#test/world/shown-cluster.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
-const HOUR_MS = 3_600_000;
 const prod = clusterName('prod');
 
 /** A fleet of the cluster `prod` with these objects, and the findings of doctor. */
@@ -38,21 +37,6 @@ function examined(t: TestContext, shown: Shown) {
 
 const about = (what: string, findings: Awaited<ReturnType<typeof examine>>) =>
   findings.filter((finding) => finding.check === what).map(({ verdict, message }) => [verdict, message]);
-
-test('reports an expired pause as enforce mode', async (t) => {
-  const { fleet, clock, findings } = examined(t, controllerManager('off'));
-  const operator = await fleet.operator();
-  await operator.applyPolicy(prod, 'mode: enforce\n');
-  await operator.pause(prod, { reason: 'an upgrade', durationMs: HOUR_MS });
-  const evidence = 'by the flags of 1 of 1 kube-controller-manager pods';
-  assert.deepEqual(about('built-in', await findings()), [
-    ['bad', `Disabled (${evidence}), and the policy mode is paused: no controller evicts.`],
-  ]);
-  await clock.advanceTo(NOW + HOUR_MS);
-  assert.deepEqual(about('built-in', await findings()), [
-    ['ok', `Disabled (${evidence}). Taintward evicts.`],
-  ]);
-});
 
 test('does not connect to a cluster with an agent and reports that as fine', async (t) => {
   const { fleet, findings } = examined(t, {});

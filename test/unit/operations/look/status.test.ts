@@ -42,20 +42,6 @@ test('reports no issue for a healthy fleet', async (t) => {
   assert.deepEqual(builtIn, { state: 'unknown', evidence: 'cluster prod was asked' });
 });
 
-test('reports an expired pause as enforce mode without an end', async (t) => {
-  const { status, fleet, clock } = await connected(t);
-  const operator = await fleet.operator();
-  await operator.applyPolicy(prod, 'mode: enforce');
-  await operator.pause(prod, { reason: 'an upgrade', durationMs: MINUTE_MS });
-  const reported = async () => {
-    const [{ mode, pausedUntil } = assert.fail('there is no cluster')] = (await status()).clusters;
-    return [mode, pausedUntil];
-  };
-  assert.deepEqual(await reported(), ['paused', NOW + MINUTE_MS]);
-  await clock.advanceTo(NOW + MINUTE_MS);
-  assert.deepEqual(await reported(), ['enforce', undefined]);
-});
-
 test('reports issues most urgent first', async (t) => {
   const { status, store, leases, lease, rulesStore, letters, fleet, clock } = await connected(t);
   const schedule = [

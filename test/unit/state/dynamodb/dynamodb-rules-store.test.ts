@@ -36,7 +36,11 @@ const newer = (pk: string, sk: string, attributes: object) => toAttributes({ pk,
 test('rejects unknown settings of a newer release for the affected cluster only', async () => {
   for (const item of [
     newer('CLUSTER#prod', 'POLICY', { revision: 1, freeze: true }),
-    newer('CLUSTER#prod', 'POLICY', { revision: 1, holds: [{ id: 'h', target: { kind: 'zone' } }] }),
+    newer('CLUSTER#prod', 'POLICY', {
+      revision: 1,
+      stops: [],
+      holds: [{ id: 'h', target: { kind: 'zone' } }],
+    }),
     newer('LEASE#prod', 'GUARD', { revision: 1, trips: [{ scope: 'rack' }] }),
   ]) {
     const { fake, rulesStore } = aRulesStore();

@@ -37,7 +37,7 @@ describe('ObjectRulesStore', () => {
   test('names an object after its cluster and summarizes its rules in plain text', async () => {
     const { orders } = await rulesStore.read(own);
     const stop = { actor: 'anna', at: NOW, reason: 'an incident', scope: 'cluster' } as const;
-    await rulesStore.changeOrders(own, orders, { ...orders, stop }, entry(NOW));
+    await rulesStore.changeOrders(own, orders, { ...orders, stops: [stop] }, entry(NOW));
     const { mode, stopped, holds, trips } = fieldsOf(fieldsOf(await objects.get('in-cluster'))['status']);
     assert.deepEqual({ mode, stopped, holds, trips }, { mode: 'observe', stopped: true, holds: 0, trips: 0 });
   });
@@ -46,7 +46,7 @@ describe('ObjectRulesStore', () => {
     const { orders, guard } = await rulesStore.read(own);
     const trip = { scope: 'cluster', trippedAt: NOW, nodes: 6, outOf: 10 } as const;
     const results = await Promise.all([
-      rulesStore.changeOrders(own, orders, { holds: [] }, entry(NOW)),
+      rulesStore.changeOrders(own, orders, { stops: [], holds: [] }, entry(NOW)),
       rulesStore.changeGuard(own, guard, [trip]),
       rulesStore.note(entry(NOW + 1, { kind: 'retry' })),
     ]);
@@ -69,7 +69,7 @@ describe('ObjectRulesStore', () => {
     const { orders, guard } = await rulesStore.read(own);
     const released = { scope: 'customTaints', trippedAt: NOW, nodes: 6, outOf: 10, upTo: 7 } as const;
     await rulesStore.changeGuard(own, guard, [released]);
-    await rulesStore.changeOrders(own, orders, { holds: [] }, entry(NOW));
+    await rulesStore.changeOrders(own, orders, { stops: [], holds: [] }, entry(NOW));
     assert.deepEqual((await rulesStore.read(own)).guard, { revision: 1, trips: [], released: [released] });
   });
 
@@ -86,7 +86,12 @@ describe('ObjectRulesStore', () => {
   });
 
   test('rejects the rules with an unknown field, but not those of other clusters', async () => {
-    await rulesStore.changeOrders(own, { revision: 0, holds: [] }, { holds: [] }, entry(NOW));
+    await rulesStore.changeOrders(
+      own,
+      { revision: 0, stops: [], holds: [] },
+      { stops: [], holds: [] },
+      entry(NOW),
+    );
     const object = (await objects.get('in-cluster')) as KubernetesObject & { readonly status: object };
     const orders = { ...fieldsOf(fieldsOf(object.status)['orders']), never: true };
     const changed = { ...object, status: { ...object.status, orders } };

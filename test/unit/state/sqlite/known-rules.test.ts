@@ -153,7 +153,10 @@ describe('rules remain in force', () => {
     await start(rules);
     removeRecords();
     const { fleetStop, orders } = await start();
-    assert.deepEqual([fleetStop, orders.holds.length, orders.stop?.reason], [undefined, 1, 'an incident']);
+    assert.deepEqual(
+      [fleetStop, orders.holds.length, orders.stops[0]?.reason],
+      [undefined, 1, 'an incident'],
+    );
     rmSync(rulesFile);
     assert.match((await start()).fleetStop?.reason ?? '', OTHER);
   });
@@ -164,7 +167,7 @@ describe('rules remain in force', () => {
     await start(stop);
     copyFileSync(join(dir, 'older'), join(dir, STORE_FILE));
     const { fleetStop, orders } = await start();
-    assert.deepEqual([fleetStop, orders.stop?.reason], [undefined, 'an incident']);
+    assert.deepEqual([fleetStop, orders.stops[0]?.reason], [undefined, 'an incident']);
   });
 
   test('with records whose log is cut off', async () => {
@@ -182,7 +185,10 @@ describe('rules remain in force', () => {
     const { fleetStop, orders } = await start();
     dir = before;
     rmSync(killed, { recursive: true });
-    assert.deepEqual([orders.holds.length, orders.stop?.reason, fleetStop], [1, 'an incident', undefined]);
+    assert.deepEqual(
+      [orders.holds.length, orders.stops[0]?.reason, fleetStop],
+      [1, 'an incident', undefined],
+    );
   });
 
   test('if the process ended, or its disk was full, before the records knew them', async () => {
@@ -195,7 +201,7 @@ describe('rules remain in force', () => {
     rulesStore.close();
     const restore = kept();
     const { fleetStop, orders } = await start();
-    assert.deepEqual([fleetStop, orders.stop?.reason], [undefined, 'an incident']);
+    assert.deepEqual([fleetStop, orders.stops[0]?.reason], [undefined, 'an incident']);
     await start(hold);
     restore();
     assert.equal((await start()).fleetStop?.reason, lacks('the last change'));

@@ -96,6 +96,7 @@ export class PodEvictor {
       try {
         const isUnmarked = means === 'delete' && !shown.disrupted;
         const marked = isUnmarked ? await this.#mark(record, shown, seen) : shown;
+        if (!marked && this.#stopped) return this.#stopped;
         shown = marked ?? shown;
         const view = await this.#reader.again();
         const verdict = await this.#reader.decide(view, record, shown);

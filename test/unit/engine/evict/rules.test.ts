@@ -292,6 +292,24 @@ test('retries the eviction of a pod whose mark was late ten times in a pass', as
   assert.deepEqual(await bench.evicts(bench.armed.at(-1)), ['u1']);
 });
 
+test('does not try again a late mark of a pass that another pod ended', async () => {
+  const bench = await duePods(2);
+  const mark = bench.cluster.markDisrupted.bind(bench.cluster);
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  let late = 0;
+  bench.cluster.markDisrupted = async (...[ref, uid, now, allowed]) => {
+    if (uid === 'u1') {
+      setImmediate(resolve);
+      throw serverError(429);
+    }
+    await ended;
+    if (++late > 1) return mark(ref, uid, now, allowed);
+    throw new LateCallError('it could not be sent in time');
+  };
+  assert.deepEqual(await bench.evicts(), []);
+  assert.equal(late, 1);
+});
+
 test('neither marks nor deletes a pod whose mark was late after a stop', async () => {
   const bench = await lateMarks(1, () => {
     bench.ruling = stopped;

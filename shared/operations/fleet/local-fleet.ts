@@ -97,7 +97,7 @@ export function localFleet(
   };
 }
 
-/** If the disk is not writable, the readable state is shown, and the next `npm start` stops all clusters. */
+/** If the disk is not writable, records are shown without their rules, and the next `npm start` stops all clusters. */
 function stopIfLost(rulesStore: SqliteRulesStore, clock: Clock): void {
   try {
     rulesStore.stopIfLost(clock.now());

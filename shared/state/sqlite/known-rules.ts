@@ -38,6 +38,15 @@ export class KnownRules {
     return `${rules} lacks ${changes} of policies, stops, holds or the guard: ${check}`;
   }
 
+  /**
+   * Makes the records know these rules. Records that know none get rules with a new ID: a copy that was changed elsewhere
+   * has the former one.
+   */
+  adopt(): void {
+    if (this.#records.prepare('SELECT id FROM known_rules').get()) this.note();
+    else this.renew();
+  }
+
   /** Makes the records know these rules, unless they know later ones, or those of another database. */
   note(): void {
     this.#write('WHERE id = excluded.id AND revision < excluded.revision');

@@ -122,6 +122,14 @@ function open(path: string, layout: Layout): DatabaseSync {
       refuseForeign(database, path, layout);
       if (isFile) makeOwnerOnly(path);
       prepareDatabase(database, layout);
+      if (layout === RULES) {
+        // An index with a lost page hides rules, and SQLite reports no error.
+        const { integrity_check: found } = database.prepare('PRAGMA integrity_check(1)').get() ?? {};
+        if (found !== 'ok')
+          throw new StoreError(
+            `The database ${path} is damaged (${found}): restore it from a backup, or move it away.`,
+          );
+      }
     });
     return database;
   } catch (error) {

@@ -12,6 +12,7 @@ import {
 } from '#shared/state/objects/object-rules-store.ts';
 import { fleetStopEntry } from '#shared/state/operator-controls.ts';
 import type { AuditEntry, AuditQuery, Change, StoredRules } from '#shared/state/rules-store.ts';
+import { StoreError } from '#shared/state/store.ts';
 import { HISTORY_DAYS, historyBefore, parseStored, parseStoredText } from '#shared/state/stored.ts';
 import { auditSchema } from '#shared/state/stored-rules.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -58,7 +59,7 @@ export class SqliteRulesStore extends ObjectRulesStore {
     return orSqliteStoreError(this.#path, () =>
       inTransaction(this.#database, 'IMMEDIATE', () => {
         const reason = this.#known?.lost();
-        if (reason === undefined) this.#known?.note();
+        if (reason === undefined) this.#known?.adopt();
         else this.#stopAll({ scope: 'fleet', actor: BY_ITSELF, at: now, reason });
         const stop = fleetStopIn(this.#objects.read(rulesName(undefined)));
         return stop?.actor === BY_ITSELF ? stop : undefined;
@@ -75,8 +76,22 @@ export class SqliteRulesStore extends ObjectRulesStore {
   /** Starts both reads before anything is awaited, so that one transaction covers them. */
   override async read(cluster: ClusterName): Promise<StoredRules> {
     return orSqliteStoreError(this.#path, () =>
-      inTransaction(this.#database, 'DEFERRED', () => super.read(cluster)),
+      inTransaction(this.#database, 'DEFERRED', () => {
+        this.#checkLost();
+        return super.read(cluster);
+      }),
     );
+  }
+
+  override async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, StoredRules>> {
+    orSqliteStoreError(this.#path, () => this.#checkLost());
+    return super.readAll(clusters);
+  }
+
+  /** An older copy may replace the rules while they are in use. The next start stops all clusters. */
+  #checkLost(): void {
+    const reason = this.#known?.lost();
+    if (reason !== undefined) throw new StoreError(`${reason}`);
   }
 
   /** Removes audit entries that are older than `historyDays`, as TTL does in DynamoDB. Throws `StoreError`. */
@@ -90,6 +105,7 @@ export class SqliteRulesStore extends ObjectRulesStore {
 
   /** The rules are written first: after a crash in between, they are newer than the records know, and remain valid. */
   protected override async change(...change: Parameters<ObjectRulesStore['change']>): Promise<Change> {
+    orSqliteStoreError(this.#path, () => this.#checkLost());
     const result = await super.change(...change);
     try {
       this.#known?.note();

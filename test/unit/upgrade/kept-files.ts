@@ -54,8 +54,9 @@ export async function writtenFiles(): Promise<KeptFiles> {
     const reachedBy = join(directory, REACHED_BY_FILE);
     writeReachedBy(reachedBy, REACHED_BY);
     const state = openFiles(directory);
-    state.rules.exec("UPDATE identity SET id = 'the-rules'");
     state.rulesStore.stopIfLost(NOW);
+    state.rules.exec("UPDATE identity SET id = 'the-rules'");
+    state.store.database.exec("UPDATE known_rules SET id = 'the-rules'");
     await writeKept(state);
     await writeAppliedFile(state.rulesStore);
     await sqliteRequests(state.store.database).send(REQUESTS);

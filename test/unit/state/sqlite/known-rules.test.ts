@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { localFleet } from '#shared/operations/fleet/local-fleet.ts';
@@ -196,8 +197,9 @@ describe('rules remain in force', () => {
     rulesStore.stopIfLost(NOW);
     const operator = new Operator({ rulesStore, clock, actor: 'anna@host' });
     await applyPolicy(operator);
-    store.close();
+    store.database.exec('PRAGMA query_only = 1');
     await stop(operator);
+    store.close();
     rulesStore.close();
     const restore = kept();
     const { fleetStop, orders } = await start();
@@ -232,4 +234,51 @@ test('a state directory without rules starts without its records, and counts mis
   assert.equal((await start()).fleetStop, undefined);
   rmSync(rulesFile);
   assert.match((await start()).fleetStop?.reason ?? '', OTHER);
+});
+
+test('rules that an older copy replaces while they are in use are neither read nor changed', async () => {
+  await start(applyPolicy);
+  const restore = kept();
+  const { store, rulesStore } = openState(dir);
+  rulesStore.stopIfLost(NOW);
+  const operator = new Operator({ rulesStore, clock, actor: 'anna@host' });
+  await stop(operator);
+  restore();
+  const error = { name: 'StoreError', message: lacks('the last change') };
+  await assert.rejects(rulesStore.read(PROD), error);
+  await assert.rejects(rulesStore.readAll([PROD]), error);
+  await assert.rejects(stop(operator), error);
+  rulesStore.close();
+  store.close();
+  assert.equal((await start()).fleetStop?.reason, lacks('the last change'));
+});
+
+test('rules that were changed without their records are those of another database', async () => {
+  await start(applyPolicy);
+  const restore = kept();
+  await start(stop);
+  removeRecords();
+  await start();
+  restore();
+  assert.match((await start()).fleetStop?.reason ?? '', OTHER);
+});
+
+test('rules whose index lost a page are damaged', async () => {
+  await start(applyPolicy);
+  const database = new DatabaseSync(rulesFile);
+  const at =
+    (Number(
+      database
+        .prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_objects_1'")
+        .get()?.['rootpage'],
+    ) -
+      1) *
+    4096;
+  database.close();
+  const page = readFileSync(rulesFile).subarray(at, at + 4096);
+  await start((operator) => operator.stopAll({ reason: 'an incident' }));
+  const torn = readFileSync(rulesFile);
+  page.copy(torn, at);
+  writeFileSync(rulesFile, torn);
+  assert.throws(() => openState(dir), { name: 'StoreError', message: /is damaged/ });
 });

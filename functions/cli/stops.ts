@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { isOn } from '#shared/eviction/gate.ts';
-import { clusterNamed, clustersNamed } from '#shared/operations/fleet/fleet.ts';
+import type { Performed } from '#shared/operations/acts/perform.ts';
+import { clusterNamed, clustersNamed, UsageError } from '#shared/operations/fleet/fleet.ts';
 import { NO_REASON, OperatorError } from '#shared/state/operator.ts';
 import { type CliDeps, forOption, whyOption } from './command.ts';
 import { doActs } from './do-acts.ts';
@@ -81,7 +82,8 @@ function addPauseCommand(program: Command, deps: CliDeps): void {
         if (policy?.read.mode !== 'enforce')
           throw new OperatorError(`Cluster ${cluster} is in observe mode. Nothing to pause.`);
         const act = { kind: 'stop', cluster, reason, durationMs } as const;
-        const hint = () => `To resume, run taintward resume ${cluster} --reason 'REASON'.`;
+        const hint = ({ stop }: Performed) =>
+          `To resume, run taintward resume ${cluster} --id ${stop} --reason 'REASON'.`;
         await doActs([{ act, isUrgent: true, hint }], fleet, options, deps);
       }),
   );
@@ -105,6 +107,8 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
     'taintward resume prod --reason "fixed" --dry-run',
   ).action((names: readonly string[]) =>
     withFleet<StopOptions>(command, deps, async (fleet, { all, reason, id, ...options }) => {
+      if (id !== undefined && (all || names.length > 1))
+        throw new UsageError('--id names a stop of one cluster. Specify that cluster alone.');
       if (all && names.length === 0) {
         const hint = () => 'Clusters that were stopped by name stay stopped.';
         await doActs([{ act: { kind: 'resume', reason }, isUrgent: true, hint }], fleet, options, deps);

@@ -273,7 +273,9 @@ const cluster = clusterNameSchema;
 /** Acts of an operator. `stop` and `resume` without a cluster apply to all clusters. */
 export const actSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('stop'), cluster: cluster.optional(), reason: stopReason, durationMs }),
-  z.strictObject({ kind: z.literal('resume'), cluster: cluster.optional(), id: text.optional(), reason }),
+  z
+    .strictObject({ kind: z.literal('resume'), cluster: cluster.optional(), id: text.optional(), reason })
+    .refine(({ cluster, id }) => id === undefined || cluster !== undefined, 'id needs a cluster'),
   z.strictObject({ kind: z.literal('hold'), cluster, target, reason, durationMs }),
   z.strictObject({ kind: z.literal('release'), cluster, id: text, reason }),
   z.strictObject({ kind: z.literal('release-guard'), cluster, scope: text.optional(), reason }),

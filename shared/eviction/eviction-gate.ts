@@ -5,7 +5,13 @@ import type { Trip } from './policy.ts';
 export type EvictionGate =
   /** The cluster is only observed. Taintward reports the evictions that would have happened. */
   | { readonly kind: 'observe' }
-  | { readonly kind: 'stopped'; readonly scope: 'cluster' | 'fleet'; readonly until?: EpochMs }
+  /** `id`: of a stop of a cluster that has several. */
+  | {
+      readonly kind: 'stopped';
+      readonly scope: 'cluster' | 'fleet';
+      readonly id?: string;
+      readonly until?: EpochMs;
+    }
   | { readonly kind: 'hold'; readonly id: string; readonly until?: EpochMs }
   /** Policy excludes the pod, or does not include it. */
   | (OfTaints & { readonly kind: 'excluded' })

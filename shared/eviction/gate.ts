@@ -5,7 +5,7 @@ import type { ClusterGate, EvictionGate, OfTaints } from './eviction-gate.ts';
 import type { PodFacts, PodTraits } from './facts.ts';
 import type { NodeName } from './identity.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
-import type { Hold, HoldTarget, Rules, Selection, Trip } from './policy.ts';
+import type { Hold, HoldTarget, Rules, Selection, Stop, Trip } from './policy.ts';
 import type { EvictionRecord, NodeState } from './records.ts';
 import type { LabelExpression, LabelSelector } from './selectors.ts';
 import { INTERMEDIATE_OWNERS, matchesPattern } from './selectors.ts';
@@ -109,11 +109,25 @@ export const isObserved = ({ policy }: Pick<Rules, 'policy'>): boolean => policy
 const enforced = (rules: Rules): Rules =>
   isObserved(rules) ? { ...rules, policy: { ...rules.policy, mode: 'enforce' } } : rules;
 
+/** Returns stops with the one that ends last first. */
+export const longestFirst = (stops: readonly Stop[]): readonly Stop[] =>
+  stops.toSorted((one, other) => endOf(other) - endOf(one));
+
+export const endOf = ({ until }: Pick<Stop, 'until'>): EpochMs => until ?? Number.POSITIVE_INFINITY;
+
 /** Returns the gate of all evictions in a cluster at `now`. An observed cluster has no evictions to stop. */
 export function clusterGate({ policy, stops }: Rules, now: EpochMs): ClusterGate | undefined {
   if (policy.mode === 'observe') return { kind: 'observe' };
   const stop = stops.find(({ until }) => isOn(until, now));
-  return stop && { kind: 'stopped', scope: stop.scope, ...untilOf(stop) };
+  if (!stop) return undefined;
+  const isOneOfSeveral =
+    stops.filter(({ scope, until }) => scope === 'cluster' && isOn(until, now)).length > 1;
+  return {
+    kind: 'stopped',
+    scope: stop.scope,
+    ...untilOf(stop),
+    ...(isOneOfSeveral && defined({ id: stop.id })),
+  };
 }
 
 /** Reports whether the gate of a held pod may still hold it. Otherwise, the pod must be reevaluated. */

@@ -30,9 +30,12 @@ const GATES: { readonly [Kind in EvictionGate['kind']]: GateWords<Extract<Evicti
     label: 'stopped',
     from: 'incident',
     name: ({ scope }) => `the stop of ${scope === 'fleet' ? 'all clusters' : 'the cluster'}`,
-    release: ({ scope }, cluster) =>
-      `taintward resume ${scope === 'fleet' ? '--all' : cluster} --reason 'REASON'`,
-    without: (rules, by) => ({ ...rules, stops: rules.stops.filter(({ scope }) => scope !== by.scope) }),
+    release: ({ scope, id }, cluster) =>
+      `taintward resume ${scope === 'fleet' ? '--all' : cluster}${id === undefined ? '' : ` --id ${id}`} --reason 'REASON'`,
+    without: (rules, by) => ({
+      ...rules,
+      stops: rules.stops.filter(({ scope, id }) => scope !== by.scope || id !== (by.id ?? id)),
+    }),
   },
   hold: {
     label: 'on hold',

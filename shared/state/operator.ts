@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { defined } from '#shared/defined.ts';
-import { isOn } from '#shared/eviction/gate.ts';
+import { endOf, isOn, longestFirst } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
@@ -35,7 +35,8 @@ export class OperatorError extends Error {
 }
 
 /** Maximum of stops and of holds in a cluster: all of them are read with each decision. */
-const MAX_CONTROLS = 100;
+const MAX_STOPS = 20;
+const MAX_HOLDS = 100;
 const MAX_REASON_CHARACTERS = 500;
 /** The text of an audit entry has no more changed settings, and no longer values. The entry has the whole document. */
 const MAX_SETTINGS = 10;
@@ -123,7 +124,7 @@ export class Operator {
     });
   }
 
-  /** Adds a stop beside those in force. It is always possible: beyond the maximum, the shortest stop is dropped. */
+  /** Adds a stop beside those in force. It is always possible: beyond the maximum, the shortest other stop is dropped. */
   async stop(cluster: ClusterName, causes: ActionOptions): Promise<Stop> {
     return this.#order(cluster, (orders) => {
       const stop: Stop = { scope: 'cluster', id: newId('s'), ...this.#act(causes) };
@@ -132,8 +133,8 @@ export class Operator {
         message: `stopped evictions${untilText(stop)}`,
         reason: stop.reason,
       } as const;
-      const stops = [...orders.stops, stop].sort((one, other) => endOf(other) - endOf(one));
-      return { result: stop, next: { ...orders, stops: stops.slice(0, MAX_CONTROLS) }, entry };
+      const others = longestFirst(orders.stops).slice(0, MAX_STOPS - 1);
+      return { result: stop, next: { ...orders, stops: longestFirst([...others, stop]) }, entry };
     });
   }
 
@@ -148,12 +149,17 @@ export class Operator {
       );
       const [stop, ...more] = orders.stops.filter((each) => (id ?? each.id) === each.id);
       if (more.length > 0) {
-        const ids = [stop, ...more].map((each) => `--id ${each?.id} (${each?.actor}: ${each?.reason})`);
+        const ids = orders.stops.map(
+          (each) => `--id ${each.id} (${each.actor}: ${each.reason}${untilText(each)})`,
+        );
         throw new OperatorError(`Cluster ${cluster} has several stops. Specify one of: ${ids.join(', ')}.`);
       }
       if (!stop && (id !== undefined || !fleetStop)) {
-        const what = id === undefined ? 'is not stopped. Nothing to resume' : `has no stop "${id}". It ended`;
-        throw new OperatorError(`Cluster ${cluster} ${what}.`);
+        throw new OperatorError(
+          id === undefined
+            ? `Cluster ${cluster} is not stopped. Nothing to resume.`
+            : `Stop "${id}" not found in cluster "${cluster}". It expired or was ended: see taintward holds.`,
+        );
       }
       const stops = orders.stops.filter((each) => each !== stop);
       const resumedFrom = !stop &&
@@ -172,12 +178,16 @@ export class Operator {
     });
   }
 
-  /** Stops all evictions in all clusters, including those that are added later. */
+  /**
+   * Stops all evictions in all clusters, including those that are added later, and those that were resumed alone. A stop
+   * of all clusters that ends later remains. Resolves with the one in force.
+   */
   async stopAll(causes: ActionOptions): Promise<Stop> {
     return repeatChange(async () => {
       const found = await this.#rulesStore.fleetStop();
-      const stop: Stop = { scope: 'fleet', ...this.#act(causes) };
-      const change = await this.#rulesStore.changeFleetStop(found, stop, fleetStopEntry(stop));
+      const wanted: Stop = { scope: 'fleet', ...this.#act(causes) };
+      const stop = found && endOf(found) > endOf(wanted) ? { ...found, at: wanted.at } : wanted;
+      const change = await this.#rulesStore.changeFleetStop(found, stop, fleetStopEntry(wanted));
       return { result: stop, change };
     });
   }
@@ -195,9 +205,9 @@ export class Operator {
 
   async hold(cluster: ClusterName, target: HoldTarget, { reason, durationMs }: ActionOptions): Promise<Hold> {
     return this.#order(cluster, (orders) => {
-      if (orders.holds.length >= MAX_CONTROLS) {
+      if (orders.holds.length >= MAX_HOLDS) {
         throw new OperatorError(
-          `Cluster ${cluster} has the maximum of ${MAX_CONTROLS} holds. Release some, or exclude pods in its policy.`,
+          `Cluster ${cluster} has the maximum of ${MAX_HOLDS} holds. Release some, or exclude pods in its policy.`,
         );
       }
       const id = newId('h');
@@ -303,8 +313,6 @@ export class Operator {
     return { actor: this.actor, at: this.#clock.now(), ...entry };
   }
 }
-
-const endOf = ({ until }: Stop): EpochMs => until ?? Number.POSITIVE_INFINITY;
 
 const newId = (prefix: string): string => `${prefix}${randomBytes(4).toString('hex')}`;
 

@@ -1,3 +1,4 @@
+import { longestFirst } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
@@ -212,12 +213,12 @@ export function rulesOf(storedRules: StoredRules, matching: MatchOptions): Rules
   };
 }
 
-/** Returns the stops of a cluster: that of all clusters, unless this cluster was resumed from it, and its own. */
+/** Returns the stops of a cluster: that of all clusters, unless this cluster was resumed from it, and its own; longest first. */
 export function stopsOf({ orders, fleetStop, fleetRevision }: StoredRules): readonly Stop[] {
   const { resumedFrom, stops } = orders;
   // A new object for all clusters begins with revision 1 again, so the time must match, too.
   const isResumed = resumedFrom?.fleetRevision === fleetRevision && resumedFrom.stoppedAt === fleetStop?.at;
-  return fleetStop && !isResumed ? [fleetStop, ...stops] : stops;
+  return longestFirst(fleetStop && !isResumed ? [fleetStop, ...stops] : stops);
 }
 
 export interface AppliedFile {

@@ -107,7 +107,12 @@ const until = epochMs.exactOptional();
 const ofTaints = { revision: z.int().nonnegative(), guardRevision: z.int().nonnegative(), until };
 const gate = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('observe') }),
-  z.object({ kind: z.literal('stopped'), scope: z.enum(['cluster', 'fleet']), until }),
+  z.object({
+    kind: z.literal('stopped'),
+    scope: z.enum(['cluster', 'fleet']),
+    id: z.string().exactOptional(),
+    until,
+  }),
   z.object({ kind: z.literal('hold'), id: text, until }),
   z.object({ kind: z.literal('excluded'), ...ofTaints }),
   z.object({

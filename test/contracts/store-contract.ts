@@ -41,7 +41,7 @@ const ofTaints = { revision: 1, guardRevision: 2, until: NOW + 1 };
 /** A gate of each kind, with all fields. */
 const GATES: { readonly [Kind in EvictionGate['kind']]: Required<Extract<EvictionGate, { kind: Kind }>> } = {
   observe: { kind: 'observe' },
-  stopped: { kind: 'stopped', scope: 'fleet', until: NOW + 1 },
+  stopped: { kind: 'stopped', scope: 'fleet', id: 's1', until: NOW + 1 },
   hold: { kind: 'hold', id: 'h1', until: NOW + 1 },
   excluded: { kind: 'excluded', ...ofTaints },
   guard: { kind: 'guard', scope: 'zone', zone: 'a', trippedAt: NOW, ...ofTaints },

@@ -16,7 +16,7 @@ const policy = readFileSync(ENFORCE, 'utf8');
 /** Commands of the guide that the account does not support. */
 const without = () => (deployed().account.isLocalStack ? UNKNOWN_COMMANDS : []);
 
-/** Applies the other tests' policy to both clusters again, after a page has applied or paused policies. */
+/** Applies the other tests' policy to both clusters again, after a page has applied policies. */
 async function enforceAgain(): Promise<void> {
   for (const cluster of ['alpha', 'beta']) {
     await deployed().cli('policy', 'apply', '--file', ENFORCE, cluster, '--yes');

@@ -93,11 +93,8 @@ function Side(): VNode {
         )}
       </nav>
       <div class="foot">
-        ${
-          status.value?.stop
-            ? html`<${ActButton} intent=${resumeAll()} text="Resume all" icon="resume" />`
-            : html`<${ActButton} intent=${stopAll()} icon="stop" kind="edged" />`
-        }
+        ${status.value?.stop && html`<${ActButton} intent=${resumeAll()} text="Resume all" icon="resume" />`}
+        <${ActButton} intent=${stopAll()} icon="stop" kind="edged" />
         <${ThemeSwitch} />
         <${Lamp} />
       </div>

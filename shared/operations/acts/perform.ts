@@ -1,4 +1,5 @@
 import { dueGroupId, encodeRetry } from '#shared/aws/due-message.ts';
+import { defined } from '#shared/defined.ts';
 import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
 import { type Operator, OperatorError, targetText } from '#shared/state/operator.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
@@ -17,6 +18,8 @@ export interface Performed {
   readonly message: string;
   /** ID of a new hold. */
   readonly hold?: string;
+  /** ID of a new stop of a cluster. */
+  readonly stop?: string;
   /** False: the rules were already as the act would make them. */
   readonly changed: boolean;
 }
@@ -64,11 +67,14 @@ export async function performAct(
   switch (act.kind) {
     case 'stop': {
       const reasons = { reason: act.reason, durationMs: act.durationMs };
-      const { until } =
+      const { id, until } =
         act.cluster === undefined
           ? await operator.stopAll(reasons)
           : await operator.stop(act.cluster, reasons);
-      return done(`Evictions are stopped in ${place(act.cluster)}${untilText(until)}.`);
+      return {
+        ...done(`Evictions are stopped in ${place(act.cluster)}${untilText(until)}.`),
+        ...defined({ stop: id }),
+      };
     }
     case 'resume':
       if (act.cluster === undefined) await operator.resumeAll(act.reason);

@@ -1,7 +1,8 @@
 import pMap from 'p-map';
 import { defined } from '#shared/defined.ts';
+import { isOn } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY, type Mode, type Policy } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import {
   type IneffectiveToleration,
@@ -20,7 +21,7 @@ import { isProven, PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.
 import { isInForce } from '#shared/kubernetes/takeover.ts';
 import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
-import type { StoredRules } from '#shared/state/rules-store.ts';
+import { type StoredRules, stopsOf } from '#shared/state/rules-store.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -290,7 +291,8 @@ async function examineLive(
       `Its API server (${version || 'unknown version'}) responds within ${clock.now() - requestedAt} ms.`,
     );
     const policy = policyOf(storedRules);
-    const wanted = storedRules && { policy, mode: policy.mode };
+    const stop = storedRules && stopsOf(storedRules).find(({ until }) => isOn(until, clock.now()));
+    const wanted = storedRules && { policy, mode: policy.mode, ...defined({ stop }) };
     const groups = await Promise.all([
       asksEvict(fleet)
         ? []
@@ -384,9 +386,9 @@ async function evictorFindings(
     builtInOf(live.objects),
     takeoverState(live.objects, clock).catch(hiddenTakeover),
   ]);
-  if ('verdict' in takeover) return [builtInFinding(builtIn, wanted?.mode), takeover];
+  if ('verdict' in takeover) return [builtInFinding(builtIn, wanted), takeover];
   return [
-    builtInFinding(builtIn, wanted?.mode, takeover),
+    builtInFinding(builtIn, wanted, takeover),
     ...takeoverFindings(takeover, wanted),
     ...(takeover.nodes ? await takeoverPermissionFindings(live, account) : []),
   ];
@@ -429,7 +431,7 @@ function hiddenTakeover(error: unknown): ClusterFinding {
 
 function builtInFinding(
   { state, evidence }: BuiltIn,
-  mode: Mode | undefined,
+  { mode, stop }: Partial<Wanted> = {},
   { nodes, now = 0 }: Partial<TakeoverState> = {},
 ): ClusterFinding {
   const source = `by ${evidence}`;
@@ -446,6 +448,12 @@ function builtInFinding(
         'Disable it (--controllers=*,-taint-eviction-controller). If you cannot, run taintward takeover apply.',
       );
     case 'off':
+      if (mode === 'enforce' && stop)
+        return bad(
+          'built-in',
+          `Disabled (${source}), and evictions are stopped: no controller evicts.`,
+          'Unless this is intended, run taintward resume. To see the stops, run taintward holds.',
+        );
       if (mode === 'enforce') return ok('built-in', `Disabled (${source}). Taintward evicts.`);
       if (mode === undefined) return ok('built-in', `Disabled (${source}). Another controller must evict.`);
       return bad(

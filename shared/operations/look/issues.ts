@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import { type TripReport, tripText } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop } from '#shared/eviction/policy.ts';
@@ -45,6 +46,8 @@ export interface Issue {
   readonly cluster?: ClusterName;
   /** With type `guard-tripped`: the scope, as {@link scopeText} names it. */
   readonly scope?: string;
+  /** With type `stopped`: the ID of the cluster's stop. */
+  readonly stop?: string;
   readonly since?: EpochMs;
   /** A sentence without the name of the cluster. */
   readonly message: string;
@@ -78,6 +81,8 @@ export interface ClusterFacts {
   readonly delayCause?: string;
   /** The stop in force: its own, or that of all clusters unless this cluster was resumed alone. */
   readonly stop?: Stop;
+  /** Number of its own stops, if it has several. */
+  readonly stops?: number;
 }
 
 export interface FleetFacts {
@@ -149,10 +154,13 @@ function processIssue(
 }
 
 function clusterIssues(facts: ClusterFacts, at: EpochMs, isReported: boolean): readonly Issue[] {
-  const { cluster, error, service, trips = [], failed = 0, stuck = 0, delayMs = 0, stop } = facts;
+  const { cluster, error, service, trips = [], failed = 0, stuck = 0, delayMs = 0, stop, stops = 1 } = facts;
   const issues: Issue[] = [];
-  const need = (kind: Issue['type'], text: string, more: Pick<Issue, 'scope' | 'since' | 'remediation'>) =>
-    void issues.push({ type: kind, cluster, message: text, ...more });
+  const need = (
+    kind: Issue['type'],
+    text: string,
+    more: Pick<Issue, 'scope' | 'stop' | 'since' | 'remediation'>,
+  ) => void issues.push({ type: kind, cluster, message: text, ...more });
   if (error !== undefined) {
     need('unreadable', `Its state is unreadable: ${error}`, {
       remediation: `For details, run taintward doctor ${cluster}.`,
@@ -203,10 +211,11 @@ function clusterIssues(facts: ClusterFacts, at: EpochMs, isReported: boolean): r
   if (stop?.scope === 'cluster') {
     need(
       'stopped',
-      `Stopped${stop.until === undefined ? '' : ` until ${timeText(stop.until)}`} by ${stop.actor}: ${stop.reason}.`,
+      `Stopped${stop.until === undefined ? '' : ` until ${timeText(stop.until)}`} by ${stop.actor}: ${stop.reason}${stops > 1 ? `, the longest of ${stops} stops` : ''}.`,
       {
+        ...defined({ stop: stop.id }),
         since: stop.at,
-        remediation: `To resume, run taintward resume ${cluster} --reason 'REASON'.`,
+        remediation: `To resume, run taintward resume ${cluster}${stops > 1 ? ` --id ${stop.id}` : ''} --reason 'REASON'.`,
       },
     );
   }

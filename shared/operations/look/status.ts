@@ -102,6 +102,8 @@ export interface ClusterStatus {
   readonly holds?: readonly Hold[];
   /** The stop in force: its own, or that of all clusters unless this cluster was resumed alone. */
   readonly stop?: Stop;
+  /** Number of its own stops, if it has several. */
+  readonly stops?: number;
 }
 
 export function statusOf(seen: Snapshot): FleetStatus {
@@ -236,7 +238,8 @@ function ruledBy(
   const { orders, guard } = storedRules;
   const policy = orders.policy?.read ?? DEFAULT_POLICY;
   const stops = stopsOf(storedRules).filter(({ until }) => isOn(until, now));
-  const stop = stops.find(({ scope }) => scope === 'cluster') ?? stops[0];
+  const [stop] = stops;
+  const own = stops.filter(({ scope }) => scope === 'cluster').length;
   return {
     mode: policy.mode,
     policyRevision: orders.policy?.revision ?? 0,
@@ -250,5 +253,6 @@ function ruledBy(
     })),
     holds: orders.holds.filter(({ until }) => isOn(until, now)),
     ...defined({ stop }),
+    ...(own > 1 ? { stops: own } : {}),
   };
 }

@@ -1,4 +1,4 @@
-import type { Mode, Policy } from '#shared/eviction/policy.ts';
+import type { Mode, Policy, Stop } from '#shared/eviction/policy.ts';
 import { renewalBlocker, watchesDownNodes } from '#shared/eviction/renewal-blocker.ts';
 import { isInForce } from '#shared/kubernetes/takeover.ts';
 import type { TakeoverState } from '../takeover/state.ts';
@@ -8,6 +8,8 @@ import { bad, type ClusterFinding, ok } from './finding.ts';
 export interface Wanted {
   readonly mode: Mode;
   readonly policy: Policy;
+  /** The stop in force, if any. */
+  readonly stop?: Stop;
 }
 
 /** Checks the takeover of a cluster, if there is one. `wanted`: absent if only the cluster is known. */

@@ -85,9 +85,11 @@ test('pauses a cluster by a stop of its own, which neither changes nor ends anot
   const { run, rulesStore, fleet, clock } = commandLine(t);
   const text = 'mode: enforce # ours\n';
   await (await fleet.operator()).applyPolicy(prod, text);
+  const paused = await run('pause', 'prod', '--reason', 'an upgrade', '--for', '1h');
+  const [first] = (await rulesStore.read(prod)).orders.stops;
   assert.equal(
-    await run('pause', 'prod', '--reason', 'an upgrade', '--for', '1h'),
-    "Evictions are stopped in cluster prod until 2026-11-21T13:00:00Z. To resume, run taintward resume prod --reason 'REASON'.\n",
+    paused,
+    `Evictions are stopped in cluster prod until 2026-11-21T13:00:00Z. To resume, run taintward resume prod --id ${first?.id} --reason 'REASON'.\n`,
   );
   assert.match(await run('status'), /^prod +enforce, stopped until 2026-11-21T13:00:00Z /m);
   await run('stop', 'prod', '--reason', 'an incident');
@@ -104,8 +106,16 @@ test('pauses a cluster by a stop of its own, which neither changes nor ends anot
   assert.equal(policy?.text, text);
   const [incident, upgrade, another] = stops.map(({ id = '' }) => id);
   await assert.rejects(run('resume', 'prod', '--reason', 'done'), {
-    message: `Cluster prod has several stops. Specify one of: --id ${incident} (anna: an incident), --id ${upgrade} (anna: an upgrade), --id ${another} (anna: another).`,
+    message: `Cluster prod has several stops. Specify one of: --id ${incident} (anna: an incident), --id ${upgrade} (anna: an upgrade until 2026-11-21T13:00:00.000Z), --id ${another} (anna: another until 2026-11-21T12:30:00.000Z).`,
   });
+  assert.match(
+    await run('status'),
+    new RegExp(`the longest of 3 stops\\. To resume, run taintward resume prod --id ${incident} `),
+  );
+  for (const clusters of [['--all'], ['prod', 'stage']])
+    await assert.rejects(run('resume', ...clusters, '--id', `${another}`, '--reason', 'done'), {
+      message: '--id names a stop of one cluster. Specify that cluster alone.',
+    });
   assert.equal(
     await run('resume', 'prod', '--id', `${another}`, '--reason', 'done'),
     'A stop of cluster prod is ended. Another one keeps evictions stopped (anna: an incident).\nNo evictions were held by it.\n',

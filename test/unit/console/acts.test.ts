@@ -174,8 +174,9 @@ test('rejects an action without a reason, on an unknown cluster, or without effe
     [{ kind: 'resume', cluster: PROD, reason: ' ' }, /400 .*reason: is required/],
     [{ kind: 'stop', cluster: clusterName('none'), reason: 'x' }, /422 .*Cluster .*none.* not found/],
     [{ kind: 'release', cluster: PROD, id: 'h0', reason: 'x' }, /422 .*Hold .*h0.* not found/],
-    [{ kind: 'resume', cluster: PROD, id: 's0', reason: 'x' }, /422 .*has no stop .*s0/],
+    [{ kind: 'resume', cluster: PROD, id: 's0', reason: 'x' }, /422 .*Stop .*s0.* not found/],
     [{ kind: 'resume', cluster: PROD, reason: 'x' }, /422 .*is not stopped/],
+    [{ kind: 'resume', id: 's0', reason: 'x' }, /400 .*id needs a cluster/],
   ];
   for (const [act, expected] of refused) await assert.rejects(ask('POST api/preview', act), expected);
 });

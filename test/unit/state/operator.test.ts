@@ -130,7 +130,9 @@ test('stops and resumes all clusters', async () => {
   await operator.stopAll({ reason: 'an incident' });
   assert.equal((await rulesStore.read(prod)).fleetStop?.scope, 'fleet');
   await operator.stopAll({ reason: 'a worse one' });
-  assert.equal((await rulesStore.fleetStop())?.reason, 'a worse one');
+  const shorter = await operator.stopAll({ reason: 'a drill', durationMs: 1_000 });
+  assert.deepEqual(shorter, await rulesStore.fleetStop());
+  assert.deepEqual([shorter.reason, shorter.until], ['a worse one', undefined]);
   await operator.resumeAll('it is over');
   assert.equal(await rulesStore.fleetStop(), undefined);
   await assert.rejects(operator.resumeAll('again'), { name: 'OperatorError' });
@@ -164,7 +166,7 @@ test('always adds a stop, which neither shortens nor ends the others, and ends t
   assert.deepEqual(await lasting(), [undefined, 2_000, 1_000, 500]);
   await assert.rejects(operator.resume(prod, 'over'), { message: /^Cluster prod has several stops\./ });
   await assert.rejects(operator.resume(prod, 'over', 's0'), {
-    message: 'Cluster prod has no stop "s0". It ended.',
+    message: 'Stop "s0" not found in cluster "prod". It expired or was ended: see taintward holds.',
   });
   assert.deepEqual(await operator.resume(prod, 'over', open.id), long);
   assert.deepEqual(await operator.resume(prod, 'over', short.id), long);
@@ -177,10 +179,13 @@ test('always adds a stop, which neither shortens nor ends the others, and ends t
 
 test('keeps the longest stops of a cluster, as many as a decision can read', async () => {
   const { operator, orders } = anOperator();
-  for (let count = 0; count < 100; count++) await operator.stop(prod, { reason: 'x', durationMs: 1_000 });
-  const longer = await operator.stop(prod, { reason: 'longer', durationMs: 2_000 });
+  for (let count = 0; count < 20; count++) await operator.stop(prod, { reason: 'x', durationMs: 2_000 });
+  const [longer, shorter] = [
+    await operator.stop(prod, { reason: 'longer', durationMs: 3_000 }),
+    await operator.stop(prod, { reason: 'shorter', durationMs: 1_000 }),
+  ];
   const { stops } = await orders();
-  assert.deepEqual([stops.length, stops[0]], [100, longer]);
+  assert.deepEqual([stops.length, stops[0], stops.at(-1)], [20, longer, shorter]);
 });
 
 test('limits the holds of a cluster to the number that a decision can read', async () => {

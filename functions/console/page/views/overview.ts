@@ -86,7 +86,7 @@ const CAN_WAIT: readonly Issue['type'][] = [
   'stopped',
 ];
 
-function Remedy({ need: { type, cluster, scope } }: { readonly need: Issue }): VNode | undefined {
+function Remedy({ need: { type, cluster, scope, stop } }: { readonly need: Issue }): VNode | undefined {
   const see = (path: string, text: string) =>
     html`<a class="button" href=${href([path], { cluster: cluster ?? '' })}>${text}</a>`;
   switch (type) {
@@ -96,7 +96,7 @@ function Remedy({ need: { type, cluster, scope } }: { readonly need: Issue }): V
         ${cluster && scope && html`<${ActButton} intent=${releaseGuard(cluster, scope)} about=${`of ${cluster} for ${scope}`} />`}
       </div>`;
     case 'stopped':
-      return html`<${ActButton} intent=${cluster ? resumeCluster(cluster) : resumeAll()} about=${cluster} />`;
+      return html`<${ActButton} intent=${cluster ? resumeCluster(cluster, stop) : resumeAll()} about=${cluster} />`;
     case 'failed':
       return html`<div class="buttons">
         ${see('pending', 'Show pods')}
@@ -221,10 +221,10 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     key: 'acts',
     head: 'Actions',
     unseen: true,
-    width: '6rem',
-    cell: ({ cluster, stop }) =>
-      stop
-        ? html`<${ActButton} intent=${resumeCluster(cluster, stop.id)} about=${cluster} icon="resume" />`
-        : html`<${ActButton} intent=${stopCluster(cluster)} about=${cluster} icon="stop" kind="edged" />`,
+    width: '12rem',
+    cell: ({ cluster, stop }) => html`<div class="buttons">
+      ${stop && html`<${ActButton} intent=${resumeCluster(cluster, stop.id)} about=${cluster} icon="resume" />`}
+      <${ActButton} intent=${stopCluster(cluster)} about=${cluster} icon="stop" kind="edged" />
+    </div>`,
   },
 ];

@@ -65,11 +65,8 @@ function modeText({ mode, stop }: ClusterStatus): VNode | string {
 
 const Acts = ({ of: { cluster, stop, failed = 0 } }: { readonly of: ClusterStatus }): VNode => html`
   ${failed > 0 && html`<${ActButton} intent=${retry(cluster)} />`}
-  ${
-    stop
-      ? html`<${ActButton} intent=${resumeCluster(cluster, stop.id)} icon="resume" />`
-      : html`<${ActButton} intent=${stopCluster(cluster)} icon="stop" kind="edged" />`
-  }
+  ${stop && html`<${ActButton} intent=${resumeCluster(cluster, stop.id)} icon="resume" />`}
+  <${ActButton} intent=${stopCluster(cluster)} icon="stop" kind="edged" />
 `;
 
 function Forbids({

@@ -52,9 +52,9 @@ function run(files: readonly string[]): readonly Failure[] | undefined {
     const lines = readFileSync(failures, 'utf8').split('\n').filter(Boolean);
     const results = lines.map((line): Failure | Skipped => JSON.parse(line));
     const failed: Failure[] = [];
-    for (const each of results) {
-      if ('reason' in each) skipped.set(each.name, each.reason);
-      else failed.push(each);
+    for (const result of results) {
+      if ('reason' in result) skipped.set(result.name, result.reason);
+      else failed.push(result);
     }
     return status !== 0 && failed.length === 0 ? undefined : failed;
   } finally {

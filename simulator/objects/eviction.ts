@@ -137,12 +137,12 @@ export function disruptionAllowed(
   now: string,
 ): ConditionObject {
   const old = status.conditions?.find(({ type }) => type === 'DisruptionAllowed');
-  const is = allowed > 0 ? 'True' : 'False';
+  const isAllowed = allowed > 0 ? 'True' : 'False';
   return {
     type: 'DisruptionAllowed',
-    status: is,
+    status: isAllowed,
     observedGeneration: metadata.generation ?? 0,
-    lastTransitionTime: (old?.status === is ? old.lastTransitionTime : undefined) ?? now,
+    lastTransitionTime: (old?.status === isAllowed ? old.lastTransitionTime : undefined) ?? now,
     reason: allowed > 0 ? 'SufficientPods' : 'InsufficientPods',
     message: '',
   };

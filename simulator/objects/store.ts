@@ -192,8 +192,8 @@ export class ObjectStore {
     const notify = ({ resource: changed, type, object, previous }: Change): void => {
       if (changed !== resource) return;
       const was = selects(previous);
-      const is = type !== 'DELETED' && selects(object);
-      if (is) listener({ type: was ? 'MODIFIED' : 'ADDED', object });
+      const isSelected = type !== 'DELETED' && selects(object);
+      if (isSelected) listener({ type: was ? 'MODIFIED' : 'ADDED', object });
       else if (was)
         listener({ type: 'DELETED', object: versioned(previous, object.metadata.resourceVersion) });
     };

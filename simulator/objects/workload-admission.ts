@@ -98,10 +98,10 @@ export function workloadUpdateCauses(
   after: WorkloadSpec,
 ): readonly StatusCause[] {
   if (resource === 'statefulsets') {
-    const [was, is] = [before, after].map((spec) =>
+    const [was, now] = [before, after].map((spec) =>
       Object.fromEntries(Object.entries(spec).filter(([name]) => !CHANGEABLE_IN_STATEFUL_SET.includes(name))),
     );
-    if (isDeepStrictEqual(was, is)) return [];
+    if (isDeepStrictEqual(was, now)) return [];
     const message =
       'Forbidden: updates to statefulset spec for fields other than ' +
       `${CHANGEABLE_IN_STATEFUL_SET.slice(0, -1)

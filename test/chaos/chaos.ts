@@ -73,8 +73,8 @@ export interface Report {
  */
 export async function chaos({ scale, start, apiServer, print }: Settings): Promise<Report> {
   await using opened = new AsyncDisposableStack();
-  const cluster = opened.adopt(await TestCluster.open('KUBECONFIG', runName()), (each) =>
-    each.close().catch((error: Error) => {
+  const cluster = opened.adopt(await TestCluster.open('KUBECONFIG', runName()), (opening) =>
+    opening.close().catch((error: Error) => {
       // The run's own API server ends with all of its objects.
       if (!apiServer) print(`not everything was removed: ${error.message}`);
     }),

@@ -23,10 +23,10 @@ export async function runDirectory(directory: string, output: Output): Promise<b
       failed += 1;
       continue;
     }
-    for (const each of file.cases) {
-      const mismatch = await each.run();
+    for (const oneCase of file.cases) {
+      const mismatch = await oneCase.run();
       if (mismatch) {
-        report(output, `${file.name} ${each.id}`, mismatch);
+        report(output, `${file.name} ${oneCase.id}`, mismatch);
         failed += 1;
       } else {
         passed += 1;

@@ -36,10 +36,10 @@ export function readCases<C extends { readonly id: string }>(
   schema: z.ZodType<C>,
   run: (parsed: C) => Mismatch | undefined | Promise<Mismatch | undefined>,
 ): readonly ConformanceCase[] {
-  return raw.map((each, index) => {
-    const found = schema.safeParse(each);
+  return raw.map((element, index) => {
+    const found = schema.safeParse(element);
     if (!found.success) {
-      const id = identified.safeParse(each).data?.id ?? `${list}[${index}]`;
+      const id = identified.safeParse(element).data?.id ?? `${list}[${index}]`;
       return { id, run: async () => ({ expected: 'a case as published', got: describeIssue(found.error) }) };
     }
     return { id: found.data.id, run: () => settle(found.data, run) };

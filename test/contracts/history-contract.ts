@@ -55,9 +55,9 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
 
     const note = (record: EvictionRecord, event: 'held' | 'released' | 'would-evict'): Noted => {
       const { uid, namespace, name: pod, dueAt, causes } = record;
-      const by =
+      const entry =
         event === 'would-evict' ? ({ kind: 'observe' } as const) : ({ kind: 'hold', id: 'h1' } as const);
-      return { uid, namespace, name: pod, dueAt, causes, event, by };
+      return { uid, namespace, name: pod, dueAt, causes, event, by: entry };
     };
 
     test('returns the removal time of deleted pods with their ends, regardless of their order', async () => {
@@ -168,8 +168,12 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
     test('distinguishes nodes from which a taint manager recently evicted pods from others', async () => {
       const cluster = aCluster();
       const on = (node: string) => ({ cluster, node: nodeName(node) });
-      const deleted = (by: 'taint-manager' | 'other') =>
-        anEnding(aRecord(), { outcome: 'canceled', cancelReason: 'pod-gone', deleted: { at: at(10), by } });
+      const deleted = (deleter: 'taint-manager' | 'other') =>
+        anEnding(aRecord(), {
+          outcome: 'canceled',
+          cancelReason: 'pod-gone',
+          deleted: { at: at(10), by: deleter },
+        });
       await store.end(on('ours'), [anEnding(), anEnding(aRecord())], at(10));
       await store.end(on('ours-before'), [anEnding()], at(9));
       await store.end(on('built-in'), [deleted('taint-manager')], at(10));

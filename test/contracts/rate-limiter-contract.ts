@@ -246,8 +246,8 @@ async function play(limiters: RateLimiters, steps: readonly Step[], shared: bool
         marks.push({ at: Number.NEGATIVE_INFINITY, pace });
         break;
       case 'clock':
-        for (const [index, each] of processes.entries())
-          if (index === step.which) each.offsetMs = step.offsetMs;
+        for (const [index, limiterOfOne] of processes.entries())
+          if (index === step.which) limiterOfOne.offsetMs = step.offsetMs;
         break;
       case 'ask': {
         // If only one process evicts at a time, another one starts evicting only as its replacement.

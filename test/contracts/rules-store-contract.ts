@@ -135,14 +135,14 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
     test('rejects the second of two changes to the same revision, without an audit entry', async () => {
       const cluster = aCluster();
       const { orders } = await rulesStore.read(cluster);
-      const by = (who: string) =>
+      const entryBy = (who: string) =>
         rulesStore.changeOrders(
           cluster,
           orders,
           { ...orders, stops: [aStop({ actor: who })] },
           anEntry({ cluster, actor: who }),
         );
-      const outcomes = await Promise.all([by('anna'), by('ben')]);
+      const outcomes = await Promise.all([entryBy('anna'), entryBy('ben')]);
       assert.deepEqual(outcomes.toSorted(), ['changed', 'conflict']);
       const winner = outcomes[0] === 'changed' ? 'anna' : 'ben';
       assert.equal((await rulesStore.read(cluster)).orders.stops[0]?.actor, winner);

@@ -441,8 +441,8 @@ const FAILURES = {
 /** Pods that tolerate the colleague's taint for a time, in which the API server goes away. */
 async function timedPods(site: BusySite, node: string, seconds: readonly number[]) {
   const pods = await Promise.all(
-    seconds.map((each, index) =>
-      site.cluster.addPod(node, `timed-${index}`, { tolerations: [tolerates(MAINTENANCE, each)] }),
+    seconds.map((second, index) =>
+      site.cluster.addPod(node, `timed-${index}`, { tolerations: [tolerates(MAINTENANCE, second)] }),
     ),
   );
   return { pods, remove: () => Promise.all(pods.map((pod) => site.cluster.deletePod(pod))) };

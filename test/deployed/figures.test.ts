@@ -65,10 +65,10 @@ const requestsSince = (at: number): readonly AwsRequest[] => [
 
 const workSince = (at: number) =>
   Promise.all(
-    FED.map(async (each) => ({
-      ...each,
-      invocations: await deployed().invocations(each.name, at),
-      logged: await deployed().logged(each.name, at),
+    FED.map(async (fed) => ({
+      ...fed,
+      invocations: await deployed().invocations(fed.name, at),
+      logged: await deployed().logged(fed.name, at),
     })),
   );
 
@@ -179,8 +179,10 @@ test(`evicts ${PODS} pods of a node with at most ${TARGET_CALLS_PER_POD} AWS cal
   const perMillion = (dollars: number) => (dollars / PODS) * 1_000_000;
   const dollars = perMillion(sum(lines.map((line) => line.dollars)));
   const compute = perMillion(sum(lines.map((line) => line.computeDollars ?? 0)));
-  for (const { what, calls, units, dollars: each } of lines) {
-    t.diagnostic(`${what}: ${calls} calls, ${units}, $${perMillion(each).toFixed(3)} per million evictions`);
+  for (const { what, calls, units, dollars: unitDollars } of lines) {
+    t.diagnostic(
+      `${what}: ${calls} calls, ${units}, $${perMillion(unitDollars).toFixed(3)} per million evictions`,
+    );
   }
   t.diagnostic(`${callsPerPod.toFixed(2)} calls per pod, $${dollars.toFixed(2)} per million evictions`);
   assert.ok(callsPerPod - readAgain / PODS <= TARGET_CALLS_PER_POD, `${callsPerPod} calls per pod`);

@@ -168,9 +168,9 @@ function lineOf({ words, command }: Leaf, program: Command, valueNamed: ValueNam
   const option = fc
     .constantFrom(...options)
     .chain((each) => fc.tuple(fc.constant(each), valueFor(each), fc.boolean()))
-    .map(([each, given, isJoined]) => {
-      const flag = each.long ?? each.short ?? '';
-      if (!takesOne(each)) return [flag];
+    .map(([option, given, isJoined]) => {
+      const flag = option.long ?? option.short ?? '';
+      if (!takesOne(option)) return [flag];
       return isJoined ? [`${flag}=${given}`] : [flag, given];
     });
   const mandatory = options

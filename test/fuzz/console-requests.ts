@@ -95,9 +95,9 @@ const headers = fc
 
 const edited = (text: string): fc.Arbitrary<string> =>
   fc.array(fc.tuple(fc.nat(), fc.nat(8), hostileText, fc.boolean()), { maxLength: 2 }).map((edits) =>
-    edits.reduce((so, [where, length, by, isEncoded]) => {
+    edits.reduce((so, [where, length, inserted, isEncoded]) => {
       const at = where % (so.length + 1);
-      const put = isEncoded ? encodeURIComponent(by.toWellFormed()) : by;
+      const put = isEncoded ? encodeURIComponent(inserted.toWellFormed()) : inserted;
       return so.slice(0, at) + put + so.slice(at + length);
     }, text),
   );

@@ -43,20 +43,20 @@ export const deltas: Kind<Batch> = {
   name: 'deltas',
   open: async () => {
     const store = new ScriptedStore();
-    const of = (queue: Batch['queue'], samples: readonly object[]) =>
+    const batchOf = (queue: Batch['queue'], samples: readonly object[]) =>
       hostileJson(samples).map((body) => ({ queue, body }));
     return {
       inputs: fc.oneof(
         {
           weight: 2,
-          arbitrary: of(
+          arbitrary: batchOf(
             'deltas',
             RELEASES.flatMap(({ written }) => Object.values(written.deltas)),
           ),
         },
         {
           weight: 1,
-          arbitrary: of(
+          arbitrary: batchOf(
             'due',
             RELEASES.flatMap(({ written }) => Object.values(written.due)),
           ),

@@ -39,9 +39,9 @@ async function rollOut(
   ...old: readonly ServiceProcess[]
 ): Promise<readonly ServiceProcess[]> {
   const fresh: ServiceProcess[] = [];
-  for (const each of old) {
+  for (const replica of old) {
     fresh.push(await replicas.start({ release }));
-    await each.stop();
+    await replica.stop();
   }
   return fresh;
 }

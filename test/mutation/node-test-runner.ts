@@ -136,22 +136,22 @@ export class NodeTestRunner implements TestRunner {
   async #run(tests: readonly CollectedTest[]): Promise<readonly TestResult[]> {
     const results: TestResult[] = [];
     const rank = ({ name }: CollectedTest) => this.#killers.get(name) ?? 0;
-    for (const each of tests.toSorted((one, other) => rank(other) - rank(one))) {
-      stryker.currentTestId = each.name;
+    for (const file of tests.toSorted((one, other) => rank(other) - rank(one))) {
+      stryker.currentTestId = file.name;
       const startedAt = performance.now();
-      let failure = await this.#failureOf(each);
+      let failure = await this.#failureOf(file);
       // What an earlier mutant left behind fails a test once.
       const isFinal = this.#isEndless || stryker.activeMutant === undefined;
-      if (failure !== undefined && !isFinal) failure = await this.#failureOf(each);
+      if (failure !== undefined && !isFinal) failure = await this.#failureOf(file);
       const timeSpentMs = performance.now() - startedAt;
-      const result = { id: each.name, name: each.name, timeSpentMs };
+      const result = { id: file.name, name: file.name, timeSpentMs };
       if (failure === undefined) {
         results.push({ ...result, status: TestStatus.Success });
         continue;
       }
       results.push({ ...result, status: TestStatus.Failed, failureMessage: String(failure) });
       if (stryker.activeMutant === undefined) continue;
-      this.#killers.set(each.name, performance.now());
+      this.#killers.set(file.name, performance.now());
       break;
     }
     stryker.currentTestId = undefined;

@@ -73,11 +73,11 @@ export class Disturbances {
     let since = at;
     for (;;) {
       const before = this.#all.filter(
-        (each) =>
-          each.kind === 'api' &&
-          (each.cluster ?? cluster) === cluster &&
-          each.from < since &&
-          each.until >= since,
+        (disturbance) =>
+          disturbance.kind === 'api' &&
+          (disturbance.cluster ?? cluster) === cluster &&
+          disturbance.from < since &&
+          disturbance.until >= since,
       );
       if (before.length === 0) return since;
       since = Math.min(...before.map(({ from }) => from));
@@ -87,11 +87,11 @@ export class Disturbances {
   /** Reports whether a process died or a relay was replaced between these times. */
   wasReplaced(cluster: ClusterName, from: EpochMs, to: EpochMs): boolean {
     return this.#all.some(
-      (each) =>
-        ['death', 'relay'].includes(each.kind) &&
-        (each.cluster ?? cluster) === cluster &&
-        from <= each.from &&
-        each.from <= to,
+      (disturbance) =>
+        ['death', 'relay'].includes(disturbance.kind) &&
+        (disturbance.cluster ?? cluster) === cluster &&
+        from <= disturbance.from &&
+        disturbance.from <= to,
     );
   }
 
@@ -122,11 +122,13 @@ export class Disturbances {
     let until = at + SLACK_MS;
     for (;;) {
       let longer = until;
-      for (const each of this.#all) {
-        if (kinds && !kinds.includes(each.kind)) continue;
+      for (const disturbance of this.#all) {
+        if (kinds && !kinds.includes(disturbance.kind)) continue;
         const felt =
-          (each.cluster ?? cluster) === cluster && each.from <= until && each.until + SLACK_MS > at;
-        if (felt) longer = Math.max(longer, each.until + SLACK_MS);
+          (disturbance.cluster ?? cluster) === cluster &&
+          disturbance.from <= until &&
+          disturbance.until + SLACK_MS > at;
+        if (felt) longer = Math.max(longer, disturbance.until + SLACK_MS);
       }
       if (longer === until) return until;
       until = longer;

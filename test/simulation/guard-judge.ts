@@ -224,9 +224,9 @@ export class GuardJudge {
   }
 
   /** Returns the latest time by which a guard trips after a crossing. */
-  #heldBy({ cluster }: Watched, { at, by }: Crossing): EpochMs {
+  #heldBy({ cluster }: Watched, { at, by: holder }: Crossing): EpochMs {
     const { disturbances, weather } = this.#bench;
-    const noticedMs = by === undefined ? RULES_RECEIVED_MS : weather.climate.watchLagMs;
+    const noticedMs = holder === undefined ? RULES_RECEIVED_MS : weather.climate.watchLagMs;
     return disturbances.excusedUntil(cluster.name, at + noticedMs);
   }
 

@@ -186,8 +186,8 @@ function yesOrNo(text: string): boolean {
 
 function features(text: string): Partial<Climate> {
   return Object.fromEntries(
-    text.split(',').map((each) => {
-      const [name = '', value = ''] = each.split('=');
+    text.split(',').map((part) => {
+      const [name = '', value = ''] = part.split('=');
       if (!(name in CLIMATES.fair)) throw new InvalidArgumentError(`${name} is no feature of climates.`);
       return [name, JSON.parse(value)];
     }),
@@ -195,8 +195,8 @@ function features(text: string): Partial<Climate> {
 }
 
 function numbers(text: string): readonly number[] {
-  return text.split(',').flatMap((each) => {
-    const [from = 0, to = from] = each.split('-').map(wholeNumber);
+  return text.split(',').flatMap((part) => {
+    const [from = 0, to = from] = part.split('-').map(wholeNumber);
     return Array.from({ length: to - from + 1 }, (_, index) => from + index);
   });
 }

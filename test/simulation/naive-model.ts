@@ -153,8 +153,8 @@ export class NaiveModel {
     // model.
     if (!exact && seen.some(({ there }) => !there)) return undefined;
     const moments = seen.flatMap(({ countdowns }) =>
-      momentsOf(countdowns, pod.tolerations, (each) =>
-        Math.max(exact ? each.since : each.everSince, exact ? pod.since : 0),
+      momentsOf(countdowns, pod.tolerations, (countdown) =>
+        Math.max(exact ? countdown.since : countdown.everSince, exact ? pod.since : 0),
       ),
     );
     const earliest = Math.min(Infinity, ...moments);

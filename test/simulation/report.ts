@@ -20,11 +20,11 @@ export function report({ played, tried, compared, paced, violations }: Sweep, ru
   const cpuMs = all.reduce((total, each) => total + each.cpuMs, 0);
   const brokenIn = (promise: string) =>
     violations.filter(({ faults }) => faults.some((fault) => brokenBy(fault) === promise)).length;
-  const climates = Object.entries(played).map(([name, each]) => [
+  const climates = Object.entries(played).map(([name, playedOnce]) => [
     name,
-    String(each.histories),
-    String(each.evictions),
-    (each.cpuMs / each.histories).toFixed(1),
+    String(playedOnce.histories),
+    String(playedOnce.evictions),
+    (playedOnce.cpuMs / playedOnce.histories).toFixed(1),
     String(violations.filter(({ climate }) => climate === name).length),
   ]);
   const promises = Object.entries(PROMISES).map(([name, words]) => [

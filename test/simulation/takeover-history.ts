@@ -329,8 +329,8 @@ class TakeoverHistory {
       if (obstacle === 'the guard cannot be read')
         for (const replica of REPLICAS) at(() => this.#relays.get(replica)?.die(), stoodFrom + 1);
       if (obstacle === 'the guard cannot be written')
-        for (const each of this.#nodes)
-          at((until) => this.#goDown(each, until), stoodFrom + random.between(0, MINUTE_MS));
+        for (const member of this.#nodes)
+          at((until) => this.#goDown(member, until), stoodFrom + random.between(0, MINUTE_MS));
     }
     if (random.chance(0.4)) at((until) => this.#hold(random.pick(this.#nodes), until));
     if (random.chance(0.2)) at((until) => this.#pause(until));

@@ -375,21 +375,21 @@ function startOf(
   let setAt = 0;
   let gap: NodePast[] = [];
   let after = seen;
-  for (const each of past.toReversed()) {
-    if (each.state > seen.state) continue;
-    if (each.taints.some((other) => countdownIdentity(other) === identity)) {
+  for (const earlier of past.toReversed()) {
+    if (earlier.state > seen.state) continue;
+    if (earlier.taints.some((other) => countdownIdentity(other) === identity)) {
       if (gap.length > 0 && !missed(gap)) break;
       gap = [];
       // The taints of unreported states are unknown: the states around them are compared.
-      if (!missed([each])) {
-        const renewed = setAgain(taint, each, after, lenient);
+      if (!missed([earlier])) {
+        const renewed = setAgain(taint, earlier, after, lenient);
         if (renewed !== undefined && !lenient) break;
         setAt = Math.max(setAt, renewed ?? 0);
-        after = each;
+        after = earlier;
       }
-      since = each.at;
+      since = earlier.at;
     } else {
-      gap.push(each);
+      gap.push(earlier);
     }
   }
   return Math.max(since, Math.min(setAt, seen.at));
@@ -410,8 +410,8 @@ function setAgain(
   lenient: boolean,
 ): EpochMs | undefined {
   const identity = countdownIdentity(taint);
-  const of = ({ taints }: NodePast) => taints.filter((each) => countdownIdentity(each) === identity);
-  const [old, renewed] = [of(before), of(after)];
+  const sameTaints = ({ taints }: NodePast) => taints.filter((each) => countdownIdentity(each) === identity);
+  const [old, renewed] = [sameTaints(before), sameTaints(after)];
   const both = renewed.flatMap(({ key, timeAdded }) => {
     const same = old.find((each) => each.key === key);
     return same ? [{ stood: same.timeAdded === timeAdded, timeAdded }] : [];

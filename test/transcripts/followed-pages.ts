@@ -146,6 +146,6 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
 
 /** Reports whether a suite runs a command of a page. */
 export function isFollowed(page: string, command: string, suite: Suite): boolean {
-  const { by, except = {} } = FOLLOWED_PAGES[page] ?? {};
-  return by === suite && !(command in except);
+  const { by: followedBy, except = {} } = FOLLOWED_PAGES[page] ?? {};
+  return followedBy === suite && !(command in except);
 }

@@ -8,8 +8,8 @@ test('every published case holds, as run by `npm run conformance`', async (t) =>
   for (const file of published) {
     await t.test(file.name, async (inFile) => {
       if ('fault' in file) assert.fail(file.fault);
-      for (const each of file.cases) {
-        await inFile.test(each.id, async () => assert.equal(await each.run(), undefined));
+      for (const oneCase of file.cases) {
+        await inFile.test(oneCase.id, async () => assert.equal(await oneCase.run(), undefined));
       }
     });
   }

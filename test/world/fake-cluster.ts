@@ -251,9 +251,11 @@ export class FakeCluster implements KubernetesApi {
    */
   protected budgetAnswer({ labels }: LivePod): EvictionAnswer {
     const [budget, ...others] = [...this.budgets.values()].filter(({ app }) => app === labels?.['app']);
-    const by = 'budget';
-    if (others.length > 0) return { kind: 'blocked', by, reason: 'it has several disruption budgets' };
-    if (budget?.allowed === 0) return { kind: 'blocked', by, reason: 'its disruption budget needs it' };
+    const blocker = 'budget';
+    if (others.length > 0)
+      return { kind: 'blocked', by: blocker, reason: 'it has several disruption budgets' };
+    if (budget?.allowed === 0)
+      return { kind: 'blocked', by: blocker, reason: 'its disruption budget needs it' };
     if (budget) budget.allowed -= 1;
     return { kind: 'evicted' };
   }

@@ -144,7 +144,7 @@ function bareSqlite(path: string, nodes: number): Rates {
       node: `node-${index}`,
       records: someRecords(PODS_PER_NODE),
     }));
-    const each =
+    const perRecord =
       (perform: (node: string, record: EvictionRecord) => void) => (item: (typeof work)[number]) => {
         database.exec('BEGIN IMMEDIATE');
         for (const record of item.records) perform(item.node, record);
@@ -152,14 +152,14 @@ function bareSqlite(path: string, nodes: number): Rates {
       };
     const scheduled = rateOf(
       work,
-      each((node, record) => put.run(node, record.uid, JSON.stringify(record))),
+      perRecord((node, record) => put.run(node, record.uid, JSON.stringify(record))),
     );
     const read = rateOf(work, ({ node }) => all.all(node).map(({ json }) => JSON.parse(String(json))));
     // The store does not sync the end of a record either.
     database.exec('PRAGMA synchronous = NORMAL');
     const ended = rateOf(
       work,
-      each((node, record) => remove.run(node, record.uid)),
+      perRecord((node, record) => remove.run(node, record.uid)),
     );
     return { scheduled, read, ended };
   } finally {

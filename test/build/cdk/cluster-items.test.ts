@@ -86,8 +86,8 @@ describe('an agent of a cluster with any name', () => {
   test('has no permission for a key of another cluster', () => {
     fc.assert(
       fc.property(ofAgent, registrable, (own, other) => {
-        for (const each of others(own, other))
-          for (const key of [...inTable(each), ...inIndex(each), 'CLUSTERS', 'AUDIT'])
+        for (const denied of others(own, other))
+          for (const key of [...inTable(denied), ...inIndex(denied), 'CLUSTERS', 'AUDIT'])
             for (const kind of KINDS) assert.ok(!may(own, kind, key), `${own} ${kind} ${key}`);
       }),
       { numRuns: 500 },
@@ -98,9 +98,9 @@ describe('an agent of a cluster with any name', () => {
     fc.assert(
       fc.property(ofAgent, registrable, (own, other) => {
         const mine = nodeKey({ cluster: own, node: nodeName('n1') });
-        for (const each of others(own, other))
+        for (const denied of others(own, other))
           for (const kind of ['read', 'put', 'updated'] as const)
-            assert.ok(!may(own, kind, mine, nodeKey({ cluster: each, node: nodeName('n1') })));
+            assert.ok(!may(own, kind, mine, nodeKey({ cluster: denied, node: nodeName('n1') })));
       }),
       { numRuns: 200 },
     );

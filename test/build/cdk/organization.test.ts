@@ -43,7 +43,7 @@ describe('with a configured organization', () => {
 });
 
 test("decides by the role's name without an organization, because the account may be in none", () => {
-  for (const each of assuming(new Granted(synthesized()))) {
-    assert.equal(assumes(each, undefined), true, each.who);
+  for (const statement of assuming(new Granted(synthesized()))) {
+    assert.equal(assumes(statement, undefined), true, statement.who);
   }
 });

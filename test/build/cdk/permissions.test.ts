@@ -333,18 +333,18 @@ before(async () => {
     const client = new DynamoDBClient({ endpoint, region: REGION, credentials });
     return new DynamoDbTable({ client, tableName: 'taintward' });
   };
-  for (const [who, of] of [
+  for (const [who, requests] of [
     ['relay', PROD],
     ['agent', EDGE],
   ] as const) {
     const leases = new DynamoDbLeases(tableOf(who));
-    const found = (await leases.read(of)) ?? assert.fail(`${who} has no lease`);
+    const found = (await leases.read(requests)) ?? assert.fail(`${who} has no lease`);
     const lease = { ...found, holder: 'somebody' };
     await leases.bid(lease, { holder: 'other', load: 1 });
     await leases.reportStuck(lease, []);
     const proofs = new DynamoDbProofs(tableOf(who));
-    await Promise.all([proofs.read(of), proofs.tracedAt(of)]);
-    await new DynamoDbHistory(tableOf(who)).noteGone(of, [{ uid: podUid(first), at: Date.now() }]);
+    await Promise.all([proofs.read(requests), proofs.tracedAt(requests)]);
+    await new DynamoDbHistory(tableOf(who)).noteGone(requests, [{ uid: podUid(first), at: Date.now() }]);
   }
   await callFunction('heartbeat', 'heartbeat', {});
   const setAside = () => {
@@ -529,9 +529,9 @@ const FORBIDDEN: readonly (readonly [string, string, string, string, string])[] 
 
 /** Returns a caller's requests for an action on keys or resources with a prefix. */
 const requestsOf = (who: string, action: string, beginning: string): readonly IamRequest[] =>
-  iamRequestsOf(who).filter(({ action: each, resource, context }) => {
+  iamRequestsOf(who).filter(({ action: requested, resource, context }) => {
     const [on = ''] = context['dynamodb:LeadingKeys'] ?? [resource.split(':').slice(5).join(':')];
-    return each === action && on.startsWith(beginning);
+    return requested === action && on.startsWith(beginning);
   });
 
 /** Reports whether a request writes a relay's lease: a lease has attributes that the guard's trips do not have. */
@@ -595,8 +595,8 @@ describe('IAM denies that', () => {
   });
 
   test('any caller sends unencrypted requests to table or queues', () => {
-    const clear = ({ context, ...each }: IamRequest) => ({
-      ...each,
+    const clear = ({ context, ...request }: IamRequest) => ({
+      ...request,
       context: { ...context, 'aws:SecureTransport': ['false'] },
     });
     for (const who of Object.keys(GRANTED)) {
@@ -650,10 +650,10 @@ describe('an agent', () => {
   test('may read and write nothing of another cluster together with its own', () => {
     const batches = iamRequestsOf('agent').filter(({ action }) => /:Batch(Get|Write)Item$/.test(action));
     assert.ok(batches.length > 1);
-    for (const each of batches) {
-      const keys = each.context['dynamodb:LeadingKeys'] ?? [];
+    for (const batch of batches) {
+      const keys = batch.context['dynamodb:LeadingKeys'] ?? [];
       for (const other of ['core#n9', 'LEASE#core', 'CLUSTER#core', 'CLUSTER#prod', 'edges#n9']) {
-        const mixed = { ...each, context: { ...each.context, 'dynamodb:LeadingKeys': [...keys, other] } };
+        const mixed = { ...batch, context: { ...batch.context, 'dynamodb:LeadingKeys': [...keys, other] } };
         assert.ok(!may('agent', mixed), shown(mixed));
       }
     }

@@ -114,8 +114,8 @@ const flat = (rules: z.output<typeof Rules>): readonly string[] =>
   rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) => {
     const names = resourceNames?.map((name) => `/${name}`) ?? [''];
     return apiGroups.flatMap((group) =>
-      resources.flatMap((of) =>
-        names.flatMap((name) => verbs.map((verb) => `${verb} ${group}/${of}${name}`)),
+      resources.flatMap((resource) =>
+        names.flatMap((name) => verbs.map((verb) => `${verb} ${group}/${resource}${name}`)),
       ),
     );
   });

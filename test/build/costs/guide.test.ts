@@ -55,8 +55,8 @@ describe("the guide's costs of an idle month", () => {
     test(`are counted with ${relays} of the deployed relays`, async (t) => {
       const found: Units[] = [];
       for (const clusters of [1, 3]) {
-        await t.test(`on ${clusters} clusters`, async (each) => {
-          found.push(await idleUnits(each, { relays, clusters, minutes }));
+        await t.test(`on ${clusters} clusters`, async (subtest) => {
+          found.push(await idleUnits(subtest, { relays, clusters, minutes }));
         });
       }
       const [one, three] = found;
@@ -210,9 +210,9 @@ test("the guide's costs of a million evictions add up at these prices", () => {
       dollars += Number.parseFloat(cost);
       continue;
     }
-    const each = prices[price] ?? assert.fail(`${what}: no price is ${price}`);
+    const unitPrice = prices[price] ?? assert.fail(`${what}: no price is ${price}`);
     const amount = Number(/(\d+) \w+$/.exec(units)?.[1]);
-    const exact = NODES_OF_A_MILLION * perMillion(amount, each);
+    const exact = NODES_OF_A_MILLION * perMillion(amount, unitPrice);
     assert.ok(Math.abs(Number(cost) - exact) <= 0.005001, `${what}: $${exact.toFixed(3)}, not ${cost}`);
     dollars += exact;
   }

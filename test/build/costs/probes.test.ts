@@ -42,10 +42,10 @@ test("the guide states the monthly cost of a takeover's probes", async (context)
       perMillion(writes, PRICES.dynamoDbWritesPerMillion));
   context.diagnostic(JSON.stringify({ deltas, due, reads, writes, dollars }));
   assert.ok(dollars <= 0.7, `${dollars}`);
-  const each = (count: number) => (count / deltas).toFixed(0);
+  const perDelta = (count: number) => (count / deltas).toFixed(0);
   const row = rowText(
     'probes of a takeover, by cluster',
-    `${(deltas / MINUTES).toFixed(1)} a minute: each 6 SQS requests, invocations of ${SECONDS.deltas} and ${SECONDS.evict} s, ${each(reads)} reads, ${each(writes)} write`,
+    `${(deltas / MINUTES).toFixed(1)} a minute: each 6 SQS requests, invocations of ${SECONDS.deltas} and ${SECONDS.evict} s, ${perDelta(reads)} reads, ${perDelta(writes)} write`,
     dollars.toFixed(2),
   );
   assert.ok(guideHas(row), `docs/reference/quotas-and-costs.md is to say:\n${row}`);

@@ -36,11 +36,11 @@ test('each command of README and docs is run by a suite, or has a reason why not
   const pages = ['README.md', ...globSync('**/*.md', { cwd: join(PROJECT_DIR, 'docs') }).filter(isWritten)];
   const withCommands = pages.filter((page) => commandsOfPage(page).length > 0);
   assert.deepEqual(Object.keys(FOLLOWED_PAGES).toSorted(), withCommands.toSorted());
-  for (const [page, { by, because, except = {} }] of Object.entries(FOLLOWED_PAGES)) {
+  for (const [page, { by: suite, because, except = {} }] of Object.entries(FOLLOWED_PAGES)) {
     const names = commandsOfPage(page).map(nameOf);
     const stale = Object.keys(except).filter((name) => !names.includes(name));
     assert.deepEqual(stale, [], `${page} has no such command any more`);
-    const unexplained = by || because ? [] : names.filter((name) => !(name in except));
+    const unexplained = suite || because ? [] : names.filter((name) => !(name in except));
     assert.deepEqual(unexplained, [], `${page} has commands that nobody runs`);
   }
 });

@@ -79,7 +79,7 @@ test('the same sources give the same archive, byte by byte, in another folder at
   list({ file: one, sync: true, onReadEntry: described });
   const nobody = { mtime: new Date(0), uid: undefined, uname: '' };
   assert.deepEqual(packed[0], { path: 'kubectl-taintward', executable: true, ...nobody });
-  for (const each of packed.filter(({ path }) => !path.endsWith('/'))) {
-    assert.deepEqual({ ...each, ...nobody }, each);
+  for (const entry of packed.filter(({ path }) => !path.endsWith('/'))) {
+    assert.deepEqual({ ...entry, ...nobody }, entry);
   }
 });

@@ -66,9 +66,9 @@ export class ServerLoad {
 
   /** Returns the total size of the bodies of requests that wrote objects of a resource, and the number of requests. */
   bodies(resource: string): { readonly bytes: number; readonly count: number } {
-    const of = (name: string) =>
+    const metric = (name: string) =>
       this.#sum(`apiserver_request_body_size_bytes_${name}`, (labels) => labels['resource'] === resource);
-    return { bytes: of('sum'), count: of('count') };
+    return { bytes: metric('sum'), count: metric('count') };
   }
 
   #sum(name: string, matches: (labels: Sample['labels']) => boolean): number {

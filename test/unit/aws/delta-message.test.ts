@@ -186,8 +186,8 @@ describe('the message of a delta', () => {
     assert.deepEqual(shared.uids, ['u1', 'u2', 'u3', 'u4']);
     const shares = sizeOf(['u1', 'u2', 'u3', 'u4', 'u5'].map((uid) => large(uid, 180_000, list('a'))));
     assert.deepEqual([shares.uids, shares.others], [['u1', 'u2', 'u3', 'u4'], ['u5']]);
-    const each = sizeOf(['a', 'b', 'c', 'd'].map((key) => large(key, 10, list(key))));
-    assert.deepEqual([each.uids, each.others], [['a', 'b', 'c'], ['d']]);
+    const separateSize = sizeOf(['a', 'b', 'c', 'd'].map((key) => large(key, 10, list(key))));
+    assert.deepEqual([separateSize.uids, separateSize.others], [['a', 'b', 'c'], ['d']]);
   });
 
   test('omits the actors of deletions, for a node that is too large', () => {

@@ -48,8 +48,8 @@ describe('a cancelled message', () => {
     });
     fc.assert(
       fc.property(names, (some) => {
-        const pods = Array.from({ length: 100 }, () => some).flatMap((each) =>
-          each.map((name) => pod(name.repeat(8))),
+        const pods = Array.from({ length: 100 }, () => some).flatMap((one) =>
+          one.map((name) => pod(name.repeat(8))),
         );
         const bodies = encodeCancelled({ ...ref, version, pods });
         const parsed = bodies.map((body) => {

@@ -15,9 +15,9 @@ const CLOSED = aRef(clusterName('closed'));
 function routed(agentOf: AgentOf = async (cluster) => (cluster === 'closed' ? 'edge-1' : undefined)) {
   const armed: { readonly of: string; readonly ref: NodeRef; readonly at: readonly EpochMs[] }[] = [];
   const reads: string[] = [];
-  const timers = (of: string): Timers => ({
+  const timers = (owner: string): Timers => ({
     arm: async (ref, at) => {
-      armed.push({ of, ref, at });
+      armed.push({ of: owner, ref, at });
     },
   });
   const all = new RoutedTimers({

@@ -38,8 +38,8 @@ function commandLine(t: TestContext) {
     ...output.deps,
     connect: () => assert.fail('a cluster was asked for'),
   });
-  for (const each of program.commands) {
-    each.exitOverride().configureOutput({ writeErr: () => undefined });
+  for (const command of program.commands) {
+    command.exitOverride().configureOutput({ writeErr: () => undefined });
   }
   const run = async (...args: string[]): Promise<string> => {
     output.state.printed = '';
@@ -191,8 +191,15 @@ test('compares evictions of the built-in controller with those of Taintward', as
   ) as [EvictionRecord, EvictionRecord, EvictionRecord, EvictionRecord, EvictionRecord];
   await write(0, [early, late, ours, other]);
   await write(5, [late, ours], [late, ours].map(wouldHave));
-  const gone = (record: EvictionRecord, seconds: number, by: 'taint-manager' | 'other' = 'taint-manager') =>
-    anEnding(record, { outcome: 'already-gone', deleted: { at: record.dueAt + seconds * 1000, by } });
+  const gone = (
+    record: EvictionRecord,
+    seconds: number,
+    deleter: 'taint-manager' | 'other' = 'taint-manager',
+  ) =>
+    anEnding(record, {
+      outcome: 'already-gone',
+      deleted: { at: record.dueAt + seconds * 1000, by: deleter },
+    });
   await store.end(REF, [gone(early, -1), gone(late, 3), gone(other, -60, 'other')], at(6));
   await store.end(REF, [{ ...gone(theirs, 0), causes: [], dueAt: 8.64e15 }], at(6));
   const text = await run('prod', '--compare');

@@ -154,10 +154,10 @@ test('rejects methods other than GET, HEAD, and POST, and questions sent as acti
 test('allows no inline script but the import map, no content of other sites, and no framing', async (t) => {
   const { enter, send } = await servedConsole(t);
   const { path, cookie } = await enter();
-  for (const each of [path, `${path}api/status`, '/', `${path}none`]) {
-    const { headers } = await send('GET', each, { cookie });
+  for (const url of [path, `${path}api/status`, '/', `${path}none`]) {
+    const { headers } = await send('GET', url, { cookie });
     const policy = String(headers['content-security-policy']);
-    const scripts = each === path ? /^script-src 'self' 'sha256-[\w+/=]{44}'$/ : /^script-src 'self'$/;
+    const scripts = url === path ? /^script-src 'self' 'sha256-[\w+/=]{44}'$/ : /^script-src 'self'$/;
     const [first, second = '', third] = policy.split('; ');
     assert.deepEqual([first, third], ["default-src 'none'", "style-src 'self'"]);
     assert.match(second, scripts);
@@ -248,14 +248,14 @@ test('rejects paths outside the page and invalid URLs', async (t) => {
   const { path, cookie } = await enter();
   const page = (await send('GET', path, { cookie })).body;
   const version = /assets\/([\w-]+)\/main\.ts/.exec(page)?.[1] ?? '';
-  for (const each of [
+  for (const header of [
     '../server.ts',
     '..%2fserver.ts',
     '/etc/passwd',
     'packages/preact/../../package.json',
   ]) {
-    const { status } = await send('GET', `${path}assets/${version}/${each}`, { cookie });
-    assert.ok(status === 404 || status === 401, `${each}: ${status}`);
+    const { status } = await send('GET', `${path}assets/${version}/${header}`, { cookie });
+    assert.ok(status === 404 || status === 401, `${header}: ${status}`);
   }
   assert.equal((await send('GET', 'http://[', { cookie })).status, 400);
 });

@@ -32,8 +32,8 @@ async function failed(
   return (response?.batchItemFailures ?? []).map(({ itemIdentifier }) => itemIdentifier);
 }
 
-async function stateOf(world: ScriptedWorld, of: NodeRef): Promise<readonly string[]> {
-  const partition = await world.store.load(of, at(0));
+async function stateOf(world: ScriptedWorld, nodeRef: NodeRef): Promise<readonly string[]> {
+  const partition = await world.store.load(nodeRef, at(0));
   const taints = (partition.node?.taints ?? []).map(({ key }) => key);
   return [...taints, ...Object.entries(outcomesOf(partition)).map((state) => state.join(' '))];
 }
@@ -42,9 +42,9 @@ async function stateOf(world: ScriptedWorld, of: NodeRef): Promise<readonly stri
 function breakNode(world: ScriptedWorld, node: NodeRef, times = Number.POSITIVE_INFINITY): void {
   const load = world.store.load.bind(world.store);
   let left = times;
-  world.store.load = (of, scope) => {
-    if (of.node === node.node && left-- > 0) return Promise.reject(new Error('broken'));
-    return load(of, scope);
+  world.store.load = (nodeRef, scope) => {
+    if (nodeRef.node === node.node && left-- > 0) return Promise.reject(new Error('broken'));
+    return load(nodeRef, scope);
   };
 }
 
@@ -286,10 +286,10 @@ describe('consecutive pods of one node', () => {
   test('are returned together and retried one by one, so that the faulty pod delays none before it', async () => {
     const world = scriptedWorld();
     const { commit } = world.store;
-    world.store.commit = (of, revision, change, now) =>
+    world.store.commit = (node, revision, change, now) =>
       change.schedule.some(({ uid }) => uid === 'u2')
         ? Promise.reject(new StoreError('too large'))
-        : commit.call(world.store, of, revision, change, now);
+        : commit.call(world.store, node, revision, change, now);
     const handler = createDeltaHandler(world);
     const uids = ['u1', 'u2', 'u3'];
     assert.deepEqual(await failed(handler, ...podMessages(uids)), uids);

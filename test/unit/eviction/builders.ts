@@ -130,7 +130,7 @@ export function planned(
   governing: Rules = rules,
 ): Planned {
   const decided = plan(partition, delta, governing, { now: delta.observedAt, ...moment });
-  const of = <Kind extends PodDecision['kind']>(kind: Kind) =>
+  const only = <Kind extends PodDecision['kind']>(kind: Kind) =>
     decided.decisions.filter((each): each is Extract<PodDecision, { kind: Kind }> => each.kind === kind);
   const records = (kind: 'schedule' | 'reschedule' | 'confirm' | 'free' | 'rearm') =>
     decided.decisions.flatMap((each) => (each.kind === kind && 'record' in each ? [each.record] : []));
@@ -141,9 +141,9 @@ export function planned(
     reschedule: records('reschedule'),
     confirm: records('confirm'),
     free: records('free'),
-    cancel: of('cancel').map((each) => each.ending),
-    elsewhere: of('evicted-elsewhere').map((each) => each.ending),
-    cancelledBefore: of('cancelled-before').map((each) => each.ending),
+    cancel: only('cancel').map((each) => each.ending),
+    elsewhere: only('evicted-elsewhere').map((each) => each.ending),
+    cancelledBefore: only('cancelled-before').map((each) => each.ending),
     arm: [...new Set(armed.map(ownMomentOf))].sort((a, b) => a - b),
   };
 }

@@ -63,10 +63,10 @@ const trippedBy = (given: GuardCounts, policy = POLICY) =>
   scopes(reviewGuard(policy, given, NOTHING, at(0)).added);
 
 test('describes a trip by its affected nodes, all nodes and the scope', () => {
-  const of = { nodes: 12, total: 60 };
-  assert.equal(tripText({ scope: 'cluster', ...of }), '12 of 60 nodes down');
-  assert.equal(tripText({ scope: 'zone', zone: 'a', ...of }), '12 of 60 nodes down in zone a');
-  assert.equal(tripText({ scope: 'customTaints', ...of }), '12 of 60 nodes with custom taints');
+  const counted = { nodes: 12, total: 60 };
+  assert.equal(tripText({ scope: 'cluster', ...counted }), '12 of 60 nodes down');
+  assert.equal(tripText({ scope: 'zone', zone: 'a', ...counted }), '12 of 60 nodes down in zone a');
+  assert.equal(tripText({ scope: 'customTaints', ...counted }), '12 of 60 nodes with custom taints');
 });
 
 describe('the progress of a trip', () => {
@@ -113,10 +113,10 @@ describe('the progress of a trip', () => {
 
   test('belongs to this trip, not to an earlier one of the scope', () => {
     const trip: Trip = { scope: 'zone', zone: 'a', trippedAt: at(0), nodes: 12, outOf: 60 };
-    const of = { affectedNow: 1, resetsBelow: 6, scope: 'zone', zone: 'a', trippedAt: at(0) } as const;
-    assert.ok(isProgressOf(of, trip));
+    const progress = { affectedNow: 1, resetsBelow: 6, scope: 'zone', zone: 'a', trippedAt: at(0) } as const;
+    assert.ok(isProgressOf(progress, trip));
     for (const other of [{ trippedAt: at(1) }, { zone: 'b' }, { scope: 'customTaints' as const }])
-      assert.ok(!isProgressOf({ ...of, ...other }, trip));
+      assert.ok(!isProgressOf({ ...progress, ...other }, trip));
   });
 });
 

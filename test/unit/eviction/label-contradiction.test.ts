@@ -24,16 +24,19 @@ const selector: fc.Arbitrary<LabelSelector> = fc.record(
 
 /** All sets of these labels, each absent or with one of the values or with another value. */
 const ALL_LABELS: readonly Readonly<Record<string, string>>[] = KEYS.reduce<Record<string, string>[]>(
-  (all, each) =>
-    all.flatMap((labels) => [labels, ...[...VALUES, 'other'].map((value) => ({ ...labels, [each]: value }))]),
+  (all, selected) =>
+    all.flatMap((labels) => [
+      labels,
+      ...[...VALUES, 'other'].map((value) => ({ ...labels, [selected]: value })),
+    ]),
   [{}],
 );
 
 test('reports a contradiction exactly for selectors that match no labels', () => {
   fc.assert(
-    fc.property(selector, (each) => {
-      const matchesSome = ALL_LABELS.some((labels) => matchesLabels(each, labels));
-      assert.equal(contradiction(each) === undefined, matchesSome);
+    fc.property(selector, (generated) => {
+      const matchesSome = ALL_LABELS.some((labels) => matchesLabels(generated, labels));
+      assert.equal(contradiction(generated) === undefined, matchesSome);
     }),
     { numRuns: 2_000 },
   );
@@ -68,6 +71,6 @@ describe('a contradiction names the conditions on the label:', () => {
       ['app', '!app'],
     ],
   ];
-  for (const [each, conditions] of cases)
-    test(conditions.join(' and '), () => assert.deepEqual(contradiction(each), conditions));
+  for (const [labels, conditions] of cases)
+    test(conditions.join(' and '), () => assert.deepEqual(contradiction(labels), conditions));
 });

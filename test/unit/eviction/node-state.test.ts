@@ -25,13 +25,13 @@ const merged = (...deltas: readonly Delta[]): NodeState => {
 };
 const since = (state: NodeState) => state.taints.map((each) => each.since);
 /** Returns a delta of the `epoch`th relay. */
-const by = (epoch: number, second: number, ...taints: readonly SeenTaint[]) =>
+const seenBy = (epoch: number, second: number, ...taints: readonly SeenTaint[]) =>
   nodeDelta(second, { version: { epoch, sequence: second }, taints });
 
 describe('a countdown', () => {
   test('starts when the relay saw the taint appear, or found it', () => {
     for (const seen of [taint('a', 7), found('a', 7)])
-      assert.deepEqual(since(merged(by(1, 9, seen))), [at(7)]);
+      assert.deepEqual(since(merged(seenBy(1, 9, seen))), [at(7)]);
   });
 
   test('never starts in the future, for any clock of the relay', () => {
@@ -46,39 +46,43 @@ describe('a countdown', () => {
   });
 
   test('continues when another relay finds the taint, however the first knew it', () => {
-    const state = merged(nodeDelta(1), by(2, 30, found('a', 30)), by(3, 50, found('a', 50)));
+    const state = merged(nodeDelta(1), seenBy(2, 30, found('a', 30)), seenBy(3, 50, found('a', 50)));
     assert.deepEqual([since(state), state.taints[0]?.known], [[at(0)], 'added']);
-    assert.deepEqual(since(merged(by(1, 9, found('a', 9)), by(2, 30, found('a', 30)))), [at(9)]);
+    assert.deepEqual(since(merged(seenBy(1, 9, found('a', 9)), seenBy(2, 30, found('a', 30)))), [at(9)]);
   });
 
   test('restarts when any relay saw the taint appear later, even without a reported removal', () => {
-    assert.deepEqual(since(merged(nodeDelta(1), by(1, 30, taint('a', 30)))), [at(30)]);
-    assert.deepEqual(since(merged(nodeDelta(1), by(2, 31, taint('a', 31)))), [at(31)]);
+    assert.deepEqual(since(merged(nodeDelta(1), seenBy(1, 30, taint('a', 30)))), [at(30)]);
+    assert.deepEqual(since(merged(nodeDelta(1), seenBy(2, 31, taint('a', 31)))), [at(31)]);
   });
 
   test('restarts when a delta of any relay, however late, lacks the taint', () => {
-    const successor = by(2, 45, found('a', 45));
+    const successor = seenBy(2, 45, found('a', 45));
     // The taint came back by the time at which the successor found it.
-    assert.deepEqual(since(merged(nodeDelta(1), successor, by(1, 30))), [at(45)]);
-    assert.deepEqual(since(merged(nodeDelta(1), successor, by(1, 30), by(1, 40, taint('a', 40)))), [at(45)]);
+    assert.deepEqual(since(merged(nodeDelta(1), successor, seenBy(1, 30))), [at(45)]);
+    assert.deepEqual(since(merged(nodeDelta(1), successor, seenBy(1, 30), seenBy(1, 40, taint('a', 40)))), [
+      at(45),
+    ]);
     assert.deepEqual(since(merged(nodeDelta(1), successor, podGone(30, { taints: [] }))), [at(45)]);
-    assert.deepEqual(since(merged(nodeDelta(1), successor, by(1, 0))), [at(0)]);
+    assert.deepEqual(since(merged(nodeDelta(1), successor, seenBy(1, 0))), [at(0)]);
   });
 
   test('restarts after a delta without the taint, although a later delta claims an earlier find', () => {
-    assert.deepEqual(since(merged(nodeDelta(1), by(1, 50), by(2, 51, found('a', 45)))), [at(50)]);
+    assert.deepEqual(since(merged(nodeDelta(1), seenBy(1, 50), seenBy(2, 51, found('a', 45)))), [at(50)]);
   });
 
   test('starts when the next relay found the taint, if a delta too old to decide reported the removal', () => {
     const refused = (delta: Delta) => raiseStarts(merged(nodeDelta(1)), delta, at(50));
-    const next = (state: NodeState) => since(mergeNodeState(state, by(2, 45, found('a', 40)), at(51)));
-    assert.deepEqual(next(refused(by(1, 30))), [at(40)]);
-    assert.deepEqual(next(refused(by(1, 30, taint('a', 30)))), [at(30)]);
-    assert.deepEqual(next(mergeNodeState(refused(by(1, 30)), by(2, 31, found('a', 20)), at(52))), [at(30)]);
+    const next = (state: NodeState) => since(mergeNodeState(state, seenBy(2, 45, found('a', 40)), at(51)));
+    assert.deepEqual(next(refused(seenBy(1, 30))), [at(40)]);
+    assert.deepEqual(next(refused(seenBy(1, 30, taint('a', 30)))), [at(30)]);
+    assert.deepEqual(next(mergeNodeState(refused(seenBy(1, 30)), seenBy(2, 31, found('a', 20)), at(52))), [
+      at(30),
+    ]);
   });
 
   test('never starts earlier than before', () => {
-    assert.deepEqual(since(merged(nodeDelta(1), by(2, 30, taint('a', -5)))), [at(0)]);
+    assert.deepEqual(since(merged(nodeDelta(1), seenBy(2, 30, taint('a', -5)))), [at(0)]);
   });
 
   test('does not restart for a deleted node whose taints the relay never saw', () => {
@@ -119,13 +123,14 @@ describe('a countdown', () => {
 
   test('restarts when the taint has another time than before', () => {
     const set = (second: number) => ({ ...found('a', 0), timeAdded: at(second) });
-    assert.deepEqual(since(merged(by(1, 1, set(0)), by(1, 50, set(40)))), [at(40)]);
-    assert.deepEqual(since(merged(by(1, 1, set(0)), by(1, 50, set(0)))), [at(0)]);
+    assert.deepEqual(since(merged(seenBy(1, 1, set(0)), seenBy(1, 50, set(40)))), [at(40)]);
+    assert.deepEqual(since(merged(seenBy(1, 1, set(0)), seenBy(1, 50, set(0)))), [at(0)]);
   });
 
   test('restarts no earlier than possible within the second that the taint names', () => {
     const set = (second: number, seenAt: number) => ({ ...found('a', 0), seenAt, timeAdded: at(second) });
-    const sinceOf = (seenAt: number) => since(merged(by(1, 1, set(0, at(0))), by(1, 50, set(40, seenAt))));
+    const sinceOf = (seenAt: number) =>
+      since(merged(seenBy(1, 1, set(0, at(0))), seenBy(1, 50, set(40, seenAt))));
     assert.deepEqual(sinceOf(at(40) + 300), [at(40) + 300], 'seen within that second');
     assert.deepEqual(sinceOf(at(45)), [at(40) + 999]);
   });
@@ -139,7 +144,7 @@ describe('a countdown', () => {
         const seenAt = setAt + seenAfter;
         const delta = nodeDelta(50, { taints: [{ ...found('a', 0), seenAt, timeAdded: named }] });
         const [{ since: startedAt = Infinity } = {}] = raiseStarts(
-          merged(by(1, -9, { ...found('a', -9), timeAdded: at(-9) })),
+          merged(seenBy(1, -9, { ...found('a', -9), timeAdded: at(-9) })),
           delta,
           seenAt + receivedAfter,
         ).taints;
@@ -169,7 +174,7 @@ describe('a countdown', () => {
 
   test('continues when the taint repeats its time, although that is later than the start', () => {
     const set = { ...found('a', 0), timeAdded: at(90) };
-    assert.deepEqual(since(merged(by(1, 1, set), by(1, 50, set), by(1, 100, set))), [at(0)]);
+    assert.deepEqual(since(merged(seenBy(1, 1, set), seenBy(1, 50, set), seenBy(1, 100, set))), [at(0)]);
   });
 
   test('starts no earlier than the time of the taint, where the clock of the relay is behind', () => {
@@ -177,18 +182,18 @@ describe('a countdown', () => {
     const behind = { observedAt: at(760), taints: [added(1000)] };
     const [stored] = mergeNodeState(undefined, nodeDelta(1, behind), at(1001)).taints;
     assert.deepEqual([stored?.since, stored?.known], [at(1000), 'added']);
-    assert.deepEqual(since(merged(by(1, 760, added(790)))), [at(790)]);
-    assert.deepEqual(since(merged(by(1, 760, added(700)))), [at(760)]);
+    assert.deepEqual(since(merged(seenBy(1, 760, added(790)))), [at(790)]);
+    assert.deepEqual(since(merged(seenBy(1, 760, added(700)))), [at(760)]);
     // The taint's time is later than the node was observed without it, so a found taint counts as appeared.
     const found30 = { ...found('a', 760), timeAdded: at(790) };
-    assert.equal(merged(by(1, 760, found30)).taints[0]?.known, 'added');
+    assert.equal(merged(seenBy(1, 760, found30)).taints[0]?.known, 'added');
   });
 
   test('ignores a time more than 30 s ahead, also when it is rewritten repeatedly', () => {
     const ahead = (second: number, by: number) => ({ ...taint('a', 10), timeAdded: at(second + by) });
-    assert.deepEqual(since(merged(by(1, 10, ahead(10, 31)))), [at(10)]);
+    assert.deepEqual(since(merged(seenBy(1, 10, ahead(10, 31)))), [at(10)]);
     const seconds = Array.from({ length: 100 }, (_, index) => 10 * (index + 1));
-    const rewritten = merged(...seconds.map((second) => by(1, second, ahead(second, 31))));
+    const rewritten = merged(...seconds.map((second) => seenBy(1, second, ahead(second, 31))));
     assert.deepEqual(since(rewritten), [at(10)]);
   });
 
@@ -196,7 +201,11 @@ describe('a countdown', () => {
     const set = { ...taint('a', 10), timeAdded: at(30) };
     assert.deepEqual(
       since(
-        merged(by(1, 10, set), by(1, 20, set), by(2, 50, { ...set, seenAt: at(50), known: 'preexisting' })),
+        merged(
+          seenBy(1, 10, set),
+          seenBy(1, 20, set),
+          seenBy(2, 50, { ...set, seenAt: at(50), known: 'preexisting' }),
+        ),
       ),
       [at(30)],
     );
@@ -204,8 +213,8 @@ describe('a countdown', () => {
 
   test('restarts at the next report of its taint after a wrong clock started it in the future', () => {
     const year = 365 * 86_400;
-    const wrong = mergeNodeState(undefined, by(1, year, taint('a', year)), at(year));
-    const honest = (second: number) => by(2, second, { ...found('a', 60), timeAdded: at(0) });
+    const wrong = mergeNodeState(undefined, seenBy(1, year, taint('a', year)), at(year));
+    const honest = (second: number) => seenBy(2, second, { ...found('a', 60), timeAdded: at(0) });
     const next = mergeNodeState(wrong, honest(60), at(61));
     assert.deepEqual(since(next), [at(60)]);
     assert.deepEqual(since(mergeNodeState(next, honest(600), at(601))), [at(60)]);
@@ -217,12 +226,12 @@ describe('a countdown', () => {
     fc.assert(
       fc.property(seconds, seconds, fc.boolean(), fc.boolean(), (ahead, seen, isFound, lacks) => {
         const first = isFound ? found('a', ahead) : taint('a', ahead);
-        const wrong = mergeNodeState(undefined, by(1, ahead, first), at(ahead));
+        const wrong = mergeNodeState(undefined, seenBy(1, ahead, first), at(ahead));
         const now = Math.max(seen, 0);
-        const next = mergeNodeState(wrong, by(2, now, ...(lacks ? [] : [found('a', now)])), at(now));
-        for (const each of next.taints) {
-          assert.ok(each.since <= at(now) + 30_000);
-          if (ahead > now + 30) assert.equal(isDoubtful(next, each), false);
+        const next = mergeNodeState(wrong, seenBy(2, now, ...(lacks ? [] : [found('a', now)])), at(now));
+        for (const known of next.taints) {
+          assert.ok(known.since <= at(now) + 30_000);
+          if (ahead > now + 30) assert.equal(isDoubtful(next, known), false);
         }
       }),
     );
@@ -241,29 +250,29 @@ describe('a countdown', () => {
 
   test('continues when the taint no longer has a time', () => {
     assert.deepEqual(
-      since(merged(by(1, 1, { ...found('a', 0), timeAdded: at(0) }), by(1, 50, found('a', 0)))),
+      since(merged(seenBy(1, 1, { ...found('a', 0), timeAdded: at(0) }), seenBy(1, 50, found('a', 0)))),
       [at(0)],
     );
   });
 
   test('starts with the find of the taint on a returning node, also before its deletion was seen', () => {
     const gone = nodeDelta(20, { deletedAt: at(20), taints: [], pods: [] });
-    assert.deepEqual(since(merged(gone, by(1, 40, found('a', 15)))), [at(15)]);
+    assert.deepEqual(since(merged(gone, seenBy(1, 40, found('a', 15)))), [at(15)]);
   });
 
   test('does not continue from stored taints of a deleted node after a reported removal', () => {
     const gone = (second: number, ...taints: readonly SeenTaint[]) =>
       nodeDelta(second, { version: { epoch: 2, sequence: second }, taints, deletedAt: at(40) });
-    const doubted = raiseStarts(merged(nodeDelta(1)), by(1, 30), at(50));
+    const doubted = raiseStarts(merged(nodeDelta(1)), seenBy(1, 30), at(50));
     const after = (known: NodeState, ...deltas: readonly Delta[]) =>
       since(deltas.reduce((state, delta) => mergeNodeState(state, delta, at(90)), known));
     const stale = gone(41, found('a', 0));
-    for (const known of [doubted, merged(nodeDelta(1), by(1, 30))]) {
+    for (const known of [doubted, merged(nodeDelta(1), seenBy(1, 30))]) {
       assert.deepEqual(after(known, stale), []);
       assert.deepEqual(after(known, gone(41, found('a', 30))), [], 'of the moment of that word');
       assert.deepEqual(after(known, stale, stale), [], 'delivered again');
       assert.deepEqual(after(known, stale, gone(50, found('a', 0))), [], 'at the next resync');
-      assert.deepEqual(after(known, stale, by(2, 60, found('a', 59))), [at(59)]);
+      assert.deepEqual(after(known, stale, seenBy(2, 60, found('a', 59))), [at(59)]);
       assert.deepEqual(after(known, gone(41, found('a', 35))), [at(35)], 'found after that');
       assert.deepEqual(after(known, gone(41, taint('a', 35))), [at(35)], 'seen to come after that');
     }
@@ -409,23 +418,25 @@ describe('a virtual taint', () => {
   });
 
   test('keeps its countdown when it becomes the NoExecute taint and virtual again', () => {
-    const becoming = merged(by(1, 1, virtual(0)), by(1, 20, real(20)));
+    const becoming = merged(seenBy(1, 1, virtual(0)), seenBy(1, 20, real(20)));
     assert.deepEqual(since(becoming), [at(0)]);
     assert.equal(becoming.taints[0]?.effect, 'NoExecute');
-    assert.deepEqual(since(merged(by(1, 1, virtual(0)), by(1, 20, real(20)), by(1, 40, virtual(0)))), [
-      at(0),
-    ]);
+    assert.deepEqual(
+      since(merged(seenBy(1, 1, virtual(0)), seenBy(1, 20, real(20)), seenBy(1, 40, virtual(0)))),
+      [at(0)],
+    );
   });
 
   test('restarts its countdown if it was set again before it became the NoExecute taint', () => {
     const again = { ...found(NODE_NOT_READY, 40), timeAdded: at(30) };
-    assert.deepEqual(since(merged(by(1, 1, virtual(0)), by(1, 40, again))), [at(30) + 999]);
+    assert.deepEqual(since(merged(seenBy(1, 1, virtual(0)), seenBy(1, 40, again))), [at(30) + 999]);
   });
 
   test('restarts its countdown when its own time changes', () => {
-    assert.deepEqual(since(merged(by(1, 1, virtual(0)), by(1, 20, { ...virtual(0), timeAdded: at(15) }))), [
-      at(15),
-    ]);
+    assert.deepEqual(
+      since(merged(seenBy(1, 1, virtual(0)), seenBy(1, 20, { ...virtual(0), timeAdded: at(15) }))),
+      [at(15)],
+    );
   });
 });
 

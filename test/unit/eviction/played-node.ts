@@ -37,8 +37,8 @@ const target = fc.constantFrom<HoldTarget>(
   { kind: 'pod', namespace: 'other', name: 'pod-u0.0' },
 );
 export const act = { actor: 'anna', at: at(0), reason: 'because' };
-const seldom = <T>(each: fc.Arbitrary<T>) =>
-  fc.oneof({ weight: 6, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.tuple(each) });
+const seldom = <T>(value: fc.Arbitrary<T>) =>
+  fc.oneof({ weight: 6, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.tuple(value) });
 
 const anyPolicy: fc.Arbitrary<Partial<Policy>> = fc.record({
   mode: fc.constantFrom('enforce', 'enforce', 'enforce', 'enforce', 'enforce', 'observe'),

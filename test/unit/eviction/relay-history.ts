@@ -114,9 +114,9 @@ class OneNodeRelay {
   }
 
   #reportPod(index: number, tolerated: readonly Seconds[]): void {
-    const tolerations = tolerated.flatMap((each, key) => {
-      if (each === 'not') return [];
-      return [tolerating(KEYS[key] ?? '', each === 'for ever' ? undefined : each)];
+    const tolerations = tolerated.flatMap((seconds, key) => {
+      if (seconds === 'not') return [];
+      return [tolerating(KEYS[key] ?? '', seconds === 'for ever' ? undefined : seconds)];
     });
     const podSince = this.#pods.get(index)?.podSince ?? at(this.#second);
     const facts = pod(`u${index}.${this.#generations.get(index) ?? 0}`, { tolerations, podSince });

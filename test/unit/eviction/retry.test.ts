@@ -110,12 +110,12 @@ describe('a node on which every action fails', () => {
     const held = { by: { kind: 'observe' }, since: at(60) } as const;
     const failure = { since: at(60), error: 'refused' };
     const later = at(60) + giveUpAfterMs;
-    for (const each of [
+    for (const retried of [
       { ...record, dueAt: later + 1, failure },
       { ...record, held, failure },
       { ...record, gaveUpAt: at(70), failure },
     ]) {
-      const left = { ...partition, scheduled: new Map([[each.uid, each]]) };
+      const left = { ...partition, scheduled: new Map([[retried.uid, retried]]) };
       for (const now of [at(61), later]) {
         const { node, gaveUp } = tried(left, SILENT, now);
         assert.deepEqual([node.retry, gaveUp], [undefined, []]);

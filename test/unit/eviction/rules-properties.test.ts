@@ -13,12 +13,12 @@ import { longRelayHistory } from './relay-history.ts';
 function isForbidden(given: Rules, { uid, name }: PodFacts, dueBy: readonly string[], now: EpochMs): boolean {
   const { policy, stops, holds, trips } = given;
   const stands = ({ until: end = Infinity }: { readonly until?: EpochMs }) => now < end;
-  const selects = (each: Selection, key: string) =>
-    stands(each) &&
-    !each.namespaces?.includes('other') &&
-    (each.taints ?? [key]).includes(key) &&
-    (!(each.annotations ?? each.ownerKinds ?? each.priorityClassNames) || isOdd(uid)) &&
-    (!each.labels || (each.labels.matchLabels !== undefined) === isOdd(uid));
+  const selects = (selection: Selection, key: string) =>
+    stands(selection) &&
+    !selection.namespaces?.includes('other') &&
+    (selection.taints ?? [key]).includes(key) &&
+    (!(selection.annotations ?? selection.ownerKinds ?? selection.priorityClassNames) || isOdd(uid)) &&
+    (!selection.labels || (selection.labels.matchLabels !== undefined) === isOdd(uid));
   const isHeld = ({ target: held }: { readonly target: HoldTarget }) =>
     (held.kind === 'node' && held.node === ref.node) ||
     (held.kind === 'pod' && held.name === name && held.namespace === 'default');
@@ -58,9 +58,9 @@ test('evicts no pod that the rules block, for any deltas and any earlier rules',
 test('evicts no pod in a cluster in observe mode', () => {
   fc.assert(
     fc.property(governed, ({ deltas, ruled }) => {
-      const observed = ruled.map((each) => ({
-        ...each,
-        policy: { ...each.policy, mode: 'observe' as const },
+      const observed = ruled.map((oneRules) => ({
+        ...oneRules,
+        policy: { ...oneRules.policy, mode: 'observe' as const },
       }));
       assert.deepEqual(play(deltas, ofIndex(observed)).evicted, []);
     }),

@@ -43,11 +43,11 @@ async function handle(records: readonly DynamoDBRecord[], over: Partial<Store> =
 }
 
 /** Returns a store's methods as values, so that tests can replace some. */
-const bound = (of: SqliteStore): Store => ({
-  load: of.load.bind(of),
-  commit: of.commit.bind(of),
-  end: of.end.bind(of),
-  taintedNodes: of.taintedNodes.bind(of),
+const bound = (inner: SqliteStore): Store => ({
+  load: inner.load.bind(inner),
+  commit: inner.commit.bind(inner),
+  end: inner.end.bind(inner),
+  taintedNodes: inner.taintedNodes.bind(inner),
 });
 
 const partition = () => store.load(ref, LATER);
@@ -153,8 +153,10 @@ describe('the batch', () => {
   test('sends other nodes as due only once when it is retried for one failing node', async () => {
     const nodes = Array.from({ length: 20 }, (_, index) => ({ ...ref, node: nodeName(`node-${index}`) }));
     const records = nodes.map((node) => anExpiry(node, aRecord()));
-    const load: Store['load'] = (of, ...args) =>
-      of.node === nodeName('node-0') ? Promise.reject(new StoreError('unreadable')) : store.load(of, ...args);
+    const load: Store['load'] = (nodeRef, ...args) =>
+      nodeRef.node === nodeName('node-0')
+        ? Promise.reject(new StoreError('unreadable'))
+        : store.load(nodeRef, ...args);
     for (let tries = 0; tries < 50; tries++) {
       assert.deepEqual(await handle(records, { load }), [sequenceOf(records[0] ?? {})]);
     }

@@ -67,9 +67,9 @@ function patched(tolerated: readonly Toleration[], { remediations }: PodAnswer):
   return (JSON.parse(json) as readonly Operation[]).reduce<readonly Toleration[]>((all, { path, value }) => {
     const [, index] = /^\/spec\/tolerations\/(\d+)\/tolerationSeconds$/.exec(path) ?? [];
     if (index === undefined) return all.concat(value ?? []);
-    return all.map((each, place) => {
-      const { tolerationSeconds: _removed, ...rest } = each;
-      return place === Number(index) ? rest : each;
+    return all.map((oneOfAll, place) => {
+      const { tolerationSeconds: _removed, ...rest } = oneOfAll;
+      return place === Number(index) ? rest : oneOfAll;
     });
   }, tolerated);
 }

@@ -185,8 +185,8 @@ describe('disruptions of a preview', () => {
     const ofJob = (uid: string, fields: Partial<PodThere> = {}) =>
       podOf(uid, { owner: { kind: 'Job', name: 'j' }, ...fields });
     const outcomesOf = (job: Job, ...pods: readonly PodThere[]) =>
-      answered({ pods }, { job }).breaks.map((each) =>
-        each.kind === 'job' ? [each.job.name, each.outcome.kind] : [each.kind],
+      answered({ pods }, { job }).breaks.map((broken) =>
+        broken.kind === 'job' ? [broken.job.name, broken.outcome.kind] : [broken.kind],
       );
 
     test('include it if the failures exceed its backoffLimit', () => {

@@ -71,8 +71,8 @@ test('listeners that join during one read are limited, and may have left by its 
   const [session, ended] = [new AbortController(), AbortSignal.abort()];
   const left = Object.assign(response(), { destroyed: true });
   const all = [left, ...Array.from({ length: 40 }, response)];
-  const joining = all.map((each, index) =>
-    live.join(each as unknown as ServerResponse, index === 1 ? ended : session.signal),
+  const joining = all.map((member, index) =>
+    live.join(member as unknown as ServerResponse, index === 1 ? ended : session.signal),
   );
   answer(seen);
   const joined = await Promise.all(joining);

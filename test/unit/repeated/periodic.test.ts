@@ -199,8 +199,8 @@ function began(context: TestContext, { everyMs, begin }: Periodic) {
   return {
     stop,
     /** Resolves with the runs within the time of four. */
-    runs: async (each: Work) => {
-      work = each;
+    runs: async (task: Work) => {
+      work = task;
       const before = runs;
       await time.pass(4 * everyMs);
       return runs - before;
@@ -218,8 +218,8 @@ describe('comes again and again, whatever became of it, until it is stopped:', (
     test(name, (context) =>
       givesBack(async () => {
         const { runs, stop } = began(context, periodic);
-        for (const [index, each] of [succeeds, fails, succeeds, fails].entries())
-          assert.ok((await runs(each)) >= 3, `phase ${index}`);
+        for (const [index, outcome] of [succeeds, fails, succeeds, fails].entries())
+          assert.ok((await runs(outcome)) >= 3, `phase ${index}`);
         const stopped = stop();
         assert.ok((await runs(succeeds)) <= 1, 'what was under way ends');
         await stopped;

@@ -20,7 +20,7 @@ describe('a delta adds commits, timers, messages to evict, and log lines:', () =
   const first = nodeDelta(1);
   const untainted = nodeDelta(20, { taints: [] });
   const pair = nodeDelta(1, { pods: [pod('u1'), pod('u2')] });
-  const of = (epoch: number) => nodeDelta(0, { version: { epoch, sequence: 1 } });
+  const deltaOf = (epoch: number) => nodeDelta(0, { version: { epoch, sequence: 1 } });
   const rows: Readonly<Record<string, readonly [readonly Delta[], readonly [Delta, Added][]]>> = {
     'redelivered, only its timer': [
       [],
@@ -40,8 +40,8 @@ describe('a delta adds commits, timers, messages to evict, and log lines:', () =
     'after each failover, only the version': [
       [first],
       [
-        [of(2), [1, 0, 0, 0]],
-        [of(3), [1, 0, 0, 0]],
+        [deltaOf(2), [1, 0, 0, 0]],
+        [deltaOf(3), [1, 0, 0, 0]],
       ],
     ],
     'of a removed taint, redelivered, only its announcement': [

@@ -28,10 +28,10 @@ describe('the deciding tolerations', () => {
     fc.assert(
       fc.property(tolerations, taints, arbitrary.options, (given, taints, options) => {
         const cut = decidingTolerations(taints)(given);
-        for (const each of taints.filter(({ effect }) => effect === 'NoExecute')) {
-          const index = given.findIndex((toleration) => firstMatch([toleration], each, options));
+        for (const taint of taints.filter(({ effect }) => effect === 'NoExecute')) {
+          const index = given.findIndex((toleration) => firstMatch([toleration], taint, options));
           const expected = index < 0 ? undefined : { ...given[index], index };
-          assert.deepEqual(firstMatch(cut, each, options), expected);
+          assert.deepEqual(firstMatch(cut, taint, options), expected);
         }
       }),
     );

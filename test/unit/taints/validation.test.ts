@@ -133,9 +133,9 @@ test('allows the same toleration twice in a list', () => {
 });
 
 test('allows a value of 63 characters, and rejects 64', () => {
-  const of = (length: number) => [{ key: 'k', value: 'v'.repeat(length), effect: 'NoExecute' }];
-  assert.deepEqual(taintProblems(of(63)), []);
-  assert.deepEqual(errors(taintProblems(of(64))), ['taints[0].value FieldValueInvalid']);
+  const withValue = (length: number) => [{ key: 'k', value: 'v'.repeat(length), effect: 'NoExecute' }];
+  assert.deepEqual(taintProblems(withValue(63)), []);
+  assert.deepEqual(errors(taintProblems(withValue(64))), ['taints[0].value FieldValueInvalid']);
 });
 
 describe('a message states the fault and the remedy', () => {

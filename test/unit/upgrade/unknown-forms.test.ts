@@ -32,13 +32,13 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Returns each copy of a value with a field or a policy setting that nobody knows, and the field's place. */
 function* withUnknownField(value: unknown, path = ''): Generator<readonly [string, unknown]> {
   if (Array.isArray(value)) {
-    for (const [index, each] of value.entries())
-      for (const [at, changed] of withUnknownField(each, `${path}/${index}`))
+    for (const [index, element] of value.entries())
+      for (const [at, changed] of withUnknownField(element, `${path}/${index}`))
         yield [at, value.with(index, changed)];
   } else if (typeof value === 'object' && value !== null) {
     yield [path, { ...value, freeze: true }];
-    for (const [name, each] of Object.entries(value))
-      for (const [at, changed] of withUnknownField(each, `${path}/${name}`))
+    for (const [name, inner] of Object.entries(value))
+      for (const [at, changed] of withUnknownField(inner, `${path}/${name}`))
         yield [at, { ...value, [name]: changed }];
   } else if (path.endsWith('/policy/text')) yield [path, `${value}freeze: true\n`];
 }
@@ -98,8 +98,10 @@ describe('rules in an unknown form are refused', () => {
     for (const item of rules)
       for (const [path, changed] of withUnknownField(item)) {
         const fake = new FakeDynamoDb({ now: () => NOW });
-        for (const each of written.items.map((it) => toAttributes(it === item ? (changed as Fields) : it)))
-          fake.set(each, each);
+        for (const attributes of written.items.map((it) =>
+          toAttributes(it === item ? (changed as Fields) : it),
+        ))
+          fake.set(attributes, attributes);
         await assert.rejects(
           new DynamoDbRulesStore(tableOf(fake)).read(CLUSTER),
           { name: 'StoreError' },
@@ -132,8 +134,8 @@ describe('rules in an unknown form are refused', () => {
 test('a node in an unknown form is refused', async (t) => {
   const node = written.items.find(({ sk }) => sk === 'NODE') ?? assert.fail();
   const fake = new FakeDynamoDb({ now: () => NOW });
-  for (const each of written.items) {
-    const item = toAttributes(each === node ? { ...each, taints: {} } : each);
+  for (const entry of written.items) {
+    const item = toAttributes(entry === node ? { ...entry, taints: {} } : entry);
     fake.set(item, item);
   }
   await assert.rejects(new DynamoDbStore(tableOf(fake)).load(REF, NOW), refused);

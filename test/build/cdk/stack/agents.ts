@@ -95,10 +95,13 @@ describe("an agent's environment", () => {
 
 describe("the outputs of an agent's stack", () => {
   test('contain the values for the chart; a role only where the pod has to name it', () => {
-    const of = (id: string) => JSON.parse(outputOf(synthesizedAgent(id, AGENTS), 'Values'));
+    const valuesOf = (id: string) => JSON.parse(outputOf(synthesizedAgent(id, AGENTS), 'Values'));
     const account = { region: 'eu-west-1', account: '111122223333', installation: 'taintward' };
-    assert.deepEqual(of('edge-1'), { mode: 'agent', agent: { ...account, cluster: 'prod', id: 'edge-1' } });
-    assert.match(of('edge-2').agent.roleArn, /^<Identity\w+\.Arn>$/);
+    assert.deepEqual(valuesOf('edge-1'), {
+      mode: 'agent',
+      agent: { ...account, cluster: 'prod', id: 'edge-1' },
+    });
+    assert.match(valuesOf('edge-2').agent.roleArn, /^<Identity\w+\.Arn>$/);
   });
 });
 

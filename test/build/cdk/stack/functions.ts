@@ -30,12 +30,12 @@ before(() => {
   template = synthesized();
 });
 
-const functionNamed = (name: FunctionName, of = template) =>
-  resourceWith(of, 'AWS::Lambda::Function', 'FunctionName', `taintward-${name}`);
+const functionNamed = (name: FunctionName, within = template) =>
+  resourceWith(within, 'AWS::Lambda::Function', 'FunctionName', `taintward-${name}`);
 
-function mappingOf(name: FunctionName, of = template): Properties {
-  const { id } = functionNamed(name, of);
-  const found = [...resourcesOf(of, 'AWS::Lambda::EventSourceMapping').values()].filter(
+function mappingOf(name: FunctionName, within = template): Properties {
+  const { id } = functionNamed(name, within);
+  const found = [...resourcesOf(within, 'AWS::Lambda::EventSourceMapping').values()].filter(
     ({ FunctionName }) => JSON.stringify(FunctionName) === JSON.stringify({ Ref: id }),
   );
   assert.equal(found.length, 1);

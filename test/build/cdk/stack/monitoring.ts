@@ -127,8 +127,8 @@ describe('alarms notify', () => {
   const output = (stack: Template) => stack.findOutputs('AlarmsTell')['AlarmsTell']?.['Value'];
 
   test('nobody by default, and the deployment warns about it', () => {
-    for (const each of subscribersOf(template))
-      assert.deepEqual(each, { AlarmActions: undefined, OKActions: undefined });
+    for (const subscriber of subscribersOf(template))
+      assert.deepEqual(subscriber, { AlarmActions: undefined, OKActions: undefined });
     assert.match(output(template), /^nobody: set taintward:alarmEmail/);
     const [warning, ...others] = warningsOf();
     assert.match(
@@ -140,8 +140,8 @@ describe('alarms notify', () => {
 
   test('the chosen topic, both on alarm and on recovery', () => {
     const given = synthesized({ 'taintward:alarmTopicArn': TOPIC });
-    for (const each of subscribersOf(given))
-      assert.deepEqual(each, { AlarmActions: [TOPIC], OKActions: [TOPIC] });
+    for (const subscriber of subscribersOf(given))
+      assert.deepEqual(subscriber, { AlarmActions: [TOPIC], OKActions: [TOPIC] });
     assert.equal(output(given), TOPIC);
     assert.deepEqual(warningsOf({ 'taintward:alarmTopicArn': TOPIC }), []);
     given.resourceCountIs('AWS::SNS::Topic', 0);
@@ -194,8 +194,8 @@ describe('alarms and dashboard read existing metrics:', () => {
       read().map(({ namespace, name, dimensions }) => [namespace, name, ...dimensions].join()),
     );
     for (const [namespace, { metrics }] of Object.entries(AWS_METRICS))
-      for (const [name, each] of Object.entries(metrics))
-        for (const { dimensions } of each)
+      for (const [name, metric] of Object.entries(metrics))
+        for (const { dimensions } of metric)
           assert.ok(found.has([namespace, name, ...dimensions].join()), name);
   });
 

@@ -32,9 +32,9 @@ describe('the table', () => {
 });
 
 describe('destroying the stack', () => {
-  const retained = (of: Template) =>
+  const retained = (given: Template) =>
     Object.values(
-      of.toJSON()['Resources'] as Record<
+      given.toJSON()['Resources'] as Record<
         string,
         { Type: string; DeletionPolicy?: string; UpdateReplacePolicy?: string }
       >,

@@ -26,21 +26,21 @@ before(() => {
 });
 
 /** Returns the properties of all resources of a type in all stacks, with references as text. */
-const each = (type: string, templates = all): readonly Properties[] =>
+const propertiesOf = (type: string, templates = all): readonly Properties[] =>
   templates.flatMap((template) =>
     [...resourcesOf(template, type).values()].map((one) => readable(one) as Properties),
   );
 
 /** Returns the only resource of a type in the service's stack. */
 function only(type: string, template = service): Properties {
-  const [found, ...others] = each(type, [template]);
+  const [found, ...others] = propertiesOf(type, [template]);
   assert.ok(found && others.length === 0, `${type}: ${others.length + 1}`);
   return found;
 }
 
 describe('each queue', () => {
   test('is encrypted', () => {
-    for (const queue of each('AWS::SQS::Queue')) assert.equal(queue['SqsManagedSseEnabled'], true);
+    for (const queue of propertiesOf('AWS::SQS::Queue')) assert.equal(queue['SqsManagedSseEnabled'], true);
   });
 
   test('has a dead-letter queue of its own, which accepts from no other, and keeps messages for longer', () => {
@@ -80,7 +80,7 @@ describe('each queue', () => {
   });
 
   test('in order delays and deduplicates no other node', () => {
-    const ordered = each('AWS::SQS::Queue').filter(({ FifoQueue }) => FifoQueue);
+    const ordered = propertiesOf('AWS::SQS::Queue').filter(({ FifoQueue }) => FifoQueue);
     assert.ok(ordered.length >= 4);
     for (const { DeduplicationScope, FifoThroughputLimit } of ordered)
       assert.deepEqual([DeduplicationScope, FifoThroughputLimit], ['messageGroup', 'perMessageGroupId']);
@@ -109,8 +109,10 @@ test('the table outlives its stack, is deleted by deployments only, and can be r
 
 describe('the network', () => {
   test('lets nobody in, and out only by TCP, and to DNS', () => {
-    assert.deepEqual(each('AWS::EC2::SecurityGroupIngress'), []);
-    for (const { SecurityGroupIngress = [], SecurityGroupEgress } of each('AWS::EC2::SecurityGroup')) {
+    assert.deepEqual(propertiesOf('AWS::EC2::SecurityGroupIngress'), []);
+    for (const { SecurityGroupIngress = [], SecurityGroupEgress } of propertiesOf(
+      'AWS::EC2::SecurityGroup',
+    )) {
       assert.deepEqual(SecurityGroupIngress, []);
       const out = (SecurityGroupEgress as Properties[]).map(
         ({ IpProtocol, FromPort, ToPort }) => `${IpProtocol} ${FromPort}-${ToPort}`,
@@ -156,7 +158,7 @@ describe('a relay of the stack', () => {
 
 describe('an event source', () => {
   test('redelivers single messages, and has a limit on concurrency where it is a queue', () => {
-    for (const { FunctionResponseTypes, ScalingConfig, StartingPosition } of each(
+    for (const { FunctionResponseTypes, ScalingConfig, StartingPosition } of propertiesOf(
       'AWS::Lambda::EventSourceMapping',
     )) {
       assert.deepEqual(FunctionResponseTypes, ['ReportBatchItemFailures']);
@@ -165,7 +167,7 @@ describe('an event source', () => {
   });
 
   test('of the table retries each record for nearly as long as the stream keeps it, and then keeps it', () => {
-    const [stream, ...others] = each('AWS::Lambda::EventSourceMapping', [service]).filter(
+    const [stream, ...others] = propertiesOf('AWS::Lambda::EventSourceMapping', [service]).filter(
       ({ StartingPosition }) => StartingPosition !== undefined,
     );
     assert.equal(others.length, 0);
@@ -186,7 +188,7 @@ describe('an event source', () => {
 });
 
 test('logs are kept for a month', () => {
-  for (const { RetentionInDays } of each('AWS::Logs::LogGroup')) assert.equal(RetentionInDays, 30);
+  for (const { RetentionInDays } of propertiesOf('AWS::Logs::LogGroup')) assert.equal(RetentionInDays, 30);
 });
 
 test('each role is assumed by one service, or by the pods of one service account', () => {
@@ -203,7 +205,7 @@ test('each role is assumed by one service, or by the pods of one service account
     'arn:aws:iam::123456789012:oidc-provider/example.com': ['example.com:sub', 'example.com:aud'],
   };
   const found = new Set<string>();
-  for (const { AssumeRolePolicyDocument } of each('AWS::IAM::Role')) {
+  for (const { AssumeRolePolicyDocument } of propertiesOf('AWS::IAM::Role')) {
     const { Statement } = AssumeRolePolicyDocument as { Statement: Properties[] };
     assert.equal(Statement.length, 1);
     const { Principal, Condition } = Statement[0] as { Principal: Properties; Condition?: Properties };
@@ -215,7 +217,7 @@ test('each role is assumed by one service, or by the pods of one service account
 });
 
 test('a role is passed to EventBridge Scheduler alone', () => {
-  const passes = each('AWS::IAM::Policy')
+  const passes = propertiesOf('AWS::IAM::Policy')
     .flatMap(({ PolicyDocument }) => statementsIn(PolicyDocument))
     .filter(({ Action }) => Action.includes('iam:PassRole'));
   assert.ok(passes.length > 0);
@@ -225,7 +227,7 @@ test('a role is passed to EventBridge Scheduler alone', () => {
 
 describe('an alarm', () => {
   test('that fires when too little is measured fires also when nothing is', () => {
-    const low = each('AWS::CloudWatch::Alarm').filter(
+    const low = propertiesOf('AWS::CloudWatch::Alarm').filter(
       ({ ComparisonOperator, AlarmName }) =>
         ComparisonOperator === 'LessThanThreshold' || AlarmName === 'taintward: Cluster without relay',
     );
@@ -234,7 +236,7 @@ describe('an alarm', () => {
   });
 
   test('fires for a single dead letter, within a minute', () => {
-    const [first, ...others] = each('AWS::CloudWatch::Alarm').filter(({ AlarmName }) =>
+    const [first, ...others] = propertiesOf('AWS::CloudWatch::Alarm').filter(({ AlarmName }) =>
       String(AlarmName).startsWith('taintward: Dead letters'),
     );
     assert.ok(first && others.length >= 3);

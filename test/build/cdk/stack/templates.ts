@@ -33,8 +33,8 @@ function partsOf(template: Template): readonly Part[] {
   const resources = Object.entries(Resources).flatMap(([id, resource]) => {
     const properties = (resource['Properties'] ?? {}) as Readonly<Record<string, unknown>>;
     const { PolicyDocument, Roles } = properties;
-    const of = Array.isArray(Roles) ? ` of ${Roles.join(', ')}` : '';
-    const owner = `${id} ${resource.Type.replace('AWS::', '')}${of}`;
+    const suffix = Array.isArray(Roles) ? ` of ${Roles.join(', ')}` : '';
+    const owner = `${id} ${resource.Type.replace('AWS::', '')}${suffix}`;
     const described = Object.entries({ ...resource, ...properties })
       .filter(([name, value]) => !LEFT_OUT.includes(name) && value !== 'Delete')
       .map(([name, value]) => ({ owner, text: `${name}=${plain(value)}`, isProperty: true }));

@@ -250,10 +250,10 @@ test('keeps the deltas of a node in order, and finally reports the true state, f
       const clusters = new Map(
         CLUSTERS.map((name) => [name, new FollowedCluster(name, outbox, () => !silent.has(name))]),
       );
-      for (const [index, { thenMs, ...each }] of steps.entries()) {
-        const cluster = clusters.get(each.cluster);
+      for (const [index, { thenMs, ...step }] of steps.entries()) {
+        const cluster = clusters.get(step.cluster);
         assert.ok(cluster);
-        happen(each, index, { cluster, silent, outbox });
+        happen(step, index, { cluster, silent, outbox });
         if (thenMs > 0) await time.pass(thenMs);
       }
       silent.clear();

@@ -34,8 +34,8 @@ function follow(t: TestContext, only?: readonly string[]) {
     installation: undefined,
     registry,
     follows: followedFromOutside(only),
-    connect: ({ access }, by) => {
-      assert.equal(by, 'relay');
+    connect: ({ access }, credentials) => {
+      assert.equal(credentials, 'relay');
       const context = access.kind === 'local-context' ? access.context : access.kind;
       connected.push(context);
       if (broken.has(context)) throw new Error('broken');

@@ -265,10 +265,10 @@ for (const [folder, egress] of Object.entries(EGRESS))
       egress,
     );
     const cidrs = ['169.254.170.23/32', 'fd00:ec2::23/128'];
-    for (const each of spec.egress)
+    for (const rule of spec.egress)
       assert.deepEqual(
-        each.to,
-        each.ports.includes('TCP 80') ? cidrs.map((cidr) => ({ ipBlock: { cidr } })) : undefined,
+        rule.to,
+        rule.ports.includes('TCP 80') ? cidrs.map((cidr) => ({ ipBlock: { cidr } })) : undefined,
       );
   });
 

@@ -79,8 +79,8 @@ test('gives each value a commented default and defines no default without a valu
     // Values that are empty by default are filled by the user, and maps such as `resources` belong to Kubernetes.
     const below = parts.get(path)?.properties;
     if (below && path !== '/resources') {
-      for (const [name, each] of Object.entries(z.record(z.string(), z.unknown()).parse(value))) {
-        walk(each, `${path}/${name}`);
+      for (const [name, inner] of Object.entries(z.record(z.string(), z.unknown()).parse(value))) {
+        walk(inner, `${path}/${name}`);
       }
     }
   };

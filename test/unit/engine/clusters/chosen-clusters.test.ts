@@ -48,8 +48,8 @@ test('rejects immediately a choice that needs a correction, and lists the contex
 });
 
 test('returns the absolute path of the kubeconfig for other processes', () => {
-  const [[name, by] = []] = reachedBy({ contexts: ['a'], kubeconfig: 'some/config' });
-  assert.deepEqual([name, by], ['a', { context: 'a', kubeconfig: resolve('some/config') }]);
+  const [[name, reached] = []] = reachedBy({ contexts: ['a'], kubeconfig: 'some/config' });
+  assert.deepEqual([name, reached], ['a', { context: 'a', kubeconfig: resolve('some/config') }]);
   assert.deepEqual([...reachedBy({ contexts: ['a'], kubeconfig: undefined }).values()], [{ context: 'a' }]);
 });
 

@@ -36,9 +36,9 @@ test('a probe is not forwarded where a delta would fail, and the log says why', 
     { store: { ...world.store, load: away } as never },
     { timers: { arm: away } },
   ];
-  for (const each of broken) {
+  for (const brokenFact of broken) {
     const { world, pass } = bench();
-    assert.deepEqual(await pass(true, { ...world, ...each }), { armed: [], tracedAt: undefined });
+    assert.deepEqual(await pass(true, { ...world, ...brokenFact }), { armed: [], tracedAt: undefined });
     assert.deepEqual(world.log.lines, [
       {
         level: 'warn',

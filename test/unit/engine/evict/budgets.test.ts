@@ -19,7 +19,7 @@ import {
 
 const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', timeoutMs: DEADLINE_MS, onTimeout: 'delete' };
-const by = (method: Method) => ruled({ method });
+const ruledBy = (method: Method) => ruled({ method });
 
 const labeled = (count: number) => podsNamed(count).map((each) => ({ ...each, labels: { app: 'web' } }));
 const allow = ({ cluster }: EvictBench, allowed: number) =>
@@ -27,7 +27,7 @@ const allow = ({ cluster }: EvictBench, allowed: number) =>
 
 /** Returns a bench with due pods whose budget allows `allowed` disruptions, and with this eviction method. */
 async function budgeted(count: number, allowed: number, method: Method = evict): Promise<EvictBench> {
-  const bench = Object.assign(await due(...labeled(count)), { ruling: by(method) });
+  const bench = Object.assign(await due(...labeled(count)), { ruling: ruledBy(method) });
   allow(bench, allowed);
   return bench;
 }
@@ -96,7 +96,7 @@ describe('with the Eviction API as method', () => {
   });
 
   const pods = labeled(1);
-  const ruling = by(evict);
+  const ruling = ruledBy(evict);
   passes({
     'pods on a node that is down are deleted despite their budget': {
       ...{ pods, rules: ruling, deleted: ['u1'] },
@@ -168,7 +168,7 @@ describe('with the Eviction API as method', () => {
   test('a stop holds a pod that waits for a budget', async () => {
     const bench = await budgeted(1, 0);
     await bench.pass();
-    bench.ruling = { ...by(evict), stops: [STOP] };
+    bench.ruling = { ...ruledBy(evict), stops: [STOP] };
     bench.cluster.budgets.clear();
     await bench.until(at(70));
     assert.deepEqual(bench.deleted, []);
@@ -227,7 +227,7 @@ describe('with the Eviction API as method, in a namespace that is being deleted'
     const others = livePod('u2', { namespace: 'shop', labels: { app: 'web' } });
     const deltas = [nodeDelta(1, { pods: [pod('u1'), pod('u2', { namespace: 'shop' })] })];
     const bench = await benchAfter(deltas, [livePod('u1', { labels: { app: 'web' } }), others]);
-    bench.ruling = by(never);
+    bench.ruling = ruledBy(never);
     bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
     bench.cluster.terminatingNamespaces.add('default');
     assert.deepEqual(await bench.evicts(), ['u1']);

@@ -100,9 +100,9 @@ export class EvictBench implements EvictHandlerDeps {
   }
 
   /** Stores what the relay reported of a node. */
-  async stores(of: NodeRef, { node, scheduled }: Partition): Promise<void> {
+  async stores(nodeRef: NodeRef, { node, scheduled }: Partition): Promise<void> {
     const change = { ...(node ? { node } : {}), schedule: [...scheduled.values()], end: [], live: true };
-    await this.store.commit(of, 0, change, at(0));
+    await this.store.commit(nodeRef, 0, change, at(0));
   }
 
   /** Evicts once, with these ports in place of the bench's. */

@@ -59,8 +59,8 @@ describe('pods on an unreachable node', () => {
     assert.ok(!bench.isMarked);
     const held = await heldIn(bench);
     assert.equal(held.length, 3);
-    for (const each of held) {
-      assert.deepEqual([each?.by.kind, each?.until], ['node-alive', until]);
+    for (const record of held) {
+      assert.deepEqual([record?.by.kind, record?.until], ['node-alive', until]);
     }
     assert.deepEqual(bench.armed, [until]);
     assert.equal(leaseReads(bench), 1);
@@ -205,7 +205,7 @@ test('pods are evicted by other taints despite a renewed Lease, which is not rea
 });
 
 test('hold a pod in observe mode as in enforce mode: by the live node at first, and for want of a Lease', async () => {
-  for (const [renewedMsAgo, by] of [
+  for (const [renewedMsAgo, gate] of [
     [0, 'node-alive'],
     [120_000, 'observe'],
   ] as const) {
@@ -213,7 +213,7 @@ test('hold a pod in observe mode as in enforce mode: by the live node at first, 
     bench.ruling = ruled({ mode: 'observe' });
     await bench.pass();
     assert.equal(leaseReads(bench), 1);
-    assert.deepEqual(await bench.gates(), { u1: by });
+    assert.deepEqual(await bench.gates(), { u1: gate });
   }
 });
 

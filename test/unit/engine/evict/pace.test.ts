@@ -112,21 +112,21 @@ const hold = {
 } as const;
 
 /** Stores that no gate remains for the pods of a node; `wake`: by a wake of the relay. */
-async function release({ bench, arm }: Stage, of: NodeRef, ruling: Rules, wake: boolean): Promise<void> {
+async function release({ bench, arm }: Stage, nodeRef: NodeRef, ruling: Rules, wake: boolean): Promise<void> {
   const now = bench.clock.now();
   bench.ruling = ruling;
-  const found = await bench.store.load(of, now);
+  const found = await bench.store.load(nodeRef, now);
   const pods = [...found.scheduled.values()].map(({ uid }, rank) => pod(uid, wake ? { rank } : {}));
-  const delta = nodeDelta(2, { ref: of, observedAt: now, wake, taints: [taint('a', 0)], pods });
+  const delta = nodeDelta(2, { ref: nodeRef, observedAt: now, wake, taints: [taint('a', 0)], pods });
   const { node, free } = planned(found, delta, { now }, ruling);
   await bench.store.commit(
-    of,
+    nodeRef,
     found.revision,
     { ...(node ? { node } : {}), schedule: free, end: [], live: true },
     now,
   );
   const momentOf = ({ dueAt, notBefore = 0 }: EvictionRecord) => Math.max(dueAt, notBefore);
-  for (const moment of new Set(free.map(momentOf))) arm(of, moment);
+  for (const moment of new Set(free.map(momentOf))) arm(nodeRef, moment);
 }
 
 for (const [name, host] of Object.entries(HOSTS)) {

@@ -186,16 +186,16 @@ describe('where the rules block evictions', () => {
 describe('in observe mode', () => {
   const trip = { scope: 'customTaints', trippedAt: at(0), nodes: 20, outOf: 60 } as const;
   const act = { actor: 'anna', at: at(0), reason: 'an incident' };
-  const by = (policy: Partial<Rules['policy']>, more: Partial<Rules> = {}): Rules => ({
+  const ruledBy = (policy: Partial<Rules['policy']>, more: Partial<Rules> = {}): Rules => ({
     ...observed,
     ...more,
     policy: { ...observed.policy, ...policy },
   });
   const gates: Readonly<Record<string, Rules>> = {
-    guard: by({}, { trips: [trip], guardRevision: 1 }),
-    hold: by({}, { holds: [{ ...act, id: 'h1', target: { kind: 'node', node: ref.node } }] }),
-    stopped: by({}, { stops: [{ ...act, scope: 'fleet' }] }),
-    excluded: by({ exclude: [{ namespaces: ['default'] }] }),
+    guard: ruledBy({}, { trips: [trip], guardRevision: 1 }),
+    hold: ruledBy({}, { holds: [{ ...act, id: 'h1', target: { kind: 'node', node: ref.node } }] }),
+    stopped: ruledBy({}, { stops: [{ ...act, scope: 'fleet' }] }),
+    excluded: ruledBy({ exclude: [{ namespaces: ['default'] }] }),
   };
   const eventsOf = (bench: EvictBench) =>
     bench.log.lines
@@ -237,7 +237,7 @@ describe('in observe mode', () => {
   });
 
   test('a pod of an unreachable cluster that nothing is known to hold is not reported, and is evaluated again', async () => {
-    const bench = await duePods(1, by({ exclude: [{ labels: { matchLabels: { app: 'web' } } }] }));
+    const bench = await duePods(1, ruledBy({ exclude: [{ labels: { matchLabels: { app: 'web' } } }] }));
     bench.fails('any', serverError(503), 1);
     await bench.pass();
     assert.deepEqual(eventsOf(bench), []);
@@ -258,7 +258,10 @@ describe('in observe mode', () => {
   });
 
   test('the Eviction API is not called, and the Event says that a budget may block the eviction', async () => {
-    const bench = await duePods(1, by({ method: { kind: 'evict', timeoutMs: 60_000, onTimeout: 'delete' } }));
+    const bench = await duePods(
+      1,
+      ruledBy({ method: { kind: 'evict', timeoutMs: 60_000, onTimeout: 'delete' } }),
+    );
     bench.cluster.beforeRequest = (verb) => assert.notEqual(verb, 'evict');
     await bench.pass();
     assert.match(bench.cluster.events[0]?.message ?? '', /, unless a disruption budget had blocked it$/);

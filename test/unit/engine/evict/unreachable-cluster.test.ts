@@ -78,11 +78,11 @@ function reactions(unreachableNodes: number): readonly number[] {
     for (const message of arriving.get(now / STEP_MS) ?? [])
       (message.failing ? waiting.unreachable : waiting.healthy).push(message);
     arriving.delete(now / STEP_MS);
-    for (const each of processes) {
-      if (each.freeAt > now) continue;
+    for (const process of processes) {
+      if (process.freeAt > now) continue;
       const batch = Array.from({ length: EVICT_BATCH_SIZE }, take).filter((message) => message !== undefined);
       if (batch.length === 0) break;
-      each.freeAt = Math.max(...batch.map((message) => handle(message, each.breaker, now)));
+      process.freeAt = Math.max(...batch.map((message) => handle(message, process.breaker, now)));
     }
   }
   return reacted.sort((a, b) => a - b);

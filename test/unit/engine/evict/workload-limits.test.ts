@@ -39,14 +39,14 @@ const OF_WEB = {
 /** Returns a bench with due pods on two nodes of one cluster. */
 async function twoNodes(
   ruling: Rules,
-  each: number,
+  perPass: number,
   fields: (index: number) => Partial<LivePod> = () => OF_WEB,
 ): Promise<EvictBench> {
   const bench = new EvictBench();
   bench.ruling = ruling;
   for (const place of [ref, other]) {
     bench.cluster.putNode(liveNode(place.node, 'a'));
-    const uids = Array.from({ length: each }, (_, index) => `${place.node}-${index + 1}`);
+    const uids = Array.from({ length: perPass }, (_, index) => `${place.node}-${index + 1}`);
     await bench.stores(place, after(nodeDelta(1, { pods: uids.map((uid) => pod(uid)) })));
     uids.forEach(
       (uid, index) => void bench.cluster.putPod(livePod(uid, { node: place.node, ...fields(index) })),

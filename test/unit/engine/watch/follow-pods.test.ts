@@ -224,25 +224,25 @@ describe('a node', () => {
   });
 });
 
-for (const [whose, of] of [
+for (const [whose, expected] of [
   ['own', 'n1'],
   ['shared', undefined],
 ] as const) {
-  const followed = (context: TestContext) => following(context, of ? undefined : allTaken());
+  const followed = (context: TestContext) => following(context, expected ? undefined : allTaken());
 
   test(`reports a version of a node’s ${whose} watch that is too old only when the next one is, too`, async (context) => {
     const given = await followed(context);
     for (const version of ['20', '30']) {
       given.pods.answer = () => page(version);
-      given.watch(of).end(gone());
+      given.watch(expected).end(gone());
       await given.time.pass(2 * SECOND);
-      given.watch(of).send(bookmark(version));
+      given.watch(expected).send(bookmark(version));
       await given.time.settle();
     }
     assert.deepEqual(given.failures, []);
-    given.watch(of).end(gone());
+    given.watch(expected).end(gone());
     await given.time.pass(2 * SECOND);
-    given.watch(of).end(gone());
+    given.watch(expected).end(gone());
     await given.time.settle();
     assert.equal(given.failures.length, 1);
   });
@@ -251,13 +251,13 @@ for (const [whose, of] of [
     const given = await followed(context);
     const broken = () => new ApiError('the connection was reset', 0);
     for (let tries = 0; tries < 8; tries++) {
-      given.watch(of).end(broken());
+      given.watch(expected).end(broken());
       await given.time.pass(MINUTE);
     }
-    given.watch(of).send(bookmark('11'));
+    given.watch(expected).send(bookmark('11'));
     await given.time.settle();
     const before = given.pods.watched.length;
-    given.watch(of).end(broken());
+    given.watch(expected).end(broken());
     await given.time.pass(SECOND);
     assert.equal(given.pods.watched.length, before + 1);
   });
@@ -266,7 +266,7 @@ for (const [whose, of] of [
     const given = await followed(context);
     given.follower.remove(n1);
     given.follower.remove(n1);
-    assert.deepEqual(given.ended, of ? ['n1'] : ['n1', 'all']);
+    assert.deepEqual(given.ended, expected ? ['n1'] : ['n1', 'all']);
   });
 }
 

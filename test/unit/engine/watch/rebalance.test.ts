@@ -58,9 +58,9 @@ describe('shares', () => {
 
   test('differ by at most a tenth, or by one, for equal clusters', () => {
     fc.assert(
-      fc.property(fc.nat(100), fc.integer({ min: 1, max: 4 }), (count, of) => {
+      fc.property(fc.nat(100), fc.integer({ min: 1, max: 4 }), (count, shares) => {
         const records = Array.from({ length: count }, (_, index) => leaseOf(index, 'a', 50));
-        const some = relays.slice(0, of);
+        const some = relays.slice(0, shares);
         settle(records, some);
         const counts = some.map((relay) => records.filter(({ holder }) => holder === relay).length);
         const most = Math.max(...counts);

@@ -71,30 +71,30 @@ describe('WorkQueue', () => {
       fc.property(fc.array(step, { minLength: 20, maxLength: 60, size: 'max' }), (steps) => {
         const queue = newQueue();
         const naive = new NaiveWorkQueue(Date.now(), (failures) => backoffMs(failures, BACKOFF));
-        for (const each of steps) {
-          switch (each.does) {
+        for (const step of steps) {
+          switch (step.does) {
             case 'add':
-              again += naive.underWay.includes(each.key) ? 1 : 0;
-              queue.add(each.key);
-              naive.add(each.key);
+              again += naive.underWay.includes(step.key) ? 1 : 0;
+              queue.add(step.key);
+              naive.add(step.key);
               break;
             case 'addAt':
-              queue.addAt(each.key, Date.now() + each.inMs);
-              naive.addAt(each.key, Date.now() + each.inMs);
+              queue.addAt(step.key, Date.now() + step.inMs);
+              naive.addAt(step.key, Date.now() + step.inMs);
               break;
             case 'take':
               naive.taken(queue.take());
               break;
             case 'pass':
-              for (let ms = 0; ms < each.ms; ms++) pass(1);
-              naive.pass(each.ms);
+              for (let ms = 0; ms < step.ms; ms++) pass(1);
+              naive.pass(step.ms);
               break;
             default: {
-              const taken = naive.underWay[each.nth % naive.underWay.length];
+              const taken = naive.underWay[step.nth % naive.underWay.length];
               if (taken === undefined) break;
-              rests += each.does === 'failed' ? 1 : 0;
-              queue[each.does](taken);
-              naive[each.does](taken);
+              rests += step.does === 'failed' ? 1 : 0;
+              queue[step.does](taken);
+              naive[step.does](taken);
             }
           }
           assert.equal(queue.size, naive.size);

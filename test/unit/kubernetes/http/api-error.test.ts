@@ -25,11 +25,11 @@ for (const code of CODES.trim().split(/\s+/))
   });
 
 test('codes of servers, clients, and handshakes have different reasons', () => {
-  const of = (code: string) => reasonOf(Object.assign(new Error(code), { code }));
-  assert.match(of('ERR_SSL_TLSV1_ALERT_UNKNOWN_CA'), /rejected the client certificate/);
-  assert.match(of('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'), /handshake failed; check TLS versions/);
-  assert.match(of('ERR_OSSL_BAD_DECRYPT'), /the client key is encrypted/);
-  assert.match(of('INVALID_PURPOSE'), /not fit for a server/);
-  assert.equal(of('EWHATEVER'), 'EWHATEVER');
+  const reasonFor = (code: string) => reasonOf(Object.assign(new Error(code), { code }));
+  assert.match(reasonFor('ERR_SSL_TLSV1_ALERT_UNKNOWN_CA'), /rejected the client certificate/);
+  assert.match(reasonFor('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'), /handshake failed; check TLS versions/);
+  assert.match(reasonFor('ERR_OSSL_BAD_DECRYPT'), /the client key is encrypted/);
+  assert.match(reasonFor('INVALID_PURPOSE'), /not fit for a server/);
+  assert.equal(reasonFor('EWHATEVER'), 'EWHATEVER');
   assert.equal(reasonOf(new Error('sesame')), 'the connection broke');
 });

@@ -130,14 +130,14 @@ describe('the skew of a clock', () => {
         (skews, tripMs) => {
           const { estimator, now } = servedBy(skews, 40, tripMs);
           const ranges = estimator.rangesAt(now);
-          for (const each of skews) {
+          for (const skew of skews) {
             const nearest = Math.min(
-              ...ranges.map(({ leastMs, mostMs }) => Math.max(leastMs - each, each - mostMs, 0)),
+              ...ranges.map(({ leastMs, mostMs }) => Math.max(leastMs - skew, skew - mostMs, 0)),
             );
             // Clocks that differ by less than the uncertainty of an answer may count as one clock.
             assert.ok(
               nearest <= 2 * tripMs + 1_000,
-              `${each} is ${nearest} ms from ${JSON.stringify(ranges)}`,
+              `${skew} is ${nearest} ms from ${JSON.stringify(ranges)}`,
             );
           }
         },

@@ -9,20 +9,21 @@ const proxied = (server: string, noProxy: string) =>
 
 describe('a proxy', () => {
   const server = new URL('https://api.example:6443');
-  const of = (environment: Record<string, string>, to = server) => proxyFor(to, undefined, environment)?.href;
+  const proxyOf = (environment: Record<string, string>, to = server) =>
+    proxyFor(to, undefined, environment)?.href;
 
   test("comes from the kubeconfig, or else from the environment variable of the server's protocol", () => {
     const environment = { HTTPS_PROXY: PROXY };
-    assert.equal(of({}), undefined);
-    assert.equal(of(environment), `${PROXY}/`);
-    assert.equal(of({ https_proxy: 'proxy.example:3128' }), `${PROXY}/`);
-    assert.equal(of(environment, new URL('http://api.example')), undefined);
-    assert.equal(of({ http_proxy: PROXY }, new URL('http://api.example')), `${PROXY}/`);
+    assert.equal(proxyOf({}), undefined);
+    assert.equal(proxyOf(environment), `${PROXY}/`);
+    assert.equal(proxyOf({ https_proxy: 'proxy.example:3128' }), `${PROXY}/`);
+    assert.equal(proxyOf(environment, new URL('http://api.example')), undefined);
+    assert.equal(proxyOf({ http_proxy: PROXY }, new URL('http://api.example')), `${PROXY}/`);
     assert.equal(proxyFor(server, new URL('http://own:1'), environment)?.host, 'own:1');
   });
 
   test('rejects an unsupported proxy in one sentence without its password', () => {
-    assert.throws(() => of({ HTTPS_PROXY: 'socks5://ali:sesame@proxy' }), {
+    assert.throws(() => proxyOf({ HTTPS_PROXY: 'socks5://ali:sesame@proxy' }), {
       message:
         'the proxy in the environment variable HTTPS_PROXY is not an http or https URL; write it as http://HOST:PORT',
     });

@@ -197,10 +197,10 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
         );
         const judged = cases
           .filter(({ cluster: name }) => (it.cluster ?? name) === name)
-          .map((each) => ({
-            ...each,
-            was: each.isHeld(ruleOf(before, each.cluster)),
-            is: each.isHeld(ruleOf(after, each.cluster)),
+          .map((generated) => ({
+            ...generated,
+            was: generated.isHeld(ruleOf(before, generated.cluster)),
+            is: generated.isHeld(ruleOf(after, generated.cluster)),
           }));
         const freed = judged.filter(({ was, is }) => was && !is);
         const goes = freed.filter(({ isDue }) => isDue);

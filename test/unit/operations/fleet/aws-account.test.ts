@@ -16,14 +16,14 @@ function account(answers: Answers) {
     calls.push(`${name} ${Object.values(command.input).filter(Boolean).join(' ')}`.trim());
     return answers[name]?.(command.input) ?? {};
   };
-  const of = <Client extends object>(client: Client) => Object.assign(client, { send });
+  const withSend = <Client extends object>(client: Client) => Object.assign(client, { send });
   const settings = { region: 'eu-west-1' };
   return {
     calls,
     account: new AwsAccount({
-      dynamoDb: of(new DynamoDBClient(settings)),
-      lambda: of(new LambdaClient(settings)),
-      cloudWatch: of(new CloudWatchClient(settings)),
+      dynamoDb: withSend(new DynamoDBClient(settings)),
+      lambda: withSend(new LambdaClient(settings)),
+      cloudWatch: withSend(new CloudWatchClient(settings)),
       table: { tag: async (name) => (name === 'taintward:release' ? '1.2.3' : undefined) },
       tableName: 'tw',
       prefix: 'tw',

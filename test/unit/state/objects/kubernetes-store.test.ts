@@ -264,8 +264,8 @@ describe('KubernetesStore', () => {
 
   test('stops a purge when it loses the lease', async () => {
     const refs = [aRef(own, 'one'), aRef(own, 'two')];
-    for (const each of refs)
-      await store.commit(each, 0, { ...none, node: aNode({ taints: [] }), live: false }, NOW);
+    for (const node of refs)
+      await store.commit(node, 0, { ...none, node: aNode({ taints: [] }), live: false }, NOW);
     let leads = true;
     const former = new KubernetesStore({ objects, own, leads: () => leads });
     const { remove } = objects;

@@ -111,8 +111,8 @@ describe('a node whose pods are immediately recreated', () => {
     // The leader and its successor read the whole window.
     const expected = uids(loop.inWindow());
     assert.ok(expected.length > 13_000);
-    for (const each of [store, aLeader(objects).store]) {
-      const { ended } = await each.load(ref, loop.now);
+    for (const oneStore of [store, aLeader(objects).store]) {
+      const { ended } = await oneStore.load(ref, loop.now);
       assert.deepEqual(uids(ended.keys()), expected);
     }
   });

@@ -1,6 +1,6 @@
 import { type ConsumerDeps, consume, type ReceivedMessage } from '#shared/aws/consume.ts';
 import { messageGroupId, parseDelta } from '#shared/aws/delta-message.ts';
-import { dueGroupId, encodeCancelled, encodeCountdowns } from '#shared/aws/due-message.ts';
+import { dueGroupId, encodeCanceled, encodeCountdowns } from '#shared/aws/due-message.ts';
 import type { CanSend } from '#shared/aws/lease-senders.ts';
 import { DELTA_MAX_RECEIVES } from '#shared/aws/queue-set.ts';
 import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
@@ -96,9 +96,9 @@ export const deltaRetrySeconds = (receives: number): number =>
 /** Announces decisions by messages on `evictions-due`. */
 export const announcingBy =
   (dueQueue: QueueSender, log: Log): ApplyDeltasDeps['announce'] =>
-  async (ref, { cancelled, countdowns }) => {
+  async (ref, { canceled, countdowns }) => {
     const bodies = [
-      ...cancelled.flatMap((each) => encodeCancelled({ ...ref, ...each })),
+      ...canceled.flatMap((each) => encodeCanceled({ ...ref, ...each })),
       ...encodeCountdowns({ ...ref, pods: countdowns }),
     ];
     const groupId = dueGroupId(ref.cluster);

@@ -132,7 +132,7 @@ export class Decisions implements Outbox {
 
 /** Announces a decision. Events are optional, so a failed announcement doesn't delay the decision. */
 export function announceLater(ref: NodeRef, news: News, deps: EvictDeps, later: LaterEvents): Promise<void> {
-  const events = news.cancelled.reduce((sum, { pods }) => sum + pods.length, news.countdowns.length);
+  const events = news.canceled.reduce((sum, { pods }) => sum + pods.length, news.countdowns.length);
   return later.post(ref.cluster, events, () =>
     announce(ref, news, deps).catch((reason: unknown) =>
       deps.log.warn('event.enqueue-failed', { ...ref, error: reason }),

@@ -74,12 +74,12 @@ export function dueConsumption(deps: DueDeps): Consumption<DueMessage> {
         await deps.timers.arm(ref, [message.at]);
         return undefined;
       }
-      case 'cancelled': {
-        await announce(ref, { cancelled: [message], countdowns: [] }, deps);
+      case 'canceled': {
+        await announce(ref, { canceled: [message], countdowns: [] }, deps);
         return undefined;
       }
       case 'countdowns': {
-        await announce(ref, { cancelled: [], countdowns: message.pods }, deps);
+        await announce(ref, { canceled: [], countdowns: message.pods }, deps);
         return undefined;
       }
       case 'retry':

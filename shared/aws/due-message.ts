@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import * as z from 'zod';
 import type { SetAside } from '#shared/engine/evict/ports.ts';
-import type { Because, CancelledPod, CancelledPods, Countdown } from '#shared/engine/news.ts';
+import type { Because, CanceledPod, CanceledPods, Countdown } from '#shared/engine/news.ts';
 import {
   type ClusterName,
   clusterName,
@@ -38,19 +38,19 @@ const header = {
   node: text.regex(/^[^#]+$/, 'must not contain #').transform(nodeName),
 };
 
-const cancelledPod = {
+const canceledPod = {
   uid: text.transform(podUid),
   namespace: text,
   name: text,
-} satisfies KeysOf<CancelledPod>;
+} satisfies KeysOf<CanceledPod>;
 
 const dueMessage = z.discriminatedUnion('kind', [
   z.strictObject({ ...header, kind: z.literal('due'), at: epochMs }),
   z.strictObject({
     ...header,
-    kind: z.literal('cancelled'),
+    kind: z.literal('canceled'),
     version: z.strictObject({ epoch: z.int().nonnegative(), sequence: z.int().nonnegative() }),
-    pods: z.array(z.strictObject(cancelledPod)).min(1),
+    pods: z.array(z.strictObject(canceledPod)).min(1),
   }),
   z.strictObject({
     ...header,
@@ -58,7 +58,7 @@ const dueMessage = z.discriminatedUnion('kind', [
     pods: z
       .array(
         z.strictObject({
-          ...cancelledPod,
+          ...canceledPod,
           dueAt: epochMs,
           moved: z.boolean(),
           because: z.array(
@@ -78,7 +78,7 @@ const dueMessage = z.discriminatedUnion('kind', [
 /**
  * A message on `evictions-due`:
  * - `due`: check that node; a deadline on it is at `at`.
- * - `cancelled`: announce that these evictions are canceled, as of the delta of that version.
+ * - `canceled`: announce that these evictions are canceled, as of the delta of that version.
  * - `countdowns`: announce these pods' evictions, with deadlines and causes.
  * - `retry`: retry these pods' failed evictions. A dead letter of this kind lists the failed evictions.
  */
@@ -89,15 +89,15 @@ export function encodeDue({ cluster, node, at }: NodeRef & { readonly at: EpochM
 }
 
 /** Encodes canceled evictions as the texts of as few messages as hold them. Returns none for no pods. */
-export function encodeCancelled({ cluster, node, version, pods }: CancelledPods): string[] {
-  const encode = (some: readonly CancelledPod[]) =>
+export function encodeCanceled({ cluster, node, version, pods }: CanceledPods): string[] {
+  const encode = (some: readonly CanceledPod[]) =>
     messageJson({
       v: DUE_MESSAGE_VERSION,
-      kind: 'cancelled',
+      kind: 'canceled',
       cluster,
       node,
       version: { epoch: version.epoch, sequence: version.sequence },
-      pods: some.map(({ uid, namespace, name }) => ({ uid, namespace, name }) satisfies KeysOf<CancelledPod>),
+      pods: some.map(({ uid, namespace, name }) => ({ uid, namespace, name }) satisfies KeysOf<CanceledPod>),
     } satisfies EncodedMessage);
   return inMessages(pods, encode);
 }

@@ -5,12 +5,12 @@ import type { Cause, EvictionRecord } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-export interface CancelledPod extends PodRef {
+export interface CanceledPod extends PodRef {
   readonly uid: PodUid;
 }
 
 /** A pod whose eviction was scheduled or rescheduled. */
-export interface Countdown extends CancelledPod {
+export interface Countdown extends CanceledPod {
   readonly dueAt: EpochMs;
   readonly moved: boolean;
   /** Taints that set the deadline, as kubectl prints them, with the toleration that applies and its seconds. */
@@ -44,13 +44,13 @@ export const countdownOf = ({
   because: causes.map(becauseOf),
 });
 
-export interface CancelledPods extends NodeRef {
+export interface CanceledPods extends NodeRef {
   readonly version: Version;
-  readonly pods: readonly CancelledPod[];
+  readonly pods: readonly CanceledPod[];
 }
 
 /** Announcements for a node: evictions canceled by deltas of those versions, and evictions (re)scheduled. */
 export interface News {
-  readonly cancelled: readonly Pick<CancelledPods, 'version' | 'pods'>[];
+  readonly canceled: readonly Pick<CanceledPods, 'version' | 'pods'>[];
   readonly countdowns: readonly Countdown[];
 }

@@ -23,7 +23,7 @@ import {
   heldRecord,
   type NodeState,
   type TimedTaint,
-  whyCancelled,
+  whyCanceled,
 } from './records.ts';
 import { areApart, earliestNow, heldText, latestNow, type SkewRange } from './skew.ts';
 
@@ -157,7 +157,7 @@ export function evaluate(
   return (record, pod) => {
     if (!pod || pod.terminating) return ended(record, pod);
     const deadline = deadlineOf(pod.tolerations, record.podSince);
-    if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };
+    if (!deadline) return { kind: 'cancel', because: whyCanceled(record, taints) };
     if (deadline.at > dueBefore) {
       // An unreported taint's countdown restarts with each observation. From the second on, the pod waits for the
       // report.

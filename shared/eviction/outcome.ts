@@ -102,7 +102,7 @@ export function recordOf(
 ) {
   const { node, scheduled } = found;
   const { giveUpAfterMs, method } = rules.policy;
-  const { left, cancelled, schedule, blocks, failures, moved } = remaining(pass, found, rules, now);
+  const { left, canceled, schedule, blocks, failures, moved } = remaining(pass, found, rules, now);
   const progressed = endsOf(pass.settled).length > 0;
   const waiting = afterBlocks({ node, scheduled: left }, blocks, method, { now, progressed });
   for (const uid of blocks.keys()) if (!waiting.failed.has(uid)) left.delete(uid);
@@ -121,7 +121,7 @@ export function recordOf(
     }),
     /** The policy by which the changes are reported: in observe mode, the evictions will not happen. */
     policy: rules.policy,
-    cancelled,
+    canceled,
     gaveUp: after?.gaveUp ?? [],
     /** When the Eviction API is asked again, if this pass set it. */
     askAgainAt: waiting.node?.nextTryAt,
@@ -141,8 +141,8 @@ export function recordOf(
   const blocked = waiting.node ? { blocked: waiting.node } : {};
   const isNew = after && (waiting.node || retry !== node.retry || outage !== node.outage);
   const onNode: { readonly node?: NodeState } = isNew ? { node: { ...after.node, ...blocked } } : {};
-  if (schedule.length + cancelled.length === 0 && !onNode.node) return { result };
-  return { result, change: { ...onNode, schedule, end: cancelled, live: isTainted(node) } };
+  if (schedule.length + canceled.length === 0 && !onNode.node) return { result };
+  return { result, change: { ...onNode, schedule, end: canceled, live: isTainted(node) } };
 }
 
 export type Recorded = ReturnType<typeof recordOf>['result'];
@@ -150,7 +150,7 @@ export type Recorded = ReturnType<typeof recordOf>['result'];
 /** The writes for outcomes that still hold. `left`: scheduled records that these do not settle. */
 function remaining({ before, settled, outOfReach }: DonePass, found: Partition, rules: Rules, now: EpochMs) {
   const left = new Map(found.scheduled);
-  const cancelled: FinalRecord[] = [];
+  const canceled: FinalRecord[] = [];
   const schedule: EvictionRecord[] = [];
   const blocks = new Map<PodUid, Block>();
   const pods = new Map<PodUid, string>();
@@ -170,7 +170,7 @@ function remaining({ before, settled, outOfReach }: DonePass, found: Partition, 
     switch (outcome.kind) {
       case 'cancel':
         if (!stands(record)) break;
-        cancelled.push(ending(record, { outcome: 'canceled', cancelReason: outcome.because }));
+        canceled.push(ending(record, { outcome: 'canceled', cancelReason: outcome.because }));
         break;
       case 'reschedule':
         if (stands(outcome.record)) schedule.push(outcome.record);
@@ -216,7 +216,7 @@ function remaining({ before, settled, outOfReach }: DonePass, found: Partition, 
   }
   const whole = everything === undefined ? {} : { everything, unanswered, outOfReach };
   const failures: Failures = { ...whole, pods, retryAfterSeconds, isHold };
-  return { left, cancelled, schedule, blocks, failures, moved };
+  return { left, canceled, schedule, blocks, failures, moved };
 }
 
 /** Reports whether a pod has neither newer facts nor a moved deadline since its partition was read. */

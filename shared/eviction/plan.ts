@@ -25,7 +25,7 @@ import {
   isTombstone,
   type NodeState,
   type Partition,
-  whyCancelled,
+  whyCanceled,
 } from './records.ts';
 import { momentOf } from './retry.ts';
 
@@ -45,7 +45,7 @@ export interface PlanTime {
  * - `cancel`: nothing requires the eviction any more, or the pod is gone.
  * - `evicted-elsewhere`: another taint manager evicted the pod before it was ever scheduled, or when it was no longer
  *   scheduled.
- * - `cancelled-before`: this delta canceled the eviction on an earlier delivery, and the Event may not have been
+ * - `canceled-before`: this delta canceled the eviction on an earlier delivery, and the Event may not have been
  *   posted.
  */
 export type PodDecision =
@@ -55,7 +55,7 @@ export type PodDecision =
     }
   | { readonly kind: 'cancel'; readonly ending: FinalRecord }
   | { readonly kind: 'evicted-elsewhere'; readonly ending: FinalRecord }
-  | { readonly kind: 'cancelled-before'; readonly ending: EndedPod };
+  | { readonly kind: 'canceled-before'; readonly ending: EndedPod };
 
 export interface Plan {
   /** The NODE item's new content; absent: nothing to store. */
@@ -321,7 +321,7 @@ function recordOf(
 }
 
 function cancel({ version }: Delta, record: EvictionRecord, { taints }: NodeState): PodDecision {
-  const cancelReason = whyCancelled(record, taints);
+  const cancelReason = whyCanceled(record, taints);
   return { kind: 'cancel', ending: ending(record, { outcome: 'canceled', cancelReason }, version) };
 }
 
@@ -364,7 +364,7 @@ function leaveAsItIs(
 }
 
 function repeat(end: EndedPod | undefined): PodDecision | undefined {
-  return end && { kind: 'cancelled-before', ending: end };
+  return end && { kind: 'canceled-before', ending: end };
 }
 
 const isBy = (delta: Delta, { version }: { readonly version: Version }): boolean =>

@@ -204,7 +204,7 @@ export function isAnnounced({ cancelReason, dueAt, deleted }: FinalRecord, obser
 }
 
 /** Returns why a scheduled pod no longer has a deadline: the taints that set it were removed, or are tolerated by now. */
-export function whyCancelled(record: EvictionRecord, taints: readonly TimedTaint[]): CancelReason {
+export function whyCanceled(record: EvictionRecord, taints: readonly TimedTaint[]): CancelReason {
   const there = ({ taint: { key } }: Cause) => taints.some((taint) => taint.key === key);
   return record.causes.some(there) ? 'tolerated-forever' : 'taint-removed';
 }

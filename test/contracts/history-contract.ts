@@ -62,17 +62,17 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
 
     test('returns the removal time of deleted pods with their ends, regardless of their order', async () => {
       const ref = aRef();
-      const [evicted, theirs, cancelled, still] = someRecords(4);
-      assert.ok(evicted && theirs && cancelled && still);
+      const [evicted, theirs, canceled, still] = someRecords(4);
+      assert.ok(evicted && theirs && canceled && still);
       const deleted = { at: at(1), by: 'other' } as const;
       await store.end(ref, [anEnding(evicted), anEnding(still)], at(1));
       await store.end(ref, [anEnding(theirs, { outcome: 'already-gone', deleted })], at(2));
-      await store.end(ref, [anEnding(cancelled, { outcome: 'canceled' })], at(3));
+      await store.end(ref, [anEnding(canceled, { outcome: 'canceled' })], at(3));
       const { notes } = underContract;
       const gone = (record: EvictionRecord, minutes: number) => ({ uid: record.uid, at: at(minutes) });
       await notes.noteGone(ref.cluster, [gone(theirs, 5), gone(evicted, 4)]);
       // A list repeats pods that a watch has reported.
-      await notes.noteGone(ref.cluster, [gone(evicted, 6), gone(cancelled, 6)]);
+      await notes.noteGone(ref.cluster, [gone(evicted, 6), gone(canceled, 6)]);
       await notes.noteGone(aCluster(), [gone(still, 7)]);
       const eventsOf = async (query: Partial<HistoryQuery>) =>
         (await read(ref.cluster, query))
@@ -82,7 +82,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       const expected = [
         [evicted.uid, at(4)],
         [theirs.uid, at(5)],
-        [cancelled.uid, undefined],
+        [canceled.uid, undefined],
         [still.uid, undefined],
       ].toSorted();
       await eventually(async () => assert.deepEqual(await eventsOf({ to: at(3) }), expected));

@@ -59,7 +59,7 @@ test('evicts a pod when the dead letter of its failed eviction is redriven, and 
   const old = await state.scheduled('alpha', spared);
   await cluster.untaint(other);
   await until(
-    'the other is cancelled',
+    'the other is canceled',
     async () => (await state.ended('alpha', spared))?.outcome === 'canceled',
   );
   await queues.evictionsDue.purge();

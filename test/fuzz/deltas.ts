@@ -4,7 +4,7 @@ import { createHandler as createDeltaHandler } from '#functions/deltas/handler.t
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import { encodeDelta, messageGroupId, parseDelta } from '#shared/aws/delta-message.ts';
 import {
-  encodeCancelled,
+  encodeCanceled,
   encodeCountdowns,
   encodeDue,
   encodeRetry,
@@ -132,8 +132,8 @@ function readAgain(due: Due): unknown {
   switch (due.kind) {
     case 'due':
       return parseDueMessage(encodeDue(due));
-    case 'cancelled':
-      return joined(encodeCancelled(due));
+    case 'canceled':
+      return joined(encodeCanceled(due));
     case 'countdowns':
       return joined(encodeCountdowns(due));
     case 'retry':

@@ -91,7 +91,7 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     area: 'core',
     shows: { climate: 'slow' },
     file: 'shared/eviction/evaluate.ts',
-    instead: "if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };",
+    instead: "if (!deadline) return { kind: 'cancel', because: whyCanceled(record, taints) };",
     planted: "if (!deadline) return { kind: 'evict', by: 'delete', unlimited: false };",
   },
   'no second judgement after the condition was set': {

@@ -182,7 +182,7 @@ export class RecordJudge {
     const listedAt = clock.now() - LISTED_MS;
     // A younger pod may be missing in its relay's list, and no relay has data about pods of a deleted node.
     if (!pod || pod.terminating || pod.podSince > listedAt || !there.truth.wasThere(node, listedAt)) return;
-    this.#once(`P3: the eviction of ${uid} was cancelled as if it had gone`);
+    this.#once(`P3: the eviction of ${uid} was canceled as if it had gone`);
   }
 
   #gaveUp(ref: NodeRef, uid: PodUid): void {

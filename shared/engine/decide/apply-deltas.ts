@@ -66,11 +66,11 @@ export async function applyDeltas(
   for (const { delta, planned } of decided) logChanges(delta, planned, rules, log);
   // The order matters: once the records are stored, a timer that fires twice or late reads the current state from them.
   await timers.arm(ref, [...new Set(decided.flatMap(({ agenda }) => [...agenda.arm]))]);
-  const cancelled = decided.flatMap(({ delta: { version }, agenda }) =>
+  const canceled = decided.flatMap(({ delta: { version }, agenda }) =>
     agenda.announce.length === 0 ? [] : [{ version, pods: agenda.announce }],
   );
   const countdowns = decided.flatMap(({ agenda }) => agenda.countdowns);
-  if (cancelled.length + countdowns.length > 0) await deps.announce(ref, { cancelled, countdowns });
+  if (canceled.length + countdowns.length > 0) await deps.announce(ref, { canceled, countdowns });
 }
 
 /** Reports whether a delta can be committed with those before it: each must cover another pod of the same node. */
@@ -153,7 +153,7 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
       case 'evicted-elsewhere':
         end.push(decision.ending);
         break;
-      case 'cancelled-before':
+      case 'canceled-before':
         announced.push(decision.ending);
         break;
       default:

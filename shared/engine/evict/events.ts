@@ -89,12 +89,12 @@ export function logLost({ pod, message }: PodEvent, reason: unknown, log: Log): 
 /** Posts the Events of decisions on a node. Events for a cluster that is no longer managed are logged as dropped. */
 export async function announce(
   { cluster }: NodeRef,
-  { cancelled, countdowns }: News,
+  { canceled, countdowns }: News,
   deps: Pick<EvictDeps, 'clusters' | 'clock' | 'log' | 'rules'>,
 ): Promise<void> {
   const { policy } = countdowns.length > 0 ? await deps.rules(cluster) : {};
   const events = [
-    ...cancelled.flatMap(({ version, pods }) => pods.map((pod) => cancellingDeletion(pod, version))),
+    ...canceled.flatMap(({ version, pods }) => pods.map((pod) => cancellingDeletion(pod, version))),
     ...countdowns.map((pod) => countingDown(pod, policy?.mode === 'observe')),
   ];
   try {

@@ -40,8 +40,8 @@ export async function recordPass(
   await timers.arm(ref, momentsOf(pass));
   const written = mustCommit(pass, clock.now()) ? await correct(pass, deps) : undefined;
   // Report the stored changes before anything else can fail: the redelivered message no longer finds them.
-  const { cancelled = [], changed = [], policy, gaveUp = [], askAgainAt } = written ?? {};
-  for (const ending of cancelled) {
+  const { canceled = [], changed = [], policy, gaveUp = [], askAgainAt } = written ?? {};
+  for (const ending of canceled) {
     deps.log.info('eviction.canceled', {
       ...evictionFields(ref, ending),
       reason: ending.cancelReason,

@@ -4,7 +4,7 @@ import type { Context, SQSRecord } from 'aws-lambda';
 import { createHandler } from '#functions/evict/handler.ts';
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
 import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due-consumption.ts';
-import { encodeCancelled, encodeDue } from '#shared/aws/due-message.ts';
+import { encodeCanceled, encodeDue } from '#shared/aws/due-message.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
@@ -131,7 +131,7 @@ describe('an announcement', () => {
   const announcement = () => {
     const { scheduled } = after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }));
     const version = { epoch: 1, sequence: 7 };
-    const [body] = encodeCancelled({ ...ref, version, pods: [...scheduled.values()] });
+    const [body] = encodeCanceled({ ...ref, version, pods: [...scheduled.values()] });
     assert.ok(body);
     return sqsRecord(body);
   };

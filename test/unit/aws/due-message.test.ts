@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
-  encodeCancelled,
+  encodeCanceled,
   encodeCountdowns,
   encodeDue,
   encodeRetry,
@@ -10,13 +10,13 @@ import {
   parseDueMessage,
 } from '#shared/aws/due-message.ts';
 import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
-import { becauseOf, type CancelledPod, countdownOf } from '#shared/engine/news.ts';
+import { becauseOf, type CanceledPod, countdownOf } from '#shared/engine/news.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { aReason, aRecord } from '#test/contracts/partition-builders.ts';
 
 const ref = { cluster: clusterName('c1'), node: nodeName('n1') };
 const version = { epoch: 3, sequence: 17 };
-const pod = (name: string): CancelledPod => ({ uid: podUid(`uid-${name}`), namespace: 'default', name });
+const pod = (name: string): CanceledPod => ({ uid: podUid(`uid-${name}`), namespace: 'default', name });
 
 describe('a due message', () => {
   test('has the node and the time', () => {
@@ -30,16 +30,15 @@ describe('a due message', () => {
   });
 });
 
-describe('a cancelled message', () => {
+describe('a canceled message', () => {
   test('names the pods, and the version that canceled them', () => {
     const pods = [pod('a'), pod('b')];
-    const [body = '', ...more] = encodeCancelled({ ...ref, version, pods });
-    assert.deepEqual(parseDueMessage(body), { v: 1, kind: 'cancelled', ...ref, version, pods });
+    const [body = '', ...more] = encodeCanceled({ ...ref, version, pods });
+    assert.deepEqual(parseDueMessage(body), { v: 1, kind: 'canceled', ...ref, version, pods });
     assert.deepEqual(more, []);
   });
 
-  test('is not sent without pods', () =>
-    assert.deepEqual(encodeCancelled({ ...ref, version, pods: [] }), []));
+  test('is not sent without pods', () => assert.deepEqual(encodeCanceled({ ...ref, version, pods: [] }), []));
 
   test('is split into as few messages as possible, with all pods in order', () => {
     const names = fc.array(fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }), {
@@ -51,10 +50,10 @@ describe('a cancelled message', () => {
         const pods = Array.from({ length: 100 }, () => some).flatMap((one) =>
           one.map((name) => pod(name.repeat(8))),
         );
-        const bodies = encodeCancelled({ ...ref, version, pods });
+        const bodies = encodeCanceled({ ...ref, version, pods });
         const parsed = bodies.map((body) => {
           const message = parseDueMessage(body);
-          assert.ok(message.kind === 'cancelled');
+          assert.ok(message.kind === 'canceled');
           return message.pods;
         });
         assert.deepEqual(parsed.flat(), pods);
@@ -74,7 +73,7 @@ describe('a message about pods', () => {
   /** Returns the bytes that a pod adds to a message. */
   const bytesOf = (name: string) => Buffer.byteLength(JSON.stringify(pod(name))) + 1;
   const empty =
-    Buffer.byteLength(encodeCancelled({ ...ref, version, pods: [pod('')] })[0] ?? '') - bytesOf('');
+    Buffer.byteLength(encodeCanceled({ ...ref, version, pods: [pod('')] })[0] ?? '') - bytesOf('');
 
   test('holds pods up to exactly its largest size', () => {
     const full = (bytes: number) => {
@@ -82,15 +81,15 @@ describe('a message about pods', () => {
       // The UID contains the name as well.
       return [pod('a'), { ...pod(''), name: 'x'.repeat(longer) }];
     };
-    assert.equal(encodeCancelled({ ...ref, version, pods: full(0) }).length, 1);
-    assert.equal(encodeCancelled({ ...ref, version, pods: full(1) }).length, 2);
+    assert.equal(encodeCanceled({ ...ref, version, pods: full(0) }).length, 1);
+    assert.equal(encodeCanceled({ ...ref, version, pods: full(1) }).length, 2);
   });
 
   test('is sent for a single pod that exceeds the size', () => {
     const pods = [pod('x'.repeat(MAX_DUE_MESSAGE_BYTES)), pod('a')];
-    const named = encodeCancelled({ ...ref, version, pods }).map((body) => {
+    const named = encodeCanceled({ ...ref, version, pods }).map((body) => {
       const message = parseDueMessage(body);
-      return message.kind === 'cancelled' && message.pods.length;
+      return message.kind === 'canceled' && message.pods.length;
     });
     assert.deepEqual(named, [1, 1]);
   });
@@ -142,7 +141,7 @@ describe('a countdown message', () => {
 
 describe('parseDueMessage rejects, naming the field,', () => {
   const due = { v: 1, kind: 'due', cluster: 'c1', node: 'n1', at: 5 };
-  const cancelled = { v: 1, kind: 'cancelled', cluster: 'c1', node: 'n1', version, pods: [pod('a')] };
+  const canceled = { v: 1, kind: 'canceled', cluster: 'c1', node: 'n1', version, pods: [pod('a')] };
   const refused: [what: string, body: string, sentence: RegExp][] = [
     ['what is not JSON', '{', /message: is not JSON$/],
     ['what is no object', '[]', /message: /],
@@ -168,13 +167,13 @@ describe('parseDueMessage rejects, naming the field,', () => {
     ['a moment that is text', JSON.stringify({ ...due, at: '5' }), /at: /],
     ['a moment before 1970', JSON.stringify({ ...due, at: -1 }), /at: /],
     ['a field too many', JSON.stringify({ ...due, pods: [] }), /message: .*pods/],
-    ['no pods', JSON.stringify({ ...cancelled, pods: [] }), /pods: /],
+    ['no pods', JSON.stringify({ ...canceled, pods: [] }), /pods: /],
     [
       'a pod without a uid',
-      JSON.stringify({ ...cancelled, pods: [{ namespace: 'a', name: 'b' }] }),
+      JSON.stringify({ ...canceled, pods: [{ namespace: 'a', name: 'b' }] }),
       /pods\.0\.uid: /,
     ],
-    ['half a version', JSON.stringify({ ...cancelled, version: { epoch: 1 } }), /version\.sequence: /],
+    ['half a version', JSON.stringify({ ...canceled, version: { epoch: 1 } }), /version\.sequence: /],
   ];
   for (const [what, body, sentence] of refused) {
     test(what, () => {

@@ -18,7 +18,7 @@ const played = (given: Partial<Played>): Played => ({
   wrongUid: [],
   ...given,
 });
-const cancelled = (t: number, because = 'taint-removed', uid = 'u1') => ({
+const canceled = (t: number, because = 'taint-removed', uid = 'u1') => ({
   pod: 'default/p',
   t,
   because,
@@ -91,32 +91,32 @@ test('reports and prints a deletion that reached another pod', () => {
 
 test('requires exactly the expected cancellations', () => {
   const given = expecting([], [removed]);
-  assert.ok(agrees(given, { cancellations: [cancelled(31)] }));
+  assert.ok(agrees(given, { cancellations: [canceled(31)] }));
   assert.ok(!agrees(given, { cancellations: [] }));
-  assert.ok(!agrees(given, { cancellations: [cancelled(30, 'pod-gone')] }));
-  assert.ok(!agrees(given, { cancellations: [cancelled(32)] }));
-  assert.ok(!agrees(given, { cancellations: [cancelled(30), cancelled(60)] }));
-  assert.ok(!agrees(given, { cancellations: [cancelled(30), cancelled(30)] }));
+  assert.ok(!agrees(given, { cancellations: [canceled(30, 'pod-gone')] }));
+  assert.ok(!agrees(given, { cancellations: [canceled(32)] }));
+  assert.ok(!agrees(given, { cancellations: [canceled(30), canceled(60)] }));
+  assert.ok(!agrees(given, { cancellations: [canceled(30), canceled(30)] }));
 });
 
 test('compares the UID of a cancellation if the case names it', () => {
   const given = expecting([], [{ ...removed, uid: 'u1' }]);
-  assert.ok(agrees(given, { cancellations: [cancelled(30)] }));
-  assert.ok(!agrees(given, { cancellations: [cancelled(30, 'taint-removed', 'u2')] }));
+  assert.ok(agrees(given, { cancellations: [canceled(30)] }));
+  assert.ok(!agrees(given, { cancellations: [canceled(30, 'taint-removed', 'u2')] }));
 });
 
 test("ignores a cancellation at the time of its pod's eviction", () => {
   const given = expecting([{ uid: 'u1', t: 30 }]);
   const deletions = [{ uid: 'u1', t: 30 }];
-  assert.ok(agrees(given, { deletions, cancellations: [cancelled(30)] }));
-  assert.ok(!agrees(given, { deletions, cancellations: [cancelled(20)] }));
-  assert.ok(!agrees(given, { deletions, cancellations: [cancelled(30, 'taint-removed', 'u2')] }));
+  assert.ok(agrees(given, { deletions, cancellations: [canceled(30)] }));
+  assert.ok(!agrees(given, { deletions, cancellations: [canceled(20)] }));
+  assert.ok(!agrees(given, { deletions, cancellations: [canceled(30, 'taint-removed', 'u2')] }));
 });
 
 test('accepts optional cancellations that are missing or different', () => {
   const given = expecting([], [removed], true);
   assert.ok(agrees(given, { cancellations: [] }));
-  assert.ok(agrees(given, { cancellations: [cancelled(80, 'pod-gone')] }));
+  assert.ok(agrees(given, { cancellations: [canceled(80, 'pod-gone')] }));
 });
 
 test('rejects a delivery beyond the events', () => {

@@ -117,7 +117,7 @@ export interface Planned extends Plan {
   readonly free: readonly EvictionRecord[];
   readonly cancel: readonly FinalRecord[];
   readonly elsewhere: readonly FinalRecord[];
-  readonly cancelledBefore: readonly EndedPod[];
+  readonly canceledBefore: readonly EndedPod[];
   /** The distinct times that need a timer, earliest first. */
   readonly arm: readonly EpochMs[];
 }
@@ -143,7 +143,7 @@ export function planned(
     free: records('free'),
     cancel: only('cancel').map((each) => each.ending),
     elsewhere: only('evicted-elsewhere').map((each) => each.ending),
-    cancelledBefore: only('cancelled-before').map((each) => each.ending),
+    canceledBefore: only('canceled-before').map((each) => each.ending),
     arm: [...new Set(armed.map(ownMomentOf))].sort((a, b) => a - b),
   };
 }

@@ -58,7 +58,7 @@ const refused: PodOutcome = { kind: 'refused', error: 'no answer', retryAfterSec
 const blocked: PodOutcome = { kind: 'blocked', block: { reason: 'its budget' } };
 const deleted: PodOutcome = { kind: 'deleted', delayMs: 5 };
 const gone: PodOutcome = { kind: 'end', outcome: 'already-gone' };
-const cancelled: PodOutcome = { kind: 'cancel', because: 'taint-removed' };
+const canceled: PodOutcome = { kind: 'cancel', because: 'taint-removed' };
 const waiting: PodOutcome = { kind: 'waiting', turn: { turnAt: at(70) } };
 
 const withNode = (more: Partial<NodeState>, partition: Partition = before): Partition => {
@@ -79,7 +79,7 @@ function written(pass: DonePass, found: Partition = before, governing: Rules = r
 
 describe('ends of records', () => {
   test('include evicted and deleted pods, and no others', () => {
-    const pass = passOf(deleted, { ...gone, deleted: { by: 'other', at: at(30) } } as PodOutcome, cancelled);
+    const pass = passOf(deleted, { ...gone, deleted: { by: 'other', at: at(30) } } as PodOutcome, canceled);
     assert.deepEqual(
       endsOf(pass.settled).map(({ uid, outcome, delayMs, deleted }) => ({ uid, outcome, delayMs, deleted })),
       [
@@ -97,7 +97,7 @@ describe('ends of records', () => {
       { kind: 'fault', error: new Error('ours') },
     ] as const;
     for (const outcome of unlocked) assert.equal(mustCommit(passOf(outcome), NOW), false);
-    for (const outcome of [cancelled, rescheduled(), held(), waiting, blocked, failed, refused])
+    for (const outcome of [canceled, rescheduled(), held(), waiting, blocked, failed, refused])
       assert.equal(mustCommit(passOf(deleted, outcome), NOW), true);
   });
 
@@ -134,7 +134,7 @@ describe('times to arm', () => {
 describe('an outcome is written and reported', () => {
   test('for canceled, rescheduled, held and waiting pods', () => {
     const { change, schedule, events, result } = written(
-      passOf(cancelled, rescheduled('u2'), held('u3')),
+      passOf(canceled, rescheduled('u2'), held('u3')),
       before,
       whileStopped,
     );
@@ -147,18 +147,18 @@ describe('an outcome is written and reported', () => {
       change?.end.map(({ uid, outcome, cancelReason }) => [uid, outcome, cancelReason]),
       [['u1', 'canceled', 'taint-removed']],
     );
-    assert.equal(result.cancelled, change?.end);
+    assert.equal(result.canceled, change?.end);
     assert.deepEqual([change?.live, change?.node, result.moved], [true, undefined, false]);
   });
 
   test('for equal numbers of canceled and rescheduled pods', () => {
-    const { change } = written(passOf(cancelled, rescheduled('u2')), structuredClone(before));
+    const { change } = written(passOf(canceled, rescheduled('u2')), structuredClone(before));
     assert.deepEqual([change?.end.length, change?.schedule.length], [1, 1]);
   });
 
   test('where nothing is stored for the node, before and after the pass', () => {
     const unknown = { ...before, node: undefined };
-    const { change, result } = written({ ...passOf(cancelled), before: unknown }, unknown);
+    const { change, result } = written({ ...passOf(canceled), before: unknown }, unknown);
     assert.deepEqual([change?.end.length, change?.live, result.moved, result.gaveUp], [1, false, false, []]);
   });
 
@@ -217,7 +217,7 @@ describe('an outcome is discarded, and the node is evaluated again, when', () =>
   ];
   for (const [name, found] of changed) {
     test(name, () => {
-      for (const outcome of [cancelled, rescheduled(), held()]) {
+      for (const outcome of [canceled, rescheduled(), held()]) {
         const { change, result } = written(passOf(outcome), found, whileStopped);
         assert.deepEqual([change, result.moved, result.changed], [undefined, true, []]);
       }
@@ -342,7 +342,7 @@ describe('a failure is retried', () => {
     const governing: Rules = { ...byEvictionApi, stops: whileStopped.stops };
     const gaveUpBeside = (outcome: PodOutcome, at: Partition = found) =>
       recordOf(passOf(outcome, refused), at, governing, late).result.gaveUp.map(({ uid }) => uid);
-    for (const outcome of [deleted, gone, cancelled, rescheduled(), held(), waiting, blocked])
+    for (const outcome of [deleted, gone, canceled, rescheduled(), held(), waiting, blocked])
       assert.deepEqual(gaveUpBeside(outcome), ['u2', 'u3']);
     // A record that was scheduled again since the pass is not the pod that ended.
     const moved = { ...recordNamed('u1'), version: { epoch: 1, sequence: 9 } };

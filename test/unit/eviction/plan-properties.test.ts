@@ -101,7 +101,7 @@ test('changes nothing for a repeated delta, arms the same timers and repeats the
         assert.equal(changesNothing(again), true);
         const announced = first.cancel.filter((each) => isAnnounced(each, delta.observedAt));
         const repeated = new Map(
-          again.cancelledBefore.map(({ endedAt: _endedAt, ...end }) => [end.uid, end] as const),
+          again.canceledBefore.map(({ endedAt: _endedAt, ...end }) => [end.uid, end] as const),
         );
         assert.deepEqual(
           announced.map(({ uid }) => repeated.get(uid)),

@@ -81,7 +81,7 @@ describe('a node delta', () => {
     assert.deepEqual(causes(planned(after(nodeDelta(1)), untaint)), ['taint-removed']);
     const again = planned(after(nodeDelta(1), untaint), untaint);
     assert.deepEqual(
-      again.cancelledBefore.map(({ cancelReason }) => cancelReason),
+      again.canceledBefore.map(({ cancelReason }) => cancelReason),
       ['taint-removed'],
     );
     assert.equal(forecast(after(nodeDelta(1), untaint, nodeDelta(30))), 'due at 80');
@@ -220,7 +220,7 @@ describe('a deleted pod', () => {
 
 describe('an end that is delivered again', () => {
   const before = (delta: Delta, ...deltas: readonly Delta[]) =>
-    planned(after(nodeDelta(1), ...deltas), delta).cancelledBefore.map(({ cancelReason }) => cancelReason);
+    planned(after(nodeDelta(1), ...deltas), delta).canceledBefore.map(({ cancelReason }) => cancelReason);
   const absent = (sequence: number) => nodeDelta(sequence, { pods: [] });
   const untaint = (sequence: number) => nodeDelta(sequence, { taints: [], pods: [] });
 
@@ -579,7 +579,7 @@ describe('a pod that another actor deleted', () => {
       { ...delta, version: { epoch: 1, sequence: 9 } },
     ]) {
       assert.deepEqual(
-        [planned(partition, again).elsewhere, planned(partition, again).cancelledBefore],
+        [planned(partition, again).elsewhere, planned(partition, again).canceledBefore],
         [[], []],
       );
     }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
 import { createHandler } from '#functions/evict/handler.ts';
-import { encodeCancelled, encodeCountdowns, encodeDue, encodeRetry } from '#shared/aws/due-message.ts';
+import { encodeCanceled, encodeCountdowns, encodeDue, encodeRetry } from '#shared/aws/due-message.ts';
 import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
 import { countdownOf } from '#shared/engine/news.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
@@ -100,7 +100,7 @@ describe('a message to evict, delivered three times, makes deletes, writes, time
       'one attempt, and its timer again, for a pod whose delete fails': [[due], [1, 1, 3, 0, 1], failing],
       'one hold, and its timer again, for a pod that is held': [[due], [0, 1, 3, 1, 1], held],
       'one Event for a cancellation': [
-        encodeCancelled({ ...ref, version: { epoch: 1, sequence: 7 }, pods }),
+        encodeCanceled({ ...ref, version: { epoch: 1, sequence: 7 }, pods }),
         [0, 0, 0, 1, 0],
       ],
       'one Event for a countdown': [

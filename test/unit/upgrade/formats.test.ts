@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { encodeDelta, parseDelta } from '#shared/aws/delta-message.ts';
 import {
   type DueMessage,
-  encodeCancelled,
+  encodeCanceled,
   encodeCountdowns,
   encodeDue,
   encodeRetry,
@@ -49,8 +49,8 @@ const encodeDueMessage = (message: DueMessage): string => {
   switch (message.kind) {
     case 'due':
       return encodeDue(message);
-    case 'cancelled':
-      return encodeCancelled(message).join();
+    case 'canceled':
+      return encodeCanceled(message).join();
     case 'countdowns':
       return encodeCountdowns(message).join();
     case 'retry':

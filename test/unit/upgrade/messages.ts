@@ -77,7 +77,7 @@ const ofPod = { uid: FIRST, namespace: 'default', name: 'web-0' };
 /** A message of each kind on `evictions-due`, with all optional fields. A schedule's input is a message of the first kind. */
 export const DUE: { readonly [Kind in DueMessage['kind']]: Extract<DueMessage, { kind: Kind }> } = {
   due: { ...due, kind: 'due', at: NOW + 300_000 },
-  cancelled: { ...due, kind: 'cancelled', version: facts.version, pods: [ofPod] },
+  canceled: { ...due, kind: 'canceled', version: facts.version, pods: [ofPod] },
   countdowns: {
     ...due,
     kind: 'countdowns',

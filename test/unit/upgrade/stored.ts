@@ -114,7 +114,7 @@ const ended = ending(
   { ...plain, uid: THIRD, name: 'web-2' },
   { outcome: 'already-gone', delayMs: 12, error: 'late', deleted: { at: NOW - 100, by: 'other' } },
 );
-const cancelled = ending(
+const canceled = ending(
   { ...plain, uid: FOURTH, name: 'web-3' },
   { outcome: 'canceled', cancelReason: 'taint-removed' },
 );
@@ -249,7 +249,7 @@ export async function writeKept({ store, history, leases, rulesStore }: Keepers)
   await store.commit(
     REF,
     0,
-    { node: NODE, schedule: [plain, busy], end: [ended, cancelled], noted: NOTED, live: true },
+    { node: NODE, schedule: [plain, busy], end: [ended, canceled], noted: NOTED, live: true },
     NOW,
   );
   await history.noteGone(CLUSTER, GONE);
@@ -333,7 +333,7 @@ export const KEPT_MEANING = {
   scheduled: [plain, busy],
   ended: [
     { ...ended, endedAt: NOW },
-    { ...cancelled, endedAt: NOW },
+    { ...canceled, endedAt: NOW },
   ],
   tainted: [{ node: REF.node, state: NODE }],
   lease: LEASE,

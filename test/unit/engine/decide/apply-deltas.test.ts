@@ -36,7 +36,7 @@ const announced = (world: ScriptedWorld) =>
   world.dueQueue.sent
     .map(({ body }) => parseDueMessage(body))
     .flatMap((message) =>
-      message.kind === 'cancelled' ? message.pods.map(({ uid }) => `${uid} ${message.version.sequence}`) : [],
+      message.kind === 'canceled' ? message.pods.map(({ uid }) => `${uid} ${message.version.sequence}`) : [],
     );
 const logged = (world: ScriptedWorld) => world.log.lines.map(({ event }) => event);
 
@@ -136,7 +136,7 @@ test('asks for no announcement without an Event to post', async () => {
   const brief = nodeDelta(1, { pods: [pod('u1', { tolerations: [] })] });
   for (const delta of [brief, podDelta(1, { pod: pod('u2') })]) await applyDeltas([delta], world);
   assert.deepEqual(
-    announce.mock.calls.map(({ arguments: [, { cancelled, countdowns }] }) => [cancelled, countdowns.length]),
+    announce.mock.calls.map(({ arguments: [, { canceled, countdowns }] }) => [canceled, countdowns.length]),
     [[[], 1]],
   );
 });

@@ -112,23 +112,23 @@ describe('announced decisions', () => {
   const record = recordIn(after(nodeDelta(1)));
   assert.ok(record);
   const countdowns = [{ ...countdownOf(record), moved: false }];
-  const cancelled = [{ version: { epoch: 1, sequence: 20 }, pods: [livePod()] }];
+  const canceled = [{ version: { epoch: 1, sequence: 20 }, pods: [livePod()] }];
 
   test('are posted, and only countdowns need the rules', async () => {
     const bench = new EvictBench();
     const keys = () => bench.cluster.events.map(({ key }) => key);
     const unruled = { ...bench, rules: () => Promise.reject(new Error('away')) };
-    await announce(ref, { cancelled, countdowns: [] }, unruled);
+    await announce(ref, { canceled, countdowns: [] }, unruled);
     assert.deepEqual(keys(), ['u1/cancelling/1-20']);
-    await assert.rejects(announce(ref, { cancelled, countdowns }, unruled), /away/);
-    await announce(ref, { cancelled: [], countdowns }, bench);
+    await assert.rejects(announce(ref, { canceled, countdowns }, unruled), /away/);
+    await announce(ref, { canceled: [], countdowns }, bench);
     assert.deepEqual(keys().slice(1), [`u1/countdown/${at(60)}`]);
   });
 
   test('are dropped and logged only if the cluster is no longer managed', async () => {
     const bench = new EvictBench();
     const unknown = { ...ref, cluster: clusterName('unknown') };
-    await announce(unknown, { cancelled, countdowns }, bench);
+    await announce(unknown, { canceled, countdowns }, bench);
     assert.deepEqual(
       bench.log.lines.map(({ event, fields }) => [event, fields['message']]),
       [
@@ -138,7 +138,7 @@ describe('announced decisions', () => {
     );
     const api = () => Promise.reject(new StoreError('away'));
     await assert.rejects(
-      announce(ref, { cancelled, countdowns }, { ...bench, clusters: { api } }),
+      announce(ref, { canceled, countdowns }, { ...bench, clusters: { api } }),
       StoreError,
     );
   });

@@ -29,7 +29,7 @@ async function against(
 
 const operations = (requests: readonly Request[]) => requests.map(({ operation }) => operation);
 
-const cancelled = (...codes: readonly string[]): Answer => ({
+const canceled = (...codes: readonly string[]): Answer => ({
   error: 'TransactionCanceledException',
   fields: { CancellationReasons: codes.map((Code) => ({ Code })) },
 });
@@ -97,7 +97,7 @@ describe('DynamoDbStore.commit', () => {
     ['None', 'TransactionConflict'],
   ]) {
     test(`reports a conflict when the transaction is canceled for ${codes}`, async () => {
-      const requests = await against([cancelled(...codes)], async (store) => {
+      const requests = await against([canceled(...codes)], async (store) => {
         assert.equal(await store.commit(REF, 1, CHANGE, NOW), 'conflict');
       });
       assert.deepEqual(operations(requests), ['TransactWriteItems']);
@@ -136,7 +136,7 @@ describe('DynamoDbStore.commit', () => {
   });
 
   test('fails when the transaction is canceled for another reason', async () => {
-    await against([cancelled('ThrottlingError', 'None')], (store) =>
+    await against([canceled('ThrottlingError', 'None')], (store) =>
       assert.rejects(store.commit(REF, 1, CHANGE, NOW), {
         name: 'StoreError',
         message: /^DynamoDB table taintward is throttled .* raise the table's limits/,
@@ -145,7 +145,7 @@ describe('DynamoDbStore.commit', () => {
   });
 
   test('writes no further chunk after a conflict', async () => {
-    const answers = [{ result: {} }, cancelled('ConditionalCheckFailed'), { result: {} }];
+    const answers = [{ result: {} }, canceled('ConditionalCheckFailed'), { result: {} }];
     const requests = await against(answers, async (store) => {
       const change = { ...CHANGE, schedule: someRecords(250) };
       assert.equal(await store.commit(REF, 1, change, NOW), 'conflict');

@@ -13,16 +13,18 @@ type Known = z.infer<typeof knownRow>;
 export class KnownRules {
   readonly #rules: DatabaseSync;
   readonly #records: DatabaseSync;
+  readonly #statements: ReturnType<typeof prepareStatements>;
 
-  constructor({ rules, records }: { readonly rules: DatabaseSync; readonly records: DatabaseSync }) {
-    this.#rules = rules;
-    this.#records = records;
+  constructor(databases: { readonly rules: DatabaseSync; readonly records: DatabaseSync }) {
+    this.#rules = databases.rules;
+    this.#records = databases.records;
+    this.#statements = prepareStatements(databases);
   }
 
   /** Why rules may be missing, as a sentence. `undefined`: the rules are those that the records know, or newer. */
   lost(): string | undefined {
     // Read the known revision first: the revision only grows.
-    const row = this.#records.prepare('SELECT id, revision FROM known_rules').get();
+    const row = this.#statements.known.get();
     if (row === undefined) return undefined;
     const known = parseStored(knownRow, row, 'known revision of the rules');
     const { id, revision } = this.#current();
@@ -43,13 +45,13 @@ export class KnownRules {
    * has the former one.
    */
   adopt(): void {
-    if (this.#records.prepare('SELECT id FROM known_rules').get()) this.note();
+    if (this.#statements.known.get()) this.note();
     else this.renew();
   }
 
   /** Makes the records know these rules, unless they know later ones, or those of another database. */
   note(): void {
-    this.#write('WHERE id = excluded.id AND revision < excluded.revision');
+    this.#statements.note.run(this.#current());
   }
 
   /**
@@ -59,22 +61,33 @@ export class KnownRules {
    */
   renew(): void {
     this.#rules.exec('UPDATE identity SET id = lower(hex(randomblob(16)))');
-    this.#write('');
-  }
-
-  #write(condition: string): void {
-    this.#records
-      .prepare(
-        `INSERT INTO known_rules (one, id, revision) VALUES (1, :id, :revision)
-         ON CONFLICT DO UPDATE SET id = excluded.id, revision = excluded.revision ${condition}`,
-      )
-      .run(this.#current());
+    this.#statements.replace.run(this.#current());
   }
 
   #current(): Known {
-    const row = this.#rules
-      .prepare('SELECT id, (SELECT coalesce(sum(version), 0) FROM objects) AS revision FROM identity')
-      .get();
-    return parseStored(knownRow, row, 'revision of the rules');
+    return parseStored(knownRow, this.#statements.current.get(), 'revision of the rules');
   }
+}
+
+/** Prepared once, because rules are compared with each read of them. */
+function prepareStatements({
+  rules,
+  records,
+}: {
+  readonly rules: DatabaseSync;
+  readonly records: DatabaseSync;
+}) {
+  const write = (condition = '') =>
+    records.prepare(
+      `INSERT INTO known_rules (one, id, revision) VALUES (1, :id, :revision)
+       ON CONFLICT DO UPDATE SET id = excluded.id, revision = excluded.revision ${condition}`,
+    );
+  return {
+    known: records.prepare('SELECT id, revision FROM known_rules'),
+    current: rules.prepare(
+      'SELECT id, (SELECT coalesce(sum(version), 0) FROM objects) AS revision FROM identity',
+    ),
+    note: write('WHERE id = excluded.id AND revision < excluded.revision'),
+    replace: write(),
+  };
 }

@@ -59,7 +59,7 @@ export interface MessageDeps {
   readonly log: Log;
 }
 
-/** What each invocation of a Lambda function begins and ends with. */
+/** What is done at the start and at the end of each invocation of a Lambda function. */
 export interface InvocationDeps {
   /** Data that was read earlier is unreliable when an invocation begins. Absent: nothing is kept between invocations. */
   readonly invoked?: (() => void) | undefined;

@@ -125,8 +125,7 @@ export function clusterGate({ policy, stops }: Rules, now: EpochMs): ClusterGate
   return {
     kind: 'stopped',
     scope: stop.scope,
-    ...untilOf(stop),
-    ...(isOneOfSeveral && defined({ id: stop.id })),
+    ...defined({ until: stop.until, id: isOneOfSeveral ? stop.id : undefined }),
   };
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { defined } from '#shared/defined.ts';
-import { endOf, isOn, longestFirst } from '#shared/eviction/gate.ts';
+import { endOf, longestFirst } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
@@ -25,7 +25,7 @@ import {
   type OperatorControls,
   type RulesStore,
   type StoredRules,
-  stopsOf,
+  stopsInForce,
 } from './rules-store.ts';
 import { guardStateOf } from './stored-rules.ts';
 
@@ -144,9 +144,7 @@ export class Operator {
    */
   async resume(cluster: ClusterName, reason: string, id?: string): Promise<Stop | undefined> {
     return this.#order(cluster, (orders, storedRules) => {
-      const [fleetStop] = stopsOf(storedRules).filter(
-        ({ scope, until }) => scope === 'fleet' && isOn(until, this.#clock.now()),
-      );
+      const fleetStop = stopsInForce(storedRules, this.#clock.now()).find(({ scope }) => scope === 'fleet');
       const [stop, ...more] = orders.stops.filter((each) => (id ?? each.id) === each.id);
       if (more.length > 0) {
         const ids = orders.stops.map(

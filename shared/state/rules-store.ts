@@ -1,4 +1,4 @@
-import { longestFirst } from '#shared/eviction/gate.ts';
+import { isOn, longestFirst } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
@@ -220,6 +220,10 @@ export function stopsOf({ orders, fleetStop, fleetRevision }: StoredRules): read
   const isResumed = resumedFrom?.fleetRevision === fleetRevision && resumedFrom.stoppedAt === fleetStop?.at;
   return longestFirst(fleetStop && !isResumed ? [fleetStop, ...stops] : stops);
 }
+
+/** Returns the stops of a cluster that have not ended; longest first. */
+export const stopsInForce = (storedRules: StoredRules, now: EpochMs): readonly Stop[] =>
+  stopsOf(storedRules).filter(({ until }) => isOn(until, now));
 
 export interface AppliedFile {
   /** The SHA-256 of the text, in hex. */

@@ -1,9 +1,8 @@
-import { isOn } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { nextTryOf } from '#shared/eviction/retry.ts';
 import { type Operator, targetText } from '#shared/state/operator.ts';
 import { type ChangedSetting, changedSettings } from '#shared/state/policy-change.ts';
-import { type StoredRules, stopsOf } from '#shared/state/rules-store.ts';
+import { type StoredRules, stopsInForce } from '#shared/state/rules-store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -79,7 +78,7 @@ export function previewOf(
   );
   const rules = cluster === undefined ? [] : state.clusters.filter(isMeant);
   const stopped = rules.some(
-    ({ storedRules }) => storedRules && stopsOf(changed(storedRules)).some(({ until }) => isOn(until, now)),
+    ({ storedRules }) => storedRules && stopsInForce(changed(storedRules), now).length > 0,
   );
   const zones = zonesText(clusters.flatMap(({ ended }) => ended));
   return {

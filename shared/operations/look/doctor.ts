@@ -1,6 +1,5 @@
 import pMap from 'p-map';
 import { defined } from '#shared/defined.ts';
-import { isOn } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
@@ -21,7 +20,7 @@ import { isProven, PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.
 import { isInForce } from '#shared/kubernetes/takeover.ts';
 import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
-import { type StoredRules, stopsOf } from '#shared/state/rules-store.ts';
+import { type StoredRules, stopsInForce } from '#shared/state/rules-store.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -291,7 +290,7 @@ async function examineLive(
       `Its API server (${version || 'unknown version'}) responds within ${clock.now() - requestedAt} ms.`,
     );
     const policy = policyOf(storedRules);
-    const stop = storedRules && stopsOf(storedRules).find(({ until }) => isOn(until, clock.now()));
+    const [stop] = storedRules ? stopsInForce(storedRules, clock.now()) : [];
     const wanted = storedRules && { policy, mode: policy.mode, ...defined({ stop }) };
     const groups = await Promise.all([
       asksEvict(fleet)

@@ -79,7 +79,7 @@ export interface ClusterFacts {
   readonly delayMs?: number;
   /** Why the eviction with that delay fails; absent: not known. */
   readonly delayCause?: string;
-  /** The stop in force: its own, or that of all clusters unless this cluster was resumed alone. */
+  /** The stop in force that ends last: its own, or that of all clusters unless this cluster was resumed alone. */
   readonly stop?: Stop;
   /** Number of its own stops, if it has several. */
   readonly stops?: number;

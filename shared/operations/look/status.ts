@@ -7,7 +7,7 @@ import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
 import type { Fault } from '#shared/state/fault.ts';
-import { type StoredRules, stopsOf } from '#shared/state/rules-store.ts';
+import { type StoredRules, stopsInForce } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
 import {
@@ -100,7 +100,7 @@ export interface ClusterStatus {
   /** Scopes that an operator released, which trip again above `tripsAbove` nodes. Absent: not counted yet. */
   readonly releasedScopes?: readonly { readonly scope: string; readonly tripsAbove?: number }[];
   readonly holds?: readonly Hold[];
-  /** The stop in force: its own, or that of all clusters unless this cluster was resumed alone. */
+  /** The stop in force that ends last: its own, or that of all clusters unless this cluster was resumed alone. */
   readonly stop?: Stop;
   /** Number of its own stops, if it has several. */
   readonly stops?: number;
@@ -237,7 +237,7 @@ function ruledBy(
 ): Partial<ClusterStatus> {
   const { orders, guard } = storedRules;
   const policy = orders.policy?.read ?? DEFAULT_POLICY;
-  const stops = stopsOf(storedRules).filter(({ until }) => isOn(until, now));
+  const stops = stopsInForce(storedRules, now);
   const [stop] = stops;
   const own = stops.filter(({ scope }) => scope === 'cluster').length;
   return {

@@ -2,7 +2,7 @@ import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, OperatorAction } from '#shared/eviction/policy.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
-
+import { targetText } from '#shared/operations/acts/act.ts';
 import { targetExists } from '#shared/operations/acts/hold-target.ts';
 import type { Performed } from '#shared/operations/acts/perform.ts';
 import {
@@ -13,7 +13,6 @@ import {
   theCluster,
   UsageError,
 } from '#shared/operations/fleet/fleet.ts';
-import { targetText } from '#shared/state/operator.ts';
 import { type StoredRules, stopsOf } from '#shared/state/rules-store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';

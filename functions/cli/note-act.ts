@@ -14,7 +14,8 @@ export async function noteAct(
   deps: Pick<CliDeps, 'complain'>,
 ): Promise<void> {
   try {
-    await (await fleet.operator()).noteAct(cluster, kind, message);
+    const { rulesStore, clock, actor } = await fleet.operator();
+    await rulesStore.note({ actor, at: clock.now(), cluster, kind, message });
   } catch (error) {
     if (!(error instanceof FleetError || error instanceof StoreError)) throw error;
     deps.complain(linesText([`The audit log has no entry that you ${message}. ${error.message}`]));

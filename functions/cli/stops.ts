@@ -1,8 +1,9 @@
 import { type Command, Option } from 'commander';
 import { isOn } from '#shared/eviction/gate.ts';
+import { NO_REASON } from '#shared/operations/acts/act.ts';
 import type { Performed } from '#shared/operations/acts/perform.ts';
 import { clusterNamed, clustersNamed, UsageError } from '#shared/operations/fleet/fleet.ts';
-import { NO_REASON, OperatorError } from '#shared/state/operator.ts';
+import { OperatorError } from '#shared/state/operator.ts';
 import { type CliDeps, forOption, whyOption } from './command.ts';
 import { doActs } from './do-acts.ts';
 import { addDryRun, type DryRunOptions } from './dry-run.ts';

@@ -24,7 +24,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
 import { leaseEpochs, onceASecond } from '#shared/state/lease.ts';
-import { Operator } from '#shared/state/operator.ts';
+import type { Operator } from '#shared/state/operator.ts';
 import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import { allRulesReader, rulesReader } from '#shared/state/rules-store.ts';
 import type { ServiceState } from '#shared/state/service-state.ts';
@@ -92,7 +92,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const registry = new Registry();
   const metrics = relayMetrics(registry);
   stateMetrics(registry, store);
-  const operator = new Operator({ rulesStore, clock, actor: localUser() });
+  const operator: Operator = { rulesStore, clock, actor: localUser() };
   const names = [...apis.keys()];
   const policies = new StartPolicies(options.policies, names, { operator, rulesStore, clock, log });
   // A replica among others applies policies only as the leader.

@@ -1,6 +1,7 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type Need, requiredUnder } from '#shared/kubernetes/permissions.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import type { Operator } from '#shared/state/operator.ts';
 import { PolicyError, parsePolicyDocument } from '#shared/state/policy-document.ts';
 import { applyPolicyFile, type FileApplierDeps, namingFile, policyFile } from '#shared/state/policy-file.ts';
@@ -19,7 +20,7 @@ export interface ChosenPolicies {
 }
 
 export interface StartPoliciesDeps {
-  readonly operator: Pick<Operator, 'applyPolicy' | 'withdrawPolicy' | 'actor'>;
+  readonly operator: Operator;
   readonly rulesStore: FileApplierDeps['rulesStore'];
   readonly clock: Clock;
   readonly log: Log;
@@ -77,8 +78,9 @@ export class StartPolicies {
     const { operator, rulesStore } = this.#deps;
     for (const cluster of this.#clusters) {
       const { policy } = (await rulesStore.read(cluster)).orders;
-      if (enforce && !policy) await operator.applyPolicy(cluster, ENFORCED);
-      if (!enforce && policy?.text === ENFORCED) await operator.withdrawPolicy(cluster);
+      if (enforce && !policy) await perform({ kind: 'apply-policy', cluster, text: ENFORCED }, operator);
+      if (!enforce && policy?.text === ENFORCED)
+        await perform({ kind: 'withdraw-policy', cluster }, operator);
     }
   }
 

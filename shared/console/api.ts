@@ -3,6 +3,7 @@ import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/iden
 import type { Mode } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
+import { NO_REASON } from '#shared/operations/acts/act.ts';
 import type { PodsOutput, PreviewOutput } from '#shared/operations/acts/preview-output.ts';
 import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
@@ -11,7 +12,6 @@ import type { EntryOutput } from '#shared/operations/look/history.ts';
 import { PENDING_STATES, type PendingState } from '#shared/operations/look/pending-state.ts';
 import type { FleetStatus } from '#shared/operations/look/status.ts';
 import { EVICTION_EVENTS } from '#shared/state/history.ts';
-import { NO_REASON } from '#shared/state/operator.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Hold, type Policy, type Stop, type Trip } from '#shared/eviction/policy.ts';
-import { Operator } from '#shared/state/operator.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { policyText } from '#shared/state/policy-document.ts';
 import {
   type AuditEntry,
@@ -242,7 +242,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
     test('resumes a cluster alone from a stop of all clusters, until they are stopped again', async () => {
       const [resumed, other, registeredLater] = [aCluster(), aCluster(), aCluster()];
       // Without progress of the clock, only the revision distinguishes the stops.
-      const operator = new Operator({ rulesStore, clock: { now: () => NOW }, actor: 'anna' });
+      const operator = { rulesStore, clock: { now: () => NOW }, actor: 'anna' };
       const stopped = async () => {
         const clusters = [resumed, other, registeredLater];
         const read = await Promise.all(clusters.map(async (each) => stopsOf(await rulesStore.read(each))));
@@ -255,24 +255,29 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
         });
         return read.map(({ length }) => length);
       };
-      await operator.stop(resumed, { reason: 'a drill' });
-      await operator.stopAll({ reason: 'an incident' });
+      await perform({ kind: 'stop', cluster: resumed, reason: 'a drill' }, operator);
+      await perform({ kind: 'stop', reason: 'an incident' }, operator);
       assert.deepEqual(await stopped(), [2, 1, 1]);
-      await operator.resume(resumed, 'the drill is over');
+      await perform({ kind: 'resume', cluster: resumed, reason: 'the drill is over' }, operator);
       assert.deepEqual(await stopped(), [1, 1, 1]);
-      await operator.resume(resumed, 'it is well');
+      await perform({ kind: 'resume', cluster: resumed, reason: 'it is well' }, operator);
       assert.deepEqual(await stopped(), [0, 1, 1]);
-      await assert.rejects(operator.resume(resumed, 'again'), { name: 'OperatorError' });
-      await operator.hold(resumed, { kind: 'node', node: nodeName('n') }, { reason: 'a backup' });
+      await assert.rejects(perform({ kind: 'resume', cluster: resumed, reason: 'again' }, operator), {
+        name: 'OperatorError',
+      });
+      await perform(
+        { kind: 'hold', cluster: resumed, target: { kind: 'node', node: nodeName('n') }, reason: 'a backup' },
+        operator,
+      );
       assert.deepEqual(await stopped(), [0, 1, 1]);
-      await operator.stopAll({ reason: 'a worse one' });
+      await perform({ kind: 'stop', reason: 'a worse one' }, operator);
       assert.deepEqual(await stopped(), [1, 1, 1]);
-      await operator.resume(resumed, 'it is well');
-      await operator.resumeAll('it is over');
+      await perform({ kind: 'resume', cluster: resumed, reason: 'it is well' }, operator);
+      await perform({ kind: 'resume', reason: 'it is over' }, operator);
       assert.deepEqual(await stopped(), [0, 0, 0]);
-      await operator.stopAll({ reason: 'the next one' });
+      await perform({ kind: 'stop', reason: 'the next one' }, operator);
       assert.deepEqual(await stopped(), [1, 1, 1]);
-      await operator.resumeAll('it is over');
+      await perform({ kind: 'resume', reason: 'it is over' }, operator);
       await eventually(async () => {
         const entries = await rulesStore.audit({ cluster: resumed, from: NOW, to: NOW + 1 });
         const resumptions = entries.filter(({ kind, cluster }) => kind === 'resume' && cluster === resumed);

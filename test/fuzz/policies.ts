@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { dump } from 'js-yaml';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { Operator } from '#shared/state/operator.ts';
 import { PolicyError, parsePolicyDocument, policyText } from '#shared/state/policy-document.ts';
 import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
@@ -169,9 +169,9 @@ async function feed(text: string): Promise<Outcome> {
     tableName: 't',
   });
   for (const rulesStore of [new SqliteRulesStore({ database }), new DynamoDbRulesStore(table)]) {
-    const operator = new Operator({ rulesStore, clock: { now: () => NOW }, actor: 'anna' });
+    const operator = { rulesStore, clock: { now: () => NOW }, actor: 'anna' };
     try {
-      await operator.applyPolicy(CLUSTER, text, 'a drill');
+      await perform({ kind: 'apply-policy', cluster: CLUSTER, text, reason: 'a drill' }, operator);
     } catch (error) {
       // A readable document may name something that is invalid.
       database.close();

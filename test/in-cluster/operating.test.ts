@@ -122,7 +122,7 @@ test('a failed eviction is retried when an operator requests it', async (t) => {
   await cluster.taint(node, { key: 'x' });
   await until('it is given up', async () => (await replicas.kept(node))?.gaveUp === 1);
   wiretap.carry = passes;
-  assert.match(await printed('retry', 'in-cluster'), /Retrying 1 failed/);
+  assert.match(await printed('retry', 'in-cluster'), /^1 failed eviction is retried/);
   const requestedAt = Date.now();
   const at = await until('it is evicted', () => pod.evictedAt);
   t.diagnostic(`evicted ${at - requestedAt} ms after it was asked for`);

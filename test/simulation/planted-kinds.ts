@@ -1,5 +1,6 @@
 import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { readPolicyFile } from '#shared/state/policy-file.ts';
 import type { HistoryKind, Play } from './history-kinds.ts';
 import type { Area } from './planted-defects.ts';
@@ -22,7 +23,10 @@ export const PLANTED_KINDS: Readonly<Record<string, PlantedKind>> = {
         playPolicyFiles(seed, (file, deps) => {
           const real = REAL(file, deps);
           const again = async () => {
-            await deps.operator.applyPolicy(CLUSTER, readPolicyFile(file));
+            await perform(
+              { kind: 'apply-policy', cluster: CLUSTER, text: readPolicyFile(file) },
+              deps.operator,
+            );
           };
           return {
             apply: () => real.apply().then(again),

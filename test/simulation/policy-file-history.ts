@@ -5,8 +5,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { StartPolicies } from '#functions/service/start-policies.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
-import { Operator } from '#shared/state/operator.ts';
 import { PolicyError } from '#shared/state/policy-document.ts';
 import type { FileRulesStore, RulesStore } from '#shared/state/rules-store.ts';
 import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
@@ -153,10 +153,10 @@ class PolicyFileHistory {
   /** Performs the action of a user. */
   async #act(): Promise<void> {
     const { clock, random } = this.#surroundings;
-    const anna = new Operator({ rulesStore: this.#open, clock, actor: 'anna' });
+    const anna = { rulesStore: this.#open, clock, actor: 'anna' };
     this.#texts += 1;
     const text = `# anna ${this.#texts}\nmode: ${random.pick(['observe', 'enforce'])}\n`;
-    await anna.applyPolicy(CLUSTER, text, 'because');
+    await perform({ kind: 'apply-policy', cluster: CLUSTER, text, reason: 'because' }, anna);
     await this.#read('a person');
   }
 
@@ -199,7 +199,7 @@ class PolicyFileHistory {
   async #serve(replica: Replica, process: Process, led: boolean): Promise<void> {
     const { clock } = this.#surroundings;
     const rulesStore = this.#reached(process);
-    const operator = new Operator({ rulesStore, clock, actor: 'service' });
+    const operator = { rulesStore, clock, actor: 'service' };
     const policies = this.#begin(replica.file, { operator, rulesStore, clock, log: this.#story.log });
     const taken = async (take: () => Promise<void>): Promise<void> => {
       const text = this.#judge.shownTo(replica.name);

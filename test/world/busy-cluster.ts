@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ClusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { aNode, anEnding, aRecord } from '#test/contracts/partition-builders.ts';
 import type { embeddedFleet } from './embedded-fleet.ts';
 
@@ -14,7 +15,7 @@ export async function makeBusy(
   now: number,
 ): Promise<void> {
   const all = Array.from({ length: count }, (_, index) => index);
-  await (await fleet.operator()).applyPolicy(cluster, 'mode: enforce');
+  await perform({ kind: 'apply-policy', cluster, text: 'mode: enforce' }, await fleet.operator());
   for (const n of all) {
     const ref = { cluster, node: nodeName(`n${n}`) };
     const record = (name: string) =>

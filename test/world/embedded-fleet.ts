@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
-import { Operator } from '#shared/state/operator.ts';
+
 import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
@@ -45,7 +45,7 @@ export function embeddedFleet(
     cluster: async (name) => assert.fail(`cluster ${name} was asked`),
     backlog: async () => new Map(),
     service: async () => undefined,
-    operator: async () => new Operator({ rulesStore, clock, actor: 'anna' }),
+    operator: async () => ({ rulesStore, clock, actor: 'anna' }),
     dueQueue: async () => ({
       send: async (messages) => {
         sent.push(...messages.map(({ body }) => body));

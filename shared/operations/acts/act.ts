@@ -19,15 +19,44 @@ interface WithDuration extends WithReason {
   readonly durationMs?: number | undefined;
 }
 
-/** An act of an operator that changes which pods are evicted. */
-export type Act =
-  | (OfClusters & WithDuration & { readonly kind: 'stop' })
+interface Acts {
+  readonly stop: OfClusters & WithDuration;
   /** `id`: that of the stop of a cluster. Absent: the only one, or with no stop of its own, the stop of all clusters. */
-  | (OfClusters & WithReason & { readonly kind: 'resume'; readonly id?: string | undefined })
-  | (OfCluster & WithDuration & { readonly kind: 'hold'; readonly target: HoldTarget })
-  | (OfCluster & WithReason & { readonly kind: 'release'; readonly id: string })
+  readonly resume: OfClusters & WithReason & { readonly id?: string | undefined };
+  readonly hold: OfCluster & WithDuration & { readonly target: HoldTarget };
+  readonly release: OfCluster & WithReason & { readonly id: string };
   /** Absent: the only scope that tripped. */
-  | (OfCluster & WithReason & { readonly kind: 'release-guard'; readonly scope?: string | undefined })
+  readonly 'release-guard': OfCluster & WithReason & { readonly scope?: string | undefined };
+  readonly 'apply-policy': OfCluster & Partial<WithReason> & { readonly text: string };
+  readonly 'withdraw-policy': OfCluster & Partial<WithReason>;
   /** Retries failed evictions of all clusters, of one cluster, or of a node. */
-  | (OfClusters & Partial<WithReason> & { readonly kind: 'retry'; readonly node?: NodeName | undefined })
-  | (OfCluster & Partial<WithReason> & { readonly kind: 'apply-policy'; readonly text: string });
+  readonly retry: OfClusters & Partial<WithReason> & { readonly node?: NodeName | undefined };
+}
+
+/** An act of an operator that changes which pods are evicted. */
+export type Act<Kind extends keyof Acts = keyof Acts> = {
+  readonly [Each in Kind]: { readonly kind: Each } & Acts[Each];
+}[Kind];
+
+/** Acts that change rules. */
+export type RulesAct<Kind extends RulesActKind = RulesActKind> = Act<Kind>;
+export type RulesActKind = Exclude<keyof Acts, 'retry'>;
+
+/** The reason in the audit log of a stop without one: an emergency doesn't wait for a reason. */
+export const NO_REASON = 'no reason given';
+
+export const place = (cluster: ClusterName | undefined): string =>
+  cluster === undefined ? 'all clusters' : `cluster ${cluster}`;
+
+export function targetText(target: HoldTarget): string {
+  switch (target.kind) {
+    case 'pod':
+      return `pod ${target.namespace}/${target.name}`;
+    case 'workload':
+      return `workload ${target.namespace}/${target.owner.kind}/${target.owner.name}`;
+    case 'node':
+      return `node ${target.node}`;
+    default:
+      return target satisfies never;
+  }
+}

@@ -1,25 +1,20 @@
 import { dueGroupId, encodeRetry } from '#shared/aws/due-message.ts';
 import { defined } from '#shared/defined.ts';
-import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
-import { type Operator, OperatorError, targetText } from '#shared/state/operator.ts';
-import { capitalized } from '#shared/text/capitalized.ts';
+import { nodeKey } from '#shared/eviction/identity.ts';
+import { type Operator, OperatorError, repeatChange } from '#shared/state/operator.ts';
+import type { Change, StoredRules } from '#shared/state/rules-store.ts';
+import { fleetRules, NO_RULES } from '#shared/state/stored-rules.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { timeText } from '#shared/time/time-text.ts';
 import { type Fleet, storedRulesNow } from '../fleet/fleet.ts';
 import { type PendingEviction, pendingEvictions } from '../look/pending.ts';
-import type { Act } from './act.ts';
-import { type ActState, type EvictionPreview, place, previewOf, retriedOf, retriedText } from './preview.ts';
+import type { Act, RulesAct } from './act.ts';
+import { checkReason, type Decision, decide } from './decide.ts';
+import { type ActState, type EvictionPreview, previewOf, retriedOf, retryPreview } from './preview.ts';
 
 /** The parts of a fleet that acts use. */
 export type ActedFleet = Pick<Fleet, 'operator' | 'dueQueue'>;
 
-export interface Performed {
-  /** The completed act, as a sentence. */
-  readonly message: string;
-  /** ID of a new hold. */
-  readonly hold?: string;
-  /** ID of a new stop of a cluster. */
-  readonly stop?: string;
+export interface Performed extends Omit<Decision, 'change'> {
   /** False: the rules were already as the act would make them. */
   readonly changed: boolean;
 }
@@ -43,16 +38,11 @@ export async function actState(
 
 /** Changes nothing. Rejects with the errors with which {@link performAct} would reject. */
 export async function previewAct(act: Act, state: ActState, fleet: ActedFleet): Promise<EvictionPreview> {
-  const { operator, changed } = (await fleet.operator()).rehearsing();
-  const rehearsal: ActedFleet = {
-    operator: async () => operator,
-    dueQueue: async () => {
-      await fleet.dueQueue();
-      return { send: async () => [] };
-    },
-  };
-  await performAct(act, state, rehearsal);
-  return previewOf(act, state, changed);
+  const operator = await fleet.operator();
+  if (act.kind !== 'retry') return previewOf(act, state, await decided(act, operator));
+  if (act.reason !== undefined) checkReason(act.reason);
+  await fleet.dueQueue();
+  return retryPreview(act, state);
 }
 
 /**
@@ -60,84 +50,73 @@ export async function previewAct(act: Act, state: ActState, fleet: ActedFleet): 
  */
 export async function performAct(
   act: Act,
+  state: Pick<ActState, 'pending' | 'at'>,
+  fleet: ActedFleet,
+): Promise<Performed> {
+  return act.kind === 'retry' ? retry(act, state, fleet) : perform(act, await fleet.operator());
+}
+
+/**
+ * Decides an act for the current rules, and saves the rules and its audit entry if those are unchanged. Otherwise decides
+ * again. Rejects with `OperatorError`, `PolicyError`, or `StoreError`.
+ */
+export async function perform(act: RulesAct, operator: Operator): Promise<Performed> {
+  return repeatChange(async () => {
+    const found = await foundBy(act, operator);
+    const { change, ...decision } = decide(act, found, { actor: operator.actor, now: operator.clock.now() });
+    const result = { ...decision, changed: change !== undefined };
+    return { result, change: change ? await save(act, found, change, operator) : 'changed' };
+  });
+}
+
+const decided = async (act: RulesAct, operator: Operator): Promise<Decision> =>
+  decide(act, await foundBy(act, operator), { actor: operator.actor, now: operator.clock.now() });
+
+/** Resolves with the rules of a cluster; for all clusters, with their stop alone. */
+const foundBy = async ({ cluster }: RulesAct, { rulesStore }: Operator): Promise<StoredRules> =>
+  cluster === undefined
+    ? { ...NO_RULES, ...fleetRules(0, await rulesStore.fleetStop()) }
+    : rulesStore.read(cluster);
+
+async function save(
+  { cluster }: RulesAct,
+  found: StoredRules,
+  { next, entry }: NonNullable<Decision['change']>,
+  { rulesStore }: Operator,
+): Promise<Change> {
+  if ('fleetStop' in next) return rulesStore.changeFleetStop(found.fleetStop, next.fleetStop, entry);
+  if (cluster === undefined) throw new Error('orders and trips are those of a cluster');
+  if ('orders' in next) return rulesStore.changeOrders(cluster, found.orders, next.orders, entry);
+  return rulesStore.changeGuard(cluster, found.guard, next.trips, entry);
+}
+
+async function retry(
+  act: Act<'retry'>,
   { pending, at }: Pick<ActState, 'pending' | 'at'>,
   fleet: ActedFleet,
 ): Promise<Performed> {
-  const operator = await fleet.operator();
-  switch (act.kind) {
-    case 'stop': {
-      const reasons = { reason: act.reason, durationMs: act.durationMs };
-      const { id, until } =
-        act.cluster === undefined
-          ? await operator.stopAll(reasons)
-          : await operator.stop(act.cluster, reasons);
-      return {
-        ...done(`Evictions are stopped in ${place(act.cluster)}${untilText(until)}.`),
-        ...defined({ stop: id }),
-      };
-    }
-    case 'resume':
-      if (act.cluster === undefined) await operator.resumeAll(act.reason);
-      else {
-        const other = await operator.resume(act.cluster, act.reason, act.id);
-        if (other)
-          return done(
-            `A stop of cluster ${act.cluster} is ended. Another one${other.scope === 'fleet' ? ', of all clusters,' : ''} keeps evictions stopped${untilText(other.until)} (${other.actor}: ${other.reason}).`,
-          );
-      }
-      return done(`Evictions are resumed in ${place(act.cluster)}.`);
-    case 'hold': {
-      const reasons = { reason: act.reason, durationMs: act.durationMs };
-      const { id, until } = await operator.hold(act.cluster, act.target, reasons);
-      const target = targetText(act.target);
-      const message = `Hold ${id}: ${target} in cluster ${act.cluster} isn't evicted${untilText(until)}.`;
-      return { ...done(message), hold: id };
-    }
-    case 'release': {
-      const { target } = await operator.release(act.cluster, act.id, act.reason);
-      return done(`Released hold ${act.id}: ${targetText(target)} in cluster ${act.cluster}.`);
-    }
-    case 'release-guard': {
-      const scope = await operator.releaseGuard(act.cluster, act.reason, act.scope);
-      return done(
-        `Released the guard of cluster ${act.cluster} for ${scope}. Held evictions continue at the release rate of its policy.`,
-      );
-    }
-    case 'retry': {
-      const found = retriedOf(act, pending, at);
-      await retry(found, act.reason, operator, fleet);
-      return done(`Retrying ${retriedText(found)} in ${place(act.cluster)}.`);
-    }
-    case 'apply-policy': {
-      const outcome = await operator.applyPolicy(act.cluster, act.text, act.reason);
-      return outcome === 'applied'
-        ? done(`Applied the policy to ${place(act.cluster)}. It takes effect within 5 s.`)
-        : { message: `${capitalized(place(act.cluster))} already has this policy.`, changed: false };
-    }
-    default:
-      return act satisfies never;
-  }
-}
-
-const done = (message: string): Performed => ({ message, changed: true });
-
-async function retry(
-  failed: readonly PendingEviction[],
-  why: string | undefined,
-  operator: Operator,
-  fleet: ActedFleet,
-): Promise<void> {
-  const messages = [...Map.groupBy(failed, nodeKey).values()].flatMap((pods) => {
+  const { reason } = act;
+  if (reason !== undefined) checkReason(reason);
+  const found = retriedOf(act, pending, at);
+  const messages = [...Map.groupBy(found, nodeKey).values()].flatMap((pods) => {
     const [first] = pods;
     if (!first) return [];
     const body = encodeRetry({ ...first, pods: pods.map(({ record }) => record.uid) });
     return [{ body, groupId: dueGroupId(first.cluster) }];
   });
+  const { rulesStore, clock, actor } = await fleet.operator();
   const [failure] = await (await fleet.dueQueue()).send(messages);
   if (failure) throw new OperatorError(`Could not enqueue the retry (${failure.reason}). Try again.`);
-  const clusters = Map.groupBy(failed, ({ cluster }): ClusterName => cluster);
-  for (const [cluster, { length }] of clusters) await operator.noteRetry(cluster, length, why);
+  for (const [cluster, { length }] of Map.groupBy(found, (each) => each.cluster)) {
+    const message = `retried failed evictions: ${length}`;
+    await rulesStore.note({
+      actor,
+      at: clock.now(),
+      cluster,
+      kind: 'retry',
+      message,
+      ...defined({ reason }),
+    });
+  }
+  return { message: retryPreview(act, { pending, at }).change, changed: true };
 }
-
-const untilText = (until: EpochMs | undefined): string =>
-  until === undefined ? '' : ` until ${timeText(until)}`;

@@ -16,7 +16,7 @@ import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registr
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { Operator } from '#shared/state/operator.ts';
+
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { askEvict } from './access-check.ts';
@@ -82,7 +82,7 @@ export function deployedFleet(
       if (registered) return liveCluster(name, byService(connect(registered, 'relay')), clock);
       throw new FleetError(`Cluster "${name}" not found. Run "taintward clusters list".`);
     },
-    operator: async () => new Operator({ rulesStore, clock, actor: await callerIdentity() }),
+    operator: async () => ({ rulesStore, clock, actor: await callerIdentity() }),
     async dueQueue() {
       const EVICTIONS_DUE_URL = await queueUrl(sqs, `${tableName}-${QUEUES.evictionsDue.name}`);
       const queues = sqsDueQueues({ EVICTIONS_DUE_URL, AGENT_PREFIX: agentsPrefix(tableName) }, sqs);

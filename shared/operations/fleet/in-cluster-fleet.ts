@@ -1,7 +1,7 @@
 import { localContextConnection } from '#shared/access/local-context-connection.ts';
 import { localUser } from '#shared/access/local-user.ts';
 import { IN_CLUSTER, keptInCluster } from '#shared/state/objects/kubernetes-state.ts';
-import { Operator } from '#shared/state/operator.ts';
+
 import type { LocalContextAccess } from '#shared/state/registry.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -30,7 +30,7 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
     cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
     backlog: async () => undefined,
     service: async () => undefined,
-    operator: async () => new Operator({ rulesStore: kept.rulesStore, clock, actor: localUser() }),
+    operator: async () => ({ rulesStore: kept.rulesStore, clock, actor: localUser() }),
     dueQueue: async () => kept.requests,
     close: () => kept.close(),
   };

@@ -4,7 +4,7 @@ import { localContextConnection } from '#shared/access/local-context-connection.
 import { localUser } from '#shared/access/local-user.ts';
 import { findOwnDirectory } from '#shared/files/owner-only.ts';
 import { isDefaultKubeconfig } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
-import { Operator } from '#shared/state/operator.ts';
+
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import type { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { openState, sqliteLeases, sqliteRequests } from '#shared/state/sqlite/sqlite-state.ts';
@@ -88,7 +88,7 @@ export function localFleet(
         `The response of ${join(dir, SOCKET_FILE)} ${error.issues[0]?.message}. Check which process listens there, and restart it.`,
       );
     },
-    operator: async () => new Operator({ rulesStore, clock, actor: localUser() }),
+    operator: async () => ({ rulesStore, clock, actor: localUser() }),
     dueQueue: async () => sqliteRequests(database),
     close() {
       rulesStore.close();

@@ -1,7 +1,8 @@
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, Trip } from '#shared/eviction/policy.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
-import { Operator } from '#shared/state/operator.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
+import type { Operator } from '#shared/state/operator.ts';
 import type { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { openState } from '#shared/state/sqlite/sqlite-state.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -18,11 +19,11 @@ export class Ruling {
 
   constructor({ stateDir }: Pick<ServiceProcess, 'stateDir'>) {
     this.#rulesStore = openState(stateDir).rulesStore;
-    this.#operator = new Operator({ rulesStore: this.#rulesStore, clock: systemClock, actor: 'suite' });
+    this.#operator = { rulesStore: this.#rulesStore, clock: systemClock, actor: 'suite' };
   }
 
   async applyPolicy(document: string): Promise<void> {
-    await this.#operator.applyPolicy(CLUSTER, document);
+    await perform({ kind: 'apply-policy', cluster: CLUSTER, text: document }, this.#operator);
   }
 
   /** Returns the guard's active trips. */
@@ -32,19 +33,24 @@ export class Ruling {
 
   /** Releases all evictions that the guard holds. */
   async releaseGuard(): Promise<void> {
-    for (const trip of await this.trips()) await this.#operator.releaseGuard(CLUSTER, WHY, scopeText(trip));
+    for (const trip of await this.trips())
+      await perform(
+        { kind: 'release-guard', cluster: CLUSTER, reason: WHY, scope: scopeText(trip) },
+        this.#operator,
+      );
   }
 
   async stop(): Promise<void> {
-    await this.#operator.stop(CLUSTER, { reason: WHY });
+    await perform({ kind: 'stop', cluster: CLUSTER, reason: WHY }, this.#operator);
   }
 
   /** Adds a hold; returns the ID by which it is released. */
   async hold(target: HoldTarget): Promise<string> {
-    return (await this.#operator.hold(CLUSTER, target, { reason: WHY })).id;
+    const act = { kind: 'hold', cluster: CLUSTER, target, reason: WHY } as const;
+    return `${(await perform(act, this.#operator)).hold}`;
   }
 
   async release(hold: string): Promise<void> {
-    await this.#operator.release(CLUSTER, hold, WHY);
+    await perform({ kind: 'release', cluster: CLUSTER, id: hold, reason: WHY }, this.#operator);
   }
 }

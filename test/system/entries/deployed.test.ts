@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { Operator } from '#shared/state/operator.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { type Installation, startInstallation, startProgram } from './entries.ts';
@@ -58,8 +58,8 @@ test('the entries of relay, deltas, and evict evict the pods of a tainted node i
   const access = { kind: 'kubeconfig-secret', secretArn: SECRET } as const;
   await new DynamoDbClusterRegistry(table).add({ name: prod, access, addedAt: systemClock.now() });
   const rulesStore = new DynamoDbRulesStore(table);
-  const operator = new Operator({ rulesStore, clock: systemClock, actor: 'anna' });
-  await operator.applyPolicy(prod, 'mode: enforce\n');
+  const operator = { rulesStore, clock: systemClock, actor: 'anna' };
+  await perform({ kind: 'apply-policy', cluster: prod, text: 'mode: enforce\n' }, operator);
 
   const over = new AbortController();
   const feeds = await Promise.all([

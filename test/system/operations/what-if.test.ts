@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { askWhatIf, type NodeChoice } from '#shared/operations/ask/what-if.ts';
 import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { type ContextFleet, FleetError } from '#shared/operations/fleet/fleet.ts';
-import { Operator } from '#shared/state/operator.ts';
 import { NODE_UNREACHABLE, type Taint } from '#shared/taints/taint.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -167,13 +167,13 @@ describe('the forecast in the simulated cluster', () => {
       { clusters: [cluster], clock: new DrivenClock(Date.now()) },
       { cluster: async () => ({ ...settled.live, close: () => undefined }) },
     );
-    const operator = new Operator({ rulesStore, clock: systemClock, actor: 'anna' });
+    const operator = { rulesStore, clock: systemClock, actor: 'anna' };
     const target = {
       kind: 'workload',
       namespace: 'default',
       owner: { kind: 'Deployment', name: 'web' },
     } as const;
-    await operator.hold(cluster, target, { reason: 'a sale' });
+    await perform({ kind: 'hold', cluster, target, reason: 'a sale' }, operator);
     const question = { cluster, taint: TAINT, nodes: ALL, matching: { comparisonOperators: false } };
     const answer = await askWhatIf(fleet, question, { now: systemClock.now, progress: () => undefined });
     const web = answer.workloads.find(({ name }) => name === 'web');

@@ -4,8 +4,8 @@ import { createProgram } from '#functions/cli/program.ts';
 import type { AccessAnswer } from '#shared/access/access-check.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { EVICTING_PERMISSIONS, permissionText, RELAY_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
-import { Operator } from '#shared/state/operator.ts';
 import type { Access, ClusterRegistry, Part, RegisteredCluster } from '#shared/state/registry.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { aNode, someRecords } from '#test/contracts/partition-builders.ts';
@@ -158,8 +158,8 @@ test("rejects names that would extend an agent's permissions to other clusters, 
 
 test("reports the policy that was applied earlier under the cluster's name", async (t) => {
   const { run, state, rulesStore } = await commandLine(t, allowAll);
-  const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), actor: 'anna' });
-  await operator.applyPolicy(clusterName('prod'), 'mode: enforce');
+  const operator = { rulesStore, clock: new DrivenClock(NOW), actor: 'anna' };
+  await perform({ kind: 'apply-policy', cluster: clusterName('prod'), text: 'mode: enforce' }, operator);
   await run(...ADD);
   assert.match(state.printed, /\nThe policy applied earlier under this name is in force: enforce\.\n$/);
 });
@@ -221,8 +221,11 @@ test('requires the permissions of the relay from evict only if both are the same
 test("requires the permissions that the cluster's policy needs", async (t) => {
   const parts = answering({ reached: true, missing: ['create pods/eviction', 'get replicasets'] });
   const { run, content, rulesStore } = await commandLineOf(t, parts, allowAll);
-  const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), actor: 'anna' });
-  await operator.applyPolicy(clusterName('prod'), 'mode: observe\nmethod: evict');
+  const operator = { rulesStore, clock: new DrivenClock(NOW), actor: 'anna' };
+  await perform(
+    { kind: 'apply-policy', cluster: clusterName('prod'), text: 'mode: observe\nmethod: evict' },
+    operator,
+  );
   await assert.rejects(run(...ADD), { message: /^evict lacks .* needs: create pods\/eviction\. / });
   await run(...ADD.with(2, 'other'));
   assert.equal(content.size, 1);

@@ -10,6 +10,7 @@ import { leavesOf } from '#functions/cli/reference.ts';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { type PendingEviction, pendingEvictions } from '#shared/operations/look/pending.ts';
 import { aNode, aReason, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { commandLine, NOW } from './command-line.ts';
@@ -78,7 +79,7 @@ async function enforced(t: TestContext, records: Partial<EvictionRecord> = {}) {
   const bench = commandLine(t);
   const { fleet, rulesStore, store, letters, state } = bench;
   const operator = await fleet.operator();
-  await operator.applyPolicy(prod, 'mode: enforce\nreleaseRate: 5\n');
+  await perform({ kind: 'apply-policy', cluster: prod, text: 'mode: enforce\nreleaseRate: 5\n' }, operator);
   const schedule = [
     aRecord({ name: 'due-0', dueAt: NOW, ...records }),
     aRecord({ name: 'due-1', dueAt: NOW, ...records }),
@@ -142,30 +143,30 @@ const CASES: readonly Case[] = [
     name: 'stop',
     args: ['stop', 'prod'],
     pods: { evictedNow: 0, evictedWhenDue: 0, held: 4 },
-    text: /^Dry run: nothing was changed\. Without --dry-run:\nEvictions are stopped in cluster prod, until they are resumed\.\n4 pending evictions are held by it, 2 of them due now\.\n$/,
+    text: /^Dry run: nothing was changed\. Without --dry-run:\nEvictions are stopped in cluster prod\.\n4 pending evictions are held by it, 2 of them due now\.\n$/,
   },
   {
     name: 'stop --all',
     args: ['stop', '--all', '--for', '2h'],
     pods: { evictedNow: 0, evictedWhenDue: 0, held: 4 },
-    text: /\nEvictions are stopped in all clusters, for 2h\.\n4 pending/,
+    text: /\nEvictions are stopped in all clusters until 2026-11-21T14:00:00Z\.\n4 pending/,
   },
   {
     name: 'pause',
     args: ['pause', 'prod', ...WHY],
     pods: { evictedNow: 0, evictedWhenDue: 0, held: 4 },
-    text: /\nEvictions are stopped in cluster prod, until they are resumed\.\n4 pending/,
+    text: /\nEvictions are stopped in cluster prod\.\n4 pending/,
   },
   {
     name: 'resume of a stop',
-    before: ({ operator }) => operator.stop(prod, { reason: 'x' }),
+    before: ({ operator }) => perform({ kind: 'stop', cluster: prod, reason: 'x' }, operator),
     args: ['resume', 'prod', ...WHY],
     pods: { evictedNow: 2, evictedWhenDue: 2, held: 0 },
     text: /\nEvictions are resumed in cluster prod\.\n2 pods are due and will be evicted, at 5 per second\.\n2 more will be evicted at their deadlines\.\nNODE +NAMESPACE +PODS\nnode-1 +default +2\n$/,
   },
   {
     name: 'resume --all',
-    before: ({ operator }) => operator.stopAll({ reason: 'x' }),
+    before: ({ operator }) => perform({ kind: 'stop', reason: 'x' }, operator),
     args: ['resume', '--all', ...WHY],
     pods: { evictedNow: 2, evictedWhenDue: 2, held: 0 },
     text: /\nEvictions are resumed in all clusters\.\n2 pods are due and will be evicted\.\n/,
@@ -174,7 +175,7 @@ const CASES: readonly Case[] = [
     name: 'hold pod',
     args: ['hold', 'pod', 'default/due-0', '--cluster', 'prod', ...WHY, '--yes'],
     pods: { evictedNow: 0, evictedWhenDue: 0, held: 1 },
-    text: /\nPod default\/due-0 in cluster prod isn't evicted, until it is released\.\n1 pending eviction is held by it, 1 of them due now\.\n$/,
+    text: /\nPod default\/due-0 in cluster prod isn't evicted\.\n1 pending eviction is held by it, 1 of them due now\.\n$/,
   },
   {
     name: 'hold workload',
@@ -191,15 +192,26 @@ const CASES: readonly Case[] = [
   {
     name: 'release of a hold, while another act holds the pods',
     before: async ({ operator }) => {
-      await operator.hold(prod, { kind: 'node', node: nodeName('node-1') }, { reason: 'x' });
-      await operator.hold(prod, { kind: 'pod', namespace: 'default', name: 'due-0' }, { reason: 'x' });
+      await perform(
+        { kind: 'hold', cluster: prod, target: { kind: 'node', node: nodeName('node-1') }, reason: 'x' },
+        operator,
+      );
+      await perform(
+        {
+          kind: 'hold',
+          cluster: prod,
+          target: { kind: 'pod', namespace: 'default', name: 'due-0' },
+          reason: 'x',
+        },
+        operator,
+      );
     },
     args: async ({ rulesStore }) => {
       const [hold] = (await rulesStore.read(prod)).orders.holds;
       return ['release', hold?.id ?? '', ...WHY];
     },
     pods: { evictedNow: 1, evictedWhenDue: 2, held: 1 },
-    text: /\nHold h\w{8} is released: node node-1\.\n1 pod is due and will be evicted, at 5 per second\.\n2 more will be evicted at their deadlines\.\n1 pod remains held: 1 on hold\.\n/,
+    text: /\nHold h\w{8} is released: node node-1 in cluster prod\.\n1 pod is due and will be evicted, at 5 per second\.\n2 more will be evicted at their deadlines\.\n1 pod remains held: 1 on hold\.\n/,
   },
   {
     name: 'release guard',
@@ -208,7 +220,7 @@ const CASES: readonly Case[] = [
       rulesStore.changeGuard(prod, (await rulesStore.read(prod)).guard, [TRIP]),
     args: ['release', 'guard', 'prod', ...WHY],
     pods: { evictedNow: 2, evictedWhenDue: 2, held: 0 },
-    text: /\nThe guard of cluster prod is released\.\n2 pods are due and will be evicted, at 5 per second\.\n2 more will be evicted at their deadlines\.\n/,
+    text: /\nThe guard of cluster prod is released for cluster\. Held evictions continue at the release rate of its policy\.\n2 pods are due and will be evicted, at 5 per second\.\n2 more will be evicted at their deadlines\.\n/,
   },
 ];
 
@@ -247,12 +259,12 @@ describe('a dry run predicts the act, and changes nothing:', () => {
     const { text, preview } = await dryRun(...apply);
     assert.match(
       text,
-      /\nThe policy is applied to cluster prod\.\n4 pending evictions are held by it, 2 of them due now\.\nSETTING +CURRENT +NEW\n/,
+      /\nThe policy is applied to cluster prod\. It takes effect within 5 s\.\n4 pending evictions are held by it, 2 of them due now\.\nSETTING +CURRENT +NEW\n/,
     );
     const pods = { evictedNow: 0, evictedWhenDue: 0, held: 4 };
     assert.deepEqual(preview, {
       cluster: 'prod',
-      change: 'The policy is applied to cluster prod.',
+      change: 'The policy is applied to cluster prod. It takes effect within 5 s.',
       effects: ['4 pending evictions are held by it, 2 of them due now.'],
       pods,
       settings: [
@@ -301,7 +313,7 @@ describe('a dry run predicts the act, and changes nothing:', () => {
 
   test('policy apply, which asks nothing before it would evict observed pods', async (t) => {
     const { dryRun, file, operator } = await enforced(t, { held: { by: { kind: 'observe' }, since: NOW } });
-    await operator.applyPolicy(prod, 'mode: observe\n');
+    await perform({ kind: 'apply-policy', cluster: prod, text: 'mode: observe\n' }, operator);
     writeFileSync(file, 'mode: enforce\n');
     const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
     assert.deepEqual(preview.pods, { evictedNow: 2, evictedWhenDue: 2, held: 0 });
@@ -337,7 +349,15 @@ describe('a dry run predicts the act, and changes nothing:', () => {
       const { dryRun, file, rulesStore, operator } = await enforced(t);
       const zone = { ...TRIP, scope: 'zone', zone: 'z1' } as const;
       await rulesStore.changeGuard(prod, (await rulesStore.read(prod)).guard, [TRIP, zone]);
-      await operator.hold(prod, { kind: 'pod', namespace: 'default', name: 'due-0' }, { reason: 'x' });
+      await perform(
+        {
+          kind: 'hold',
+          cluster: prod,
+          target: { kind: 'pod', namespace: 'default', name: 'due-0' },
+          reason: 'x',
+        },
+        operator,
+      );
       writeFileSync(file, 'mode: enforce\nguard: off\nreleaseRate: 5\nevictionRate: 2\n');
       const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
       assert.deepEqual(preview.effects, [
@@ -351,7 +371,10 @@ describe('a dry run predicts the act, and changes nothing:', () => {
 
   test('policy apply, with due pods that it hastens', async (t) => {
     const { dryRun, file, operator } = await enforced(t);
-    await operator.applyPolicy(prod, 'mode: enforce\nevictionRate: 1\n');
+    await perform(
+      { kind: 'apply-policy', cluster: prod, text: 'mode: enforce\nevictionRate: 1\n' },
+      operator,
+    );
     writeFileSync(file, 'mode: enforce\nevictionRate: 5\n');
     const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
     assert.deepEqual(preview.effects, ['2 due pods may be evicted sooner.']);
@@ -378,8 +401,8 @@ describe('a dry run rejects like the act:', () => {
 
   test('resume under a stop of all clusters', async (t) => {
     const { run, operator, rulesStore } = await enforced(t);
-    await operator.stopAll({ reason: 'x' });
-    await operator.stop(prod, { reason: 'x' });
+    await perform({ kind: 'stop', reason: 'x' }, operator);
+    await perform({ kind: 'stop', cluster: prod, reason: 'x' }, operator);
     const [preview] = JSON.parse(await run('resume', 'prod', ...WHY, '--dry-run', '-o', 'json'));
     assert.equal(preview.pods.evictedNow, 0);
     assert.equal((await rulesStore.read(prod)).orders.stops.length, 1);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { run } from '#functions/cli/run.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { VERSION } from '#shared/version.ts';
@@ -57,8 +58,8 @@ async function codeOf(t: TestContext, command: string, given: Case): Promise<num
     const lease = await leases.take(cluster, undefined, 'relay-1', NOW);
     assert.ok(lease);
     await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, faults: [] });
-    await operator.applyPolicy(cluster, 'mode: enforce');
-    if (given.stopped) await operator.stop(cluster, { reason: 'a drill' });
+    await perform({ kind: 'apply-policy', cluster, text: 'mode: enforce' }, operator);
+    if (given.stopped) await perform({ kind: 'stop', cluster, reason: 'a drill' }, operator);
   }
   if (given.unknown)
     t.mock.method(rulesStore, 'fleetStop', async () => {

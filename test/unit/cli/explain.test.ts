@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { splitNames } from '#functions/cli/explain.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
-import { Operator } from '#shared/state/operator.ts';
 import { aNode, anEnding, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
 import { recordContact } from '#test/world/record-contact.ts';
 import { commandLine, NOW } from './command-line.ts';
@@ -17,8 +17,8 @@ async function bench(t: TestContext) {
   const { store, rulesStore, leases, clock, fleet } = line;
   await recordContact(leases, PROD, NOW);
   Object.assign(fleet, { cluster: () => Promise.reject(new FleetError(`${WHY}.`)) });
-  const operator = new Operator({ rulesStore, clock, actor: 'anna' });
-  await operator.applyPolicy(PROD, 'mode: enforce');
+  const operator = { rulesStore, clock, actor: 'anna' };
+  await perform({ kind: 'apply-policy', cluster: PROD, text: 'mode: enforce' }, operator);
   const ref = { cluster: PROD, node: nodeName('node-1') };
   const gone = aRecord({ uid: podUid('u0'), startedAt: NOW - 400_000, dueAt: NOW - 100_000 });
   const owner = { kind: 'ReplicaSet', name: 'web-5d4f' };
@@ -50,7 +50,7 @@ test('explains a pod with its outcome in the first line, then the basis, then th
 
 test("names the operator and reason of a held pod's hold, and the command that releases it", async (t) => {
   const { run, operator } = await bench(t);
-  await operator.stop(PROD, { reason: 'an incident' });
+  await perform({ kind: 'stop', cluster: PROD, reason: 'an incident' }, operator);
   const output = await run('explain', 'pod', 'default/web-1', '--cluster', 'prod');
   assert.match(
     output,

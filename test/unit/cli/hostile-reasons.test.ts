@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { run } from '#functions/cli/run.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
-import { Operator } from '#shared/state/operator.ts';
 import { aNode, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
 import { recordContact } from '#test/world/record-contact.ts';
 import { commandLine, NOW } from './command-line.ts';
@@ -21,12 +21,28 @@ async function printed(t: TestContext, end: string, ...argv: readonly string[]):
   const { fleet, store, rulesStore, leases, clock } = commandLine(t);
   await recordContact(leases, PROD, NOW);
   Object.assign(fleet, { cluster: () => Promise.reject(new FleetError(`Cannot ask: ${reason}`)) });
-  const operator = new Operator({ rulesStore, clock, actor: `anna${end}${FORGED}` });
-  await operator.applyPolicy(PROD, 'mode: enforce', reason);
-  await operator.hold(PROD, { kind: 'node', node: nodeName(`n${end}${FORGED}`) }, { reason: reason });
-  await operator.hold(PROD, { kind: 'pod', namespace: 'default', name: 'web-1' }, { reason: reason });
-  await operator.stop(PROD, { reason: reason });
-  await operator.stopAll({ reason: reason });
+  const operator = { rulesStore, clock, actor: `anna${end}${FORGED}` };
+  await perform({ kind: 'apply-policy', cluster: PROD, text: 'mode: enforce', reason }, operator);
+  await perform(
+    {
+      kind: 'hold',
+      cluster: PROD,
+      target: { kind: 'node', node: nodeName(`n${end}${FORGED}`) },
+      reason: reason,
+    },
+    operator,
+  );
+  await perform(
+    {
+      kind: 'hold',
+      cluster: PROD,
+      target: { kind: 'pod', namespace: 'default', name: 'web-1' },
+      reason: reason,
+    },
+    operator,
+  );
+  await perform({ kind: 'stop', cluster: PROD, reason: reason }, operator);
+  await perform({ kind: 'stop', reason: reason }, operator);
   const ref = { cluster: PROD, node: nodeName('node-1') };
   const node = aNode({ taints: [aTaint({ value: `v${end}${FORGED}` })] });
   const record = aRecord({ name: 'web-1', owner: { kind: `Kind${end}${FORGED}`, name: 'web' } });
@@ -82,7 +98,7 @@ test('prints a confirmation of a hostile target name on one line', async (t) => 
     const text = await printed(t, end, 'hold', 'node', node, '--yes', '--cluster', 'prod', '--reason', node);
     assert.match(
       text,
-      /^Hold \S+: node n.+ in cluster prod isn't evicted\. To release it, run taintward release \S+ --reason 'REASON'\.\nFleet: a test\n$/,
+      /^Node n.+ in cluster prod isn't evicted\. To release it, run taintward release \S+ --reason 'REASON'\.\nFleet: a test\n$/,
     );
   }
 });

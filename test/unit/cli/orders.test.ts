@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { stopsOf } from '#shared/state/rules-store.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { shownCluster } from '#test/world/shown-cluster.ts';
@@ -45,7 +46,7 @@ test('shows a stop of all clusters in each row of status, except a resumed one',
   const { run, fleet, store, state } = commandLine(t);
   const operator = await fleet.operator();
   for (const cluster of await fleet.clusters()) {
-    await operator.applyPolicy(cluster, 'mode: enforce\n');
+    await perform({ kind: 'apply-policy', cluster, text: 'mode: enforce\n' }, operator);
     const node = { cluster, node: nodeName('n1') };
     const schedule = [aRecord({ dueAt: NOW + 60_000 })];
     await store.commit(node, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
@@ -84,7 +85,7 @@ test('shows a stop of all clusters in each row of status, except a resumed one',
 test('pauses a cluster by a stop of its own, which neither changes nor ends another one', async (t) => {
   const { run, rulesStore, fleet, clock } = commandLine(t);
   const text = 'mode: enforce # ours\n';
-  await (await fleet.operator()).applyPolicy(prod, text);
+  await perform({ kind: 'apply-policy', cluster: prod, text }, await fleet.operator());
   const paused = await run('pause', 'prod', '--reason', 'an upgrade', '--for', '1h');
   const [first] = (await rulesStore.read(prod)).orders.stops;
   assert.equal(
@@ -129,7 +130,7 @@ test('pauses a cluster by a stop of its own, which neither changes nor ends anot
 
 test('ends the stop of a cluster before it resumes the cluster from a stop of all', async (t) => {
   const { run, fleet, rulesStore } = commandLine(t);
-  await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
+  await perform({ kind: 'apply-policy', cluster: prod, text: 'mode: enforce\n' }, await fleet.operator());
   await run('pause', 'prod', '--reason', 'an upgrade');
   await run('stop', '--all', '--reason', 'an incident', '--for', '1h');
   assert.match(
@@ -147,7 +148,7 @@ test('ends the stop of a cluster before it resumes the cluster from a stop of al
 test('does not resume, or report as resumed, a stop or pause that expired', async (t) => {
   const { run, fleet, clock } = commandLine(t);
   const operator = await fleet.operator();
-  await operator.applyPolicy(prod, 'mode: enforce\n');
+  await perform({ kind: 'apply-policy', cluster: prod, text: 'mode: enforce\n' }, operator);
   await run('pause', 'prod', '--reason', 'an upgrade', '--for', '1h');
   await run('stop', '--all', '--reason', 'a worse one', '--for', '1h');
   await clock.advanceTo(NOW + 3_600_000);
@@ -163,7 +164,7 @@ test('holds pods, workloads, and nodes by name and releases them by hold ID', as
   const { run, rulesStore } = commandLine(t);
   const output = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--reason', 'a debugger');
   const [, id = ''] =
-    /^Hold (h[0-9a-f]{8}): pod default\/web-0 in cluster prod isn't evicted\. /.exec(output) ?? [];
+    /^Pod default\/web-0 in cluster prod isn't evicted\. .* release (h[0-9a-f]{8}) /.exec(output) ?? [];
   await run(
     'hold',
     'workload',
@@ -187,7 +188,7 @@ test('holds pods, workloads, and nodes by name and releases them by hold ID', as
   );
   assert.equal(
     await run('release', id, '--reason', 'done'),
-    `Released hold ${id}: pod default/web-0 in cluster prod.\nNo evictions were held by it.\n`,
+    `Hold ${id} is released: pod default/web-0 in cluster prod.\nNo evictions were held by it.\n`,
   );
   assert.equal((await rulesStore.read(prod)).orders.holds.length, 1);
   await assert.rejects(run('release', id, '--reason', 'done'), {
@@ -333,7 +334,7 @@ test('lists actions with actor and reason, newest first', async (t) => {
 
 test('lists pending evictions by deadline with the gate of each', async (t) => {
   const { run, store, fleet } = commandLine(t);
-  await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
+  await perform({ kind: 'apply-policy', cluster: prod, text: 'mode: enforce\n' }, await fleet.operator());
   const output = await run('hold', 'pod', 'default/held', '--cluster', 'prod', '--reason', 'a debugger');
   const [id = ''] = /h[0-9a-f]{8}/.exec(output) ?? [];
   const held = { by: { kind: 'hold' as const, id }, since: NOW };
@@ -389,7 +390,10 @@ test('also retries evictions that wait for their next try, and says how many', a
     store.commit(aRef(prod), revision, { node, schedule: records, end: [], live: true }, NOW);
   await commit({ ...aNode(), outage }, 0, schedule);
   const retry = () => run('retry', 'prod');
-  assert.equal(await retry(), 'Retrying 1 failed eviction and 2 waiting for the next try in cluster prod.\n');
+  assert.equal(
+    await retry(),
+    '1 failed eviction and 2 waiting for the next try are retried in cluster prod.\n',
+  );
   const [message] = state.sent.map(parseDueMessage);
   assert.ok(message?.kind === 'retry');
   assert.deepEqual(message.pods.toSorted(), [failed, waiting, other].map(({ uid }) => uid).toSorted());
@@ -401,12 +405,12 @@ test('also retries evictions that wait for their next try, and says how many', a
   await store.end(aRef(prod), [ending(failed, { outcome: 'already-gone' })], NOW);
   assert.equal(
     await retry(),
-    'Retrying 0 failed evictions and 2 waiting for the next try in cluster prod.\n',
+    '0 failed evictions and 2 waiting for the next try are retried in cluster prod.\n',
   );
   await store.end(aRef(prod), [ending(other, { outcome: 'already-gone' })], NOW);
   assert.equal(
     await retry(),
-    'Retrying 0 failed evictions and 1 waiting for the next try in cluster prod.\n',
+    '0 failed evictions and 1 waiting for the next try are retried in cluster prod.\n',
   );
 });
 
@@ -421,7 +425,7 @@ test('retries failed evictions with one message per node', async (t) => {
   );
   assert.equal(
     await run('retry', '--reason', 'the webhook is mended'),
-    'Retrying 2 failed evictions in cluster prod.\nRetrying 0 failed evictions in cluster stage.\n',
+    '2 failed evictions are retried in cluster prod.\n0 failed evictions are retried in cluster stage.\n',
   );
   const messages = state.sent.map(parseDueMessage);
   assert.deepEqual(

@@ -6,6 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import type { AccessAnswer } from '#shared/access/access-check.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { parsePolicyDocument, policyJsonSchema } from '#shared/state/policy-document.ts';
@@ -49,12 +50,12 @@ test('applies a policy to the named clusters or all, and prints it as written', 
   const { run, file, modes } = withFile(t, text);
   assert.equal(
     await run('policy', 'apply', '-f', file, 'prod'),
-    'Applied the policy to cluster prod. It takes effect within 5 s.\n',
+    'The policy is applied to cluster prod. It takes effect within 5 s.\n',
   );
   assert.deepEqual(await modes(), ['observe', undefined]);
   assert.equal(
     await run('policy', 'apply', '-f', file, '--all'),
-    'Cluster prod already has this policy.\nApplied the policy to cluster stage. It takes effect within 5 s.\n',
+    'Cluster prod already has this policy.\nThe policy is applied to cluster stage. It takes effect within 5 s.\n',
   );
   assert.equal(await run('policy', 'get', 'prod'), text);
 });
@@ -106,8 +107,11 @@ test('requires --yes for enforcing without a terminal', async (t) => {
 test('prompts in each cluster where a policy frees or hastens evictions, and in no other', async (t) => {
   const { run, file, state, questions, rulesStore, fleet } = withFile(t, 'mode: enforce\nguard: off\n');
   const operator = await fleet.operator();
-  await operator.applyPolicy(prod, 'mode: enforce\n');
-  await operator.applyPolicy(clusterName('stage'), 'mode: enforce\nguard: off # here, too\n');
+  await perform({ kind: 'apply-policy', cluster: prod, text: 'mode: enforce\n' }, operator);
+  await perform(
+    { kind: 'apply-policy', cluster: clusterName('stage'), text: 'mode: enforce\nguard: off # here, too\n' },
+    operator,
+  );
   await assert.rejects(run('policy', 'apply', '-f', file, '--all'), {
     name: 'CliError',
     message: 'Cannot prompt: standard input is not a terminal. To proceed, rerun with --yes.',

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { ConsoleAction } from '#shared/console/api.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { NO_REASON } from '#shared/state/operator.ts';
+import { NO_REASON } from '#shared/operations/acts/act.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { aNode, aReason, aRecord, NOW } from '#test/contracts/partition-builders.ts';
 import { servedConsole } from './served-console.ts';
 
@@ -20,20 +21,27 @@ async function enforced(t: TestContext, clusters = ['prod']) {
   const ref = { cluster: PROD, node: nodeName('node-1') };
   await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   const operator = await fleet.operator();
-  await operator.applyPolicy(PROD, '# Ours, by hand.\nmode: enforce # since May\nreleaseRate: 5\n');
+  await perform(
+    {
+      kind: 'apply-policy',
+      cluster: PROD,
+      text: '# Ours, by hand.\nmode: enforce # since May\nreleaseRate: 5\n',
+    },
+    operator,
+  );
   const entered = await served.enter();
   const { ask } = entered;
-  const perform = async (act: ConsoleAction) => {
+  const confirmed = async (act: ConsoleAction) => {
     const { confirm } = await ask('POST api/preview', act);
     return (await ask('POST api/acts', { act, confirm })).message;
   };
   const orders = async () => (await rulesStore.read(PROD)).orders;
-  return { ...served, ...entered, operator, perform, orders };
+  return { ...served, ...entered, operator, confirmed, orders };
 }
 
 test('previews an action with the number of pods that it evicts', async (t) => {
-  const { ask, operator, perform, orders } = await enforced(t);
-  await operator.stop(PROD, { reason: 'an incident' });
+  const { ask, operator, confirmed, orders } = await enforced(t);
+  await perform({ kind: 'stop', cluster: PROD, reason: 'an incident' }, operator);
   const act = { kind: 'resume', cluster: PROD, reason: 'it is over' } as const;
   const { confirm: _, ...preview } = await ask('POST api/preview', act);
   assert.deepEqual(preview, {
@@ -46,28 +54,28 @@ test('previews an action with the number of pods that it evicts', async (t) => {
     pods: { evictedNow: 1, evictedWhenDue: 1, held: 0 },
   });
   assert.equal((await orders()).stops.length, 1);
-  assert.equal(await perform(act), 'Evictions are resumed in cluster prod.');
+  assert.equal(await confirmed(act), 'Evictions are resumed in cluster prod.');
   assert.deepEqual((await orders()).stops, []);
 });
 
 test('previews no eviction of pods with another gate, and lists the changes of an action', async (t) => {
   const { ask, operator } = await enforced(t);
-  await operator.stop(PROD, { reason: 'an incident' });
-  await operator.stopAll({ reason: 'all of them' });
+  await perform({ kind: 'stop', cluster: PROD, reason: 'an incident' }, operator);
+  await perform({ kind: 'stop', reason: 'all of them' }, operator);
   const effectsOf = async (act: ConsoleAction) => (await ask('POST api/preview', act)).effects;
   for (const ended of [{ cluster: PROD }, {}])
     assert.deepEqual(await effectsOf({ kind: 'resume', ...ended, reason: 'x' }), [
       '0 pods are due and will be evicted.',
       '2 pods remain held: 2 stopped.',
     ]);
-  await operator.resumeAll('over');
+  await perform({ kind: 'resume', reason: 'over' }, operator);
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
-  await operator.hold(PROD, target, { reason: 'mine' });
+  await perform({ kind: 'hold', cluster: PROD, target, reason: 'mine' }, operator);
   assert.deepEqual(await effectsOf({ kind: 'resume', cluster: PROD, reason: 'x' }), [
     '1 pod is due and will be evicted, at 5 per second.',
     '1 pod remains held: 1 on hold.',
   ]);
-  await operator.resume(PROD, 'over');
+  await perform({ kind: 'resume', cluster: PROD, reason: 'over' }, operator);
   assert.deepEqual(await effectsOf({ kind: 'stop', cluster: PROD, reason: 'x' }), [
     '1 pending eviction is held by it, 1 of them due now.',
     '1 pod remains held: 1 on hold.',
@@ -103,8 +111,8 @@ test('previews a guard release with the pods evicted immediately and those evict
 });
 
 test('returns the effect of an action to the next request', async (t) => {
-  const { ask, perform } = await enforced(t);
-  await perform({ kind: 'stop', cluster: PROD, reason: 'an incident' });
+  const { ask, confirmed } = await enforced(t);
+  await confirmed({ kind: 'stop', cluster: PROD, reason: 'an incident' });
   assert.equal((await ask('GET api/status', {})).clusters[0]?.stop?.reason, 'an incident');
 });
 
@@ -114,7 +122,10 @@ test('rejects an action without a preview or with an outdated preview', async (t
   const { confirm } = await ask('POST api/preview', act);
   await assert.rejects(ask('POST api/acts', { act, confirm: 'guessed' }), /409/);
   await assert.rejects(ask('POST api/acts', { act: { ...act, reason: 'another' }, confirm }), /409/);
-  await operator.hold(PROD, { kind: 'node', node: nodeName('node-1') }, { reason: 'meanwhile' });
+  await perform(
+    { kind: 'hold', cluster: PROD, target: { kind: 'node', node: nodeName('node-1') }, reason: 'meanwhile' },
+    operator,
+  );
   await assert.rejects(ask('POST api/acts', { act, confirm }), /409 .*look at it again/);
   assert.deepEqual((await orders()).stops, []);
 });
@@ -123,7 +134,7 @@ test('requires a new preview after a stop of all clusters or a guard trip', asyn
   const { ask, operator, rulesStore, orders } = await enforced(t);
   const act = { kind: 'stop', cluster: PROD, reason: 'an incident' } as const;
   for (const change of [
-    () => operator.stopAll({ reason: 'meanwhile' }),
+    () => perform({ kind: 'stop', reason: 'meanwhile' }, operator),
     async () => {
       const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
       await rulesStore.changeGuard(PROD, (await rulesStore.read(PROD)).guard, [trip]);
@@ -137,23 +148,23 @@ test('requires a new preview after a stop of all clusters or a guard trip', asyn
 });
 
 test('releases holds and guard trips, and retries failed evictions', async (t) => {
-  const { perform, orders, sent, rulesStore, ask } = await enforced(t);
+  const { confirmed, orders, sent, rulesStore, ask } = await enforced(t);
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
   assert.match(
-    await perform({ kind: 'hold', cluster: PROD, target, reason: 'mine' }),
-    /^Hold h\w{8}: pod default\/waits in cluster prod isn't evicted\.$/,
+    await confirmed({ kind: 'hold', cluster: PROD, target, reason: 'mine' }),
+    /^Pod default\/waits in cluster prod isn't evicted\.$/,
   );
   const [hold] = (await orders()).holds;
   assert.ok(hold);
-  await perform({ kind: 'release', cluster: PROD, id: hold.id, reason: 'no more' });
+  await confirmed({ kind: 'release', cluster: PROD, id: hold.id, reason: 'no more' });
   assert.deepEqual((await orders()).holds, []);
   const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
   await rulesStore.changeGuard(PROD, (await rulesStore.read(PROD)).guard, [trip]);
-  await perform({ kind: 'release-guard', cluster: PROD, reason: 'known' });
+  await confirmed({ kind: 'release-guard', cluster: PROD, reason: 'known' });
   assert.deepEqual((await rulesStore.read(PROD)).guard.trips, []);
   assert.equal(
-    await perform({ kind: 'retry', reason: 'mended' }),
-    'Retrying 1 failed eviction in all clusters.',
+    await confirmed({ kind: 'retry', reason: 'mended' }),
+    '1 failed eviction is retried in all clusters.',
   );
   assert.match(sent[0] ?? '', /"kind":"retry".*"u1"/);
   const kinds = (await ask('GET api/audit', { to: NOW + 1 })).map(({ kind }) => kind);
@@ -161,10 +172,10 @@ test('releases holds and guard trips, and retries failed evictions', async (t) =
 });
 
 test('stops and resumes all clusters together', async (t) => {
-  const { perform, rulesStore } = await enforced(t);
-  await perform({ kind: 'stop', reason: 'an incident' });
+  const { confirmed, rulesStore } = await enforced(t);
+  await confirmed({ kind: 'stop', reason: 'an incident' });
   assert.equal((await rulesStore.fleetStop())?.reason, 'an incident');
-  await perform({ kind: 'resume', reason: 'it is over' });
+  await confirmed({ kind: 'resume', reason: 'it is over' });
   assert.equal(await rulesStore.fleetStop(), undefined);
 });
 
@@ -182,18 +193,18 @@ test('rejects an action without a reason, on an unknown cluster, or without effe
 });
 
 test('accepts a stop without a reason and records that in the audit log', async (t) => {
-  const { ask, perform } = await enforced(t);
-  await perform({ kind: 'stop', cluster: PROD, reason: '' });
+  const { ask, confirmed } = await enforced(t);
+  await confirmed({ kind: 'stop', cluster: PROD, reason: '' });
   const [entry] = await ask('GET api/audit', {});
   assert.deepEqual([entry?.kind, entry?.reason], ['stop', NO_REASON]);
 });
 
 test('audits a retry of all clusters in each cluster, with the number of its own pods', async (t) => {
-  const { perform, ask, store } = await enforced(t, ['prod', 'stage']);
+  const { confirmed, ask, store } = await enforced(t, ['prod', 'stage']);
   const schedule = [1, 2].map((n) => aRecord({ name: `${n}`, dueAt: NOW, gaveUpAt: NOW }));
   const ref = { cluster: clusterName('stage'), node: nodeName('node-1') };
   await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
-  await perform({ kind: 'retry', reason: 'mended' });
+  await confirmed({ kind: 'retry', reason: 'mended' });
   const audit = (await ask('GET api/audit', { to: NOW + 1 })).filter(({ kind }) => kind === 'retry');
   assert.deepEqual(audit.map(({ cluster, message }) => `${cluster} ${message}`).sort(), [
     'prod retried failed evictions: 1',

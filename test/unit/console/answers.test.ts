@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { aNode, anEnding, aReason, aRecord, NOW, someRecords } from '#test/contracts/partition-builders.ts';
 import { servedConsole } from './served-console.ts';
 
@@ -62,11 +63,15 @@ test('returns pending rows in pages, sorted and filtered, with the gate of each'
       }),
     ],
   });
-  await operator.applyPolicy(PROD, 'mode: enforce\n');
-  const { id } = await operator.hold(
-    PROD,
-    { kind: 'pod', namespace: 'default', name: 'held' },
-    { reason: 'a test' },
+  await perform({ kind: 'apply-policy', cluster: PROD, text: 'mode: enforce\n' }, operator);
+  const { hold: id } = await perform(
+    {
+      kind: 'hold',
+      cluster: PROD,
+      target: { kind: 'pod', namespace: 'default', name: 'held' },
+      reason: 'a test',
+    },
+    operator,
   );
   const all = await ask('GET api/pending', {});
   assert.deepEqual(
@@ -134,7 +139,7 @@ test('returns the state of each cluster and the required actions, most urgent fi
   const lease = await leases.take(PROD, undefined, 'relay', NOW - 5 * MINUTE);
   assert.ok(lease);
   await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW - 5 * MINUTE, nodes: 9 });
-  await operator.stop(PROD, { reason: 'a drill', durationMs: MINUTE });
+  await perform({ kind: 'stop', cluster: PROD, reason: 'a drill', durationMs: MINUTE }, operator);
   const { issues, clusters } = await ask('GET api/status', {});
   assert.deepEqual(
     issues.map(({ type, message }) => [type, message]),
@@ -197,14 +202,14 @@ test('counts evictions and held pods for each minute of the next hour', async (t
       aRecord({ dueAt: NOW, held: { by: { kind: 'stopped', scope: 'cluster' }, since: NOW } }),
     ],
   });
-  await operator.applyPolicy(PROD, 'mode: enforce');
+  await perform({ kind: 'apply-policy', cluster: PROD, text: 'mode: enforce' }, operator);
   const target = {
     kind: 'workload',
     namespace: 'default',
     owner: { kind: 'Deployment', name: 'web' },
   } as const;
-  await operator.hold(PROD, target, { reason: 'a test' });
-  await operator.stop(PROD, { reason: 'a test', durationMs: 4 * MINUTE });
+  await perform({ kind: 'hold', cluster: PROD, target, reason: 'a test' }, operator);
+  await perform({ kind: 'stop', cluster: PROD, reason: 'a test', durationMs: 4 * MINUTE }, operator);
   const { from, minutes, held, later } = await ask('GET api/timeline', {});
   assert.deepEqual([from, minutes.length, held, later], [NOW, 60, 1, 1]);
   const counts = minutes.flatMap((minute, index) =>
@@ -280,7 +285,10 @@ test('returns history newest first, filtered by event, and reports whether there
 test('returns a policy as written and audits its author', async (t) => {
   const { ask, operator } = await consoleOf(t, {});
   assert.match((await ask('GET api/policy', { cluster: 'prod' })).text, /^mode: observe/);
-  await operator.applyPolicy(PROD, '# ours\nmode: enforce\n', 'a test');
+  await perform(
+    { kind: 'apply-policy', cluster: PROD, text: '# ours\nmode: enforce\n', reason: 'a test' },
+    operator,
+  );
   assert.deepEqual(await ask('GET api/policy', { cluster: 'prod' }), {
     cluster: 'prod',
     revision: 1,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { FleetView } from '#shared/console/fleet-view.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
@@ -34,7 +35,7 @@ test('lookAnew returns a read that began after the call', async (t) => {
   const before = view.read();
   const read = view.readAgain();
   resolve();
-  await (await fleet.operator()).stopAll({ reason: 'an incident' });
+  await perform({ kind: 'stop', reason: 'an incident' }, await fleet.operator());
   await before;
   assert.equal((await read).fleetStop?.reason, 'an incident');
   assert.equal(state.reads, 2);

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { neededPermissions } from '#functions/service/start-policies.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { isRequired, NEEDED_PERMISSIONS, OBSERVE_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 
@@ -30,7 +31,10 @@ test('requires permissions to evict only if some policy of a cluster is not in o
   assert.deepEqual(await permissions(true), EVICTING);
   assert.deepEqual(await permissions(true, policy('observe')), OBSERVE_PERMISSIONS);
   assert.deepEqual(await permissions(false, policy('enforce')), EVICTING);
-  await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\nguard: off\n');
+  await perform(
+    { kind: 'apply-policy', cluster: prod, text: 'mode: enforce\nguard: off\n' },
+    await fleet.operator(),
+  );
   assert.deepEqual(await permissions(false), EVICTING);
   assert.deepEqual(await permissions(false, policy('observe')), [...OBSERVE_PERMISSIONS, ...EVICTING]);
 });

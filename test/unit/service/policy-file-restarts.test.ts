@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { StartPolicies } from '#functions/service/start-policies.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
-import { Operator } from '#shared/state/operator.ts';
 import type { FileRulesStore } from '#shared/state/rules-store.ts';
 import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
@@ -24,11 +24,11 @@ function aService(t: TestContext, rulesStore: FileRulesStore) {
   t.after(() => rmSync(dir, { recursive: true }));
   const clock = new DrivenClock(NOW);
   const log = recordingLog();
-  const operator = new Operator({ rulesStore, clock, actor: 'taintward@pod' });
+  const operator = { rulesStore, clock, actor: 'taintward@pod' };
   return {
     rulesStore,
     clock,
-    anna: new Operator({ rulesStore, clock, actor: 'anna@laptop' }),
+    anna: { rulesStore, clock, actor: 'anna@laptop' },
     /** Writes the file of one pod with this modification time. */
     write(name: string, text: string, writtenAt = clock.now()): string {
       const file = join(dir, name);
@@ -56,10 +56,13 @@ for (const [host, start, rulesStore] of [
       const { write, process, anna, mode, rulesStore: book } = aService(t, rulesStore());
       const file = write('policy.yaml', 'mode: enforce\n');
       await process(file)[start]();
-      await anna.applyPolicy(prod, 'mode: observe\n', 'stop this');
+      await perform(
+        { kind: 'apply-policy', cluster: prod, text: 'mode: observe\n', reason: 'stop this' },
+        anna,
+      );
       await process(file)[start]();
       assert.equal(await mode(), 'observe');
-      await anna.withdrawPolicy(prod);
+      await perform({ kind: 'withdraw-policy', cluster: prod }, anna);
       await process(file)[start]();
       assert.equal((await book.read(prod)).orders.policy, undefined);
     });
@@ -67,7 +70,7 @@ for (const [host, start, rulesStore] of [
     test('is applied if it was edited while no process ran, and ends no stop', async (t) => {
       const { write, process, anna, mode, logged, clock } = aService(t, rulesStore());
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
-      await anna.stop(prod, { reason: 'incident' });
+      await perform({ kind: 'stop', cluster: prod, reason: 'incident' }, anna);
       await clock.advanceTo(clock.now() + HOUR_MS);
       await process(write('policy.yaml', 'mode: observe\n'))[start]();
       assert.equal(await mode(), 'observe');
@@ -85,7 +88,7 @@ for (const [host, start, rulesStore] of [
 
     test('is applied once over a policy for which an older release recorded no file', async (t) => {
       const { write, process, anna, mode } = aService(t, rulesStore());
-      await anna.applyPolicy(prod, 'mode: observe\n');
+      await perform({ kind: 'apply-policy', cluster: prod, text: 'mode: observe\n' }, anna);
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
       assert.equal(await mode(), 'enforce');
     });
@@ -95,7 +98,7 @@ for (const [host, start, rulesStore] of [
       const noteFile = t.mock.method(book, 'noteFile');
       noteFile.mock.mockImplementationOnce(async (...given: Parameters<FileRulesStore['noteFile']>) => {
         // Another operator writes first.
-        await anna.applyPolicy(prod, 'mode: observe\n');
+        await perform({ kind: 'apply-policy', cluster: prod, text: 'mode: observe\n' }, anna);
         noteFile.mock.restore();
         return book.noteFile(...given);
       });
@@ -115,10 +118,10 @@ for (const [host, start, rulesStore] of [
       const { write, process, anna, rulesStore: book } = aService(t, rulesStore());
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
       const noted = await book.appliedFile(prod);
-      await anna.stop(prod, { reason: 'incident' });
+      await perform({ kind: 'stop', cluster: prod, reason: 'incident' }, anna);
       const { guard } = await book.read(prod);
       await book.changeGuard(prod, guard, [{ scope: 'cluster', trippedAt: NOW, nodes: 6, outOf: 10 }]);
-      await anna.stopAll({ reason: 'incident' });
+      await perform({ kind: 'stop', reason: 'incident' }, anna);
       assert.ok(noted);
       assert.deepEqual(await book.appliedFile(prod), noted);
     });

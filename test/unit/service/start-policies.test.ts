@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type ChosenPolicies, StartPolicies } from '#functions/service/start-policies.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { Operator } from '#shared/state/operator.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { parsePolicyDocument } from '#shared/state/policy-document.ts';
 import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
@@ -21,7 +21,7 @@ function aStart(t: TestContext) {
   const file = join(dir, 'policy.yaml');
   const rulesStore = new SqliteRulesStore({ database: openRulesDatabase(':memory:') });
   const clock = new DrivenClock(1);
-  const operator = new Operator({ rulesStore, clock, actor: 'anna@host' });
+  const operator = { rulesStore, clock, actor: 'anna@host' };
   const log = recordingLog();
   return {
     file,
@@ -45,7 +45,7 @@ function aStart(t: TestContext) {
 
 test('enforces clusters without a policy as long as the command line does', async (t) => {
   const { start, modes, operator } = aStart(t);
-  await operator.applyPolicy(prod, 'mode: observe');
+  await perform({ kind: 'apply-policy', cluster: prod, text: 'mode: observe' }, operator);
   await start({ enforce: true });
   assert.deepEqual(await modes(), ['observe', 'enforce']);
   await start({ enforce: true });
@@ -147,7 +147,7 @@ test('applies a changed file again, and logs an error in it once without applyin
   await policies.reread();
   assert.deepEqual(await modes(), ['observe', 'observe']);
   // The operator's policy stays until the file changes.
-  await operator.applyPolicy(prod, 'mode: enforce');
+  await perform({ kind: 'apply-policy', cluster: prod, text: 'mode: enforce' }, operator);
   await policies.reread();
   assert.deepEqual(await modes(), ['enforce', 'observe']);
 });

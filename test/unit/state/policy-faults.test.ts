@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { Operator } from '#shared/state/operator.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { parseAppliedPolicy, parsePolicyDocument } from '#shared/state/policy-document.ts';
 import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
@@ -176,7 +176,7 @@ describe('a policy that an earlier release accepted and this release rejects', (
   /** An operator of a cluster with a policy that an earlier release stored. */
   async function stored() {
     const rulesStore = new SqliteRulesStore({ database: openRulesDatabase(':memory:') });
-    const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), actor: 'anna' });
+    const operator = { rulesStore, clock: new DrivenClock(NOW), actor: 'anna' };
     const policy = { text: written, read: parsePolicyDocument(written), revision: 1 };
     const { orders } = await rulesStore.read(prod);
     const entry = {
@@ -192,10 +192,13 @@ describe('a policy that an earlier release accepted and this release rejects', (
 
   test('is rejected once it is changed, and the applied policy stays', async () => {
     const { operator, text } = await stored();
-    await assert.rejects(operator.applyPolicy(prod, `${written}evictionRate: 5\n`), {
-      name: 'PolicyError',
-      message: /^policy\.exclude\[0\]\.taints\[0\] must be the key of a taint alone/,
-    });
+    await assert.rejects(
+      perform({ kind: 'apply-policy', cluster: prod, text: `${written}evictionRate: 5\n` }, operator),
+      {
+        name: 'PolicyError',
+        message: /^policy\.exclude\[0\]\.taints\[0\] must be the key of a taint alone/,
+      },
+    );
     assert.equal(await text(), written);
   });
 });

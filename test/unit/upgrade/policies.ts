@@ -1,6 +1,8 @@
 import { StartPolicies } from '#functions/service/start-policies.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { parsePolicyDocument, policyText } from '#shared/state/policy-document.ts';
+import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 import { CLUSTER, NOW } from './messages.ts';
 import { POLICY } from './stored.ts';
@@ -131,29 +133,12 @@ export const readPolicies = (written: WrittenPolicies): Readonly<Record<string, 
   Object.fromEntries(Object.entries(written).map(([name, text]) => [name, parsePolicyDocument(text)]));
 
 async function enforced(): Promise<string> {
-  let text: string | undefined;
-  const policies = new StartPolicies({ enforce: true }, [CLUSTER], {
-    operator: {
-      actor: 'anna@host',
-      async applyPolicy(_cluster, applied) {
-        text = applied;
-        return 'applied';
-      },
-      withdrawPolicy: () => Promise.reject(new Error('there is nothing to withdraw')),
-    },
-    rulesStore: {
-      read: async () => ({
-        orders: { revision: 0, stops: [], holds: [] },
-        guard: { revision: 0, trips: [] },
-        fleetRevision: 0,
-      }),
-      appliedFile: async () => undefined,
-      noteFile: () => Promise.reject(new Error('there is no file')),
-    },
-    clock: { now: () => NOW },
-    log: logTo(() => undefined),
-  });
-  await policies.apply();
-  if (text === undefined) throw new Error('no policy was applied');
-  return text;
+  const rulesStore = new SqliteRulesStore({ database: openRulesDatabase(':memory:') });
+  const clock = { now: () => NOW };
+  const operator = { rulesStore, clock, actor: 'anna@host' };
+  const log = logTo(() => undefined);
+  await new StartPolicies({ enforce: true }, [CLUSTER], { operator, rulesStore, clock, log }).apply();
+  const { policy } = (await rulesStore.read(CLUSTER)).orders;
+  if (!policy) throw new Error('no policy was applied');
+  return policy.text;
 }

@@ -6,12 +6,12 @@ import { encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { PROBE_NODE, probeDelta } from '#shared/eviction/probe.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { Operator } from '#shared/state/operator.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { LambdaClock } from '#shared/time/lambda-clock.ts';
 import { aNode, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
@@ -116,7 +116,10 @@ function assertNoticed({ calls }: AwsOverHttp): void {
 test('deltas reads rules and lease in each invocation, works by its environment, and leaves the trace of a probe', async (t) => {
   const { aws, table, invoked } = await account(t);
   const rulesStore = new DynamoDbRulesStore(table);
-  await new Operator({ rulesStore, clock: systemClock, actor: 'anna' }).applyPolicy(C1, 'mode: enforce\n');
+  await perform(
+    { kind: 'apply-policy', cluster: C1, text: 'mode: enforce\n' },
+    { rulesStore, clock: systemClock, actor: 'anna' },
+  );
   const lease = await new DynamoDbLeases(table, { sender: 'AROAtest' }).take(
     C1,
     undefined,
@@ -207,7 +210,10 @@ test('evict reads rules in each invocation, and works by its environment', async
   }
   const now = Date.now();
   const rulesStore = new DynamoDbRulesStore(table);
-  await new Operator({ rulesStore, clock: systemClock, actor: 'anna' }).applyPolicy(C2, 'mode: enforce\n');
+  await perform(
+    { kind: 'apply-policy', cluster: C2, text: 'mode: enforce\n' },
+    { rulesStore, clock: systemClock, actor: 'anna' },
+  );
   const ref = { cluster: C2, node: nodeName('n1') };
   const node = aNode({
     observedAt: now,

@@ -7,6 +7,7 @@ import { TAKEOVER_RULES } from '#functions/cli/takeover/permissions.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
+import type { AuditEntry } from '#shared/state/rules-store.ts';
 import {
   type Answer,
   json,
@@ -33,11 +34,11 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
   let printed = '';
   const audited: string[] = [];
   const complained: string[] = [];
-  const operator = async () => ({
-    noteAct: async (...act: readonly string[]) => {
-      audited.push(act.join(': '));
-    },
-  });
+  const clock = new DrivenClock(Date.UTC(2026, 0, 1));
+  const note = async ({ cluster, kind, message }: AuditEntry) => {
+    audited.push([cluster, kind, message].join(': '));
+  };
+  const operator = async () => ({ rulesStore: { note }, clock, actor: 'anna' });
   const managing = {
     kind: 'local',
     operator,
@@ -51,7 +52,7 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
       host,
       requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
     }),
-    clock: new DrivenClock(Date.UTC(2026, 0, 1)),
+    clock,
     progress: () => undefined,
     complain: (text: string) => complained.push(text),
     print: (text: string) => {

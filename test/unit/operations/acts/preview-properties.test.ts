@@ -9,7 +9,7 @@ import type { Policy, Rules, Trip } from '#shared/eviction/policy.ts';
 import { type EvictionRecord, heldRecord } from '#shared/eviction/records.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import type { Act } from '#shared/operations/acts/act.ts';
-import { actState, performAct, previewAct } from '#shared/operations/acts/perform.ts';
+import { actState, perform, performAct, previewAct } from '#shared/operations/acts/perform.ts';
 import { OperatorError } from '#shared/state/operator.ts';
 import { rulesOf } from '#shared/state/rules-store.ts';
 import { aNode, aReason, aRecord, aTaint, NOW } from '#test/contracts/partition-builders.ts';
@@ -130,15 +130,18 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
       );
       const operator = await fleet.operator();
       let it = drawn;
-      if (isFleetStopped) await operator.stopAll({ reason: 'x' });
+      if (isFleetStopped) await perform({ kind: 'stop', reason: 'x' }, operator);
       const cases: Case[] = [];
       let isLive = false;
       for (const [index, { policy, nodes, trips, holds, isStopped }] of clusters.entries()) {
         const name = CLUSTERS[index] ?? clusterName('');
-        await operator.applyPolicy(name, policy);
-        if (isStopped) await operator.stop(name, { reason: 'x' });
+        await perform({ kind: 'apply-policy', cluster: name, text: policy }, operator);
+        if (isStopped) await perform({ kind: 'stop', cluster: name, reason: 'x' }, operator);
         for (const held of holds) {
-          const { id } = await operator.hold(name, held, { reason: 'x' });
+          const { hold: id = '' } = await perform(
+            { kind: 'hold', cluster: name, target: held, reason: 'x' },
+            operator,
+          );
           if (it.kind === 'release' && index === 0) it = { ...it, id };
         }
         const tripped = trips.map((each, i): Trip => ({ ...each, trippedAt: NOW - i, nodes: 9, outOf: 10 }));

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { askNode } from '#shared/operations/ask/explain-node.ts';
 import { askPod } from '#shared/operations/ask/explain-pod.ts';
 import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet } from '#shared/operations/fleet/fleet.ts';
 import { type LiveCluster, liveCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { DISCONNECTED_AFTER_MS } from '#shared/state/lease.ts';
-import { Operator } from '#shared/state/operator.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
@@ -40,8 +40,8 @@ async function stage(t: TestContext, parts: Partial<Fleet> = {}) {
     liveCluster(name, context.connection, systemClock);
   const clock = new DrivenClock(Date.now());
   const embedded = embeddedFleet(t, { clusters: [CLUSTER], clock }, { cluster: live, ...parts });
-  const operator = new Operator({ rulesStore: embedded.rulesStore, clock, actor: 'anna' });
-  await operator.applyPolicy(CLUSTER, 'mode: enforce');
+  const operator = { rulesStore: embedded.rulesStore, clock, actor: 'anna' };
+  await perform({ kind: 'apply-policy', cluster: CLUSTER, text: 'mode: enforce' }, operator);
   await recordContact(embedded.leases, CLUSTER, clock.now());
   const bare: ContextFleet = {
     kind: 'context',
@@ -88,7 +88,10 @@ test("explains a pod from the API server's objects and the current rules", async
   assert.deepEqual(tainted.unknown, []);
   // The simulated cluster has no built-in controller.
   assert.deepEqual(tainted.builtIn?.state, 'off');
-  await operator.hold(CLUSTER, { kind: 'node', node: NODE }, { reason: 'a backup runs' });
+  await perform(
+    { kind: 'hold', cluster: CLUSTER, target: { kind: 'node', node: NODE }, reason: 'a backup runs' },
+    operator,
+  );
   assert.match(
     lineOf(await ask()),
     /is due at T because .* for 30 s, but is held by hold h\w+ \(anna: a backup runs\)\.$/,

@@ -8,6 +8,7 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
 import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import type { Account } from '#shared/operations/fleet/account.ts';
 import { type ContextFleet, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { examine } from '#shared/operations/look/doctor.ts';
@@ -78,7 +79,7 @@ test('warns once of each kind of ineffective toleration in workloads, and skips 
 });
 
 const enforced = async (fleet: Fleet, more = '') =>
-  (await fleet.operator()).applyPolicy(prod, `mode: enforce\n${more}`);
+  perform({ kind: 'apply-policy', cluster: prod, text: `mode: enforce\n${more}` }, await fleet.operator());
 
 const atNodes = (spec: object): Shown => ({
   ...controllerManager('on'),
@@ -358,7 +359,10 @@ test('checks the permission for the Eviction API only if the policy uses it', as
   };
   const verdicts = async () => about('permissions', await findings(limited)).map(([verdict]) => verdict);
   assert.deepEqual(await verdicts(), ['ok']);
-  await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\nmethod: evict\n');
+  await perform(
+    { kind: 'apply-policy', cluster: prod, text: 'mode: enforce\nmethod: evict\n' },
+    await fleet.operator(),
+  );
   assert.deepEqual(await verdicts(), ['bad']);
 });
 
@@ -515,7 +519,10 @@ describe("permissions of an in-cluster service's account", () => {
       ({ verb, resource, subresource }) =>
         verb !== 'delete' && subresource !== 'eviction' && resource !== 'leases',
     );
-    await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\nmethod: evict\n');
+    await perform(
+      { kind: 'apply-policy', cluster: prod, text: 'mode: enforce\nmethod: evict\n' },
+      await fleet.operator(),
+    );
     assert.deepEqual(about('permissions', await found()), [
       ['bad', `${NEEDED} lacks permissions that the service needs: delete pods, create pods/eviction.`],
       ['warn', `${NEEDED} cannot read node Leases, which show whether an unreachable node is alive.`],
@@ -582,6 +589,9 @@ test('warns about missing permissions for node Leases', async (t) => {
   assert.match(String(hint?.[1]), /cannot read node Leases/);
   assert.equal(about('permissions', await findings()).length, 1);
   const operator = await fleet.operator();
-  await operator.applyPolicy(prod, 'mode: enforce\nrequireExpiredLease: false\n');
+  await perform(
+    { kind: 'apply-policy', cluster: prod, text: 'mode: enforce\nrequireExpiredLease: false\n' },
+    operator,
+  );
   assert.equal(about('permissions', await findings(limited)).length, 1);
 });

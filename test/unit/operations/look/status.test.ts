@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { readClusters } from '#shared/operations/look/look.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
@@ -65,7 +66,7 @@ test('reports issues most urgent first', async (t) => {
   const { guard } = await rulesStore.read(prod);
   await rulesStore.changeGuard(prod, guard, [{ scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 7 }]);
   letters.add('evictions-due', { body: '{}' }, 'nobody can read it');
-  await (await fleet.operator()).stop(prod, { reason: 'an incident' });
+  await perform({ kind: 'stop', cluster: prod, reason: 'an incident' }, await fleet.operator());
   await clock.advanceTo(NOW + 3 * MINUTE_MS);
   const { issues, clusters } = await status();
   assert.deepEqual(
@@ -110,7 +111,7 @@ test('reports everything else when neither the stop of all clusters nor the queu
 
 test('reports no issue for an expired stop of all clusters', async (t) => {
   const { status, fleet, clock, lease, leases } = await connected(t);
-  await (await fleet.operator()).stopAll({ reason: 'an incident', durationMs: MINUTE_MS });
+  await perform({ kind: 'stop', reason: 'an incident', durationMs: MINUTE_MS }, await fleet.operator());
   assert.deepEqual(
     (await status()).issues.map(({ type }) => type),
     ['stopped'],
@@ -123,7 +124,10 @@ test('reports no issue for an expired stop of all clusters', async (t) => {
 
 test('reports no issue for an expired stop of a cluster', async (t) => {
   const { status, fleet, clock, lease, leases } = await connected(t);
-  await (await fleet.operator()).stop(prod, { reason: 'an incident', durationMs: MINUTE_MS });
+  await perform(
+    { kind: 'stop', cluster: prod, reason: 'an incident', durationMs: MINUTE_MS },
+    await fleet.operator(),
+  );
   assert.equal((await status()).clusters[0]?.stop?.reason, 'an incident');
   await clock.advanceTo(NOW + MINUTE_MS);
   await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, lastContactAt: NOW + MINUTE_MS });

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { localFleet } from '#shared/operations/fleet/local-fleet.ts';
 import { issuesOf } from '#shared/operations/look/issues.ts';
-import { Operator } from '#shared/state/operator.ts';
+import type { Operator } from '#shared/state/operator.ts';
 import { openState, sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { RULES_FILE, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { logTo } from '#shared/telemetry/log.ts';
@@ -34,15 +35,20 @@ async function start(act?: (operator: Operator) => Promise<unknown>) {
   const state = sqliteState({ directory: dir, historyDays: 7, clock, log, lost: assert.fail });
   const { fleetStop, orders } = await state.rulesStore.read(PROD);
   const audit = await state.rulesStore.audit({ from: 0, to: NOW * 2 });
-  await act?.(new Operator({ rulesStore: state.rulesStore, clock, actor: 'anna@host' }));
+  await act?.({ rulesStore: state.rulesStore, clock, actor: 'anna@host' });
   state.close();
   return { logged, fleetStop, orders, audit };
 }
 
-const applyPolicy = (operator: Operator) => operator.applyPolicy(PROD, 'mode: enforce');
+const applyPolicy = (operator: Operator) =>
+  perform({ kind: 'apply-policy', cluster: PROD, text: 'mode: enforce' }, operator);
 const hold = (operator: Operator) =>
-  operator.hold(PROD, { kind: 'node', node: nodeName('n') }, { reason: 'a backup' });
-const stop = (operator: Operator) => operator.stop(PROD, { reason: 'an incident' });
+  perform(
+    { kind: 'hold', cluster: PROD, target: { kind: 'node', node: nodeName('n') }, reason: 'a backup' },
+    operator,
+  );
+const stop = (operator: Operator) =>
+  perform({ kind: 'stop', cluster: PROD, reason: 'an incident' }, operator);
 const rules = async (operator: Operator) => {
   for (const change of [applyPolicy, hold, stop]) await change(operator);
 };
@@ -78,7 +84,7 @@ describe('rules that lack changes which the records know', () => {
       const [{ actor: who, kind, reason } = assert.fail('the audit says nothing')] = audit;
       assert.deepEqual([who, kind, reason], ['taintward', 'stop', why]);
     }
-    await start((operator) => operator.resumeAll('looked at'));
+    await start((operator) => perform({ kind: 'resume', reason: 'looked at' }, operator));
     const { fleetStop, logged } = await start();
     assert.deepEqual([fleetStop, logged], [undefined, []]);
   });
@@ -109,7 +115,8 @@ describe('rules that lack changes which the records know', () => {
     restore();
     const fleet = localFleet(dir, clock);
     const operator = await fleet.operator();
-    for (const mode of ['observe', 'enforce']) await operator.applyPolicy(PROD, `mode: ${mode}`);
+    for (const mode of ['observe', 'enforce'])
+      await perform({ kind: 'apply-policy', cluster: PROD, text: `mode: ${mode}` }, operator);
     fleet.close();
     assert.equal((await start()).fleetStop?.actor, 'taintward');
   });
@@ -141,8 +148,8 @@ describe('rules that lack changes which the records know', () => {
 async function replaceByOthers(): Promise<void> {
   const here = dir;
   dir = mkdtempSync(join(tmpdir(), 'known-rules-'));
-  for (const _ of [1, 2]) await start((operator) => operator.stopAll({ reason: 'a test' }));
-  await start((operator) => operator.resumeAll('tested'));
+  for (const _ of [1, 2]) await start((operator) => perform({ kind: 'stop', reason: 'a test' }, operator));
+  await start((operator) => perform({ kind: 'resume', reason: 'tested' }, operator));
   await start(rules);
   copyFileSync(join(dir, RULES_FILE), rulesFile);
   rmSync(dir, { recursive: true });
@@ -174,7 +181,7 @@ describe('rules remain in force', () => {
   test('with records whose log is cut off', async () => {
     const { store, rulesStore } = openState(dir);
     rulesStore.stopIfLost(NOW);
-    await rules(new Operator({ rulesStore, clock, actor: 'anna@host' }));
+    await rules({ rulesStore, clock, actor: 'anna@host' });
     // Closing the records would move their log into the database. A killed process does not.
     const killed = mkdtempSync(join(tmpdir(), 'known-rules-'));
     for (const name of [STORE_FILE, RULES_FILE]) copyFileSync(join(dir, name), join(killed, name));
@@ -195,7 +202,7 @@ describe('rules remain in force', () => {
   test('if the process ended, or its disk was full, before the records knew them', async () => {
     const { store, rulesStore } = openState(dir);
     rulesStore.stopIfLost(NOW);
-    const operator = new Operator({ rulesStore, clock, actor: 'anna@host' });
+    const operator = { rulesStore, clock, actor: 'anna@host' };
     await applyPolicy(operator);
     store.database.exec('PRAGMA query_only = 1');
     await stop(operator);
@@ -223,7 +230,7 @@ test('rules that are lost still count as lost after a crash between the stop and
 });
 
 test("does not report an operator's stop of all clusters as a stop for missing rules", async () => {
-  await start((operator) => operator.stopAll({ reason: 'an incident' }));
+  await start((operator) => perform({ kind: 'stop', reason: 'an incident' }, operator));
   const { logged, fleetStop } = await start();
   assert.deepEqual([fleetStop?.reason, logged], ['an incident', []]);
 });
@@ -241,7 +248,7 @@ test('rules that an older copy replaces while they are in use are neither read n
   const restore = kept();
   const { store, rulesStore } = openState(dir);
   rulesStore.stopIfLost(NOW);
-  const operator = new Operator({ rulesStore, clock, actor: 'anna@host' });
+  const operator = { rulesStore, clock, actor: 'anna@host' };
   await stop(operator);
   restore();
   const error = { name: 'StoreError', message: lacks('the last change') };
@@ -276,7 +283,7 @@ test('rules whose index lost a page are damaged', async () => {
     4096;
   database.close();
   const page = readFileSync(rulesFile).subarray(at, at + 4096);
-  await start((operator) => operator.stopAll({ reason: 'an incident' }));
+  await start((operator) => perform({ kind: 'stop', reason: 'an incident' }, operator));
   const torn = readFileSync(rulesFile);
   page.copy(torn, at);
   writeFileSync(rulesFile, torn);

@@ -1,0 +1,247 @@
+import { randomBytes } from 'node:crypto';
+import { defined } from '#shared/defined.ts';
+import { endOf, longestFirst } from '#shared/eviction/gate.ts';
+import type { FreshRelease, Hold, Stop, Trip } from '#shared/eviction/policy.ts';
+import { scopeText } from '#shared/explain/gate-text.ts';
+import { OperatorError, policyOrders } from '#shared/state/operator.ts';
+import { current, nextOrders, untilText } from '#shared/state/operator-controls.ts';
+import {
+  type AuditEntry,
+  type OperatorControls,
+  type StoredRules,
+  stopsInForce,
+} from '#shared/state/rules-store.ts';
+import { guardStateOf } from '#shared/state/stored-rules.ts';
+import { capitalized } from '#shared/text/capitalized.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { timeText } from '#shared/time/time-text.ts';
+import { place, type RulesAct, type RulesActKind, targetText } from './act.ts';
+
+/** Maximum of stops and of holds in a cluster: all of them are read with each decision. */
+const MAX_STOPS = 20;
+const MAX_HOLDS = 100;
+const MAX_REASON_CHARACTERS = 500;
+
+/** The part of the rules that an act replaces. */
+export type NextRules =
+  | { readonly orders: Omit<OperatorControls, 'revision'> }
+  | { readonly trips: readonly (Trip | FreshRelease)[] }
+  | { readonly fleetStop: Stop | undefined };
+
+/** What an act does to the rules for which it was decided. */
+export interface Decision {
+  /** Absent: the rules are already as the act would make them. */
+  readonly change?: { readonly next: NextRules; readonly entry: AuditEntry };
+  /** The change, as a sentence: for previews, and when it is done. */
+  readonly message: string;
+  /** ID of a new hold. */
+  readonly hold?: string;
+  /** ID of a new stop of a cluster. */
+  readonly stop?: string;
+}
+
+/** Who decides, and when. */
+export interface Deciding {
+  readonly actor: string;
+  readonly now: EpochMs;
+}
+
+type Decided = Omit<Decision, 'change'> & {
+  readonly next?: NextRules;
+  readonly audit?: Pick<AuditEntry, 'kind' | 'message' | 'before' | 'after'>;
+};
+
+/**
+ * Decides an act for the rules of its cluster, or for the stop of all clusters. Expired stops and holds go along the
+ * way. Throws `OperatorError` if the act is not possible, and `PolicyError` for an invalid document.
+ */
+export function decide<Kind extends RulesActKind>(
+  act: RulesAct<Kind>,
+  found: StoredRules,
+  deciding: Deciding,
+): Decision {
+  const { cluster, reason } = act;
+  if (reason !== undefined) checkReason(reason);
+  const rules = { ...found, orders: current(found.orders, deciding.now) };
+  const { next, audit, ...decision } = DECISIONS[act.kind](act, rules, deciding);
+  if (!next || !audit) return decision;
+  const { actor, now: at } = deciding;
+  return {
+    ...decision,
+    change: { next, entry: { actor, at, ...defined({ cluster }), ...audit, ...defined({ reason }) } },
+  };
+}
+
+/** Returns the rules of a cluster as an act would change them. */
+export function withNext({ fleetStop, ...rules }: StoredRules, next: NextRules): StoredRules {
+  if ('fleetStop' in next) return { ...rules, ...defined({ fleetStop: next.fleetStop }) };
+  const all = { ...rules, ...defined({ fleetStop }) };
+  if ('orders' in next) return { ...all, orders: nextOrders(rules.orders, next.orders) };
+  return { ...all, guard: guardStateOf(rules.guard.revision + 1, next.trips) };
+}
+
+const DECISIONS: {
+  readonly [Kind in RulesActKind]: (act: RulesAct<Kind>, rules: StoredRules, deciding: Deciding) => Decided;
+} = {
+  /** Always possible. Beyond the maximum, the shortest other stop is dropped. A stop of all clusters that ends later remains. */
+  stop: (act, { orders, fleetStop }, deciding) => {
+    const action = actionOf(act, deciding);
+    const audit = (where: string) =>
+      ({ kind: 'stop', message: `stopped evictions${where}${untilText(action)}` }) as const;
+    const message = ({ until }: Stop) => `Evictions are stopped in ${place(act.cluster)}${untilTime(until)}.`;
+    if (act.cluster === undefined) {
+      const wanted: Stop = { scope: 'fleet', ...action };
+      const stop = fleetStop && endOf(fleetStop) > endOf(wanted) ? { ...fleetStop, at: wanted.at } : wanted;
+      return { next: { fleetStop: stop }, audit: audit(' in all clusters'), message: message(stop) };
+    }
+    const id = newId('s');
+    const stop: Stop = { scope: 'cluster', id, ...action };
+    const others = longestFirst(orders.stops).slice(0, MAX_STOPS - 1);
+    return {
+      next: { orders: { ...orders, stops: longestFirst([...others, stop]) } },
+      audit: audit(''),
+      message: message(stop),
+      stop: id,
+    };
+  },
+
+  /**
+   * Ends a stop of a cluster: the one with that ID, or the only one. If it has none, resumes it from the stop of all
+   * clusters; the others stay stopped.
+   */
+  resume: ({ cluster, id }, rules, { now }) => {
+    if (cluster === undefined) {
+      if (!rules.fleetStop)
+        throw new OperatorError('No stop of all clusters is in force. Nothing to resume.');
+      const audit = { kind: 'resume', message: 'resumed evictions in all clusters' } as const;
+      return { next: { fleetStop: undefined }, audit, message: 'Evictions are resumed in all clusters.' };
+    }
+    const { orders, fleetRevision } = rules;
+    const fleetStop = stopsInForce(rules, now).find(({ scope }) => scope === 'fleet');
+    const [stop, ...more] = orders.stops.filter((each) => (id ?? each.id) === each.id);
+    if (more.length > 0) {
+      const ids = orders.stops.map(
+        (each) => `--id ${each.id} (${each.actor}: ${each.reason}${untilText(each)})`,
+      );
+      throw new OperatorError(`Cluster ${cluster} has several stops. Specify one of: ${ids.join(', ')}.`);
+    }
+    if (!stop && (id !== undefined || !fleetStop)) {
+      throw new OperatorError(
+        id === undefined
+          ? `Cluster ${cluster} is not stopped. Nothing to resume.`
+          : `Stop "${id}" not found in cluster "${cluster}". It expired or was ended: see taintward holds.`,
+      );
+    }
+    if (!stop && fleetStop) {
+      const resumedFrom = { fleetRevision, stoppedAt: fleetStop.at };
+      return {
+        next: { orders: { ...orders, resumedFrom } },
+        audit: { kind: 'resume', message: 'resumed evictions, while other clusters stay stopped' },
+        message: `Evictions are resumed in ${place(cluster)}.`,
+      };
+    }
+    const stops = orders.stops.filter((each) => each !== stop);
+    const next = { orders: { ...orders, stops } };
+    const [other] = stopsInForce({ ...rules, ...next }, now);
+    return {
+      next,
+      audit: {
+        kind: 'resume',
+        message: other ? `ended stop ${stop?.id}, while another one stays in force` : 'resumed evictions',
+      },
+      message: other
+        ? `A stop of cluster ${cluster} is ended. Another one${other.scope === 'fleet' ? ', of all clusters,' : ''} keeps evictions stopped${untilTime(other.until)} (${other.actor}: ${other.reason}).`
+        : `Evictions are resumed in ${place(cluster)}.`,
+    };
+  },
+
+  hold: (act, { orders }, deciding) => {
+    const { cluster, target } = act;
+    if (orders.holds.length >= MAX_HOLDS) {
+      throw new OperatorError(
+        `Cluster ${cluster} has the maximum of ${MAX_HOLDS} holds. Release some, or exclude pods in its policy.`,
+      );
+    }
+    const id = newId('h');
+    const hold: Hold = { id, target, ...actionOf(act, deciding) };
+    return {
+      next: { orders: { ...orders, holds: [...orders.holds, hold] } },
+      audit: { kind: 'hold', message: `held ${targetText(target)}${untilText(hold)} (${id})` },
+      message: `${capitalized(targetText(target))} in cluster ${cluster} isn't evicted${untilTime(hold.until)}.`,
+      hold: id,
+    };
+  },
+
+  release: ({ cluster, id }, { orders }) => {
+    const hold = orders.holds.find((each) => each.id === id);
+    if (!hold)
+      throw new OperatorError(`Hold "${id}" not found in cluster "${cluster}". It expired or was released.`);
+    const target = targetText(hold.target);
+    return {
+      next: { orders: { ...orders, holds: orders.holds.filter((each) => each !== hold) } },
+      audit: { kind: 'release', message: `released ${target} (${id})` },
+      message: `Hold ${id} is released: ${target} in cluster ${cluster}.`,
+    };
+  },
+
+  /** Releases one scope (see {@link scopeText}), or the only one that tripped. A relay then counts its nodes. */
+  'release-guard': ({ cluster, scope }, { guard }, { now }) => {
+    if (guard.trips.length === 0)
+      throw new OperatorError(`The guard of cluster ${cluster} is not tripped. Nothing to release.`);
+    const scopes = guard.trips.map(scopeText);
+    const [only, ...others] = scope === undefined ? scopes : scopes.filter((each) => each === scope);
+    if (only === undefined || others.length > 0) {
+      const why = only === undefined ? `has not tripped for ${scope}` : 'tripped for several scopes';
+      throw new OperatorError(
+        `The guard of cluster ${cluster} ${why}. Specify one of: ${scopes.map((each) => `--scope ${each}`).join(', ')}.`,
+      );
+    }
+    const trips = guard.trips.map((trip): Trip | FreshRelease =>
+      scopeText(trip) === only ? { ...trip, releasedAt: now } : trip,
+    );
+    return {
+      next: { trips: [...(guard.released ?? []), ...trips] },
+      audit: { kind: 'release-guard', message: `released the guard: ${only}` },
+      message: `The guard of cluster ${cluster} is released for ${only}. Held evictions continue at the release rate of its policy.`,
+    };
+  },
+
+  'apply-policy': ({ cluster, text }, { orders }, { now }) => {
+    if (orders.policy?.text === text) return { message: `Cluster ${cluster} already has this policy.` };
+    const { next, entry } = policyOrders(orders, text, now);
+    return {
+      next: { orders: next },
+      audit: entry,
+      message: `The policy is applied to cluster ${cluster}. It takes effect within 5 s.`,
+    };
+  },
+
+  'withdraw-policy': ({ cluster }, { orders: { policy, ...orders } }) =>
+    policy
+      ? {
+          next: { orders },
+          audit: { kind: 'policy', message: 'withdrew the policy', before: policy.text },
+          message: `The policy of cluster ${cluster} is withdrawn.`,
+        }
+      : { message: `Cluster ${cluster} has no policy.` },
+};
+
+function actionOf(
+  { reason, durationMs }: { readonly reason: string; readonly durationMs?: number | undefined },
+  { actor, now }: Deciding,
+) {
+  return { actor, at: now, reason, ...(durationMs === undefined ? {} : { until: now + durationMs }) };
+}
+
+const newId = (prefix: string): string => `${prefix}${randomBytes(4).toString('hex')}`;
+
+const untilTime = (until: EpochMs | undefined): string =>
+  until === undefined ? '' : ` until ${timeText(until)}`;
+
+/** Throws `OperatorError`. */
+export function checkReason(reason: string): void {
+  if (reason.trim() === '')
+    throw new OperatorError('--reason must not be empty. It is recorded in the audit log.');
+  if (reason.length > MAX_REASON_CHARACTERS)
+    throw new OperatorError(`The reason exceeds ${MAX_REASON_CHARACTERS} characters. Shorten it.`);
+}

@@ -51,8 +51,6 @@ const HOLDING_ATTRIBUTES = [
   ...['revision', 'stop', 'stops', 'stoppedAt', 'resumedFrom', 'holds', 'trips'],
   ...['cluster', 'actor', 'at', 'kind', 'message', 'reason', 'ttl'],
 ];
-/** The additional attributes written for a policy, and for it in the audit log. */
-const POLICY_ATTRIBUTES = ['policy', 'before', 'after'];
 const REGISTRATION_ATTRIBUTES = [...KEY_ATTRIBUTES, 'addedAt', 'access'];
 
 /** The only table: scheduled evictions, leases, the registry of clusters, and their rules. */
@@ -153,7 +151,7 @@ export class State extends Construct {
 
   /** Allows an operator to write all rules of clusters, and to register clusters. */
   bindRuling(grantee: Grantee): void {
-    this.#bindStoredRules(grantee, [...HOLDING_ATTRIBUTES, ...POLICY_ATTRIBUTES]);
+    this.#bindStoredRules(grantee, [...HOLDING_ATTRIBUTES, 'policy']);
     this.#bind(grantee, ['PutItem', 'DeleteItem'], [this.table.tableArn], {
       ...onlyKeys(`${CLUSTER_PREFIX}*`),
       'ForAllValues:StringEquals': { 'dynamodb:Attributes': REGISTRATION_ATTRIBUTES },

@@ -1,10 +1,9 @@
-import { defined } from '#shared/defined.ts';
-import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { type Backoff, untilSuccessful } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { current } from './operator-controls.ts';
-import { changedSettings } from './policy-change.ts';
+import { type ChangedSetting, changedSettings } from './policy-change.ts';
 import { parseAppliedPolicy } from './policy-document.ts';
 import type { Change, OperatorControls, RulesStore } from './rules-store.ts';
 
@@ -23,7 +22,7 @@ export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }
 
-/** The text of an audit entry has no more changed settings, and no longer values. The entry has the whole document. */
+/** The message of an audit entry has no more changed settings, and no longer values. The entry has all of them. */
 const MAX_SETTINGS = 10;
 const MAX_VALUE_CHARACTERS = 40;
 /** In an incident, two operators often make changes at the same time, but rarely more than a few do. */
@@ -48,18 +47,18 @@ export async function repeatChange<Result>(
 export function policyOrders(found: OperatorControls, text: string, now: EpochMs) {
   const orders = current(found, now);
   const read = parseAppliedPolicy(text);
-  const before = orders.policy?.text;
+  const revision = found.revision + 1;
+  const settings = changedSettings(orders.policy?.read ?? DEFAULT_POLICY, read);
   const entry = {
     kind: 'policy',
-    message: `applied a policy: ${[read.mode, ...changesOf(orders.policy?.read ?? DEFAULT_POLICY, read)].join(', ')}`,
-    ...defined({ before }),
-    after: text,
+    message: `applied a policy: ${[read.mode, ...changeTexts(settings)].join(', ')}`,
+    policy: { revision, text, settings },
   } as const;
-  return { next: { ...orders, policy: { text, read, revision: found.revision + 1 } }, entry };
+  return { next: { ...orders, policy: { text, read, revision } }, entry };
 }
 
-function changesOf(before: Policy, after: Policy): readonly string[] {
-  const changed = changedSettings(before, after).filter(({ setting }) => setting !== 'mode');
+function changeTexts(settings: readonly ChangedSetting[]): readonly string[] {
+  const changed = settings.filter(({ setting }) => setting !== 'mode');
   const texts = changed.slice(0, MAX_SETTINGS).map(({ setting, next }) => {
     if (next === '-') return `no ${setting}`;
     return next.length > MAX_VALUE_CHARACTERS ? setting : `${setting}: ${next}`;

@@ -14,6 +14,7 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { ChangedSetting } from './policy-change.ts';
 import { StoreError } from './store.ts';
 
 /** They change as a whole, on condition that they are still those that were read. */
@@ -73,10 +74,15 @@ export interface AuditEntry {
     | ClusterAct;
   readonly message: string;
   readonly reason?: string;
-  /** With `policy`: the text of the previous document. Absent: there was none. */
-  readonly before?: string;
-  /** With `policy`: the text of the document that applies from then on. */
-  readonly after?: string;
+  readonly policy?: PolicyChange;
+}
+
+/** A change of a policy: its revision from then on, and the settings that differ. */
+export interface PolicyChange {
+  readonly revision: number;
+  /** The document. Absent: it was withdrawn, and the default applies. */
+  readonly text?: string;
+  readonly settings: readonly ChangedSetting[];
 }
 
 /** A query of the audit: entries from `from` on and before `to`. */

@@ -11,6 +11,7 @@ import type {
   AuditQuery,
   GuardState,
   OperatorControls,
+  PolicyChange,
   StoredFleetRules,
   StoredRules,
 } from './rules-store.ts';
@@ -140,6 +141,12 @@ const AUDIT_KINDS = [
   'takeover-released',
 ] as const;
 
+const policyChangeSchema = z.object({
+  revision: z.int().positive(),
+  text: z.string().exactOptional(),
+  settings: z.array(z.object({ setting: text, now: z.string(), next: z.string() })),
+} satisfies KeysOf<PolicyChange>);
+
 /** Not strict: the audit log forbids no evictions. A newer release's kind is read as `policy`, with its message. */
 export const auditSchema = z
   .object({
@@ -149,8 +156,7 @@ export const auditSchema = z
     kind: z.enum(AUDIT_KINDS).catch('policy'),
     message: text,
     reason: z.string().exactOptional(),
-    before: z.string().exactOptional(),
-    after: z.string().exactOptional(),
+    policy: policyChangeSchema.exactOptional(),
   })
   .apply(schemaOf<AuditEntry>());
 

@@ -300,12 +300,10 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
     test('returns the audit of a cluster, and of all clusters, newest first, between two times', async () => {
       const [cluster, other] = [aCluster(), aCluster()];
       const later = NOW + 3_600_000;
+      const settings = [{ setting: 'mode', now: 'observe', next: 'enforce' }];
+      const policy = { revision: 2, text: 'mode: enforce', settings };
       await change(cluster, { stops: [aStop()] }, { at: later, message: 'first' });
-      await change(
-        cluster,
-        {},
-        { at: later + 1, kind: 'policy', message: 'second', before: 'a', after: 'b' },
-      );
+      await change(cluster, {}, { at: later + 1, kind: 'policy', message: 'second', policy });
       await change(other, {}, { at: later + 2, message: 'third' });
       await rulesStore.changeFleetStop(
         undefined,
@@ -327,7 +325,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
       const [, , second] = await rulesStore.audit({ cluster, from: later, to: later + 5 });
       assert.deepEqual(
         second,
-        anEntry({ cluster, at: later + 1, kind: 'policy', message: 'second', before: 'a', after: 'b' }),
+        anEntry({ cluster, at: later + 1, kind: 'policy', message: 'second', policy }),
       );
     });
   });

@@ -1,10 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { defined } from '#shared/defined.ts';
 import { endOf, longestFirst } from '#shared/eviction/gate.ts';
-import type { FreshRelease, Hold, Stop, Trip } from '#shared/eviction/policy.ts';
+import {
+  DEFAULT_POLICY,
+  type FreshRelease,
+  type Hold,
+  type Stop,
+  type Trip,
+} from '#shared/eviction/policy.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import { OperatorError, policyOrders } from '#shared/state/operator.ts';
 import { current, nextOrders, untilText } from '#shared/state/operator-controls.ts';
+import { changedSettings } from '#shared/state/policy-change.ts';
 import {
   type AuditEntry,
   type OperatorControls,
@@ -48,7 +55,7 @@ export interface Deciding {
 
 type Decided = Omit<Decision, 'change'> & {
   readonly next?: NextRules;
-  readonly audit?: Pick<AuditEntry, 'kind' | 'message' | 'before' | 'after'>;
+  readonly audit?: Pick<AuditEntry, 'kind' | 'message' | 'policy'>;
 };
 
 /**
@@ -216,14 +223,16 @@ const DECISIONS: {
     };
   },
 
-  'withdraw-policy': ({ cluster }, { orders: { policy, ...orders } }) =>
-    policy
-      ? {
-          next: { orders },
-          audit: { kind: 'policy', message: 'withdrew the policy', before: policy.text },
-          message: `The policy of cluster ${cluster} is withdrawn.`,
-        }
-      : { message: `Cluster ${cluster} has no policy.` },
+  'withdraw-policy': ({ cluster }, { orders: { policy, ...orders } }) => {
+    if (!policy) return { message: `Cluster ${cluster} has no policy.` };
+    const settings = changedSettings(policy.read, DEFAULT_POLICY);
+    const change = { revision: orders.revision + 1, settings };
+    return {
+      next: { orders },
+      audit: { kind: 'policy', message: 'withdrew the policy', policy: change },
+      message: `The policy of cluster ${cluster} is withdrawn.`,
+    };
+  },
 };
 
 function actionOf(

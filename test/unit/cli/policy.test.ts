@@ -136,7 +136,7 @@ test('records in the audit log what a policy changed', async (t) => {
     await run('policy', 'apply', '-f', file, 'prod', '--yes');
     const { policy } = (await rulesStore.read(prod)).orders;
     const entries = await rulesStore.audit({ from: 0, to: NOW * 2 });
-    return entries.find(({ after }) => after === policy?.text)?.message;
+    return entries.find((entry) => entry.policy?.text === policy?.text)?.message;
   };
   assert.equal(
     await apply('evictionRate: 5'),

@@ -106,9 +106,9 @@ for (const [host, start, rulesStore] of [
       assert.equal(await mode(), 'enforce');
       const entries = await book.audit({ cluster: prod, from: 0, to: NOW + 1 });
       assert.deepEqual(
-        entries.map(({ actor: who, before }) => [who, before]),
+        entries.map(({ actor, policy: change }) => [actor, change?.settings[0]?.now]),
         [
-          ['taintward@pod', 'mode: observe\n'],
+          ['taintward@pod', 'observe'],
           ['anna@laptop', undefined],
         ],
       );

@@ -214,8 +214,11 @@ const AUDIT: readonly AuditEntry[] = [
     kind: 'policy',
     message: 'applied a policy',
     reason: 'drill',
-    before: 'mode: observe\n',
-    after: 'mode: enforce\n',
+    policy: {
+      revision: 2,
+      text: 'mode: enforce\n',
+      settings: [{ setting: 'mode', now: 'observe', next: 'enforce' }],
+    },
   },
 ];
 

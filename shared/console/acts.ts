@@ -3,6 +3,8 @@ import { type ActedFleet, performAct, previewAct } from '#shared/operations/acts
 import { previewOutput } from '#shared/operations/acts/preview-output.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { OperatorError } from '#shared/state/operator.ts';
+import { current } from '#shared/state/operator-controls.ts';
+import { stopsInForce } from '#shared/state/rules-store.ts';
 import type { ConsoleAction, Done, Preview } from './api.ts';
 import type { FleetView, Seen } from './fleet-view.ts';
 
@@ -45,11 +47,14 @@ async function known({ cluster }: ConsoleAction, fleet: ChangedFleet): Promise<v
   throw new OperatorError(`Cluster "${cluster}" not found. Reload the page.`);
 }
 
-/** Returns a value that changes with the rules that affect the act, but not with each pod. */
-function confirmation(act: ConsoleAction, { fleetStop, clusters }: Seen): string {
+/** Returns a value that changes with the rules in force that affect the act, but not with each pod. */
+function confirmation(act: ConsoleAction, { at, fleetStop, clusters }: Seen): string {
   const scope = clusters
     .filter(({ cluster }) => (act.cluster ?? cluster) === cluster)
-    .map(({ cluster, storedRules }) => [cluster, storedRules?.orders.revision, storedRules?.guard.revision]);
+    .map(({ cluster, storedRules: rules }) => [
+      cluster,
+      rules && [current(rules.orders, at), stopsInForce(rules, at), rules.guard.revision],
+    ]);
   return createHash('sha256')
     .update(JSON.stringify([act, fleetStop, scope]))
     .digest('base64url');

@@ -130,15 +130,16 @@ test('rejects an action without a preview or with an outdated preview', async (t
   assert.deepEqual((await orders()).stops, []);
 });
 
-test('requires a new preview after a stop of all clusters or a guard trip', async (t) => {
-  const { ask, operator, rulesStore, orders } = await enforced(t);
+test('requires a new preview after a stop of all clusters, a guard trip, or the end of a stop', async (t) => {
+  const { ask, operator, rulesStore, orders, clock } = await enforced(t);
   const act = { kind: 'stop', cluster: PROD, reason: 'an incident' } as const;
   for (const change of [
-    () => perform({ kind: 'stop', reason: 'meanwhile' }, operator),
+    () => perform({ kind: 'stop', reason: 'meanwhile', durationMs: 60_000 }, operator),
     async () => {
       const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
       await rulesStore.changeGuard(PROD, (await rulesStore.read(PROD)).guard, [trip]);
     },
+    () => clock.advanceTo(NOW + 60_000),
   ]) {
     const { confirm } = await ask('POST api/preview', act);
     await change();

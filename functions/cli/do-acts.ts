@@ -2,7 +2,7 @@ import type { Act } from '#shared/operations/acts/act.ts';
 import { actState, type Performed, performAct, previewAct } from '#shared/operations/acts/perform.ts';
 import type { EvictionPreview } from '#shared/operations/acts/preview.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
-import type { CliDeps } from './command.ts';
+import { type CliDeps, CliError } from './command.ts';
 import { type DryRunOptions, printPreviews } from './dry-run.ts';
 import { linesText } from './output.ts';
 
@@ -16,7 +16,10 @@ export interface CliAct {
   readonly after?: readonly string[];
 }
 
-/** Does acts in their order, and prints each with its effects. With `--dry-run`, prints only previews. */
+/**
+ * Does acts in their order, and prints each with its effects. With `--dry-run`, prints only previews. A cluster whose act
+ * fails keeps no other cluster from being stopped: the errors follow at the end.
+ */
 export async function doActs(
   acts: readonly CliAct[],
   fleet: Fleet,
@@ -27,13 +30,23 @@ export async function doActs(
     printPreviews(await previewsOf(acts, fleet, deps), options, deps);
     return;
   }
-  for (const { act, isUrgent, hint, after = [] } of acts) {
-    const state = isUrgent ? undefined : await actState(act, fleet, deps.clock.now());
-    const effects = state ? effectsOf(act, await previewAct(act, state, fleet)) : [];
-    const performed = await performAct(act, state ?? { pending: [], at: 0 }, fleet);
-    const next = hint ? ` ${hint(performed)}` : '';
-    deps.print(linesText([`${performed.message}${next}`, ...effects, ...after]));
-  }
+  const errors: Error[] = [];
+  for (const each of acts) await doAct(each, fleet, deps).catch((error: Error) => errors.push(error));
+  const [first, ...others] = errors;
+  if (others.length > 0) throw new CliError(errors.map(({ message }) => message).join(' '));
+  if (first) throw first;
+}
+
+async function doAct(
+  { act, isUrgent, hint, after = [] }: CliAct,
+  fleet: Fleet,
+  deps: Pick<CliDeps, 'clock' | 'print'>,
+): Promise<void> {
+  const state = isUrgent ? undefined : await actState(act, fleet, deps.clock.now());
+  const effects = state ? effectsOf(act, await previewAct(act, state, fleet)) : [];
+  const performed = await performAct(act, state ?? { pending: [], at: 0 }, fleet);
+  const next = hint ? ` ${hint(performed)}` : '';
+  deps.print(linesText([`${performed.message}${next}`, ...effects, ...after]));
 }
 
 /** Returns the effects that acts would have. Rejects if one of the acts would. */

@@ -5,6 +5,8 @@ import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
 import { stopsOf } from '#shared/state/rules-store.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
+import { StoreError } from '#shared/state/store.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { shownCluster } from '#test/world/shown-cluster.ts';
 import { commandLine, NOW } from './command-line.ts';
@@ -143,6 +145,24 @@ test('ends the stop of a cluster before it resumes the cluster from a stop of al
     /^Evictions are resumed in cluster prod\./,
   );
   assert.deepEqual(stopsOf(await rulesStore.read(prod)), []);
+});
+
+test('acts on the other clusters when one fails, and then reports each failure', async (t) => {
+  const { run, rulesStore } = commandLine(t);
+  const stages = async () => stopsOf(await rulesStore.read(clusterName('stage'))).length;
+  t.mock.method(rulesStore, 'read', async (cluster: typeof prod) => {
+    if (cluster === prod) throw new StoreError('The rules of prod are unreadable.');
+    return SqliteRulesStore.prototype.read.call(rulesStore, cluster);
+  });
+  await assert.rejects(run('stop', 'prod', 'stage'), { message: 'The rules of prod are unreadable.' });
+  assert.equal(await stages(), 1);
+  t.mock.restoreAll();
+  const resume = () => run('resume', 'prod', 'stage', '--reason', 'over');
+  await assert.rejects(resume, { message: 'Cluster prod is not stopped. Nothing to resume.' });
+  assert.equal(await stages(), 0);
+  await assert.rejects(resume, {
+    message: /Cluster prod is not stopped\. .* Cluster stage is not stopped\. /,
+  });
 });
 
 test('does not resume, or report as resumed, a stop or pause that expired', async (t) => {

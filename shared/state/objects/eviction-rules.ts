@@ -1,8 +1,9 @@
 import * as z from 'zod';
 import { defined } from '#shared/defined.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, type Stop } from '#shared/eviction/policy.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
+import { untilText } from '#shared/state/operator-controls.ts';
 import type {
   AppliedFile,
   AuditEntry,
@@ -106,7 +107,7 @@ export function evictionRules(
   const { policy, stops, resumedFrom, holds } = orders;
   const words = {
     mode: policy?.read.mode ?? DEFAULT_POLICY.mode,
-    stopped: stops.length > 0,
+    stopped: stoppedText(stops[0]),
     holds: holds.length,
     trips: guard.trips.length,
   };
@@ -115,13 +116,19 @@ export function evictionRules(
     kind: 'EvictionRules',
     metadata: { name, ...defined({ resourceVersion }) },
     status: {
-      ...(cluster === undefined ? { stopped: fleet.fleetStop !== undefined } : { cluster, ...words }),
+      ...(cluster === undefined ? { stopped: stoppedText(fleet.fleetStop) } : { cluster, ...words }),
       orders: { revision: orders.revision, policy: storedPolicy(policy), stops, resumedFrom, holds },
       guard: { revision: guard.revision, trips: storedTrips(guard) },
       fleet: { revision: fleet.fleetRevision, stop: fleet.fleetStop },
       ...defined({ appliedFile, audit }),
     },
   };
+}
+
+/** Nothing rewrites the object when a stop ends, so the text has the time. */
+function stoppedText(longest: Stop | undefined): string {
+  if (!longest) return 'no';
+  return longest.until === undefined ? 'until resumed' : untilText(longest).trim();
 }
 
 export function auditOf({ cluster, audit }: Pick<KeptRules, 'cluster' | 'audit'>): readonly AuditEntry[] {

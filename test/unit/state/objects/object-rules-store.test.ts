@@ -36,10 +36,14 @@ describe('ObjectRulesStore', () => {
 
   test('names an object after its cluster and summarizes its rules in plain text', async () => {
     const { orders } = await rulesStore.read(own);
-    const stop = { actor: 'anna', at: NOW, reason: 'an incident', scope: 'cluster' } as const;
+    const stop = { actor: 'anna', at: NOW, reason: 'an incident', scope: 'cluster', until: NOW } as const;
     await rulesStore.changeOrders(own, orders, { ...orders, stops: [stop] }, entry(NOW));
     const { mode, stopped, holds, trips } = fieldsOf(fieldsOf(await objects.get('in-cluster'))['status']);
-    assert.deepEqual({ mode, stopped, holds, trips }, { mode: 'observe', stopped: true, holds: 0, trips: 0 });
+    const until = `until ${new Date(NOW).toISOString()}`;
+    assert.deepEqual(
+      { mode, stopped, holds, trips },
+      { mode: 'observe', stopped: until, holds: 0, trips: 0 },
+    );
   });
 
   test('retries after a concurrent change of another part, and keeps both changes', async () => {

@@ -38,13 +38,14 @@ export async function runInCluster(options: StartOptions, { log, print }: Termin
   const installation = `${hostname()}-${randomUUID().slice(0, 8)}`;
   const apiOf = (connection: Connection) =>
     new LeaderOnlyApi(connection, { clock: systemClock, installation, mayAct: leadership.mayAct });
-  const given = serviceOptions(options);
+  const { policies: chosen, ...given } = serviceOptions(options);
+  const policies = { ...chosen, source: chosen.source ?? state.policies };
   const clusters = await ManagedClusters.open([chosenCluster(IN_CLUSTER, connect, apiOf)], {
     clock: systemClock,
     log,
-    permissions: neededPermissions(given.policies, state.rulesStore),
+    permissions: neededPermissions(policies, state.rulesStore),
   });
-  const service = await startLocalService({ ...given, clusters, state, log });
+  const service = await startLocalService({ ...given, policies, clusters, state, log });
   log.info('relay.started', { port: service.probePort });
   print(
     `Replica ${installation}, state in namespace ${namespace}. ${probesText(options.host, service.probePort)}`,

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { policyFile } from '#shared/state/policy-file.ts';
 import { HISTORY_DAYS, MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/stored.ts';
 import { VERSION } from '#shared/version.ts';
 import { LOG_FORMATS, type LogFormat } from './terminal.ts';
@@ -145,7 +146,10 @@ export const isSimulated = ({ contexts, inCluster }: StartOptions): boolean =>
 export const serviceOptions = (options: StartOptions) => ({
   probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
   matching: { comparisonOperators: options.comparisonOperators },
-  policies: { enforce: options.enforce || isSimulated(options), file: options.policyFile },
+  policies: {
+    enforce: options.enforce || isSimulated(options),
+    source: options.policyFile === undefined ? undefined : policyFile(options.policyFile),
+  },
 });
 
 function notEmpty(what: string): (text: string) => string {

@@ -46,8 +46,6 @@ import { startUpkeep, type Task, type Upkeep } from './upkeep.ts';
  * from the store. The second is a safety net: timers also survive without it.
  */
 export const UPKEEP_MS = 3_600_000;
-/** Interval at which the policy file is read. A change must take effect within 5 s. */
-const POLICY_FILE_MS = 1_000;
 /** Interval at which the credentials are checked for the permissions that the policy needs. */
 const PERMISSIONS_MS = 2_000;
 /** Delays after which a new leader reads the store again. */
@@ -94,7 +92,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   stateMetrics(registry, store);
   const operator: Operator = { rulesStore, clock, actor: localUser() };
   const names = [...apis.keys()];
-  const policies = new StartPolicies(options.policies, names, { operator, rulesStore, clock, log });
+  const { source } = options.policies;
+  const policies = new StartPolicies(options.policies, names, { operator, log });
   // A replica among others applies policies only as the leader.
   if (!state.leads) await policies.apply();
 
@@ -188,7 +187,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const tasks: readonly Task[] = [
     { name: 'purge', everyMs: UPKEEP_MS, run: () => state.purge(clock.now()) },
     rearm,
-    { name: 'policy-file', everyMs: POLICY_FILE_MS, run: () => policies.reread() },
+    ...(source ? [{ name: 'policy', everyMs: source.everyMs, run: () => policies.follow() }] : []),
     // Check policies before evictions are due. The checks are not awaited, so that a slow cluster doesn't
     // delay other tasks.
     {
@@ -213,7 +212,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     rates.begin();
     for (let failures = 1; !stopping.signal.aborted; failures++) {
       try {
-        await policies.resume();
+        await policies.follow();
         governed.resolve();
         return await lead();
       } catch (error) {

@@ -17,12 +17,20 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ChangedSetting } from './policy-change.ts';
 import { StoreError } from './store.ts';
 
+export interface StoredPolicy {
+  readonly text: string;
+  readonly read: Policy;
+  readonly revision: number;
+  /** The file or object that alone may change it. Absent: commands. */
+  readonly owner?: string;
+}
+
 /** They change as a whole, on condition that they are still those that were read. */
 export interface OperatorControls {
   /** Grows with each change; 0: there never was one. */
   readonly revision: number;
   /** The policy document: its text as the author wrote it, and the parsed policy. Absent: the default applies. */
-  readonly policy?: { readonly text: string; readonly read: Policy; readonly revision: number };
+  readonly policy?: StoredPolicy;
   /** Stops of this cluster, those that last longest first. */
   readonly stops: readonly Stop[];
   /** The fleet's stop that doesn't apply here, because this cluster was resumed alone. Each later stop applies. */
@@ -230,23 +238,3 @@ export function stopsOf({ orders, fleetStop, fleetRevision }: StoredRules): read
 /** Returns the stops of a cluster that have not ended; longest first. */
 export const stopsInForce = (storedRules: StoredRules, now: EpochMs): readonly Stop[] =>
   stopsOf(storedRules).filter(({ until }) => isOn(until, now));
-
-export interface AppliedFile {
-  /** The SHA-256 of the text, in hex. */
-  readonly hash: string;
-  /** When that file was written. Each applied text gets a later time, whatever the clocks. */
-  readonly writtenAt: EpochMs;
-}
-
-/** A rules store of a service that can be started with a policy file. Every method rejects with `StoreError`. */
-export interface FileRulesStore extends RulesStore {
-  /** Resolves with the file that was applied last. `undefined`: none was, or its release did not record it. */
-  appliedFile(cluster: ClusterName): Promise<AppliedFile | undefined>;
-  /** Replaces the `found` file by `file`. With `change`, also as `changeOrders`: both or neither. */
-  noteFile(
-    cluster: ClusterName,
-    found: { readonly orders: OperatorControls; readonly file: AppliedFile | undefined },
-    file: AppliedFile,
-    change?: { readonly next: Omit<OperatorControls, 'revision'>; readonly entry: AuditEntry },
-  ): Promise<Change>;
-}

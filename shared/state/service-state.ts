@@ -4,7 +4,8 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { History, RecentEvictions, ScheduledEviction } from './history.ts';
 import type { LeaseReader, Leases } from './lease.ts';
 import type { Permits } from './permits.ts';
-import type { FileRulesStore } from './rules-store.ts';
+import type { PolicySource } from './policy-file.ts';
+import type { RulesStore } from './rules-store.ts';
 import type { OutgoingMessage } from './sender.ts';
 import type { Store } from './store.ts';
 
@@ -37,7 +38,9 @@ export interface ServiceStore extends Store {
 export interface ServiceState {
   readonly store: ServiceStore;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
-  readonly rulesStore: FileRulesStore;
+  readonly rulesStore: RulesStore;
+  /** The object that owns the policies, if it exists. */
+  readonly policies?: PolicySource;
   readonly permits: Permits;
   readonly history: History & RecentEvictions;
   /** Resolves when this process begins to evict. Absent: it is the only process, and evicts from the start. */

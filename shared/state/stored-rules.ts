@@ -6,7 +6,6 @@ import { type KeysOf, schemaOf } from '#shared/text/schema-of.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import { PolicyError, parsePolicyDocument } from './policy-document.ts';
 import type {
-  AppliedFile,
   AuditEntry,
   AuditQuery,
   GuardState,
@@ -83,7 +82,7 @@ const isCounted = (trip: StoredTrip): trip is ReleasedTrip => trip.upTo !== unde
 const isFresh = (trip: StoredTrip): trip is FreshRelease => trip.releasedAt !== undefined;
 
 const policySchema = z
-  .strictObject({ text: z.string(), revision: z.int().positive() })
+  .strictObject({ text: z.string(), revision: z.int().positive(), owner: text.exactOptional() })
   .transform((policy, { addIssue }) => {
     try {
       return { ...policy, read: parsedOnce(policy.text) };
@@ -109,7 +108,7 @@ function parsedOnce(text: string): Policy {
 
 /** Returns a policy in its stored form: its text alone, which each release parses by the settings it knows. */
 export const storedPolicy = (policy: OperatorControls['policy']) =>
-  policy && { text: policy.text, revision: policy.revision };
+  policy && { text: policy.text, revision: policy.revision, ...defined({ owner: policy.owner }) };
 
 /** The fields of operator controls, in which every backend rejects unknown ones. */
 export const ordersFields = {
@@ -118,12 +117,6 @@ export const ordersFields = {
   resumedFrom: z.strictObject({ fleetRevision: count, stoppedAt: epochMs }).exactOptional(),
   holds: z.array(holdSchema),
 };
-
-/** The policy file that was applied last. Not strict: fields of a newer release forbid no evictions. */
-export const appliedFileSchema: z.ZodType<AppliedFile> = z.object({
-  hash: text,
-  writtenAt: epochMs,
-} satisfies KeysOf<AppliedFile>);
 
 const AUDIT_KINDS = [
   'policy',

@@ -145,14 +145,9 @@ export type LogEvents = {
   };
   /** The cluster's policy requires permissions that Taintward's credentials don't have there. */
   'policy.permission-missing': OfCluster & Failure;
-  /** The process applied the cluster's policy from the policy file. */
+  /** The process applied the policy of its file or `ConfigMap`. */
   'policy.applied': OfCluster & { readonly mode: Mode };
-  /**
-   * The process kept the cluster's stored policy. `file`: the policy file is `unchanged` since a user changed the cluster's
-   * policy, or is `older` than another replica's.
-   */
-  'policy.kept': OfCluster & { readonly mode: Mode; readonly file: 'unchanged' | 'older' };
-  /** The policy file became invalid, and the process keeps the policies that it applied last. */
+  /** The file or `ConfigMap` of the policy became invalid, and the applied policies stay in force. */
   'policy.invalid': Failure;
   /**
    * The cluster's guard tripped because `nodes` of `total` nodes are affected, and holds evictions.

@@ -64,8 +64,6 @@ function textOf({ event, fields }: LogLine, now: EpochMs): string | undefined {
       );
     case 'policy.applied':
       return `policy applied: ${fields.mode}`;
-    case 'policy.kept':
-      return `policy kept (${fields.mode}): ${KEPT[fields.file]}`;
     case 'rules.changed':
       return 'rules changed; reevaluating all tainted nodes';
     case 'guard.tripped':
@@ -103,11 +101,6 @@ function heldBy({ by: gate }: LogEvents['eviction.held']): string {
 const BLOCKED = {
   budget: 'blocked by a disruption budget',
   admission: 'rejected by an admission webhook or policy',
-};
-
-const KEPT = {
-  unchanged: 'the --policy file is unchanged since it was applied, and the policy was changed later',
-  older: 'another replica applied a newer file than --policy',
 };
 
 function nodeText({ deletedAt, taints }: LogEvents['node.changed']): string {

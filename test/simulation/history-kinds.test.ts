@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { HISTORY_KINDS, type HistoryKind, sweepKind } from './history-kinds.ts';
 
 /** The number of histories of each kind. */
-const HISTORIES: Readonly<Record<HistoryKind, number>> = { 'policy-files': 40, sockets: 24, takeovers: 24 };
+const HISTORIES: Readonly<Record<HistoryKind, number>> = { sockets: 24, takeovers: 24 };
 
 const seeds = (count: number): readonly number[] => Array.from({ length: count }, (_, seed) => seed);
 
@@ -18,8 +18,8 @@ describe('histories of other kinds keep the promises:', () => {
   }
 });
 
-test('replays the same policy file story for a seed', async () => {
-  const play = await HISTORY_KINDS['policy-files']();
+test('replays the same takeover story for a seed', async () => {
+  const play = await HISTORY_KINDS.takeovers();
   const [first, second] = [await play(7), await play(7)];
   assert.deepEqual(first, second);
 });

@@ -17,10 +17,6 @@ export type Play = (seed: number) => Promise<OtherHistory>;
 
 /** Histories of parts of the service in a world of their own. Each is in a module that is loaded when it is played. */
 export const HISTORY_KINDS = {
-  'policy-files': async (): Promise<Play> => {
-    const { playPolicyFiles } = await import('./policy-file-history.ts');
-    return (seed) => playPolicyFiles(seed);
-  },
   sockets: async (): Promise<Play> => {
     const { playSockets } = await import('./socket-history.ts');
     return (seed) => playSockets(seed);

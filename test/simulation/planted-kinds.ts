@@ -1,7 +1,5 @@
 import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
-import { perform } from '#shared/operations/acts/perform.ts';
-import { readPolicyFile } from '#shared/state/policy-file.ts';
 import type { HistoryKind, Play } from './history-kinds.ts';
 import type { Area } from './planted-defects.ts';
 
@@ -14,40 +12,6 @@ export interface PlantedKind {
 }
 
 export const PLANTED_KINDS: Readonly<Record<string, PlantedKind>> = {
-  'a policy file holds at each start, whatever people said since': {
-    area: 'policy',
-    kind: 'policy-files',
-    play: async () => {
-      const { CLUSTER, playPolicyFiles, REAL } = await import('./policy-file-history.ts');
-      return (seed) =>
-        playPolicyFiles(seed, (file, deps) => {
-          const real = REAL(file, deps);
-          const again = async () => {
-            await perform(
-              { kind: 'apply-policy', cluster: CLUSTER, text: readPolicyFile(file) },
-              deps.operator,
-            );
-          };
-          return {
-            apply: () => real.apply().then(again),
-            resume: () => real.resume().then(again),
-            reread: () => real.reread(),
-          };
-        });
-    },
-  },
-  'who begins to lead brings an older file along': {
-    area: 'policy',
-    kind: 'policy-files',
-    play: async () => {
-      const { playPolicyFiles, REAL } = await import('./policy-file-history.ts');
-      return (seed) =>
-        playPolicyFiles(seed, (file, deps) => {
-          const real = REAL(file, deps);
-          return { apply: () => real.apply(), resume: () => real.apply(), reread: () => real.reread() };
-        });
-    },
-  },
   'a delete is hung up on whose answer takes long': {
     area: 'adapters',
     kind: 'sockets',

@@ -27,8 +27,12 @@ interface Acts {
   readonly release: OfCluster & WithReason & { readonly id: string };
   /** Absent: the only scope that tripped. */
   readonly 'release-guard': OfCluster & WithReason & { readonly scope?: string | undefined };
-  readonly 'apply-policy': OfCluster & Partial<WithReason> & { readonly text: string };
+  /** `owner`: what alone may change the policy from then on. Absent: commands. */
+  readonly 'apply-policy': OfCluster &
+    Partial<WithReason> & { readonly text: string; readonly owner?: string | undefined };
   readonly 'withdraw-policy': OfCluster & Partial<WithReason>;
+  /** Lets commands change a policy that a file or an object owned. */
+  readonly 'release-policy': OfCluster & Partial<WithReason>;
   /** Retries failed evictions of all clusters, of one cluster, or of a node. */
   readonly retry: OfClusters & Partial<WithReason> & { readonly node?: NodeName | undefined };
 }

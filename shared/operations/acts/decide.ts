@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { defined } from '#shared/defined.ts';
 import { endOf, longestFirst } from '#shared/eviction/gate.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
   type FreshRelease,
@@ -9,9 +10,10 @@ import {
   type Trip,
 } from '#shared/eviction/policy.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
-import { OperatorError, policyOrders } from '#shared/state/operator.ts';
+import { OperatorError } from '#shared/state/operator.ts';
 import { current, nextOrders, untilText } from '#shared/state/operator-controls.ts';
-import { changedSettings } from '#shared/state/policy-change.ts';
+import { type ChangedSetting, changedSettings } from '#shared/state/policy-change.ts';
+import { parseAppliedPolicy } from '#shared/state/policy-document.ts';
 import {
   type AuditEntry,
   type OperatorControls,
@@ -28,6 +30,9 @@ import { place, type RulesAct, type RulesActKind, targetText } from './act.ts';
 const MAX_STOPS = 20;
 const MAX_HOLDS = 100;
 const MAX_REASON_CHARACTERS = 500;
+/** The message of an audit entry has no more changed settings, and no longer values. The entry has all of them. */
+const MAX_SETTINGS = 10;
+const MAX_VALUE_CHARACTERS = 40;
 
 /** The part of the rules that an act replaces. */
 export type NextRules =
@@ -213,27 +218,67 @@ const DECISIONS: {
     };
   },
 
-  'apply-policy': ({ cluster, text }, { orders }, { now }) => {
-    if (orders.policy?.text === text) return { message: `Cluster ${cluster} already has this policy.` };
-    const { next, entry } = policyOrders(orders, text, now);
+  'apply-policy': ({ cluster, text, owner }, { orders }) => {
+    const { policy } = orders;
+    if (policy?.text === text && policy.owner === owner)
+      return { message: `Cluster ${cluster} already has this policy.` };
+    if (owner === undefined) refuseOwned(cluster, policy?.owner);
+    const read = policy?.text === text ? policy.read : parseAppliedPolicy(text);
+    const revision = orders.revision + 1;
+    const settings = changedSettings(policy?.read ?? DEFAULT_POLICY, read);
     return {
-      next: { orders: next },
-      audit: entry,
+      next: { orders: { ...orders, policy: { text, read, revision, ...defined({ owner }) } } },
+      audit: {
+        kind: 'policy',
+        message: `applied a policy: ${[read.mode, ...changeTexts(settings)].join(', ')}`,
+        policy: { revision, text, settings },
+      },
       message: `The policy is applied to cluster ${cluster}. It takes effect within 5 s.`,
     };
   },
 
   'withdraw-policy': ({ cluster }, { orders: { policy, ...orders } }) => {
     if (!policy) return { message: `Cluster ${cluster} has no policy.` };
+    refuseOwned(cluster, policy.owner);
     const settings = changedSettings(policy.read, DEFAULT_POLICY);
-    const change = { revision: orders.revision + 1, settings };
     return {
       next: { orders },
-      audit: { kind: 'policy', message: 'withdrew the policy', policy: change },
+      audit: {
+        kind: 'policy',
+        message: 'withdrew the policy',
+        policy: { revision: orders.revision + 1, settings },
+      },
       message: `The policy of cluster ${cluster} is withdrawn.`,
     };
   },
+
+  'release-policy': ({ cluster }, { orders }) => {
+    const { policy } = orders;
+    if (policy?.owner === undefined) return { message: `Commands own the policy of cluster ${cluster}.` };
+    const { owner, ...released } = policy;
+    return {
+      next: { orders: { ...orders, policy: released } },
+      audit: { kind: 'policy', message: `released the policy from ${owner}` },
+      message: `The policy of cluster ${cluster} is released from ${owner}.`,
+    };
+  },
 };
+
+function refuseOwned(cluster: ClusterName, owner: string | undefined): void {
+  if (owner === undefined) return;
+  throw new OperatorError(
+    `The policy of cluster ${cluster} belongs to ${owner}: change it there. Stops and holds always work: taintward stop ${cluster}.`,
+  );
+}
+
+function changeTexts(settings: readonly ChangedSetting[]): readonly string[] {
+  const changed = settings.filter(({ setting }) => setting !== 'mode');
+  const texts = changed.slice(0, MAX_SETTINGS).map(({ setting, next }) => {
+    if (next === '-') return `no ${setting}`;
+    return next.length > MAX_VALUE_CHARACTERS ? setting : `${setting}: ${next}`;
+  });
+  return changed.length > MAX_SETTINGS ? [...texts, `${changed.length - MAX_SETTINGS} more`] : texts;
+}
 
 function actionOf(
   { reason, durationMs }: { readonly reason: string; readonly durationMs?: number | undefined },

@@ -5,7 +5,6 @@ import { DEFAULT_POLICY, type Stop } from '#shared/eviction/policy.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import { untilText } from '#shared/state/operator-controls.ts';
 import type {
-  AppliedFile,
   AuditEntry,
   GuardState,
   OperatorControls,
@@ -13,7 +12,6 @@ import type {
 } from '#shared/state/rules-store.ts';
 import { historyBefore, parseStored } from '#shared/state/stored.ts';
 import {
-  appliedFileSchema,
   auditSchema,
   fleetRules,
   guardStateOf,
@@ -39,8 +37,6 @@ export interface KeptRules {
   readonly orders: OperatorControls;
   readonly guard: GuardState;
   readonly fleet: StoredFleetRules;
-  /** Separate from `orders`, in which releases reject unknown fields. */
-  readonly appliedFile?: AppliedFile;
   readonly audit?: string;
 }
 
@@ -53,7 +49,6 @@ const objectSchema = z.object({
     orders: z.strictObject({ revision, ...ordersFields }).apply(schemaOf<OperatorControls>()),
     guard: z.strictObject({ revision, trips: tripsSchema }),
     fleet: z.strictObject({ revision, stop: stopSchema.exactOptional() }),
-    appliedFile: appliedFileSchema.exactOptional(),
     audit: z.string().exactOptional(),
   }),
 });
@@ -89,19 +84,19 @@ const clusterOfRules = (object: unknown): ClusterName | undefined =>
 export function readEvictionRules(object: unknown): KeptRules {
   const cluster = clusterOfRules(object);
   const { metadata, status } = parseStored(objectSchema, object, `rules of ${nameOf(cluster)}`);
-  const { orders, guard, fleet, appliedFile, audit } = status;
+  const { orders, guard, fleet, audit } = status;
   return {
     cluster,
     resourceVersion: metadata.resourceVersion,
     orders,
     guard: guardStateOf(guard.revision, guard.trips),
     fleet: fleetRules(fleet.revision, fleet.stop),
-    ...defined({ appliedFile, audit }),
+    ...defined({ audit }),
   };
 }
 
 export function evictionRules(
-  { cluster, resourceVersion, orders, guard, fleet, appliedFile, audit }: KeptRules,
+  { cluster, resourceVersion, orders, guard, fleet, audit }: KeptRules,
   name: string,
 ): KubernetesObject & { readonly status: object } {
   const { policy, stops, resumedFrom, holds } = orders;
@@ -120,7 +115,7 @@ export function evictionRules(
       orders: { revision: orders.revision, policy: storedPolicy(policy), stops, resumedFrom, holds },
       guard: { revision: guard.revision, trips: storedTrips(guard) },
       fleet: { revision: fleet.fleetRevision, stop: fleet.fleetStop },
-      ...defined({ appliedFile, audit }),
+      ...defined({ audit }),
     },
   };
 }

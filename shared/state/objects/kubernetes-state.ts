@@ -6,6 +6,7 @@ import type { ServiceState } from '#shared/state/service-state.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { configMapPolicy } from './config-map-policy.ts';
 import { ConfigMapQueue } from './config-map-queue.ts';
 import { EVICTION_RULES } from './eviction-rules.ts';
 import { KubernetesHistory } from './kubernetes-history.ts';
@@ -23,7 +24,7 @@ export const IN_CLUSTER = clusterName('in-cluster');
 export const DEFAULT_NAMESPACE = 'taintward';
 
 export interface KeptInCluster
-  extends Pick<ServiceState, 'store' | 'rulesStore' | 'permits' | 'history' | 'leases'> {
+  extends Pick<ServiceState, 'store' | 'rulesStore' | 'permits' | 'history' | 'leases' | 'policies'> {
   /** Removes state whose retention is over. Rejects with `StoreError`. */
   purge(now: EpochMs): Promise<void>;
   /** Operators' requests to the leader. */
@@ -56,6 +57,7 @@ export function keptInCluster(
   return {
     store,
     rulesStore: new ObjectRulesStore({ objects: objects(STATE_GROUP, EVICTION_RULES), historyDays }),
+    policies: configMapPolicy(objects('v1', 'configmaps'), namespace),
     permits: new ObjectPermits(objects('v1', 'configmaps')),
     history: new KubernetesHistory({ store, configMaps: objects('v1', 'configmaps') }),
     leases: new ObjectLeases(objects(LEASE_GROUP, LEASES)),

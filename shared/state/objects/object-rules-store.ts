@@ -3,13 +3,12 @@ import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 import { nextOrders } from '#shared/state/operator-controls.ts';
 import type {
-  AppliedFile,
   AuditEntry,
   AuditQuery,
   Change,
-  FileRulesStore,
   GuardState,
   OperatorControls,
+  RulesStore,
   StoredRules,
 } from '#shared/state/rules-store.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
@@ -41,7 +40,7 @@ export interface ObjectRulesStoreOptions {
 }
 
 /** One `EvictionRules` for each cluster, and one for all. Every method rejects with `StoreError`. */
-export class ObjectRulesStore implements FileRulesStore {
+export class ObjectRulesStore implements RulesStore {
   readonly #objects: Objects;
   readonly #audit: AuditLog | undefined;
   readonly #historyDays: number;
@@ -82,24 +81,6 @@ export class ObjectRulesStore implements FileRulesStore {
     return this.change(cluster, entry, (kept) => {
       if (kept.orders.revision !== found.revision) return undefined;
       return { ...kept, orders: nextOrders(found, next) };
-    });
-  }
-
-  async appliedFile(cluster: ClusterName): Promise<AppliedFile | undefined> {
-    return (await this.#kept(cluster)).appliedFile;
-  }
-
-  noteFile(
-    cluster: ClusterName,
-    found: { readonly orders: OperatorControls; readonly file: AppliedFile | undefined },
-    file: AppliedFile,
-    change?: { readonly next: Omit<OperatorControls, 'revision'>; readonly entry: AuditEntry },
-  ): Promise<Change> {
-    return this.change(cluster, change?.entry, (kept) => {
-      if (kept.orders.revision !== found.orders.revision) return undefined;
-      if (kept.appliedFile?.hash !== found.file?.hash) return undefined;
-      const orders = change ? nextOrders(found.orders, change.next) : kept.orders;
-      return { ...kept, orders, appliedFile: file };
     });
   }
 

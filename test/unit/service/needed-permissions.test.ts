@@ -7,6 +7,7 @@ import { neededPermissions } from '#functions/service/start-policies.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { isRequired, NEEDED_PERMISSIONS, OBSERVE_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
+import { policyFile } from '#shared/state/policy-file.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 
@@ -20,7 +21,10 @@ test('requires permissions to evict only if some policy of a cluster is not in o
   const dir = mkdtempSync(join(tmpdir(), 'policy-'));
   t.after(() => rmSync(dir, { recursive: true }));
   const permissions = (enforce: boolean, file?: string) =>
-    neededPermissions({ enforce, file }, fleet.rulesStore)(prod);
+    neededPermissions(
+      { enforce, source: file === undefined ? undefined : policyFile(file) },
+      fleet.rulesStore,
+    )(prod);
   const policy = (mode: string) => {
     const path = join(dir, `${mode}.yaml`);
     writeFileSync(path, `mode: ${mode}\n`);
@@ -36,5 +40,6 @@ test('requires permissions to evict only if some policy of a cluster is not in o
     await fleet.operator(),
   );
   assert.deepEqual(await permissions(false), EVICTING);
-  assert.deepEqual(await permissions(false, policy('observe')), [...OBSERVE_PERMISSIONS, ...EVICTING]);
+  assert.deepEqual(await permissions(false, policy('observe')), OBSERVE_PERMISSIONS);
+  assert.deepEqual(await permissions(false, policy('off')), EVICTING);
 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { resolve } from 'node:path';
 import { describe, test } from 'node:test';
 import { parseOptions, type StartOptions, serviceOptions } from '#functions/service/options.ts';
 
@@ -122,10 +123,11 @@ describe('the options of a start', () => {
 
   test('reach the service, in a cluster and elsewhere', () => {
     for (const without of [['inCluster'], ['stateDir']] as const) {
-      assert.deepEqual(serviceOptions(parsed({ without })), {
+      const { policies, ...others } = serviceOptions(parsed({ without }));
+      assert.deepEqual([policies.enforce, policies.source?.owner], [true, resolve('p.yaml')]);
+      assert.deepEqual(others, {
         probes: { host: '10.0.0.5', port: 9000, setBy: { host: '--host', port: '--port' } },
         matching: { comparisonOperators: true },
-        policies: { enforce: true, file: 'p.yaml' },
       });
     }
   });

@@ -10,7 +10,8 @@ import { encodeRetry } from '#shared/aws/due-message.ts';
 import type { ClusterState } from '#shared/engine/clusters/probe-server.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { Leadership } from '#shared/state/objects/leadership.ts';
-import type { FileRulesStore } from '#shared/state/rules-store.ts';
+import { policyFile } from '#shared/state/policy-file.ts';
+import type { RulesStore } from '#shared/state/rules-store.ts';
 import { sqliteRequests, sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
@@ -117,9 +118,9 @@ async function startLeading(context: TestContext) {
   const mayWrite = Promise.withResolvers<void>();
   const rulesStore = new Proxy(kept.rulesStore, {
     get:
-      (book, name: keyof FileRulesStore) =>
+      (book, name: keyof RulesStore) =>
       async (...given: readonly unknown[]) => {
-        if (name === 'noteFile') await mayWrite.promise;
+        if (name === 'changeOrders') await mayWrite.promise;
         return Reflect.apply(book[name], book, given);
       },
   });
@@ -142,7 +143,7 @@ async function startLeading(context: TestContext) {
     state: { ...kept, rulesStore, leases: leadership, leads: leadership.begun, purge },
     probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
     matching: { comparisonOperators: false },
-    policies: { enforce: false, file },
+    policies: { enforce: false, source: policyFile(file) },
     log,
   });
   await leadership.begun;

@@ -7,6 +7,7 @@ import { type ChosenPolicies, StartPolicies } from '#functions/service/start-pol
 import { clusterName } from '#shared/eviction/identity.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
 import { parsePolicyDocument } from '#shared/state/policy-document.ts';
+import { policyFile } from '#shared/state/policy-file.ts';
 import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { StoreError } from '#shared/state/store.ts';
@@ -30,12 +31,11 @@ function aStart(t: TestContext) {
     log,
     write: (text: string) => writeFileSync(file, text),
     start: async (chosen: ChosenPolicies) => {
-      const policies = new StartPolicies(chosen, [prod, stage], { operator, rulesStore, clock, log });
+      const policies = new StartPolicies(chosen, [prod, stage], { operator, log });
       await policies.apply();
       return policies;
     },
-    resume: (chosen: ChosenPolicies) =>
-      new StartPolicies(chosen, [prod, stage], { operator, rulesStore, clock, log }).resume(),
+    follow: (chosen: ChosenPolicies) => new StartPolicies(chosen, [prod, stage], { operator, log }).follow(),
     modes: async () => {
       const read = await rulesStore.readAll([prod, stage]);
       return [...read.values()].map(({ orders }) => orders.policy?.read.mode);
@@ -57,7 +57,7 @@ test('enforces clusters without a policy as long as the command line does', asyn
 test('applies the policy of a file in all clusters and keeps it without the file', async (t) => {
   const { start, modes, file, write } = aStart(t);
   write('mode: enforce');
-  await start({ enforce: false, file });
+  await start({ enforce: false, source: policyFile(file) });
   assert.deepEqual(await modes(), ['enforce', 'enforce']);
   await start({ enforce: false });
   assert.deepEqual(await modes(), ['enforce', 'enforce']);
@@ -65,12 +65,12 @@ test('applies the policy of a file in all clusters and keeps it without the file
 
 test('applies nothing if the file is missing or invalid', async (t) => {
   const { start, modes, file, write } = aStart(t);
-  await assert.rejects(start({ enforce: true, file }), {
+  await assert.rejects(start({ enforce: true, source: policyFile(file) }), {
     name: 'PolicyError',
     message: `Can't read the policy ${file} (ENOENT). Specify a readable file.`,
   });
   write('mode: on');
-  await assert.rejects(start({ enforce: true, file }), {
+  await assert.rejects(start({ enforce: true, source: policyFile(file) }), {
     name: 'PolicyError',
     message: `${file}: policy.mode must be observe or enforce.`,
   });
@@ -80,7 +80,7 @@ test('applies nothing if the file is missing or invalid', async (t) => {
 test('applies nothing if the file names impossible keys, unless it was applied before', async (t) => {
   const { start, modes, file, write, rulesStore } = aStart(t);
   write('mode: enforce\nexclude: [{ taints: [maintenance-*] }]');
-  await assert.rejects(start({ enforce: true, file }), {
+  await assert.rejects(start({ enforce: true, source: policyFile(file) }), {
     name: 'PolicyError',
     message: `${file}: policy.exclude[0].taints[0] must be the key of a taint, written out: a * matches nothing, so list each one.`,
   });
@@ -93,27 +93,27 @@ test('applies nothing if the file names impossible keys, unless it was applied b
     const entry = { cluster, actor: 'anna', at: 1, kind: 'policy', message: 'applied a policy' } as const;
     await rulesStore.changeOrders(cluster, orders, { ...orders, policy }, entry);
   }
-  await start({ enforce: true, file });
+  await start({ enforce: true, source: policyFile(file) });
   assert.deepEqual(await modes(), ['enforce', 'enforce']);
 });
 
 test('starts with a file whose exclusion has expired', async (t) => {
   const { start, modes, file, write } = aStart(t);
   write('mode: enforce\nexclude: [{ taints: [a], until: 1970-01-01T00:00:00Z }]');
-  await start({ enforce: false, file });
+  await start({ enforce: false, source: policyFile(file) });
   assert.deepEqual(await modes(), ['enforce', 'enforce']);
 });
 
 test('a new leader keeps the applied policy if its file is invalid', async (t) => {
-  const { start, resume, modes, file, write, log } = aStart(t);
+  const { start, follow, modes, file, write, log } = aStart(t);
   write('mode: off');
-  await resume({ enforce: true, file });
+  await follow({ enforce: true, source: policyFile(file) });
   // The file may specify another mode than enforce.
   assert.deepEqual(await modes(), [undefined, undefined]);
   write('mode: observe');
-  await start({ enforce: true, file });
+  await start({ enforce: true, source: policyFile(file) });
   write('mode: off');
-  await resume({ enforce: true, file });
+  await follow({ enforce: true, source: policyFile(file) });
   assert.deepEqual(await modes(), ['observe', 'observe']);
   const refused = `PolicyError: ${file}: policy.mode must be observe or enforce.`;
   assert.deepEqual(
@@ -121,35 +121,31 @@ test('a new leader keeps the applied policy if its file is invalid', async (t) =
     [refused, refused],
   );
   write('mode: enforce');
-  await resume({ enforce: true, file });
+  await follow({ enforce: true, source: policyFile(file) });
   assert.deepEqual(await modes(), ['enforce', 'enforce']);
 });
 
 test('applies a changed file again, and logs an error in it once without applying it', async (t) => {
-  const { start, modes, file, write, log, operator } = aStart(t);
+  const { start, modes, file, write, log } = aStart(t);
   let before = 0;
   const logged = () =>
     log.lines.slice(before).map(({ event, fields }) => `${event} ${fields['mode'] ?? fields['error']}`);
   write('mode: enforce');
-  const policies = await start({ enforce: false, file });
-  await policies.reread();
+  const policies = await start({ enforce: false, source: policyFile(file) });
+  await policies.follow();
   before = log.lines.length;
 
   write('mode: off');
-  await policies.reread();
-  await policies.reread();
+  await policies.follow();
+  await policies.follow();
   assert.deepEqual(logged(), [
     `policy.invalid PolicyError: ${file}: policy.mode must be observe or enforce.`,
   ]);
   assert.deepEqual(await modes(), ['enforce', 'enforce']);
 
   write('mode: observe');
-  await policies.reread();
+  await policies.follow();
   assert.deepEqual(await modes(), ['observe', 'observe']);
-  // The operator's policy stays until the file changes.
-  await perform({ kind: 'apply-policy', cluster: prod, text: 'mode: enforce' }, operator);
-  await policies.reread();
-  assert.deepEqual(await modes(), ['enforce', 'observe']);
 });
 
 for (const [what, corrected] of [
@@ -159,10 +155,10 @@ for (const [what, corrected] of [
   test(`logs the same error in a file again after the file had ${what}`, async (t) => {
     const { start, file, write, log } = aStart(t);
     write('mode: enforce');
-    const policies = await start({ enforce: false, file });
+    const policies = await start({ enforce: false, source: policyFile(file) });
     for (const text of ['mode: off', corrected, 'mode: off']) {
       write(text);
-      await policies.reread();
+      await policies.follow();
     }
     assert.equal(log.lines.filter(({ event }) => event === 'policy.invalid').length, 2);
   });
@@ -171,14 +167,14 @@ for (const [what, corrected] of [
 test('rejects while the rules cannot be stored, and applies the file as soon as they can', async (t) => {
   const { start, modes, file, write, log, rulesStore } = aStart(t);
   write('mode: enforce');
-  const policies = await start({ enforce: false, file });
+  const policies = await start({ enforce: false, source: policyFile(file) });
   write('mode: observe');
   const failing = t.mock.method(rulesStore, 'read', async () => {
     throw new StoreError('the disk is full');
   });
-  await assert.rejects(policies.reread(), /the disk is full/);
+  await assert.rejects(policies.follow(), /the disk is full/);
   failing.mock.restore();
-  await policies.reread();
+  await policies.follow();
   assert.deepEqual(await modes(), ['observe', 'observe']);
   assert.equal(log.lines.filter(({ event }) => event === 'policy.invalid').length, 0);
 });

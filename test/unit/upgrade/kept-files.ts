@@ -8,7 +8,7 @@ import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { openState, sqliteLeases, sqliteRequests } from '#shared/state/sqlite/sqlite-state.ts';
 import { RULES_FILE, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { CLUSTER, NOW, REF } from './messages.ts';
-import { type AlsoApplied, type KEPT_MEANING, readKept, writeAppliedFile, writeKept } from './stored.ts';
+import { type KEPT_MEANING, readKept, writeKept } from './stored.ts';
 
 /** A SQLite database as text: the statements that create its tables, and their rows. */
 interface Database {
@@ -58,7 +58,6 @@ export async function writtenFiles(): Promise<KeptFiles> {
     state.rules.exec("UPDATE identity SET id = 'the-rules'");
     state.store.database.exec("UPDATE known_rules SET id = 'the-rules'");
     await writeKept(state);
-    await writeAppliedFile(state.rulesStore);
     await sqliteRequests(state.store.database).send(REQUESTS);
     const written = {
       [REACHED_BY_FILE]: JSON.parse(readFileSync(reachedBy, 'utf8')),
@@ -73,9 +72,7 @@ export async function writtenFiles(): Promise<KeptFiles> {
 }
 
 /** Returns the content that the current code reads from such files. */
-export async function readFiles(
-  written: KeptFiles,
-): Promise<typeof KEPT_MEANING & typeof FILES_MEANING & AlsoApplied> {
+export async function readFiles(written: KeptFiles): Promise<typeof KEPT_MEANING & typeof FILES_MEANING> {
   const directory = mkdtempSync(join(tmpdir(), 'taintward-written-'));
   try {
     const reachedBy = join(directory, REACHED_BY_FILE);
@@ -88,7 +85,6 @@ export async function readFiles(
     const read = {
       stoppedForLoss: stoppedForLoss as undefined,
       ...(await readKept(state)),
-      appliedFile: await state.rulesStore.appliedFile(CLUSTER),
       history: await Array.fromAsync(state.history.entries(whole), ({ name, event }) => `${name} ${event}`),
       reachedBy: readReachedBy(reachedBy) as typeof REACHED_BY,
       requests: (await sqliteRequests(state.store.database).take()) as typeof REQUESTS,

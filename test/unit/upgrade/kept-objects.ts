@@ -9,13 +9,11 @@ import { pack, unpack } from '#shared/state/objects/packed.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 import { CLUSTER, REF } from './messages.ts';
 import {
-  type AlsoApplied,
   type HISTORY_MEANING,
   type KEPT_MEANING,
   type Keepers,
   type ReportedFaults,
   readKept,
-  writeAppliedFile,
   writeKept,
 } from './stored.ts';
 
@@ -52,7 +50,6 @@ export function emptyCluster(): InCluster {
 export async function writtenObjects(): Promise<KeptObjects> {
   const cluster = emptyCluster();
   await writeKept(cluster);
-  await writeAppliedFile(cluster.rulesStore);
   const listed = KINDS.map(async (kind) => {
     const objects = await Array.fromAsync(cluster.objects[kind].list(), (object) =>
       opened(unversioned(object)),
@@ -74,14 +71,13 @@ export async function fill(
 /** Returns the content that the current code reads from such objects. */
 export async function readObjects(
   written: KeptObjects,
-): Promise<typeof KEPT_MEANING & typeof HISTORY_MEANING & AlsoApplied & ReportedFaults> {
+): Promise<typeof KEPT_MEANING & typeof HISTORY_MEANING & ReportedFaults> {
   const cluster = emptyCluster();
   await fill(cluster, written);
   const noted = historyOf(await cluster.store.keptOf(REF)).flatMap((moment) => moment.noted);
   const gone = [...(await gonePods(cluster.objects.configmaps, CLUSTER).read())];
-  const appliedFile = await cluster.rulesStore.appliedFile(CLUSTER);
   const faults = (await cluster.leases.read(CLUSTER))?.faults;
-  return { ...(await readKept(cluster)), noted, gone, appliedFile, faults };
+  return { ...(await readKept(cluster)), noted, gone, faults };
 }
 
 function unversioned(object: unknown): object {

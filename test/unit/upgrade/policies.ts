@@ -137,7 +137,7 @@ async function enforced(): Promise<string> {
   const clock = { now: () => NOW };
   const operator = { rulesStore, clock, actor: 'anna@host' };
   const log = logTo(() => undefined);
-  await new StartPolicies({ enforce: true }, [CLUSTER], { operator, rulesStore, clock, log }).apply();
+  await new StartPolicies({ enforce: true }, [CLUSTER], { operator, log }).apply();
   const { policy } = (await rulesStore.read(CLUSTER)).orders;
   if (!policy) throw new Error('no policy was applied');
   return policy.text;

@@ -17,14 +17,7 @@ import type { History } from '#shared/state/history.ts';
 import type { Lease, LeaseRecord, Leases } from '#shared/state/lease.ts';
 import { policyText } from '#shared/state/policy-document.ts';
 import type { Access, RegisteredCluster } from '#shared/state/registry.ts';
-import type {
-  AppliedFile,
-  AuditEntry,
-  FileRulesStore,
-  GuardState,
-  OperatorControls,
-  RulesStore,
-} from '#shared/state/rules-store.ts';
+import type { AuditEntry, GuardState, OperatorControls, RulesStore } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
 import { waitingPods } from '#test/contracts/rate-limiter-contract.ts';
 import { CLUSTER, FIRST, FOURTH, NOW, REF, SECOND, THIRD } from './messages.ts';
@@ -184,7 +177,7 @@ export const POLICY: Required<Policy> = {
   treatAsNoExecute: ['node.kubernetes.io/unreachable'],
 };
 const ORDERS: Omit<OperatorControls, 'revision'> = {
-  policy: { text: policyText(POLICY), read: POLICY, revision: 1 },
+  policy: { text: policyText(POLICY), read: POLICY, revision: 1, owner: '/etc/policy.yaml' },
   stops: [clusterStop],
   holds: [
     {
@@ -282,23 +275,9 @@ export async function writeKept({ store, history, leases, rulesStore }: Keepers)
   await rulesStore.changeFleetStop(undefined, fleetStop, ofFleet);
 }
 
-/** The policy file applied last, in deployments that accept a policy file. */
-export const APPLIED_FILE: AppliedFile = { hash: 'a'.repeat(64), writtenAt: NOW };
-
-/** Additional content. It is absent in releases that did not write it. */
-export interface AlsoApplied {
-  readonly appliedFile: AppliedFile | undefined;
-}
-
 /** Additional content. It is absent in releases that did not write it. */
 export interface ReportedFaults {
   readonly faults: readonly Fault[] | undefined;
-}
-
-/** Records the applied file with the rules that `writeKept` leaves. */
-export async function writeAppliedFile(rulesStore: FileRulesStore): Promise<void> {
-  const { orders } = await rulesStore.read(CLUSTER);
-  await rulesStore.noteFile(CLUSTER, { orders, file: undefined }, APPLIED_FILE);
 }
 
 /** Faults that a lease's holder reports. They are absent in releases that did not write them. */

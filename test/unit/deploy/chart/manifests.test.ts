@@ -27,11 +27,8 @@ const LEFT_TO_CHOICE: Readonly<Record<string, readonly string[]>> = {
 const OF_OTHER_VALUES = [
   'nodeSelector:',
   '- --comparison-operators',
-  '- --policy=/etc/taintward/policy.yaml',
-  '- name: policy mountPath: /etc/taintward readOnly: true',
-  '- name: policy configMap: name: taintward-policy',
   '# The kubelet of its node, which asks for probes, is let in by every network. ingress: []',
-  '# The policy document that whoever leads applies, when it begins and when this changes. apiVersion: v1 kind: ConfigMap metadata: name: taintward-policy namespace:',
+  '# The policy of this cluster. The leading replica reads it every 30 s, and commands cannot change it. apiVersion: v1 kind: ConfigMap metadata: name: taintward-policy namespace:',
   'labels: app.kubernetes.io/name: taintward data: policy.yaml: |',
   'annotations: eks.amazonaws.com/role-arn:',
 ];

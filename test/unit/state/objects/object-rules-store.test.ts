@@ -60,15 +60,6 @@ describe('ObjectRulesStore', () => {
     assert.deepEqual(await audited(), [1, 0]);
   });
 
-  test('returns a conflict to the second of two processes that apply their files', async () => {
-    const { orders } = await rulesStore.read(own);
-    const found = { orders, file: await rulesStore.appliedFile(own) };
-    const file = (hash: string) => ({ hash, writtenAt: NOW });
-    assert.equal(await rulesStore.noteFile(own, found, file('a')), 'changed');
-    assert.equal(await rulesStore.noteFile(own, found, file('b')), 'conflict');
-    assert.deepEqual(await rulesStore.appliedFile(own), file('a'));
-  });
-
   test('keeps released guard trips when operator controls change', async () => {
     const { orders, guard } = await rulesStore.read(own);
     const released = { scope: 'customTaints', trippedAt: NOW, nodes: 6, outOf: 10, upTo: 7 } as const;

@@ -8,7 +8,8 @@ import { orStoreError } from './change-object.ts';
 
 const NAME = 'taintward-policy';
 const KEY = 'policy.yaml';
-const EVERY_MS = 30_000;
+/** A change takes effect within 30 s. */
+export const CONFIG_MAP_MS = 25_000;
 
 /**
  * The ConfigMap that owns the policy, if it exists: the chart's `service.policy`. It is read from the API server, because a
@@ -18,7 +19,7 @@ export function configMapPolicy(objects: Objects, namespace: string): PolicySour
   const owner = `ConfigMap ${namespace}/${NAME}`;
   return {
     owner,
-    everyMs: EVERY_MS,
+    everyMs: CONFIG_MAP_MS,
     async read() {
       const object = await orStoreError(objects.get(NAME)).catch(unlessForbidden);
       if (object === undefined) return undefined;

@@ -28,7 +28,7 @@ const OF_OTHER_VALUES = [
   'nodeSelector:',
   '- --comparison-operators',
   '# The kubelet of its node, which asks for probes, is let in by every network. ingress: []',
-  '# The policy of this cluster. The leading replica reads it every 30 s, and commands cannot change it. apiVersion: v1 kind: ConfigMap metadata: name: taintward-policy namespace:',
+  '# The policy of this cluster. The leading replica reads it every 25 s, and commands cannot change it. apiVersion: v1 kind: ConfigMap metadata: name: taintward-policy namespace:',
   'labels: app.kubernetes.io/name: taintward data: policy.yaml: |',
   'annotations: eks.amazonaws.com/role-arn:',
 ];

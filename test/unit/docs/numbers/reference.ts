@@ -21,6 +21,7 @@ import { MAX_SKEW_MS } from '#shared/eviction/skew.ts';
 import { TICK_MS, TICKS_BETWEEN_REPORTS } from '#shared/http/listener.ts';
 import { MAX_CONCURRENT_CALLS } from '#shared/kubernetes/http/transport.ts';
 import { UNSEEN_SECONDS } from '#shared/operations/fleet/sqs-queues.ts';
+import { CONFIG_MAP_MS } from '#shared/state/objects/config-map-policy.ts';
 import { MAX_ALIASES, MAX_DOCUMENT_CHARACTERS } from '#shared/state/policy-document.ts';
 import { RULES_MAX_AGE_MS } from '#shared/state/rules-store.ts';
 import { MAX_MS as LONGEST_MS } from '#shared/time/written.ts';
@@ -39,7 +40,6 @@ export const REFERENCE: Pages = {
     ['The eviction is retried every {},', BUDGET_RETRY_MS],
     ['values have at most {} characters', MAX_ANNOTATION_CHARACTERS],
     ['half of them are affected for {}.', CALM_MS],
-    ['A running service applies it within {};', PERMITTED_MS],
     ['renews its leases, so it detects this within {}.', LEASE_RENEW_MS],
     ['older than the window plus {}. {} is the longest time', PERMIT_LASTS_MS, PERMIT_LASTS_MS],
     [
@@ -47,6 +47,9 @@ export const REFERENCE: Pages = {
       RESTRICTED_MS,
       RULES_MAX_AGE_MS,
     ],
+    ['for all its clusters | within {};', PERMITTED_MS],
+    ['`service.policy`, or `kubectl` | within {} |', CONFIG_MAP_MS + PERMITTED_MS],
+    ['| commands | nothing else | within {} |', PERMITTED_MS],
     ['A permission takes effect within {}: relays read the rules every {}.', PERMITTED_MS, POLL_MS],
   ],
   'docs/reference/cli.md': [

@@ -75,8 +75,7 @@ describe('a guard of sixty nodes under the real node controller', () => {
       added.map(async (node, index) => ({ node, pod: await addPod(node, `p${index + 1}`) })),
     );
     controller = await ControllerManager.start('node-lifecycle-controller');
-    ruling = new Ruling(await stage.start());
-    await ruling.applyPolicy(POLICY);
+    ruling = new Ruling(await stage.start({ policy: stage.write('policy.yaml', POLICY) }));
   });
   afterEach(() => {
     stage.cluster.check();

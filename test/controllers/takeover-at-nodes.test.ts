@@ -140,7 +140,7 @@ test('the guard holds the pods of many simultaneously failed nodes until it is r
 
 test('pods of nodes that are not ready or unreachable are evicted by policy unless they are held, and the built-in controller deletes none', async (t) => {
   const { service } = stage.stage;
-  await ruling.applyPolicy(JSON.stringify({ mode: 'enforce', ...POLICY }));
+  stage.stage.write('policy.yaml', JSON.stringify({ mode: 'enforce', ...POLICY }));
   const [silent, unready] = [await stage.nodes.add('silent'), await stage.nodes.add('unready')];
   const pods = [await podsOn(silent, 'silent'), await podsOn(unready, 'unready')];
   const held = await stage.stage.cluster.addPod(unready, 'unready-held');

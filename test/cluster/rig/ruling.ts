@@ -22,10 +22,6 @@ export class Ruling {
     this.#operator = { rulesStore: this.#rulesStore, clock: systemClock, actor: 'suite' };
   }
 
-  async applyPolicy(document: string): Promise<void> {
-    await perform({ kind: 'apply-policy', cluster: CLUSTER, text: document }, this.#operator);
-  }
-
   /** Returns the guard's active trips. */
   async trips(): Promise<readonly Trip[]> {
     return (await this.#rulesStore.read(CLUSTER)).guard.trips;

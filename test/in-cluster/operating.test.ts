@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { momentComes } from '#test/cluster/rig/on-time.ts';
 import { CONTEXT, Replicas } from '#test/cluster/rig/replicas.ts';
@@ -8,6 +9,7 @@ import { until } from '#test/cluster/rig/until.ts';
 import { passOn, Wiretap } from '#test/cluster/rig/wiretap.ts';
 import { taintward } from '#test/transcripts/transcript.ts';
 
+const UNGUARDED = join(import.meta.dirname, '../cluster/rig/unguarded.yaml');
 const IDLE_MS = 20_000;
 /** The maximum for each time at which pods of a node are due. */
 const MAX_WRITES = 3;
@@ -126,6 +128,24 @@ test('a failed eviction is retried when an operator requests it', async (t) => {
   const requestedAt = Date.now();
   const at = await until('it is evicted', () => pod.evictedAt);
   t.diagnostic(`evicted ${at - requestedAt} ms after it was asked for`);
+});
+
+test('a ConfigMap owns the policy of all replicas, and a command is rejected', async (t) => {
+  const { cluster } = replicas;
+  const path = `/api/v1/namespaces/${cluster.namespace}/configmaps`;
+  const metadata = { name: 'taintward-policy' };
+  await cluster.api.create(path, { metadata, data: { 'policy.yaml': GIVES_UP } });
+  t.after(() => cluster.api.remove(`${path}/taintward-policy`));
+  for (const name of ['first', 'second']) {
+    const leader = await replicas.startLeader({ policy: false });
+    const node = await cluster.addNode(`owned-${name}`);
+    const pod = await cluster.addPod(node, `owned-${name}`);
+    await cluster.taint(node, { key: 'x' });
+    await until('it is evicted', () => pod.evictedAt);
+    const { err, code } = await run('policy', 'apply', 'in-cluster', '-f', UNGUARDED, '--yes');
+    assert.deepEqual([code, /ConfigMap \S+\/taintward-policy/.test(err)], [1, true]);
+    await leader.stop();
+  }
 });
 
 test('a standby is ready, and a replica that cannot read the lease is not', async (t) => {

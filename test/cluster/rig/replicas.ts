@@ -23,8 +23,8 @@ type Reach = Pick<Connection, 'requestOptions'>;
 export interface ReplicaOptions {
   /** The connection to the API server; absent: the test's own. */
   readonly connection?: Reach;
-  /** A policy document; absent: enforce everything, without a guard. */
-  readonly policy?: string;
+  /** A policy document; `false`: none of a file. Absent: enforce everything, without a guard. */
+  readonly policy?: string | false;
   /** The directory of another release; absent: the current one. */
   readonly release?: string;
 }
@@ -85,7 +85,7 @@ export class Replicas {
       kubeconfig,
       contexts: [CONTEXT],
       inCluster: this.cluster.namespace,
-      ...(policy === undefined ? {} : { policy: this.#write('policy.yaml', policy) }),
+      ...(policy === undefined ? {} : { policy: policy && this.#write('policy.yaml', policy) }),
       ...(release === undefined ? {} : { release }),
     });
     this.#started.push(replica);

@@ -191,7 +191,7 @@ export function rulesReader({ rulesStore, matching, clock }: RulesReaderDeps): R
     const { age, found } = ask(cluster);
     const rules = found.then((storedRules) => rulesOf(storedRules, matching));
     known.set(cluster, { age, found: rules });
-    rules.catch(() => known.delete(cluster));
+    void rules.catch(() => known.delete(cluster));
     return rules;
   };
 

@@ -14,7 +14,7 @@ export function cached<Key, T>(
     const age = new Age(clock);
     const found = read(key);
     known.set(key, { age, found });
-    found.catch(() => known.delete(key));
+    void found.catch(() => known.delete(key));
     return found;
   };
 }

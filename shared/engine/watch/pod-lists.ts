@@ -111,7 +111,7 @@ export class PodLists {
     const listed = [...this.#nodes.keys()].filter(({ merge }) => merge.listed);
     const oldest = listed.sort((a, b) => a.listedAtMs - b.listedAtMs).slice(0, RELISTED);
     for (const node of oldest) {
-      this.list(node, AFTER_ALL_OTHERS).catch((error: unknown) => {
+      void this.list(node, AFTER_ALL_OTHERS).catch((error: unknown) => {
         if (!node.signal.aborted) this.#sink.failed(error, { request: 'list', of: node.node });
       });
     }

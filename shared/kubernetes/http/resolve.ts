@@ -33,7 +33,7 @@ const underway = new Map<string, Promise<readonly LookupAddress[]>>();
  * responds. Rejects with `ETIMEOUT` if not.
  */
 export const lookup: LookupFunction = (name, options, callback) => {
-  addressesOf(name).then(
+  void addressesOf(name).then(
     (found) => {
       const fitting = found.filter(({ family }) => !wanted(options) || family === wanted(options));
       const [first] = fitting;

@@ -76,7 +76,7 @@ export class Sockets {
       const { promise, resolve, reject } = Promise.withResolvers<Multiplexed | undefined>();
       const stopListening = whenAborted(signal, reject);
       const inTime = this.#whenLate(call, access, reject);
-      this.#shared(key, access).then(resolve, reject);
+      void this.#shared(key, access).then(resolve, reject);
       const shared = await promise.finally(() => {
         inTime();
         stopListening();
@@ -239,7 +239,7 @@ export class Sockets {
     request.on('error', (error: NodeJS.ErrnoException) => {
       const stale = request.reusedSocket && CUT_WHILE_IDLE.includes(error.code);
       if (!stale || over || this.#closed) reject(error);
-      else this.#again(call, access, signal, error).then(resolve, reject);
+      else void this.#again(call, access, signal, error).then(resolve, reject);
     });
     return promise.finally(() => {
       written();
@@ -290,7 +290,7 @@ export class Sockets {
         callback?.(null, ready);
         return undefined;
       }
-      this.#dial(key, access, ['http/1.1']).then(
+      void this.#dial(key, access, ['http/1.1']).then(
         (socket) => callback?.(null, socket),
         (error: Error) => callback?.(error, undefined as never),
       );

@@ -106,7 +106,7 @@ function providerCredentials(name: string, cluster: KubeconfigCluster, user: Kub
     return config;
   });
   // Callers receive the error when they await `loading`.
-  loading.catch(() => undefined);
+  void loading.catch(() => undefined);
   return async () => {
     const options: RequestOptions = {};
     await (await loading).applyToHTTPSOptions(options);

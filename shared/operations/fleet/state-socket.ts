@@ -29,12 +29,10 @@ export async function listenOnSocket(
   if (short === undefined) return undefined;
   if (findOwn(path, 'socket')) rmSync(path, { force: true });
   const umask = process.umask(UMASK);
-  try {
-    // The socket's file is created synchronously, before the umask is restored.
-    return openListener({ name: 'socket', at: { path: short }, log, serve });
-  } finally {
-    process.umask(umask);
-  }
+  // The socket's file is created synchronously, before the umask is restored.
+  const listener = openListener({ name: 'socket', at: { path: short }, log, serve });
+  process.umask(umask);
+  return listener;
 }
 
 /**

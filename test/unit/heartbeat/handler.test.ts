@@ -87,6 +87,11 @@ test('counts and names the clusters whose lease no relay holds', async (context)
   await given.time.pass(LEASE_TTL_MS);
   assert.deepEqual(await beat, { unwatched: 3, reads: 2 });
   assert.deepEqual(given.unwatched(), ['dead', 'released', 'never']);
+  // An event is delivered at least once.
+  const repeated = given.beat();
+  await given.time.pass(LEASE_TTL_MS);
+  assert.equal((await repeated).unwatched, 3);
+  assert.deepEqual(given.unwatched().slice(3), ['dead', 'released', 'never']);
 });
 
 test('reads leases once from the second run on', async (context) => {

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { ReceiveMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import type { Context } from 'aws-lambda';
+import { Registry } from 'prom-client';
+import { dueMetrics } from '#functions/agent/due-metrics.ts';
+import { DueSource } from '#functions/agent/due-source.ts';
 import { createHandler } from '#functions/evict/handler.ts';
+import { processBatch } from '#shared/aws/consume.ts';
+import { dueConsumption } from '#shared/aws/due-consumption.ts';
 import { encodeCanceled, encodeCountdowns, encodeDue, encodeRetry } from '#shared/aws/due-message.ts';
 import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
 import { countdownOf } from '#shared/engine/news.ts';
@@ -86,6 +92,44 @@ describe('a delta adds commits, timers, messages to evict, and log lines:', () =
     });
 });
 
+type Host = (
+  bench: EvictBench,
+  deliveries: readonly (readonly [body: string, receives: number])[],
+) => unknown;
+
+const evict: Host = async (bench, deliveries) => {
+  const handler = createHandler(bench);
+  for (const [body, receives] of deliveries)
+    await handler(sqsEvent(sqsRecord(body, { receives, groupId: ref.cluster })), {} as Context);
+};
+
+/** The agent, whose queue delivers the next message when the previous one is handled. */
+const agent: Host = async (bench, deliveries) => {
+  const consumer = { ...bench, ...dueConsumption(bench) };
+  const ended = Promise.withResolvers<void>();
+  const coming = [...deliveries];
+  let handled: Promise<unknown> = Promise.resolve();
+  const receive = async () => {
+    await handled;
+    const [body, receives] = coming.shift() ?? [];
+    if (body === undefined) ended.resolve(due.stop(0));
+    const Attributes = { ApproximateReceiveCount: `${receives}`, MessageGroupId: ref.cluster };
+    return body === undefined ? {} : { Messages: [{ Body: body, Attributes }] };
+  };
+  const send = async (command: unknown) => (command instanceof ReceiveMessageCommand ? receive() : {});
+  const due: DueSource = new DueSource({
+    ...bench,
+    ...{ client: { send } as unknown as SQSClient, queueUrl: 'https://sqs/1/due' },
+    handle: (messages) => {
+      const processed = processBatch(messages, consumer);
+      handled = processed;
+      return processed;
+    },
+    metrics: dueMetrics(new Registry()),
+  });
+  await ended.promise;
+};
+
 describe('a message to evict, delivered three times, makes deletes, writes, timers, Events, and log lines:', () => {
   const { scheduled } = after(nodeDelta(1));
   const pods = [...scheduled.values()];
@@ -112,7 +156,10 @@ describe('a message to evict, delivered three times, makes deletes, writes, time
         [1, 1, 0, 1, 1],
       ],
     };
-  for (const [title, [bodies, made, given]] of Object.entries(rows))
+  const cases = Object.entries(rows).flatMap(([title, row]) =>
+    Object.entries({ evict, agent }).map(([name, host]) => [`${title}, in ${name}`, host, row] as const),
+  );
+  for (const [title, host, [bodies, made, given]] of cases)
     test(title, async () => {
       const bench = new EvictBench();
       await bench.stores(ref, after(nodeDelta(1)));
@@ -131,10 +178,10 @@ describe('a message to evict, delivered three times, makes deletes, writes, time
         return end(...args);
       };
       const { commits } = bench.store;
-      const handler = createHandler(bench);
-      for (const receives of [1, 2, 3])
-        for (const body of bodies)
-          await handler(sqsEvent(sqsRecord(body, { receives, groupId: ref.cluster })), {} as Context);
+      await host(
+        bench,
+        [1, 2, 3].flatMap((receives) => bodies.map((body) => [body, receives] as const)),
+      );
       const { armed, cluster, log, store } = bench;
       assert.deepEqual(
         [deletes, store.commits - commits + ends, armed.length, cluster.events.length, log.lines.length],

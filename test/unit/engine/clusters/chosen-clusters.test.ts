@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { chosenCluster, chosenClusters } from '#shared/engine/clusters/chosen-clusters.ts';
-import { nodeName } from '#shared/eviction/identity.ts';
+import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
@@ -12,6 +12,7 @@ import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { reachedBy } from '#shared/operations/fleet/reached-by.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { json, scriptedServer } from '../../kubernetes/scripted-server.ts';
+import { livePod } from '../watch/live-objects.ts';
 
 /** Writes a kubeconfig whose context `a` leads to `server`, unless `write` names another cluster. */
 function kubeconfig(t: TestContext, server: string) {
@@ -102,8 +103,8 @@ test('counts a context that is named twice as one cluster', (t) => {
   assert.deepEqual(names, ['a']);
 });
 
-test('reads a broken context again, and reaches its cluster after a repair', async (t) => {
-  const { host } = await scriptedServer(
+test('reads a broken context again, and reaches its cluster after a repair, under the name of the installation', async (t) => {
+  const { host, requests } = await scriptedServer(
     t,
     json({ metadata: { name: 'n1', uid: 'u', resourceVersion: '1' } }),
   );
@@ -117,4 +118,6 @@ test('reads a broken context again, and reaches its cluster after a repair', asy
   write('c');
   cluster.readAccess();
   assert.equal((await cluster.api.getNode(nodeName('n1')))?.name, 'n1');
+  await cluster.api.markDisrupted(livePod(), podUid('u1'), 0).catch(() => undefined);
+  assert.match(requests.at(-1)?.url ?? '', /fieldManager=taintward-test/);
 });

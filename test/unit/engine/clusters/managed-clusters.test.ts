@@ -123,6 +123,7 @@ describe('a cluster that cannot be managed', () => {
       ]);
       await time.pass(GROWN_MS);
       assert.deepEqual(taken, ['a']);
+      assert.equal(clusters.faults.get(b.name)?.[0]?.since, 0);
       b.trouble = undefined;
       await time.pass(MINUTE_MS);
       assert.deepEqual(taken, ['a', 'b']);
@@ -196,8 +197,9 @@ describe('the start', () => {
       permissions: permissions,
     });
 
-  test('fails when every cluster needs a repair, with a line for each', async () => {
-    await assert.rejects(open(scripted('a', 'no rights'), scripted('b', BROKEN), scripted('c', EXPIRED)), {
+  test('fails when every cluster needs a repair, with a line for each reason', async () => {
+    const twins = [scripted('b', BROKEN), scripted('d', BROKEN)];
+    await assert.rejects(open(scripted('a', 'no rights'), ...twins, scripted('c', EXPIRED)), {
       name: ClustersRejectedError.name,
       message: [
         'cluster a: The credentials for a:6443 lack permissions: grant them, in all namespaces unless one is named: delete pods.',
@@ -247,14 +249,16 @@ test('admits a cluster whose credentials may not ask for their permissions with 
   assert.deepEqual(complaints(), ['cluster.permissions-unverified a', 'cluster.access-denied b']);
 });
 
-test('requires only the permissions that the rules of a cluster need', async () => {
+test('requires only the permissions that the rules of a cluster need', async (t) => {
   const [a, b] = [scripted('a', 'no rights'), scripted('b', 'no rights')];
   const open = (permissions: readonly Permission[], cluster: Scripted) =>
     ManagedClusters.open(chosen([cluster]), {
       ...{ clock: drivenClock, log: recordingLog() },
       permissions: async () => permissions,
     });
+  const uids = t.mock.method(a.api, 'uids');
   (await open([{ verb: 'get', resource: 'pods' }], a)).close();
+  assert.equal(uids.mock.callCount(), 0, 'a single cluster has no twin');
   await assert.rejects(open([{ verb: 'delete', resource: 'pods' }], b), ClustersRejectedError);
 });
 

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
 import { describe, type TestContext, test } from 'node:test';
 import { Counter, Registry } from 'prom-client';
 import { startProbeServer } from '#shared/engine/clusters/probe-server.ts';
@@ -44,8 +46,13 @@ test('a request with an invalid target gets status 400, and does not end the pro
 
 describe('the Host header', () => {
   test('is accepted from a kubelet, Prometheus or a shell', async (context) => {
+    const { mock } = context.mock.method(os, 'hostname', () => 'Node-1.Corp.example');
+    syncBuiltinESMExports();
     const { send } = await probes(context);
+    mock.restore();
+    syncBuiltinESMExports();
     for (const host of [
+      'node-1.corp.example',
       '10.1.2.3:8080',
       'taintward.ops.svc:8080',
       'taintward:8080',

@@ -14,6 +14,7 @@ import { endsWithin } from '#shared/time/stopping.ts';
 import { aNode, aRecord } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { tolerating } from '#test/unit/eviction/builders.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { settled, until } from '#test/world/turns.ts';
@@ -173,6 +174,38 @@ test('a service reports two names of one cluster', async (t) => {
   const { view } = await start();
   const faults = () => Object.values(view().clusters).flatMap((cluster) => cluster.faults);
   await until(() => faults().some((fault) => fault?.type === 'same-cluster'));
+});
+
+test('a service announces countdowns and evictions, and counts its deletions', async (t) => {
+  const { start, cluster, taint } = await service(t);
+  cluster.putPod(livePod('u2', { tolerations: [tolerating('maintenance', 300)] }));
+  const { probePort, stop } = await start();
+  taint();
+  await until(() => cluster.events.length === 2);
+  assert.deepEqual(cluster.events.map(({ pod }) => pod.name).toSorted(), ['pod-u1', 'pod-u2']);
+  const metrics = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
+  assert.match(metrics, /^taint_eviction_controller_pod_deletions_total 1$/m);
+  await stop();
+});
+
+test('a service evicts nothing in a cluster that its lease names as another', async (t) => {
+  const { start, state, cluster, schedule, taint, log } = await service(t);
+  taint();
+  await schedule();
+  t.mock.method(state.leases, 'read', async () => ({ sameAs: C2 }) as never);
+  await start();
+  await until(() => log.lines.some(({ fields }) => /the same cluster/.test(String(fields['error']))));
+  assert.deepEqual(cluster.deletions, []);
+});
+
+test('a service drops decisions of a relay that lost the lease', async (t) => {
+  const { start, state, cluster, taint } = await service(t);
+  const { mock } = t.mock.method(state.leases, 'epoch', async () => Infinity);
+  await start();
+  taint();
+  await until(() => mock.callCount() > 0);
+  await settled();
+  assert.deepEqual(cluster.deletions, []);
 });
 
 test('a service does not start when its policies cannot be applied', async (t) => {

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, mock, type TestContext, test } from 'node:test';
 import { followedFromOutside, followRegistry } from '#shared/aws/relay/follow-registry.ts';
-import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName, podUid } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Access, RegisteredCluster } from '#shared/state/registry.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
+import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
+import { json, scriptedServer } from '../../kubernetes/scripted-server.ts';
 
 const POLL_MS = 10_000;
 
@@ -59,6 +61,23 @@ function follow(t: TestContext, only?: readonly string[]) {
   };
   return { registry, calls, connected, broken, apis, log, stop, poll: () => time.pass(POLL_MS) };
 }
+
+test("marks pods with the installation's name", async (t) => {
+  const { host, requests } = await scriptedServer(t, json({}));
+  const access = { server: new URL(`http://${host}`), headers: {} };
+  const stopping = new AbortController();
+  const mark = async (api: KubernetesApi) => {
+    await api.markDisrupted(livePod(), podUid('u1'), NOW).catch(() => undefined);
+    stopping.abort();
+  };
+  await followRegistry({
+    ...{ installation: 'ours', follows: () => true, log: recordingLog(), signal: stopping.signal },
+    registry: { list: async () => ({ clusters: [registered('a')], strays: [] }) },
+    connect: () => ({ host, requestOptions: async () => access }),
+    relay: { add: (_, api) => void mark(api), remove: async () => undefined },
+  });
+  assert.match(requests[0]?.url ?? '', /fieldManager=taintward-ours/);
+});
 
 describe('following the registry', () => {
   test('ignores clusters that the relay is not configured for', async (t) => {

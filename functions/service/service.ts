@@ -23,9 +23,9 @@ import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
+import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
 import { leaseEpochs, onceASecond } from '#shared/state/lease.ts';
 import type { Operator } from '#shared/state/operator.ts';
-import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import { allRulesReader, rulesReader } from '#shared/state/rules-store.ts';
 import type { ServiceState } from '#shared/state/service-state.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
@@ -100,7 +100,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const reporting = reportingStore(store, (cluster, error) => relay.stored(cluster, error));
   const rulesNow = rulesReader({ rulesStore, matching, clock });
   const laterEvents = new LaterEvents();
-  const rates = new EmbeddedRateLimiter(systemStopwatch);
+  const permits = new EmbeddedPermits(systemStopwatch, state.permits);
   const evictions = new Evictions({
     process: (ref, failedBefore) => laterEvents.ahead(() => handleNode(ref, evictDeps, failedBefore)),
     tryAgain: (ref, pods) => tryAgain(ref, pods, evictDeps),
@@ -122,8 +122,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     log,
     rules: rulesNow,
     clusters: access,
-    rates,
-    permits: state.permits,
+    permits,
     laterEvents,
     metrics: prometheusEvictionMetrics(registry),
   };
@@ -209,7 +208,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   };
   /** Continues the work that the previous leader left in the store, as soon as the store can be read. */
   const takeOver = async () => {
-    rates.begin();
+    permits.begin();
     for (let failures = 1; !stopping.signal.aborted; failures++) {
       try {
         await policies.follow();

@@ -4,7 +4,7 @@ import { RegisteredClusters } from '#shared/access/registered-clusters.ts';
 import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbPermits, DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
@@ -60,7 +60,6 @@ export function duePorts(
     visibility: new SqsVisibility({ client: sqs, queueUrl, log }),
     deadLetters,
     setAside: settingAside(deadLetters),
-    rates: new DynamoDbRateLimiter(table),
     permits: new DynamoDbPermits(table),
     proofs: new NotedProofs({ notes: new DynamoDbProofs(table), clock, log }),
   };

@@ -27,7 +27,7 @@ export interface Pace {
 }
 
 export interface AskingPod {
-  readonly uid?: PodUid;
+  readonly uid: PodUid;
   /** The pod was held past its deadline. */
   readonly drains: boolean;
   /** The pod's turn has come. A pod that never had a turn gets no permit while others wait for their turns. */

@@ -3,10 +3,11 @@ import type { AttributeValue, Context, DynamoDBRecord } from 'aws-lambda';
 import fc from 'fast-check';
 import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
 import { messageFault } from '#shared/aws/sqs-message.ts';
+import { podUid } from '#shared/eviction/identity.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
@@ -192,13 +193,19 @@ async function feedTable(item: Record<string, AttributeValue>, copy: SqliteStore
   const store = new DynamoDbStore(table);
   const [leases, rulesStore] = [new DynamoDbLeases(table), new DynamoDbRulesStore(table)];
   const registry = new DynamoDbClusterRegistry(table);
-  const rates = new DynamoDbRateLimiter(table);
+  const permits = new DynamoDbPermits(table);
   return outcomeOf([
     ...readings({ store, history: new DynamoDbHistory(table), leases, rulesStore }),
     () => leases.stuck(CLUSTER),
     () => registry.list(),
     () => registry.get(CLUSTER),
-    () => rates.take(CLUSTER, [{ drains: true, inTurn: false }], { evictionRate: 1, releaseRate: 1 }, NOW),
+    () =>
+      permits.take(
+        CLUSTER,
+        [{ uid: podUid('u1'), drains: true, inTurn: false }],
+        { evictionRate: 1, releaseRate: 1 },
+        NOW,
+      ),
     async () => {
       const read = await store.load(REF, NOW);
       await emptied(copy).commit(

@@ -40,7 +40,11 @@ leaseContract('ObjectLeases, on a real API server,', async () => {
   return { leases, close: () => place.close() };
 });
 
-permitsContract('ObjectPermits, on a real API server,', async () => {
-  const place = await StatePlace.open();
-  return { open: () => new ObjectPermits(place.objects('v1', 'configmaps')), close: () => place.close() };
-});
+permitsContract(
+  'ObjectPermits, on a real API server,',
+  async () => {
+    const place = await StatePlace.open();
+    return { open: () => new ObjectPermits(place.objects('v1', 'configmaps')), close: () => place.close() };
+  },
+  { shared: true, histories: 2 },
+);

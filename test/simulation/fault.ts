@@ -5,7 +5,7 @@ import type { GuardController } from '#shared/engine/watch/guard-controller.ts';
 import type { RulesListener } from '#shared/engine/watch/rules-watch.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { leaseEpochs } from '#shared/state/lease.ts';
-import type { RateLimiter } from '#shared/state/rate-limiter.ts';
+import type { Permits } from '#shared/state/permits.ts';
 import type { RulesReader, RulesStore } from '#shared/state/rules-store.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import type { Store } from '#shared/state/store.ts';
@@ -34,8 +34,8 @@ export type GuardBook = Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'>;
 export interface Hooks {
   store(store: Store, user: User, scene: Scene): Store;
   api(api: KubernetesApi, scene: Scene): KubernetesApi;
-  /** The permits at the rates of clusters, as a process takes them. */
-  rates(rates: RateLimiter): RateLimiter;
+  /** The permits, as a process takes them. */
+  permits(permits: Permits): Permits;
   /** The epoch of a cluster's lease, as the functions read it. */
   leaseEpoch(read: LeaseEpoch): LeaseEpoch;
   /** The rules of a cluster, as a function reads them. */
@@ -60,7 +60,7 @@ export interface Hooks {
 export const SOUND: Hooks = {
   store: (store) => store,
   api: (api) => api,
-  rates: (rates) => rates,
+  permits: (permits) => permits,
   leaseEpoch: (read) => read,
   rules: (read) => read,
   relayRuled: (listener) => listener,

@@ -1,7 +1,7 @@
 import { NODE_MAX_AGE_MS } from '#shared/engine/evict/evict-pod.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import type { RateLimiter } from '#shared/state/rate-limiter.ts';
+import type { Permits } from '#shared/state/permits.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import type { OutgoingMessage } from '#shared/state/sender.ts';
 import type { Store } from '#shared/state/store.ts';
@@ -113,9 +113,9 @@ export class Judge {
     return this.#policy.watch(this.#records.watch(store, user));
   }
 
-  /** Returns a watched rate limiter. */
-  watchRates(rates: RateLimiter): RateLimiter {
-    return this.#records.watchRates(rates);
+  /** Returns watched permits. */
+  watchPermits(permits: Permits): Permits {
+    return this.#records.watchPermits(permits);
   }
 
   /** A relay acquired a cluster's lease. */

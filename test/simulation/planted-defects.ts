@@ -350,7 +350,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     area: 'policy',
     climate: 'metered',
     governed: true,
-    fault: { rates: (rates) => instead(rates, { sent: () => undefined }) },
+    fault: { permits: (permits) => instead(permits, { sent: () => undefined }) },
   },
   'the seconds are ignored for which pods tolerate a taint by policy': {
     area: 'policy',

@@ -12,7 +12,7 @@ import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, FinalRecord, NodeState } from '#shared/eviction/records.ts';
 import { isAnnounced } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import type { RateLimiter } from '#shared/state/rate-limiter.ts';
+import type { Permits } from '#shared/state/permits.ts';
 import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { instead } from './instead.ts';
@@ -55,7 +55,7 @@ export class RecordJudge {
   /** The decisions found in loads: a commit without an answer wrote them, if no other commit did. */
   readonly #stored = new Set<string>();
   readonly #turns = new Set<string>();
-  /** The turns that a rate limiter gave, until a message comes at that time. */
+  /** The turns that pods got, until a message comes at that time. */
   readonly #givenTurns = new Set<string>();
   writes = 0;
 
@@ -119,13 +119,14 @@ export class RecordJudge {
     };
   }
 
-  watchRates(rates: RateLimiter): RateLimiter {
-    return instead(rates, {
-      take: async (cluster, pods, ...rest) => {
-        const turns = await rates.take(cluster, pods, ...rest);
+  watchPermits(permits: Permits): Permits {
+    return instead(permits, {
+      take: async (cluster, pods, limit, now) => {
+        const turns = await permits.take(cluster, pods, limit, now);
+        if ('workload' in limit) return turns;
         for (const [index, { uid }] of pods.entries()) {
           const { turnAt, notBefore = turnAt } = turns[index] ?? {};
-          const ref = uid && this.#scheduled.get(uid);
+          const ref = this.#scheduled.get(uid);
           if (ref && notBefore !== undefined) this.#givenTurns.add(turnOf(ref, notBefore));
         }
         return turns;

@@ -15,7 +15,7 @@ import type { Story } from './story.ts';
 export type Queues = Readonly<Record<QueueKey, SimulatedQueue>>;
 
 /** The observer of relays and functions. */
-export type Watcher = Pick<Judge, 'watchStore' | 'watchRates' | 'leaseTaken' | 'sent' | 'podsRead'>;
+export type Watcher = Pick<Judge, 'watchStore' | 'watchPermits' | 'leaseTaken' | 'sent' | 'podsRead'>;
 
 /** The objects that the relays and functions of one history share. */
 export interface Scene extends Surroundings {

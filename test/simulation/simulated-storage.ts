@@ -1,17 +1,16 @@
 import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbPermits, DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
 import type { History, RecentEvictions } from '#shared/state/history.ts';
 import type { LeaseReader, Leases } from '#shared/state/lease.ts';
 import type { Permits } from '#shared/state/permits.ts';
 import type { ProbeTrace, ProofNotes, ProofReader } from '#shared/state/proofs.ts';
-import type { RateLimiter } from '#shared/state/rate-limiter.ts';
-import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/state/registry.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { sqliteLeases, sqlitePermits } from '#shared/state/sqlite/sqlite-state.ts';
@@ -25,7 +24,6 @@ import type { Process, Surroundings } from './process.ts';
 export interface StoragePorts {
   readonly store: Store;
   readonly history: Pick<History, 'noteGone'> & RecentEvictions;
-  readonly rates: RateLimiter;
   readonly permits: Permits;
   readonly proofs: ProofNotes & ProbeTrace & ProofReader;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
@@ -56,7 +54,6 @@ export function dynamoStorage({ clock, weather }: Surroundings): SimulatedStorag
     return {
       store: new DynamoDbStore(adapter),
       history: new DynamoDbHistory(adapter),
-      rates: new DynamoDbRateLimiter(adapter),
       permits: new DynamoDbPermits(adapter),
       proofs: new DynamoDbProofs(adapter),
       leases: new DynamoDbLeases(adapter),
@@ -82,10 +79,10 @@ export function sqliteStorage({ clock }: Surroundings): SimulatedStorage {
   const leases = sqliteLeases(store.database);
   const history = new SqliteHistory(store);
   const registry = new RegistryInMemory();
-  const permits = sqlitePermits(store.database);
-  const rates = () => new EmbeddedRateLimiter(() => clock.now());
+  const stored = sqlitePermits(store.database);
+  const permitsOf = (workloads: Permits) => new EmbeddedPermits(() => clock.now(), workloads);
   const proofs = new ProofsInMemory();
-  const open: StoragePorts = { store, history, rates: rates(), permits, proofs, leases, registry };
+  const open: StoragePorts = { store, history, permits: permitsOf(stored), proofs, leases, registry };
   return {
     ports: (process) => ({
       store: {
@@ -97,9 +94,8 @@ export function sqliteStorage({ clock }: Surroundings): SimulatedStorage {
         },
       },
       history: requesting(history, (perform) => process.request('store', perform)),
-      // Each process has its own limiter, which starts empty.
-      rates: rates(),
-      permits: requesting<Permits>(permits, (perform) => process.request('store', perform)),
+      // Each process counts at the rates from its own start.
+      permits: permitsOf(requesting<Permits>(stored, (perform) => process.request('store', perform))),
       proofs: requesting(proofs, (perform) => process.request('store', perform)),
       leases: requesting(leases, (perform) => process.request('store', perform)),
       registry,

@@ -135,7 +135,7 @@ async function evictAll(ref: NodeRef, { api, clock, store, story, server }: Stag
       log: story.log,
       metrics: NO_METRICS,
       rules: async () => enforced(MATCHING),
-      rates: { take: async () => [] },
+      permits: { take: async () => [] },
       clusters: { api: async () => api },
       timers: {
         arm: async (_ref: NodeRef, moments: readonly EpochMs[]) => {

@@ -214,7 +214,7 @@ class TakeoverHistory {
       story: this.#story,
       judge: {
         watchStore: (found) => found,
-        watchRates: (found) => found,
+        watchPermits: (found) => found,
         leaseTaken: nothing,
         sent: nothing,
         podsRead: nothing,

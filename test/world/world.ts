@@ -6,8 +6,8 @@ import { encodeDue, settingAside } from '#shared/aws/due-message.ts';
 import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, type NodeRef } from '#shared/eviction/identity.ts';
+import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
-import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import type { OutgoingMessage, QueueSender } from '#shared/state/sender.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import type { TaintedNode } from '#shared/state/store.ts';
@@ -96,8 +96,7 @@ export class World {
         ...common,
         setAside: settingAside(deadLetters),
         clusters: { api: async () => this.cluster },
-        rates: new EmbeddedRateLimiter(() => clock.now()),
-        permits: new ObjectPermits(new FakeObjects()),
+        permits: new EmbeddedPermits(() => clock.now(), new ObjectPermits(new FakeObjects())),
         metrics: NO_METRICS,
       }),
     };

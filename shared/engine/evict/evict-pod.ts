@@ -61,11 +61,6 @@ export class PodEvictor {
     }
   }
 
-  /** Stops the pass for a fault in Taintward. */
-  stop(error: unknown): void {
-    this.#stopped = { kind: 'fault', error };
-  }
-
   /** Returns the outcome of an error. An error that doesn't concern the record alone stops the pass. */
   failed(error: unknown, record?: EvictionRecord): PodOutcome {
     const stop = (outcome: PodOutcome): PodOutcome => {

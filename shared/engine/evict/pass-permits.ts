@@ -1,18 +1,20 @@
+import { defined } from '#shared/defined.ts';
 import type { Evict } from '#shared/eviction/evaluate.ts';
 import type { PodUid } from '#shared/eviction/identity.ts';
 import type { PodOutcome } from '#shared/eviction/outcome.ts';
+import { PERMIT_LASTS_MS, permitted, type Workload, workloadOf } from '#shared/eviction/permits.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import { RATE_PERMIT_LASTS_MS } from '#shared/eviction/rate.ts';
+import { type Pace, RATE_PERMIT_LASTS_MS, type Turn } from '#shared/eviction/rate.ts';
 import { drainsOnRelease, type EvictionRecord } from '#shared/eviction/records.ts';
-import type { LivePod } from '#shared/kubernetes/api.ts';
-import { LateCallError } from '#shared/kubernetes/http/api-error.ts';
+import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
+import type { WorkloadLimit } from '#shared/state/permits.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { evictionOf, type FirstView, type NodeView } from './node-reader.ts';
 import type { PassScope } from './ports.ts';
-import { limitingWorkload, type PermitAnswer, takePermits } from './take-permits.ts';
 
-/** Due pods that may not be evicted in this pass, each with its outcome. */
-type Withheld = ReadonlyMap<PodUid, PodOutcome>;
+/** If replicas may not be counted, pods ask again after this time. */
+const FORBIDDEN_RETRY_MS = 60_000;
 
 interface RatePermit {
   readonly until: EpochMs;
@@ -20,37 +22,55 @@ interface RatePermit {
   readonly rules: Rules;
 }
 
-const NO_LIMIT: PermitAnswer = { kind: 'permitted', until: Infinity };
+interface LimitedPod {
+  readonly record: EvictionRecord;
+  readonly pod: LivePod;
+  readonly workload: Workload;
+}
 
 /** Decides which evictions of one pass may be sent now: by the limits of workloads, and by the cluster's rates. */
 export class PassPermits {
   readonly #scope: PassScope;
-  /** Absent answer: the pod needs no permit of its workload, or has yet to ask. */
-  #byWorkload: ReadonlyMap<PodUid, PermitAnswer> = new Map();
+  readonly #withheld = new Map<PodUid, PodOutcome>();
+  readonly #byWorkload = new Map<PodUid, EpochMs>();
   readonly #byRate = new Map<PodUid, RatePermit>();
 
   constructor(scope: PassScope) {
     this.#scope = scope;
   }
 
-  /** Takes permits for the pods that a workload's limit concerns. Rejects as {@link takePermits}: none has one then. */
-  async takeByWorkload(due: readonly EvictionRecord[], first: FirstView): Promise<Withheld> {
-    this.#byWorkload = await takePermits(due, first, this.#scope);
-    return new Map(
-      [...this.#byWorkload].flatMap(([uid, answer]) => (answer.kind === 'permitted' ? [] : [[uid, answer]])),
-    );
+  /** Returns the outcome of a due pod that may not be evicted in this pass. */
+  withheld(uid: PodUid): PodOutcome | undefined {
+    return this.#withheld.get(uid);
   }
 
-  /** Takes permits for the pods to which a rate applies. Rejects with `StoreError`. */
-  takeByRate(due: readonly EvictionRecord[], { view, pods }: FirstView): Promise<Withheld> {
-    const asking = due.filter((record) => {
-      const found = isPaced(view.rules, record) && evictionOf(view.verdict(record, pods.get(record.uid)));
-      return found && !found.unlimited && found.lease !== 'unread';
+  /**
+   * Takes permits for the due pods that limits concern, with one call for each workload, then for the others at the
+   * rates. Rejects with `StoreError`, and with `ApiError` if replicas can't be read.
+   */
+  async take(due: readonly EvictionRecord[], { view: { rules, verdict }, pods }: FirstView): Promise<void> {
+    const evicted = due.flatMap((record) => {
+      const pod = pods.get(record.uid);
+      const found = evictionOf(verdict(record, pod));
+      return found && !found.unlimited ? [{ record, pod, isUnread: found.lease === 'unread' }] : [];
     });
+    const limited = evicted.flatMap(({ record, pod }) => {
+      const workload = pod && limitingWorkload(rules, pod);
+      return workload ? [{ record, pod, workload }] : [];
+    });
+    const workloads = Map.groupBy(limited, ({ pod, workload: { kind, name } }) =>
+      [pod.namespace, kind, name].join('/'),
+    );
+    await Promise.all(Array.from(workloads, ([key, asking]) => this.#askLimit(key, asking, rules)));
     // Pods that the Eviction API rejected must not take permits from pods that it may evict.
     const rank = ({ blocked }: EvictionRecord) => (blocked === undefined ? 0 : 1);
-    const inOrder = asking.toSorted((a, b) => rank(a) - rank(b));
-    return this.#askRates(inOrder, view.rules);
+    const paced = evicted
+      .filter(({ record, isUnread }) => !isUnread && isPaced(rules, record) && !this.withheld(record.uid))
+      .map(({ record }) => record);
+    await this.#askRates(
+      paced.toSorted((a, b) => rank(a) - rank(b)),
+      rules,
+    );
   }
 
   /**
@@ -66,16 +86,17 @@ export class PassPermits {
     if (unlimited) return Infinity;
     const { clock } = this.#scope;
     const { uid } = record;
-    const answer = limitingWorkload(rules, pod) ? this.#byWorkload.get(uid) : NO_LIMIT;
+    const limitedTo = limitingWorkload(rules, pod) ? (this.#byWorkload.get(uid) ?? -Infinity) : Infinity;
     // The permit expired while the server was slow, or the limit is new: the next pass requests a permit.
-    if (answer?.kind !== 'permitted' || answer.until < clock.now()) return { kind: 'behind' };
-    if (!isPaced(rules, record)) return answer.until;
+    if (limitedTo < clock.now()) return { kind: 'behind' };
+    if (!isPaced(rules, record)) return limitedTo;
     const permit = this.#byRate.get(uid);
     if (!permit || permit.rules.policyRevision !== rules.policyRevision || permit.until < clock.now()) {
-      const outcome = (await this.#askRates([record], rules)).get(uid);
+      await this.#askRates([record], rules);
+      const outcome = this.withheld(uid);
       if (outcome) return outcome;
     }
-    return Math.min(answer.until, this.#byRate.get(uid)?.until ?? -Infinity);
+    return Math.min(limitedTo, this.#byRate.get(uid)?.until ?? -Infinity);
   }
 
   /** A rate permit counts from the time at which the delete may have been sent, and serves no other one. */
@@ -87,10 +108,10 @@ export class PassPermits {
   ): Promise<PodOutcome> {
     const permit = unlimited ? undefined : this.#byRate.get(record.uid);
     if (!permit) return send();
-    const { rates, clock, partition } = this.#scope;
+    const { permits, clock, partition } = this.#scope;
     const sent = { uid: record.uid, drains: drainsOnRelease(record) };
     const count = (sentBy?: EpochMs) =>
-      rates.sent?.(partition.ref.cluster, sent, permit.rules.policy, clock.now(), sentBy);
+      permits.sent?.(partition.ref.cluster, sent, permit.rules.policy, clock.now(), sentBy);
     count(notAfter);
     this.#byRate.delete(record.uid);
     try {
@@ -103,25 +124,83 @@ export class PassPermits {
     }
   }
 
-  async #askRates(records: readonly EvictionRecord[], rules: Rules): Promise<Withheld> {
-    if (records.length === 0) return new Map();
-    const { rates, clock, partition } = this.#scope;
+  async #askRates(records: readonly EvictionRecord[], rules: Rules): Promise<void> {
+    if (records.length === 0) return;
+    const now = this.#scope.clock.now();
+    const turns = await this.#ask(records, rules.policy, now);
+    for (const [index, { uid }] of records.entries()) {
+      const turn = turns[index];
+      if (turn) this.#withheld.set(uid, { kind: 'waiting', turn });
+      else this.#byRate.set(uid, { until: now + RATE_PERMIT_LASTS_MS, rules });
+    }
+  }
+
+  async #askLimit(
+    key: string,
+    asking: readonly LimitedPod[],
+    { policy, policyRevision: revision, guardRevision }: Rules,
+  ): Promise<void> {
+    const { maxEvictionsPerWorkload: limit } = policy;
+    const [first] = asking;
+    if (!limit || !first) return;
+    const { api, clock } = this.#scope;
+    const { kind, name } = first.workload;
+    const count = await countOf(limit.count, api, { namespace: first.pod.namespace, kind, name });
     const now = clock.now();
+    const { windowMs } = limit;
+    const records = asking.map(({ record }) => record);
+    const turns =
+      count === undefined
+        ? records.map(() => ({ notBefore: now + FORBIDDEN_RETRY_MS }))
+        : await this.#ask(records, { workload: key, count, windowMs }, now);
+    const limited = { workload: `${kind}/${name}`, ...defined({ count }), windowMs };
+    for (const [index, { turnAt: _turnAt, ...record }] of records.entries()) {
+      const until = turns[index]?.notBefore;
+      if (until === undefined) {
+        this.#byWorkload.set(record.uid, now + PERMIT_LASTS_MS);
+        continue;
+      }
+      const gate = { kind: 'workload-limit' as const, ...limited, revision, guardRevision, until };
+      const since = record.held?.by.kind === gate.kind ? record.held.since : now;
+      this.#withheld.set(record.uid, {
+        kind: 'hold',
+        record: { ...record, held: { by: gate, since, until } },
+      });
+    }
+  }
+
+  #ask(
+    records: readonly EvictionRecord[],
+    limit: Pace | WorkloadLimit,
+    now: EpochMs,
+  ): Promise<readonly (Turn | undefined)[]> {
+    const { permits, partition } = this.#scope;
     const { node, ref } = partition;
     const pods = records.map((record) => ({
       uid: record.uid,
       drains: drainsOnRelease(record),
       inTurn: isInTurn(record) || (node?.retry ?? node?.outage) !== undefined,
     }));
-    const turns = await rates.take(ref.cluster, pods, rules.policy, now);
-    return new Map(
-      records.flatMap(({ uid }, index) => {
-        const turn = turns[index];
-        if (turn) return [[uid, { kind: 'waiting', turn }]];
-        this.#byRate.set(uid, { until: now + RATE_PERMIT_LASTS_MS, rules });
-        return [];
-      }),
-    );
+    return permits.take(ref.cluster, pods, limit, now);
+  }
+}
+
+/** Returns the workload that limits the evictions of pods like this, if policy sets a limit. */
+const limitingWorkload = ({ policy }: Rules, pod: LivePod): Workload | undefined =>
+  policy.maxEvictionsPerWorkload && workloadOf(pod);
+
+/** `undefined`: unknown without the permission to count the workload's replicas. */
+async function countOf(
+  count: number | string,
+  api: KubernetesApi,
+  workload: Workload & { readonly namespace: string },
+): Promise<number | undefined> {
+  if (typeof count === 'number') return count;
+  try {
+    return permitted(count, await api.getReplicas(workload));
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 403) return undefined;
+    throw error;
   }
 }
 

@@ -26,14 +26,11 @@ export async function runPass(due: readonly EvictionRecord[], scope: PassScope):
     const unseen = due.map((record) => ({ record, outcome }));
     return holdUnseen(unseen, scope);
   }
-  const limited = await permits.takeByWorkload(due, first).catch((error) => void evictor.failed(error));
-  const others = due.filter(({ uid }) => !limited?.has(uid));
-  const paced = await permits.takeByRate(others, first).catch((error) => void evictor.stop(error));
+  await permits.take(due, first).catch((error) => void evictor.failed(error));
   const settled: Settled[] = [];
   const settle = async (record: EvictionRecord) => {
     const { uid } = record;
-    const withheld = limited?.get(uid) ?? paced?.get(uid);
-    const outcome = withheld ?? (await evictor.evict(record, first.pods.get(uid), first.view));
+    const outcome = permits.withheld(uid) ?? (await evictor.evict(record, first.pods.get(uid), first.view));
     report(record, outcome, scope);
     settled.push({ record, outcome });
   };

@@ -4,7 +4,6 @@ import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts'
 import type { Partition } from '#shared/eviction/records.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Permits } from '#shared/state/permits.ts';
-import type { RateLimiter } from '#shared/state/rate-limiter.ts';
 import type { RulesReader } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -23,7 +22,6 @@ export interface PassDeps {
   readonly metrics: EvictionMetrics;
   /** Reads a cluster's rules, which together with the look at its node are at most a second old. */
   readonly rules: RulesReader;
-  readonly rates: RateLimiter;
   readonly permits: Permits;
   readonly timers: Timers;
   /** Keeps a copy of failed evictions for an operator to redrive. Absent: the store alone keeps them. */

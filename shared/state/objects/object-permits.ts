@@ -1,15 +1,15 @@
 import * as z from 'zod';
-import { type ClusterName, type PodUid, podUid } from '#shared/eviction/identity.ts';
-import { counts, grantPermits, type PermitLimit } from '#shared/eviction/permits.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { AskingPod, Pace, Turn } from '#shared/eviction/rate.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
-import type { Permits } from '#shared/state/permits.ts';
+import { type Permits, permitItem, type WorkloadLimit } from '#shared/state/permits.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { clusterKey } from './node-eviction.ts';
 import { PackedList, pack } from './packed.ts';
 
-const schema = z.array(z.object({ workload: z.string(), uid: z.string().transform(podUid), at: z.int() }));
+const schema = z.array(z.object({ key: z.string(), neededTo: z.int(), permits: z.unknown() }));
 
-/** Permits of all workloads of a cluster in one ConfigMap: some 10,000 at a time. */
+/** Permits of a cluster in one ConfigMap: some 10,000 at a time. */
 export class ObjectPermits implements Permits {
   readonly #objects: Objects;
 
@@ -19,22 +19,21 @@ export class ObjectPermits implements Permits {
 
   async take(
     cluster: ClusterName,
-    workload: string,
-    pods: readonly PodUid[],
-    limit: PermitLimit,
+    pods: readonly AskingPod[],
+    limit: Pace | WorkloadLimit,
     now: EpochMs,
-  ): Promise<readonly EpochMs[]> {
+  ): Promise<readonly (Turn | undefined)[]> {
     const name = `taintward-permits-${clusterKey(cluster)}`;
     const kept = new PackedList({ objects: this.#objects, schema, name, key: 'permits' });
-    let moments: readonly EpochMs[] = [];
-    await kept.change((all) => {
-      const held = all.filter((each) => each.workload === workload);
-      const granted = grantPermits(held, pods, limit, now);
-      ({ moments } = granted);
-      if (!moments.includes(now)) return undefined;
-      const others = all.filter((each) => each.workload !== workload && counts(each, limit, now));
-      return pack([...others, ...granted.permits.map(({ uid, at }) => ({ workload, uid, at }))]);
+    const { key, neededTo, grant } = permitItem(pods, limit, now);
+    let turns: readonly (Turn | undefined)[] = [];
+    await kept.change((items) => {
+      const granted = grant(items.find((item) => item.key === key)?.permits);
+      ({ turns } = granted);
+      if (!granted.permits) return undefined;
+      const others = items.filter((item) => item.key !== key && item.neededTo > now);
+      return pack([...others, { key, neededTo, permits: granted.permits }]);
     });
-    return moments;
+    return turns;
   }
 }

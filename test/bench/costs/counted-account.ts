@@ -8,7 +8,7 @@ import { settingAside } from '#shared/aws/due-message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbPermits, DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { onceASecond } from '#shared/state/lease.ts';
@@ -99,7 +99,6 @@ export class CountedAccount {
         ...common,
         setAside: settingAside(nothing),
         clusters: { api: async () => this.cluster },
-        rates: new DynamoDbRateLimiter(table),
         permits: new DynamoDbPermits(table),
         metrics: NO_METRICS,
       }),

@@ -2,7 +2,11 @@ import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { createTestTable } from '#test/aws/dynamodb-table.ts';
 import { permitsContract } from '../permits-contract.ts';
 
-permitsContract('DynamoDbPermits', async () => {
-  const { table, close } = await createTestTable();
-  return { open: () => new DynamoDbPermits(table), close };
-});
+permitsContract(
+  'DynamoDbPermits',
+  async () => {
+    const { table, close } = await createTestTable();
+    return { open: () => new DynamoDbPermits(table), close };
+  },
+  { shared: true },
+);

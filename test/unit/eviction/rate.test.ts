@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { podUid } from '#shared/eviction/identity.ts';
 import { type AskingPod, type GivenPermits, givePermits, TURNS_AHEAD_MS } from '#shared/eviction/rate.ts';
 import { at } from './builders.ts';
 
 const pods = (count: number, more: Partial<AskingPod> = {}): readonly AskingPod[] =>
-  Array.from({ length: count }, () => ({ drains: false, inTurn: false, ...more }));
+  Array.from({ length: count }, () => ({ uid: podUid('p'), drains: false, inTurn: false, ...more }));
 
 const NEVER: GivenPermits = {};
 const NONE = { permits: 0, at: at(60), takenTo: at(60) };

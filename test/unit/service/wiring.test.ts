@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { Decisions } from '#functions/service/decisions.ts';
 import { type LocalService, startLocalService } from '#functions/service/service.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
-import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
+import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
 import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -133,7 +133,7 @@ describe('a service that stops waits for', () => {
 test('a standby that takes over tries again while the store is unreadable, takes no permits of its predecessor, and evicts what is due', async (t) => {
   const { promise: leads, resolve: lead } = Promise.withResolvers<void>();
   const { start, state, cluster, regained, schedule, taint, log } = await service(t, { leads });
-  const begin = t.mock.method(EmbeddedRateLimiter.prototype, 'begin');
+  const begin = t.mock.method(EmbeddedPermits.prototype, 'begin');
   taint();
   await schedule();
   const { leading, probePort, stop } = await start();

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { clusterGrantsSchema } from '#shared/access/cluster-grants.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
-import { DynamoDbPermits, DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { clusterName, podUid } from '#shared/eviction/identity.ts';
+import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
@@ -63,14 +63,15 @@ test('functions write nodes alone, and evict also eviction rates', async () => {
   const ref = aRef(clusterName('prod'));
   const store = new DynamoDbStore(table);
   await store.commit(ref, 0, { node: aNode(), schedule: [aRecord()], end: [], live: true }, 0);
-  await new DynamoDbRateLimiter(table).take(
+  const permits = new DynamoDbPermits(table);
+  await permits.take(
     ref.cluster,
-    [{ drains: false, inTurn: false }],
+    [{ uid: podUid('u1'), drains: false, inTurn: false }],
     { evictionRate: 1, releaseRate: 1 },
     0,
   );
-  const limit = { count: 1, windowMs: 60_000 };
-  await new DynamoDbPermits(table).take(ref.cluster, 'default/Deployment/web', [aRecord().uid], limit, 0);
+  const limit = { workload: 'default/Deployment/web', count: 1, windowMs: 60_000 };
+  await permits.take(ref.cluster, [{ uid: podUid('u1'), drains: false, inTurn: false }], limit, 0);
   assert.deepEqual([...written].toSorted(), ['RATE#prod', 'prod#node-1']);
   const patterns = new Set(
     statementsOf(fargate).flatMap(({ Condition }) => {

@@ -10,8 +10,8 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/http/transport.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
-import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { aNode, aRecord, aTaint, NOW } from '#test/contracts/partition-builders.ts';
@@ -130,8 +130,7 @@ test('evicts the pods of a healthy cluster immediately beside 200 nodes of a clu
     rules: async () => rules,
     timers: { arm: async () => undefined },
     clusters: { api: async (name) => apis.get(name) ?? assert.fail(name) },
-    rates: new EmbeddedRateLimiter(systemStopwatch),
-    permits: new ObjectPermits(new FakeObjects()),
+    permits: new EmbeddedPermits(systemStopwatch, new ObjectPermits(new FakeObjects())),
     metrics: {
       ...NO_METRICS,
       podDeleted: (_cluster, seconds) => delayMs.push(seconds * 1000),

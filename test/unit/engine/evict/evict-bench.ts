@@ -11,10 +11,9 @@ import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
 import type { Permits } from '#shared/state/permits.ts';
-import type { RateLimiter } from '#shared/state/rate-limiter.ts';
-import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { outcomesOf } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -39,8 +38,7 @@ export class EvictBench implements EvictHandlerDeps {
   readonly deadLetters = new ScriptedQueue();
   readonly setAside: EvictHandlerDeps['setAside'] = (...failed) => settingAside(this.deadLetters)(...failed);
   readonly log = recordingLog();
-  permits: Permits = new ObjectPermits(new FakeObjects());
-  rates: RateLimiter = longBegun(this.clock);
+  permits: Permits = longBegun(this.clock);
   /** The rules of the cluster. */
   ruling: Rules;
   readonly rules: EvictHandlerDeps['rules'] = async () => this.ruling;
@@ -231,12 +229,12 @@ export class EvictBench implements EvictHandlerDeps {
   logged = (event: string) => this.log.lines.filter((line) => line.event === event);
 }
 
-/** Returns a rate limiter of a process that started long ago. */
-export function longBegun(clock: DrivenClock): EmbeddedRateLimiter {
+/** Returns the permits of a process that started long ago. */
+export function longBegun(clock: DrivenClock): EmbeddedPermits {
   let stopwatchMs = 0;
-  const limiter = new EmbeddedRateLimiter(() => stopwatchMs + clock.now());
+  const permits = new EmbeddedPermits(() => stopwatchMs + clock.now(), new ObjectPermits(new FakeObjects()));
   stopwatchMs = 3_600_000;
-  return limiter;
+  return permits;
 }
 
 /**

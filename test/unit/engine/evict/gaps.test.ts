@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { NODE_MAX_AGE_MS } from '#shared/engine/evict/evict-pod.ts';
 import { ending, type Partition } from '#shared/eviction/records.ts';
-import { waitingPods } from '#test/contracts/rate-limiter-contract.ts';
+import { waitingPods } from '#test/contracts/permits-contract.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, ref, tolerating } from '#test/unit/eviction/builders.ts';
 import type { DrivenClock } from '#test/world/driven-clock.ts';
@@ -69,11 +69,11 @@ describe('a slot under the rate', () => {
   test('is not written on a record whose deadline another pass moved meanwhile', async () => {
     const bench = await duePods(1);
     bench.ruling = at1PerSecond;
-    await bench.rates.take(ref.cluster, waitingPods(10), { evictionRate: 1, releaseRate: 50 }, at(60));
+    await bench.permits.take(ref.cluster, waitingPods(10), { evictionRate: 1, releaseRate: 50 }, at(60));
     const { store } = bench;
-    const take = bench.rates.take.bind(bench.rates);
+    const take = bench.permits.take.bind(bench.permits);
     const racing = Object.assign(bench, {
-      rates: {
+      permits: {
         take: async (...args: Parameters<typeof take>) => {
           const turns = await take(...args);
           const { revision, scheduled } = await store.load(ref, at(60));
@@ -91,7 +91,7 @@ describe('a slot under the rate', () => {
   test('ends when a gate holds the pod, which gets another slot afterwards', async () => {
     const bench = await duePods(1);
     bench.ruling = at1PerSecond;
-    await bench.rates.take(ref.cluster, waitingPods(2), { evictionRate: 1, releaseRate: 50 }, at(60));
+    await bench.permits.take(ref.cluster, waitingPods(2), { evictionRate: 1, releaseRate: 50 }, at(60));
     await bench.pass();
     assert.equal((await bench.records())[0]?.turnAt, at(62));
     await bench.clock.advanceTo(at(62));

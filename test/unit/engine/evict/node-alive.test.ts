@@ -180,13 +180,13 @@ describe('pods on an unreachable node', () => {
     const bench = await unreachable({ pods: 3, renewedMsAgo: 0 });
     bench.ruling = ruled({ evictionRate: 1 });
     let taken = 0;
-    const rates = {
+    const permits = {
       take: async (_cluster: string, pods: readonly AskingPod[]) => {
         taken += pods.length;
         return [];
       },
     };
-    await bench.pass({ rates });
+    await bench.pass({ permits });
     assert.equal(taken, 0);
     assert.equal((await heldIn(bench)).length, 3);
   });
@@ -221,12 +221,12 @@ test('pods with an unreadable Lease reserve no slots until it can be read', asyn
   const bench = await unreachable({ pods: 3 });
   bench.ruling = ruled({ evictionRate: 10 });
   const taken: number[] = [];
-  const { rates } = bench;
+  const { permits } = bench;
   Object.assign(bench, {
-    rates: {
-      take: (...args: Parameters<typeof rates.take>) => {
+    permits: {
+      take: (...args: Parameters<typeof permits.take>) => {
         taken.push(args[1].length);
-        return rates.take(...args);
+        return permits.take(...args);
       },
     },
   });

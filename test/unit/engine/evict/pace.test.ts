@@ -6,32 +6,34 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { RATE_PERMIT_LASTS_MS } from '#shared/eviction/rate.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import type { RateLimiter } from '#shared/state/rate-limiter.ts';
-import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
+import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
+import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import type { Permits } from '#shared/state/permits.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, emptyPartition, nodeDelta, planned, pod, ref, taint } from '#test/unit/eviction/builders.ts';
 import type { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
 import { EvictBench, longBegun, ruled } from './evict-bench.ts';
 
-/** Rate limiters of successive processes, by the place of their state. */
-const HOSTS: Readonly<Record<string, (clock: DrivenClock) => () => RateLimiter>> = {
+/** The permits of successive processes, by the place of their state. */
+const HOSTS: Readonly<Record<string, (clock: DrivenClock) => () => Permits>> = {
   DynamoDB: (clock) => {
     const fake = new FakeDynamoDb(clock);
     const client = fakeClient(async (command) => fake.perform(command));
-    return () => new DynamoDbRateLimiter(new DynamoDbTable({ client, tableName: 'taintward' }));
+    return () => new DynamoDbPermits(new DynamoDbTable({ client, tableName: 'taintward' }));
   },
   // With SQLite, and in a cluster.
   'a single writer': (clock) => {
-    let limiter = longBegun(clock);
+    let permits = longBegun(clock);
     let first = true;
     return () => {
-      if (!first) limiter = new EmbeddedRateLimiter(() => clock.now());
+      if (!first) permits = new EmbeddedPermits(() => clock.now(), new ObjectPermits(new FakeObjects()));
       first = false;
-      return limiter;
+      return permits;
     };
   },
 };
@@ -40,11 +42,11 @@ const HOSTS: Readonly<Record<string, (clock: DrivenClock) => () => RateLimiter>>
 class Stage {
   readonly bench: EvictBench = new EvictBench();
   readonly #armed: { readonly ref: NodeRef; readonly at: EpochMs }[] = [];
-  readonly begin: () => RateLimiter;
+  readonly begin: () => Permits;
 
-  constructor(host: (clock: DrivenClock) => () => RateLimiter) {
+  constructor(host: (clock: DrivenClock) => () => Permits) {
     this.begin = host(this.bench.clock);
-    this.bench.rates = this.begin();
+    this.bench.permits = this.begin();
     Object.assign(this.bench, {
       timers: {
         arm: async (node: NodeRef, moments: readonly EpochMs[]) => {
@@ -208,7 +210,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
       for (const second of [61, 62, 63]) stage.arm(await stage.addNode(`n${second}`, 40), at(second));
       for (const second of [60, 61, 62, 63, 64, 65]) {
         await stage.until(at(second));
-        stage.bench.rates = stage.begin();
+        stage.bench.permits = stage.begin();
       }
       await stage.until(at(300));
       assert.equal(stage.gone, 160);
@@ -278,11 +280,11 @@ describe('a cluster without a rate', () => {
   test('requests permits for held pods once for all due pods', async () => {
     let requests = 0;
     const stage = new Stage((clock) => () => {
-      const limiter = longBegun(clock);
+      const permits = longBegun(clock);
       return {
         take: (...args) => {
           requests += 1;
-          return limiter.take(...args);
+          return permits.take(...args);
         },
       };
     });

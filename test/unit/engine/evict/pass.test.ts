@@ -70,12 +70,12 @@ describe('the Lease is read along with the node', () => {
 describe('a permit of the rate', () => {
   const policy = { evictionRate: 2 };
 
-  /** Returns a bench with a due pod, whose rate limiter always grants permits and records each call. */
+  /** Returns a bench with a due pod, whose permits are always granted, and each call recorded. */
   async function granted(pods = 1) {
     const bench = await duePods(pods, ruled(policy));
     const takes: (readonly AskingPod[])[] = [];
     const sends: unknown[] = [];
-    bench.rates = {
+    bench.permits = {
       take: async (_cluster, requests) => {
         takes.push(requests);
         return requests.map(() => undefined);

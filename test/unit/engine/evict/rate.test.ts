@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
-import { waitingPods } from '#test/contracts/rate-limiter-contract.ts';
+import { waitingPods } from '#test/contracts/permits-contract.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
 import {
@@ -44,15 +44,15 @@ describe('in a cluster with a rate', () => {
 
   test('shares the rate among the nodes of a cluster', async () => {
     const bench = await limited(3);
-    await bench.rates.take(ref.cluster, waitingPods(10), { evictionRate: 2, releaseRate: 50 }, at(60));
+    await bench.permits.take(ref.cluster, waitingPods(10), { evictionRate: 2, releaseRate: 50 }, at(60));
     await bench.pass();
     assert.deepEqual([bench.deleted, bench.armed], [[], [at(65), at(66)]]);
   });
 
   test('asks again a minute later for pods without a slot', async () => {
     const bench = await limited(2);
-    await bench.rates.take(ref.cluster, waitingPods(120), { evictionRate: 2, releaseRate: 50 }, at(60));
-    await bench.rates.take(ref.cluster, waitingPods(120), { evictionRate: 2, releaseRate: 50 }, at(60));
+    await bench.permits.take(ref.cluster, waitingPods(120), { evictionRate: 2, releaseRate: 50 }, at(60));
+    await bench.permits.take(ref.cluster, waitingPods(120), { evictionRate: 2, releaseRate: 50 }, at(60));
     await bench.pass();
     assert.deepEqual(bench.armed, [at(120)]);
     await bench.evicts(at(120));
@@ -71,7 +71,7 @@ describe('in a cluster with a rate', () => {
     bench.fails('delete', serverError(500), 1);
     await bench.pass();
     const { node } = await bench.stored();
-    await bench.rates.take(ref.cluster, waitingPods(100), { evictionRate: 2, releaseRate: 50 }, at(60));
+    await bench.permits.take(ref.cluster, waitingPods(100), { evictionRate: 2, releaseRate: 50 }, at(60));
     await bench.evicts(node?.retry?.nextTryAt ?? 0);
     // The failed delete and another permit are those of the first second.
     assert.deepEqual(await bench.evicts(at(61)), ['u1']);
@@ -106,7 +106,7 @@ describe('in a cluster with a rate', () => {
     const bench = await limited(2, { ...at2PerSecond, stops: [STOP] });
     await bench.pass();
     assert.deepEqual(
-      await bench.rates.take(ref.cluster, waitingPods(1), { evictionRate: 2, releaseRate: 50 }, at(60)),
+      await bench.permits.take(ref.cluster, waitingPods(1), { evictionRate: 2, releaseRate: 50 }, at(60)),
       [undefined],
     );
     assert.deepEqual(await bench.states(), { u1: 'scheduled', u2: 'scheduled' });
@@ -134,15 +134,15 @@ describe('in a cluster with a rate', () => {
 
   test('evicts no pod while the table is unreachable, and rejects the message', async () => {
     const bench = await limited(2);
-    const rates = { take: async () => Promise.reject(new Error('the table is away')) };
-    await assert.rejects(bench.pass({ rates }), /the table is away/);
+    const permits = { take: async () => Promise.reject(new Error('the table is away')) };
+    await assert.rejects(bench.pass({ permits }), /the table is away/);
     assert.deepEqual(bench.deleted, []);
   });
 });
 
 test('evicts a pod with a slot by its own timer', async () => {
   const bench = await limited(1);
-  await bench.rates.take(ref.cluster, waitingPods(10), { evictionRate: 2, releaseRate: 50 }, at(60));
+  await bench.permits.take(ref.cluster, waitingPods(10), { evictionRate: 2, releaseRate: 50 }, at(60));
   await bench.pass();
   bench.cluster.putPod(livePod('u1'));
   assert.deepEqual(await bench.evicts(), []);

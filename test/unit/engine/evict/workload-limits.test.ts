@@ -13,7 +13,7 @@ import type { Permits } from '#shared/state/permits.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { sqlitePermits } from '#shared/state/sqlite/sqlite-state.ts';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
-import { waitingPods } from '#test/contracts/rate-limiter-contract.ts';
+import { waitingPods } from '#test/contracts/permits-contract.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { after, at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -243,7 +243,7 @@ describe('where policy limits evictions of each workload', () => {
     const bench = await twoNodes(limitedTo(1, { evictionRate: 1 }), 3);
     assert.equal((await bench.evicts()).length, 1);
     assert.deepEqual(
-      await bench.rates.take(
+      await bench.permits.take(
         ref.cluster,
         waitingPods(1),
         { evictionRate: 1, releaseRate: 50 },

@@ -4,33 +4,54 @@ import { podUid } from '#shared/eviction/identity.ts';
 import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { aCluster, NOW } from '#test/contracts/partition-builders.ts';
-import { permitsContract } from '#test/contracts/permits-contract.ts';
+import { permitsContract, waitingPods } from '#test/contracts/permits-contract.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 
-function tableInMemory() {
+/** An in-memory table and the number of its calls. */
+function counted() {
   const clock = new DrivenClock(NOW);
   const fake = new FakeDynamoDb(clock);
-  const client = fakeClient(async (command) => fake.perform(command));
-  const table = new DynamoDbTable({ client, tableName: 'taintward' });
-  return { fake, clock, open: () => new DynamoDbPermits(table) };
+  let calls = 0;
+  const client = fakeClient(async (command) => {
+    calls += 1;
+    return fake.perform(command);
+  });
+  const open = () => new DynamoDbPermits(new DynamoDbTable({ client, tableName: 'taintward' }));
+  return { open, fake, clock, calls: () => calls };
 }
 
-permitsContract('DynamoDbPermits', async () => {
-  const { open } = tableInMemory();
-  return { open, close: async () => undefined };
+permitsContract('DynamoDbPermits', async () => ({ open: counted().open, close: async () => undefined }), {
+  shared: true,
 });
 
+const DAY_LIMIT = { workload: 'default/Deployment/web', count: 1, windowMs: 86_400_000 };
+
 test('removes permits by time to live, after they have expired', async () => {
-  const { open, fake, clock } = tableInMemory();
-  const take = (pod: string) => {
-    const limit = { count: 1, windowMs: 86_400_000 };
-    return open().take(cluster, 'default/Deployment/web', [podUid(pod)], limit, clock.now());
-  };
-  const cluster = aCluster();
-  await take('a');
+  const { open, fake, clock } = counted();
+  await open().take(aCluster(), waitingPods(1), DAY_LIMIT, clock.now());
   await clock.advanceTo(NOW + 86_400_000);
   assert.equal(fake.sweep().length, 0);
   await clock.advanceTo(NOW + 176_400_000);
   assert.equal(fake.sweep().length, 1);
+});
+
+test('takes permits with two calls, and two more per concurrent taker', async () => {
+  const { open, calls } = counted();
+  const cluster = aCluster();
+  await open().take(cluster, waitingPods(20), { evictionRate: 1, releaseRate: 50 }, NOW);
+  assert.equal(calls(), 2);
+  await Promise.all(
+    [1, 2].map(() => open().take(cluster, waitingPods(1), { evictionRate: 1, releaseRate: 50 }, NOW)),
+  );
+  assert.equal(calls(), 8);
+});
+
+test('takes permits of a workload with two calls, and with one if none is left', async () => {
+  const { open, calls } = counted();
+  const cluster = aCluster();
+  await open().take(cluster, waitingPods(1), DAY_LIMIT, NOW);
+  assert.equal(calls(), 2);
+  await open().take(cluster, waitingPods(1, { uid: podUid('other') }), DAY_LIMIT, NOW);
+  assert.equal(calls(), 3);
 });

@@ -5,25 +5,34 @@ import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { sqlitePermits } from '#shared/state/sqlite/sqlite-state.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
-import { permitsContract } from '#test/contracts/permits-contract.ts';
+import { permitsContract, waitingPods } from '#test/contracts/permits-contract.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 
-permitsContract('ObjectPermits, in a cluster,', async () => {
-  const objects = new FakeObjects();
-  return { open: () => new ObjectPermits(objects), close: async () => undefined };
-});
+permitsContract(
+  'ObjectPermits, in a cluster,',
+  async () => {
+    const objects = new FakeObjects();
+    return { open: () => new ObjectPermits(objects), close: async () => undefined };
+  },
+  { shared: true },
+);
 
-permitsContract('ObjectPermits, in SQLite,', async () => {
-  const database = openDatabase(':memory:');
-  return { open: () => sqlitePermits(database), close: async () => database.close() };
-});
+permitsContract(
+  'ObjectPermits, in SQLite,',
+  async () => {
+    const database = openDatabase(':memory:');
+    return { open: () => sqlitePermits(database), close: async () => database.close() };
+  },
+  { shared: true },
+);
 
 test('writes nothing without granting a permit, and removes expired permits with the next grant', async () => {
   const objects = new FakeObjects();
   const permits = new ObjectPermits(objects);
-  const limit = { count: 1, windowMs: 60_000 };
-  const take = (workload: string, pod: string, at: number) =>
-    permits.take(clusterName('in-cluster'), workload, [podUid(pod)], limit, at);
+  const take = (workload: string, pod: string, at: number) => {
+    const limit = { workload, count: 1, windowMs: 60_000 };
+    return permits.take(clusterName('in-cluster'), waitingPods(1, { uid: podUid(pod) }), limit, at);
+  };
   await take('web', 'a', NOW);
   const size = async () => JSON.stringify(await objects.get('taintward-permits-in-cluster')).length;
   const first = await size();

@@ -1,34 +1,10 @@
-import type { ClusterName, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { AskingPod, Pace, Turn } from '#shared/eviction/rate.ts';
 import { type Bucket, type GivenPermits, givePermits } from '#shared/eviction/rate.ts';
 import type { Stopwatch } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { Permits, SentPod, WorkloadLimit } from './permits.ts';
 import { SendWindow, together } from './send-window.ts';
-
-export interface SentPod extends Pick<AskingPod, 'drains'> {
-  readonly uid: PodUid;
-}
-
-/** Grants permits to evict at the rates of each cluster, to all processes together. */
-export interface RateLimiter {
-  /**
-   * Takes permits for pods, as many as the cluster's rates allow. Resolves, in order, with a pod's turn, or
-   * `undefined`: a permit for `RATE_PERMIT_LASTS_MS`. A permit counts once taken, whether or not its pod is evicted.
-   * Rejects with `StoreError`.
-   */
-  take(
-    cluster: ClusterName,
-    pods: readonly AskingPod[],
-    pace: Pace,
-    now: EpochMs,
-  ): Promise<readonly (Turn | undefined)[]>;
-
-  /**
-   * Counts the delete of a permitted pod from `sentBy`, its latest time; without it, from now: it was answered. Absent:
-   * a second may see the deletes of two seconds' permits, and of a burst.
-   */
-  sent?(cluster: ClusterName, pod: SentPod, pace: Pace, now: EpochMs, sentBy?: EpochMs): void;
-}
 
 interface Limits {
   given: GivenPermits;
@@ -37,20 +13,23 @@ interface Limits {
 }
 
 /**
- * The one process that evicts: no second sees more deletes than allowed. Begins without permits, as the process before
+ * Permits of the one process that evicts: no second sees more deletes than its rates allow, which it counts in memory;
+ * those of workloads are stored. Begins without permits, as the process before
  * may just have used up a second's. Times are its stopwatch's, so setting the clock adds none.
  */
-export class EmbeddedRateLimiter implements RateLimiter {
+export class EmbeddedPermits implements Permits {
   readonly #stopwatch: Stopwatch;
+  readonly #stored: Permits;
   #none: Bucket;
   readonly #limits = new Map<ClusterName, Limits>();
 
-  constructor(stopwatch: Stopwatch) {
+  constructor(stopwatch: Stopwatch, stored: Permits) {
     this.#stopwatch = stopwatch;
+    this.#stored = stored;
     this.#none = this.#noneNow();
   }
 
-  /** Resets all permits when this process takes over from another one. */
+  /** Resets the permits at rates when this process takes over from another one. */
   begin(): void {
     this.#none = this.#noneNow();
     this.#limits.clear();
@@ -59,9 +38,10 @@ export class EmbeddedRateLimiter implements RateLimiter {
   async take(
     cluster: ClusterName,
     pods: readonly AskingPod[],
-    pace: Pace,
+    pace: Pace | WorkloadLimit,
     now: EpochMs,
   ): Promise<readonly (Turn | undefined)[]> {
+    if ('workload' in pace) return this.#stored.take(cluster, pods, pace, now);
     // Buckets are stored in stopwatch time. Turns are stored with their pods, in clock time.
     const aheadMs = now - this.#stopwatch();
     const limits = this.#limitsOf(cluster);

@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
+import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
+import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
 import { aCluster, NOW } from '#test/contracts/partition-builders.ts';
-import { rateLimiterContract, waitingPods } from '#test/contracts/rate-limiter-contract.ts';
+import { permitsContract, waitingPods } from '#test/contracts/permits-contract.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
 
-rateLimiterContract(
-  'EmbeddedRateLimiter',
-  async () => ({ open: (stopwatch) => new EmbeddedRateLimiter(stopwatch), close: async () => undefined }),
+const stored = new ObjectPermits(new FakeObjects());
+
+permitsContract(
+  'EmbeddedPermits',
+  async () => ({ open: (stopwatch) => new EmbeddedPermits(stopwatch, stored), close: async () => undefined }),
   { shared: false },
 );
 
@@ -15,10 +19,10 @@ describe('a new process', () => {
 
   test('has no permits, because its predecessor may have used a burst in the same second', async () => {
     let ms = 0;
-    const limiter = new EmbeddedRateLimiter(() => ms);
+    const permits = new EmbeddedPermits(() => ms, stored);
     const cluster = aCluster();
     const ask = (drains: boolean) =>
-      limiter.take(cluster, waitingPods(1, { drains, inTurn: true }), pace, NOW + ms);
+      permits.take(cluster, waitingPods(1, { drains, inTurn: true }), pace, NOW + ms);
     assert.deepEqual(await ask(false), [{ turnAt: NOW + 1000 }]);
     assert.deepEqual(await ask(true), [{ turnAt: NOW + 1000 }]);
     ms = 999;
@@ -29,23 +33,23 @@ describe('a new process', () => {
 
   test('has no permits even after waiting an hour for its lease', async () => {
     let ms = 0;
-    const limiter = new EmbeddedRateLimiter(() => ms);
+    const permits = new EmbeddedPermits(() => ms, stored);
     const cluster = aCluster();
     ms = 3_600_000;
-    limiter.begin();
-    const turns = await limiter.take(cluster, waitingPods(2), pace, NOW);
+    permits.begin();
+    const turns = await permits.take(cluster, waitingPods(2), pace, NOW);
     assert.equal(turns.filter((turn) => turn === undefined).length, 0);
   });
 
   test('gains no permits when its clock is set', async () => {
     let ms = 0;
-    const limiter = new EmbeddedRateLimiter(() => ms);
+    const permits = new EmbeddedPermits(() => ms, stored);
     const cluster = aCluster();
     ms = 3_600_000;
     const taken = [];
     for (const offsetMs of [0, 86_400_000, -86_400_000, 30_000, 0, 600_000])
       taken.push(
-        ...(await limiter.take(cluster, waitingPods(10, { inTurn: true }), pace, NOW + ms + offsetMs)),
+        ...(await permits.take(cluster, waitingPods(10, { inTurn: true }), pace, NOW + ms + offsetMs)),
       );
     assert.equal(taken.filter((turn) => turn === undefined).length, 2);
   });

@@ -1,6 +1,6 @@
-import type { NodeRef } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { Cause } from '#shared/eviction/records.ts';
-import type { EntryOutput } from '#shared/operations/look/history.ts';
+import type { HistoryEntry } from '#shared/state/history.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causesJson, causeTexts } from './causes.ts';
@@ -10,9 +10,10 @@ const SECOND_MS = 1_000;
 
 /** A pod that the built-in controller evicted, or that was due by Taintward, or both. */
 export interface ComparedPod {
-  readonly ref: NodeRef;
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
   readonly namespace: string;
-  readonly name: string;
+  readonly pod: string;
   /** Time of the eviction by the built-in controller, rounded down to the second. */
   readonly builtInAt?: EpochMs;
   /** Deadline of Taintward's eviction. */
@@ -32,7 +33,7 @@ export interface Comparison {
  * Compares the built-in controller's evictions with Taintward's, oldest first. A pod that would have been evicted
  * counts; one that a gate held does not.
  */
-export function compare(entries: readonly EntryOutput[]): Comparison {
+export function compare(entries: readonly HistoryEntry[]): Comparison {
   const pods = new Map<string, ComparedPod>();
   for (const entry of entries) {
     const { cluster, node, uid, namespace, pod, event, dueAt, causes, deleted, by: gate } = entry;
@@ -40,9 +41,10 @@ export function compare(entries: readonly EntryOutput[]): Comparison {
     const byUs = event === 'would-evict' || event === 'evicted' || (byBuiltIn && causes.length > 0 && !gate);
     if (!byBuiltIn && !byUs) continue;
     pods.set(uid, {
-      ref: { cluster, node },
+      cluster,
+      node,
       namespace,
-      name: pod,
+      pod,
       causes,
       ...pods.get(uid),
       ...(byBuiltIn ? { builtInAt: deleted.at } : {}),
@@ -78,8 +80,8 @@ function differences({
 export function comparisonText(comparison: Comparison, room: number): string {
   const { both, builtInOnly, oursOnly } = comparison;
   const line = (pod: ComparedPod): readonly string[] => [
-    `${pod.namespace}/${pod.name}`,
-    pod.ref.node,
+    `${pod.namespace}/${pod.pod}`,
+    pod.node,
     pod.builtInAt === undefined ? 'never' : timeText(pod.builtInAt),
     pod.oursAt === undefined ? 'never' : timeText(pod.oursAt),
     isBoth(pod) ? secondsText(laterMs(pod)) : '',
@@ -106,9 +108,10 @@ export function comparisonJson(comparison: Comparison): object {
   const found = differences(comparison);
   const isoText = (at: EpochMs | undefined) => (at === undefined ? undefined : new Date(at).toISOString());
   const pod = (compared: ComparedPod) => ({
-    ...compared.ref,
+    cluster: compared.cluster,
+    node: compared.node,
     namespace: compared.namespace,
-    pod: compared.name,
+    pod: compared.pod,
     builtInAt: isoText(compared.builtInAt),
     oursAt: isoText(compared.oursAt),
     differenceMs: isBoth(compared) ? laterMs(compared) : undefined,

@@ -3,9 +3,8 @@ import { defined } from '#shared/defined.ts';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import { wordsOf } from '#shared/explain/gate-text.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
-import type { EntryOutput } from '#shared/operations/look/history.ts';
 import { type Happening, happened } from '#shared/operations/look/history.ts';
-import type { HistoryQuery } from '#shared/state/history.ts';
+import type { HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causesJson, causeTexts } from './causes.ts';
@@ -111,7 +110,7 @@ async function read(
 
 /** The lines are part of a larger answer, in the given order. */
 export function podHistoryLines(
-  entries: readonly EntryOutput[],
+  entries: readonly HistoryEntry[],
   layout: { readonly wide: boolean; readonly paint: Paint },
 ): readonly string[] {
   const happenings = entries.map((entry): Happening => ({ of: 'pod', entry }));
@@ -134,7 +133,7 @@ const ALL = '(all)';
 const clusterOf = ({ entry }: Happening): ClusterName | undefined => entry.cluster;
 
 const cell =
-  (ofPod: (entry: EntryOutput) => string, ofCluster: (entry: AuditEntry) => string = () => '') =>
+  (ofPod: (entry: HistoryEntry) => string, ofCluster: (entry: AuditEntry) => string = () => '') =>
   (happening: Happening): string =>
     happening.of === 'pod' ? ofPod(happening.entry) : ofCluster(happening.entry);
 
@@ -183,23 +182,23 @@ const KINDS: Readonly<Record<AuditEntry['kind'], string>> = {
   'takeover-released': 'takeover released',
 };
 
-const CANCELLED: Readonly<Record<NonNullable<EntryOutput['cancelReason']>, string>> = {
+const CANCELLED: Readonly<Record<NonNullable<HistoryEntry['cancelReason']>, string>> = {
   'taint-removed': 'taint removed',
   'tolerated-forever': 'taint tolerated indefinitely',
   'pod-gone': 'pod already gone',
 };
 
-function dueText({ dueAt }: EntryOutput): string {
+function dueText({ dueAt }: HistoryEntry): string {
   return dueAt === undefined ? '' : timeText(dueAt);
 }
 
 /** Never negative, although clocks differ. */
-function removedText({ at, deleted, removedAt }: EntryOutput): string {
+function removedText({ at, deleted, removedAt }: HistoryEntry): string {
   if (removedAt === undefined) return '';
   return `after ${Math.max(0, (removedAt - (deleted?.at ?? at)) / 1000).toFixed(1)} s`;
 }
 
-function actorText({ event, deleted, by: gate }: EntryOutput): string {
+function actorText({ event, deleted, by: gate }: HistoryEntry): string {
   if (deleted) {
     const who = deleted.by === 'taint-manager' ? 'built-in controller' : 'another client';
     return `${who}, ${timeText(deleted.at)}`;
@@ -208,7 +207,7 @@ function actorText({ event, deleted, by: gate }: EntryOutput): string {
   return event === 'evicted' ? 'taintward' : '';
 }
 
-function causeText({ causes, cancelReason, deleted, error, previousDueAt }: EntryOutput): string {
+function causeText({ causes, cancelReason, deleted, error, previousDueAt }: HistoryEntry): string {
   return [
     ...(cancelReason && !deleted ? [CANCELLED[cancelReason]] : []),
     ...(error ? [error] : []),
@@ -224,7 +223,7 @@ function happeningJson(happening: Happening): object {
   return { time: new Date(at).toISOString(), ...entry };
 }
 
-function entryJson(entry: EntryOutput): object {
+function entryJson(entry: HistoryEntry): object {
   const { at, dueAt, previousDueAt, removedAt, deleted, causes, ...output } = entry;
   const moments = { dueAt, previousDueAt, removedAt, deletedAt: deleted?.at };
   return {

@@ -6,7 +6,6 @@ import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
-import { entryOutput } from '#shared/operations/look/history.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import { policyText } from '#shared/state/policy-document.ts';
@@ -171,5 +170,5 @@ async function historyPage(
   }
   // Entries of the same time keep the order in which they were recorded.
   if (clusters.length > 1) found.sort((a, b) => b.at - a.at);
-  return { entries: found.slice(0, limit).map(entryOutput), more: found.length > limit };
+  return { entries: found.slice(0, limit), more: found.length > limit };
 }

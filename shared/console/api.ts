@@ -8,9 +8,9 @@ import type { PodsOutput, PreviewOutput } from '#shared/operations/acts/preview-
 import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
-import type { EntryOutput } from '#shared/operations/look/history.ts';
 import { PENDING_STATES, type PendingState } from '#shared/operations/look/pending-state.ts';
 import type { FleetStatus } from '#shared/operations/look/status.ts';
+import type { HistoryEntry } from '#shared/state/history.ts';
 import { EVICTION_EVENTS } from '#shared/state/history.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
@@ -153,7 +153,7 @@ export interface StuckRow extends StuckPod {
 
 export interface HistoryPage {
   /** Newest first. */
-  readonly entries: readonly EntryOutput[];
+  readonly entries: readonly HistoryEntry[];
   /** True if there are older entries. To get them, ask again with `to` set to the last entry's time. */
   readonly more: boolean;
 }

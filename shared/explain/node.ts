@@ -28,7 +28,7 @@ import type { Workload } from './workload.ts';
 
 export interface NodePastEntry extends PastEntry {
   readonly namespace: string;
-  readonly name: string;
+  readonly pod: string;
 }
 
 export interface NodeQuestion {

@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
 import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
@@ -7,10 +8,11 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export interface PastEntry {
   readonly at: EpochMs;
-  readonly ref: { readonly node: NodeName };
+  readonly node: NodeName;
   readonly uid: PodUid;
   readonly event: 'scheduled' | Noted['event'] | Outcome;
-  readonly dueAt: EpochMs;
+  /** Absent: Taintward had not scheduled the eviction. */
+  readonly dueAt?: EpochMs;
   readonly causes: readonly Cause[];
   readonly previousDueAt?: EpochMs;
   readonly by?: EvictionGate;
@@ -47,18 +49,15 @@ export type PastOutcome =
   /** History, as far as it is kept, has no pod of this name. */
   | { readonly kind: 'not-found' };
 
-/** The latest time that a date can hold: Taintward had not scheduled the eviction. */
-const NEVER: EpochMs = 8.64e15;
-
 /** Returns the outcome for the last pod in history, ignoring the pod `except`. `entries`: oldest first. */
 export function pastOutcome(entries: readonly PastEntry[], except?: PodUid): PastOutcome {
   const last = entries.findLast(({ uid }) => uid !== except);
   if (!last) return { kind: 'not-found' };
   const own = entries.filter(({ uid }) => uid === last.uid);
   const done = own.findLast(({ event }) => event === 'evicted');
-  const { node } = last.ref;
+  const { node } = last;
   if (done) {
-    const { at, delayMs = 0, dueAt, causes } = done;
+    const { at, delayMs = 0, dueAt = at, causes } = done;
     return { kind: 'evicted', at, node, delayMs, dueAt, causes };
   }
   const { deleted, dueAt, causes } = own.findLast((entry) => entry.deleted) ?? last;
@@ -68,7 +67,7 @@ export function pastOutcome(entries: readonly PastEntry[], except?: PodUid): Pas
     at: deleted?.at ?? last.at,
     node,
     ...(deleted ? { by: deleted.by } : {}),
-    ...(dueAt >= NEVER ? {} : { dueAt }),
+    ...defined({ dueAt }),
     causes,
     ...(cancelReason ? { cancelReason } : {}),
     observed: own.some(({ event }) => event === 'would-evict'),

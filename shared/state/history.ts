@@ -24,14 +24,15 @@ export type EvictionEvent = (typeof EVICTION_EVENTS)[number];
 
 export interface HistoryEntry {
   readonly at: EpochMs;
-  readonly ref: NodeRef;
-  readonly uid: PodUid;
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
   readonly namespace: string;
-  readonly name: string;
+  readonly pod: string;
+  readonly uid: PodUid;
   readonly event: EvictionEvent;
-  /** The deadline, as known at that time. */
-  readonly dueAt: EpochMs;
-  /** The causes of the deadline. Empty: Taintward had no cause to evict the pod. */
+  /** The deadline at that time. Absent: no taint required the eviction. */
+  readonly dueAt?: EpochMs;
+  /** The causes of the deadline. */
   readonly causes: readonly Cause[];
   /** With `rescheduled`: the deadline before. */
   readonly previousDueAt?: EpochMs;
@@ -145,14 +146,24 @@ const isAbout = (
   (namespace ?? about.namespace) === about.namespace &&
   (pod ?? about.name) === about.name;
 
-type Who = Pick<HistoryEntry, 'uid' | 'namespace' | 'name' | 'dueAt' | 'causes'>;
+type Who = Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'dueAt' | 'causes'>;
 
 const entry = (
-  ref: NodeRef,
-  { uid, namespace, name, dueAt, causes }: Who,
+  { cluster, node }: NodeRef,
+  { uid, namespace, name: pod, dueAt, causes }: Who,
   at: EpochMs,
-  event: HistoryEntry['event'],
-): HistoryEntry => ({ at, ref, uid, namespace, name, event, dueAt, causes });
+  event: EvictionEvent,
+): HistoryEntry => ({
+  at,
+  cluster,
+  node,
+  namespace,
+  pod,
+  uid,
+  event,
+  ...(causes.length === 0 ? {} : { dueAt }),
+  causes,
+});
 
 const beginning = (ref: NodeRef, who: Who, at: EpochMs): HistoryEntry => entry(ref, who, at, 'scheduled');
 
@@ -204,7 +215,7 @@ class Begun {
   }
 
   /** Sets the original deadline of the pod's latest entry, from before a move. */
-  move(uid: PodUid, { dueAt, causes }: Pick<HistoryEntry, 'dueAt' | 'causes'>): void {
+  move(uid: PodUid, { dueAt, causes }: Pick<EvictionRecord, 'dueAt' | 'causes'>): void {
     const index = this.#entries.findLastIndex((begun) => begun.uid === uid);
     const begun = this.#entries[index];
     if (begun) this.#entries[index] = { ...begun, dueAt, causes };

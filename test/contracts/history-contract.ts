@@ -36,7 +36,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
         underContract.history.entries({ cluster, from: NOW, to: NOW + 24 * 60 * MINUTE, ...query }),
       );
     const eventsOf = (entries: readonly HistoryEntry[]) =>
-      entries.map(({ event, at: moment, name: pod }) => `${(moment - NOW) / MINUTE} ${event} ${pod}`);
+      entries.map(({ event, at: moment, pod }) => `${(moment - NOW) / MINUTE} ${event} ${pod}`);
     /** Waits until the history contains the expected entries, because an index can lag behind. */
     const reads = (cluster: ClusterName, expected: readonly string[], query: Partial<HistoryQuery> = {}) =>
       eventually(async () => assert.deepEqual(eventsOf(await read(cluster, query)), expected));
@@ -110,7 +110,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       await store.end(ref, [anEnding(record, { delayMs: 123 })], at(3));
       await reads(ref.cluster, ['3 evicted web-0', '2 released web-0', '1 held web-0', '0 scheduled web-0']);
       const { uid, namespace, name: pod, dueAt, causes } = record;
-      const common = { ref, uid, namespace, name: pod, dueAt, causes };
+      const common = { ...ref, uid, namespace, pod, dueAt, causes };
       const gate = { kind: 'hold', id: 'h1' };
       assert.deepEqual(await read(ref.cluster), [
         { ...common, at: at(3), event: 'evicted', delayMs: 123 },
@@ -151,7 +151,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
           assert.deepEqual(
             found.map(({ event, dueAt, previousDueAt, causes }) => [
               event,
-              (dueAt - NOW) / MINUTE,
+              dueAt && (dueAt - NOW) / MINUTE,
               previousDueAt && (previousDueAt - NOW) / MINUTE,
               causes[0]?.taint.key,
             ]),

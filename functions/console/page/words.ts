@@ -2,10 +2,9 @@ import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { Cause, TimedTaint } from '#shared/eviction/records.ts';
 import { GATE_KINDS, keptLabel, wordsOf } from '#shared/explain/gate-text.ts';
-import type { EntryOutput } from '#shared/operations/look/history.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
-import type { EvictionEvent } from '#shared/state/history.ts';
+import type { EvictionEvent, HistoryEntry } from '#shared/state/history.ts';
 import { momentText, spanText } from './moments.ts';
 
 /** A color's meaning: evicted or failed, waiting for an operator, or fine. `link` has none. */
@@ -53,7 +52,7 @@ export const EVENT: Readonly<Record<EvictionEvent, Word>> = {
 export const taintText = ({ key, value, effect }: Pick<TimedTaint, 'key' | 'value' | 'effect'>): string =>
   `${key}${value ? `=${value}` : ''}:${effect}`;
 
-const CANCELED: Readonly<Record<NonNullable<EntryOutput['cancelReason']>, string>> = {
+const CANCELED: Readonly<Record<NonNullable<HistoryEntry['cancelReason']>, string>> = {
   'taint-removed': 'the taint was removed',
   'tolerated-forever': 'the pod tolerates the taint indefinitely',
   'pod-gone': 'the pod was already gone',
@@ -67,7 +66,7 @@ function oneCauseText({ taint, toleration, seconds, policy }: Cause): string {
 }
 
 /** Returns the known reasons for an event of an eviction. */
-export function causeText(entry: EntryOutput, now: number): string {
+export function causeText(entry: HistoryEntry, now: number): string {
   const { by: gate, cancelReason, deleted, error, previousDueAt, dueAt, causes, delayMs } = entry;
   const parts = [
     ...(deleted

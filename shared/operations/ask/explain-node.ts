@@ -14,7 +14,6 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
 import { builtInOf } from '../look/built-in.ts';
-import { type EntryOutput, entryOutput } from '../look/history.ts';
 import { budgetsIn } from './budgets.ts';
 import { disconnectionOf } from './disconnection.ts';
 import { factOf } from './facts.ts';
@@ -33,7 +32,7 @@ export interface NodeOfCluster {
 export interface NodeStory extends Omit<NodeAnswer, 'history'> {
   readonly headline: string;
   /** Oldest first. */
-  readonly history: readonly EntryOutput[];
+  readonly history: readonly HistoryEntry[];
 }
 
 const PARALLEL_NAMESPACES = 8;
@@ -85,7 +84,7 @@ export async function askNode(
     return {
       headline: nodeHeadline(answer, (at) => momentText(at, question.now)),
       ...answer,
-      history: service ? knownOr(service.history, []).map(entryOutput) : [],
+      history: service ? knownOr(service.history, []) : [],
     };
   } finally {
     close();

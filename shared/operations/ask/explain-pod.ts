@@ -17,7 +17,6 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
 import { builtInOf } from '../look/built-in.ts';
-import { type EntryOutput, entryOutput } from '../look/history.ts';
 import { pendingOf } from '../look/pending.ts';
 import { budgetsIn } from './budgets.ts';
 import { disconnectionOf } from './disconnection.ts';
@@ -39,7 +38,7 @@ export interface PodQuestion {
 export interface PodStory extends Omit<PodAnswer, 'history'> {
   readonly headline: string;
   /** Oldest first. */
-  readonly history: readonly EntryOutput[];
+  readonly history: readonly HistoryEntry[];
 }
 
 /**
@@ -89,7 +88,7 @@ export async function askPod(
     return {
       headline: headline(answer, (at) => momentText(at, question.now)),
       ...answer,
-      history: service ? knownOr(service.history, []).map(entryOutput) : [],
+      history: service ? knownOr(service.history, []) : [],
     };
   } finally {
     close();

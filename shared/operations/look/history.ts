@@ -1,42 +1,11 @@
-import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { History, HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
 import type { AuditEntry, RulesStore } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-export interface EntryOutput extends Omit<HistoryEntry, 'ref' | 'name' | 'dueAt'> {
-  readonly cluster: ClusterName;
-  readonly node: NodeName;
-  readonly pod: string;
-  /** The deadline at that time. Absent: no taint required the eviction. */
-  readonly dueAt?: EpochMs;
-}
-
-export const entryOutput = ({
-  at,
-  ref: { cluster, node },
-  namespace,
-  name: pod,
-  uid,
-  event,
-  dueAt,
-  causes,
-  ...entry
-}: HistoryEntry): EntryOutput => ({
-  at,
-  cluster,
-  node,
-  namespace,
-  pod,
-  uid,
-  event,
-  ...(causes.length === 0 ? {} : { dueAt }),
-  ...entry,
-  causes,
-});
-
 /** An event of one pod's eviction, or an entry of the audit log about one or all clusters. */
 export type Happening =
-  | { readonly of: 'pod'; readonly entry: EntryOutput }
+  | { readonly of: 'pod'; readonly entry: HistoryEntry }
   | { readonly of: 'cluster'; readonly entry: AuditEntry };
 
 /** The stores of past events. */
@@ -60,8 +29,7 @@ export async function happened(
   const found: Happening[] = [];
   for (const [index, cluster] of clusters.entries()) {
     reading(cluster, index);
-    for await (const entry of history.entries({ cluster, ...about }))
-      found.push({ of: 'pod', entry: entryOutput(entry) });
+    for await (const entry of history.entries({ cluster, ...about })) found.push({ of: 'pod', entry });
   }
   if (node === undefined && namespace === undefined && pod === undefined) {
     const [only, ...more] = clusters;

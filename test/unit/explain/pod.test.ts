@@ -51,7 +51,7 @@ const on = { builtIn: known({ state: 'on', evidence: 'its flags' } as const) };
 const { service: _service, ...bare } = aCase([since(80)], { foundAt: at(90) });
 const entry = (second: number, event: PastEntry['event'], fields: Partial<PastEntry> = {}): PastEntry => ({
   at: at(second),
-  ref,
+  node: ref.node,
   uid: podUid('u0'),
   event,
   dueAt: at(60),
@@ -175,9 +175,14 @@ const HEADLINES: Readonly<Record<string, PodCase>> = {
     entry(0, 'scheduled'),
     entry(31, 'already-gone', { deleted: { at: at(30), by: 'other' } }),
   ),
-  'a deleted pod that the built-in controller evicted': gone(
-    entry(31, 'already-gone', { deleted: { at: at(30), by: 'taint-manager' }, dueAt: 8.64e15, causes: [] }),
-  ),
+  'a deleted pod that the built-in controller evicted': gone({
+    at: at(31),
+    node: ref.node,
+    uid: podUid('u0'),
+    event: 'already-gone',
+    causes: [],
+    deleted: { at: at(30), by: 'taint-manager' },
+  }),
   'a deleted pod whose eviction had been canceled': gone(
     entry(0, 'scheduled'),
     entry(20, 'canceled', { cancelReason: 'taint-removed' }),

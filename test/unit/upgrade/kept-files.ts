@@ -85,7 +85,7 @@ export async function readFiles(written: KeptFiles): Promise<typeof KEPT_MEANING
     const read = {
       stoppedForLoss: stoppedForLoss as undefined,
       ...(await readKept(state)),
-      history: await Array.fromAsync(state.history.entries(whole), ({ name, event }) => `${name} ${event}`),
+      history: await Array.fromAsync(state.history.entries(whole), ({ pod, event }) => `${pod} ${event}`),
       reachedBy: readReachedBy(reachedBy) as typeof REACHED_BY,
       requests: (await sqliteRequests(state.store.database).take()) as typeof REQUESTS,
     };

@@ -1,8 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { EntryOutput } from '#shared/operations/look/history.ts';
-import type { EvictionEvent } from '#shared/state/history.ts';
+import type { EvictionEvent, HistoryEntry } from '#shared/state/history.ts';
 import { clusters, now } from '../live.ts';
 import { counted } from '../moments.ts';
 import {
@@ -107,9 +106,9 @@ const EVENTS: readonly (readonly [string, string])[] = [
 
 const isEvent = (text: string | undefined): text is EvictionEvent => text !== undefined && text in EVENT;
 
-const entryKey = ({ at, uid, event, dueAt }: EntryOutput): string => `${at} ${uid} ${event} ${dueAt}`;
+const entryKey = ({ at, uid, event, dueAt }: HistoryEntry): string => `${at} ${uid} ${event} ${dueAt}`;
 
-const COLUMNS: readonly Column<EntryOutput>[] = [
+const COLUMNS: readonly Column<HistoryEntry>[] = [
   {
     key: 'pod',
     head: 'Pod',

@@ -2,13 +2,13 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { wordsOf } from '#shared/explain/gate-text.ts';
 import type { PodAnswer } from '#shared/explain/pod.ts';
-import type { EntryOutput } from '#shared/operations/look/history.ts';
+import type { HistoryEntry } from '#shared/state/history.ts';
 import { momentText } from '../moments.ts';
 import { Ago, Empty, Moment, PodLink, Tag } from '../parts.ts';
 import { causeText, EVENT } from '../words.ts';
 
 interface PastProps {
-  readonly entries: readonly EntryOutput[];
+  readonly entries: readonly HistoryEntry[];
   /** Shows the pod of each entry. */
   readonly named?: boolean;
 }

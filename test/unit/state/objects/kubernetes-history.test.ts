@@ -28,6 +28,6 @@ test('keeps the latest removed pods when there are more than one object holds', 
   const entries = await Array.fromAsync(history.entries({ cluster: own, from: NOW, to: NOW + 9 }));
   const gone = entries
     .filter(({ event }) => event === 'evicted')
-    .map(({ name, removedAt }) => [name, removedAt]);
+    .map(({ pod, removedAt }) => [pod, removedAt]);
   assert.deepEqual(Object.fromEntries(gone), { first: undefined, last: NOW + 2 });
 });

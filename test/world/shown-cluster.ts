@@ -20,7 +20,9 @@ export function shownCluster(
   refused: (path: string) => boolean = () => false,
 ): LiveCluster {
   const api = Object.assign(new FakeCluster(new DrivenClock(now)), {
-    ...{ skewMs: SHOWN_SKEW_MS, host: 'shown', allowed: async () => true },
+    skewMs: SHOWN_SKEW_MS,
+    host: 'shown',
+    allowed: async () => true,
   });
   const at = (path: string) => {
     if (refused(path)) throw new ApiError(`Cannot get ${path}: it is forbidden.`, 403, 'Forbidden');

@@ -138,7 +138,9 @@ export class PodFollower {
   #followOwn(listed: ListedNode): Promise<void> {
     const { node, signal } = listed;
     return this.#watch({
-      ...{ of: node, onNode: node, signal },
+      of: node,
+      onNode: node,
+      signal,
       start: () => this.#lists.list(listed),
       receive: (event) => this.#receive(listed, event),
     });
@@ -166,7 +168,9 @@ export class PodFollower {
     const stopping = new AbortController();
     const shared = { stopping, begun: Promise.withResolvers<void>(), position: CACHED };
     void this.#watch({
-      ...{ of: 'all', follows: (node) => this.#sharing(node) !== undefined, signal: stopping.signal },
+      of: 'all',
+      follows: (node) => this.#sharing(node) !== undefined,
+      signal: stopping.signal,
       start: async (lost) => {
         const [node] = this.#followed.keys();
         const { resourceVersion } = await this.#pods.list({

@@ -109,7 +109,8 @@ function source(t: TestContext, perform: (messageId: string) => Promise<Again | 
     },
     visibility,
     metrics: dueMetrics(registry),
-    ...{ clock: drivenClock, log },
+    clock: drivenClock,
+    log,
   });
   const metric = async (name: string) =>
     (await registry.getSingleMetric(`taintward_agent_${name}`)?.get())?.values.map(({ value }) => value);

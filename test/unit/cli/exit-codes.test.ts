@@ -67,7 +67,9 @@ async function codeOf(t: TestContext, command: string, given: Case): Promise<num
     });
   let progress: string | undefined;
   const deps: Omit<CliDeps, 'exitWith' | 'connect'> = {
-    ...{ fleet: () => fleet, live: async () => fleet, clock },
+    fleet: () => fleet,
+    live: async () => fleet,
+    clock,
     ...plainOutput().deps,
     progress: (text) => {
       progress = text;

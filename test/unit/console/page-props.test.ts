@@ -38,7 +38,9 @@ function ignoredIn(sources: Sources): { readonly ignored: readonly string[]; rea
       fields.replace(/(\w+)(?:: [^,]*)?,?/g, '$1=$'),
     );
     return [...flat.matchAll(/<\$\{(\w+)\}/g)].map(({ 0: opening, 1: component = '', index }) => ({
-      ...{ file, component, tag: outsideBraces(flat, index + opening.length, '>') },
+      file,
+      component,
+      tag: outsideBraces(flat, index + opening.length, '>'),
     }));
   });
   const ignored = tags.flatMap(({ file, component, tag }) => {

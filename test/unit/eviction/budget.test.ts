@@ -59,7 +59,8 @@ describe('pods that their budgets block', () => {
     progressed = false,
   ) {
     const { changed, failed, node } = afterBlocks({ node: known, scheduled }, blocks(...uids), method, {
-      ...{ now, progressed },
+      now,
+      progressed,
     });
     const next = new Map(scheduled);
     for (const record of changed) next.set(record.uid, record);

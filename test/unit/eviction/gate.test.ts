@@ -88,10 +88,14 @@ describe('a due pod', () => {
   });
 
   const workloadOf = (kind: string, name: string, namespace = 'default'): HoldTarget => ({
-    ...{ kind: 'workload', namespace, owner: { kind, name } },
+    kind: 'workload',
+    namespace,
+    owner: { kind, name },
   });
   const named = (name: string, more: object = {}): HoldTarget => ({
-    ...{ kind: 'pod', namespace: 'default', name },
+    kind: 'pod',
+    namespace: 'default',
+    name,
     ...more,
   });
   const targets: readonly (readonly [string, HoldTarget, boolean])[] = [

@@ -14,7 +14,9 @@ const MINUTE = 60_000;
 
 /** A Lease of 40 s, renewed the given number of seconds before the API server's time `asOf`. */
 const renewed = (secondsAgo: number, fields: Partial<NodeLease> = {}): NodeLease => ({
-  ...{ renewedAt: NOW - secondsAgo * 1000, durationMs: 40_000, asOf: NOW },
+  renewedAt: NOW - secondsAgo * 1000,
+  durationMs: 40_000,
+  asOf: NOW,
   ...fields,
 });
 
@@ -49,7 +51,8 @@ describe('a node', () => {
 
   test('is alive for at most twice the duration when its clock is ahead', () => {
     assert.deepEqual(nodeLife(renewed(-40), NOW), {
-      ...{ kind: 'alive', renewedAt: NOW + 40_000 },
+      kind: 'alive',
+      renewedAt: NOW + 40_000,
       until: NOW + 80_000,
     });
     assert.deepEqual(nodeLife(renewed(-40.001), NOW), { kind: 'lapsed', because: 'future' });
@@ -59,7 +62,8 @@ describe('a node', () => {
   test('is alive for at most ten minutes, for any duration in its Lease', () => {
     const endless = { durationMs: (2 ** 31 - 1) * 1000 };
     assert.deepEqual(nodeLife(renewed(0, endless), NOW), {
-      ...{ kind: 'alive', renewedAt: NOW },
+      kind: 'alive',
+      renewedAt: NOW,
       until: NOW + 10 * MINUTE,
     });
     assert.deepEqual(nodeLife(renewed(600, endless), NOW), { kind: 'lapsed', because: 'expired' });
@@ -142,11 +146,9 @@ describe('evaluate', () => {
   assert.ok(record);
   const shown = { uid: record.uid, tolerations: [], terminating: false, disrupted: false };
   const observed = (fields: Partial<NodeObservation> = {}): NodeObservation => ({
-    ...{
-      node: ref.node,
-      at: NOW,
-      taints: [{ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(10) }],
-    },
+    node: ref.node,
+    at: NOW,
+    taints: [{ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(10) }],
     ...fields,
   });
   const verdict = (seen: NodeObservation) => evaluate(partition.node, seen, rules)(record, shown);

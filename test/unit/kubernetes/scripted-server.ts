@@ -136,7 +136,14 @@ export async function scriptedServer(
   const api = new RestApi(connection, clock);
   t.after(() => api.close());
   return {
-    ...{ api, connection, host, port, server, requests, cut, connections },
+    api,
+    connection,
+    host,
+    port,
+    server,
+    requests,
+    cut,
+    connections,
     /** The number of times that the client was asked to forget its credentials. */
     forgotten: () => forgotten,
   };

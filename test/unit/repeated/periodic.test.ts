@@ -49,8 +49,11 @@ const aborting = (begin: (signal: AbortSignal) => unknown) => {
 function leases(work: Partial<Pick<Leases, 'read' | 'renew'>>) {
   const taken: Lease = { cluster, holder: 'us', epoch: 1, renewals: 0, renewedAt: 0 };
   const table = {
-    ...{ read: async () => undefined, take: async () => taken, renew: async () => taken },
-    ...{ release: async () => undefined, ...work },
+    read: async () => undefined,
+    take: async () => taken,
+    renew: async () => taken,
+    release: async () => undefined,
+    ...work,
   } as unknown as Leases;
   const nothing = ignored;
   const held = (_: Lease, signal: AbortSignal) =>
@@ -59,7 +62,10 @@ function leases(work: Partial<Pick<Leases, 'read' | 'renew'>>) {
   const manager = new LeaseManager(
     cluster,
     {
-      ...{ held, regained: nothing, reached: nothing, report: () => ({ faults: [] }) },
+      held,
+      regained: nothing,
+      reached: nothing,
+      report: () => ({ faults: [] }),
     },
     { leases: table, clock, log, holder: 'us', fleet },
   );
@@ -70,7 +76,11 @@ function leases(work: Partial<Pick<Leases, 'read' | 'renew'>>) {
 /** A listener of the console. `written`: called with each text that it gets. */
 function listening(read: () => Promise<Seen>, written: (text: string) => void = ignored) {
   const response = Object.assign(new EventEmitter(), {
-    ...{ destroyed: false, writableLength: 0, writeHead: ignored, end: ignored, destroy: ignored },
+    destroyed: false,
+    writableLength: 0,
+    writeHead: ignored,
+    end: ignored,
+    destroy: ignored,
     write: (text: string) => {
       written(text);
       return true;
@@ -122,7 +132,12 @@ const PERIODIC: Readonly<Record<string, Periodic>> = {
       const renew = api.renewTakeover.bind(api);
       api.renewTakeover = (...args) => work().then(() => renew(...args));
       const deps = {
-        ...{ api, clock, log, onState: ignored, holdsLease: () => true, whyStalled: async () => undefined },
+        api,
+        clock,
+        log,
+        onState: ignored,
+        holdsLease: () => true,
+        whyStalled: async () => undefined,
         policy: () => ({ ...rules.policy, treatAsNoExecute: ['a'] }),
         connectionState: () => 'live' as const,
         prove: async () => ({ asOf: clock.now() }),
@@ -146,7 +161,10 @@ const PERIODIC: Readonly<Record<string, Periodic>> = {
           installation: undefined,
           registry: { list: () => work().then(() => ({ clusters: [], strays: [] })) },
           relay: { add: ignored, remove: async () => undefined },
-          ...{ follows: () => true, connect: () => assert.fail('it has no cluster'), log, signal },
+          follows: () => true,
+          connect: () => assert.fail('it has no cluster'),
+          log,
+          signal,
         }),
       ),
   },
@@ -159,8 +177,12 @@ const PERIODIC: Readonly<Record<string, Periodic>> = {
         return {};
       };
       const due = new DueSource({
-        ...{ client: { send } as unknown as SQSClient, queueUrl: 'https://sqs/due', clock, log },
-        ...{ handle: () => assert.fail('it has no message'), visibility: { retryIn: async () => undefined } },
+        client: { send } as unknown as SQSClient,
+        queueUrl: 'https://sqs/due',
+        clock,
+        log,
+        handle: () => assert.fail('it has no message'),
+        visibility: { retryIn: async () => undefined },
         metrics: dueMetrics(new Registry()),
       });
       return () => due.stop(0);

@@ -34,7 +34,9 @@ function deciding() {
       );
       if (error) throw error;
     },
-    ...{ clock: systemClock, log, metrics },
+    clock: systemClock,
+    log,
+    metrics,
   });
   decisions.open(C1, view, () => sending.may);
   return { view, decisions, decided, errors, log, sending, registry, metrics };

@@ -21,7 +21,8 @@ function bench(context: TestContext) {
     tryAgain: async (_ref, pods) => {
       done.push(`retried ${pods.join()}`);
     },
-    ...{ clock: systemClock, log: recordingLog() },
+    clock: systemClock,
+    log: recordingLog(),
   });
   return { time, evictions, done };
 }

@@ -65,7 +65,8 @@ test('runs a task on request, but begins none after the stop', async () => {
   const gate = Promise.withResolvers<void>();
   const done: string[] = [];
   const task = (name: string, run: () => Promise<void> = async () => undefined) => ({
-    ...{ name, everyMs: 3_600_000 },
+    name,
+    everyMs: 3_600_000,
     run: () => run().then(() => void done.push(name)),
   });
   const upkeep = startUpkeep([], recordingLog());

@@ -51,7 +51,10 @@ async function service(
   const dir = mkdtempSync(join(tmpdir(), 'wiring-'));
   const log = recordingLog();
   const kept = sqliteState({
-    ...{ directory: dir, historyDays: 7, clock: systemClock, log },
+    directory: dir,
+    historyDays: 7,
+    clock: systemClock,
+    log,
     lost: assert.fail,
   });
   const cluster = new FakeCluster(systemClock);
@@ -64,11 +67,16 @@ async function service(
   const start = async () => {
     started = await startLocalService({
       clusters: {
-        ...{ apis: new Map(names.map((name) => [name, api])), states: new Map(), troubles: new Map() },
+        apis: new Map(names.map((name) => [name, api])),
+        states: new Map(),
+        troubles: new Map(),
         faults: new Map([[C2, [{ type: 'permission-missing', since: 0, error: 'no' } as never]]]),
         admit: (take) => names.forEach((name) => void take(name, api)),
       },
-      ...{ state, log, matching: { comparisonOperators: false }, policies: { enforce: true } },
+      state,
+      log,
+      matching: { comparisonOperators: false },
+      policies: { enforce: true },
       probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
     });
     return started;
@@ -81,7 +89,7 @@ async function service(
   /** Stores an eviction of the pod that is due. */
   const schedule = () => {
     const { uid, namespace, name, podSince } = pod;
-    const record = aRecord({ ...{ uid, namespace, name, podSince }, dueAt: Date.now() - 1 });
+    const record = aRecord({ uid, namespace, name, podSince, dueAt: Date.now() - 1 });
     const change = { node: aNode(), schedule: [record], end: [], live: true };
     return state.store.commit({ cluster: C1, node: N1 }, 0, change, Date.now());
   };

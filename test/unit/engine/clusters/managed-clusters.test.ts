@@ -253,7 +253,8 @@ test('requires only the permissions that the rules of a cluster need', async (t)
   const [a, b] = [scripted('a', 'no rights'), scripted('b', 'no rights')];
   const open = (permissions: readonly Permission[], cluster: Scripted) =>
     ManagedClusters.open(chosen([cluster]), {
-      ...{ clock: drivenClock, log: recordingLog() },
+      clock: drivenClock,
+      log: recordingLog(),
       permissions: async () => permissions,
     });
   const uids = t.mock.method(a.api, 'uids');
@@ -265,7 +266,8 @@ test('requires only the permissions that the rules of a cluster need', async (t)
 test('requires only reading while the rules of a cluster cannot be read', async () => {
   const open = (cluster: Scripted) =>
     ManagedClusters.open(chosen([cluster]), {
-      ...{ clock: drivenClock, log: recordingLog() },
+      clock: drivenClock,
+      log: recordingLog(),
       permissions: () => Promise.reject(new StoreError('The store does not answer.')),
     });
   (await open(scripted('a', 'no rights'))).close();

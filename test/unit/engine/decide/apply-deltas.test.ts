@@ -329,7 +329,9 @@ describe('deltas of several pods of a node', () => {
   const left = async (world: ScriptedWorld) => {
     const { node, scheduled, ended } = await world.store.load(ref, at(0));
     return {
-      ...{ node, scheduled: [...scheduled.values()].sort(byUid), ended: [...ended.values()].sort(byUid) },
+      node,
+      scheduled: [...scheduled.values()].sort(byUid),
+      ended: [...ended.values()].sort(byUid),
       armed: [...new Set(world.armed)].sort((a, b) => a - b),
       announced: announced(world),
       logged: world.log.lines,

@@ -99,18 +99,23 @@ describe('with the Eviction API as method', () => {
   const ruling = ruledBy(evict);
   passes({
     'pods on a node that is down are deleted despite their budget': {
-      ...{ pods, rules: ruling, deleted: ['u1'] },
+      pods,
+      rules: ruling,
+      deleted: ['u1'],
       given: (bench) => {
         allow(bench, 0);
         bench.cluster.putNode(liveNode('n1', 'a', NODE_UNREACHABLE));
       },
     },
     'a pod fails with an error that names the missing permission': {
-      ...{ rules: ruling, failures: ['grant create on pods/eviction'] },
+      rules: ruling,
+      failures: ['grant create on pods/eviction'],
       given: (bench) => bench.fails('evict', new ApiError('grant create on pods/eviction', 403, 'Forbidden')),
     },
     'a pod that changes meanwhile is evaluated again': {
-      ...{ pods, rules: ruling, deleted: ['u1'] },
+      pods,
+      rules: ruling,
+      deleted: ['u1'],
       given: (bench) =>
         bench.before(
           'evict',
@@ -118,14 +123,13 @@ describe('with the Eviction API as method', () => {
         ),
     },
     'a pod that was evicted before it was recorded counts as evicted': {
-      ...{
-        rules: ruling,
-        pods: [livePod('u1', { terminating: true, evicted: true })],
-        states: { u1: 'evicted' },
-      },
+      rules: ruling,
+      pods: [livePod('u1', { terminating: true, evicted: true })],
+      states: { u1: 'evicted' },
     },
     'a pod that another actor evicts through the API is gone, where the method is delete': {
-      ...{ pods: [livePod('u1', { terminating: true, evicted: true })], states: { u1: 'already-gone' } },
+      pods: [livePod('u1', { terminating: true, evicted: true })],
+      states: { u1: 'already-gone' },
     },
   });
 

@@ -75,15 +75,21 @@ test('an Event of the built-in controller has its reason and message, and a key 
   const whole = { pod: { namespace: 'default', name: 'pod-u1' }, reason: 'TaintManagerEviction' };
   const pod = 'Pod default/pod-u1';
   assert.deepEqual(markingForDeletion(livePod()), {
-    ...{ ...whole, type: 'Normal', key: 'u1/marking' },
+    ...whole,
+    type: 'Normal',
+    key: 'u1/marking',
     message: `Marking for deletion ${pod}`,
   });
   assert.deepEqual(cancellingDeletion(livePod(), { epoch: 1, sequence: 20 }), {
-    ...{ ...whole, type: 'Normal', key: 'u1/cancelling/1-20' },
+    ...whole,
+    type: 'Normal',
+    key: 'u1/cancelling/1-20',
     message: `Cancelling deletion of ${pod}`,
   });
   assert.deepEqual(gaveUpDeletion(livePod()), {
-    ...{ ...whole, type: 'Warning', key: 'u1/gave-up' },
+    ...whole,
+    type: 'Warning',
+    key: 'u1/gave-up',
     message: `Failed to delete ${pod}: retries exhausted. To retry, run "taintward retry"`,
   });
 });

@@ -229,14 +229,17 @@ describe('an eviction of a pod that is already gone succeeds:', () => {
       passes({
         [`${how} ${when}`]: {
           given: (bench) => (verb ? bench.before(verb, () => change(bench.cluster)) : change(bench.cluster)),
-          ...{ states: { u1: 'already-gone' }, deleted: [], events: [] },
+          states: { u1: 'already-gone' },
+          deleted: [],
+          events: [],
         },
       });
 
   passes({
     'when the pod terminates after an unrecorded eviction': {
       pods: [livePod('u1', { terminating: true, disrupted: true })],
-      ...{ states: { u1: 'evicted' }, deleted: [] },
+      states: { u1: 'evicted' },
+      deleted: [],
     },
   });
 });
@@ -249,7 +252,8 @@ describe('a request that fails', () => {
     },
     'does not undo an eviction if it is the post of its Event, which is dropped': {
       given: (bench) => bench.fails('create', serverError(500)),
-      ...{ states: { u1: 'evicted' }, log: ['pod.evicted', 'event.dropped'] },
+      states: { u1: 'evicted' },
+      log: ['pod.evicted', 'event.dropped'],
     },
   });
 

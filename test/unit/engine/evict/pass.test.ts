@@ -196,8 +196,10 @@ describe('a pass reports', () => {
       (_cluster: unknown, ...values: unknown[]) =>
         void counted.push([name, ...values]);
     Object.assign(bench.metrics, {
-      ...{ clockSkewed: count('skew'), outOfReach: count('out of reach') },
-      ...{ requestRefused: count('refused'), gaveUp: count('gave up') },
+      clockSkewed: count('skew'),
+      outOfReach: count('out of reach'),
+      requestRefused: count('refused'),
+      gaveUp: count('gave up'),
     });
     return counted;
   };

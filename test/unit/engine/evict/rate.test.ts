@@ -61,7 +61,9 @@ describe('in a cluster with a rate', () => {
 
   passes({
     'evicts pods on a node out of service immediately': {
-      ...{ pods: podsNamed(5), rules: at2PerSecond, deleted: ['u1', 'u2', 'u3', 'u4', 'u5'] },
+      pods: podsNamed(5),
+      rules: at2PerSecond,
+      deleted: ['u1', 'u2', 'u3', 'u4', 'u5'],
       given: ({ cluster }) => cluster.putNode(liveNode('n1', 'a', NODE_OUT_OF_SERVICE)),
     },
   });

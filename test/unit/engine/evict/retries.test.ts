@@ -17,7 +17,10 @@ for (const [level, status] of [
     bench.fails('delete', serverError(status), 7);
     const delays: number[] = [];
     const timers = new AwsTimers({
-      ...{ groupName: '', roleArn: '', dueQueueArn: '', clock: bench.clock },
+      groupName: '',
+      roleArn: '',
+      dueQueueArn: '',
+      clock: bench.clock,
       // No retry is so late that it needs a schedule.
       scheduler: { send: () => assert.fail('a retry took a schedule') } as never,
       dueQueue: {

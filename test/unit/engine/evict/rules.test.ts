@@ -89,14 +89,19 @@ describe('a policy that excludes pods by what their records lack', () => {
   for (const selection of selections)
     passes({
       [`holds the pod that has it in the cluster, by ${Object.keys(selection)}`]: {
-        ...{ pods: podsNamed(2), rules: excluding(selection), deleted: ['u2'], gates: { u1: 'excluded' } },
+        pods: podsNamed(2),
+        rules: excluding(selection),
+        deleted: ['u2'],
+        gates: { u1: 'excluded' },
         given: ({ cluster }) => cluster.putPod(livePod('u1', traits)),
       },
     });
 
   passes({
     'holds a pod that gets the annotation after its node was read': {
-      ...{ rules: excluding({ annotations: { keep: 'true' } }), deleted: [], gates: { u1: 'excluded' } },
+      rules: excluding({ annotations: { keep: 'true' } }),
+      deleted: [],
+      gates: { u1: 'excluded' },
       given: (bench) =>
         bench.before('patch', (count) => count === 1 && bench.cluster.putPod(livePod('u1', traits))),
     },
@@ -231,7 +236,8 @@ describe('in observe mode', () => {
 
   passes({
     'a pod of an unreachable cluster is held by what is stored of it': {
-      ...{ rules: gates['guard'] ?? rules, gates: { u1: 'guard' } },
+      rules: gates['guard'] ?? rules,
+      gates: { u1: 'guard' },
       given: (bench) => bench.fails('any', serverError(503)),
     },
   });

@@ -111,10 +111,16 @@ describe('where policy limits evictions of each workload', () => {
     const untilAt = at(60 + WINDOW_S + LASTS_S);
     assert.deepEqual(record?.held, {
       by: {
-        ...{ kind: 'workload-limit', workload: 'Deployment/web', count: 1, windowMs: WINDOW_S * 1000 },
-        ...{ revision: 1, guardRevision: 0, until: untilAt },
+        kind: 'workload-limit',
+        workload: 'Deployment/web',
+        count: 1,
+        windowMs: WINDOW_S * 1000,
+        revision: 1,
+        guardRevision: 0,
+        until: untilAt,
       },
-      ...{ since: at(60), until: untilAt },
+      since: at(60),
+      until: untilAt,
     });
     assert.ok(bench.armed.includes(untilAt));
     assert.equal(record.failure, undefined);

@@ -20,7 +20,10 @@ const act = { actor: 'anna', at: NOW, reason: 'it is busy' };
 /** Returns a pod that the built-in controller has just evicted. */
 const evicted = (uid = 'u1', fields: Partial<LivePod> = {}): LivePod =>
   livePod(uid, {
-    ...{ podSince: NOW - 60_000, terminating: true, disrupted: true, tolerations: [] },
+    podSince: NOW - 60_000,
+    terminating: true,
+    disrupted: true,
+    tolerations: [],
     deleted: { at: NOW, by: 'taint-manager' },
     ...fields,
   });
@@ -37,7 +40,9 @@ function bench(fields: Partial<Rules> = {}, keys: readonly string[] = ['a']) {
     view: { taintsOf: () => ({ taints, zone: 'a', downSince: undefined }) },
     rules: () => ({ ...ENFORCED, ...fields }),
     metrics: relayMetrics(registry),
-    ...{ faults, clock, log },
+    faults,
+    clock,
+    log,
   });
   const counted = async () =>
     Number(/built_in_evictions_total\{cluster="c1"\} (\d+)/.exec(await registry.metrics())?.[1] ?? 0);

@@ -415,7 +415,8 @@ describe('an unreachable cluster', () => {
 /** Returns a pod that was evicted with a grace period of 30 s. */
 const leavingPod = (...finalizers: readonly string[]) =>
   livePod('u1', {
-    ...{ terminating: true, disrupted: true },
+    terminating: true,
+    disrupted: true,
     leaving: { gracePeriodEndedAt: Date.now() + 30 * SECOND, finalizers },
   });
 
@@ -522,14 +523,13 @@ test('reads the stuck pods of the last relay, and checks whether they are gone',
   const former = await takeOver(given.leases, 'relay-0');
   assert.ok(former);
   const stuck: StuckPod = {
-    ...{
-      node: nodeName('n1'),
-      uid: podUid('u0'),
-      namespace: 'default',
-      name: 'web-0',
-      gracePeriodEndedAt: 0,
-    },
-    ...{ finalizers: [], nodeState: 'there' },
+    node: nodeName('n1'),
+    uid: podUid('u0'),
+    namespace: 'default',
+    name: 'web-0',
+    gracePeriodEndedAt: 0,
+    finalizers: [],
+    nodeState: 'there',
   };
   await given.leases.reportStuck(former, [stuck]);
   await given.leases.release(former);
@@ -559,8 +559,12 @@ test('watches pods that were evicted before it started and are still on an untai
 describe('a server that answers again after an outage', () => {
   const REFUSED = new ApiError('the connection was refused', 0);
   const outage = {
-    ...{ attempts: 5, nextTryAt: Date.UTC(2026, 0, 2), since: 0, triedAt: 0 },
-    ...{ error: 'silent', everything: true },
+    attempts: 5,
+    nextTryAt: Date.UTC(2026, 0, 2),
+    since: 0,
+    triedAt: 0,
+    error: 'silent',
+    everything: true,
   };
 
   /** Returns a cluster with two tainted nodes, the second of which waits for the server. */

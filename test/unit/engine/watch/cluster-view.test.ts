@@ -418,7 +418,9 @@ describe('the known start of a taint', () => {
   test('stays for not-ready and unreachable while either taint stays, although the other is set again', () => {
     const notReady = { key: NODE_NOT_READY, effect: 'NoExecute', timeAdded: at(3) };
     const unreachable = (second: number) => ({
-      ...{ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(second) },
+      key: NODE_UNREACHABLE,
+      effect: 'NoExecute',
+      timeAdded: at(second),
     });
     const view = listed([liveNode('n1')]);
     const seenAt = (second: number, ...taints: LiveNode['taints']) =>

@@ -83,7 +83,15 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
     return time.settle();
   };
   return {
-    ...{ time, log, book, view, calls, state, guard, governing, stopping },
+    time,
+    log,
+    book,
+    view,
+    calls,
+    state,
+    guard,
+    governing,
+    stopping,
     fail: (...nodes: readonly number[]) => change([down()], nodes),
     heal: (...nodes: readonly number[]) => change([], nodes),
     /** Releases the active trips, as an operator does. */

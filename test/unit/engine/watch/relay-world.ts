@@ -79,9 +79,16 @@ export function clusterRelay(context: TestContext, cluster: WatchedCluster, give
   const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
   const rulesStore = new ScriptedGuardStore();
   const relay = new ClusterRelay(name, cluster, {
-    ...{ rulesStore, prover: PROVEN, limits: new PodFollowLimits() },
+    rulesStore,
+    prover: PROVEN,
+    limits: new PodFollowLimits(),
     fleet: new Fleet({ holder, budget: Infinity, stopwatch: Date.now }),
-    ...{ ...given, clock, holder, metrics, log, outbox },
+    ...given,
+    clock,
+    holder,
+    metrics,
+    log,
+    outbox,
   });
   const stop = async () => {
     outbox.stop();

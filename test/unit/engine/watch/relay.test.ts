@@ -39,7 +39,15 @@ function bench(context: TestContext) {
     const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
     const rules = new PushedRules();
     const relay = new Relay({
-      ...{ ...state, rules, outbox, clock, log, metrics, holder, nodeBudget, prover: PROVEN },
+      ...state,
+      rules,
+      outbox,
+      clock,
+      log,
+      metrics,
+      holder,
+      nodeBudget,
+      prover: PROVEN,
       rulesStore: new ScriptedGuardStore(),
     });
     context.after(() => relay.stop());

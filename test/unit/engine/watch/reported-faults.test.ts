@@ -328,7 +328,10 @@ describe('the lease of a cluster reports', () => {
     governing.rules = { ...governing.rules, holds: [{ ...act, id: 'h1', target }] };
     cluster.pods.lists = [listOf(kept, free)];
     const evicted = [kept, free].map((pod) => ({
-      ...{ ...pod, resourceVersion: '2', terminating: true, disrupted: true },
+      ...pod,
+      resourceVersion: '2',
+      terminating: true,
+      disrupted: true,
       deleted: { at: START + 5 * SECOND, by: 'taint-manager' } as const,
     }));
     cluster.pods.watches = [

@@ -242,7 +242,9 @@ test('reports a missing permission to read takeovers and continues', async (t) =
 const WELL: Account = {
   release: async () => VERSION,
   quotas: async () => ({
-    ...{ invocations: 1000, writesAtOnce: 4000, mostWrites: 40_000 },
+    invocations: 1000,
+    writesAtOnce: 4000,
+    mostWrites: 40_000,
     batches: { 'node-delta': 20, 'pod-delta': 20, evict: 50 },
   }),
   alarms: async () => [{ name: 'a', state: 'OK', since: NOW, description: '', receivers: 1 }],

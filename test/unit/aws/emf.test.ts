@@ -97,8 +97,11 @@ describe('metrics in the embedded metric format', () => {
     metrics.podDeleted(C1, 1.5);
     metrics.podDeleted(C1, 0.5);
     metrics.requestRefused(C1);
+    metrics.outOfReach(C1);
     metrics.retried(C1);
+    metrics.gaveUp(C1, 3);
     metrics.rivalSeen(C1);
+    metrics.clockSkewed(C1, 2.5);
     metrics.messageFailing();
     emf.flush();
     const [{ _aws: _header, ...values } = { _aws: undefined }] = lines as { _aws: unknown }[];
@@ -106,8 +109,11 @@ describe('metrics in the embedded metric format', () => {
       taint_eviction_controller_pod_deletions_total: [1, 1],
       taint_eviction_controller_pod_deletion_duration_seconds: [1.5, 0.5],
       taintward_api_request_errors_total: [1],
+      taintward_api_server_unreachable_total: [1],
       taintward_eviction_retries_total: [1],
+      taintward_eviction_failures_total: [3],
       taintward_conflicting_installations_total: [1],
+      taintward_clock_skew_seconds: [2.5],
       taintward_messages_failing_total: [1],
     });
   });

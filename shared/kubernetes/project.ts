@@ -94,7 +94,8 @@ export function projectPod(json: unknown): LivePod {
   const leaving = projectLeaving(meta);
   const deleted = leaving && projectDeletion(meta, disruption, leaving.gracePeriodEndedAt);
   const labels = textsOf(meta['labels']);
-  const annotations = textsOf(meta['annotations'], MAX_ANNOTATION_CHARACTERS);
+  const written = fieldsOf(meta['annotations']);
+  const annotations = textsOf(written, MAX_ANNOTATION_CHARACTERS);
   const priorityClassName = textOf(spec['priorityClassName']);
   return {
     uid: podUid(identifier('Pod', meta, 'uid')),
@@ -108,7 +109,7 @@ export function projectPod(json: unknown): LivePod {
     terminating: textOf(meta['deletionTimestamp']) !== '',
     disrupted: disruption === TAINT_MANAGER_REASON,
     ...(disruption === EVICTION_API_REASON ? { evicted: true } : {}),
-    ...(Object.hasOwn(fieldsOf(meta['annotations']), MOVING_ANNOTATION) ? { moving: true } : {}),
+    ...(Object.hasOwn(written, MOVING_ANNOTATION) ? { moving: true } : {}),
     ...defined({ leaving, deleted, labels, annotations }),
     ...(priorityClassName === '' ? {} : { priorityClassName: shared(priorityClassName) }),
     ...defined({ owner }),

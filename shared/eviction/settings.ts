@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { defined } from '#shared/defined.ts';
 import {
   dnsLabelFaults,
   dnsSubdomainFaults,
@@ -36,10 +37,7 @@ export const settings = <Shape extends z.ZodRawShape>(shape: Shape) =>
           ? `its settings are ${Object.keys(shape).join(', ')}`
           : 'must be a mapping of settings',
     })
-    .overwrite((mapping) => withoutAbsent(mapping) as typeof mapping);
-
-const withoutAbsent = (mapping: object): object =>
-  Object.fromEntries(Object.entries(mapping).filter(([, value]) => value !== undefined));
+    .overwrite((mapping) => defined(mapping) as typeof mapping);
 
 type InMs<Mapping, Name extends keyof Mapping & string> = Omit<Mapping, Name> & {
   readonly [_ in `${Name}Ms`]: number;

@@ -72,7 +72,10 @@ const BY_NAME = ['matchLabels', 'annotations', 'tolerationSecondsOverrides'];
 /** More levels than a policy has. */
 const MAX_LEVELS = 10;
 
-/** Returns a document without settings that are null: in Kubernetes, null means absent. */
+/**
+ * Returns a document without settings that are null: in Kubernetes, null means absent. `include` keeps it: with all its
+ * entries commented out, a policy must not include all pods.
+ */
 function withoutNulls(value: unknown, above: readonly unknown[] = []): unknown {
   if (value === null || typeof value !== 'object') return value;
   // An alias may repeat a part within itself.
@@ -81,7 +84,7 @@ function withoutNulls(value: unknown, above: readonly unknown[] = []): unknown {
   if (Array.isArray(value)) return value.map(within);
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([, setting]) => setting !== null)
+      .filter(([name, setting]) => setting !== null || name === 'include')
       .map(([name, setting]) => [name, BY_NAME.includes(name) ? setting : within(setting)]),
   );
 }

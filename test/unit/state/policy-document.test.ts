@@ -140,7 +140,6 @@ describe('treats as absent, as Kubernetes does,', () => {
     maxEvictionsPerWorkload: null,
     releaseRate: null,
     exclude: null,
-    include: null,
     method: null,
     evict: null,
     tolerationSecondsOverrides: null,
@@ -260,6 +259,7 @@ describe('reports an error in one sentence that names the setting', () => {
       'mode: enforce\nexclude: [{ priorityClassNames: high }]',
       'policy.exclude[0].priorityClassNames must be a list of priority classes.',
     ],
+    ['mode: enforce\ninclude:', 'policy.include must be a list of entries to include.'],
     ['mode: enforce\ninclude: []', 'policy.include must be a list of entries to include, or left out.'],
     [
       'mode: enforce\ninclude: [{ labels: {} }]',

@@ -106,7 +106,7 @@ function pendingShown(
   { held }: PendingOptions,
   { paint }: Pick<CliDeps, 'paint'>,
 ): Shown {
-  const rows = clusters.flatMap(({ storedRules, pending }) =>
+  const rows = clusters.flatMap(({ storedRules, pending = [] }) =>
     pending
       .filter(({ record, gates }) => !held || (record.dueAt <= at && gates.length > 0))
       .map((eviction): PendingRow => {

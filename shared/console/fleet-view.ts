@@ -94,7 +94,7 @@ async function seenOf(
 ): Promise<Omit<Seen, 'version'>> {
   const live = (cluster: ClusterName) => ({ builtIn: builtIn(cluster) });
   const found = await view(fleet, await fleet.clusters(), live, { clock, before });
-  const pending = found.clusters.flatMap(({ storedRules, pending: ofCluster }) =>
+  const pending = found.clusters.flatMap(({ storedRules, pending: ofCluster = [] }) =>
     ofCluster.map((each): PendingSeen => ({ ...each, row: rowOf(each, storedRules, at) })),
   );
   return { ...found, at, pending: pending.sort(firstDue) };

@@ -44,21 +44,30 @@ export interface Snapshot {
   readonly unknown: readonly string[];
 }
 
-export interface ClusterRead {
-  readonly cluster: ClusterName;
-  /** Error of a read. If present, other fields may be missing. */
-  readonly error?: string;
-  readonly storedRules?: StoredRules;
+export type ClusterRead = StoredRead & {
+  readonly service?: ServiceClusterView;
+  readonly live: LiveFacts;
+};
+
+interface StoredFacts extends LeaseSeen {
+  readonly storedRules: StoredRules;
+  readonly tainted: readonly TaintedNode[];
+  /** Earliest deadline first. */
+  readonly pending: readonly PendingEviction[];
+  readonly stuck: readonly StuckPod[];
+}
+
+interface LeaseSeen {
   readonly lease?: LeaseRecord;
   /** Time at which its holder acquired or last renewed the lease, by the caller's clock. */
   readonly renewedAt?: EpochMs;
-  readonly service?: ServiceClusterView;
-  readonly live: LiveFacts;
-  readonly tainted?: readonly TaintedNode[];
-  /** Pending evictions, earliest deadline first. */
-  readonly pending: readonly PendingEviction[];
-  readonly stuck?: readonly StuckPod[];
 }
+
+/** What the store has of a cluster, or the error of a read. */
+type StoredRead = { readonly cluster: ClusterName } & (
+  | (StoredFacts & { readonly error?: undefined })
+  | ({ readonly error: string } & { readonly [Fact in keyof StoredFacts]?: undefined })
+);
 
 /** Facts that only the cluster has. */
 export interface LiveFacts {
@@ -156,11 +165,7 @@ function asking() {
   return { unknown, orUnknown };
 }
 
-async function readCluster(
-  fleet: ViewedFleet,
-  cluster: ClusterName,
-  deps: ReadDeps,
-): Promise<Omit<ClusterRead, 'live' | 'service'>> {
+async function readCluster(fleet: ViewedFleet, cluster: ClusterName, deps: ReadDeps): Promise<StoredRead> {
   try {
     const [storedRules, lease, stuck, tainted] = await Promise.all([
       fleet.rulesStore.read(cluster),
@@ -171,7 +176,7 @@ async function readCluster(
     const pending = await pendingOn(fleet.store, cluster, tainted, storedRules, deps.clock.now());
     return { cluster, storedRules, ...lease, stuck, tainted, pending };
   } catch (error) {
-    return { cluster, error: errorMessage(error), pending: [] };
+    return { cluster, error: errorMessage(error) };
   }
 }
 
@@ -180,7 +185,7 @@ async function leaseOf(
   { kind, leases }: ViewedFleet,
   cluster: ClusterName,
   { clock, before }: ReadDeps,
-): Promise<Pick<ClusterRead, 'lease' | 'renewedAt'>> {
+): Promise<LeaseSeen> {
   const lease = await leases.read(cluster);
   if (!lease) return {};
   const seen = before?.clusters.find((each) => each.cluster === cluster);

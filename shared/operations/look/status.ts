@@ -189,9 +189,8 @@ function unreported(read: ClusterRead, seen: Snapshot): readonly string[] {
 
 function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
   const { at } = seen;
-  const { cluster, error, storedRules, lease, renewedAt, service, live, tainted, pending, stuck } = read;
-  if (error !== undefined) return { cluster, error };
-  if (!storedRules || !tainted || !stuck) return { cluster, ...live };
+  if (read.error !== undefined) return { cluster: read.cluster, error: read.error };
+  const { cluster, storedRules, lease, renewedAt, service, live, tainted, pending, stuck } = read;
   const lastContactAt = service?.lastContactAt ?? lease?.lastContactAt;
   const breakerOpen = (service ?? (isCurrent(read, seen) ? lease : undefined))?.breakerOpen;
   const nodes = nodesOf(read);

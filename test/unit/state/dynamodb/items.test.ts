@@ -93,10 +93,10 @@ describe('ended evictions', () => {
     assert.deepEqual(refOfItem(item), ORDINARY);
   });
 
-  test('use about 150 bytes per pod, and less than 17 KB for a full node of 110 pods', () => {
+  test('use about 180 bytes per pod, and less than 20 KB for a full node of 110 pods', () => {
     const pods = Array.from({ length: 110 }, (_, index) => anEnding(ordinaryRecord(index), { delayMs: 123 }));
     const bytes = itemBytes(toAttributes(endedItem(AT_NOW, pods)));
-    assert.ok(bytes / pods.length < 150, `${bytes / pods.length} bytes a pod`);
+    assert.ok(bytes / pods.length < 180, `${bytes / pods.length} bytes a pod`);
   });
 
   test("are rejected if they can't be read, with their item and field", () => {
@@ -104,7 +104,7 @@ describe('ended evictions', () => {
     const item = stored(endedItem({ ...AT_NOW, ref }, [anEnding()]));
     for (const [spoilt, field] of [
       [{ ...item, versions: [] }, 'version'],
-      [{ ...item, pods: [{ ...(item['pods'] as object[])[0], end: 'vanished' }] }, 'outcome'],
+      [{ ...item, pods: [{ ...(item['pods'] as object[])[0], outcome: 'vanished' }] }, 'outcome'],
       [{ ...item, pods: 'none' }, 'pods'],
     ] as const) {
       assert.throws(() => parseEndedItem(spoilt), {
@@ -148,10 +148,10 @@ describe('changes of scheduled evictions', () => {
     assert.deepEqual([refOfItem(item), momentOfHistory(item)], [ORDINARY, NOW]);
   });
 
-  test('use less than 140 bytes per pod', () => {
+  test('use less than 150 bytes per pod', () => {
     const notes = Array.from({ length: 50 }, (_, index) => noted(index));
     const bytes = itemBytes(toAttributes(changedItem(AT_NOW, notes)));
-    assert.ok(bytes / notes.length < 140, `${bytes / notes.length} bytes a pod`);
+    assert.ok(bytes / notes.length < 150, `${bytes / notes.length} bytes a pod`);
   });
 
   test('are sorted before the items that a load reads, and are in the index like ended evictions', () => {

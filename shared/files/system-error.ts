@@ -84,13 +84,3 @@ export function exitWithError(
   process.stderr.write(`${program}: ${shownLines(text)}\n`);
   process.exit(1);
 }
-
-/** Runs work on a database; adds the path to an error of SQLite. */
-export function namingDatabase<T>(path: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (sqliteCode(error) !== undefined) throw Object.assign(error as Error, { path });
-    throw error;
-  }
-}

@@ -2,7 +2,7 @@ import { existsSync, renameSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
 import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
-import { namingDatabase } from '#shared/files/system-error.ts';
+import { sqliteCode } from '#shared/files/system-error.ts';
 import type { Change } from './history.ts';
 import { parseJson, stringifyJson } from './json.ts';
 import { objectSchemas, RESOURCE_NAMES } from './kinds.ts';
@@ -25,8 +25,6 @@ const SCHEMA = `
 
 /** SQLite's result codes for a file that is damaged, not a database, or without our tables. */
 const DAMAGE_CODES: readonly number[] = [11, 26, 1];
-/** The mask that yields the primary code of an extended result code. */
-const PRIMARY_CODE = 0xff;
 
 /** The file that keeps the simulated cluster's objects after its process ends. */
 export interface StateFile {
@@ -59,6 +57,16 @@ export function openStateFile(path: string, log?: StateFileLog): StateFile {
     // The write-ahead log belongs to the damaged file: applied to a new file, it would damage that too.
     for (const file of [path, `${path}-wal`]) if (existsSync(file)) renameSync(file, `${file}.damaged`);
     return open(path);
+  }
+}
+
+/** Runs work on a database; adds the path to an error of SQLite. */
+export function namingDatabase<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (sqliteCode(error) !== undefined) throw Object.assign(error as Error, { path });
+    throw error;
   }
 }
 
@@ -152,7 +160,4 @@ const isDamage = (error: unknown): boolean =>
   error instanceof UnreadableStateError ||
   error instanceof z.ZodError ||
   error instanceof SyntaxError ||
-  (error instanceof Error &&
-    'errcode' in error &&
-    typeof error.errcode === 'number' &&
-    DAMAGE_CODES.includes(error.errcode & PRIMARY_CODE));
+  DAMAGE_CODES.includes(sqliteCode(error) ?? 0);

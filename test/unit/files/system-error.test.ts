@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, test } from 'node:test';
-import { namingDatabase, systemErrorText } from '#shared/files/system-error.ts';
+import { systemErrorText } from '#shared/files/system-error.ts';
+import { namingDatabase } from '#simulator/objects/state-file.ts';
 
 let dir: string;
 beforeEach(() => {

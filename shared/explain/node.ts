@@ -21,15 +21,9 @@ import {
 } from './governing.ts';
 import { type Fact, knownOr } from './known.ts';
 import { lifeKnown } from './node-life.ts';
-import type { PastEntry } from './past.ts';
 import { isToGo, type ServiceFacts } from './pod.ts';
 import { recordedForecast, storedGates } from './recorded-forecast.ts';
 import type { Workload } from './workload.ts';
-
-export interface NodePastEntry extends PastEntry {
-  readonly namespace: string;
-  readonly pod: string;
-}
 
 export interface NodeQuestion {
   readonly now: EpochMs;
@@ -42,7 +36,7 @@ export interface NodeQuestion {
   readonly budgets: Fact<ReadonlyMap<string, readonly Budget[]>>;
   readonly service?: Pick<ServiceFacts, 'rules' | 'partition' | 'disconnection'> & {
     /** History of this node, oldest first. */
-    readonly history: Fact<readonly NodePastEntry[]>;
+    readonly history: Fact<unknown>;
   };
   readonly builtIn: Fact<BuiltIn>;
   readonly matching: MatchOptions;
@@ -103,7 +97,6 @@ export interface NodeAnswer {
   readonly gates: readonly GateAccount[];
   readonly policy?: PolicyAccount;
   readonly builtIn: BuiltIn;
-  readonly history: readonly NodePastEntry[];
   readonly unknown: readonly { readonly what: string; readonly reason: string }[];
 }
 
@@ -144,7 +137,6 @@ export function explainNode(question: NodeQuestion): NodeAnswer {
     gates: [...gates.values()].map((by) => accountOfGate(by, rules)),
     ...(service && 'value' in given ? { policy: policyOf(rules.policy) } : {}),
     builtIn: knownOr(question.builtIn, { state: 'unknown', evidence: '' } as const),
-    history: service ? knownOr(service.history, []) : [],
     unknown: unknownOf(question),
   };
 }

@@ -96,7 +96,6 @@ export interface PodAnswer {
   /** `evictsAt`: when the built-in controller, if enabled, evicts the pod; absent: never. */
   readonly builtIn?: BuiltIn & { readonly evictsAt?: EpochMs };
   readonly scheduling?: Scheduling;
-  readonly history: readonly PastEntry[];
   readonly remediations: readonly Remedy[];
   /** Commands that together release the pod; empty if it has no gate. */
   readonly release: readonly string[];
@@ -115,7 +114,6 @@ export function explainPod(question: PodCase): PodAnswer {
     cluster,
     namespace,
     name,
-    history,
     unknown: unknownOf(question),
     ...(disconnection ? { disconnected: { ...disconnection, unscheduled: 0 } } : {}),
     decidedBy: service ? 'taintward' : 'built-in',

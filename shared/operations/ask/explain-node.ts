@@ -29,7 +29,7 @@ export interface NodeOfCluster {
 }
 
 /** An answer, with its summary as a sentence. */
-export interface NodeStory extends Omit<NodeAnswer, 'history'> {
+export interface NodeStory extends NodeAnswer {
   readonly headline: string;
   /** Oldest first. */
   readonly history: readonly HistoryEntry[];
@@ -79,12 +79,13 @@ export async function askNode(
       ...defined({ foundAt, service }),
     };
     const answer = explainNode(question);
-    const isStranger = answer.state === 'gone' && answer.pods.length === 0 && answer.history.length === 0;
+    const history = service ? knownOr(service.history, []) : [];
+    const isStranger = answer.state === 'gone' && answer.pods.length === 0 && history.length === 0;
     if (isStranger) throw new FleetError(`Node "${node}" not found in cluster "${cluster}". Check its name.`);
     return {
       headline: nodeHeadline(answer, (at) => momentText(at, question.now)),
       ...answer,
-      history: service ? knownOr(service.history, []) : [],
+      history,
     };
   } finally {
     close();

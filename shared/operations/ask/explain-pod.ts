@@ -35,7 +35,7 @@ export interface PodQuestion {
 }
 
 /** An answer, with the outcome and its time as a sentence. */
-export interface PodStory extends Omit<PodAnswer, 'history'> {
+export interface PodStory extends PodAnswer {
   readonly headline: string;
   /** Oldest first. */
   readonly history: readonly HistoryEntry[];

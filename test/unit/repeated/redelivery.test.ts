@@ -119,7 +119,8 @@ const agent: Host = async (bench, deliveries) => {
   const send = async (command: unknown) => (command instanceof ReceiveMessageCommand ? receive() : {});
   const due: DueSource = new DueSource({
     ...bench,
-    ...{ client: { send } as unknown as SQSClient, queueUrl: 'https://sqs/1/due' },
+    client: { send } as unknown as SQSClient,
+    queueUrl: 'https://sqs/1/due',
     handle: (messages) => {
       const processed = processBatch(messages, consumer);
       handled = processed;

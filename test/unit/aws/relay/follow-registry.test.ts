@@ -71,7 +71,10 @@ test("marks pods with the installation's name", async (t) => {
     stopping.abort();
   };
   await followRegistry({
-    ...{ installation: 'ours', follows: () => true, log: recordingLog(), signal: stopping.signal },
+    installation: 'ours',
+    follows: () => true,
+    log: recordingLog(),
+    signal: stopping.signal,
     registry: { list: async () => ({ clusters: [registered('a')], strays: [] }) },
     connect: () => ({ host, requestOptions: async () => access }),
     relay: { add: (_, api) => void mark(api), remove: async () => undefined },

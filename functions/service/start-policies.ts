@@ -1,11 +1,12 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type Need, requiredUnder } from '#shared/kubernetes/permissions.ts';
-import { perform } from '#shared/operations/acts/perform.ts';
+import type { RulesAct } from '#shared/operations/acts/act.ts';
+import { performChosen } from '#shared/operations/acts/perform.ts';
 import type { Operator } from '#shared/state/operator.ts';
-import { PolicyError, parsePolicyDocument } from '#shared/state/policy-document.ts';
-import { naming, type PolicySource } from '#shared/state/policy-file.ts';
-import type { RulesStore } from '#shared/state/rules-store.ts';
+import { PolicyError, parseAppliedPolicy, parsePolicyDocument } from '#shared/state/policy-document.ts';
+import { checkedPolicy, type PolicySource } from '#shared/state/policy-file.ts';
+import type { RulesStore, StoredRules } from '#shared/state/rules-store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
 /** Policy of a cluster that the command line enforces. It is recognized by its text. */
@@ -65,24 +66,25 @@ export class StartPolicies {
   /** Rejects with `PolicyError` if the source is invalid, with `OperatorError`, or with `StoreError`. */
   async apply(): Promise<void> {
     const { source, enforce } = this.#chosen;
-    const text = await source?.read();
     const { operator, log } = this.#deps;
     for (const cluster of this.#clusters) {
-      const { policy } = (await operator.rulesStore.read(cluster)).orders;
-      if (source && text !== undefined) {
-        if (policy?.text === text && policy.owner === source.owner) continue;
-        await perform({ kind: 'apply-policy', cluster, text, owner: source.owner }, operator).catch(
-          (error: unknown) => {
-            throw naming(source.owner, error);
-          },
-        );
+      let text: string | undefined;
+      const choose = async ({ orders: { policy } }: StoredRules): Promise<RulesAct | undefined> => {
+        // The source is read after the rules. So a process that was suspended in between never replaces the policy that
+        // another one read later.
+        text = await source?.read();
+        if (source && text !== undefined) {
+          if (policy?.text === text && policy.owner === source.owner) return undefined;
+          if (policy?.text !== text) checkedPolicy(source.owner, text, parseAppliedPolicy);
+          return { kind: 'apply-policy', cluster, text, owner: source.owner };
+        }
+        if (policy?.owner !== undefined) return { kind: 'release-policy', cluster };
+        if (enforce && !policy) return { kind: 'apply-policy', cluster, text: ENFORCED };
+        return !enforce && policy?.text === ENFORCED ? { kind: 'withdraw-policy', cluster } : undefined;
+      };
+      const applied = await performChosen(cluster, choose, operator);
+      if (applied && text !== undefined)
         log.info('policy.applied', { cluster, mode: parsePolicyDocument(text).mode });
-        continue;
-      }
-      if (policy?.owner !== undefined) await perform({ kind: 'release-policy', cluster }, operator);
-      if (enforce && !policy) await perform({ kind: 'apply-policy', cluster, text: ENFORCED }, operator);
-      if (!enforce && policy?.text === ENFORCED)
-        await perform({ kind: 'withdraw-policy', cluster }, operator);
     }
     this.#mistake = undefined;
   }

@@ -46,7 +46,7 @@ export function checkedPolicy(
 }
 
 /** Returns a `PolicyError` that names its source. Returns any other error unchanged. */
-export const naming = (source: string, error: unknown): unknown =>
+const naming = (source: string, error: unknown): unknown =>
   error instanceof PolicyError ? new PolicyError(`${source}: ${error.message}`) : error;
 
 function textOf(path: string): string {

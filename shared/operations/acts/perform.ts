@@ -1,6 +1,6 @@
 import { dueGroupId, encodeRetry } from '#shared/aws/due-message.ts';
 import { defined } from '#shared/defined.ts';
-import { nodeKey } from '#shared/eviction/identity.ts';
+import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
 import { type Operator, OperatorError, repeatChange } from '#shared/state/operator.ts';
 import type { Change, StoredRules } from '#shared/state/rules-store.ts';
 import { fleetRules, NO_RULES } from '#shared/state/stored-rules.ts';
@@ -61,12 +61,29 @@ export async function performAct(
  * again. Rejects with `OperatorError`, `PolicyError`, or `StoreError`.
  */
 export async function perform(act: RulesAct, operator: Operator): Promise<Performed> {
-  return repeatChange(async () => {
-    const found = await foundBy(act, operator);
-    const { change, ...decision } = decide(act, found, { actor: operator.actor, now: operator.clock.now() });
-    const result = { ...decision, changed: change !== undefined };
-    return { result, change: change ? await save(act, found, change, operator) : 'changed' };
+  return repeatChange(async () => attempt(act, await foundBy(act, operator), operator));
+}
+
+/**
+ * Performs the act that `choose` returns for a cluster's rules, only if those are then unchanged; otherwise chooses again.
+ * `undefined`: none. Rejects as {@link perform} does.
+ */
+export async function performChosen(
+  cluster: ClusterName,
+  choose: (found: StoredRules) => Promise<RulesAct | undefined>,
+  operator: Operator,
+): Promise<Performed | undefined> {
+  return repeatChange<Performed | undefined>(async () => {
+    const found = await operator.rulesStore.read(cluster);
+    const act = await choose(found);
+    return act ? attempt(act, found, operator) : { result: undefined, change: 'changed' };
   });
+}
+
+async function attempt(act: RulesAct, found: StoredRules, operator: Operator) {
+  const { change, ...decision } = decide(act, found, { actor: operator.actor, now: operator.clock.now() });
+  const result: Performed = { ...decision, changed: change !== undefined };
+  return { result, change: change ? await save(act, found, change, operator) : ('changed' as const) };
 }
 
 const decided = async (act: RulesAct, operator: Operator): Promise<Decision> =>

@@ -136,6 +136,21 @@ for (const [what, anOwner, aStore] of [
       assert.deepEqual([await mode(), await stops()], ['observe', 1]);
     });
 
+    test('never replaces what another process read later, when this one was suspended', async (t) => {
+      const { write, process, mode, source } = await started(t);
+      await write('mode: observe\n');
+      let reads = 0;
+      const suspended = async () => {
+        const text = await source.read();
+        if (++reads > 1) return text;
+        await write('mode: enforce # again\n');
+        await process().apply();
+        return text;
+      };
+      await process({ ...source, read: suspended }).apply();
+      assert.deepEqual([await mode(), reads], ['enforce', 2]);
+    });
+
     test('stays in force without it, and commands own it again', async (t) => {
       const { act, without, mode, policy, audited, source } = await started(t);
       await without().apply();

@@ -230,7 +230,7 @@ const DECISIONS: {
       next: { orders: { ...orders, policy: { text, read, revision, ...defined({ owner }) } } },
       audit: {
         kind: 'policy',
-        message: `applied a policy: ${[read.mode, ...changeTexts(settings)].join(', ')}`,
+        message: `applied ${owner === undefined ? 'a policy' : `the policy of ${owner}`}: ${[read.mode, ...changeTexts(settings)].join(', ')}`,
         policy: { revision, text, settings },
       },
       message: `The policy is applied to cluster ${cluster}. It takes effect within 5 s.`,

@@ -160,7 +160,7 @@ for (const [what, anOwner, aStore] of [
       assert.equal(await mode(), 'observe');
       assert.deepEqual((await audited()).slice(1), [
         `released the policy from ${source.owner}`,
-        'applied a policy: enforce',
+        `applied the policy of ${source.owner}: enforce`,
       ]);
     });
 

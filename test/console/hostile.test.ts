@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { Console } from '#shared/console/server.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { aNode, anEnding, aReason, aRecord, aRef, aTaint } from '#test/contracts/partition-builders.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
@@ -166,7 +167,7 @@ async function markedUp(t: TestContext): Promise<Console> {
   const node = aNode({ taints, observedAt: now });
   await store.commit(ref, 0, { node, schedule: [pending], end: [], live: true }, now);
   await store.end(ref, [anEnding(gone, { error: MARKUP })], now);
-  await (await fleet.operator()).stop(cluster, { reason: MARKUP });
+  await perform({ kind: 'stop', cluster, reason: MARKUP }, await fleet.operator());
   return unansweredConsole(fleet, `It is a scene: ${MARKUP}`);
 }
 

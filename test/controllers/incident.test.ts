@@ -317,7 +317,8 @@ test('a guard that was released holds nothing when the same nodes are down again
 });
 
 test('a policy that turns the guard off is refused without --yes, and then does what its preview counted', async (t) => {
-  const desk = await Desk.open(t);
+  const desk = await Desk.open(t, { [EU]: eu }, '');
+  await desk.order('policy', 'apply', EU, '-f', fileIn(desk.dir, 'on.yaml', POLICY), '--yes');
   const zone = eu.zones('a');
   const pods = eu.podsOn(zone);
   const others = eu.podsOn(eu.zones('b', 'c'));

@@ -2,6 +2,7 @@ import type { TestContext } from 'node:test';
 import type { Console } from '#shared/console/server.ts';
 import { clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { type Cause, type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -57,7 +58,10 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
   );
   const operator = await fleet.operator();
   for (const cluster of [PROD_EU, PROD_US])
-    await operator.applyPolicy(cluster, POLICY, 'as agreed with its owners');
+    await perform(
+      { kind: 'apply-policy', cluster, text: POLICY, reason: 'as agreed with its owners' },
+      operator,
+    );
   for (const [index, cluster] of clusters.entries()) {
     const lease = await leases.take(cluster, undefined, 'relay-1', now);
     if (lease)
@@ -67,10 +71,14 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
         nodes: [214, 388, 24][index] ?? 0,
       });
   }
-  const { id } = await operator.hold(
-    PROD_EU,
-    { kind: 'workload', namespace: 'shop', owner: { kind: 'Deployment', name: 'cart' } },
-    { reason: 'sale until Monday' },
+  const target = {
+    kind: 'workload',
+    namespace: 'shop',
+    owner: { kind: 'Deployment', name: 'cart' },
+  } as const;
+  const { hold: id = '' } = await perform(
+    { kind: 'hold', cluster: PROD_EU, target, reason: 'sale until Monday' },
+    operator,
   );
   const trippedAt = now - 4 * MINUTE_MS;
   await rulesStore.changeGuard(PROD_US, (await rulesStore.read(PROD_US)).guard, [

@@ -6,6 +6,7 @@ import { CALM_MS } from '#shared/eviction/guard.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { FreshRelease, ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
+import { StoreError } from '#shared/state/store.ts';
 import { type LiveTaint, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
@@ -98,6 +99,13 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
     release: () =>
       book.set(book.state.trips.map((trip): FreshRelease => ({ ...trip, releasedAt: Date.now() }))),
     taint: (...nodes: readonly number[]) => change([{ key: 'maintenance', effect: 'NoExecute' }], nodes),
+    /** The lines of trips and releases. */
+    recorded: () =>
+      log.lines.map(({ level, event, fields: { scope, zone, nodes, total, by, cluster } }) => {
+        assert.equal(cluster, C1);
+        const where = zone === undefined ? scope : `${scope} ${zone}`;
+        return `${level} ${event} ${where} ${nodes} of ${total}${by === undefined ? '' : ` by ${by}`}`;
+      }),
     logged: () =>
       log.lines.map(({ event, fields }) => [event, 'scope' in fields ? fields['scope'] : undefined]),
     sentRevision: () => view.nodeDelta(nodeName('n0'), Date.now(), false).guardRevision,
@@ -107,10 +115,13 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
 const scopes = (trips: readonly Trip[]) => trips.map(({ scope }) => scope);
 
 test('allows deltas immediately below the threshold, without a write', async (context) => {
-  const { guard, fail, book, time } = await bench(context);
+  const { guard, fail, book, time, calls } = await bench(context);
   void fail(1, 2);
   assert.ok(guard.maySend);
   await time.settle();
+  const reviews = calls.saved.length;
+  guard.counted();
+  assert.equal(calls.saved.length, reviews, 'no count changed');
   assert.equal(book.tries, 0);
 });
 
@@ -177,12 +188,12 @@ test('knows how far each trip is from its reset, while it knows the cluster', as
 
 describe('a trip that cannot be saved', () => {
   test('is retried repeatedly, and holds evictions by a revision that is not stored', async (context) => {
-    const { guard, fail, book, time, calls, logged, sentRevision } = await bench(context);
+    const { guard, fail, book, time, calls, log, logged, sentRevision } = await bench(context);
     book.isReadOnly = true;
     void fail(1, 2, 3);
     assert.equal(guard.maySend, false);
     await time.pass(30 * SECOND);
-    assert.ok(book.tries > 10, `${book.tries} tries`);
+    assert.ok(book.tries > 10 && book.tries < 40, `${book.tries} tries`);
     assert.deepEqual([guard.maySend, calls.again, sentRevision()], [true, [false], 1]);
     assert.equal(book.state.revision, 0);
     book.isReadOnly = false;
@@ -191,7 +202,14 @@ describe('a trip that cannot be saved', () => {
     assert.deepEqual([scopes(book.state.trips), book.state.revision, sentRevision()], [['cluster'], 1, 1]);
     assert.deepEqual(calls.again, [false]);
     assert.equal(logged().filter(([event]) => event === 'guard.tripped').length, 1);
-    assert.equal(logged().filter(([event]) => event === 'guard.save-failed').length, book.tries - 1);
+    const failures = log.lines.filter(({ event }) => event === 'guard.save-failed');
+    assert.equal(failures.length, book.tries - 1);
+    const error = new StoreError('the table takes no writes');
+    assert.deepEqual(failures[0], {
+      level: 'warn',
+      event: 'guard.save-failed',
+      fields: { cluster: C1, error },
+    });
   });
 
   test('holds no evictions once its nodes recover', async (context) => {
@@ -210,9 +228,16 @@ describe('a trip that cannot be saved', () => {
     void fail(1, 2, 3);
     await time.pass(5 * SECOND);
     book.set([]);
+    const late = Promise.withResolvers<StoredRules>();
+    const same = await book.read(C1);
+    context.mock.method(book, 'read', () => late.promise, { times: 1 });
     guard.ruled(governing());
+    guard.review();
     await time.pass(5 * SECOND);
     assert.deepEqual([book.state.revision, sentRevision()], [1, 2]);
+    late.resolve(same);
+    await time.settle();
+    assert.equal(sentRevision(), 2, 'a late read shows nothing new');
   });
 
   const ends: Readonly<Record<string, (parts: Awaited<ReturnType<typeof bench>>) => void>> = {
@@ -228,14 +253,16 @@ describe('a trip that cannot be saved', () => {
   for (const [name, end] of Object.entries(ends)) {
     test(`is no fault anymore once ${name}`, async (context) => {
       const parts = await bench(context);
-      const { fail, book, time, calls } = parts;
+      const { guard, fail, book, time, calls } = parts;
       book.isReadOnly = true;
       await fail(1, 2, 3);
       assert.notEqual(calls.saved.at(-1), undefined);
       book.isReadOnly = false;
+      assert.match((await guard.whyUnwritable()) ?? '', /^the guard's state can't be saved/);
       end(parts);
       await time.pass(2 * SECOND);
       assert.deepEqual([scopes(book.state.trips), calls.saved.at(-1)], [['cluster'], undefined]);
+      assert.equal(await guard.whyUnwritable(), undefined);
     });
   }
 });
@@ -266,18 +293,32 @@ describe('the check of writability', () => {
   });
 
   test('saves the first state where none exists', async (context) => {
-    const { guard, book, sentRevision } = await bench(context);
+    const { guard, book, sentRevision, logged } = await bench(context);
     assert.equal(await guard.whyUnwritable(), undefined);
+    assert.deepEqual([guard.trips, logged()], [[], []]);
     assert.deepEqual([book.state, sentRevision()], [{ revision: 1, trips: [] }, 1]);
     assert.equal(await guard.whyUnwritable(), undefined);
     assert.equal(book.touches, 1);
   });
 
   test('reports a failure where the state can be read but not written', async (context) => {
-    const { guard, book, logged } = await bench(context, { stored: [TRIP] });
+    const { guard, book, log } = await bench(context, { stored: [TRIP] });
     book.isReadOnly = true;
     assert.match((await guard.whyUnwritable()) ?? '', /^the guard's state can't be saved/);
-    assert.deepEqual(logged(), [['guard.save-failed', undefined]]);
+    const fields = { cluster: C1, error: new StoreError('the table takes no writes') };
+    assert.deepEqual(log.lines, [{ level: 'warn', event: 'guard.save-failed', fields }]);
+  });
+
+  test('reports a failure after three writes that other processes were faster than', async (context) => {
+    const { guard, book } = await bench(context, { stored: [TRIP] });
+    let touches = 0;
+    book.touchGuard = async () => {
+      touches += 1;
+      assert.ok(touches <= 3);
+      return 'conflict';
+    };
+    assert.equal(await guard.whyUnwritable(), "other processes keep changing the guard's state");
+    assert.equal(touches, 3);
   });
 
   test('reports a failure where the state could not be read yet', async (context) => {
@@ -293,10 +334,11 @@ describe('the check of writability', () => {
   });
 
   test('reviews a release that an operator gave meanwhile', async (context) => {
-    const { guard, book, release } = await bench(context, { stored: [TRIP] });
+    const { guard, book, release, recorded } = await bench(context, { stored: [TRIP] });
     release();
     assert.equal(await guard.whyUnwritable(), undefined);
     assert.equal(book.state.released, undefined);
+    assert.deepEqual(recorded(), ['info guard.released cluster 5 of 10 by operator']);
   });
 });
 
@@ -456,13 +498,26 @@ describe('a release while no relay held the lease', () => {
 });
 
 test('allows no deltas before the stored state is read', async (context) => {
-  const { book, time, guard, fail, calls } = await bench(context, { isAway: true });
+  const { book, time, guard, fail, calls, log } = await bench(context, { isAway: true });
   void fail(1);
   await time.pass(10 * SECOND);
   assert.deepEqual([guard.maySend, calls.freed], [false, 0]);
+  assert.ok(log.lines.length > 5 && log.lines.length < 20, `${log.lines.length} reads`);
+  const unread = { event: 'rules.unreadable', fields: { error: new StoreError('the table is away') } };
+  for (const line of log.lines) assert.deepEqual(line, { level: 'warn', ...unread });
   book.isAway = false;
   await time.pass(2 * SECOND);
   assert.deepEqual([guard.maySend, calls.freed], [true, 1]);
+});
+
+test('allows deltas of a cluster that it does not know only once the stored state is read', async (context) => {
+  const { book, time, guard, state } = await bench(context, { isAway: true });
+  state.knows = false;
+  assert.deepEqual([guard.maySend, guard.trips], [false, []]);
+  book.isAway = false;
+  await time.pass(2 * SECOND);
+  assert.equal(guard.maySend, true);
+  assert.equal(await guard.whyUnwritable(), undefined);
 });
 
 test('ignores rules that are older than its own write', async (context) => {
@@ -483,6 +538,103 @@ test('ignores a read that is answered after its own write', async (context) => {
   late.resolve(before);
   await time.settle();
   assert.deepEqual([scopes(guard.trips), logged()], [['cluster'], [['guard.tripped', 'cluster']]]);
+});
+
+for (const [passedMs, others, expected] of [
+  [9 * 60 * SECOND, [], ['customTaints']],
+  [11 * 60 * SECOND, [], []],
+  [11 * 60 * SECOND, [1, 2, 3], ['cluster']],
+] as const)
+  test(`counts custom taints of ten minutes: those of ${passedMs} ms ago beside ${others.length} nodes down`, async (context) => {
+    const { fail, taint, book, time } = await bench(context);
+    await fail(...others);
+    await taint(4, 5);
+    await time.pass(passedMs);
+    await taint(6, 7, 8);
+    assert.deepEqual(scopes(book.state.trips), expected);
+  });
+
+test('records each trip and each reset, in the audit and in the log', async (context) => {
+  const { guard, fail, heal, taint, book, time, recorded } = await bench(context);
+  const writes = context.mock.method(book, 'changeGuard');
+  await fail(1, 2, 3);
+  await heal(1, 2, 3);
+  await time.pass(CALM_MS);
+  // The next trip begins in the review in which the first ends.
+  await taint(4, 5, 6, 7, 8);
+  await fail(1, 2, 3);
+  await heal(4, 5, 6, 7, 8);
+  await time.pass(CALM_MS);
+  guard.review();
+  await time.settle();
+  const then = NOW + CALM_MS;
+  const [down, custom] = ['3 of 10 nodes down', '5 of 10 nodes with custom taints'];
+  assert.deepEqual(
+    writes.mock.calls.map(({ arguments: given }) => Object.values({ ...given[3] })),
+    [
+      [C1, 'the guard', NOW, 'guard-tripped', `guard tripped: ${down}`],
+      [
+        C1,
+        'the guard',
+        then,
+        'guard-tripped',
+        `guard tripped: ${custom}; guard reset: it had tripped with ${down}`,
+      ],
+      [C1, 'the guard', then, 'guard-tripped', `guard tripped: ${down}`],
+      [C1, 'the guard', then + CALM_MS, 'guard-calm', `guard reset: it had tripped with ${custom}`],
+    ],
+  );
+  assert.deepEqual(recorded(), [
+    'warn guard.tripped cluster 3 of 10',
+    'warn guard.tripped customTaints 5 of 10',
+    'info guard.released cluster 3 of 10 by auto',
+    'warn guard.tripped cluster 3 of 10',
+    'info guard.released customTaints 5 of 10 by auto',
+  ]);
+});
+
+test('logs what another process began and ended, by scope, zone, and time', async (context) => {
+  const inZone = (zone: string, trippedAt = 1): Trip => ({ ...TRIP, scope: 'zone', zone, trippedAt });
+  const custom: Trip = { ...TRIP, scope: 'customTaints' };
+  const stored = [inZone('a'), inZone('b'), custom];
+  const { guard, book, governing, time, recorded } = await bench(context, { stored });
+  book.set([inZone('a', 2), inZone('b'), inZone('c'), custom, TRIP]);
+  guard.ruled(governing());
+  await time.settle();
+  const first = [
+    'warn guard.tripped zone a 5 of 10',
+    'warn guard.tripped zone c 5 of 10',
+    'warn guard.tripped cluster 5 of 10',
+    'info guard.released zone a 5 of 10 by operator',
+  ];
+  assert.deepEqual(recorded(), first);
+  // The write of its own resets finds that another process released one of the trips.
+  book.set([inZone('b'), inZone('c'), custom, TRIP]);
+  await time.pass(CALM_MS);
+  guard.review();
+  await time.settle();
+  assert.deepEqual(recorded().slice(first.length), [
+    'info guard.released zone a 5 of 10 by operator',
+    'info guard.released zone b 5 of 10 by auto',
+    'info guard.released zone c 5 of 10 by auto',
+    'info guard.released customTaints 5 of 10 by auto',
+    'info guard.released cluster 5 of 10 by auto',
+  ]);
+});
+
+test('logs its own reset as its own although the rules show the reset before the write is answered', async (context) => {
+  const { guard, book, governing, time, recorded } = await bench(context, { stored: [TRIP] });
+  const answered = Promise.withResolvers<'changed'>();
+  const change = book.changeGuard.bind(book);
+  book.changeGuard = async (...args) => (await change(...args)) && answered.promise;
+  guard.review();
+  await time.pass(CALM_MS);
+  guard.review();
+  await time.settle();
+  guard.ruled(governing());
+  await time.settle();
+  assert.deepEqual(recorded(), ['info guard.released cluster 5 of 10 by auto']);
+  answered.resolve('changed');
 });
 
 test('keeps counting custom taints while it holds evictions', async (context) => {
@@ -523,7 +675,7 @@ test('saves nothing after its relay lost the lease', async (context) => {
 });
 
 test('saves nothing from an outdated view, for any earlier failures', async (context) => {
-  const { book, fail, state, time, guard } = await bench(context);
+  const { book, fail, state, time, guard, calls } = await bench(context);
   book.isAway = true;
   void fail(1, 2, 3);
   await time.pass(SECOND);
@@ -533,7 +685,7 @@ test('saves nothing from an outdated view, for any earlier failures', async (con
   book.isAway = false;
   await time.pass(60 * SECOND);
   assert.ok(book.tries <= tries + 1);
-  assert.deepEqual(scopes(book.state.trips), []);
+  assert.deepEqual([scopes(book.state.trips), calls.freed], [[], 0]);
   state.knows = true;
   guard.review();
   await time.pass(SECOND);

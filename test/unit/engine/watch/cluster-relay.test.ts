@@ -5,7 +5,6 @@ import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
-import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { LEASE_TTL_MS } from '#shared/state/lease.ts';
@@ -515,27 +514,6 @@ test('records the last removals before it stops', async (context) => {
   answer();
   await stopped;
   assert.ok(await removedAt());
-});
-
-test('reads the stuck pods of the last relay, and checks whether they are gone', async (context) => {
-  const given = bench(context);
-  given.cluster.nodes.lists = [listOf(liveNode('n1'))];
-  const former = await takeOver(given.leases, 'relay-0');
-  assert.ok(former);
-  const stuck: StuckPod = {
-    node: nodeName('n1'),
-    uid: podUid('u0'),
-    namespace: 'default',
-    name: 'web-0',
-    gracePeriodEndedAt: 0,
-    finalizers: [],
-    nodeState: 'there',
-  };
-  await given.leases.reportStuck(former, [stuck]);
-  await given.leases.release(former);
-  await started(context, 30 * SECOND, given);
-  assert.deepEqual(await given.leases.stuck(CLUSTER), []);
-  assert.equal(given.cluster.pods.listed.length, 1);
 });
 
 test('watches pods that were evicted before it started and are still on an untainted node', async (context) => {

@@ -210,11 +210,15 @@ describe('the lease of a cluster reports', () => {
   });
 
   test('a failing report of stuck pods', async (context) => {
-    const { cluster, leases, faultsAfter } = bench(context);
+    const { cluster, leases, log, faultsAfter } = bench(context);
     const leaving = { gracePeriodEndedAt: START, finalizers: [] };
     cluster.pods.lists = [listOf(livePod('u1', { terminating: true, disrupted: true, leaving }))];
-    const reports = context.mock.method(leases, 'reportStuck', throwing(new StoreError('the table is away')));
+    const error = new StoreError('the table is away');
+    const reports = context.mock.method(leases, 'reportStuck', throwing(error));
     assert.deepEqual(await faultsAfter(90 * SECOND), ['store-failing']);
+    const line = log.lines.find(({ level }) => level === 'error');
+    const fields = { cluster: CLUSTER, error };
+    assert.deepEqual(line, { level: 'error', event: 'relay.lease-failed', fields });
     reports.mock.restore();
     assert.deepEqual(await faultsAfter(), []);
   });
@@ -242,15 +246,16 @@ describe('the lease of a cluster reports', () => {
       (await stored())?.[0]?.error,
       `${behind}: evictions wait until their deadlines have passed by both clocks.`,
     );
-    const lines = () => log.lines.filter(({ event }) => event === 'cluster.clocks-differ').length;
-    assert.equal(lines(), 1);
+    const clockLines = () => log.lines.filter(({ event }) => event === 'cluster.clocks-differ');
+    const reason = `${behind}: evictions are held.`;
+    assert.deepEqual([clockLines().length, clockLines()[0]?.fields], [1, { cluster: CLUSTER, reason }]);
     cluster.skewMs = 0;
     cluster.otherSkews = [];
     nodes.taken.length = 0;
     assert.deepEqual(await faultsAfter(), []);
     cluster.skewMs = 31_000;
     await time.pass(A_WHILE);
-    assert.equal(lines(), 2);
+    assert.equal(clockLines().length, 2);
   });
 
   test('no clock difference that a slow answer may explain', async (context) => {

@@ -112,7 +112,7 @@ describe('an operator', () => {
     const [kept, other] = pods.pods;
     assert.ok(kept && other);
     const ofNode = await nodeWith('held-node', 2);
-    const idOf = (printed: string) => / release (\S+) /.exec(printed)?.[1] ?? printed;
+    const idOf = (printed: string) => /taintward release (\S+)/.exec(printed)?.[1] ?? printed;
     const pod = `${alpha.namespace}/${kept.name}`;
     const requestedAt = Date.now();
     const holdOnPod = idOf(

@@ -167,8 +167,12 @@ export class GuardController {
 
   /** Never rejects. */
   async #read(actor: 'auto' | 'operator'): Promise<boolean> {
+    const shown = this.#newestRevision;
     try {
-      this.#adopt((await this.#deps.rulesStore.read(this.#cluster)).guard, actor);
+      const { guard } = await this.#deps.rulesStore.read(this.#cluster);
+      this.#adopt(guard, actor);
+      // After a restore of the store, the rules show a revision that is gone. Nothing newer is there to be read.
+      if (this.#newestRevision === shown) this.#newestRevision = Math.min(shown, guard.revision);
     } catch (error) {
       this.#deps.log.warn('rules.unreadable', { error });
       return false;

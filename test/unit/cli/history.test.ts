@@ -157,11 +157,18 @@ test('filters entries by pod and period, with or without a cluster name', async 
 });
 
 test('prints JSON for programs', async (t) => {
-  const { run, write } = commandLine(t);
+  const { store, run, write } = commandLine(t);
   const a = pod('a');
   await write(0, [a]);
   await write(5, [a], [wouldHave(a)]);
-  const [, would] = JSON.parse(await run('prod', '-o', 'json'));
+  const deleted = { at: at(5.1), by: 'taint-manager' } as const;
+  await store.end(REF, [anEnding(a, { outcome: 'already-gone', deleted })], at(6));
+  const history = new SqliteHistory({ database: store.database });
+  await history.noteGone(REF.cluster, [{ uid: a.uid, at: at(5.5) }]);
+  const [, would, gone] = JSON.parse(await run('prod', '-o', 'json'));
+  const { deletedBy, deletedAt, removedAt } = gone;
+  const minute = '2026-11-21T12:05';
+  assert.deepEqual([deletedBy, deletedAt, removedAt], ['taint-manager', minute + ':06.000Z', minute + ':30.000Z']);
   assert.deepEqual(would, {
     time: '2026-11-21T12:05:00.000Z',
     cluster: 'prod',

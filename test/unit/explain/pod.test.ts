@@ -187,6 +187,11 @@ const HEADLINES: Readonly<Record<string, PodCase>> = {
     entry(0, 'scheduled'),
     entry(20, 'canceled', { cancelReason: 'taint-removed' }),
   ),
+  'a deleted pod that was observed': gone(entry(0, 'scheduled'), entry(60, 'would-evict')),
+  'a deleted pod, after an observed one of the same name': gone(
+    entry(0, 'would-evict', { uid: podUid('u9') }),
+    entry(31, 'already-gone', { deleted: { at: at(30), by: 'other' } }),
+  ),
   'a deleted pod that nobody knows': gone(),
   'a pod, and then the earlier pod of the same name': aCase([], {
     service: service({ history: known([entry(61, 'evicted', { delayMs: 300 })]) }),

@@ -17,8 +17,10 @@ test('--in-cluster reaches the cluster of the file that --kubeconfig names', asy
   /** Writes a kubeconfig with a context `c`, and returns its path and the number of requests to its server. */
   const cluster = async (name: string) => {
     let requests = 0;
-    const server = createServer((_, response) => {
+    const paths: string[] = [];
+    const server = createServer((request, response) => {
       requests += 1;
+      paths.push(`${request.url}`);
       response.writeHead(401).end();
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -31,7 +33,7 @@ test('--in-cluster reaches the cluster of the file that --kubeconfig names', asy
     };
     const file = join(dir, name);
     writeFileSync(file, JSON.stringify(kubeconfig));
-    return { file, requests: () => requests };
+    return { file, requests: () => requests, paths };
   };
   const [named, standard] = [await cluster('named'), await cluster('standard')];
   const before = process.env['KUBECONFIG'];
@@ -44,4 +46,10 @@ test('--in-cluster reaches the cluster of the file that --kubeconfig names', asy
   const terminal = { log: recordingLog(), print: () => undefined, isToTerminal: false };
   await assert.rejects(runInCluster(options, terminal), ClustersRejectedError);
   assert.deepEqual([named.requests() > 0, standard.requests()], [true, 0]);
+  const asksConfigMap = () => named.paths.splice(0).some((path) => path.includes('/configmaps/taintward-policy'));
+  assert.equal(asksConfigMap(), true, 'the policy of the cluster');
+  const policyFile = join(dir, 'policy.yaml');
+  writeFileSync(policyFile, 'mode: observe\n');
+  await assert.rejects(runInCluster({ ...options, policyFile }, terminal), ClustersRejectedError);
+  assert.equal(asksConfigMap(), false, '--policy precedes it');
 });

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
+import { licenceTexts } from '#deploy/build/licence-texts.ts';
 import { type Locked, locked, production } from './lockfile.ts';
 
 /** Licenses of deployed packages, which require only attribution for redistribution. The names are SPDX, as written by packages. */
@@ -38,4 +39,17 @@ test('installed packages have the licenses in the lockfile', () => {
     return own.version === version && own.license !== license;
   });
   assert.deepEqual(others.map(labelOf), []);
+});
+
+test('redistributes each license and notice of deployable packages', () => {
+  const folders = production.map(({ path }) => path).filter((path) => existsSync(join(PROJECT_DIR, path)));
+  const texts = licenceTexts({ metafile: { outputs: {} }, beside: folders.map((path) => `${path}/index.js`) });
+  const files = folders.flatMap((path) =>
+    readdirSync(join(PROJECT_DIR, path))
+      .filter((file) => /licen[cs]e|copying|notice/i.test(file))
+      .map((file) => join(path, file)),
+  );
+  const left = files.filter((file) => !texts.includes(readFileSync(join(PROJECT_DIR, file), 'utf8').trim()));
+  assert.ok(files.length > 100);
+  assert.deepEqual(left, []);
 });

@@ -102,4 +102,6 @@ test('hands off one lease at a time, and only to a relay with clearly less load'
   assert.equal(fleet.gives(contested(C1, 0)), false, 'another one is on its way');
   fleet.saw(C0, lease(C0, 'you'));
   assert.equal(fleet.gives(contested(C1, 100)), true);
+  fleet.forget(C1);
+  assert.equal(fleet.gives(contested(C0, 0)), true, 'the cluster on its way was removed');
 });

@@ -528,6 +528,16 @@ test('ignores rules that are older than its own write', async (context) => {
   assert.deepEqual(guard.trips, book.state.trips);
 });
 
+test('reads once, not again and again, for a revision that the store no longer has', async (context) => {
+  const { guard, governing, book, time, fail } = await bench(context);
+  const read = context.mock.method(book, 'read');
+  guard.ruled(governing({ guardRevision: 7 }));
+  await time.settle();
+  assert.equal(read.mock.callCount(), 1);
+  await fail(1, 2, 3);
+  assert.deepEqual([scopes(guard.trips), read.mock.callCount()], [['cluster'], 1]);
+});
+
 test('ignores a read that is answered after its own write', async (context) => {
   const { guard, governing, fail, book, time, logged } = await bench(context);
   const late = Promise.withResolvers<StoredRules>();

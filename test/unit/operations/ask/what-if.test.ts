@@ -23,7 +23,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
         creationTimestamp: '2026-11-21T00:00:00Z',
       },
       spec: { nodeName: 'node-1' },
-      status: { conditions: [{ type: 'Ready', status: 'True' }] },
+      status: { conditions: [{ type: 'Ready', status: name === 'web-0' ? 'True' : 'False' }] },
     })),
   ),
   '/apis/policy/v1/namespaces/shop/poddisruptionbudgets': list({
@@ -52,7 +52,7 @@ test('asks for evictions only by dry runs, in both forms of the API, of the pods
     cluster: async (name) => liveCluster(name, connection, clock),
     close: () => undefined,
   };
-  await askWhatIf(
+  const { budgets } = await askWhatIf(
     fleet,
     {
       cluster: PROD,
@@ -62,6 +62,7 @@ test('asks for evictions only by dry runs, in both forms of the API, of the pods
     },
     { now: () => NOW, progress: () => undefined },
   );
+  assert.deepEqual(budgets.map(({ evicted, together }) => [evicted, together]), [[2, 1]]);
   const writes = requests.filter(({ method }) => method !== 'GET');
   assert.deepEqual(
     writes

@@ -222,9 +222,16 @@ test('counts failed evictions as failed, not held', async (t) => {
 });
 
 test('reports relays with their nodes, and the releases of all parts', async (t) => {
-  const { status, lease, leases, fleet } = await connected(t);
+  const { status, lease, leases, fleet, clock } = await connected(t);
   await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, nodes: 7 });
   const account = { release: async () => '1.2.2', quotas: assert.fail, alarms: assert.fail };
+  const lab = clusterName('lab');
+  const other = (await leases.take(lab, undefined, 'relay-1', NOW)) ?? assert.fail('no lease');
+  await leases.renew(other, { renewedAt: NOW - MINUTE_MS, lastContactAt: NOW - MINUTE_MS, nodes: 3 });
+  const both = await readClusters(fleet, [prod, lab], { clock });
+  assert.deepEqual(statusOf(both).relays, [
+    { holder: 'relay-1', version: VERSION, clusters: ['prod', 'lab'], nodes: 10, renewedAt: NOW },
+  ]);
   const { relays, versions } = await status({
     ...fleet,
     kind: 'deployed',

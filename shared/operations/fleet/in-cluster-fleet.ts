@@ -3,7 +3,7 @@ import { localUser } from '#shared/access/local-user.ts';
 import { IN_CLUSTER, keptInCluster } from '#shared/state/objects/kubernetes-state.ts';
 
 import type { LocalContextAccess } from '#shared/state/registry.ts';
-import { HISTORY_DAYS } from '#shared/state/stored.ts';
+import { MAX_HISTORY_DAYS } from '#shared/state/stored.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Fleet } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
@@ -15,7 +15,8 @@ const SERVICE_ACCOUNT = 'taintward';
 /** All state is in the one cluster, which is read by a kubeconfig context, with the caller's permissions. */
 export function inClusterFleet(access: LocalContextAccess, namespace: string, clock: Clock): Fleet {
   const connection = localContextConnection(access);
-  const kept = keptInCluster({ connection, namespace, historyDays: HISTORY_DAYS, clock });
+  // Only the leader knows how long audit entries are kept, so a command removes none that it may keep.
+  const kept = keptInCluster({ connection, namespace, historyDays: MAX_HISTORY_DAYS, clock });
   return {
     kind: 'in-cluster',
     where: `namespace ${namespace} of context ${access.context}`,

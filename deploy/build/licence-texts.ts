@@ -7,7 +7,7 @@ import { PROJECT_DIR } from './bundle.ts';
 export const LICENCE_TEXTS_FILE = 'THIRD_PARTY_LICENSES.txt';
 
 /** The names of the files in packages that have to be redistributed with them. */
-const TEXTS = /^(licen[cs]e|copying|notice)/i;
+const TEXTS = /licen[cs]e|copying|notice/i;
 const RULE = `\n${'-'.repeat(80)}\n\n`;
 
 interface Manifest {

@@ -43,7 +43,10 @@ test('installed packages have the licenses in the lockfile', () => {
 
 test('redistributes each license and notice of deployable packages', () => {
   const folders = production.map(({ path }) => path).filter((path) => existsSync(join(PROJECT_DIR, path)));
-  const texts = licenceTexts({ metafile: { outputs: {} }, beside: folders.map((path) => `${path}/index.js`) });
+  const texts = licenceTexts({
+    metafile: { outputs: {} },
+    beside: folders.map((path) => `${path}/index.js`),
+  });
   const files = folders.flatMap((path) =>
     readdirSync(join(PROJECT_DIR, path))
       .filter((file) => /licen[cs]e|copying|notice/i.test(file))

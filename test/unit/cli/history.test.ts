@@ -168,7 +168,10 @@ test('prints JSON for programs', async (t) => {
   const [, would, gone] = JSON.parse(await run('prod', '-o', 'json'));
   const { deletedBy, deletedAt, removedAt } = gone;
   const minute = '2026-11-21T12:05';
-  assert.deepEqual([deletedBy, deletedAt, removedAt], ['taint-manager', minute + ':06.000Z', minute + ':30.000Z']);
+  assert.deepEqual(
+    [deletedBy, deletedAt, removedAt],
+    ['taint-manager', `${minute}:06.000Z`, `${minute}:30.000Z`],
+  );
   assert.deepEqual(would, {
     time: '2026-11-21T12:05:00.000Z',
     cluster: 'prod',

@@ -46,7 +46,8 @@ test('--in-cluster reaches the cluster of the file that --kubeconfig names', asy
   const terminal = { log: recordingLog(), print: () => undefined, isToTerminal: false };
   await assert.rejects(runInCluster(options, terminal), ClustersRejectedError);
   assert.deepEqual([named.requests() > 0, standard.requests()], [true, 0]);
-  const asksConfigMap = () => named.paths.splice(0).some((path) => path.includes('/configmaps/taintward-policy'));
+  const asksConfigMap = () =>
+    named.paths.splice(0).some((path) => path.includes('/configmaps/taintward-policy'));
   assert.equal(asksConfigMap(), true, 'the policy of the cluster');
   const policyFile = join(dir, 'policy.yaml');
   writeFileSync(policyFile, 'mode: observe\n');

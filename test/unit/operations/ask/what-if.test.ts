@@ -62,7 +62,10 @@ test('asks for evictions only by dry runs, in both forms of the API, of the pods
     },
     { now: () => NOW, progress: () => undefined },
   );
-  assert.deepEqual(budgets.map(({ evicted, together }) => [evicted, together]), [[2, 1]]);
+  assert.deepEqual(
+    budgets.map(({ evicted, together }) => [evicted, together]),
+    [[2, 1]],
+  );
   const writes = requests.filter(({ method }) => method !== 'GET');
   assert.deepEqual(
     writes

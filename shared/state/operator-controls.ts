@@ -1,12 +1,7 @@
 import { defined } from '#shared/defined.ts';
 import { isOn } from '#shared/eviction/gate.ts';
-import type { Stop } from '#shared/eviction/policy.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { AuditEntry, OperatorControls } from './rules-store.ts';
-
-export function fleetStopEntry({ actor, at, reason, ...stop }: Stop): AuditEntry {
-  return { actor, at, kind: 'stop', message: `stopped evictions in all clusters${untilText(stop)}`, reason };
-}
+import type { OperatorControls } from './rules-store.ts';
 
 export function current({ stops, holds, ...orders }: OperatorControls, now: EpochMs): OperatorControls {
   return {

@@ -10,7 +10,6 @@ import {
   ObjectRulesStore,
   withFleetStop,
 } from '#shared/state/objects/object-rules-store.ts';
-import { fleetStopEntry } from '#shared/state/operator-controls.ts';
 import type { AuditEntry, AuditQuery, Change, StoredRules } from '#shared/state/rules-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { HISTORY_DAYS, historyBefore, parseStored, parseStoredText } from '#shared/state/stored.ts';
@@ -69,7 +68,8 @@ export class SqliteRulesStore extends ObjectRulesStore {
 
   #stopAll(stop: Stop): void {
     this.#objects.write(withFleetStop(this.#objects.read(rulesName(undefined)), stop));
-    this.#audit.add(fleetStopEntry(stop));
+    const { actor, at, reason } = stop;
+    this.#audit.add({ actor, at, kind: 'stop', message: 'stopped evictions in all clusters', reason });
     this.#known?.renew();
   }
 

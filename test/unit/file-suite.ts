@@ -6,6 +6,9 @@ import { inspect } from 'node:util';
 
 const load = createRequire(import.meta.url);
 
+/** A test that waits for ever fails by its name, and before its process is stopped after five minutes. */
+const MAX_MS = 4 * 60_000;
+
 /** The file whose tests run now. */
 let current = '';
 for (const event of ['uncaughtException', 'unhandledRejection']) {
@@ -27,7 +30,7 @@ const shared = () => ({
  */
 export function fileSuite(file: string): Promise<void> | void {
   const name = relative(import.meta.dirname, file);
-  return describe(name, () => {
+  return describe(name, { timeout: MAX_MS }, () => {
     const found = shared();
     before(() => {
       current = name;

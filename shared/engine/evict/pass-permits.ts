@@ -51,13 +51,14 @@ export class PassPermits {
   async take(due: readonly EvictionRecord[], { view: { rules, verdict }, pods }: FirstView): Promise<void> {
     const evicted = due.flatMap((record) => {
       const pod = pods.get(record.uid);
-      const found = evictionOf(verdict(record, pod));
-      return found && !found.unlimited ? [{ record, pod, isUnread: found.lease === 'unread' }] : [];
-    });
-    const limited = evicted.flatMap(({ record, pod }) => {
       const workload = pod && limitingWorkload(rules, pod);
-      return workload ? [{ record, pod, workload }] : [];
+      if (!workload && !isPaced(rules, record)) return [];
+      const found = evictionOf(verdict(record, pod));
+      return found && !found.unlimited ? [{ record, pod, workload, isUnread: found.lease === 'unread' }] : [];
     });
+    const limited = evicted.flatMap(({ record, pod, workload }) =>
+      pod && workload ? [{ record, pod, workload }] : [],
+    );
     const workloads = Map.groupBy(limited, ({ pod, workload: { kind, name } }) =>
       [pod.namespace, kind, name].join('/'),
     );

@@ -4,9 +4,10 @@ import { type Need, requiredUnder } from '#shared/kubernetes/permissions.ts';
 import type { RulesAct } from '#shared/operations/acts/act.ts';
 import { performChosen } from '#shared/operations/acts/perform.ts';
 import type { Operator } from '#shared/state/operator.ts';
-import { PolicyError, parseAppliedPolicy, parsePolicyDocument } from '#shared/state/policy-document.ts';
+import { PolicyError, parseAppliedPolicy } from '#shared/state/policy-document.ts';
 import { checkedPolicy, type PolicySource } from '#shared/state/policy-file.ts';
 import type { RulesStore, StoredRules } from '#shared/state/rules-store.ts';
+import { parsePolicyOnce } from '#shared/state/stored-rules.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
 /** Policy of a cluster that the command line enforces. It is recognized by its text. */
@@ -36,7 +37,7 @@ export function neededPermissions(
   const otherwise: Policy = enforce ? { ...DEFAULT_POLICY, mode: 'enforce' } : DEFAULT_POLICY;
   return async (cluster) => {
     const text = await source?.read().catch(unlessMistaken);
-    if (text !== undefined) return requiredUnder(parsePolicyDocument(text));
+    if (text !== undefined) return requiredUnder(parsePolicyOnce(text));
     const { policy } = (await rulesStore.read(cluster)).orders;
     return requiredUnder(policy && policy.text !== ENFORCED ? policy.read : otherwise);
   };
@@ -84,7 +85,7 @@ export class StartPolicies {
       };
       const applied = await performChosen(cluster, choose, operator);
       if (applied && text !== undefined)
-        log.info('policy.applied', { cluster, mode: parsePolicyDocument(text).mode });
+        log.info('policy.applied', { cluster, mode: parsePolicyOnce(text).mode });
     }
     this.#mistake = undefined;
   }

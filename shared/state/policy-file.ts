@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { systemErrorCode } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
-import { PolicyError, parsePolicyDocument } from './policy-document.ts';
+import { PolicyError } from './policy-document.ts';
+import { parsePolicyOnce } from './stored-rules.ts';
 
 /** A file or object that owns the policies of all clusters of a process. */
 export interface PolicySource {
@@ -26,16 +27,14 @@ export const policyFile = (path: string): PolicySource => ({
 });
 
 /** Returns the text of a policy file. Throws a `PolicyError` that names the file if `parse` rejects the text. */
-export const readPolicyFile = (
-  path: string,
-  parse: (text: string) => unknown = parsePolicyDocument,
-): string => checkedPolicy(path, textOf(path), parse);
+export const readPolicyFile = (path: string, parse: (text: string) => unknown = parsePolicyOnce): string =>
+  checkedPolicy(path, textOf(path), parse);
 
 /** Returns the text. Throws a `PolicyError` that names its source if `parse` rejects the text. */
 export function checkedPolicy(
   source: string,
   text: string,
-  parse: (text: string) => unknown = parsePolicyDocument,
+  parse: (text: string) => unknown = parsePolicyOnce,
 ): string {
   try {
     parse(text);

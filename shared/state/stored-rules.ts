@@ -85,7 +85,7 @@ const policySchema = z
   .strictObject({ text: z.string(), revision: z.int().positive(), owner: text.exactOptional() })
   .transform((policy, { addIssue }) => {
     try {
-      return { ...policy, read: parsedOnce(policy.text) };
+      return { ...policy, read: parsePolicyOnce(policy.text) };
     } catch (error) {
       if (!(error instanceof PolicyError)) throw error;
       addIssue({ code: 'custom', message: error.message.replace(/\.$/, ''), path: ['text'] });
@@ -93,11 +93,12 @@ const policySchema = z
     }
   });
 
-/** Parsed policies by text. Rules are read with each pass, and documents rarely change. */
+/** Parsed policies by text. Rules are read with each pass, a policy file every second, and documents rarely change. */
 const parsed = new Map<string, Policy>();
 const MAX_PARSED = 1_000;
 
-function parsedOnce(text: string): Policy {
+/** Parses a policy document once for each text. Throws `PolicyError`. */
+export function parsePolicyOnce(text: string): Policy {
   const known = parsed.get(text);
   if (known) return known;
   const policy = parsePolicyDocument(text);

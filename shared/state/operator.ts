@@ -2,7 +2,7 @@ import { type Backoff, untilSuccessful } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Change, RulesStore } from './rules-store.ts';
 
-/** Who acts on which rules. */
+/** An actor, and the store of the rules that its acts change. */
 export interface Operator {
   readonly rulesStore: Pick<
     RulesStore,

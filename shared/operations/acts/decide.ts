@@ -40,7 +40,7 @@ export type NextRules =
   | { readonly trips: readonly (Trip | FreshRelease)[] }
   | { readonly fleetStop: Stop | undefined };
 
-/** What an act does to the rules for which it was decided. */
+/** The effect of an act on the rules for which it was decided. */
 export interface Decision {
   /** Absent: the rules are already as the act would make them. */
   readonly change?: { readonly next: NextRules; readonly entry: AuditEntry };
@@ -52,13 +52,13 @@ export interface Decision {
   readonly stop?: string;
 }
 
-/** Who decides, and when. */
-export interface Deciding {
+/** The actor of an act, and its time. */
+interface DecisionContext {
   readonly actor: string;
   readonly now: EpochMs;
 }
 
-type Decided = Omit<Decision, 'change'> & {
+type DraftDecision = Omit<Decision, 'change'> & {
   readonly next?: NextRules;
   readonly audit?: Pick<AuditEntry, 'kind' | 'message' | 'policy'>;
 };
@@ -70,14 +70,14 @@ type Decided = Omit<Decision, 'change'> & {
 export function decide<Kind extends RulesActKind>(
   act: RulesAct<Kind>,
   found: StoredRules,
-  deciding: Deciding,
+  context: DecisionContext,
 ): Decision {
   const { cluster, reason } = act;
   if (reason !== undefined) checkReason(reason);
-  const rules = { ...found, orders: current(found.orders, deciding.now) };
-  const { next, audit, ...decision } = DECISIONS[act.kind](act, rules, deciding);
+  const rules = { ...found, orders: current(found.orders, context.now) };
+  const { next, audit, ...decision } = DECISIONS[act.kind](act, rules, context);
   if (!next || !audit) return decision;
-  const { actor, now: at } = deciding;
+  const { actor, now: at } = context;
   return {
     ...decision,
     change: { next, entry: { actor, at, ...defined({ cluster }), ...audit, ...defined({ reason }) } },
@@ -85,19 +85,23 @@ export function decide<Kind extends RulesActKind>(
 }
 
 /** Returns the rules of a cluster as an act would change them. */
-export function withNext({ fleetStop, ...rules }: StoredRules, next: NextRules): StoredRules {
-  if ('fleetStop' in next) return { ...rules, ...defined({ fleetStop: next.fleetStop }) };
-  const all = { ...rules, ...defined({ fleetStop }) };
-  if ('orders' in next) return { ...all, orders: nextOrders(rules.orders, next.orders) };
-  return { ...all, guard: guardStateOf(rules.guard.revision + 1, next.trips) };
+export function withNext(rules: StoredRules, next: NextRules): StoredRules {
+  if ('orders' in next) return { ...rules, orders: nextOrders(rules.orders, next.orders) };
+  if ('trips' in next) return { ...rules, guard: guardStateOf(rules.guard.revision + 1, next.trips) };
+  const { fleetStop: _, ...others } = rules;
+  return { ...others, ...defined(next) };
 }
 
 const DECISIONS: {
-  readonly [Kind in RulesActKind]: (act: RulesAct<Kind>, rules: StoredRules, deciding: Deciding) => Decided;
+  readonly [Kind in RulesActKind]: (
+    act: RulesAct<Kind>,
+    rules: StoredRules,
+    context: DecisionContext,
+  ) => DraftDecision;
 } = {
   /** Always possible. Beyond the maximum, the shortest other stop is dropped. A stop of all clusters that ends later remains. */
-  stop: (act, { orders, fleetStop }, deciding) => {
-    const action = actionOf(act, deciding);
+  stop: (act, { orders, fleetStop }, context) => {
+    const action = actionOf(act, context);
     const audit = (where: string) =>
       ({ kind: 'stop', message: `stopped evictions${where}${untilText(action)}` }) as const;
     const message = ({ until }: Stop) => `Evictions are stopped in ${place(act.cluster)}${untilTime(until)}.`;
@@ -167,7 +171,7 @@ const DECISIONS: {
     };
   },
 
-  hold: (act, { orders }, deciding) => {
+  hold: (act, { orders }, context) => {
     const { cluster, target } = act;
     if (orders.holds.length >= MAX_HOLDS) {
       throw new OperatorError(
@@ -175,7 +179,7 @@ const DECISIONS: {
       );
     }
     const id = newId('h');
-    const hold: Hold = { id, target, ...actionOf(act, deciding) };
+    const hold: Hold = { id, target, ...actionOf(act, context) };
     return {
       next: { orders: { ...orders, holds: [...orders.holds, hold] } },
       audit: { kind: 'hold', message: `held ${targetText(target)}${untilText(hold)} (${id})` },
@@ -282,7 +286,7 @@ function changeTexts(settings: readonly ChangedSetting[]): readonly string[] {
 
 function actionOf(
   { reason, durationMs }: { readonly reason: string; readonly durationMs?: number | undefined },
-  { actor, now }: Deciding,
+  { actor, now }: DecisionContext,
 ) {
   return { actor, at: now, reason, ...(durationMs === undefined ? {} : { until: now + durationMs }) };
 }

@@ -9,7 +9,14 @@ import { type Fleet, storedRulesNow } from '../fleet/fleet.ts';
 import { type PendingEviction, pendingEvictions } from '../look/pending.ts';
 import type { Act, RulesAct } from './act.ts';
 import { checkReason, type Decision, decide } from './decide.ts';
-import { type ActState, type EvictionPreview, previewOf, retriedOf, retryPreview } from './preview.ts';
+import {
+  type ActState,
+  type EvictionPreview,
+  previewOf,
+  retriedOf,
+  retryPreview,
+  retryText,
+} from './preview.ts';
 
 /** The parts of a fleet that acts use. */
 export type ActedFleet = Pick<Fleet, 'operator' | 'dueQueue'>;
@@ -39,7 +46,8 @@ export async function actState(
 /** Changes nothing. Rejects with the errors with which {@link performAct} would reject. */
 export async function previewAct(act: Act, state: ActState, fleet: ActedFleet): Promise<EvictionPreview> {
   const operator = await fleet.operator();
-  if (act.kind !== 'retry') return previewOf(act, state, await decided(act, operator));
+  if (act.kind !== 'retry')
+    return previewOf(act, state, decided(act, await foundBy(act, operator), operator));
   if (act.reason !== undefined) checkReason(act.reason);
   await fleet.dueQueue();
   return retryPreview(act, state);
@@ -81,13 +89,13 @@ export async function performChosen(
 }
 
 async function attempt(act: RulesAct, found: StoredRules, operator: Operator) {
-  const { change, ...decision } = decide(act, found, { actor: operator.actor, now: operator.clock.now() });
+  const { change, ...decision } = decided(act, found, operator);
   const result: Performed = { ...decision, changed: change !== undefined };
   return { result, change: change ? await save(act, found, change, operator) : ('changed' as const) };
 }
 
-const decided = async (act: RulesAct, operator: Operator): Promise<Decision> =>
-  decide(act, await foundBy(act, operator), { actor: operator.actor, now: operator.clock.now() });
+const decided = (act: RulesAct, found: StoredRules, { actor, clock }: Operator): Decision =>
+  decide(act, found, { actor, now: clock.now() });
 
 /** Resolves with the rules of a cluster; for all clusters, with their stop alone. */
 const foundBy = async ({ cluster }: RulesAct, { rulesStore }: Operator): Promise<StoredRules> =>
@@ -135,5 +143,5 @@ async function retry(
       ...defined({ reason }),
     });
   }
-  return { message: retryPreview(act, { pending, at }).change, changed: true };
+  return { message: retryText(act, found), changed: true };
 }

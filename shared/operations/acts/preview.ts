@@ -50,8 +50,7 @@ export function retryPreview(
 ): EvictionPreview {
   const found = retriedOf(act, pending, at);
   const { sentences: effects, ...pods } = retried(found);
-  const change = `${retriedText(found)} retried in ${place(act.cluster)}.`;
-  return { ...defined({ cluster: act.cluster }), change, effects, pods };
+  return { ...defined({ cluster: act.cluster }), change: retryText(act, found), effects, pods };
 }
 
 /** Returns the effect that an act would have by its decision. */
@@ -107,10 +106,11 @@ export const retriedOf = (
     return isMeant && (record.gaveUpAt !== undefined || (isWaiting && !record.held));
   });
 
-/** Counts these evictions: "2 failed evictions and 1 waiting for the next try are". */
-function retriedText(found: readonly PendingEviction[]): string {
+/** Counts these evictions: "2 failed evictions and 1 waiting for the next try are retried in cluster prod." */
+export function retryText({ cluster }: Act<'retry'>, found: readonly PendingEviction[]): string {
   const failed = found.filter(({ record }) => record.gaveUpAt !== undefined).length;
   const waiting = found.length - failed;
   const more = waiting === 0 ? '' : ` and ${waiting} waiting for the next try`;
-  return `${failed} failed ${failed === 1 ? 'eviction' : 'evictions'}${more} ${failed === 1 && waiting === 0 ? 'is' : 'are'}`;
+  const evictions = `${failed} failed ${failed === 1 ? 'eviction' : 'evictions'}${more}`;
+  return `${evictions} ${failed === 1 && waiting === 0 ? 'is' : 'are'} retried in ${place(cluster)}.`;
 }

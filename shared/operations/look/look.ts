@@ -63,7 +63,7 @@ interface LeaseSeen {
   readonly renewedAt?: EpochMs;
 }
 
-/** What the store has of a cluster, or the error of a read. */
+/** The stored state of a cluster, or the error of the read. */
 type StoredRead = { readonly cluster: ClusterName } & (
   | (StoredFacts & { readonly error?: undefined })
   | ({ readonly error: string } & { readonly [Fact in keyof StoredFacts]?: undefined })

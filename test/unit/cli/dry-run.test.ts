@@ -10,6 +10,7 @@ import { leavesOf } from '#functions/cli/reference.ts';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { RulesAct } from '#shared/operations/acts/act.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
 import { type PendingEviction, pendingEvictions } from '#shared/operations/look/pending.ts';
 import { aNode, aReason, aRecord, aRef } from '#test/contracts/partition-builders.ts';
@@ -138,6 +139,14 @@ interface Case {
   readonly text: RegExp;
 }
 
+/** Holds a pod that is due. */
+const HOLD_DUE_0: RulesAct<'hold'> = {
+  kind: 'hold',
+  cluster: prod,
+  target: { kind: 'pod', namespace: 'default', name: 'due-0' },
+  reason: 'x',
+};
+
 const CASES: readonly Case[] = [
   {
     name: 'stop',
@@ -196,15 +205,7 @@ const CASES: readonly Case[] = [
         { kind: 'hold', cluster: prod, target: { kind: 'node', node: nodeName('node-1') }, reason: 'x' },
         operator,
       );
-      await perform(
-        {
-          kind: 'hold',
-          cluster: prod,
-          target: { kind: 'pod', namespace: 'default', name: 'due-0' },
-          reason: 'x',
-        },
-        operator,
-      );
+      await perform(HOLD_DUE_0, operator);
     },
     args: async ({ rulesStore }) => {
       const [hold] = (await rulesStore.read(prod)).orders.holds;
@@ -349,15 +350,7 @@ describe('a dry run predicts the act, and changes nothing:', () => {
       const { dryRun, file, rulesStore, operator } = await enforced(t);
       const zone = { ...TRIP, scope: 'zone', zone: 'z1' } as const;
       await rulesStore.changeGuard(prod, (await rulesStore.read(prod)).guard, [TRIP, zone]);
-      await perform(
-        {
-          kind: 'hold',
-          cluster: prod,
-          target: { kind: 'pod', namespace: 'default', name: 'due-0' },
-          reason: 'x',
-        },
-        operator,
-      );
+      await perform(HOLD_DUE_0, operator);
       writeFileSync(file, 'mode: enforce\nguard: off\nreleaseRate: 5\nevictionRate: 2\n');
       const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
       assert.deepEqual(preview.effects, [

@@ -15,6 +15,7 @@ import {
   ending,
   type FinalRecord,
   isTainted,
+  type NodeRetry,
   type NodeState,
   type Partition,
 } from './records.ts';
@@ -110,7 +111,7 @@ export function recordOf(
   const { begunAt } = pass;
   const given = { now, random, giveUpAfterMs, begunAt };
   const after = node && afterFailures(node, left, { ...failures, pods }, given);
-  const { retry, outage } = after?.node ?? {};
+  const { retry = retryAtTurn(node?.retry, schedule, { now, progressed }), outage } = after?.node ?? {};
   schedule.push(...waiting.changed, ...(after?.changed ?? []));
   const [failure = failures.everything] = pods.values();
   const result = {
@@ -130,7 +131,7 @@ export function recordOf(
      * their number would not shrink while failures last.
      */
     retries: [
-      ...(retry && retry.nextTryAt !== node?.retry?.nextTryAt ? [retry] : []),
+      ...(after?.node.retry && retry?.nextTryAt !== node?.retry?.nextTryAt ? [after.node.retry] : []),
       ...(outage && outage.nextTryAt !== node?.outage?.nextTryAt ? [outage] : []),
     ],
     /** A pod has newer facts by now, or the cluster has answered, so an outcome no longer holds. */
@@ -140,12 +141,28 @@ export function recordOf(
   };
   const blocked = waiting.node ? { blocked: waiting.node } : {};
   const isNew = after && (waiting.node || retry !== node.retry || outage !== node.outage);
-  const onNode: { readonly node?: NodeState } = isNew ? { node: { ...after.node, ...blocked } } : {};
+  const onNode: { readonly node?: NodeState } = isNew
+    ? { node: { ...after.node, ...blocked, ...defined({ retry }) } }
+    : {};
   if (schedule.length + canceled.length === 0 && !onNode.node) return { result };
   return { result, change: { ...onNode, schedule, end: canceled, live: isTainted(node) } };
 }
 
 export type Recorded = ReturnType<typeof recordOf>['result'];
+
+/**
+ * Returns the retry of pods that were not tried, because they wait for a turn: their next failure continues the back-off.
+ */
+function retryAtTurn(
+  retry: NodeRetry | undefined,
+  schedule: readonly EvictionRecord[],
+  { now, progressed }: { readonly now: EpochMs; readonly progressed: boolean },
+): NodeRetry | undefined {
+  const turns = schedule
+    .filter(({ failure }) => failure || (retry?.everything && !progressed))
+    .flatMap(({ turnAt = 0 }) => (turnAt > now ? turnAt : []));
+  return retry && turns.length > 0 ? { ...retry, nextTryAt: Math.min(...turns) } : undefined;
+}
 
 /** The writes for outcomes that still hold. `left`: scheduled records that these do not settle. */
 function remaining({ before, settled, outOfReach }: DonePass, found: Partition, rules: Rules, now: EpochMs) {

@@ -10,7 +10,7 @@ import {
   recordOf,
 } from '#shared/eviction/outcome.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
+import type { EvictionRecord, NodeRetry, NodeState, Partition } from '#shared/eviction/records.ts';
 import { after, at, nodeDelta, pod, rules } from './builders.ts';
 
 const NOW = at(60);
@@ -333,6 +333,26 @@ describe('a failure is retried', () => {
       recordOf(passOf(refused), others, rules, late).result.gaveUp.map(({ uid }) => uid),
       ['u2', 'u3'],
     );
+  });
+
+  test('and keeps its back-off while it waits for its turn, until a pod is evicted', () => {
+    const retry = { attempts: 4, nextTryAt: NOW, since: at(60), error: 'denied', everything: false };
+    const failedBefore = { ...recordNamed('u1'), failure: { since: at(60), error: 'denied' } };
+    const found = (more: Partial<NodeRetry>, ...records: readonly EvictionRecord[]): Partition => ({
+      ...withNode({ retry: { ...retry, ...more } }),
+      scheduled: new Map(before.scheduled).set(failedBefore.uid, records[0] ?? failedBefore),
+    });
+    const afterwards = (partition: Partition, ...others: readonly PodOutcome[]) => {
+      const { result, change } = written(passOf(waiting, ...others), partition);
+      return [change?.node?.retry?.attempts, change?.node?.retry?.nextTryAt, result.retries.length];
+    };
+    assert.deepEqual(afterwards(found({})), [4, at(70), 0]);
+    assert.deepEqual(afterwards(found({}), deleted), [4, at(70), 0]);
+    assert.deepEqual(afterwards(found({}), failed).slice(2), [1]);
+    const unharmed = found({ everything: true }, recordNamed('u1'));
+    assert.deepEqual(afterwards(unharmed), [4, at(70), 0]);
+    assert.deepEqual(afterwards(unharmed, deleted), [undefined, undefined, 0]);
+    assert.deepEqual(afterwards(found({}, recordNamed('u1'))), [undefined, undefined, 0]);
   });
 
   test('and fails only for its own pod, for any outcomes of other pods', () => {

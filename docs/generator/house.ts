@@ -74,9 +74,10 @@ export const STOREYS: readonly Storey[] = [
     name: 'Ports',
     note: 'state, API server, log',
     rooms: [
+      { path: 'shared/conditions', purpose: 'required actions' },
       {
         path: 'shared/state',
-        purpose: 'ports of state, rules of a cluster',
+        purpose: 'ports of state',
         parts: ['dynamodb', 'objects', 'sqlite'],
       },
       {
@@ -84,7 +85,7 @@ export const STOREYS: readonly Storey[] = [
         purpose: 'calls of one API server',
         parts: ['http', 'kubeconfig'],
       },
-      { path: 'shared/telemetry', purpose: 'log events, metric names' },
+      { path: 'shared/telemetry', purpose: 'log, metrics' },
     ],
   },
   {

@@ -6,6 +6,7 @@ import { createProgram } from '#functions/cli/program.ts';
 import { referenceOf } from '#functions/cli/reference.ts';
 import { policyJsonSchema } from '#shared/state/policy-document.ts';
 import { noticeSchema } from '#shared/telemetry/notice.ts';
+import { conditionsPage } from './conditions-page.ts';
 import { configurationPage } from './configuration-page.ts';
 import { housePicture } from './house-picture.ts';
 import { logPage } from './log-page.ts';
@@ -30,6 +31,7 @@ export async function pages(): Promise<readonly Page[]> {
   return [
     page('metrics.md', await metricsPage(code)),
     page('log-events.md', logPage(code)),
+    page('conditions.md', conditionsPage()),
     page('configuration.md', configurationPage()),
     // The program's commands are only read, not run.
     page('cli.md', referenceOf(createProgram({} as CliDeps))),

@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander';
+import { CONDITIONS } from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Blocked } from '#shared/eviction/records.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
-import { isBlind } from '#shared/operations/look/issues.ts';
 import { type Snapshot, view } from '#shared/operations/look/look.ts';
 import type { PendingEviction } from '#shared/operations/look/pending.ts';
 import { heldText, retryOf } from '#shared/operations/look/pending-state.ts';
@@ -92,7 +92,7 @@ async function seenOf(fleet: Fleet, clusters: readonly ClusterName[], deps: CliD
   for (const { error } of seen.clusters) if (error !== undefined) throw new FleetError(error);
   const { issues, unknown } = statusOf(seen);
   const blind = issues
-    .filter(({ type }) => isBlind(type))
+    .filter(({ type }) => CONDITIONS[type].isBlind)
     .map(({ cluster, message }) => (cluster === undefined ? message : `${cluster}: ${message}`));
   const why = [...blind, ...unknown];
   if (why.length === 0) return seen;

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
+import type { Issue } from '#shared/conditions/conditions.ts';
 import type { TripReport } from '#shared/eviction/guard.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import { clusterOrAll } from '#shared/operations/fleet/fleet.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
-import type { Issue } from '#shared/operations/look/issues.ts';
 import { readClusters } from '#shared/operations/look/look.ts';
 import {
   type ClusterStatus,

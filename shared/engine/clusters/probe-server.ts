@@ -1,13 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
+import { type ClusterFacts, issuesOf } from '#shared/conditions/conditions.ts';
 import type { ClusterRelayState } from '#shared/engine/watch/cluster-state.ts';
-import { reportOf, tripText } from '#shared/eviction/guard.ts';
+import { reportOf } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { type Listener, type ListenerLog, openListener } from '#shared/http/listener.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import { type Stopwatch, systemStopwatch } from '#shared/time/clock.ts';
+import { timeText } from '#shared/time/time-text.ts';
 
 /** A process's state for a cluster; `access-denied`: its credentials are rejected, and it tries again. */
 export type ClusterState = ClusterRelayState | { readonly kind: 'access-denied' };
@@ -46,8 +48,8 @@ export interface ProbeDeps {
  *
  * `/readyz` is 503 while a cluster is not listed yet. It is also 503 if this process holds leases, but none of their
  * clusters is connected and can be evicted from. A single such cluster among others is reported and raises an alarm,
- * but doesn't keep a new release from starting. A process on standby is ready. The answer has a line for each unhealthy
- * cluster, each fault, and each guard trip; with `?verbose`, for every cluster.
+ * but doesn't keep a new release from starting. A process on standby is ready. The answer has a line for each condition,
+ * in Kubernetes' form; with `?verbose`, for every cluster.
  */
 export async function startProbeServer(
   { host, port, setBy }: ProbeAddress,
@@ -59,19 +61,10 @@ export async function startProbeServer(
       case '/healthz':
         return answer(response, 200, 'ok\n');
       case '/readyz': {
-        const all = [...states()];
-        const unwell = all.filter(([, { kind }]) => kind !== 'standby' && kind !== 'live');
-        const shown = searchParams.has('verbose') ? all : unwell;
-        const held = [...trips()].flatMap(([name, clusterTrips]) =>
-          clusterTrips.map((trip) => `${name} ${tripInWords(trip)}\n`),
-        );
-        const found = faults();
-        const wrong = [...found].flatMap(([name, clusterFaults]) =>
-          clusterFaults.map((fault) => `${name} ${faultInWords(fault)}\n`),
-        );
-        const stands = shown.map(([name, state]) => `${name} ${inWords(state)}\n`);
-        const text = [...stands, ...wrong, ...held].join('');
-        return answer(response, isReady(all, found) ? 200 : 503, text || 'ok\n');
+        const [all, found] = [states(), faults()];
+        const ready = isReady([...all], found);
+        const text = readyText({ all, trips: trips(), found, ready }, searchParams.has('verbose'));
+        return answer(response, ready ? 200 : 503, text || 'ok\n');
       }
       case '/metrics':
         return metrics().then(
@@ -131,19 +124,48 @@ function isReady(
 const stopsEvictions = ({ type, status }: Fault): boolean =>
   type === 'store-failing' || status === 401 || status === 403;
 
-function faultInWords({ type, resource, since, error }: Fault): string {
-  const what = resource === undefined ? type : `${type} of ${resource}`;
-  return `${what} since ${new Date(since).toISOString()}: ${error}`;
+/** Judgments of what this process reports itself need no clock: it holds the leases that it reports about. */
+const NO_CLOCK = 0;
+
+interface Probed {
+  readonly all: ReadonlyMap<ClusterName, ProbedState>;
+  readonly trips: ReadonlyMap<ClusterName, readonly Trip[]>;
+  readonly found: ReadonlyMap<ClusterName, readonly Fault[]>;
+  readonly ready: boolean;
 }
 
-function inWords(state: ProbedState): string {
-  return state.kind === 'disconnected'
-    ? `disconnected since ${new Date(state.since).toISOString()}`
-    : state.kind;
+function readyText({ all, trips, found, ready }: Probed, isVerbose: boolean): string {
+  const clusters = [...new Set([...all.keys(), ...found.keys(), ...trips.keys()])].map((name) =>
+    factsOf(name, all.get(name), trips.get(name) ?? [], found.get(name) ?? []),
+  );
+  const issues = Map.groupBy(issuesOf({ at: NO_CLOCK, clusters }), ({ cluster }) => cluster);
+  const lines = clusters.flatMap(({ cluster: name, service }): readonly string[] => {
+    const failed = issues.get(name)?.map(({ type, message, since }) => {
+      const when = since === undefined ? '' : ` Since ${timeText(since)}.`;
+      return `[-]${name}/${type} failed: ${message}${when}\n`;
+    });
+    if (failed) return failed;
+    if (service?.state === 'syncing') return [`[-]${name}/syncing failed: It has not been listed yet.\n`];
+    return isVerbose ? [`[+]${name}/${service?.state ?? 'standby'} ok\n`] : [];
+  });
+  return [...lines, ...(isVerbose ? [`readyz check ${ready ? 'passed' : 'failed'}\n`] : [])].join('');
 }
 
-const tripInWords = (trip: Trip): string =>
-  `guard tripped at ${new Date(trip.trippedAt).toISOString()}: ${tripText(reportOf(trip))}`;
+/** What this process knows of a cluster whose lease it holds, or waits for. */
+const factsOf = (
+  cluster: ClusterName,
+  state: ProbedState | undefined,
+  trips: readonly Trip[],
+  faults: readonly Fault[],
+): ClusterFacts => ({
+  cluster,
+  ...(state ? { service: { state: state.kind, breakerOpen: false } } : {}),
+  trips: trips.map(reportOf),
+  faults,
+  ...(state?.kind === 'disconnected'
+    ? { connection: state.kind, lastContactAt: state.since, holder: 'The relay', renewedAt: NO_CLOCK }
+    : {}),
+});
 
 function answer(
   response: ServerResponse,

@@ -1,8 +1,8 @@
+import { connectionStatusOf } from '#shared/conditions/conditions.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Disconnection } from '#shared/explain/disconnection.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import { connectionStatusOf } from '../look/issues.ts';
 
 /** `undefined`: a relay is connected or connecting. Rejects with `StoreError`. */
 export async function disconnectionOf(

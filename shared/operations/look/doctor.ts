@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import { CONDITIONS } from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
@@ -39,8 +40,7 @@ import {
   servicePermissions,
 } from './evictor-permissions.ts';
 import { bad, type ClusterFinding, type Finding, ok, warn } from './finding.ts';
-import { type Issue, isOfRelay } from './issues.ts';
-import { view } from './look.ts';
+import { type Snapshot, view } from './look.ts';
 import { type FleetStatus, statusOf } from './status.ts';
 import { takeoverFindings, type Wanted } from './takeover-findings.ts';
 
@@ -49,8 +49,6 @@ const MAX_SKEW_MS = 1_000;
 /** Maximum number of requests to determine the clock skew, and their interval. */
 const CLOCK_QUESTIONS = 12;
 const CLOCK_QUESTION_MS = 130;
-/** Maximum number of messages in a queue without a backlog. */
-const MAX_WAITING = 1_000;
 
 export interface DoctorDeps {
   readonly clock: Clock;
@@ -63,12 +61,8 @@ export async function examine(
   clusters: readonly ClusterName[],
   { clock, progress }: DoctorDeps,
 ): Promise<readonly Finding[]> {
-  const seen = fleet.kind === 'context' ? undefined : await view(fleet, clusters, () => ({}), { clock });
-  const status = seen && statusOf(seen);
-  const ofFleet =
-    fleet.kind === 'context'
-      ? []
-      : [...(status ? processFindings(status, seen.service) : []), ...(await examineFleet(fleet, clock))];
+  const { status, findings = [] } =
+    fleet.kind === 'context' ? {} : await examineFleet(fleet, clusters, clock);
   let done = 0;
   const ofClusters = await pMap(
     clusters,
@@ -81,10 +75,13 @@ export async function examine(
     { concurrency: PARALLEL_CHECKS },
   );
   progress();
-  return [...ofFleet, ...ofClusters.flat()];
+  return [...findings, ...ofClusters.flat()];
 }
 
-async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly ClusterFinding[]> {
+async function examineFleet(fleet: Fleet, clusters: readonly ClusterName[], clock: Clock) {
+  const seen = await view(fleet, clusters, () => ({}), { clock });
+  let backlog: Snapshot['backlog'];
+  let deadLetters: Snapshot['deadLetters'];
   const groups = await Promise.all([
     checked('store', 'Check the name and your permissions', async () => {
       const requestedAt = clock.now();
@@ -96,16 +93,19 @@ async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Cluste
       await fleet.operator();
       return [ok('identity', 'Your identity is known, as the audit log requires.')];
     }),
-    checked('queues', 'Check your permissions for its queues', async () =>
-      queueFindings(await fleet.backlog()),
-    ),
+    checked('queues', 'Check your permissions for its queues', async () => {
+      backlog = await fleet.backlog();
+      return backlog ? [ok('queues', 'No queue has a backlog.')] : [];
+    }),
     checked('dead letters', 'Check your permissions for its queues', async () => {
-      const letters = await fleet.deadLetters.count();
-      return letters ? deadLetterFindings(letters) : [];
+      deadLetters = await fleet.deadLetters.count();
+      return deadLetters ? [ok('dead letters', 'No dead-letter messages.')] : [];
     }),
     fleet.account ? examineAccount(fleet.account, fleet) : [],
   ]);
-  return groups.flat();
+  const status = statusOf({ ...seen, ...defined({ backlog, deadLetters }) });
+  const found = [...processFindings(status, seen.service), ...groups.flat()];
+  return { status, findings: withConditions(status, undefined, found) };
 }
 
 const examineRegistry = (registry: ClusterRegistry): Promise<readonly ClusterFinding[]> =>
@@ -164,15 +164,11 @@ async function examineAccount(account: Account, fleet: Fleet): Promise<readonly 
 
 /** Checks the process of the whole service. A deployment has none. */
 function processFindings(
-  { process, issues, unknown }: FleetStatus,
+  { process, unknown }: FleetStatus,
   service: ServiceView | undefined,
 ): readonly ClusterFinding[] {
   if (process === undefined) return [];
-  if (!service) {
-    const down = issues.filter(({ type }) => type === 'not-running' || type === 'not-responding');
-    const silent = warn('process', unknown.join(' '), 'Run the command again in a few seconds.');
-    return down.length === 0 ? [silent] : down.map((need) => needFinding('process', need));
-  }
+  if (!service) return [warn('process', unknown.join(' '), 'Run the command again in a few seconds.')];
   const { version, startedAt } = service;
   const runs = ok('process', `Running since ${new Date(startedAt).toISOString()}.`);
   if (version === VERSION) return [runs, ok('versions', `The service and this command are ${VERSION}.`)];
@@ -180,35 +176,20 @@ function processFindings(
   return [runs, warn('versions', sentence, 'Restart the service, or use the command of its release.')];
 }
 
-const needFinding = (what: ClusterFinding['check'], { message, remediation }: Issue): ClusterFinding => ({
-  check: what,
-  verdict: 'bad',
-  message,
-  ...defined({ remediation }),
-});
-
-function queueFindings(backlog: ReadonlyMap<string, number> | undefined): readonly ClusterFinding[] {
-  if (!backlog) return [];
-  const full = [...backlog].filter(([, count]) => count > MAX_WAITING);
-  if (full.length === 0) return [ok('queues', 'No queue has a backlog.')];
-  return full.map(([queue, count]) =>
-    warn(
-      'queues',
-      `${count} messages are waiting in ${queue}.`,
-      'Check the log of its function for failures and throttling, and its concurrency.',
-    ),
-  );
-}
-
-function deadLetterFindings(counts: ReadonlyMap<string, number>): readonly ClusterFinding[] {
-  if (counts.size === 0) return [ok('dead letters', 'No dead-letter messages.')];
-  return [...counts].map(([queue, count]) =>
-    warn(
-      'dead letters',
-      `${count} dead-letter messages of ${queue}.`,
-      'For the cause, run taintward dead-letters list. Fix it, then run taintward dead-letters redrive.',
-    ),
-  );
+/** What requires an action in `status` is bad here, too, in place of what a check found fine. */
+function withConditions(
+  { issues }: FleetStatus,
+  cluster: ClusterName | undefined,
+  checks: readonly ClusterFinding[],
+): readonly ClusterFinding[] {
+  const found = issues
+    .filter((issue) => issue.cluster === cluster)
+    .map(({ type, message, remediation }): ClusterFinding => {
+      const { check } = CONDITIONS[type];
+      return { check, verdict: 'bad', message, ...defined({ remediation }) };
+    });
+  const isShown = (check: Finding['check']) => found.some((condition) => condition.check === check);
+  return [...found, ...checks.filter(({ check, verdict }) => verdict === 'bad' || !isShown(check))];
 }
 
 async function examineCluster(
@@ -224,7 +205,7 @@ async function examineCluster(
     ...(typeof known === 'string'
       ? [bad('store', known, 'Upgrade this command, or apply the policy again.')]
       : []),
-    ...(status ? relayFindings(status, cluster) : []),
+    ...(status ? clusterFindings(status, cluster) : []),
     ...(await checked('registry', 'Check your permissions for the table', async () => {
       const agent = fleet.kind === 'context' ? undefined : await agentIn(fleet, cluster);
       if (agent !== undefined) return [notEntered(agent)];
@@ -251,19 +232,15 @@ const notEntered = (agent: string): ClusterFinding =>
     `Agent ${agent} runs in the cluster, which has no access from outside. To examine it, run taintward doctor --context NAME.`,
   );
 
-function relayFindings(
-  { at, issues, clusters }: FleetStatus,
-  cluster: ClusterName,
-): readonly ClusterFinding[] {
-  const { connection, lastContactAt = at } = clusters.find((each) => each.cluster === cluster) ?? {};
-  const found = issues
-    .filter((need) => need.cluster === cluster && isOfRelay(need.type))
-    .map((need): ClusterFinding => {
-      const finding = needFinding('relay', need);
-      return need.type === 'api-server-unreachable' ? { ...finding, verdict: 'warn' } : finding;
-    });
-  if (found.length > 0 || connection !== 'connected') return found;
-  return [ok('relay', `Last contact ${Math.round((at - lastContactAt) / 1000)} s ago.`)];
+function clusterFindings(status: FleetStatus, cluster: ClusterName): readonly ClusterFinding[] {
+  const { at, clusters } = status;
+  const { connection, lastContactAt = at, pending } = clusters.find((each) => each.cluster === cluster) ?? {};
+  const contact = ok('relay', `Last contact ${Math.round((at - lastContactAt) / 1000)} s ago.`);
+  const evictions = ok('evictions', `${pending} pending. None failed, is overdue, or is stuck.`);
+  return withConditions(status, cluster, [
+    ...(connection === 'connected' ? [contact] : []),
+    ...(pending === undefined ? [] : [evictions]),
+  ]);
 }
 
 const policyOf = (rules: StoredRules | undefined): Policy => rules?.orders.policy?.read ?? DEFAULT_POLICY;

@@ -1,3 +1,4 @@
+import type { Condition } from '#shared/conditions/conditions.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 
 /** A check, its result, and the remediation. */
@@ -5,19 +6,15 @@ export interface Finding {
   /** Absent: the fleet. */
   readonly cluster?: ClusterName;
   readonly check:
-    | 'store'
+    | Condition['check']
     | 'registry'
-    | 'process'
     | 'versions'
     | 'identity'
-    | 'queues'
-    | 'dead letters'
     | 'quotas'
     | 'alarms'
     | 'connection'
     | 'permissions'
     | 'clocks'
-    | 'relay'
     | 'built-in'
     | 'takeover'
     | 'tolerations';

@@ -1,3 +1,12 @@
+import {
+  type ConnectionStatus,
+  connectionStatusOf,
+  type FleetStop,
+  type Issue,
+  isRenewed,
+  issuesOf,
+  latenessOf,
+} from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import { isOn } from '#shared/eviction/gate.ts';
 import { isProgressOf, type ReportedProgress, reportOf, type TripReport } from '#shared/eviction/guard.ts';
@@ -10,15 +19,6 @@ import type { Fault } from '#shared/state/fault.ts';
 import { type StoredRules, stopsInForce } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
-import {
-  type ConnectionStatus,
-  connectionStatusOf,
-  type FleetStop,
-  type Issue,
-  isRenewed,
-  issuesOf,
-  latenessOf,
-} from './issues.ts';
 import type { ClusterRead, Snapshot } from './look.ts';
 import { PENDING_STATES, type PendingState, pendingStateOf, retryOf } from './pending-state.ts';
 

@@ -95,20 +95,11 @@ export class RelayProcess {
     return relay;
   }
 
-  /** Returns the state of each cluster from `/readyz`: `standby`, `syncing`, `live`, or `disconnected`. */
+  /** Returns the state of each cluster from `/readyz`: `standby`, `syncing`, `live`, or its last condition. */
   async states(): Promise<ReadonlyMap<string, string>> {
     const text = (await this.#get('/readyz?verbose')) ?? '';
-    return new Map(
-      text
-        .split('\n')
-        .filter((line) => line !== '')
-        // Further details of a cluster follow its state, so the first line must win.
-        .toReversed()
-        .map((line) => {
-          const [cluster = '', state = ''] = line.split(' ');
-          return [cluster, state];
-        }),
-    );
+    const lines = [...text.matchAll(/^\[[+-]\](\S+)\/(\S+) /gm)];
+    return new Map(lines.map(([, cluster = '', state = '']) => [cluster, state]));
   }
 
   /** Returns the first line of an event since a time, about a cluster. */

@@ -70,7 +70,7 @@ async function service(
         apis: new Map(names.map((name) => [name, api])),
         states: new Map(),
         troubles: new Map(),
-        faults: new Map([[C2, [{ type: 'permission-missing', since: 0, error: 'no' } as never]]]),
+        faults: new Map([[C2, [{ type: 'guard-unsaved', since: 0, error: 'no' }]]]),
         admit: (take) => names.forEach((name) => void take(name, api)),
       },
       state,
@@ -146,7 +146,7 @@ test('a standby that takes over tries again while the store is unreadable, takes
   await schedule();
   const { leading, probePort, stop } = await start();
   const answer = async (path: string) => (await fetch(`http://127.0.0.1:${probePort}/${path}`)).text();
-  assert.match(await answer('readyz'), /^c2 permission-missing since 1970/m);
+  assert.match(await answer('readyz'), /^\[-\]c2\/guard-unsaved failed: .+ no\. Since 1970/m);
   assert.match(await answer('metrics'), /^taintward_evictions{.+} 1$/m);
   const { rulesStore, store } = state;
   const read = t.mock.method(rulesStore, 'read');

@@ -1,8 +1,8 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import type { Issue } from '#shared/conditions/conditions.ts';
 import type { PendingRow } from '#shared/console/api.ts';
 import { GATE_KINDS } from '#shared/explain/gate-text.ts';
-import type { Issue } from '#shared/operations/look/issues.ts';
 import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
 import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
 import { clusters, now, pending, session, status } from '../live.ts';
@@ -64,7 +64,7 @@ const Issues = ({ issues, unknown }: Pick<FleetStatus, 'issues' | 'unknown'>): V
             ${issues.map(
               (need) => html`
                 <li key=${`${need.type} ${need.cluster} ${need.message}`}>
-                  <span class="lamp" data-tone=${CAN_WAIT.includes(need.type) ? 'held' : 'goes'}></span>
+                  <span class="lamp" data-tone=${need.severity === 'warning' ? 'held' : 'goes'}></span>
                   <p>
                     ${need.cluster !== undefined && html`<a class="strong" href=${href(['rules', need.cluster])}>${need.cluster}</a> `}${need.message}
                     ${need.since !== undefined && html` <span class="soft small">for <${Ago} at=${need.since} /></span>`}
@@ -77,14 +77,6 @@ const Issues = ({ issues, unknown }: Pick<FleetStatus, 'issues' | 'unknown'>): V
     }
   </section>
 `;
-
-const CAN_WAIT: readonly Issue['type'][] = [
-  'api-server-unreachable',
-  'delayed',
-  'dead-letters',
-  'stuck-terminating',
-  'stopped',
-];
 
 function Remedy({ need: { type, cluster, scope, stop } }: { readonly need: Issue }): VNode | undefined {
   const see = (path: string, text: string) =>

@@ -39,6 +39,6 @@ export const TEXTS: Pages = {
       MAX_SKEW_MS,
     ],
   ],
-  'shared/operations/look/issues.ts': [['It resets {} after fewer than half', CALM_MS]],
+  'shared/conditions/conditions.ts': [['It resets {} after fewer than half', CALM_MS]],
   'shared/time/written.ts': [['and {}d at most', LONGEST_MS / DAY_MS]],
 };

@@ -68,28 +68,34 @@ test('is not ready before it has listed a cluster whose lease it holds, and name
   const { get } = await served(context, { c1: LIVE, c2: SYNCING, c3: STANDBY });
   const response = await get('/readyz');
   assert.equal(response.status, 503);
-  assert.equal(await response.text(), 'c2 syncing\n');
+  assert.equal(await response.text(), '[-]c2/syncing failed: It has not been listed yet.\n');
 });
 
 test('is not ready where due messages cannot be received', async (context) => {
   const { get } = await served(context, { c1: { kind: 'queue-unavailable' } });
   const response = await get('/readyz');
   assert.equal(response.status, 503);
-  assert.equal(await response.text(), 'c1 queue-unavailable\n');
+  assert.equal(await response.text(), '[-]c1/queue-unavailable failed: Due messages cannot be received.\n');
 });
 
 test('is not ready where it can neither read nor renew its only lease', async (context) => {
   const { get } = await served(context, { c1: { kind: 'lease-unavailable' } });
   const response = await get('/readyz');
   assert.equal(response.status, 503);
-  assert.equal(await response.text(), 'c1 lease-unavailable\n');
+  assert.equal(
+    await response.text(),
+    '[-]c1/lease-unavailable failed: Its lease can be neither read nor renewed.\n',
+  );
 });
 
 test('reports a disconnected cluster among others, and stays ready', async (context) => {
   const { get } = await served(context, { c1: LIVE, c2: REFUSED, c3: DISCONNECTED });
   const response = await get('/readyz');
   assert.equal(response.status, 200);
-  assert.equal(await response.text(), 'c2 access-denied\nc3 disconnected since 2026-01-01T00:00:00.000Z\n');
+  assert.equal(
+    await response.text(),
+    '[-]c2/access-denied failed: Access denied: see the log\n[-]c3/disconnected failed: The relay holds its lease, but is disconnected from the cluster: changes of nodes and pods are missed. Since 2026-01-01T00:00:00Z.\n',
+  );
 });
 
 test('reports the trips of a guard, and stays ready', async (context) => {
@@ -108,8 +114,12 @@ test('reports the trips of a guard, and stays ready', async (context) => {
   assert.equal(response.status, 200);
   assert.equal(
     await response.text(),
-    'c1 guard tripped at 2026-01-01T00:00:00.000Z: 11 of 20 nodes down in zone a\n' +
-      'c1 guard tripped at 2026-01-01T00:00:00.000Z: 18 of 60 nodes with custom taints\n',
+    ['11 of 20 nodes down in zone a', '18 of 60 nodes with custom taints']
+      .map(
+        (what) =>
+          `[-]c1/guard-tripped failed: The guard tripped with ${what}, and holds evictions. It resets 5 minutes after fewer than half as many nodes as its limit are affected. Since 2026-01-01T00:00:00Z.\n`,
+      )
+      .join(''),
   );
 });
 
@@ -126,13 +136,14 @@ test('reports faults of a cluster, and is not ready where a repair is needed bef
     status: 403,
     error: 'It is forbidden',
   } as const;
-  const line = 'c1 list-failing of pods since 2026-01-01T00:00:00.000Z: It is forbidden\n';
+  const line =
+    '[-]c1/list-failing failed: Its pods cannot be listed: It is forbidden. Since 2026-01-01T00:00:00Z.\n';
   assert.deepEqual(await readiness({ c1: LIVE }, forbidden), [503, line]);
   assert.deepEqual(await readiness({ c1: LIVE, c2: LIVE }, forbidden), [200, line]);
   const full = { type: 'store-failing', error: 'The disk is full' } as const;
   assert.deepEqual(await readiness({ c1: LIVE, c2: STANDBY }, full), [
     503,
-    'c1 store-failing since 2026-01-01T00:00:00.000Z: The disk is full\n',
+    '[-]c1/store-failing failed: Decisions cannot be stored: The disk is full. Since 2026-01-01T00:00:00Z.\n',
   ]);
   const silent = { type: 'watch-failing', resource: 'nodes', error: 'No answer' } as const;
   assert.equal((await readiness({ c1: LIVE }, silent))[0], 200);
@@ -147,7 +158,10 @@ test('reports the state of every cluster in verbose mode', async (context) => {
   const { get } = await served(context, { c1: LIVE, c2: STANDBY, c3: SYNCING });
   const response = await get('/readyz?verbose');
   assert.equal(response.status, 503);
-  assert.equal(await response.text(), 'c1 live\nc2 standby\nc3 syncing\n');
+  assert.equal(
+    await response.text(),
+    '[+]c1/live ok\n[+]c2/standby ok\n[-]c3/syncing failed: It has not been listed yet.\nreadyz check failed\n',
+  );
 });
 
 test('is ready without clusters', async (context) => {

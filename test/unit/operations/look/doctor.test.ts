@@ -324,7 +324,7 @@ test('reports an unresponsive cluster before it counts as disconnected', async (
   assert.deepEqual(await relay(), [['ok', 'Last contact 0 s ago.']]);
   await leases.renew(lease, { ...report, breakerOpen: true });
   assert.deepEqual(await relay(), [
-    ['warn', 'Its API server does not respond. Requests are retried every few seconds.'],
+    ['bad', 'Its API server does not respond. Requests are retried every few seconds.'],
   ]);
 });
 

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
 import { localFleet } from '#shared/operations/fleet/local-fleet.ts';
-import { issuesOf } from '#shared/operations/look/issues.ts';
+import { issuesOf } from '#shared/conditions/conditions.ts';
 import type { Operator } from '#shared/state/operator.ts';
 import { openState, sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { RULES_FILE, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';

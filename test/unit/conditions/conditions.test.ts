@@ -1,20 +1,19 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { clusterName } from '#shared/eviction/identity.ts';
 import {
   type ClusterFacts,
+  CONDITIONS,
   connectionStatusOf,
   type FleetFacts,
-  type Issue,
-  isBlind,
-  isOfRelay,
   issuesOf,
   latenessOf,
-} from '#shared/operations/look/issues.ts';
+} from '#shared/conditions/conditions.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
 import { FAULT_TYPES } from '#shared/state/fault.ts';
 import { DISCONNECTED_AFTER_MS } from '#shared/state/lease.ts';
 import { aNode, aRecord, NOW } from '#test/contracts/partition-builders.ts';
+import { alertRules } from '#test/prometheus/alert-rules.ts';
 
 const cluster = clusterName('prod');
 const VIEW = { nodes: 0, tainted: 0, pods: 0, down: 0, customTaints: 0, breakerOpen: false };
@@ -140,6 +139,8 @@ test('words each issue and its remediation as recorded', (t) => {
     { process: 'not-responding', ...relayed({ renewedAt: NOW - 60_000 }) },
     relayed({ error: 'It is away.' }),
     relayed({ service: { ...VIEW, state: 'access-denied', why: 'It lacks permissions.' } }),
+    relayed({ service: { ...VIEW, state: 'lease-unavailable' } }),
+    relayed({ service: { ...VIEW, state: 'queue-unavailable' } }),
     relayed({ breakerOpen: true }),
     relayed({ connection: 'disconnected' }),
     relayed({ connection: 'never-connected' }),
@@ -151,55 +152,53 @@ test('words each issue and its remediation as recorded', (t) => {
         faults: [{ type: 'list-failing', since: NOW, error: 'It fails', resource: 'pods', status }],
       }),
     ),
+    relayed({
+      trips: [
+        { scope: 'zone', zone: 'a', nodes: 3, total: 4, trippedAt: NOW },
+        {
+          scope: 'cluster',
+          nodes: 3,
+          total: 9,
+          trippedAt: NOW,
+          affectedNow: 1,
+          resetsBelow: 2,
+          resetsAt: NOW,
+        },
+        { scope: 'customTaints', nodes: 3, total: 9, trippedAt: NOW, affectedNow: 3, resetsBelow: 2 },
+      ],
+    }),
     relayed({ delayMs: 60_000 }),
     relayed({ delayMs: 60_000, delayCause: 'a webhook refuses it' }),
     relayed({ failed: 1 }),
     relayed({ failed: 2, stuck: 1 }),
     relayed({ stuck: 2, stop: aStop }),
     { stop: { ...aStop, scope: 'fleet' }, deadLetters: { one: 1, two: 2 } },
+    { backlog: { one: 1_000, two: 1_001 } },
   ];
   const sentences = states
     .flatMap((state) => issuesOf({ at: NOW, clusters: [], ...state }))
-    .map(({ type, message, remediation }) => `${type}: ${message}\n  ${remediation ?? '-'}\n`);
-  t.assert.fileSnapshot(sentences.join(''), join(import.meta.dirname, 'issues.txt'), {
+    .map(
+      ({ type, severity, message, remediation }) =>
+        `${type} (${severity}): ${message}\n  ${remediation ?? '-'}\n`,
+    );
+  // Each condition holds in one of these states.
+  for (const type of Object.keys(CONDITIONS))
+    assert.ok(
+      sentences.some((text) => text.startsWith(`${type} (`)),
+      type,
+    );
+  t.assert.fileSnapshot(sentences.join(''), join(import.meta.dirname, 'conditions.txt'), {
     serializers: [String],
   });
 });
 
-/** Each type of issue: it means that changes in a cluster may go unnoticed (`blind`), or concerns its relay. */
-const TYPES: Record<Issue['type'], readonly ('blind' | 'relay')[]> = {
-  unreadable: [],
-  'not-running': ['blind'],
-  'not-responding': ['blind'],
-  'access-denied': ['blind', 'relay'],
-  'guard-tripped': [],
-  'lease-expired': ['blind', 'relay'],
-  disconnected: ['blind', 'relay'],
-  'same-cluster': ['relay'],
-  'list-failing': ['blind', 'relay'],
-  'watch-failing': ['blind', 'relay'],
-  'store-failing': ['blind', 'relay'],
-  'queue-failing': ['blind', 'relay'],
-  'guard-unsaved': ['relay'],
-  'clocks-differ': ['relay'],
-  'heartbeat-suspended': ['relay'],
-  'no-eviction-controller': ['relay'],
-  'built-in-evicts': ['relay'],
-  'conflicting-installation': ['relay'],
-  'taint-time-in-future': ['relay'],
-  'api-server-unreachable': ['blind', 'relay'],
-  delayed: [],
-  failed: [],
-  'dead-letters': [],
-  'stuck-terminating': [],
-  stopped: [],
-};
-
-test('knows for each type of issue whether changes may go unnoticed, and whether it concerns the relay', () => {
-  const types = Object.keys(TYPES) as readonly Issue['type'][];
-  const found = types.map((type) => [
-    type,
-    [...(isBlind(type) ? ['blind'] : []), ...(isOfRelay(type) ? ['relay'] : [])],
-  ]);
-  assert.deepEqual(Object.fromEntries(found), TYPES);
+test('has the severity of the alert rule that its runbook describes', () => {
+  const rules = new Map(
+    alertRules().map(({ annotations, labels }) => [annotations.summary, labels.severity]),
+  );
+  const differing = Object.entries(CONDITIONS).flatMap(([type, { runbook = '', severity }]) =>
+    [severity, undefined].includes(rules.get(runbook)) ? [] : type,
+  );
+  // Its rule also warns of smaller differences, which delay evictions and do not hold them.
+  assert.deepEqual(differing, ['clocks-differ']);
 });

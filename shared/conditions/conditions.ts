@@ -1,0 +1,589 @@
+import { defined } from '#shared/defined.ts';
+import { type TripReport, tripText } from '#shared/eviction/guard.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Stop } from '#shared/eviction/policy.ts';
+import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import { overdueFrom } from '#shared/eviction/retry.ts';
+import { scopeText } from '#shared/explain/gate-text.ts';
+import type { Fault, FaultType } from '#shared/state/fault.ts';
+import { DISCONNECTED_AFTER_MS, LEASE_TTL_MS } from '#shared/state/lease.ts';
+import { durationText } from '#shared/time/duration.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { timeText } from '#shared/time/time-text.ts';
+
+/*
+ * What may require an action, each condition declared once. `status`, `doctor`, `/readyz`, the console, and
+ * docs/reference/conditions.md are made from it.
+ */
+
+/** Delay from which an eviction counts as delayed, if nothing holds it. */
+const LATE_MS = 60_000;
+/** Number of messages in a queue from which they count as a backlog. */
+const BACKLOG = 1_000;
+
+/** The stop of all clusters. */
+export interface FleetStop extends Stop {
+  /** Clusters that were resumed alone. Absent: none. */
+  readonly resumed?: readonly ClusterName[];
+}
+
+/** `stale`: recent contact, but no relay reports at present. */
+export type ConnectionStatus = 'connected' | 'stale' | 'disconnected' | 'never-connected';
+
+export interface ClusterFacts {
+  readonly cluster: ClusterName;
+  /** Error that makes the cluster unreadable. If present, nothing else is known. */
+  readonly error?: string;
+  /** State that only the relay's own process knows. */
+  readonly service?: {
+    readonly state:
+      | 'live'
+      | 'syncing'
+      | 'disconnected'
+      | 'standby'
+      | 'access-denied'
+      | 'lease-unavailable'
+      | 'queue-unavailable';
+    readonly why?: string | undefined;
+    readonly breakerOpen: boolean;
+  };
+  /** Holder of its lease. Absent: none. */
+  readonly holder?: string;
+  readonly lastContactAt?: EpochMs;
+  readonly connection?: ConnectionStatus;
+  /** Time of the last lease renewal. Absent: there never was a lease. */
+  readonly renewedAt?: EpochMs;
+  /** Faults that the lease holder reports. Absent: not known. */
+  readonly faults?: readonly Fault[];
+  /** True while the relay suspends requests for some seconds, because its API server doesn't respond. */
+  readonly breakerOpen?: boolean;
+  readonly trips?: readonly TripReport[];
+  readonly failed?: number;
+  readonly stuck?: number;
+  readonly delayMs?: number;
+  /** Why the eviction with that delay fails; absent: not known. */
+  readonly delayCause?: string;
+  /** The stop in force that ends last: its own, or that of all clusters unless this cluster was resumed alone. */
+  readonly stop?: Stop;
+  /** Number of its own stops, if it has several. */
+  readonly stops?: number;
+}
+
+export interface FleetFacts {
+  readonly at: EpochMs;
+  readonly clusters: readonly ClusterFacts[];
+  /** State of the process of the whole service. Absent: the fleet has none. */
+  readonly process?: 'responding' | 'not-responding' | 'not-running';
+  readonly stop?: FleetStop;
+  /** Number of waiting messages, and of dead letters, by queue. Absent: not known. */
+  readonly backlog?: Readonly<Record<string, number>>;
+  readonly deadLetters?: Readonly<Record<string, number>>;
+}
+
+/** A condition that holds. */
+interface Found {
+  readonly since?: EpochMs;
+  /** A sentence without the name of the cluster. */
+  readonly message: string;
+  /** The command that resolves it, as a sentence. */
+  readonly remediation?: string;
+  /** With type `guard-tripped`: the scope, as {@link scopeText} names it. */
+  readonly scope?: string;
+  /** With type `stopped`: the ID of the cluster's stop. */
+  readonly stop?: string;
+}
+
+/** `false`: it doesn't hold. Several: it holds for several parts. */
+type Judged = false | Found | readonly Found[];
+
+export interface Condition {
+  /** `critical`: pods are not evicted as they should be, or nobody would notice. */
+  readonly severity: 'critical' | 'warning';
+  /** The part with the problem, as `doctor` names it. */
+  readonly check: 'process' | 'store' | 'relay' | 'guard' | 'evictions' | 'queues' | 'dead letters' | 'stops';
+  /** What it means, for the page of conditions. */
+  readonly meaning: string;
+  /** Changes in a cluster may go unnoticed. */
+  readonly isBlind?: true;
+  /** Heading in docs/how-to/runbooks.md, which is also the name of the alarm. */
+  readonly runbook?: string;
+  readonly ofCluster?: (facts: ClusterFacts, at: EpochMs) => Judged;
+  readonly ofFleet?: (facts: FleetFacts) => Judged;
+}
+
+export type ConditionType =
+  | FaultType
+  | 'unreadable'
+  | 'not-running'
+  | 'not-responding'
+  | 'access-denied'
+  | 'lease-unavailable'
+  | 'queue-unavailable'
+  | 'guard-tripped'
+  | 'lease-expired'
+  | 'disconnected'
+  | 'api-server-unreachable'
+  | 'delayed'
+  | 'failed'
+  | 'queue-backlog'
+  | 'dead-letters'
+  | 'stuck-terminating'
+  | 'stopped';
+
+/** A condition that holds, and requires an action. */
+export interface Issue extends Found {
+  readonly type: ConditionType;
+  readonly severity: Condition['severity'];
+  /** Absent: the fleet. */
+  readonly cluster?: ClusterName;
+}
+
+const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
+const sentence = (text: string): string => text.replace(/[.…]?$/, '.');
+
+const CHECK_SERVER = 'Check its API server, and the network to it. Deadlines are kept.';
+const CHECK_RELAY =
+  'Check that a relay runs, and look for relay.watch-failed in its log. Deadlines are kept.';
+const CHECK_START = CHECK_RELAY.replace('relay.', 'cluster.unreachable or relay.');
+const GRANT = 'Grant the missing permissions to its credentials. To list them, run taintward doctor.';
+
+/** All conditions, the most urgent first. */
+export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
+  unreadable: {
+    severity: 'critical',
+    check: 'store',
+    meaning: 'The stored state of a cluster cannot be read.',
+    ofCluster: ({ cluster, error }) =>
+      error !== undefined && {
+        message: `Its state is unreadable: ${error}`,
+        remediation: `For details, run taintward doctor ${cluster}.`,
+      },
+  },
+  'not-running': {
+    severity: 'critical',
+    check: 'process',
+    meaning: 'No process runs on this state directory.',
+    isBlind: true,
+    ofFleet: (facts) =>
+      downState(facts) === 'not-running' && {
+        ...lastRenewal(facts),
+        message: `No npm start runs on this state directory: changes of nodes and pods are missed, and no pods are evicted.${renewalText(facts)}`,
+        remediation: 'Start it again. Deadlines are kept.',
+      },
+  },
+  'not-responding': {
+    severity: 'critical',
+    check: 'process',
+    meaning: 'The process runs, but does not respond.',
+    isBlind: true,
+    ofFleet: (facts) =>
+      downState(facts) === 'not-responding' && {
+        ...lastRenewal(facts),
+        message: `The running npm start does not respond: it is frozen, overloaded, or just starting.${renewalText(facts)}`,
+        remediation:
+          'Check whether the process is suspended (to continue it, run kill -CONT), or restart it.',
+      },
+  },
+  'access-denied': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'The credentials for a cluster are rejected, or lack permissions.',
+    isBlind: true,
+    runbook: 'Cluster without relay',
+    ofCluster: ({ service }) =>
+      service?.state === 'access-denied' && { message: `Access denied: ${service.why ?? 'see the log'}` },
+  },
+  'lease-unavailable': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'The relay can neither read nor renew the lease of a cluster.',
+    isBlind: true,
+    runbook: 'Cluster without relay',
+    ofCluster: ({ service }) =>
+      service?.state === 'lease-unavailable' && {
+        message: 'Its lease can be neither read nor renewed.',
+        remediation: 'Check the store, and the permissions for it.',
+      },
+  },
+  'queue-unavailable': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'An agent cannot receive the messages of due evictions.',
+    isBlind: true,
+    runbook: 'Agent silent',
+    ofCluster: ({ service }) =>
+      service?.state === 'queue-unavailable' && {
+        message: 'Due messages cannot be received.',
+        remediation: 'Check the queue of the agent, and the permissions for it.',
+      },
+  },
+  'guard-tripped': {
+    severity: 'critical',
+    check: 'guard',
+    meaning: 'Many nodes are down or have custom taints, so the guard holds their evictions.',
+    runbook: 'Guard tripped',
+    ofCluster: ({ cluster, trips = [] }) =>
+      trips.map((trip) => {
+        const scope = scopeText(trip);
+        return {
+          message: `The guard tripped with ${tripText(trip)}, and holds evictions. ${resetText(trip)}`,
+          scope,
+          since: trip.trippedAt,
+          remediation: `If these evictions are intended, run taintward release guard ${cluster} --scope ${scope} --reason 'REASON'.`,
+        };
+      }),
+  },
+  'lease-expired': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'No relay holds the lease of a cluster, or its holder no longer renews it.',
+    isBlind: true,
+    runbook: 'Cluster without relay',
+    ofCluster: (facts, at) => {
+      const { holder, renewedAt } = facts;
+      if (!isLeaseExpired(facts, at)) return false;
+      const ago = renewedAt === undefined ? '' : ` for ${durationText(Math.max(0, at - renewedAt))}`;
+      const message =
+        holder === undefined
+          ? `No relay has held its lease${ago}: changes of nodes and pods are missed.`
+          : `${holder} has not renewed its lease${ago}: the relay is down, frozen, or cut off. Changes of nodes and pods are missed.`;
+      return { message, ...defined({ since: renewedAt }), remediation: CHECK_RELAY };
+    },
+  },
+  disconnected: {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'The relay of a cluster is disconnected from it, or has never connected.',
+    isBlind: true,
+    runbook: 'Cluster unreachable',
+    ofCluster: (facts, at) => {
+      const { holder, connection, lastContactAt } = facts;
+      if (!isUnconnected(facts) || isLeaseExpired(facts, at)) return false;
+      const never = connection === 'never-connected';
+      const what = never
+        ? 'has never connected to the cluster.'
+        : 'is disconnected from the cluster: changes of nodes and pods are missed.';
+      return {
+        message: `${holder} holds its lease, but ${what}`,
+        ...defined({ since: lastContactAt }),
+        remediation: never ? CHECK_START : CHECK_RELAY,
+      };
+    },
+  },
+  'same-cluster': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'A cluster is managed under another name, so nothing is evicted under this one.',
+    ofCluster: ofFault('same-cluster', ({ error }, cluster) => ({
+      message: sentence(error),
+      remediation: `Until then, no pods are evicted as ${cluster}. Start without its context, or run taintward clusters remove ${cluster}.`,
+    })),
+  },
+  'list-failing': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'The nodes or pods of a cluster cannot be listed.',
+    isBlind: true,
+    runbook: 'Cluster unreachable',
+    ofCluster: ofFault('list-failing', readText),
+  },
+  'watch-failing': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'The nodes or pods of a cluster cannot be watched.',
+    isBlind: true,
+    runbook: 'Cluster unreachable',
+    ofCluster: ofFault('watch-failing', readText),
+  },
+  'store-failing': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'The store, or the disk below it, rejects writes.',
+    isBlind: true,
+    ofCluster: ofFault('store-failing', ({ error }) => ({
+      message: `Decisions cannot be stored: ${sentence(error)}`,
+      remediation: 'Fix the store. Until then, no pods are evicted.',
+    })),
+  },
+  'queue-failing': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'The queue of deltas rejects messages.',
+    isBlind: true,
+    runbook: 'Delta sending failing',
+    ofCluster: ofFault('queue-failing', ({ error }) => ({
+      message: `Changes cannot be sent: ${sentence(error)}`,
+      remediation: 'Check the queues, and the permissions for them.',
+    })),
+  },
+  'guard-unsaved': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'The state of the guard cannot be saved.',
+    ofCluster: ofFault('guard-unsaved', ({ error }) => ({
+      message: `The state of the guard cannot be saved: ${sentence(error)}`,
+      remediation: 'Check the store, and the permissions for it.',
+    })),
+  },
+  'clocks-differ': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'The clocks of an API server and the relay differ by more than 30 s, so evictions are held.',
+    runbook: 'Clock skew',
+    ofCluster: ofFault('clocks-differ', ({ error }) => ({
+      message: sentence(error),
+      remediation: 'Synchronize both clocks, for example with NTP. Deadlines are kept.',
+    })),
+  },
+  'heartbeat-suspended': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'The takeover heartbeat is suspended, so the built-in controller is about to evict.',
+    runbook: 'Takeover heartbeat suspended',
+    ofCluster: ofFault('heartbeat-suspended', ({ error }, cluster) => ({
+      message: `The takeover heartbeat is suspended, so the built-in controller is about to evict: ${sentence(error)}`,
+      remediation: `For details, run taintward takeover status ${cluster}.`,
+    })),
+  },
+  'no-eviction-controller': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'Pods are due, and neither Taintward nor the built-in controller evicts them.',
+    runbook: 'No eviction controller',
+    ofCluster: ofFault('no-eviction-controller', ({ error }) => ({
+      message: `No controller evicts pods: ${sentence(error)}`,
+      remediation: 'Unless this is intended, apply a policy with mode enforce.',
+    })),
+  },
+  'built-in-evicts': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'The built-in controller evicted pods that are held or excluded here.',
+    ofCluster: ofFault('built-in-evicts', ({ error, count }, cluster) => ({
+      message: `${sentence(error)}${count === undefined ? '' : ` So far: ${count}.`}`,
+      remediation: `Disable the built-in controller. If you cannot, run taintward takeover apply ${cluster}.`,
+    })),
+  },
+  'conflicting-installation': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'Another installation evicts in the cluster, by its own rules.',
+    runbook: 'Conflicting installation',
+    ofCluster: ofFault('conflicting-installation', ({ error }) => ({ message: sentence(error) })),
+  },
+  'taint-time-in-future': {
+    severity: 'warning',
+    check: 'relay',
+    meaning: 'A taint has a future time, which is ignored.',
+    ofCluster: ofFault('taint-time-in-future', ({ error }) => ({
+      message: sentence(error),
+      remediation:
+        'Synchronize the clocks of the control plane. If a user wrote that time, remove the taint and add it again.',
+    })),
+  },
+  'api-server-unreachable': {
+    severity: 'critical',
+    check: 'relay',
+    meaning: 'The API server of a cluster does not respond, so requests are suspended for some seconds.',
+    isBlind: true,
+    runbook: 'API server unreachable',
+    ofCluster: (facts) =>
+      isReported(facts) &&
+      facts.connection === 'connected' &&
+      isOutOfReach(facts) && {
+        message: 'Its API server does not respond. Requests are retried every few seconds.',
+        remediation: CHECK_SERVER,
+      },
+  },
+  delayed: {
+    severity: 'warning',
+    check: 'evictions',
+    meaning: `An eviction is overdue by ${durationText(LATE_MS)} or more, and no rule holds it.`,
+    runbook: 'Evictions delayed',
+    ofCluster: ({ cluster, delayMs = 0, delayCause }, at) =>
+      delayMs >= LATE_MS && {
+        message: `An eviction is overdue by ${durationText(delayMs)}, and ${delayCause === undefined ? 'nothing holds it.' : `fails: ${sentence(delayCause)}`}`,
+        since: at - delayMs,
+        remediation: `To find it, run taintward pending ${cluster}.${delayCause === undefined ? ` For the cause, run taintward doctor ${cluster}.` : ''}`,
+      },
+  },
+  failed: {
+    severity: 'critical',
+    check: 'evictions',
+    meaning: 'Evictions failed for the whole giveUpAfter of the policy, and are not retried.',
+    runbook: 'Evictions failed',
+    ofCluster: ({ cluster, failed = 0 }) =>
+      failed > 0 && {
+        message: `${counted(failed, 'eviction', 'evictions')} failed.`,
+        remediation: `Fix the cause that taintward pending ${cluster} shows, then run taintward retry ${cluster}.`,
+      },
+  },
+  'queue-backlog': {
+    severity: 'warning',
+    check: 'queues',
+    meaning: `More than ${BACKLOG} messages wait in a queue.`,
+    runbook: 'Queue backlog',
+    ofFleet: ({ backlog = {} }) =>
+      Object.entries(backlog)
+        .filter(([, count]) => count > BACKLOG)
+        .map(([queue, count]) => ({
+          message: `${count} messages are waiting in ${queue}.`,
+          remediation: 'Check the log of its function for failures and throttling, and its concurrency.',
+        })),
+  },
+  'dead-letters': {
+    severity: 'warning',
+    check: 'dead letters',
+    meaning: 'Messages could not be processed, and were set aside.',
+    runbook: 'Dead letters',
+    ofFleet: ({ deadLetters = {} }) =>
+      Object.entries(deadLetters)
+        .filter(([, count]) => count > 0)
+        .map(([queue, count]) => ({
+          message: `${counted(count, 'dead-letter message', 'dead-letter messages')} of ${queue}.`,
+          remediation:
+            'For the cause, run taintward dead-letters list. To send them again, run taintward dead-letters redrive.',
+        })),
+  },
+  'stuck-terminating': {
+    severity: 'warning',
+    check: 'evictions',
+    meaning: 'Evicted pods still exist long after their grace period.',
+    runbook: 'Pods stuck terminating',
+    ofCluster: ({ cluster, stuck = 0 }) =>
+      stuck > 0 && {
+        message: `${counted(stuck, 'evicted pod is', 'evicted pods are')} stuck terminating.`,
+        remediation: `For advice, run taintward pending ${cluster} --stuck.`,
+      },
+  },
+  stopped: {
+    severity: 'warning',
+    check: 'stops',
+    meaning: 'An operator stopped the evictions of a cluster, or of all clusters.',
+    ofCluster: ({ cluster, stop, stops = 1 }) =>
+      stop?.scope === 'cluster' && {
+        message: `Stopped${stop.until === undefined ? '' : ` until ${timeText(stop.until)}`} by ${stop.actor}: ${stop.reason}${stops > 1 ? `, the longest of ${stops} stops` : ''}.`,
+        ...defined({ stop: stop.id }),
+        since: stop.at,
+        remediation: `To resume, run taintward resume ${cluster}${stops > 1 ? ` --id ${stop.id}` : ''} --reason 'REASON'.`,
+      },
+    ofFleet: ({ stop }) =>
+      stop !== undefined && {
+        message: `All clusters${stop.resumed ? ` except ${stop.resumed.join(', ')}` : ''} are stopped by ${stop.actor}: ${stop.reason}.`,
+        since: stop.at,
+        remediation: "To resume, run taintward resume --all --reason 'REASON'.",
+      },
+  },
+};
+
+/** Returns what requires an action in a fleet, the most urgent first. */
+export function issuesOf(facts: FleetFacts): readonly Issue[] {
+  const { at, clusters } = facts;
+  // The last report of a process that is down no longer applies.
+  const isDown = downState(facts) !== undefined;
+  const conditions = Object.entries(CONDITIONS) as readonly [ConditionType, Condition][];
+  return conditions.flatMap(([type, { severity, check, ofCluster, ofFleet }]) => {
+    const issues = (judged: Judged | undefined, rest: Pick<Issue, 'cluster'> = {}): readonly Issue[] =>
+      [judged || []].flat().map((found) => ({ type, severity, ...rest, ...found }));
+    const known = clusters.filter(({ error }) => error === undefined || type === 'unreadable');
+    const judged = isDown && check === 'relay' ? [] : known;
+    return [
+      ...judged.flatMap((each) => issues(ofCluster?.(each, at), { cluster: each.cluster })),
+      ...issues(ofFleet?.(facts)),
+    ];
+  });
+}
+
+/** `undefined`: the fleet has no process, or it responds, or renewed a lease recently. */
+function downState({ process, clusters, at }: FleetFacts): 'not-running' | 'not-responding' | undefined {
+  if (process === undefined || process === 'responding') return undefined;
+  return process === 'not-responding' && isRenewed(lastRenewalOf(clusters), at) ? undefined : process;
+}
+
+const lastRenewalOf = (clusters: readonly ClusterFacts[]): EpochMs =>
+  Math.max(0, ...clusters.map(({ renewedAt = 0 }) => renewedAt));
+
+function lastRenewal({ clusters }: FleetFacts): Pick<Found, 'since'> {
+  const since = lastRenewalOf(clusters);
+  return since === 0 ? {} : { since };
+}
+
+function renewalText(facts: FleetFacts): string {
+  const { since } = lastRenewal(facts);
+  return since === undefined ? '' : ` Its last lease renewal was ${durationText(facts.at - since)} ago.`;
+}
+
+function resetText({ scope, affectedNow, resetsBelow, resetsAt }: TripReport): string {
+  if (affectedNow === undefined)
+    return 'It resets 5 minutes after fewer than half as many nodes as its limit are affected.';
+  const [are, have] =
+    affectedNow === 1
+      ? ['1 node is', '1 node has']
+      : [`${affectedNow} nodes are`, `${affectedNow} nodes have`];
+  const now = scope === 'customTaints' ? `${have} custom taints now.` : `${are} down now.`;
+  return resetsAt === undefined
+    ? `${now} It resets 5 minutes after they are fewer than ${resetsBelow}.`
+    : `${now} It resets at ${timeText(resetsAt)} if they stay fewer than ${resetsBelow}.`;
+}
+
+const isTwin = ({ type }: Fault): boolean => type === 'same-cluster';
+
+/** Reports whether the relay's reports describe the cluster: it has access, and manages it under this name. */
+const isReported = ({ service, faults = [] }: ClusterFacts): boolean =>
+  service?.state !== 'access-denied' && service?.state !== 'syncing' && !faults.some(isTwin);
+
+const isUnconnected = (facts: ClusterFacts): boolean =>
+  isReported(facts) && facts.connection !== undefined && facts.connection !== 'connected';
+
+const isLeaseExpired = (facts: ClusterFacts, at: EpochMs): boolean =>
+  isUnconnected(facts) &&
+  (facts.connection === 'stale' || facts.holder === undefined || !isRenewed(facts.renewedAt, at));
+
+const isOutOfReach = ({ service, breakerOpen = service?.breakerOpen }: ClusterFacts): boolean =>
+  breakerOpen === true;
+
+/** Judges a fault that the lease holder reports. Of a cluster that is managed under another name, only that counts. */
+function ofFault(
+  type: FaultType,
+  textOf: (fault: Fault, cluster: ClusterName) => Pick<Found, 'message' | 'remediation'>,
+): NonNullable<Condition['ofCluster']> {
+  return (facts) => {
+    const { cluster, service, faults = [] } = facts;
+    if (service?.state === 'access-denied') return [];
+    return (faults.some(isTwin) ? faults.filter(isTwin) : faults)
+      .filter((fault) => fault.type === type && !isSilence(fault, facts))
+      .map((fault) => ({ since: fault.since, ...textOf(fault, cluster) }));
+  };
+}
+
+/** An API server that doesn't respond is reported only once. */
+const isSilence = ({ type, status }: Fault, facts: ClusterFacts): boolean =>
+  (type === 'list-failing' || type === 'watch-failing') && status === undefined && isOutOfReach(facts);
+
+function readText({ type, error, resource, status }: Fault): Pick<Found, 'message' | 'remediation'> {
+  return {
+    message: `Its ${resource ?? 'cluster'} cannot be ${type === 'list-failing' ? 'listed' : 'watched'}: ${sentence(error)}`,
+    remediation: status === 401 || status === 403 ? GRANT : CHECK_SERVER,
+  };
+}
+
+/** Reports whether a lease with this last renewal is held at `at`. */
+export const isRenewed = (renewedAt: EpochMs | undefined, at: EpochMs): boolean =>
+  renewedAt !== undefined && at - renewedAt <= LEASE_TTL_MS;
+
+/** Returns the connection status at `at`, from the time of the last contact. */
+export const connectionStatusOf = (lastContactAt: EpochMs | undefined, at: EpochMs): ConnectionStatus =>
+  lastContactAt === undefined
+    ? 'never-connected'
+    : at - lastContactAt > DISCONNECTED_AFTER_MS
+      ? 'disconnected'
+      : 'connected';
+
+/** Returns the longest delay of an eviction that nothing holds, in milliseconds. 0: none is delayed. */
+export const latenessOf = (pending: readonly PendingOn[], at: EpochMs): number =>
+  pending.reduce((most, { record, state }) => Math.max(most, at - (overdueFrom(record, state) ?? at)), 0);
+
+export interface PendingOn {
+  readonly record: EvictionRecord;
+  readonly state: NodeState | undefined;
+}

@@ -236,7 +236,7 @@ function clusterFindings(status: FleetStatus, cluster: ClusterName): readonly Cl
   const { at, clusters } = status;
   const { connection, lastContactAt = at, pending } = clusters.find((each) => each.cluster === cluster) ?? {};
   const contact = ok('relay', `Last contact ${Math.round((at - lastContactAt) / 1000)} s ago.`);
-  const evictions = ok('evictions', `${pending} pending. None failed, is overdue, or is stuck.`);
+  const evictions = ok('evictions', 'No eviction failed, is overdue, or is stuck.');
   return withConditions(status, cluster, [
     ...(connection === 'connected' ? [contact] : []),
     ...(pending === undefined ? [] : [evictions]),

@@ -6,7 +6,7 @@ import type { Blocked } from '#shared/eviction/records.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { type Snapshot, view } from '#shared/operations/look/look.ts';
 import type { PendingEviction } from '#shared/operations/look/pending.ts';
-import { heldText, retryOf } from '#shared/operations/look/pending-state.ts';
+import { heldText, isHeldNow, retryOf } from '#shared/operations/look/pending-state.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -108,7 +108,7 @@ function pendingShown(
 ): Shown {
   const rows = clusters.flatMap(({ storedRules, pending = [] }) =>
     pending
-      .filter(({ record, gates }) => !held || (record.dueAt <= at && gates.length > 0))
+      .filter((eviction) => !held || isHeldNow(eviction, at))
       .map((eviction): PendingRow => {
         return {
           ...eviction,

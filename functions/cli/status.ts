@@ -150,7 +150,7 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     { head: 'DELAY', of: ({ delayMs = 0 }) => (delayMs < 1_000 ? '' : spanText(delayMs)) },
     {
       head: 'NEXT',
-      of: ({ nextAt, stop }) => (nextAt === undefined || stop ? '' : `in ${spanText(nextAt - at)}`),
+      of: ({ nextAt }) => (nextAt === undefined ? '' : `in ${spanText(nextAt - at)}`),
     },
     {
       head: 'GUARD',
@@ -172,6 +172,7 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
         breakerOpen === undefined ? '?' : bad(breakerOpen ? 'open' : 'closed', breakerOpen),
       wide: true,
     },
+    { head: 'OBSERVED', of: ({ observed }) => count(observed), wide: true },
     { head: 'RETRYING', of: ({ retrying }) => count(retrying), wide: true },
     { head: 'DOWN', of: ({ service }) => (service ? `${service.down}` : ''), wide: true },
     { head: 'KUBERNETES', of: ({ kubernetes = '' }) => kubernetes, wide: true },

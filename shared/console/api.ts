@@ -122,10 +122,8 @@ export interface Timeline {
   readonly at: EpochMs;
   /** Start of the first minute. */
   readonly from: EpochMs;
-  /** Sixty consecutive minutes. Overdue pods are in the first. Pods that are due and held are in none. */
+  /** Sixty consecutive minutes. Pods that are due, also those that are held, are in the first; failed ones are in none. */
   readonly minutes: readonly Readonly<Record<TimelineKind, number>>[];
-  /** Number of pods that are due and held, or failed. They are in no minute. */
-  readonly held: number;
   /** Number of pods that are due after the last minute. */
   readonly later: number;
 }

@@ -2,6 +2,7 @@ import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
+import { countsOf, nextOf } from '#shared/operations/look/pending-state.ts';
 import type {
   NodeRow,
   PendingPage,
@@ -52,19 +53,18 @@ export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | 
     { length: MINUTES },
     (): Record<TimelineKind, number> => ({ evict: 0, held: 0, observed: 0 }),
   );
-  let [held, later] = [0, 0];
+  let later = 0;
   for (const { cluster, state, record, gates } of pending) {
-    if ((only ?? cluster) !== cluster) continue;
-    const moment = momentOf(record, state);
-    if (record.held || moment === undefined) {
-      held++;
-      continue;
-    }
+    if ((only ?? cluster) !== cluster || record.gaveUpAt !== undefined) continue;
+    const [gate] = gates;
+    // A held pod is shown when it is due, not when its hold ends.
+    const moment = gate ? record.dueAt : (momentOf(record, state) ?? record.dueAt);
     const minute = minutes[Math.floor((Math.max(moment, at) - from) / MINUTE_MS)];
     if (!minute) later++;
-    else minute[gates.length > 0 ? 'held' : observed.has(cluster) ? 'observed' : 'evict']++;
+    else if (gate && gate.kind !== 'observe') minute.held++;
+    else minute[observed.has(cluster) ? 'observed' : 'evict']++;
   }
-  return { at, from, minutes, held, later };
+  return { at, from, minutes, later };
 }
 
 export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly NodeRow[] {
@@ -74,15 +74,14 @@ export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly Nod
     .flatMap(({ cluster, tainted = [] }) =>
       tainted.map(({ node, state: { taints, deletedAt, outage, retry = outage } }) => {
         const rows = pending.get(`${cluster}#${node}`) ?? [];
-        const next = Math.min(...rows.map(({ record }) => record.dueAt).filter((dueAt) => dueAt > seen.at));
+        const next = nextOf(rows, seen.at);
         return {
           cluster,
           node,
           taints,
           pending: rows.length,
-          held: rows.filter(({ record }) => record.held).length,
-          ...(next === Infinity ? {} : { nextAt: next }),
-          ...defined({ deletedAt }),
+          held: countsOf(rows, seen.at).held,
+          ...defined({ nextAt: next, deletedAt }),
           ...(retry ? { retry: { error: retry.error, nextTryAt: retry.nextTryAt } } : {}),
         };
       }),

@@ -50,6 +50,59 @@ export function pendingStateOf(
   return { state: turnAt > now ? 'rate-limited' : 'due', note: '' };
 }
 
+/** Numbers of pending evictions, with one meaning on every surface. Those without a number here are on their way. */
+export interface PendingCounts {
+  readonly pending: number;
+  /** Their deadline has passed. */
+  readonly due: number;
+  /** Due, and held by a rule. */
+  readonly held: number;
+  /** The same, by the first of these rules. */
+  readonly heldBy: Readonly<Partial<Record<EvictionGate['kind'], number>>>;
+  /** Due, and only recorded, in observe mode. */
+  readonly observed: number;
+  /** Due, failed, and retried. */
+  readonly retrying: number;
+  /** Their retries are exhausted. */
+  readonly failed: number;
+}
+
+export function countsOf(
+  pending: readonly Pick<PendingEviction, 'record' | 'gates' | 'state'>[],
+  now: EpochMs,
+): PendingCounts {
+  const heldBy: Partial<Record<EvictionGate['kind'], number>> = {};
+  const due = pending.filter(({ record }) => record.dueAt <= now);
+  let [held, observed, retrying, failed] = [0, 0, 0, 0];
+  for (const eviction of due) {
+    const { state } = pendingStateOf(eviction, undefined, now);
+    if (state === 'observe') observed++;
+    else if (state === 'retrying') retrying++;
+    else if (state === 'failed') failed++;
+    else if (isGate(state)) {
+      held++;
+      heldBy[state] = (heldBy[state] ?? 0) + 1;
+    }
+  }
+  return { pending: pending.length, due: due.length, held, heldBy, observed, retrying, failed };
+}
+
+const isGate = (state: PendingState): state is EvictionGate['kind'] =>
+  (GATE_KINDS as readonly string[]).includes(state);
+
+/** Returns the next deadline that no rule holds; `undefined`: none. `pending`: the earliest first. */
+export const nextOf = (
+  pending: readonly Pick<PendingEviction, 'record' | 'gates'>[],
+  now: EpochMs,
+): EpochMs | undefined =>
+  pending.find(({ record, gates }) => record.dueAt > now && gates.length === 0)?.record.dueAt;
+
+/** Reports whether the deadline of an eviction has passed, and a rule holds it. */
+export const isHeldNow = (
+  eviction: Pick<PendingEviction, 'record' | 'gates' | 'state'>,
+  now: EpochMs,
+): boolean => countsOf([eviction], now).held > 0;
+
 /** Returns when and why an eviction that failed, or waits for the API server, is retried; `undefined`: neither. */
 export function retryOf(
   { record, state }: Pick<PendingEviction, 'record'> & Partial<Pick<PendingEviction, 'state'>>,

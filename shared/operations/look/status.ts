@@ -20,7 +20,7 @@ import { type StoredRules, stopsInForce } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
 import type { ClusterRead, Snapshot } from './look.ts';
-import { PENDING_STATES, type PendingState, pendingStateOf, retryOf } from './pending-state.ts';
+import { countsOf, nextOf, type PendingCounts, retryOf } from './pending-state.ts';
 
 /** Status of a fleet. Times are epoch milliseconds. */
 export interface FleetStatus {
@@ -62,7 +62,7 @@ export interface RelayStatus {
   readonly renewedAt: EpochMs;
 }
 
-export interface ClusterStatus {
+export interface ClusterStatus extends Partial<PendingCounts> {
   readonly cluster: ClusterName;
   /** Error that makes the cluster unreadable. If present, nothing else is known. */
   readonly error?: string;
@@ -83,13 +83,6 @@ export interface ClusterStatus {
   readonly service?: ServiceClusterView;
   readonly nodes?: number;
   readonly tainted?: number;
-  /** Number of tainted nodes with failed evictions that are retried. */
-  readonly retrying?: number;
-  readonly pending?: number;
-  /** Number of pending evictions that are due and held. */
-  readonly held?: number;
-  readonly failed?: number;
-  readonly states?: Readonly<Record<PendingState, number>>;
   readonly stuck?: number;
   /** Longest delay of an eviction that nothing holds. */
   readonly delayMs?: number;
@@ -197,16 +190,11 @@ function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
   const connectionState =
     lastContactAt === undefined && isNew(read, seen) ? undefined : connectionStatusOf(lastContactAt, at);
   const faults = faultsOf(read, seen);
-  const records = pending.map(({ record }) => record);
-  const states = Object.fromEntries(PENDING_STATES.map((state) => [state, 0])) as Record<
-    PendingState,
-    number
-  >;
-  for (const eviction of pending) states[pendingStateOf(eviction, storedRules, at).state]++;
-  const delayMs = latenessOf(pending, at);
-  const latest = pending.find((each) => delayMs > 0 && latenessOf([each], at) === delayMs);
+  const free = pending.filter(({ gates }) => gates.length === 0);
+  const delayMs = latenessOf(free, at);
+  const latest = free.find((each) => delayMs > 0 && latenessOf([each], at) === delayMs);
   const delayCause = latest && (retryOf(latest, at)?.error ?? latest.record.blocked?.reason);
-  const next = records.map(({ dueAt }) => dueAt).find((dueAt) => dueAt > at);
+  const next = nextOf(pending, at);
   return {
     cluster,
     ...ruledBy(storedRules, at, progressOf(read, seen)),
@@ -218,11 +206,7 @@ function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
       : {}),
     ...defined({ faults, breakerOpen, service, nodes }),
     tainted: tainted.length,
-    retrying: tainted.filter(({ state }) => state.retry ?? state.outage).length,
-    pending: records.length,
-    held: records.filter(({ held, gaveUpAt }) => held && gaveUpAt === undefined).length,
-    failed: states['failed'],
-    states: states,
+    ...countsOf(pending, at),
     stuck: stuck.length,
     delayMs,
     ...defined({ delayCause, nextAt: next }),

@@ -63,7 +63,7 @@ function minuteText(timeline: Timeline | undefined, index: number): string | und
   return `${momentText(timeline.from + index * MINUTE_MS, now.value).slice(0, 5)}: ${parts.join(', ')}`;
 }
 
-function summary({ minutes, held, later }: Timeline): string {
+function summary({ minutes, later }: Timeline): string {
   const [going = 0, holding = 0, observed = 0] = KINDS.map(([kind]) =>
     minutes.reduce((total, minute) => total + minute[kind], 0),
   );
@@ -76,9 +76,5 @@ function summary({ minutes, held, later }: Timeline): string {
     parts.length === 0
       ? 'No evictions are due within the next hour'
       : `Within the next hour, ${parts.join(', ')}`;
-  const rest = [
-    ...(later > 0 ? [`${counted(later, 'pod is', 'pods are')} due later`] : []),
-    ...(held > 0 ? [`${counted(held, 'pod is', 'pods are')} due and held`] : []),
-  ];
-  return `${[hour, ...rest].join('; ')}.`;
+  return `${[hour, ...(later > 0 ? [`${counted(later, 'pod is', 'pods are')} due later`] : [])].join('; ')}.`;
 }

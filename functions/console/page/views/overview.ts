@@ -2,7 +2,6 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { Issue } from '#shared/conditions/conditions.ts';
 import type { PendingRow } from '#shared/console/api.ts';
-import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
 import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
 import { clusters, now, pending, session, status } from '../live.ts';
@@ -10,7 +9,7 @@ import { counted, spanText } from '../moments.ts';
 import { Ago, Countdown, Empty, PodLink, Tag, Title } from '../parts.ts';
 import { href } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
-import { modeOf } from '../words.ts';
+import { modeOf, STATE_WORDS } from '../words.ts';
 import { DemoNodes } from './demo.ts';
 import { NextHour } from './next-hour.ts';
 
@@ -111,7 +110,7 @@ function NextToGo(): VNode {
       <h2>Next evictions</h2>
       ${
         next.length === 0
-          ? html`<p class="soft">No pending evictions. Pods appear here when a node is tainted.</p>`
+          ? html`<p class="soft">${noneText()}</p>`
           : html`<ol>
               ${next.map(
                 ([uid, cluster, node, namespace, pod, dueAt]) => html`
@@ -130,15 +129,20 @@ function NextToGo(): VNode {
   `;
 }
 
+/** Why no eviction comes next: there are none, or something keeps all of them. */
+function noneText(): string {
+  const rows = [...(pending.value?.values() ?? [])];
+  if (rows.length === 0) return 'No pending evictions. Pods appear here when a node is tainted.';
+  const kept = [...Map.groupBy(rows, ([, , , , , , state]) => state)];
+  return `None: ${kept.map(([state, { length }]) => `${number(length)} ${STATE_WORDS[state].text}`).join(', ')}.`;
+}
+
 function soonest(most: number): readonly PendingRow[] {
   const going = [...(pending.value?.values() ?? [])].filter(([, , , , , , state]) => GOING.includes(state));
   return going.sort((a, b) => a[5] - b[5]).slice(0, most);
 }
 
 const GOING: readonly PendingRow[6][] = ['scheduled', 'due', 'rate-limited', 'blocked', 'rejected'];
-
-const heldOf = ({ states }: ClusterStatus): number | undefined =>
-  states && GATE_KINDS.reduce((sum, kind) => sum + (kind === 'observe' ? 0 : states[kind]), 0);
 
 const number = (count: number | undefined): string => count?.toLocaleString('en') ?? '?';
 
@@ -188,7 +192,7 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     head: 'Held',
     width: 'minmax(3rem, 0.4fr)',
     numeric: true,
-    cell: (each) => number(heldOf(each)),
+    cell: ({ held }) => number(held),
   },
   {
     key: 'delay',

@@ -71,11 +71,11 @@ test('reports issues most urgent first', async (t) => {
   const { issues, clusters } = await status();
   assert.deepEqual(
     issues.map(({ type }) => type),
-    ['guard-tripped', 'lease-expired', 'delayed', 'failed', 'dead-letters', 'stuck-terminating', 'stopped'],
+    ['guard-tripped', 'lease-expired', 'failed', 'dead-letters', 'stuck-terminating', 'stopped'],
   );
   const [{ tainted, pending, held, failed, delayMs, nextAt } = assert.fail('there is no cluster')] = clusters;
-  assert.deepEqual([tainted, pending, held, failed], [1, 4, 1, 1]);
-  assert.deepEqual([delayMs, nextAt], [5 * MINUTE_MS, NOW + 10 * MINUTE_MS]);
+  assert.deepEqual([tainted, pending, held, failed], [1, 4, 2, 1]);
+  assert.deepEqual([delayMs, nextAt], [0, undefined]);
 });
 
 test("reports everything else when one cluster or the queues can't be read", async (t) => {
@@ -212,13 +212,29 @@ test('reports the released scopes of the guard, and when they trip again', async
   assert.deepEqual(found?.releasedScopes, [{ scope: 'zone/a', tripsAbove: 6 }, { scope: 'customTaints' }]);
 });
 
-test('counts failed evictions as failed, not held', async (t) => {
-  const { status, store } = await connected(t);
-  const held = { by: { kind: 'observe' }, since: NOW } as const;
-  const schedule = [aRecord({ held, gaveUpAt: NOW }), aRecord({ held })];
+test('counts each due eviction once: failed, observed, held, retried, or on its way', async (t) => {
+  const { status, store, fleet } = await connected(t);
+  const observed = { by: { kind: 'observe' }, since: NOW } as const;
+  const failure = { since: NOW, error: 'denied' };
+  const schedule = [
+    aRecord({ dueAt: NOW, held: observed, gaveUpAt: NOW }),
+    aRecord({ dueAt: NOW, held: observed }),
+    aRecord({ dueAt: NOW, failure }),
+    aRecord({ dueAt: NOW }),
+    aRecord({ dueAt: NOW + 1 }),
+  ];
   await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
-  const [{ held: counted, failed } = assert.fail('there is no cluster')] = (await status()).clusters;
-  assert.deepEqual([counted, failed], [1, 1]);
+  const counts = async () => {
+    const [found = assert.fail('there is no cluster')] = (await status()).clusters;
+    const { pending, due, held, heldBy, observed, retrying, failed, nextAt } = found;
+    return { pending, due, held, heldBy, observed, retrying, failed, nextAt };
+  };
+  const all = { pending: 5, due: 4, failed: 1 };
+  const free = { held: 0, heldBy: {}, observed: 1, retrying: 1, nextAt: NOW + 1 };
+  assert.deepEqual(await counts(), { ...all, ...free });
+  await perform({ kind: 'stop', cluster: prod, reason: 'an incident' }, await fleet.operator());
+  const held = { held: 3, heldBy: { stopped: 3 }, observed: 0, retrying: 0, nextAt: undefined };
+  assert.deepEqual(await counts(), { ...all, ...held });
 });
 
 test('reports relays with their nodes, and the releases of all parts', async (t) => {
@@ -248,7 +264,12 @@ test('reports an unresponsive API server before the cluster counts as disconnect
   const { status, lease, leases, store } = await connected(t);
   await leases.renew(lease, { renewedAt: NOW, lastContactAt: NOW, breakerOpen: true });
   const retry = { attempts: 1, nextTryAt: NOW, since: NOW, error: 'no answer', everything: true };
-  await store.commit(aRef(prod), 0, { node: aNode({ retry }), schedule: [], end: [], live: true }, NOW);
+  await store.commit(
+    aRef(prod),
+    0,
+    { node: aNode({ retry }), schedule: [aRecord({ dueAt: NOW })], end: [], live: true },
+    NOW,
+  );
   const { issues, clusters } = await status();
   assert.deepEqual(
     issues.map(({ type }) => type),

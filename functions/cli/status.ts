@@ -154,11 +154,11 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     },
     {
       head: 'GUARD',
-      of: ({ trips = [], releasedScopes = [] }) =>
+      of: ({ guard = '?', trips = [], releasedScopes = [] }) =>
         [
           ...trips.map((trip) => bad(scopeText(trip), true)),
           ...releasedScopes.map(({ scope }) => `${scope} (released)`),
-        ].join(', '),
+        ].join(', ') || guard,
     },
     {
       head: 'STOP',

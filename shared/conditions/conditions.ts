@@ -1,7 +1,7 @@
 import { defined } from '#shared/defined.ts';
 import { type TripReport, tripText } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { Stop } from '#shared/eviction/policy.ts';
+import type { Mode, Stop } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { overdueFrom } from '#shared/eviction/retry.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
@@ -17,7 +17,7 @@ import { timeText } from '#shared/time/time-text.ts';
  */
 
 /** Delay from which an eviction counts as delayed, if nothing holds it. */
-const LATE_MS = 60_000;
+export const LATE_MS = 60_000;
 /** Number of messages in a queue from which they count as a backlog. */
 const BACKLOG = 1_000;
 
@@ -60,11 +60,17 @@ export interface ClusterFacts {
   readonly trips?: readonly TripReport[];
   readonly failed?: number;
   readonly stuck?: number;
+  readonly mode?: Mode;
+  /** Longest delay of an eviction that no rule holds, */
   readonly delayMs?: number;
-  /** Why the eviction with that delay fails; absent: not known. */
+  /** and why that eviction fails; absent: not known. */
   readonly delayCause?: string;
+  /** Number of evictions that no rule holds, with a delay of a minute or more. */
+  readonly delayed?: number;
   /** The stop in force that ends last: its own, or that of all clusters unless this cluster was resumed alone. */
   readonly stop?: Stop;
+  /** The longest of its own stops, if the stop of all clusters lasts longer. */
+  readonly ownStop?: Stop;
   /** Number of its own stops, if it has several. */
   readonly stops?: number;
 }
@@ -144,7 +150,6 @@ const sentence = (text: string): string => text.replace(/[.…]?$/, '.');
 const CHECK_SERVER = 'Check its API server, and the network to it. Deadlines are kept.';
 const CHECK_RELAY =
   'Check that a relay runs, and look for relay.watch-failed in its log. Deadlines are kept.';
-const CHECK_START = CHECK_RELAY.replace('relay.', 'cluster.unreachable or relay.');
 const GRANT = 'Grant the missing permissions to its credentials. To list them, run taintward doctor.';
 
 /** All conditions, the most urgent first. */
@@ -222,14 +227,17 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     check: 'guard',
     meaning: 'Many nodes are down or have custom taints, so the guard holds their evictions.',
     runbook: 'Guard tripped',
-    ofCluster: ({ cluster, trips = [] }) =>
+    ofCluster: ({ cluster, mode, trips = [] }) =>
       trips.map((trip) => {
         const scope = scopeText(trip);
         return {
           message: `The guard tripped with ${tripText(trip)}, and holds evictions. ${resetText(trip)}`,
           scope,
           since: trip.trippedAt,
-          remediation: `If these evictions are intended, run taintward release guard ${cluster} --scope ${scope} --reason 'REASON'.`,
+          remediation:
+            mode === 'observe'
+              ? 'In observe mode, no pods are evicted.'
+              : `If these evictions are intended, run taintward release guard ${cluster} --scope ${scope} --reason 'REASON'.`,
         };
       }),
   },
@@ -258,15 +266,17 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     runbook: 'Cluster unreachable',
     ofCluster: (facts, at) => {
       const { holder, connection, lastContactAt } = facts;
-      if (!isUnconnected(facts) || isLeaseExpired(facts, at)) return false;
+      if (!isSilent(facts, at) || isRecent(facts, at)) return false;
       const never = connection === 'never-connected';
       const what = never
-        ? 'has never connected to the cluster.'
-        : 'is disconnected from the cluster: changes of nodes and pods are missed.';
+        ? 'has never connected to the cluster'
+        : 'is disconnected from the cluster, so changes of nodes and pods are missed';
+      const why = silenceOf(facts);
+      const events = never ? 'cluster.unreachable or relay.watch-failed' : 'relay.watch-failed';
       return {
-        message: `${holder} holds its lease, but ${what}`,
+        message: `${holder} holds its lease, but ${what}${why === undefined ? '.' : `: ${sentence(why)}`}`,
         ...defined({ since: lastContactAt }),
-        remediation: never ? CHECK_START : CHECK_RELAY,
+        remediation: `${CHECK_SERVER}${why === undefined ? ` For the cause, look for ${events} in the log.` : ''}`,
       };
     },
   },
@@ -387,25 +397,35 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     meaning: 'The API server of a cluster does not respond, so requests are suspended for some seconds.',
     isBlind: true,
     runbook: 'API server unreachable',
-    ofCluster: (facts) =>
-      isReported(facts) &&
-      facts.connection === 'connected' &&
-      isOutOfReach(facts) && {
-        message: 'Its API server does not respond. Requests are retried every few seconds.',
+    ofCluster: (facts, at) => {
+      if (!isSilent(facts, at) || !isRecent(facts, at)) return false;
+      const why = silenceOf(facts);
+      return {
+        message: `Its API server does not respond${why === undefined ? '' : `: ${sentence(why)}`.replace(/\.$/, '')}. Requests are retried every few seconds.`,
         remediation: CHECK_SERVER,
-      },
+      };
+    },
   },
   delayed: {
     severity: 'warning',
     check: 'evictions',
     meaning: `An eviction is overdue by ${durationText(LATE_MS)} or more, and no rule holds it.`,
     runbook: 'Evictions delayed',
-    ofCluster: ({ cluster, delayMs = 0, delayCause }, at) =>
-      delayMs >= LATE_MS && {
-        message: `An eviction is overdue by ${durationText(delayMs)}, and ${delayCause === undefined ? 'nothing holds it.' : `fails: ${sentence(delayCause)}`}`,
+    ofCluster: ({ cluster, delayMs = 0, delayCause, delayed = 1 }, at) => {
+      if (delayMs < LATE_MS) return false;
+      const [overdue, it] =
+        delayed === 1
+          ? [`An eviction is overdue by ${durationText(delayMs)}`, 'it']
+          : [`${delayed} evictions are overdue, the first by ${durationText(delayMs)}`, 'them'];
+      return {
+        message:
+          delayCause === undefined
+            ? `${overdue}, and nothing holds ${it}.`
+            : `${overdue}. It fails: ${sentence(delayCause)}`,
         since: at - delayMs,
-        remediation: `To find it, run taintward pending ${cluster}.${delayCause === undefined ? ` For the cause, run taintward doctor ${cluster}.` : ''}`,
-      },
+        remediation: `To find ${it}, run taintward pending ${cluster}.`,
+      };
+    },
   },
   failed: {
     severity: 'critical',
@@ -460,15 +480,16 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     severity: 'warning',
     check: 'stops',
     meaning: 'An operator stopped the evictions of a cluster, or of all clusters.',
-    ofCluster: ({ cluster, stop, stops = 1 }) =>
-      stop?.scope === 'cluster' && {
-        message: `Stopped${stop.until === undefined ? '' : ` until ${timeText(stop.until)}`} by ${stop.actor}: ${stop.reason}${stops > 1 ? `, the longest of ${stops} stops` : ''}.`,
-        ...defined({ stop: stop.id }),
-        since: stop.at,
-        remediation: `To resume, run taintward resume ${cluster}${stops > 1 ? ` --id ${stop.id}` : ''} --reason 'REASON'.`,
+    ofCluster: ({ cluster, stop: longest, ownStop = longest, stops = 1 }) =>
+      ownStop?.scope === 'cluster' && {
+        message: `Stopped${ownStop.until === undefined ? '' : ` until ${timeText(ownStop.until)}`} by ${ownStop.actor}: ${ownStop.reason}${stops > 1 ? `, the longest of ${stops} stops` : ''}.`,
+        ...defined({ stop: ownStop.id }),
+        since: ownStop.at,
+        remediation: `To resume, run taintward resume ${cluster}${stops > 1 ? ` --id ${ownStop.id}` : ''} --reason 'REASON'.`,
       },
-    ofFleet: ({ stop }) =>
-      stop !== undefined && {
+    ofFleet: ({ stop, clusters }) =>
+      stop !== undefined &&
+      !(clusters.length > 0 && clusters.every(({ cluster }) => stop.resumed?.includes(cluster))) && {
         message: `All clusters${stop.resumed ? ` except ${stop.resumed.join(', ')}` : ''} are stopped by ${stop.actor}: ${stop.reason}.`,
         since: stop.at,
         remediation: "To resume, run taintward resume --all --reason 'REASON'.",
@@ -539,26 +560,44 @@ const isLeaseExpired = (facts: ClusterFacts, at: EpochMs): boolean =>
   isUnconnected(facts) &&
   (facts.connection === 'stale' || facts.holder === undefined || !isRenewed(facts.renewedAt, at));
 
-const isOutOfReach = ({ service, breakerOpen = service?.breakerOpen }: ClusterFacts): boolean =>
-  breakerOpen === true;
+/** Reports whether a relay holds the lease, but gets no answers from the API server. */
+const isSilent = (facts: ClusterFacts, at: EpochMs): boolean =>
+  isReported(facts) && !isLeaseExpired(facts, at) && (isOutOfReach(facts) || isUnconnected(facts));
+
+const isRecent = ({ connection, lastContactAt }: ClusterFacts, at: EpochMs): boolean =>
+  connection === 'connected' ||
+  (lastContactAt !== undefined && connectionStatusOf(lastContactAt, at) === 'connected');
+
+/** Reports whether the relay gets no answers at present, for however short a time. */
+export const isOutOfReach = ({
+  service,
+  breakerOpen = service?.breakerOpen,
+}: Pick<ClusterFacts, 'service' | 'breakerOpen'>): boolean =>
+  breakerOpen === true || service?.state === 'disconnected';
+
+/** Returns why there are no answers, as far as known. */
+const silenceOf = ({ faults = [], service }: ClusterFacts): string | undefined =>
+  faults.find(isUnanswered)?.error ?? service?.why;
+
+const isUnanswered = ({ type, status }: Fault): boolean =>
+  (type === 'list-failing' || type === 'watch-failing') && status === undefined;
 
 /** Judges a fault that the lease holder reports. Of a cluster that is managed under another name, only that counts. */
 function ofFault(
   type: FaultType,
   textOf: (fault: Fault, cluster: ClusterName) => Pick<Found, 'message' | 'remediation'>,
 ): NonNullable<Condition['ofCluster']> {
-  return (facts) => {
+  return (facts, at) => {
     const { cluster, service, faults = [] } = facts;
     if (service?.state === 'access-denied') return [];
-    return (faults.some(isTwin) ? faults.filter(isTwin) : faults)
-      .filter((fault) => fault.type === type && !isSilence(fault, facts))
-      .map((fault) => ({ since: fault.since, ...textOf(fault, cluster) }));
+    return (
+      (faults.some(isTwin) ? faults.filter(isTwin) : faults)
+        // An API server that doesn't respond is reported only once.
+        .filter((fault) => fault.type === type && !(isUnanswered(fault) && isSilent(facts, at)))
+        .map((fault) => ({ since: fault.since, ...textOf(fault, cluster) }))
+    );
   };
 }
-
-/** An API server that doesn't respond is reported only once. */
-const isSilence = ({ type, status }: Fault, facts: ClusterFacts): boolean =>
-  (type === 'list-failing' || type === 'watch-failing') && status === undefined && isOutOfReach(facts);
 
 function readText({ type, error, resource, status }: Fault): Pick<Found, 'message' | 'remediation'> {
   return {

@@ -1,7 +1,10 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { NodeName, PodUid } from './identity.ts';
 
-/** An evicted pod whose grace period ended more than a minute ago. */
+/** Time after its grace period from which a pod counts as stuck: kubelets take seconds. */
+export const STUCK_AFTER_MS = 60_000;
+
+/** An evicted pod whose grace period ended more than {@link STUCK_AFTER_MS} ago. */
 export interface StuckPod {
   readonly node: NodeName;
   readonly uid: PodUid;

@@ -1,5 +1,6 @@
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import type { Cause } from '#shared/eviction/records.ts';
+import { STUCK_AFTER_MS } from '#shared/eviction/stuck.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { DisconnectionAccount } from './disconnection.ts';
@@ -151,7 +152,8 @@ function leavingText(
   if (!stuck && gracePeriodEndedAt > now)
     return `${deleted}, and has until ${moment(gracePeriodEndedAt)} to terminate.`;
   const waits = finalizers.length > 0 ? `, and it waits for its finalizers (${finalizers.join(', ')})` : '';
-  return `${deleted} and is stuck terminating: its grace period ended at ${moment(gracePeriodEndedAt)}${waits}.`;
+  const isStuck = stuck !== undefined || now - gracePeriodEndedAt > STUCK_AFTER_MS;
+  return `${deleted} and is ${isStuck ? 'stuck ' : ''}terminating: its grace period ended at ${moment(gracePeriodEndedAt)}${waits}.`;
 }
 
 function pastText(forecast: PastOutcome, { cluster, decidedBy }: PodAnswer, moment: MomentText): string {

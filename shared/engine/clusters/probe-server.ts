@@ -8,7 +8,8 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { type Listener, type ListenerLog, openListener } from '#shared/http/listener.ts';
 import type { Fault } from '#shared/state/fault.ts';
-import { type Stopwatch, systemStopwatch } from '#shared/time/clock.ts';
+import { type Stopwatch, systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 
 /** A process's state for a cluster; `access-denied`: its credentials are rejected, and it tries again. */
@@ -124,9 +125,6 @@ function isReady(
 const stopsEvictions = ({ type, status }: Fault): boolean =>
   type === 'store-failing' || status === 401 || status === 403;
 
-/** Judgments of what this process reports itself need no clock: it holds the leases that it reports about. */
-const NO_CLOCK = 0;
-
 interface Probed {
   readonly all: ReadonlyMap<ClusterName, ProbedState>;
   readonly trips: ReadonlyMap<ClusterName, readonly Trip[]>;
@@ -135,10 +133,11 @@ interface Probed {
 }
 
 function readyText({ all, trips, found, ready }: Probed, isVerbose: boolean): string {
+  const at = systemClock.now();
   const clusters = [...new Set([...all.keys(), ...found.keys(), ...trips.keys()])].map((name) =>
-    factsOf(name, all.get(name), trips.get(name) ?? [], found.get(name) ?? []),
+    factsOf(name, all.get(name), trips.get(name) ?? [], found.get(name) ?? [], at),
   );
-  const issues = Map.groupBy(issuesOf({ at: NO_CLOCK, clusters }), ({ cluster }) => cluster);
+  const issues = Map.groupBy(issuesOf({ at, clusters }), ({ cluster }) => cluster);
   const lines = clusters.flatMap(({ cluster: name, service }): readonly string[] => {
     const failed = issues.get(name)?.map(({ type, message, since }) => {
       const when = since === undefined ? '' : ` Since ${timeText(since)}.`;
@@ -157,13 +156,14 @@ const factsOf = (
   state: ProbedState | undefined,
   trips: readonly Trip[],
   faults: readonly Fault[],
+  at: EpochMs,
 ): ClusterFacts => ({
   cluster,
   ...(state ? { service: { state: state.kind, breakerOpen: false } } : {}),
   trips: trips.map(reportOf),
   faults,
   ...(state?.kind === 'disconnected'
-    ? { connection: state.kind, lastContactAt: state.since, holder: 'The relay', renewedAt: NO_CLOCK }
+    ? { connection: state.kind, lastContactAt: state.since, holder: 'The relay', renewedAt: at }
     : {}),
 });
 

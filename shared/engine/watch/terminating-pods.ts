@@ -1,10 +1,7 @@
 import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
-import type { StuckPod } from '#shared/eviction/stuck.ts';
+import { STUCK_AFTER_MS, type StuckPod } from '#shared/eviction/stuck.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-
-/** A pod may terminate for this long after its grace period. */
-export const PATIENCE_MS = 60_000;
 
 type Leaving = Omit<StuckPod, 'nodeState'>;
 
@@ -67,7 +64,7 @@ export class TerminatingPods {
   stuck(now: EpochMs): readonly Leaving[] {
     return [...this.#nodes.values()]
       .flatMap((pods) => [...pods.values()])
-      .filter(({ gracePeriodEndedAt }) => now - gracePeriodEndedAt > PATIENCE_MS)
+      .filter(({ gracePeriodEndedAt }) => now - gracePeriodEndedAt > STUCK_AFTER_MS)
       .sort((a, b) => a.gracePeriodEndedAt - b.gracePeriodEndedAt);
   }
 }

@@ -235,11 +235,8 @@ export class Transport {
   }
 
   #refuseWhileOpen(call: Call): void {
-    const now = stopwatchMs(this.#clock);
-    const until = this.#breaker.refusesUntil(now);
-    if (until === undefined) return;
-    const at = new Date(this.#clock.now() + until - now).toISOString();
-    const why = `it did not answer several calls in a row and is not asked before ${at}`;
+    if (this.#breaker.refusesUntil(stopwatchMs(this.#clock)) === undefined) return;
+    const why = 'it did not answer several calls in a row, so calls are suspended for some seconds';
     throw failure(call, this.host, `${why}; the last error: ${this.#lastFailure}`);
   }
 

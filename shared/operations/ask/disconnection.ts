@@ -1,4 +1,4 @@
-import { connectionStatusOf } from '#shared/conditions/conditions.ts';
+import { connectionStatusOf, isOutOfReach } from '#shared/conditions/conditions.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Disconnection } from '#shared/explain/disconnection.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -17,6 +17,8 @@ export async function disconnectionOf(
   ]);
   const view = service?.clusters[cluster];
   const lastContactAt = view?.lastContactAt ?? lease?.lastContactAt;
-  if (view?.state === 'syncing' || connectionStatusOf(lastContactAt, now) === 'connected') return undefined;
+  if (view?.state === 'syncing') return undefined;
+  const isSilent = isOutOfReach(view ? { service: view } : (lease ?? {}));
+  if (connectionStatusOf(lastContactAt, now) === 'connected' && !isSilent) return undefined;
   return lastContactAt === undefined ? {} : { since: lastContactAt };
 }

@@ -188,8 +188,14 @@ function withConditions(
       const { check } = CONDITIONS[type];
       return { check, verdict: 'bad', message, ...defined({ remediation }) };
     });
-  const isShown = (check: Finding['check']) => found.some((condition) => condition.check === check);
-  return [...found, ...checks.filter(({ check, verdict }) => verdict === 'bad' || !isShown(check))];
+  const isShown = (check: Finding['check']) =>
+    found.some(
+      (condition) => condition.check === check || (condition.check === 'process' && check === 'queues'),
+    );
+  return [
+    ...found,
+    ...checks.filter(({ check, verdict }) => (verdict === 'bad' && check !== 'queues') || !isShown(check)),
+  ];
 }
 
 async function examineCluster(

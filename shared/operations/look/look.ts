@@ -33,6 +33,8 @@ export interface Snapshot {
   /** `not-responding`: it runs but doesn't respond. Absent: the fleet has relays instead. */
   readonly process?: 'responding' | 'not-responding' | 'not-running';
   readonly service?: ServiceView;
+  /** Why the process does not respond. */
+  readonly silence?: string;
   /** Release of a deployment's functions. */
   readonly functions?: string;
   /** Number of waiting messages and of dead letters, by queue. Absent: not known. */
@@ -120,16 +122,13 @@ export async function view(
   // Take the time first, so that a slow response doesn't make other facts look older.
   const at = clock.now();
   const { unknown, orUnknown } = asking();
-  let silent = false;
+  let silence: string | undefined;
   const answer = fleet.service().catch((error: unknown) => {
-    silent = true;
-    throw error;
+    silence = errorMessage(error);
+    return undefined;
   });
-  const [service, fleetStop] = await Promise.all([
-    orUnknown(answer),
-    orUnknown(fleet.rulesStore.fleetStop()),
-  ]);
-  const process = silent ? 'not-responding' : service ? 'responding' : 'not-running';
+  const [service, fleetStop] = await Promise.all([answer, orUnknown(fleet.rulesStore.fleetStop())]);
+  const process = silence !== undefined ? 'not-responding' : service ? 'responding' : 'not-running';
   let done = 0;
   const found = await pMap(
     clusters,
@@ -150,7 +149,7 @@ export async function view(
     clusters: found,
     unknown,
     ...(fleet.kind === 'local' ? { process } : {}),
-    ...defined({ service, fleetStop }),
+    ...defined({ service, fleetStop, silence }),
   };
 }
 

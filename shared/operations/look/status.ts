@@ -1,17 +1,26 @@
 import {
+  CONDITIONS,
   type ConnectionStatus,
   connectionStatusOf,
   type FleetStop,
   type Issue,
+  isOutOfReach,
   isRenewed,
   issuesOf,
+  LATE_MS,
   latenessOf,
 } from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import { isOn } from '#shared/eviction/gate.ts';
 import { isProgressOf, type ReportedProgress, reportOf, type TripReport } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY, type Hold, type Mode, type Stop } from '#shared/eviction/policy.ts';
+import {
+  DEFAULT_POLICY,
+  type GuardPolicy,
+  type Hold,
+  type Mode,
+  type Stop,
+} from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
@@ -88,19 +97,25 @@ export interface ClusterStatus extends Partial<PendingCounts> {
   readonly delayMs?: number;
   /** Why that eviction fails; absent: not known. */
   readonly delayCause?: string;
+  /** Number of evictions that nothing holds, with a delay of a minute or more. */
+  readonly delayed?: number;
   readonly nextAt?: EpochMs;
+  /** Absent: not known. */
+  readonly guard?: 'watching' | 'dry-run' | 'off';
   readonly trips?: readonly TripReport[];
   /** Scopes that an operator released, which trip again above `tripsAbove` nodes. Absent: not counted yet. */
   readonly releasedScopes?: readonly { readonly scope: string; readonly tripsAbove?: number }[];
   readonly holds?: readonly Hold[];
   /** The stop in force that ends last: its own, or that of all clusters unless this cluster was resumed alone. */
   readonly stop?: Stop;
+  /** The longest of its own stops, if the stop of all clusters lasts longer. */
+  readonly ownStop?: Stop;
   /** Number of its own stops, if it has several. */
   readonly stops?: number;
 }
 
 export function statusOf(seen: Snapshot): FleetStatus {
-  const { at, kind, where, process, service, functions, deadLetters, backlog, fleetStop } = seen;
+  const { at, kind, where, process, service, functions, deadLetters, backlog, fleetStop, silence } = seen;
   const clusters = seen.clusters.map((each) => clusterStatus(each, seen));
   const relays = relaysOf(seen.clusters);
   const resumed = clusters.flatMap(({ cluster, error, stop }) =>
@@ -127,7 +142,11 @@ export function statusOf(seen: Snapshot): FleetStatus {
     ...(backlog ? { backlog: Object.fromEntries(backlog) } : {}),
     unknown: [...seen.unknown, ...seen.clusters.flatMap((each) => unreported(each, seen))],
   };
-  return { ...status, issues: issuesOf(status) };
+  const issues = issuesOf(status);
+  // A process that does not respond is one fact, which its issue tells if there is one.
+  const isKnown = issues.some(({ type }) => CONDITIONS[type].check === 'process');
+  const unknown = [...(isKnown || silence === undefined ? [] : [silence]), ...status.unknown];
+  return { ...status, unknown, issues };
 }
 
 function relaysOf(clusters: readonly ClusterRead[]): readonly RelayStatus[] {
@@ -188,7 +207,7 @@ function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
   const breakerOpen = (service ?? (isCurrent(read, seen) ? lease : undefined))?.breakerOpen;
   const nodes = nodesOf(read);
   const connectionState =
-    lastContactAt === undefined && isNew(read, seen) ? undefined : connectionStatusOf(lastContactAt, at);
+    lastContactAt === undefined && isNew(read, seen) ? undefined : connectionOf(read, lastContactAt, seen);
   const faults = faultsOf(read, seen);
   const free = pending.filter(({ gates }) => gates.length === 0);
   const delayMs = latenessOf(free, at);
@@ -201,17 +220,34 @@ function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
     ...live,
     ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
     ...defined({ lastContactAt, renewedAt }),
-    ...(connectionState
-      ? { connection: connectionState === 'connected' && !isCurrent(read, seen) ? 'stale' : connectionState }
-      : {}),
+    ...(connectionState ? { connection: connectionState } : {}),
     ...defined({ faults, breakerOpen, service, nodes }),
-    tainted: tainted.length,
-    ...countsOf(pending, at),
-    stuck: stuck.length,
+    // Nothing is known of a cluster that no relay has seen yet.
+    ...(lastContactAt === undefined && tainted.length === 0
+      ? {}
+      : { tainted: tainted.length, ...countsOf(pending, at), stuck: stuck.length }),
     delayMs,
+    delayed: free.filter((each) => latenessOf([each], at) >= LATE_MS).length,
     ...defined({ delayCause, nextAt: next }),
   };
 }
+
+function connectionOf(
+  read: ClusterRead,
+  lastContactAt: EpochMs | undefined,
+  seen: Snapshot,
+): ConnectionStatus {
+  const status = connectionStatusOf(lastContactAt, seen.at);
+  if (status !== 'connected') return status;
+  if (!isCurrent(read, seen)) return 'stale';
+  return isOutOfReach(read.service ? { service: read.service } : (read.lease ?? {}))
+    ? 'disconnected'
+    : status;
+}
+
+/** Whether the guard can hold evictions. Trips and releases say what it does at present. */
+const guardStateOf = ({ dryRun, cluster, zone, customTaints }: GuardPolicy) =>
+  dryRun ? 'dry-run' : cluster || zone || customTaints ? 'watching' : 'off';
 
 function ruledBy(
   storedRules: StoredRules,
@@ -222,7 +258,8 @@ function ruledBy(
   const policy = orders.policy?.read ?? DEFAULT_POLICY;
   const stops = stopsInForce(storedRules, now);
   const [stop] = stops;
-  const own = stops.filter(({ scope }) => scope === 'cluster').length;
+  const own = stops.filter(({ scope }) => scope === 'cluster');
+  const [ownStop] = own;
   return {
     mode: policy.mode,
     policyRevision: orders.policy?.revision ?? 0,
@@ -235,7 +272,9 @@ function ruledBy(
       ...('upTo' in trip ? { tripsAbove: trip.upTo } : {}),
     })),
     holds: orders.holds.filter(({ until }) => isOn(until, now)),
+    guard: guardStateOf(policy.guard),
     ...defined({ stop }),
-    ...(own > 1 ? { stops: own } : {}),
+    ...(ownStop && ownStop !== stop ? { ownStop } : {}),
+    ...(own.length > 1 ? { stops: own.length } : {}),
   };
 }

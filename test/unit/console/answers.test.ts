@@ -146,7 +146,7 @@ test('returns the state of each cluster and the required actions, most urgent fi
     [
       [
         'disconnected',
-        'relay holds its lease, but is disconnected from the cluster: changes of nodes and pods are missed.',
+        'relay holds its lease, but is disconnected from the cluster, so changes of nodes and pods are missed.',
       ],
       ['failed', '1 eviction failed.'],
       ['stopped', 'Stopped until 2026-11-21T12:01:00Z by anna: a drill.'],

@@ -1,10 +1,10 @@
 import { RETRY_POLICY } from '#shared/aws/aws-timers.ts';
 import { QUEUES, visibilitySeconds } from '#shared/aws/queue-set.ts';
 import { FORGOTTEN_MS } from '#shared/engine/watch/lease-session.ts';
-import { PATIENCE_MS as STUCK_MS } from '#shared/engine/watch/terminating-pods.ts';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
 import { CALM_MS } from '#shared/eviction/guard.ts';
 import { IGNORED_MS, MAX_SKEW_MS } from '#shared/eviction/skew.ts';
+import { STUCK_AFTER_MS as STUCK_MS } from '#shared/eviction/stuck.ts';
 import { MAX_MS as LONGEST_MS } from '#shared/time/written.ts';
 import { LATE_SECONDS, MINUTES_ON_END } from '../../../../cdk/alarms.ts';
 import { LAST_MS, WATCHED_MS } from './laws.ts';

@@ -63,6 +63,102 @@ for (const [folder, name] of Object.entries(WITH_ALL)) {
   });
 }
 
+/** The image's digest counts, not its tag, and a mode is what it is by default. */
+const WITHOUT_EFFECT: Readonly<Record<string, readonly string[]>> = {
+  'service-with-all': ['mode', 'image.tag'],
+};
+
+/** Those that the others require. */
+const REQUIRED = /^(agent\.(region|account|cluster|id)|admissionPolicy\.enabled)$/;
+
+/** Returns the paths of values; a list is one value. */
+const pathsOf = (values: unknown, path: readonly string[] = []): readonly (readonly string[])[] =>
+  values !== null && typeof values === 'object' && !Array.isArray(values)
+    ? Object.entries(values).flatMap(([name, below]) => pathsOf(below, [...path, name]))
+    : [path];
+
+const scalarsIn = (value: unknown): readonly unknown[] =>
+  value !== null && typeof value === 'object' ? Object.values(value).flatMap(scalarsIn) : [value];
+
+/** Returns these values without one, and that one. */
+function without(
+  values: unknown,
+  [name = '', ...below]: readonly string[],
+): { rest: Values; value: unknown } {
+  const { [name]: inner, ...others } = fieldsOf(values);
+  if (below.length === 0) return { rest: others, value: inner };
+  const { rest, value } = without(inner, below);
+  return { rest: { ...others, [name]: rest }, value };
+}
+
+for (const name of Object.values(WITH_ALL)) {
+  const values = valuesOf(name);
+  test(`each value is rendered as given, and changes what is rendered: ${name}`, () => {
+    const all = rendered(values);
+    for (const path of pathsOf(values)) {
+      const { rest, value } = without(values, path);
+      const text = path.join('.');
+      const isRequired = REQUIRED.test(text);
+      if (isRequired) assert.throws(() => rendered(rest), HelmError, text);
+      const changed = changes(isRequired ? new Map() : rendered(rest), all);
+      assert.equal(changed !== '', !WITHOUT_EFFECT[name]?.includes(text), text);
+      const given = changed === '' ? [] : scalarsIn(value).filter((each) => typeof each !== 'boolean');
+      for (const line of given.flatMap((each) => `${each}`.trim().split('\n')))
+        assert.ok(changed.includes(line), `${text}: ${line}`);
+    }
+  });
+}
+
+const DIGEST = `sha256:${'0'.repeat(64)}`;
+const agentWith = (settings: Values): Values => ({
+  ...AGENT,
+  agent: { ...fieldsOf(AGENT['agent']), ...settings },
+});
+const NO_QUOTA = /^(?![\s\S]*kind: ResourceQuota)/;
+/** Values in each of their forms, and what is rendered of them. */
+const FORMS: readonly (readonly [Values, RegExp])[] = [
+  [{ image: { repository: 'localhost:5000/r', tag: '1.10' } }, / image: localhost:5000\/r:1\.10\n/],
+  [{ image: { digest: DIGEST } }, / image: ghcr\.io\/taintward\/taintward@sha256:0{64}\n/],
+  [{ image: { tag: 'v9', digest: DIGEST } }, / image: ghcr\.io\/taintward\/taintward@sha256:0{64}\n/],
+  [{ resources: { limits: { cpu: 0.5, memory: 2 ** 29 } } }, / cpu: 0\.5\n +memory: 536870912\n/],
+  [{ priorityClassName: 'true' }, / priorityClassName: "true"\n/],
+  [{ priorityClassName: 'mine' }, NO_QUOTA],
+  [{ priorityClassName: 'system-node-critical' }, / values: \["system-node-critical"\]\n/],
+  [
+    {
+      tolerations: [
+        { key: 'a', operator: 'Gt', value: '5', effect: 'PreferNoSchedule', tolerationSeconds: 1e7 },
+      ],
+    },
+    /- effect: PreferNoSchedule\n +key: a\n +operator: Gt\n +tolerationSeconds: 10000000\n +value: "5"\n/,
+  ],
+  [{ networkPolicy: { metricsFrom: [] } }, / ingress: \[\]\n/],
+  [
+    { networkPolicy: { metricsFrom: [{ ipBlock: { cidr: '::/0' } }] } },
+    / from:\n +- ipBlock:\n +cidr: ::\/0\n/,
+  ],
+  [
+    { service: { policy: '  # Why.\n  mode: enforce\n' } },
+    / policy\.yaml: \|2\n {6}# Why\.\n {6}mode: enforce\n/,
+  ],
+  [agentWith({ installation: 'true' }), /: SERVICE\n +value: "true"\n/],
+  [agentWith({ id: 'true' }), /: AGENT\n +value: "true"\n/],
+  [agentWith({ account: '012345678901' }), /: ACCOUNT\n +value: "012345678901"\n/],
+  [
+    agentWith({ cluster: 'arn:aws:eks:eu-west-1:1:cluster/Prod_1' }),
+    / "arn:aws:eks:eu-west-1:1:cluster\/Prod_1"\n/,
+  ],
+  [agentWith({ region: 'ap-southeast-2' }), /^(?![\s\S]*(arn:aws-|\.cn\/))/],
+  [agentWith({ region: 'us-gov-west-1' }), /^(?![\s\S]*(arn:aws:|\.cn\/))[\s\S]*arn:aws-us-gov:/],
+  [agentWith({ region: 'cn-north-1' }), /^(?![\s\S]*(arn:aws:|\.com\/))[\s\S]*arn:aws-cn:/],
+  [
+    agentWith({ roleArn: 'arn:aws-cn:iam::012345678901:role/a' }),
+    /eks\.amazonaws\.com\/role-arn: arn:aws-cn:/,
+  ],
+];
+for (const [values, text] of FORMS)
+  test(`the chart renders ${JSON.stringify(values)}`, () => assert.match(renderChart(values), text));
+
 const REFUSED: Readonly<Record<string, readonly [Values, RegExp]>> = {
   'a value that there is not': [{ replicaCount: 3 }, /'replicaCount' not allowed/],
   'one below another': [{ image: { sha: 'x' } }, /'\/image'.*'sha' not allowed/],
@@ -85,6 +181,7 @@ const REFUSED: Readonly<Record<string, readonly [Values, RegExp]>> = {
     { service: { policy: 'mode: enforce\nexclude: [{ taints: [a] }, { namespace: [b] }]\n' } },
     /service\.policy\.exclude\[1\] has no setting namespace: its settings are namespaces, labels, annotations, ownerKinds, priorityClassNames, taints, until/,
   ],
+  'a policy without a mode': [{ service: { policy: '# mode: enforce\n' } }, /service\.policy has no mode: /],
   'a policy that is no YAML': [
     { service: { policy: 'mode: [' } },
     /service\.policy is not a policy document: /,

@@ -7,15 +7,15 @@ puts the first five into the others, so that whoever patches manifests patches t
 {{- $partition := hasPrefix "cn-" $region | ternary "aws-cn" (hasPrefix "us-gov-" $region | ternary "aws-us-gov" "aws") -}}
 {{- $domain := hasPrefix "cn-" $region | ternary "amazonaws.com.cn" "amazonaws.com" -}}
 - name: AWS_REGION
-  value: {{ $region }}
+  value: {{ $region | quote }}
 - name: ACCOUNT
   value: {{ required "agent.account: say the account that the service is in, twelve digits in quotes." .Values.agent.account | quote }}
 - name: SERVICE
-  value: {{ .Values.agent.installation }}
+  value: {{ .Values.agent.installation | quote }}
 - name: CLUSTER
   value: {{ required "agent.cluster: say the name that this cluster is registered under." .Values.agent.cluster | quote }}
 - name: AGENT
-  value: {{ required "agent.id: say the agent's own ID, such as edge-1." .Values.agent.id }}
+  value: {{ required "agent.id: say the agent's own ID, such as edge-1." .Values.agent.id | quote }}
 - name: INSTALLATION_NAME
   value: $(SERVICE).$(AWS_REGION).$(ACCOUNT)
 - name: TABLE_NAME

@@ -14,6 +14,9 @@ namespaces labels annotations ownerKinds priorityClassNames taints until
 {{- with $policy.Error }}
 {{- fail (printf "service.policy is not a policy document: %s" .) }}
 {{- end }}
+{{- if not $policy.mode }}
+{{- fail "service.policy has no mode: write mode: observe or mode: enforce, or leave service.policy empty" }}
+{{- end }}
 {{- $settings := include "taintward.policySettings" . | splitList " " }}
 {{- range $name := keys $policy | sortAlpha }}
 {{- if not (has $name $settings) }}

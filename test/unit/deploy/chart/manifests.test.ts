@@ -29,7 +29,7 @@ const OF_OTHER_VALUES = [
   '- --comparison-operators',
   '# The kubelet of its node, which asks for probes, is let in by every network. ingress: []',
   '# The policy of this cluster. The leading replica reads it every 25 s, and commands cannot change it. apiVersion: v1 kind: ConfigMap metadata: name: taintward-policy namespace:',
-  'labels: app.kubernetes.io/name: taintward data: policy.yaml: |',
+  'labels: app.kubernetes.io/name: taintward data: policy.yaml: |2',
   'annotations: eks.amazonaws.com/role-arn:',
 ];
 

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { load, loadAll } from 'js-yaml';
 import * as z from 'zod';
 import { parseOptions } from '#functions/service/options.ts';
+import { MAX_CONCURRENT_CALLS } from '#shared/kubernetes/http/transport.ts';
 import { NODE_LEASE_NAMESPACE } from '#shared/kubernetes/node-lease.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
@@ -33,6 +34,10 @@ const OF_OTHER_VALUES = [
   'annotations: eks.amazonaws.com/role-arn:',
 ];
 
+const megabytes = z
+  .string()
+  .regex(/^\d+Mi$/)
+  .transform(Number.parseFloat);
 const names = z.array(z.string());
 const labels = z.record(z.string(), z.string());
 const selector = z.object({ matchLabels: labels });
@@ -53,6 +58,11 @@ const Pod = z.object({
     containers: z.tuple([
       z.object({
         image: z.string(),
+        // No limit of CPU: who is throttled evicts late.
+        resources: z.object({
+          requests: z.object({ cpu: z.string(), memory: megabytes }),
+          limits: z.strictObject({ memory: megabytes }),
+        }),
         command: names,
         args: names.default([]),
         ports: z.tuple([z.object({ containerPort: z.int() })]),
@@ -74,6 +84,7 @@ const Pod = z.object({
     ]),
   }),
 });
+const Rules = z.array(z.object({ resources: names, verbs: names })).default([]);
 const Deployment = z.object({ spec: z.object({ selector, template: Pod }) });
 
 const textOf = (...path: readonly string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
@@ -167,6 +178,16 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     assert.partialDeepStrictEqual(object('PodDisruptionBudget'), budget);
   });
 
+  test(`deploy/${folder}: a replica is granted the memory that was measured, and half of its limit, the heap, is more`, () => {
+    const { requests, limits } = container.resources;
+    const measured = textOf('docs/internals/benchmarks.md').matchAll(
+      /in-cluster-\S+: resident, at the most \| (\d+) MiB/g,
+    );
+    const [usual, most, ...others] = [...measured].map(([, mebibytes]) => Number(mebibytes));
+    assert.ok(usual && most && others.length === 0);
+    assert.ok(usual <= requests.memory && most <= requests.memory && 2 * most <= limits.memory);
+  });
+
   test(`deploy/${folder}: Prometheus finds replicas that are not ready`, () => {
     const service = objectsIn(folder, ['service-monitor.yaml']).find(({ kind }) => kind === 'Service');
     assert.partialDeepStrictEqual(service, { spec: { publishNotReadyAddresses: true } });
@@ -216,20 +237,59 @@ test('the manifests have the text of the templates of the chart', () => {
   assert.deepEqual(missing.toSorted(), OF_OTHER_VALUES.toSorted());
 });
 
+/** Of an API server with default flags: the shares of its priority levels, and the seats that they divide. */
+const API_SERVER = { shares: 245, seats: 600 };
+const Level = z.object({
+  type: z.literal('Limited'),
+  limited: z.object({
+    nominalConcurrencyShares: z.int(),
+    lendablePercent: z.int(),
+    limitResponse: z.object({
+      type: z.literal('Queue'),
+      queuing: z.object({ queues: z.int(), handSize: z.int(), queueLengthLimit: z.int() }),
+    }),
+  }),
+});
+const FlowSchema = z.looseObject({ matchingPrecedence: z.int() });
+
 for (const folder of Object.keys(LEFT_TO_CHOICE))
-  test(`deploy/${folder}: with flow control, a replica has seats of its own, before other service accounts`, () => {
+  test(`deploy/${folder}: with flow control, a replica has seats for all its requests, before other service accounts`, () => {
     const objects = objectsIn(folder, ['flow-control.yaml']);
-    const [level, schema] = ['PriorityLevelConfiguration', 'FlowSchema'].map((kind) =>
-      objects.find((each) => each.kind === kind),
-    );
-    const { spec } = z.object({ spec: z.looseObject({ matchingPrecedence: z.int() }) }).parse(schema);
-    assert.ok(spec.matchingPrecedence < 9000);
-    // Account and level have the name of the replicas.
+    const level = objects.find(({ kind }) => kind === 'PriorityLevelConfiguration');
+    // Account, level, and schema have the name of the replicas.
     const name = level?.metadata.name;
-    const account = { name, namespace: 'taintward' };
-    assert.partialDeepStrictEqual(spec, {
+    const own = objects.find(({ kind, metadata }) => kind === 'FlowSchema' && metadata.name === name);
+    const election = objects.find((each) => each !== level && each !== own);
+    const subjects = [{ kind: 'ServiceAccount', serviceAccount: { name, namespace: 'taintward' } }];
+    const all = { apiGroups: ['*'], resources: ['*'], verbs: ['*'], namespaces: ['*'], clusterScope: true };
+    const { matchingPrecedence, ...schema } = FlowSchema.parse(own?.['spec']);
+    assert.ok(matchingPrecedence < 9000);
+    assert.deepEqual(schema, {
       priorityLevelConfiguration: { name },
-      rules: [{ subjects: [{ kind: 'ServiceAccount', serviceAccount: account }] }],
+      rules: [{ subjects, resourceRules: [all] }],
+    });
+
+    const { limited } = Level.parse(level?.['spec']);
+    const { nominalConcurrencyShares: shares, lendablePercent, limitResponse } = limited;
+    const seats = (API_SERVER.seats * shares) / (API_SERVER.shares + shares);
+    assert.ok(seats >= MAX_CONCURRENT_CALLS);
+    assert.ok(lendablePercent >= 50, 'others borrow most seats while nobody evicts');
+    assert.ok(seats * (1 - lendablePercent / 100) >= 1, 'no first eviction waits for a borrowed seat');
+    const { queues, handSize, queueLengthLimit } = limitResponse.queuing;
+    assert.ok(handSize <= queues && queueLengthLimit >= 2 * MAX_CONCURRENT_CALLS, 'no request is rejected');
+
+    if (folder === 'agent') return;
+    const { matchingPrecedence: first, ...urgent } = FlowSchema.parse(election?.['spec']);
+    assert.ok(first < matchingPrecedence);
+    const verbs = objectsIn(folder, ['rbac.yaml'])
+      .filter(({ metadata }) => metadata.namespace === 'taintward')
+      .flatMap(({ rules }) => Rules.parse(rules))
+      .flatMap((rule) => (rule.resources.includes('leases') ? rule.verbs : []));
+    const leases = { apiGroups: ['coordination.k8s.io'], resources: ['leases'], namespaces: ['taintward'] };
+    assert.deepEqual(urgent, {
+      priorityLevelConfiguration: { name: 'leader-election' },
+      distinguisherMethod: { type: 'ByUser' },
+      rules: [{ subjects, resourceRules: [{ ...leases, verbs: verbs.toSorted() }] }],
     });
   });
 

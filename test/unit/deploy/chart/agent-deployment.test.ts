@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadAll } from 'js-yaml';
 import { agentDueUrl, agentNames, agentSchedules, agentsPrefix } from '#shared/aws/agent-names.ts';
-import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';
+import { agentEnvironment, PROBE_PORT, readEnvironment } from '#shared/aws/environment.ts';
 
 interface Variable {
   readonly name: string;
@@ -32,6 +32,7 @@ function chartEnvironment(): Readonly<Record<string, string>> {
 test('sets every variable of the agent in the chart and names its queues as their senders do', () => {
   const filled = chartEnvironment();
   const environment = readEnvironment(agentEnvironment, filled);
+  assert.equal(filled['PROBE_PORT'], `${PROBE_PORT}`);
   const { AWS_REGION: region = '', ACCOUNT: account, SERVICE: service = '' } = filled;
   const prefix = agentsPrefix(service);
   const own = `https://sqs.${region}.amazonaws.com/${account}/${service}-evictions-due`;

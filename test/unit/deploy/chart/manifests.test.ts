@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { load, loadAll } from 'js-yaml';
 import * as z from 'zod';
 import { parseOptions } from '#functions/service/options.ts';
+import { PROBE_PORT } from '#shared/aws/environment.ts';
 import { MAX_CONCURRENT_CALLS } from '#shared/kubernetes/http/transport.ts';
 import { NODE_LEASE_NAMESPACE } from '#shared/kubernetes/node-lease.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
@@ -51,6 +52,7 @@ const Pod = z.object({
   metadata: z.object({ labels }),
   spec: z.object({
     serviceAccountName: z.string(),
+    automountServiceAccountToken: z.boolean(),
     priorityClassName: z.string(),
     securityContext: z.unknown(),
     tolerations: z.unknown(),
@@ -65,9 +67,9 @@ const Pod = z.object({
         }),
         command: names,
         args: names.default([]),
-        ports: z.tuple([z.object({ containerPort: z.int() })]),
+        ports: z.tuple([z.object({ name: z.string(), containerPort: z.int() })]),
         securityContext: z.unknown(),
-        volumeMounts: z.tuple([z.object({ name: z.string(), mountPath: z.string() })]),
+        volumeMounts: z.tuple([z.object({ name: z.string(), mountPath: z.string(), readOnly: z.boolean() })]),
       }),
     ]),
     volumes: z.tuple([
@@ -142,32 +144,43 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     const quota = z
       .object({
         spec: z.object({
+          hard: z.object({ pods: z.string() }),
           scopeSelector: z.object({ matchExpressions: z.tuple([z.object({ values: names })]) }),
         }),
       })
       .parse(object('ResourceQuota'));
     const [{ values }] = quota.spec.scopeSelector.matchExpressions;
     assert.deepEqual(values, [pod.spec.priorityClassName]);
+    // Of an update with the most replicas that the chart takes.
+    assert.ok(Number(quota.spec.hard.pods) >= 2 * 9);
   });
 
   test(`deploy/${folder}: one replica of two is always there, also while another is replaced, drained, or slow`, () => {
     const gone = { operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 30 };
     const tolerations = [NODE_NOT_READY, NODE_UNREACHABLE].map((key) => ({ key, ...gone }));
     assert.deepEqual(pod.spec.tolerations, tolerations);
+    const apart = { maxSkew: 1, nodeTaintsPolicy: 'Honor', matchLabelKeys: ['pod-template-hash'] };
+    const [{ name: port }] = container.ports;
     assert.partialDeepStrictEqual(object('Deployment'), {
       spec: {
         replicas: 2,
         strategy: { rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
         template: {
           spec: {
+            // Apart from the other replicas of its version, and from one whose node is down.
             topologySpreadConstraints: [
-              { topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' },
-              { topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'ScheduleAnyway' },
+              { ...apart, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' },
+              { ...apart, topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'ScheduleAnyway' },
             ],
             containers: [
               {
-                readinessProbe: { httpGet: { path: '/readyz' }, periodSeconds: 5 },
-                livenessProbe: { httpGet: { path: '/healthz' }, periodSeconds: 10, failureThreshold: 6 },
+                readinessProbe: { httpGet: { path: '/readyz', port }, periodSeconds: 5, timeoutSeconds: 3 },
+                livenessProbe: {
+                  httpGet: { path: '/healthz', port },
+                  periodSeconds: 10,
+                  timeoutSeconds: 5,
+                  failureThreshold: 6,
+                },
               },
             ],
           },
@@ -188,9 +201,23 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     assert.ok(usual <= requests.memory && most <= requests.memory && 2 * most <= limits.memory);
   });
 
-  test(`deploy/${folder}: Prometheus finds replicas that are not ready`, () => {
-    const service = objectsIn(folder, ['service-monitor.yaml']).find(({ kind }) => kind === 'Service');
-    assert.partialDeepStrictEqual(service, { spec: { publishNotReadyAddresses: true } });
+  test(`deploy/${folder}: Prometheus finds all replicas, also those that are not ready`, () => {
+    const [service, monitor] = objectsIn(folder, ['service-monitor.yaml']);
+    const { labels } = pod.metadata;
+    const [{ name, containerPort }] = container.ports;
+    assert.equal(containerPort, PROBE_PORT);
+    const ports = [{ name, port: containerPort, targetPort: name }];
+    assert.deepEqual(service?.['spec'], {
+      clusterIP: 'None',
+      publishNotReadyAddresses: true,
+      selector: labels,
+      ports,
+    });
+    assert.deepEqual(service?.metadata['labels'], labels);
+    assert.deepEqual(monitor?.['spec'], {
+      selector: { matchLabels: labels },
+      endpoints: [{ port: name, path: '/metrics' }],
+    });
   });
 
   test(`deploy/${folder}: a replica meets the restricted pod security standard, which its namespace enforces`, () => {
@@ -213,6 +240,9 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     const [mount] = container.volumeMounts;
     const [volume] = pod.spec.volumes;
     assert.deepEqual(mount.name, volume.name);
+    assert.equal(pod.spec.automountServiceAccountToken, false);
+    assert.equal(object('ServiceAccount')?.['automountServiceAccountToken'], false);
+    assert.equal(mount.readOnly, true);
     assert.equal(mount.mountPath, '/var/run/secrets/kubernetes.io/serviceaccount');
     const [{ serviceAccountToken }, { configMap }, { downwardAPI }] = volume.projected.sources;
     const files = [serviceAccountToken, ...configMap.items, ...downwardAPI.items].map(({ path }) => path);
@@ -329,9 +359,9 @@ for (const [folder, egress] of Object.entries(EGRESS))
       );
   });
 
-test('a replica in the cluster has valid environment variables and the Node.js flags of npm start', () => {
+test('a replica in the cluster has valid options', () => {
   const { spec } = Deployment.parse(objectsIn('in-cluster', ['deployment.yaml'])[0]);
-  const [{ command, args, ports }] = spec.template.spec.containers;
+  const [{ args, ports }] = spec.template.spec.containers;
   const options = parseOptions(args.map((arg) => arg.replace('$(POD_IP)', '10.0.0.5')));
   const { inCluster, host, port, log, historyDays, enforce } = options;
   assert.deepEqual(
@@ -345,9 +375,17 @@ test('a replica in the cluster has valid environment variables and the Node.js f
       enforce: false,
     },
   );
-  const { scripts } = z
-    .object({ scripts: z.object({ start: z.string() }) })
-    .parse(JSON.parse(textOf('package.json')));
-  const flags = scripts.start.split(' ').filter((word) => /^--(max|heap)-/.test(word));
-  assert.deepEqual(command, ['node', ...flags, 'service.mjs']);
 });
+
+for (const [folder, script, bundle] of [
+  ['in-cluster', 'start', 'service.mjs'],
+  ['agent', 'agent', 'agent.mjs'],
+] as const)
+  test(`deploy/${folder}: a replica has the Node.js flags of npm run ${script}`, () => {
+    const { scripts } = z
+      .object({ scripts: z.record(z.string(), z.string()) })
+      .parse(JSON.parse(textOf('package.json')));
+    const flags = scripts[script]?.split(' ').filter((word) => /^--(max|heap)-/.test(word)) ?? [];
+    const { spec } = Deployment.parse(objectsIn(folder, ['deployment.yaml'])[0]);
+    assert.deepEqual(spec.template.spec.containers[0].command, ['node', ...flags, bundle]);
+  });

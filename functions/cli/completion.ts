@@ -42,14 +42,15 @@ export function addCompletion(program: Command, deps: CliDeps): void {
 
 /** The list is empty if the clusters aren't known in time. Never rejects. */
 async function clusterNames(words: readonly string[], deps: CliDeps): Promise<readonly string[]> {
-  const after = (flag: string) => {
-    const at = words.lastIndexOf(flag);
-    return at < 0 ? undefined : words[at + 1];
+  const givenBy = (flag: string) => {
+    const parts = words.flatMap((word) => (word.startsWith(`${flag}=`) ? word.split(/=(.*)/s, 2) : word));
+    const at = parts.lastIndexOf(flag);
+    return at < 0 ? undefined : parts[at + 1];
   };
-  const given = { state: after('--state-dir'), table: after('--table') };
-  const env = { state: process.env['TAINTWARD_STATE_DIR'], table: process.env['TAINTWARD_TABLE'] };
-  const { state, table } = given.state || given.table ? given : env;
-  const choice: FleetChoice = { ...(state ? { state } : {}), ...(table ? { table } : {}) };
+  const given = { stateDir: givenBy('--state-dir'), table: givenBy('--table') };
+  const env = { stateDir: process.env['TAINTWARD_STATE_DIR'], table: process.env['TAINTWARD_TABLE'] };
+  const { stateDir, table } = given.stateDir || given.table ? given : env;
+  const choice: FleetChoice = { ...(stateDir ? { stateDir } : {}), ...(table ? { table } : {}) };
   const late = AbortSignal.timeout(NAMES_MS);
   const none = new Promise<readonly string[]>((resolve) => late.addEventListener('abort', () => resolve([])));
   try {

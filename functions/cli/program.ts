@@ -55,7 +55,6 @@ export function createProgram(deps: CliDeps): Command {
         .env('TAINTWARD_STATE_DIR')
         .argParser(notEmpty('a directory')),
     )
-    .addOption(new Option('--state <dir>').argParser(notEmpty('a directory')).hideHelp())
     .addOption(
       new Option('--table <name>', 'DynamoDB table of the stack: its output TableName')
         .env('TAINTWARD_TABLE')
@@ -103,14 +102,9 @@ const notEmpty = (what: string) => (text: string) => {
   throw new InvalidArgumentError(`Specify ${what}, or omit the option.`);
 };
 
-/** Command-line options take precedence over the environment. `--state` is an alias of `--state-dir`. */
+/** Command-line options take precedence over the environment. */
 function oneFleet(program: Command): void {
-  if (program.getOptionValueSource('state') === undefined) {
-    const source = program.getOptionValueSource('stateDir');
-    if (source !== undefined)
-      program.setOptionValueWithSource('state', program.getOptionValue('stateDir'), source);
-  }
-  const [state, table] = ['state', 'table'].map((name) => program.getOptionValueSource(name));
+  const [state, table] = ['stateDir', 'table'].map((name) => program.getOptionValueSource(name));
   if (program.getOptionValueSource('inClusterContext') === 'cli' && (state === 'cli' || table === 'cli')) {
     throw new UsageError(
       '--in-cluster-context, --state-dir, and --table are mutually exclusive. Specify one.',
@@ -121,5 +115,5 @@ function oneFleet(program: Command): void {
     const names = state === 'cli' ? '--state-dir and --table' : 'TAINTWARD_STATE_DIR and TAINTWARD_TABLE';
     throw new UsageError(`${names} are mutually exclusive. Specify one.`);
   }
-  program.setOptionValue(table === 'cli' ? 'state' : 'table', undefined);
+  program.setOptionValue(table === 'cli' ? 'stateDir' : 'table', undefined);
 }

@@ -65,7 +65,6 @@ export function parseOptions(argv: readonly string[]): StartOptions {
         .argParser(notEmpty('a directory'))
         .default('.taintward'),
     )
-    .addOption(new Option('--state <dir>').argParser(notEmpty('a directory')).hideHelp())
     .addOption(
       new Option('--history-days <number>', 'days for which history and audit are kept')
         .argParser(parseHistoryDays)
@@ -105,7 +104,6 @@ export function parseOptions(argv: readonly string[]): StartOptions {
       context: readonly string[];
       inCluster: boolean;
       namespace?: string;
-      state?: string;
       policy?: string;
       console: boolean;
     }
@@ -121,17 +119,16 @@ export function parseOptions(argv: readonly string[]): StartOptions {
   if (found.inCluster && found.context.length > 1) {
     command.error('error: --in-cluster manages one cluster: specify at most one --context');
   }
-  if (found.inCluster && (found.state !== undefined || command.getOptionValueSource('stateDir') === 'cli')) {
+  if (found.inCluster && command.getOptionValueSource('stateDir') === 'cli') {
     command.error(
       'error: --state-dir and --in-cluster are mutually exclusive: with --in-cluster, the state is in the cluster',
     );
   }
-  const { context, namespace, state, policy, console, ...same } = found;
+  const { context, namespace, policy, console, ...same } = found;
   return {
     ...same,
     contexts: context,
     inCluster: found.inCluster ? { namespace } : undefined,
-    stateDir: state ?? found.stateDir,
     policyFile: policy,
     // Nobody can open a browser on a pod's loopback interface.
     consolePort: console && !found.inCluster ? found.consolePort : undefined,

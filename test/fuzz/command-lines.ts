@@ -234,10 +234,10 @@ async function feed(
   const code = await run(line, {
     clock,
     connect,
-    fleet: (choice) => (choice.state === undefined ? fleet : openFleet(choice, deps)),
+    fleet: (choice) => (choice.stateDir === undefined ? fleet : openFleet(choice, deps)),
     live: async (choice) => {
       const { table: _, ...others } = choice;
-      return choice.context === undefined && choice.state === undefined ? fleet : openLive(others, deps);
+      return choice.context === undefined && choice.stateDir === undefined ? fleet : openLive(others, deps);
     },
     print: (text) => {
       printed += text;

@@ -1,8 +1,8 @@
 /** Location of a fleet, as the operator specifies it. */
 export interface FleetChoice {
   /** State directory of an `npm start`. Takes precedence over `table`. */
-  readonly state?: string;
-  /** Table of a deployment. If `state` is absent, too, the state directory in this directory is used. */
+  readonly stateDir?: string;
+  /** Table of a deployment. If `stateDir` is absent, too, the state directory in this directory is used. */
   readonly table?: string;
   /** Context of a cluster that holds all state. Takes precedence over both. */
   readonly inClusterContext?: string;

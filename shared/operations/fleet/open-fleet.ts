@@ -35,13 +35,13 @@ export interface OpenFleetDeps {
  * AWS account is selected. Throws `FleetError` or `StoreError` if there is none.
  */
 export function openFleet(
-  { state, table, inClusterContext, inClusterNamespace = DEFAULT_NAMESPACE }: FleetChoice,
+  { stateDir, table, inClusterContext, inClusterNamespace = DEFAULT_NAMESPACE }: FleetChoice,
   { clock, connect, hint, env = process.env }: OpenFleetDeps,
 ): Fleet {
   if (inClusterContext !== undefined) {
     return inClusterFleet({ kind: 'local-context', context: inClusterContext }, inClusterNamespace, clock);
   }
-  if (state !== undefined) return localFleet(state, clock);
+  if (stateDir !== undefined) return localFleet(stateDir, clock);
   if (table !== undefined) return deployedFleet(table, { clock, connect });
   const here = foundHere();
   if (here === undefined) {
@@ -70,7 +70,7 @@ export function openFleet(
  * start` here manages the cluster. Throws as {@link openFleet} does.
  */
 export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise<Fleet | ContextFleet> {
-  const { state, table, context, kubeconfig } = choice;
+  const { stateDir, table, context, kubeconfig } = choice;
   if (context === undefined) {
     if (kubeconfig === undefined) return openFleet(choice, deps);
     throw new FleetError('--kubeconfig requires --context NAME, which selects the cluster.');
@@ -81,7 +81,7 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
     ...defined({ kubeconfig }),
   };
   const bare = contextFleet(access, deps.clock);
-  if (state === undefined && table === undefined && choice.inClusterContext === undefined) {
+  if (stateDir === undefined && table === undefined && choice.inClusterContext === undefined) {
     if (!runsHere(deps.hint)) return bare;
     const local = localFleet(DEFAULT_STATE, deps.clock, { found: true });
     const [name] = await bare.clusters();

@@ -39,7 +39,7 @@ test('completes names of clusters, also for kubectl', async (t) => {
   const leases = sqliteLeases(store.database);
   for (const name of ['prod', 'stage']) await leases.take(clusterName(name), undefined, 'relay', 0);
   assert.deepEqual(offered('status', '--state-dir', state, ''), ['prod', 'stage']);
-  assert.deepEqual(offered('stop', '--state-dir', state, 'prod', 's'), ['stage']);
+  assert.deepEqual(offered('stop', `--state-dir=${state}`, 'prod', 's'), ['stage']);
   assert.deepEqual(offered('hold', 'node', 'n1', '--state-dir', state, '--cluster', 'p'), ['prod']);
   assert.deepEqual(offeredBy(kubectlComplete, 'status', '--state-dir', state, 'p'), ['prod']);
   assert.deepEqual(offered('status', '--state-dir', '/nowhere', ''), []);

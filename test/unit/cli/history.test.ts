@@ -32,7 +32,7 @@ function commandLine(t: TestContext) {
   const clock = new DrivenClock(at(60));
   const output = plainOutput();
   const program = createProgram({
-    fleet: ({ state: dir = assert.fail('no state directory was named') }) => localFleet(dir, clock),
+    fleet: ({ stateDir: dir = assert.fail('no state directory was named') }) => localFleet(dir, clock),
     live: () => assert.fail('a cluster was asked for'),
     clock,
     ...output.deps,
@@ -146,12 +146,18 @@ test('lists actions of operators and the guard between pod events', async (t) =>
   assert.equal('cluster' in ofAll, false);
 });
 
-test('filters entries by pod and period, with or without a cluster name', async (t) => {
-  const { run, write } = commandLine(t);
-  await write(0, [pod('a'), pod('b')]);
+test('filters entries by node, namespace, pod, and period, with or without a cluster name', async (t) => {
+  const { store, run, write } = commandLine(t);
+  await write(0, [pod('a'), { ...pod('b'), namespace: 'shop' }]);
+  const later = (name: string) => ({ ...pod(name), startedAt: at(10) });
+  const onOther = { node: aNode(), schedule: [later('a'), later('c')], end: [], live: true };
+  await store.commit(aRef(REF.cluster, 'n2'), 0, onOther, at(10));
   const lines = async (...args: string[]) => (await run(...args)).split('\n').length - 1;
-  assert.equal(await lines(), 3);
-  assert.equal(await lines('--pod', 'a'), 2);
+  assert.equal(await lines(), 5);
+  assert.equal(await lines('--pod', 'a'), 3);
+  assert.equal(await lines('--node', 'n2', '--pod', 'a'), 2);
+  assert.equal(await lines('--namespace', 'shop'), 2);
+  assert.equal(await lines('--since', '1h', '--until', '55m'), 3);
   assert.match(await run('--pod', 'a', '--since', '30m'), /^No entries in this period\. /);
   assert.match(await run('other', '--since', '2026-11-21T00:00:00Z'), /^No entries in this period\. /);
 });

@@ -310,23 +310,6 @@ test('rejects a missing reason or an invalid target in one sentence', async (t) 
   }
   await assert.rejects(run('stop', 'prod', '--reason', ''), { name: 'OperatorError' });
   await assert.rejects(run('stop', 'nowhere', '--reason', 'x'), { name: 'FleetError' });
-  await assert.rejects(run('pending', '--state-dir', 'dir', '--table', 'fleet'), {
-    name: 'UsageError',
-    message: '--state-dir and --table are mutually exclusive. Specify one.',
-  });
-  await assert.rejects(run('pending', '--state', 'dir', '--table', 'fleet'), {
-    name: 'UsageError',
-    message: '--state-dir and --table are mutually exclusive. Specify one.',
-  });
-  const variables = { TAINTWARD_STATE_DIR: 'dir', TAINTWARD_TABLE: 'fleet' };
-  Object.assign(process.env, variables);
-  t.after(() => {
-    for (const name of Object.keys(variables)) delete process.env[name];
-  });
-  await assert.rejects(run('pending'), {
-    name: 'UsageError',
-    message: 'TAINTWARD_STATE_DIR and TAINTWARD_TABLE are mutually exclusive. Specify one.',
-  });
   await assert.rejects(run('clusters', 'list', '--state-dir', 'dir'), {
     name: 'CliError',
     message:

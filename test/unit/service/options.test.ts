@@ -65,8 +65,7 @@ describe('the command line', () => {
     );
   });
 
-  test('accepts --state as an alias of --state-dir', () => {
-    assert.equal(parseOptions(['--state', 's']).stateDir, 's');
+  test('keeps the state in .taintward by default', () => {
     assert.equal(parseOptions([]).stateDir, '.taintward');
   });
 

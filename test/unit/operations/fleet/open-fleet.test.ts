@@ -61,7 +61,7 @@ test('uses the state directory that a stopped npm start left, and prints that', 
     hints.join(),
     /^No npm start runs in this directory\. Using its state directory as it was left/,
   );
-  const specified = openFleet({ state: '.taintward' }, deps);
+  const specified = openFleet({ stateDir: '.taintward' }, deps);
   t.after(() => specified.close());
   assert.equal(specified.isAbandoned, undefined);
 });
@@ -103,7 +103,7 @@ test('opens no fleet that is not specified in a directory without state', async 
 
 test('prefers a state directory to a table, and a table to a running npm start', async (t) => {
   const { deps, state } = await here(t);
-  const named = openFleet({ state: '.taintward', table: 'fleet' }, deps);
+  const named = openFleet({ stateDir: '.taintward', table: 'fleet' }, deps);
   t.after(() => named.close());
   assert.equal(named.kind, 'local');
   assert.equal(openFleet({ table: 'fleet' }, deps).where, 'table fleet');
@@ -123,7 +123,7 @@ test('uses a bare context without records unless the npm start in the directory 
 test('reaches a cluster of a state directory by the context that its process uses', async (t) => {
   const { deps, state } = await here(t);
   state.release();
-  const fleet = openFleet({ state: '.taintward' }, deps);
+  const fleet = openFleet({ stateDir: '.taintward' }, deps);
   t.after(() => fleet.close());
   const cluster = await fleet.cluster(PROD);
   t.after(() => cluster.close());
@@ -198,13 +198,13 @@ for (const state of ['running', 'stopped'] as const) {
 test('runs an exec plugin if the state directory was named or kubectl reads the same kubeconfig', async (t) => {
   const { open, kubeconfig, stop } = await hereWithAProgram(t, '{exec: {command: /nowhere/run}}');
   const started = /The credentials plugin \/nowhere\/run of context "prod" cannot be started \(ENOENT\)/;
-  await assert.rejects(open({ state: '.taintward' }), started);
+  await assert.rejects(open({ stateDir: '.taintward' }), started);
   process.env['KUBECONFIG'] = `/elsewhere:${kubeconfig}`;
   await assert.rejects(open({}), started);
   stop();
   await assert.rejects(open({}), started);
   process.env['KUBECONFIG'] = '/nowhere/config';
-  await assert.rejects(open({ state: '.taintward' }), started);
+  await assert.rejects(open({ stateDir: '.taintward' }), started);
 });
 
 test('rejects a state directory that others may write, and reads none of it for a context', async (t) => {
@@ -216,14 +216,14 @@ test('rejects a state directory that others may write, and reads none of it for 
     hints.join(),
     /^The state directory \.taintward of this directory is ignored: .*\.taintward may be written by other users \(mode 777\)/,
   );
-  assert.throws(() => openFleet({ state: '.taintward' }, deps), { name: 'ForeignFileError' });
+  assert.throws(() => openFleet({ stateDir: '.taintward' }, deps), { name: 'ForeignFileError' });
   state.release();
 });
 
 test('rejects a clusters.json that others may write', async (t) => {
   const { deps, state } = await here(t);
   state.release();
-  const fleet = openFleet({ state: '.taintward' }, deps);
+  const fleet = openFleet({ stateDir: '.taintward' }, deps);
   t.after(() => fleet.close());
   chmodSync(state.file(REACHED_BY_FILE), 0o666);
   await assert.rejects(fleet.cluster(PROD), /clusters\.json may be written by other users/);

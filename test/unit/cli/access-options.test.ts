@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { type AccessOptions, parseAccess } from '#functions/cli/access-options.ts';
 import { UsageError } from '#shared/operations/fleet/fleet.ts';
 
-const ROLE_ARN = 'arn:aws:iam::210987654321:role/taintward-access';
-const SECRET_ARN = 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:taintward/prod-AbCdEf';
+const ROLE_ARN = 'arn:aws-us-gov:iam::210987654321:role/teams/taintward-access';
+const SECRET_ARN = 'arn:aws-cn:secretsmanager:cn-north-1:123456789012:secret:taintward/prod-AbCdEf';
 const EKS: AccessOptions = { eks: 'prod', region: 'eu-west-1' };
 
 test("reads an EKS cluster with the caller's identity, or with a role and an external ID", () => {
@@ -89,6 +89,17 @@ test('rejects contradictory flags in one sentence that names the flags', () => {
     [{ agent: 'edge-1', region: 'eu-west-1' }, /^--region and --agent are mutually exclusive/],
     [{ ...EKS, agent: 'edge-1' }, /^--agent and --eks are mutually exclusive/],
     [{ agent: 'Edge' }, /^--agent must be like edge-1/],
+    [{ agent: 'edge-1', externalId: 'x' }, /^--external-id and --agent are mutually exclusive/],
+    [{ context: 'c', externalId: 'x' }, /^--external-id and --context are mutually exclusive/],
+    [
+      { kubeconfigSecret: SECRET_ARN, externalId: 'x' },
+      /^--external-id and --kubeconfig-secret are mutually exclusive/,
+    ],
+    [{ ...EKS, roleArn: ROLE_ARN, externalId: '' }, /^--external-id must not be empty/],
+    [
+      { relayKubeconfigSecret: SECRET_ARN, evictKubeconfigSecret: 'prod' },
+      /^--evict-kubeconfig-secret is not the ARN of a secret/,
+    ],
     [{ agent: '1-edge' }, /^--agent must be like edge-1/],
     [{ agent: 'a'.repeat(22) }, /^--agent must be like edge-1/],
     [{ eks: '', region: 'eu-west-1' }, /^--eks must not be empty/],

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
+import { parseMoment } from '#functions/cli/time-option.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
@@ -270,6 +271,14 @@ test('prints zeros when there is nothing to compare', async (t) => {
     await run('prod', '--compare'),
     'Evicted by both: 0. By the built-in controller only: 0. By Taintward only: 0.\n',
   );
+});
+
+test('reads a duration, a date, and a time with its zone', () => {
+  assert.deepEqual(parseMoment('1d12h'), { agoMs: 36 * 60 * MINUTE });
+  assert.deepEqual(parseMoment('2026-11-21'), { at: Date.UTC(2026, 10, 21) });
+  assert.deepEqual(parseMoment('2026-11-21T01:30:00+02:00'), { at: Date.UTC(2026, 10, 20, 23, 30) });
+  for (const text of ['2026', '2026-11', '2026-13-01', '-1h'])
+    assert.throws(() => parseMoment(text), { code: 'commander.invalidArgument' }, text);
 });
 
 test('rejects an invalid time', async (t) => {

@@ -20,7 +20,7 @@ const PODS = Object.entries(OWNERS).map(([name, owner]) => ({
     creationTimestamp: '2026-11-21T00:00:00Z',
     ...(owner ? { ownerReferences: [{ ...owner, controller: true }] } : {}),
   },
-  spec: { nodeName: 'node-1' },
+  spec: { nodeName: 'node-1', tolerations: owner ? [] : [{ key: 'level', operator: 'Gt', value: '3' }] },
   status: { conditions: [{ type: 'Ready', status: 'True' }] },
 }));
 const BUDGET = {
@@ -66,6 +66,12 @@ describe('taintward what-if', () => {
     t.assert.fileSnapshot(text, join(import.meta.dirname, 'what-if.txt'), { serializers: [String] });
   });
 
+  test('counts a toleration that compares only with --comparison-operators', async (t) => {
+    const preview = async (...more: readonly string[]) =>
+      JSON.parse(await whatIf(t)('level=5:NoExecute', ' node-1', '-o', 'json', ...more)).keep;
+    assert.equal(await preview('--comparison-operators'), 1 + (await preview()));
+  });
+
   test('rejects a taint that evicts nothing, and a choice of no node', async (t) => {
     const preview = whatIf(t);
     await assert.rejects(preview('maintenance:NoSchedule', 'node-1'), {
@@ -76,8 +82,9 @@ describe('taintward what-if', () => {
       message:
         'Node "node-9" not found. Specify node names as in kubectl get nodes, or labels such as team=web.',
     });
-    await assert.rejects(preview('maintenance:NoExecute', 'zone=a'), {
-      message: 'No node matches these labels. Run "kubectl get nodes --show-labels".',
-    });
+    for (const labels of ['zone=a', 'example.com/zone', 'zone in (a)'])
+      await assert.rejects(preview('maintenance:NoExecute', labels), {
+        message: 'No node matches these labels. Run "kubectl get nodes --show-labels".',
+      });
   });
 });

@@ -7,6 +7,7 @@ import { TAKEOVER_RULES } from '#functions/cli/takeover/permissions.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
+import type { RegisteredCluster } from '#shared/state/registry.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import {
   type Answer,
@@ -34,6 +35,7 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
   let printed = '';
   const audited: string[] = [];
   const complained: string[] = [];
+  const accesses: unknown[] = [];
   const clock = new DrivenClock(Date.UTC(2026, 0, 1));
   const note = async ({ cluster, kind, message }: AuditEntry) => {
     audited.push([cluster, kind, message].join(': '));
@@ -48,10 +50,10 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
   const deps = {
     fleet: () => ({ registry: { get: async () => undefined }, close: () => undefined }),
     live: async () => managing,
-    connect: () => ({
-      host,
-      requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
-    }),
+    connect: (cluster?: RegisteredCluster) => {
+      accesses.push(cluster?.access);
+      return { host, requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }) };
+    },
     clock,
     progress: () => undefined,
     complain: (text: string) => complained.push(text),
@@ -66,7 +68,7 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
       .filter(({ method, url }) => method !== 'GET' && !url.includes('dryRun') && !url.startsWith(REVIEWS))
       .map(({ method, url }) => `${method} ${url.split('?')[0]}`);
   const objects = () => new ClusterObjects(deps.connect() as unknown as Connection);
-  return { run, wrote, audited, complained, printed: () => printed, objects, clock: deps.clock };
+  return { run, wrote, audited, complained, accesses, printed: () => printed, objects, clock: deps.clock };
 }
 
 const allowed =
@@ -88,6 +90,12 @@ describe('taintward takeover accepts exactly one cluster', () => {
       await assert.rejects(run(...args), /Specify either a registered cluster/);
     });
   }
+
+  test('of the kubeconfig that is named', async (t) => {
+    const { run, accesses } = await commandLine(t, {});
+    await run('status', '--context=x', '--kubeconfig=f').catch(() => undefined);
+    assert.deepEqual(accesses, [{ kind: 'local-context', context: 'x', kubeconfig: 'f' }]);
+  });
 
   test('rejects an unknown cluster', async (t) => {
     const { run } = await commandLine(t, {});

@@ -34,7 +34,7 @@ describe('the manifest of a takeover', () => {
   });
 
   test('passes heartbeat timeout and keys to the relay and the policy', async () => {
-    const text = await printed('--heartbeat-timeout', '20', '--keys', 'node.kubernetes.io/unreachable');
+    const text = await printed('--heartbeat-timeout', '20', '--keys', ' node.kubernetes.io/unreachable');
     assert.match(text, /duration\("20s"\)/);
     assert.match(text, /lapseSeconds: 20\n/);
     assert.doesNotMatch(text, /"node.kubernetes.io\/not-ready"/);

@@ -107,3 +107,20 @@ for (const page of Object.keys(FOLLOWED_PAGES)) {
     for (const { program, args } of callsOf(page)) READERS[program]?.(args);
   });
 }
+
+test("the command line accepts the commands of the chart's notes, which name its Deployments", () => {
+  const notes = readFileSync(join(PROJECT_DIR, 'deploy/chart/templates/NOTES.txt'), 'utf8')
+    .replaceAll(/\{\{ \.[^}]*\}\}/g, 'x')
+    .replaceAll(/\{\{[^}]*\}\}/g, '');
+  const commands = [...notes.matchAll(/^ +taintward (.*)$/gm)].map(([, args = '']) => args.split(/ +/));
+  assert.equal(commands.length, 2);
+  for (const args of commands) readTaintward(args);
+  const names = [...notes.matchAll(/ deployment\/(\S+)$/gm)].map(([, name]) => name);
+  const made = ['in-cluster', 'agent'].map(
+    (folder) =>
+      /^kind: Deployment\nmetadata:\n {2}name: (\S+)$/m.exec(
+        readFileSync(join(PROJECT_DIR, 'deploy', folder, 'deployment.yaml'), 'utf8'),
+      )?.[1],
+  );
+  assert.deepEqual(names, made);
+});

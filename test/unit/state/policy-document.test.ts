@@ -369,6 +369,62 @@ describe('reports an error in one sentence that names the setting', () => {
   }
 });
 
+describe('reads each form of a value, and applies it', () => {
+  const HOUR = 3_600_000;
+  const NOON = Date.UTC(2026, 11, 1, 12);
+  const forms: readonly (readonly [string, (policy: Policy) => unknown, unknown])[] = [
+    ...([0, 1, 20.5, 100, '0%', '0.5%', '20.5%', '99%', '100%'] as const).map(
+      (percent) =>
+        [
+          `guard: { cluster: { percent: ${percent} } }`,
+          ({ guard }: Policy) => guard.cluster?.percent,
+          Number.parseFloat(`${percent}`),
+        ] as const,
+    ),
+    ...([1, 150, '1%', '99%', '100%'] as const).map(
+      (count) =>
+        [
+          `maxEvictionsPerWorkload: { count: ${count} }`,
+          ({ maxEvictionsPerWorkload }: Policy) => maxEvictionsPerWorkload?.count,
+          count,
+        ] as const,
+    ),
+    ...Object.entries({ '5400s': 1.5, '90m': 1.5, '1h30m': 1.5, '1d12h': 36, '100000m': 100_000 / 60 }).map(
+      ([text, hours]) =>
+        [`giveUpAfter: ${text}`, ({ giveUpAfterMs }: Policy) => giveUpAfterMs, hours * HOUR] as const,
+    ),
+    ...['12:00:00Z', '14:00:00+02:00', '06:30:00.000-05:30'].map(
+      (time) =>
+        [
+          `exclude: [{ taints: [a], until: 2026-12-01T${time} }]`,
+          ({ exclude }: Policy) => exclude[0]?.until,
+          NOON,
+        ] as const,
+    ),
+    ['evictionRate: 0.5', ({ evictionRate }) => evictionRate, 0.5],
+    ['guard: off', ({ guard }) => guard, { dryRun: false }],
+    ...[
+      'namespaces: [kube-*, "*-system", a*b*c, web]',
+      'annotations: { Example.com/keep: "" }',
+      'labels: { matchExpressions: [{ key: a, operator: NotIn, values: [b] }] }',
+      'labels: { matchLabels: { app: "" } }',
+      'ownerKinds: [Rollout, Job, ReplicationController]',
+      'priorityClassNames: [system-node-critical]',
+    ].map((entry) => [`include: [{ ${entry} }]`, ({ include }: Policy) => include.length, 1] as const),
+  ];
+  for (const [written, part, read] of forms)
+    test(written, () =>
+      assert.deepEqual(part(parseAppliedPolicy(`mode: enforce\n${written}`, NOON - 1)), read),
+    );
+
+  test('but not an entry that ends now', () =>
+    assert.throws(
+      () =>
+        parseAppliedPolicy('mode: enforce\nexclude: [{ taints: [a], until: 2026-12-01T12:00:00Z }]', NOON),
+      PolicyError,
+    ));
+});
+
 test('accepts a document of the maximum length', () => {
   const start = 'mode: enforce\n';
   const longest = `${start}${'#'.repeat(MAX_DOCUMENT_CHARACTERS - start.length)}`;

@@ -95,7 +95,7 @@ describe('rejects a readable policy in one sentence with setting and fix:', () =
       'policy.include[0].labels can never match: no pod has a in (b) and !a. Change or remove one of these conditions.',
     ],
     [
-      'exclude: [{ namespaces: [shop, "*"] }]',
+      'exclude: [{ namespaces: [shop, "**"] }]',
       'policy.exclude[0].namespaces[1] must not match all namespaces: name some, or write a pattern like kube-*.',
     ],
     [

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { load } from 'js-yaml';
 import * as z from 'zod';
+import { agentClusterSchema } from '#shared/aws/agent-names.ts';
 import { policyJsonSchema } from '#shared/state/policy-document.ts';
+import { agentIdSchema } from '#shared/state/registry.ts';
 import { MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/stored.ts';
 import { VERSION } from '#shared/version.ts';
 
@@ -19,6 +21,7 @@ interface Part {
   readonly additionalProperties?: unknown;
   readonly properties?: Readonly<Record<string, Part>> | undefined;
   readonly items?: Part | undefined;
+  readonly pattern?: string | undefined;
   readonly minimum?: number | undefined;
   readonly maximum?: number | undefined;
 }
@@ -30,6 +33,7 @@ const Part: z.ZodType<Part> = z.lazy(() =>
     additionalProperties: z.unknown().optional(),
     properties: z.record(z.string(), Part).optional(),
     items: Part.optional(),
+    pattern: z.string().optional(),
     minimum: z.number().optional(),
     maximum: z.number().optional(),
   }),
@@ -110,6 +114,32 @@ test('lists the policy settings that the service reads', () => {
 test('limits historyDays to the range of the service', () => {
   const { minimum, maximum } = parts.get('/historyDays') ?? {};
   assert.deepEqual([minimum, maximum], [MIN_HISTORY_DAYS, MAX_HISTORY_DAYS]);
+});
+
+test('accepts the names that an agent accepts, and no others', () => {
+  const names = [
+    'a',
+    'edge-1',
+    'x'.repeat(21),
+    'x'.repeat(22),
+    '1-edge',
+    'Edge',
+    'e_1',
+    'Prod_1',
+    'a:b/c',
+    'a#b',
+    'a b',
+    'a*',
+    'a?',
+    'a$',
+  ];
+  const accepted = (path: string) => {
+    const pattern = new RegExp(parts.get(path)?.pattern ?? assert.fail(path));
+    return names.filter((name) => pattern.test(name));
+  };
+  const readBy = (schema: z.ZodType) => names.filter((name) => schema.safeParse(name).success);
+  assert.deepEqual(accepted('/agent/id'), readBy(agentIdSchema));
+  assert.deepEqual(accepted('/agent/cluster'), readBy(agentClusterSchema));
 });
 
 test('has the version of the installed release', () => {

@@ -38,10 +38,13 @@ describe('rejects a readable policy in one sentence with setting and fix:', () =
       'exclude: [{ annotations: { "example.com/*": x } }]',
       'policy.exclude[0].annotations.example.com/* must be the key of an annotation, written out: a * matches nothing, so list each one.',
     ],
-    [
-      'exclude: [{ ownerKinds: [daemonsets] }]',
-      'policy.exclude[0].ownerKinds[0] must be DaemonSet, as Kubernetes writes it.',
-    ],
+    ...['DaemonSet', 'Job', 'Node', 'ReplicaSet', 'ReplicationController', 'StatefulSet'].map(
+      (kind) =>
+        [
+          `exclude: [{ ownerKinds: [${kind.toLowerCase()}s] }]`,
+          `policy.exclude[0].ownerKinds[0] must be ${kind}, as Kubernetes writes it.`,
+        ] as const,
+    ),
     [
       'exclude: [{ ownerKinds: [Job, deployment] }]',
       'policy.exclude[0].ownerKinds[1] selects no pod: each pod of a Deployment is owned by a ReplicaSet, so write ReplicaSet.',

@@ -12,6 +12,15 @@ function recordingEmf(byCluster = false) {
   return { lines, emf: new Emf({ namespace: 'taintward', byCluster, clock: { now: () => NOW }, write }) };
 }
 
+interface MetricDocument {
+  readonly _aws: {
+    readonly CloudWatchMetrics: readonly { readonly Metrics: readonly { Name: string; Unit: string }[] }[];
+  };
+}
+const unitsIn = ({ CloudWatchMetrics }: MetricDocument['_aws']) =>
+  CloudWatchMetrics.flatMap(({ Metrics }) => Metrics).map(({ Name, Unit }) => [Name, Unit] as const);
+const unitOf = (name: string): string => (name.endsWith('_seconds') ? 'Seconds' : 'Count');
+
 describe('metrics in the embedded metric format', () => {
   test('are written as one document with every single value', () => {
     const { emf, lines } = recordingEmf();
@@ -91,8 +100,8 @@ describe('metrics in the embedded metric format', () => {
     );
   });
 
-  test('evictions are counted under the names of the built-in controller, in seconds', () => {
-    const { emf, lines } = recordingEmf();
+  test('evictions are counted by cluster, under the names of the built-in controller, and in the units of the names', () => {
+    const { emf, lines } = recordingEmf(true);
     const metrics = emfEvictionMetrics(emf);
     metrics.podDeleted(C1, 1.5);
     metrics.podDeleted(C1, 0.5);
@@ -104,8 +113,11 @@ describe('metrics in the embedded metric format', () => {
     metrics.clockSkewed(C1, 2.5);
     metrics.messageFailing();
     emf.flush();
-    const [{ _aws: _header, ...values } = { _aws: undefined }] = lines as { _aws: unknown }[];
+    const [{ _aws, ...values } = assert.fail(), others] = lines as MetricDocument[];
+    for (const [name, unit] of unitsIn(_aws)) assert.equal(unit, unitOf(name), name);
+    assert.partialDeepStrictEqual(others, { taintward_messages_failing_total: [1] });
     assert.deepEqual(values, {
+      cluster: 'c1',
       taint_eviction_controller_pod_deletions_total: [1, 1],
       taint_eviction_controller_pod_deletion_duration_seconds: [1.5, 0.5],
       taintward_api_request_errors_total: [1],
@@ -114,7 +126,6 @@ describe('metrics in the embedded metric format', () => {
       taintward_eviction_failures_total: [3],
       taintward_conflicting_installations_total: [1],
       taintward_clock_skew_seconds: [2.5],
-      taintward_messages_failing_total: [1],
     });
   });
 });

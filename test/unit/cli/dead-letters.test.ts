@@ -45,7 +45,9 @@ test('accepts the queue of an agent by name and rejects unknown queues', async (
   const { run, letters } = commandLine(t);
   letters.add('agent-edge-1-evictions-due', { body: '{}' }, 'it was given up');
   const ofAgent = ['--queue', 'agent-edge-1-evictions-due'];
-  assert.match(await run('dead-letters', 'list', ...ofAgent), /\n1 +agent-edge-1-evictions-due /);
+  letters.add('evictions-due', { body: '{}' }, 'it was given up');
+  assert.match(await run('dead-letters', 'list', ...ofAgent), /^ID .*\n1 +agent-edge-1-evictions-due .*\n$/);
+  assert.equal(await run('dead-letters', 'list', '--queue=expiry'), 'No dead-letter messages.\n');
   assert.match(
     await run('dead-letters', 'redrive', '--all'),
     /\nSent about 1 dead-letter messages to agent-edge-1-evictions-due again\./,

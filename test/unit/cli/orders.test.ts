@@ -277,6 +277,11 @@ test('lists guard trips and releases them by cluster', async (t) => {
   assert.match(await run('status'), /^prod .* zone\/a \(released\)/m);
   const { clusters } = JSON.parse(await run('status', '-o', 'json'));
   assert.deepEqual(clusters[0].releasedScopes, [{ scope: 'zone/a' }]);
+
+  const found = (await rulesStore.read(prod)).guard;
+  await rulesStore.changeGuard(prod, found, [trip, { ...trip, zone: 'b' }]);
+  await run('release', 'guard', 'prod', '--scope=zone/b', '--reason', 'x');
+  assert.deepEqual((await rulesStore.read(prod)).guard.trips, [trip]);
 });
 
 test('records a stop without a reason as such', async (t) => {

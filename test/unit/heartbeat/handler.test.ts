@@ -26,7 +26,12 @@ function bench(context: TestContext) {
   const counts: number[] = [];
   const unreported: number[] = [];
   const write = (line: string) => {
-    const { taintward_unwatched_clusters, taintward_cluster_last_contact_age_seconds } = JSON.parse(line);
+    const { taintward_unwatched_clusters, taintward_cluster_last_contact_age_seconds, _aws } =
+      JSON.parse(line);
+    assert.deepEqual(_aws.CloudWatchMetrics[0].Metrics, [
+      { Name: 'taintward_unwatched_clusters', Unit: 'Count' },
+      { Name: 'taintward_cluster_last_contact_age_seconds', Unit: 'Seconds' },
+    ]);
     counts.push(...taintward_unwatched_clusters);
     unreported.push(...taintward_cluster_last_contact_age_seconds);
   };

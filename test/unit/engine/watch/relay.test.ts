@@ -73,6 +73,7 @@ test('reports the faults of a cluster without access on its lease and in metrics
   assert.deepEqual((await leases.read(C1))?.faults, [fault]);
   assert.deepEqual(relay.faults().get(C1), [fault]);
   assert.deepEqual([...relay.states().keys()], [C2], 'it is not in service');
+  assert.match(await registry.metrics(), /^taintward_cluster_disconnected\{cluster="c2"\} 0$/m);
   const metrics = await registry.metrics();
   assert.match(metrics, /taintward_cluster_faults\{cluster="c1",type="list-failing"\} 1/);
   assert.match(metrics, /taintward_cluster_faults\{cluster="c2",type="list-failing"\} 0/);

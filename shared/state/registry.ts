@@ -14,7 +14,7 @@ const RESERVED = ['CLUSTER', 'LEASE', 'RATE'];
 /** A valid name of a registered cluster. */
 export const clusterNameSchema: z.ZodType<ClusterName, string> = z
   .string()
-  .max(MAX_CLUSTER_NAME_CHARACTERS)
+  .max(MAX_CLUSTER_NAME_CHARACTERS, `must have at most ${MAX_CLUSTER_NAME_CHARACTERS} characters`)
   .regex(/^[!"$-~]+$/, 'must be of visible ASCII characters without #')
   .refine((name) => !RESERVED.includes(name), 'must be another: this one is used in the table itself')
   .transform(clusterName);

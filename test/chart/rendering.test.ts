@@ -164,6 +164,7 @@ const REFUSED: Readonly<Record<string, readonly [Values, RegExp]>> = {
   'one below another': [{ image: { sha: 'x' } }, /'\/image'.*'sha' not allowed/],
   'a mode that there is not': [{ mode: 'relay' }, /'\/mode'.*'service', 'agent'/],
   'no replica at all': [{ replicas: 0 }, /'\/replicas'.*minimum/],
+  'a repository with a digest': [{ image: { repository: `r@${DIGEST}` } }, /'\/image\/repository'/],
   'a digest that is none': [{ image: { digest: 'latest' } }, /'\/image\/digest'/],
   'history for ever': [{ historyDays: 0 }, /'\/historyDays'/],
   'an address without its range': [

@@ -11,6 +11,7 @@ import { NODE_LEASE_NAMESPACE } from '#shared/kubernetes/node-lease.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { VERSION } from '#shared/version.ts';
+import { numberIn } from '../../entry-constant.ts';
 
 const ROOT = join(import.meta.dirname, '../../../..');
 /** The optional files of each folder. */
@@ -89,6 +90,8 @@ const Pod = z.object({
 const Rules = z.array(z.object({ resources: names, verbs: names })).default([]);
 const Deployment = z.object({ spec: z.object({ selector, template: Pod }) });
 
+const MAX_REPLICAS = numberIn('deploy/chart/values.schema.json', /^ {6}"maximum": (\d)$/m);
+
 const textOf = (...path: readonly string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
 
 /** Returns the objects in files of a folder. */
@@ -152,7 +155,7 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     const [{ values }] = quota.spec.scopeSelector.matchExpressions;
     assert.deepEqual(values, [pod.spec.priorityClassName]);
     // Of an update with the most replicas that the chart takes.
-    assert.ok(Number(quota.spec.hard.pods) >= 2 * 9);
+    assert.ok(Number(quota.spec.hard.pods) >= 2 * MAX_REPLICAS);
   });
 
   test(`deploy/${folder}: one replica of two is always there, also while another is replaced, drained, or slow`, () => {

@@ -117,7 +117,10 @@ const agentWith = (settings: Values): Values => ({
 const NO_QUOTA = /^(?![\s\S]*kind: ResourceQuota)/;
 /** Values in each of their forms, and what is rendered of them. */
 const FORMS: readonly (readonly [Values, RegExp])[] = [
-  [{ image: { repository: 'localhost:5000/r', tag: '1.10' } }, / image: localhost:5000\/r:1\.10\n/],
+  [
+    { image: { repository: 'localhost:5000/r', tag: '1.10-rc.1' } },
+    / image: localhost:5000\/r:1\.10-rc\.1\n/,
+  ],
   [{ image: { digest: DIGEST } }, / image: ghcr\.io\/taintward\/taintward@sha256:0{64}\n/],
   [{ image: { tag: 'v9', digest: DIGEST } }, / image: ghcr\.io\/taintward\/taintward@sha256:0{64}\n/],
   [{ resources: { limits: { cpu: 0.5, memory: 2 ** 29 } } }, / cpu: 0\.5\n +memory: 536870912\n/],
@@ -165,7 +168,7 @@ const REFUSED: Readonly<Record<string, readonly [Values, RegExp]>> = {
   'a mode that there is not': [{ mode: 'relay' }, /'\/mode'.*'service', 'agent'/],
   'no replica at all': [{ replicas: 0 }, /'\/replicas'.*minimum/],
   'a repository with a digest': [{ image: { repository: `r@${DIGEST}` } }, /'\/image\/repository'/],
-  'a digest that is none': [{ image: { digest: 'latest' } }, /'\/image\/digest'/],
+  'a digest that is none': [{ image: { digest: 'sha256:0' } }, /'\/image\/digest'/],
   'history for ever': [{ historyDays: 0 }, /'\/historyDays'/],
   'an address without its range': [
     { networkPolicy: { apiServer: { cidrs: ['10.0.0.5'] } } },

@@ -145,6 +145,7 @@ const FORMS: readonly (readonly [Values, RegExp])[] = [
     / policy\.yaml: \|2\n {6}# Why\.\n {6}mode: enforce\n/,
   ],
   [agentWith({ installation: 'true' }), /: SERVICE\n +value: "true"\n/],
+  [agentWith({ installation: 'a'.repeat(31) }), /: SERVICE\n +value: "a{31}"\n/],
   [agentWith({ id: 'true' }), /: AGENT\n +value: "true"\n/],
   [agentWith({ account: '012345678901' }), /: ACCOUNT\n +value: "012345678901"\n/],
   [

@@ -55,6 +55,9 @@ export function createProgram(deps: CliDeps): Command {
         .env('TAINTWARD_STATE_DIR')
         .argParser(notEmpty('a directory')),
     )
+    .addOption(new Option('--state <dir>').argParser(notEmpty('a directory')).hideHelp())
+    // An alias.
+    .on('option:state', (dir: string) => program.setOptionValueWithSource('stateDir', dir, 'cli'))
     .addOption(
       new Option('--table <name>', 'DynamoDB table of the stack: its output TableName')
         .env('TAINTWARD_TABLE')

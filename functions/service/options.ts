@@ -65,6 +65,9 @@ export function parseOptions(argv: readonly string[]): StartOptions {
         .argParser(notEmpty('a directory'))
         .default('.taintward'),
     )
+    .addOption(new Option('--state <dir>').argParser(notEmpty('a directory')).hideHelp())
+    // An alias.
+    .on('option:state', (dir: string) => command.setOptionValueWithSource('stateDir', dir, 'cli'))
     .addOption(
       new Option('--history-days <number>', 'days for which history and audit are kept')
         .argParser(parseHistoryDays)
@@ -104,6 +107,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
       context: readonly string[];
       inCluster: boolean;
       namespace?: string;
+      state?: string;
       policy?: string;
       console: boolean;
     }
@@ -124,7 +128,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
       'error: --state-dir and --in-cluster are mutually exclusive: with --in-cluster, the state is in the cluster',
     );
   }
-  const { context, namespace, policy, console, ...same } = found;
+  const { context, namespace, state: _alias, policy, console, ...same } = found;
   return {
     ...same,
     contexts: context,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { Issue } from '#shared/conditions/conditions.ts';
 import { serviceViewSchema } from '#shared/operations/fleet/service-view.ts';
 import { askSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
-import type { Issue } from '#shared/conditions/conditions.ts';
 import { taintward } from '#test/transcripts/transcript.ts';
 import { Account } from './rig/account.ts';
 import { fileStage } from './rig/file-stage.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Issue } from '#shared/conditions/conditions.ts';
 import { SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
 import type { Finding } from '#shared/operations/look/finding.ts';
-import type { Issue } from '#shared/conditions/conditions.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { type Printed, taintward } from '#test/transcripts/transcript.ts';
 import { npmStart } from '#test/world/npm-start.ts';

@@ -65,7 +65,8 @@ describe('the command line', () => {
     );
   });
 
-  test('keeps the state in .taintward by default', () => {
+  test('keeps the state in .taintward by default, and accepts --state as an alias of --state-dir', () => {
+    for (const args of [['--state', 's'], ['--state=s']]) assert.equal(parseOptions(args).stateDir, 's');
     assert.equal(parseOptions([]).stateDir, '.taintward');
   });
 

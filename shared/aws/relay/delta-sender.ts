@@ -68,7 +68,6 @@ export class DeltaSender implements Outbox {
   }
 
   stop(): void {
-    this.#clusters.clear();
     this.#stopping.abort();
   }
 

@@ -5,8 +5,11 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { Decisions } from '#functions/service/decisions.ts';
 import { type LocalService, startLocalService } from '#functions/service/service.ts';
+import { Relay } from '#shared/engine/watch/relay.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
+import type { PolicySource } from '#shared/state/policy-file.ts';
 import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -46,7 +49,11 @@ function hold(object: object, name: string) {
  */
 async function service(
   t: TestContext,
-  { leads, twin }: { readonly leads?: Promise<void>; readonly twin?: ClusterName } = {},
+  {
+    leads,
+    twin,
+    source,
+  }: Partial<Record<'leads', Promise<void>> & { twin: ClusterName; source: PolicySource }> = {},
 ) {
   const dir = mkdtempSync(join(tmpdir(), 'wiring-'));
   const log = recordingLog();
@@ -71,12 +78,15 @@ async function service(
         states: new Map(),
         troubles: new Map(),
         faults: new Map([[C2, [{ type: 'guard-unsaved', since: 0, error: 'no' }]]]),
-        admit: (take) => names.forEach((name) => void take(name, api)),
+        admit(take, _, refused) {
+          for (const name of names) take(name, api);
+          if (!twin) refused?.(C2);
+        },
       },
       state,
       log,
       matching: { comparisonOperators: false },
-      policies: { enforce: true },
+      policies: { enforce: true, source },
       probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
     });
     return started;
@@ -174,7 +184,16 @@ test('a standby that takes over tries again while the store is unreadable, takes
   assert.equal(regained.mock.callCount(), 1);
   regained.mock.calls[0]?.arguments[0]();
   await until(() => upcoming.mock.callCount() === 3);
+  assert.equal(await state.leases.read(C2), undefined, 'another replica may have access');
   await stop();
+});
+
+test('a service reports the faults of a cluster that it cannot access in its lease', async (t) => {
+  const { start, state } = await service(t);
+  const time = driveTimers(t, Date.now(), 'running');
+  await start();
+  await time.pass(4_000);
+  assert.equal((await state.leases.read(C2))?.faults?.length, 1);
 });
 
 test('a service reports two names of one cluster', async (t) => {
@@ -185,15 +204,81 @@ test('a service reports two names of one cluster', async (t) => {
 });
 
 test('a service announces countdowns and evictions, and counts its deletions', async (t) => {
-  const { start, cluster, taint } = await service(t);
+  const { start, state, cluster, taint } = await service(t);
   cluster.putPod(livePod('u2', { tolerations: [tolerating('maintenance', 300)] }));
   const { probePort, stop } = await start();
+  const answer = async (path: string) => (await fetch(`http://127.0.0.1:${probePort}/${path}`)).text();
   taint();
   await until(() => cluster.events.length === 2);
   assert.deepEqual(cluster.events.map(({ pod }) => pod.name).toSorted(), ['pod-u1', 'pod-u2']);
-  const metrics = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
-  assert.match(metrics, /^taint_eviction_controller_pod_deletions_total 1$/m);
+  assert.match(await answer('metrics'), /^taint_eviction_controller_pod_deletions_total 1$/m);
+  assert.match(await answer('readyz?verbose'), /^\[\+\]c1\/live ok$/m);
+  t.mock.method(
+    Relay.prototype,
+    'trips',
+    () => new Map([[C1, [{ scope: 'cluster' as const, trippedAt: 0, nodes: 1, outOf: 1 }]]]),
+  );
+  assert.match(await answer('readyz'), /^\[-\]c1\/guard-tripped /m);
+  Object.assign(state, { reachesLeases: () => false });
+  assert.match(await answer('readyz'), /^\[-\]c1\/lease-unavailable /m);
   await stop();
+});
+
+test('a service posts Events after the evictions that are under way', async (t) => {
+  const { start, cluster, api, taint } = await service(t);
+  const { stop } = await start();
+  const { deletePod } = api;
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  const names: string[] = [];
+  t.mock.method(api, 'deletePod', async (...given: Parameters<typeof deletePod>) => {
+    names.push(given[0].name);
+    if (given[0].name === 'pod-u2') await held;
+    return deletePod.apply(api, given);
+  });
+  cluster.putPod(livePod('u2', { node: nodeName('n2'), tolerations: [] }));
+  cluster.putNode({ ...liveNode('n2', 'maintenance'), taintsStamp: 'anna@1' });
+  await until(() => names.length === 1);
+  taint();
+  await until(() => cluster.deletions.length === 1);
+  await settled();
+  assert.deepEqual(cluster.events, []);
+  release();
+  await until(() => cluster.events.length === 2);
+  await stop();
+});
+
+test('a service arms the retry of an eviction that was stored although the store failed', async (t) => {
+  const { start, state, cluster, api, taint } = await service(t);
+  await start();
+  const { commit } = state.store;
+  let stored = 0;
+  t.mock.method(state.store, 'commit', async (...given: Parameters<typeof commit>) => {
+    await commit.apply(state.store, given);
+    if (given[2].node?.retry && stored++ === 0) throw new StoreError('The store is unavailable.');
+  });
+  const deletion = t.mock.method(api, 'deletePod', async () => {
+    throw new ApiError('busy', 429, 'TooManyRequests', 5);
+  });
+  const time = driveTimers(t, Date.now(), 'running');
+  taint();
+  while (stored === 0) await time.pass(50);
+  deletion.mock.restore();
+  await time.pass(2_000);
+  assert.equal(cluster.deletions.length, 0);
+  await time.pass(5_000);
+  assert.equal(cluster.deletions.length, 1);
+});
+
+test('a service follows its policy, and reports permissions that it needs before an eviction is due', async (t) => {
+  let text = 'mode: enforce\n';
+  const source = { owner: 'a file', everyMs: 1_000, read: async () => text };
+  const { start, api, log } = await service(t, { source });
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  await start();
+  api.allowed = async () => false;
+  text = 'mode: enforce\nmethod: evict\n';
+  t.mock.timers.tick(2_000);
+  await until(() => log.lines.some(({ event }) => event === 'policy.permission-missing'));
 });
 
 test('a service evicts nothing in a cluster that its lease names as another', async (t) => {

@@ -24,7 +24,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
 import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
-import { leaseEpochs, onceASecond } from '#shared/state/lease.ts';
+import { leaseEpochs } from '#shared/state/lease.ts';
 import type { Operator } from '#shared/state/operator.ts';
 import { allRulesReader, rulesReader } from '#shared/state/rules-store.ts';
 import type { ServiceState } from '#shared/state/service-state.ts';
@@ -110,7 +110,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const access = new CheckedAccess({
     clusters: { api: async (cluster) => apis.get(cluster) ?? refuseUnknown(cluster) },
     // A service in a cluster manages that cluster only.
-    lease: state.leads ? async () => undefined : onceASecond((cluster) => leases.read(cluster), clock),
+    lease: state.leads ? async () => undefined : (cluster) => leases.read(cluster),
     rules: rulesNow,
     clock,
     log,

@@ -49,11 +49,7 @@ function hold(object: object, name: string) {
  */
 async function service(
   t: TestContext,
-  {
-    leads,
-    twin,
-    source,
-  }: Partial<Record<'leads', Promise<void>> & { twin: ClusterName; source: PolicySource }> = {},
+  { leads, twin, source }: Partial<{ leads: Promise<void>; twin: ClusterName; source: PolicySource }> = {},
 ) {
   const dir = mkdtempSync(join(tmpdir(), 'wiring-'));
   const log = recordingLog();
@@ -280,6 +276,20 @@ test('a service follows its policy, and reports permissions that it needs before
   t.mock.timers.tick(2_000);
   await until(() => log.lines.some(({ event }) => event === 'policy.permission-missing'));
 });
+
+for (const mayEvict of [true, false])
+  test(`a service that ${mayEvict ? 'may evict renews' : 'lacks permissions suspends'} the heartbeat of a takeover`, async (t) => {
+    const text = 'mode: enforce\ntreatAsNoExecute: [maintenance]\n';
+    const source = { owner: 'a file', everyMs: 1_000, read: async () => text };
+    const { start, cluster, api } = await service(t, { source });
+    cluster.putTakeover(['maintenance'], 90_000);
+    api.allowed = async () => mayEvict;
+    const time = driveTimers(t, Date.now(), 'running');
+    const { stop } = await start();
+    await time.pass(21_000);
+    assert.equal(cluster.takeover?.heartbeat !== undefined, mayEvict);
+    await stop();
+  });
 
 test('a service evicts nothing in a cluster that its lease names as another', async (t) => {
   const { start, state, cluster, schedule, taint, log } = await service(t);

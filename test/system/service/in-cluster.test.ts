@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { request } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { startSimulatedCluster } from '#simulator/cluster.ts';
+import type { Child } from '#test/world/child.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+import { startProgram } from '../entries/entries.ts';
+
+const STATE =
+  /\/namespaces\/(?<place>[^/]+\/(?:nodeevictions|evictionrules|leases|configmaps))(?:\/(?<name>[^/?]+))?(?:\?|$)/;
+const LEASE = 'other/leases';
+
+/** The simulated cluster behind a server that also keeps the objects of the state. */
+async function stateCluster(t: TestContext) {
+  const dir = mkdtempSync(join(tmpdir(), 'in-cluster-'));
+  const cluster = await startSimulatedCluster({ clock: systemClock, dir });
+  const [, origin = ''] = /server: (\S+)/.exec(readFileSync(cluster.kubeconfig, 'utf8')) ?? [];
+  const [, token = ''] = /token: (\S+)/.exec(readFileSync(cluster.kubeconfig, 'utf8')) ?? [];
+  const kept = new Map<string, FakeObjects>();
+  const objects = (place: string) => {
+    const found = kept.get(place) ?? new FakeObjects();
+    kept.set(place, found);
+    return found;
+  };
+  const marks: string[] = [];
+  const lease = {
+    fails: false,
+    objects: objects(LEASE),
+    async read() {
+      const [found] = await Array.fromAsync(lease.objects.list());
+      return found as
+        | (KubernetesObject & { readonly spec: { readonly holderIdentity?: string } })
+        | undefined;
+    },
+  };
+  const server = createServer(async (incoming, answer) => {
+    const { method = '', url = '', headers } = incoming;
+    const { place, name = '' } = STATE.exec(url)?.groups ?? {};
+    if (url.includes('/status?fieldManager=')) marks.push(url);
+    if (place === undefined) {
+      const sent = {
+        method,
+        headers: { ...headers, authorization: `Bearer ${token}` },
+        rejectUnauthorized: false,
+      };
+      const onward = request(new URL(url, origin), sent, (found) => {
+        answer.writeHead(found.statusCode ?? 502, found.headers);
+        found.pipe(answer);
+      });
+      onward.on('error', () => answer.destroy());
+      answer.on('close', () => onward.destroy());
+      incoming.pipe(onward);
+      return;
+    }
+    const isRead = method === 'GET';
+    const write = async () =>
+      found[method === 'POST' ? 'create' : 'replace']((await json(incoming)) as KubernetesObject);
+    const read = async () =>
+      name === ''
+        ? { metadata: {}, items: await Array.fromAsync(found.list(labelsOf(url))) }
+        : found.get(name);
+    const found = objects(place);
+    if (place === LEASE && lease.fails) return void answer.writeHead(500).end();
+    const result = await (isRead ? read() : write());
+    const status = { kind: 'Status', code: isRead ? 404 : 409, reason: 'Other', details: { name } };
+    answer
+      .writeHead(result === undefined ? status.code : 200, { 'content-type': 'application/json' })
+      .end(JSON.stringify(result ?? status));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(async () => {
+    server.close().closeAllConnections();
+    await cluster.close();
+    rmSync(dir, { recursive: true });
+  });
+  const kubeconfig = join(dir, 'kubeconfig');
+  const named = (kind: string, fields: object) => [{ name: 'c', [kind]: fields }];
+  writeFileSync(
+    kubeconfig,
+    JSON.stringify({
+      clusters: named('cluster', { server: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }),
+      users: named('user', {}),
+      contexts: named('context', { cluster: 'c', user: 'c' }),
+    }),
+  );
+  const start = () =>
+    startProgram(
+      t,
+      '#functions/service/main.ts',
+      [
+        '--in-cluster',
+        '--context',
+        'c',
+        '--kubeconfig',
+        kubeconfig,
+        '--namespace',
+        'other',
+        '--enforce',
+        '--port',
+        '0',
+        '--log',
+        'json',
+      ],
+      {},
+    );
+  return { cluster, start, marks, lease };
+}
+
+const labelsOf = (url: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    (new URL(url, 'http://c').searchParams.get('labelSelector') ?? '')
+      .split(',')
+      .filter(Boolean)
+      .map((each) => each.split('=') as [string, string]),
+  );
+
+/** Resolves with the match of a line that a replica prints for its user. */
+const printed = async ({ err }: Child, pattern: RegExp) =>
+  (await err.first((line) => pattern.exec(line) ?? undefined)) ?? assert.fail(err.text);
+
+test('a replica leads, evicts under its name, and releases its lease when it stops', async (t) => {
+  const { cluster, start, marks, lease } = await stateCluster(t);
+  const replica = start();
+  const [, name] = await printed(replica, /^Replica (\S+), state in namespace other\. .*:(\d+)\/readyz/);
+  await printed(replica, /^This replica is/);
+  await printed(replica, /^in-cluster: enforce mode/);
+  cluster.taint('node-1', 'maintenance=now:NoExecute');
+  await replica.out.first((line) => /"pod":"web.*"pod\.evicted"/.test(line) || undefined);
+  assert.match(marks[0] ?? '', new RegExp(`-${name}$`));
+  assert.ok((await lease.read())?.spec.holderIdentity);
+  const { code } = await replica.stop();
+  assert.deepEqual([code, (await lease.read())?.spec.holderIdentity ?? ''], [0, '']);
+  const events = replica.out.all.map((line) => JSON.parse(line).event);
+  assert.deepEqual([events[0], ...events.slice(-2)], ['relay.started', 'relay.stopping', 'relay.stopped']);
+});
+
+test('a leader whose lease expired evicts no more, and ends when another replica has its lease', async (t) => {
+  const { cluster, start, lease, marks } = await stateCluster(t);
+  const replica = start();
+  await printed(replica, /^This replica is/);
+  cluster.taint('node-1', 'maintenance=now:NoExecute');
+  await replica.out.first((line) => /"pod":"db.*"eviction\.scheduled"/.test(line) || undefined);
+  lease.fails = true;
+  await replica.out.first((line) => /hold the lease/.test(line) || undefined);
+  assert.deepEqual(
+    marks.filter((url) => url.includes('/db-')),
+    [],
+  );
+  const found = (await lease.read()) ?? assert.fail();
+  await lease.objects.remove(found.metadata.name, `${found.metadata.resourceVersion}`);
+  const other: KubernetesObject & typeof found = {
+    ...found,
+    spec: { ...found.spec, holderIdentity: 'another' },
+  };
+  await lease.objects.create(other);
+  lease.fails = false;
+  const { code, stderr } = await replica.exit;
+  assert.deepEqual([code, /no longer the/.test(stderr)], [1, true]);
+});

@@ -2,23 +2,47 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { Context } from 'aws-lambda';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { until } from '#test/cluster/rig/until.ts';
-import { startInstallation, startProgram } from './entries.ts';
+import type { Child } from '#test/world/child.ts';
+import { clusterWithoutDelete, type Installation, startInstallation, startProgram } from './entries.ts';
 
 const EDGE = clusterName('edge');
+const PROD = clusterName('prod');
 
-test('the entry of an agent rejects due evictions of another cluster, and sends deltas of its own until it stops', async (context) => {
-  const { aws, cluster, environment } = await startInstallation(context);
+/** Registers each cluster with an agent, enforces evictions in `edge`, and returns the table. */
+async function registered(environment: Installation['environment']): Promise<DynamoDbTable> {
   Object.assign(process.env, environment);
   const table = new DynamoDbTable({ client: new DynamoDBClient(), tableName: 'taintward' });
-  const access = { kind: 'agent', agent: 'edge-1' } as const;
-  await new DynamoDbClusterRegistry(table).add({ name: EDGE, access, addedAt: systemClock.now() });
+  for (const name of [EDGE, PROD]) {
+    const access = { kind: 'agent', agent: `${name}-1` } as const;
+    await new DynamoDbClusterRegistry(table).add({ name, access, addedAt: systemClock.now() });
+  }
+  const operator = { rulesStore: new DynamoDbRulesStore(table), clock: systemClock, actor: 'anna' };
+  await perform({ kind: 'apply-policy', cluster: EDGE, text: 'mode: enforce\n' }, operator);
+  return table;
+}
+
+/** Returns an answer of the probes of a program. */
+async function probed(program: Child, path: string): Promise<string> {
+  const port = await program.out.first((line) => JSON.parse(line).port as number | undefined);
+  return (await fetch(`http://127.0.0.1:${port}/${path}`)).text();
+}
+
+test('the entry of an agent rejects due evictions of other clusters, follows and evicts in its own, and stops', async (context) => {
+  const { aws, cluster, environment: shared, queueUrl } = await startInstallation(context);
+  const queue = 'taintward-agent-edge-1-evictions-due';
+  const environment = { ...shared, EVICTIONS_DUE_URL: queueUrl(queue) };
+  const table = await registered(shared);
+  const web = cluster.pods().filter(({ name, node }) => name.startsWith('web') && node === 'node-1');
   cluster.taint('node-1', 'maintenance=now:NoExecute');
   const agent = startProgram(
     context,
@@ -26,22 +50,43 @@ test('the entry of an agent rejects due evictions of another cluster, and sends 
     ['--context', cluster.context, '--kubeconfig', cluster.kubeconfig],
     { ...environment, AGENT: 'edge-1', CLUSTER: EDGE },
   );
-  const foreign = encodeDue({ cluster: clusterName('prod'), node: nodeName('node-1'), at: 1 });
-  aws.send('evictions-due', foreign);
+  const foreign = encodeDue({ cluster: PROD, node: nodeName('node-1'), at: 1 });
+  aws.send(queue, foreign);
   const [letter] = await until('the message is set aside', () => {
     const letters = aws.bodies('dead-letters');
     return letters.length > 0 && letters;
   });
-  await until('the message has left the queue', () => aws.bodies('evictions-due').length === 0);
-  await until('deltas are sent', () => aws.bodies('node-deltas.fifo').length > 0);
+  await until('the message has left the queue', () => aws.bodies(queue).length === 0);
+  const deltas = await until('deltas are sent', () => aws.take('node-deltas.fifo'));
+  process.env['SOURCE_QUEUE_URL'] = queueUrl('node-deltas.fifo');
+  const { handler } = await import('#functions/deltas/lambda.ts');
+  await handler(deltas, { getRemainingTimeInMillis: () => 30_000 } as Context);
+  await until('its pods are evicted', () => {
+    const left = new Set(cluster.pods().map(({ uid }) => uid));
+    return web.every(({ uid }) => !left.has(uid));
+  });
+  await until('the agent counts its work', async () => {
+    const metrics = await probed(agent, 'metrics');
+    return [
+      /^taintward_agent_messages_total{outcome="done"} [1-9]/m,
+      /^taint_eviction_controller_pod_deletions_total [1-9]/m,
+      /^taintward_relay_deltas_sent_total{.*} [1-9]/m,
+    ].every((pattern) => pattern.test(metrics));
+  });
+  assert.match(await probed(agent, 'readyz?verbose'), /^\[\+\]edge\/live ok$/m);
   const { code, stderr } = await agent.stop();
   assert.deepEqual([code, stderr], [0, '']);
   assert.equal(letter, foreign);
-  assert.equal((await new DynamoDbLeases(table).read(EDGE))?.holder, undefined, 'the lease is released');
+  const leases = new DynamoDbLeases(table);
+  assert.equal((await leases.read(EDGE))?.holder, undefined, 'the lease is released');
+  assert.equal(await leases.read(PROD), undefined, 'not followed');
+  const events = agent.out.all.map((line) => JSON.parse(line).event);
+  assert.deepEqual(events.slice(-2), ['relay.stopping', 'relay.stopped']);
 });
 
 test('the entry of an agent stops although its API server never answered', async (context) => {
   const { cluster, environment } = await startInstallation(context);
+  const table = await registered(environment);
   // No server listens at this port.
   const kubeconfig = `${cluster.kubeconfig}.closed`;
   writeFileSync(
@@ -55,6 +100,28 @@ test('the entry of an agent stops although its API server never answered', async
     { ...environment, AGENT: 'edge-1', CLUSTER: EDGE },
   );
   await until('the agent tried', () => agent.out.text.includes('"event":"cluster.unreachable"'));
+  assert.match(await probed(agent, 'readyz'), /^\[-\]edge\/disconnected failed/m);
   const { code, stderr } = await agent.stop();
   assert.deepEqual([code, stderr], [0, '']);
+  assert.equal(await new DynamoDbLeases(table).read(EDGE), undefined, 'another agent may reach the cluster');
+});
+
+test('the entry of an agent that cannot start prints one sentence', async (context) => {
+  const { cluster, environment } = await startInstallation(context);
+  await registered(environment);
+  const reached = ['--context', cluster.context, '--kubeconfig', cluster.kubeconfig];
+  const cases = [
+    [
+      /lack permissions.* delete pods/,
+      ['--context', 'c', '--kubeconfig', await clusterWithoutDelete(context)],
+    ],
+    [/no such file|ENOENT/, ['--context', 'c', '--kubeconfig', '/nowhere']],
+    [/192\.0\.2\.1/, reached, { PROBE_HOST: '192.0.2.1' }],
+  ] as const;
+  for (const [sentence, args, env] of cases) {
+    const own = { ...environment, ...env, AGENT: 'edge-1', CLUSTER: EDGE };
+    const { code, stderr } = await startProgram(context, '#functions/agent/main.ts', args, own).exit;
+    assert.deepEqual([code, stderr.trimEnd().split('\n').length], [1, 1], stderr);
+    assert.match(stderr, sentence);
+  }
 });

@@ -1,6 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '#shared/time/clock.ts';
@@ -42,6 +46,30 @@ export async function startInstallation(context: TestContext): Promise<Installat
     },
     queueUrl,
   };
+}
+
+/** Returns a kubeconfig, with a context `c`, of an API server that permits everything but deleting pods. */
+export async function clusterWithoutDelete(context: TestContext): Promise<string> {
+  const dir = mkdtempSync(join(tmpdir(), 'entries-'));
+  const server = createServer(async (request, response) => {
+    const { spec } = (await json(request)) as { spec: { resourceAttributes: { verb: string } } };
+    const answer = { spec, status: { allowed: spec.resourceAttributes.verb !== 'delete' } };
+    response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  context.after(() => {
+    server.close().closeAllConnections();
+    rmSync(dir, { recursive: true });
+  });
+  const named = (kind: string, fields: object) => [{ name: 'c', [kind]: fields }];
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const kubeconfig = {
+    clusters: named('cluster', { server: address }),
+    users: named('user', {}),
+    contexts: named('context', { cluster: 'c', user: 'c' }),
+  };
+  writeFileSync(join(dir, 'kubeconfig'), JSON.stringify(kubeconfig));
+  return join(dir, 'kubeconfig');
 }
 
 /** Runs a program by its entry, with this environment and no other. The program never outlives the test. */

@@ -14,7 +14,7 @@ const TAINT = 'maintenance=now:NoExecute';
 function started(t: TestContext, ...args: string[]) {
   const service = new NpmStart(t, args);
   const until = (pattern: RegExp) => service.line((line) => pattern.exec(line)?.[0]);
-  return { until, type: service.type };
+  return { until, type: service.type, exit: service.exit };
 }
 
 /** Opens a link, and returns a function that makes the requests of its page. */
@@ -84,8 +84,24 @@ test('npm start prints a link to its console, in which taints evict pods and a s
 });
 
 test('npm start --no-console has no console, and its prompt explains it', async (t) => {
-  const { until, type } = started(t, '--no-console');
+  const { until, type, exit } = started(t, '--no-console');
   assert.equal(await until(/"console"|nodes \| pods/), 'nodes | pods');
   type('console');
   await until(/The console is disabled. To enable it, restart without --no-console/);
+  for (const [typed, pattern] of [
+    ['taint node-1', /^Specify a node/],
+    ['untaint node-1', /^Specify a node/],
+    ['taint node-9 a:NoExecute', /^Node "node-9" not found/],
+    [' taint node-2 a=b:NoSchedule\nnodes', /^ {2}node-1 {2}untainted/],
+    ['', /^ {2}node-2 {2}a=b:NoSchedule/],
+    ['untaint node-2 a\nnodes', /^ {2}node-2 {2}untainted/],
+    ['pods node-2', /^ {2}node-2 {2}\S+\/\S+ {2}\w+/],
+    ['help', /^ {2}taint NODE KEY/],
+    ['x', /^Unknown command "x"/],
+  ] as const) {
+    type(typed);
+    await until(pattern);
+  }
+  type('exit');
+  assert.equal((await exit).code, 0);
 });

@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { buildSync } from 'esbuild';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { startSimulatedCluster } from '#simulator/cluster.ts';
 import { NpmStart } from '#test/world/npm-start.ts';
+import { clusterWithoutDelete } from '../entries/entries.ts';
 
 test('npm start loads nothing of the AWS SDK', () => {
   const { inputs } = buildSync({
@@ -49,4 +57,53 @@ test('npm start --log json has a console, and its log contains no key to it', as
   const started = log.map((each) => JSON.parse(each)).find(({ event }) => event === 'console.started');
   assert.equal(started.address, new URL(link).origin);
   assert.doesNotMatch(log.join('\n'), /key=/);
+});
+
+test('npm start on a cluster prints what it manages, by which rules, and how to reach it', async (context) => {
+  const dir = mkdtempSync(join(tmpdir(), 'main-'));
+  const cluster = await startSimulatedCluster({ clock: systemClock, dir });
+  context.after(async () => {
+    await cluster.close();
+    rmSync(dir, { recursive: true });
+  });
+  const reached = ['--context', cluster.context, '--kubeconfig', cluster.kubeconfig];
+  // Longer than the path of a socket may be.
+  const state = join(dir, 'x'.repeat(100));
+  const any = ['--port', '0', '--console-port', '0', '--log', 'json'];
+  const service = new NpmStart(context, [...reached, ...any], state);
+  await service.event('socket.unavailable');
+  for (const line of [
+    /^Managing simulated\. Health and metrics: /,
+    /^simulated: observe mode/,
+    /^Console: .* --state-dir \S+ console$/,
+  ])
+    await service.line((printed) => line.test(printed) || undefined, service.err);
+  await service.event('console.started');
+  assert.equal((await service.stop()).code, 0);
+});
+
+test('npm start that cannot start prints one sentence', async (context) => {
+  const dir = mkdtempSync(join(tmpdir(), 'main-'));
+  context.after(() => rmSync(dir, { recursive: true }));
+  const file = join(dir, 'file');
+  writeFileSync(file, 'mode: on\n');
+  const taken = createServer();
+  await once(taken.listen(0, '127.0.0.1'), 'listening');
+  context.after(() => taken.close());
+  const { port } = taken.address() as AddressInfo;
+  const kubeconfig = await clusterWithoutDelete(context);
+  const cases = [
+    [/lack permissions.* delete pods/, ['--context', 'c', '--kubeconfig', kubeconfig, '--enforce']],
+    [/ENOENT/, ['--context', 'c', '--kubeconfig', '/nowhere']],
+    [/policy\.mode must be/, ['--policy', file]],
+    [/--port/, ['--port', `${port}`]],
+    [/--console-port/, ['--port', '0', '--console-port', `${port}`]],
+    [/file/, ['--port', '0'], file],
+  ] as const;
+  for (const [sentence, args, state] of cases) {
+    const { code, stderr } = await new NpmStart(context, [...args, '--log', 'json'], state).exit;
+    const sentences = stderr.split('\n').filter((line) => line.startsWith('taintward: '));
+    assert.deepEqual([code, sentences.length, /^ +at /m.test(stderr)], [1, 1, false], stderr);
+    assert.match(sentences[0] ?? '', sentence);
+  }
 });

@@ -148,7 +148,6 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   });
   if (!(await endsWithin(STOP_TIMEOUT_MS, stopped)))
     log.warn('relay.shutdown-timed-out', { afterMs: STOP_TIMEOUT_MS });
-  await probes.close();
   log.info('relay.stopped');
   process.exit(0);
 }

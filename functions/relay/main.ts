@@ -71,7 +71,6 @@ async function run(): Promise<void> {
   log.info('relay.stopping');
   if (!(await endsWithin(STOP_TIMEOUT_MS, stop())))
     log.warn('relay.shutdown-timed-out', { afterMs: STOP_TIMEOUT_MS });
-  await probes.close();
   log.info('relay.stopped');
   process.exit(0);
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -48,14 +48,9 @@ export async function startInstallation(context: TestContext): Promise<Installat
   };
 }
 
-/** Returns a kubeconfig, with a context `c`, of an API server that permits everything but deleting pods. */
-export async function clusterWithoutDelete(context: TestContext): Promise<string> {
-  const dir = mkdtempSync(join(tmpdir(), 'entries-'));
-  const server = createServer(async (request, response) => {
-    const { spec } = (await json(request)) as { spec: { resourceAttributes: { verb: string } } };
-    const answer = { spec, status: { allowed: spec.resourceAttributes.verb !== 'delete' } };
-    response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
-  });
+/** Starts a server until the end of the test, and returns the path of a kubeconfig with a context `c` for it. */
+export async function kubeconfigOf(context: TestContext, server: Server): Promise<string> {
+  const dir = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   context.after(() => {
     server.close().closeAllConnections();
@@ -68,9 +63,21 @@ export async function clusterWithoutDelete(context: TestContext): Promise<string
     users: named('user', {}),
     contexts: named('context', { cluster: 'c', user: 'c' }),
   };
-  writeFileSync(join(dir, 'kubeconfig'), JSON.stringify(kubeconfig));
-  return join(dir, 'kubeconfig');
+  const file = join(dir, 'kubeconfig');
+  writeFileSync(file, JSON.stringify(kubeconfig));
+  return file;
 }
+
+/** Returns a kubeconfig of an API server that permits everything but deleting pods. */
+export const clusterWithoutDelete = (context: TestContext): Promise<string> =>
+  kubeconfigOf(
+    context,
+    createServer(async (request, response) => {
+      const { spec } = (await json(request)) as { spec: { resourceAttributes: { verb: string } } };
+      const answer = { spec, status: { allowed: spec.resourceAttributes.verb !== 'delete' } };
+      response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+    }),
+  );
 
 /** Runs a program by its entry, with this environment and no other. The program never outlives the test. */
 export function startProgram(

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { request } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
@@ -13,7 +11,7 @@ import { systemClock } from '#shared/time/clock.ts';
 import { startSimulatedCluster } from '#simulator/cluster.ts';
 import type { Child } from '#test/world/child.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
-import { startProgram } from '../entries/entries.ts';
+import { kubeconfigOf, startProgram } from '../entries/entries.ts';
 
 const STATE =
   /\/namespaces\/(?<place>[^/]+\/(?:nodeevictions|evictionrules|leases|configmaps))(?:\/(?<name>[^/?]+))?(?:\?|$)/;
@@ -76,22 +74,11 @@ async function stateCluster(t: TestContext) {
       .writeHead(result === undefined ? status.code : 200, { 'content-type': 'application/json' })
       .end(JSON.stringify(result ?? status));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
   t.after(async () => {
-    server.close().closeAllConnections();
     await cluster.close();
     rmSync(dir, { recursive: true });
   });
-  const kubeconfig = join(dir, 'kubeconfig');
-  const named = (kind: string, fields: object) => [{ name: 'c', [kind]: fields }];
-  writeFileSync(
-    kubeconfig,
-    JSON.stringify({
-      clusters: named('cluster', { server: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }),
-      users: named('user', {}),
-      contexts: named('context', { cluster: 'c', user: 'c' }),
-    }),
-  );
+  const kubeconfig = await kubeconfigOf(t, server);
   const start = () =>
     startProgram(
       t,

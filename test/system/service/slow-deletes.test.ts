@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { request } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -11,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '#shared/time/clock.ts';
 import { startSimulatedCluster } from '#simulator/cluster.ts';
 import { until } from '#test/cluster/rig/until.ts';
-import { startProgram } from '../entries/entries.ts';
+import { kubeconfigOf, startProgram } from '../entries/entries.ts';
 
 /** Longer than the time that a request may be delayed before it is sent. */
 const SLOW_MS = 400;
@@ -47,24 +45,8 @@ async function slowCluster(context: TestContext, dir: string) {
     onward.on('error', () => answer.destroy());
     answer.on('close', () => onward.destroy());
     incoming.pipe(onward);
-  }).listen(0, '127.0.0.1');
-  context.after(() => {
-    proxy.close();
-    proxy.closeAllConnections();
   });
-  await once(proxy, 'listening');
-  const file = join(dir, 'kubeconfig');
-  const named = (kind: string, fields: object) => [{ name: 'slow', [kind]: fields }];
-  const server = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-  writeFileSync(
-    file,
-    JSON.stringify({
-      clusters: named('cluster', { server }),
-      users: named('user', {}),
-      contexts: named('context', { cluster: 'slow', user: 'slow' }),
-    }),
-  );
-  return { cluster, kubeconfig: file, deletes, versions, cuts: () => cut };
+  return { cluster, kubeconfig: await kubeconfigOf(context, proxy), deletes, versions, cuts: () => cut };
 }
 
 test('deletes each pod once with a server that takes 400 ms to answer over HTTP/1.1', async (context) => {
@@ -75,7 +57,7 @@ test('deletes each pod once with a server that takes 400 ms to answer over HTTP/
     context,
     '#functions/service/main.ts',
     [
-      ...['--context', 'slow', '--kubeconfig', kubeconfig],
+      ...['--context', 'c', '--kubeconfig', kubeconfig],
       ...['--state-dir', join(dir, 'state'), '--enforce', '--no-console'],
     ],
     {},

@@ -67,7 +67,9 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     )
     .addOption(new Option('--state <dir>').argParser(notEmpty('a directory')).hideHelp())
     // An alias.
-    .on('option:state', (dir: string) => command.setOptionValueWithSource('stateDir', dir, 'cli'))
+    .on('option:state', function (this: Command, dir: string) {
+      this.setOptionValueWithSource('stateDir', dir, 'cli');
+    })
     .addOption(
       new Option('--history-days <number>', 'days for which history and audit are kept')
         .argParser(parseHistoryDays)

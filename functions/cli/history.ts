@@ -128,8 +128,6 @@ function columnsFor(happenings: readonly Happening[], wide: boolean): readonly C
   return COLUMNS.filter(({ head }) => several || wide || head !== 'CLUSTER');
 }
 
-const ALL = '(all)';
-
 const clusterOf = ({ entry }: Happening): ClusterName | undefined => entry.cluster;
 
 const cell =
@@ -139,7 +137,7 @@ const cell =
 
 const COLUMNS: readonly Column<Happening>[] = [
   { head: 'TIME', of: ({ entry }) => timeText(entry.at) },
-  { head: 'CLUSTER', of: (happening) => clusterOf(happening) ?? ALL },
+  { head: 'CLUSTER', of: (happening) => clusterOf(happening) ?? '(all)' },
   {
     head: 'WHAT',
     of: cell(
@@ -151,7 +149,7 @@ const COLUMNS: readonly Column<Happening>[] = [
     head: 'POD',
     of: cell(
       ({ namespace, pod }) => `${namespace}/${pod}`,
-      ({ cluster }) => (cluster === undefined ? '(all clusters)' : ALL),
+      ({ cluster }) => (cluster === undefined ? '(all clusters)' : ''),
     ),
   },
   { head: 'NODE', of: cell(({ node }) => node) },

@@ -173,6 +173,7 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
       wide: true,
     },
     { head: 'OBSERVED', of: ({ observed }) => count(observed), wide: true },
+    { head: 'BLOCKED', of: ({ blocked }) => count(blocked), wide: true },
     { head: 'RETRYING', of: ({ retrying }) => count(retrying), wide: true },
     { head: 'DOWN', of: ({ service }) => (service ? `${service.down}` : ''), wide: true },
     { head: 'KUBERNETES', of: ({ kubernetes = '' }) => kubernetes, wide: true },

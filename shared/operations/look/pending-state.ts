@@ -61,6 +61,8 @@ export interface PendingCounts {
   readonly heldBy: Readonly<Partial<Record<EvictionGate['kind'], number>>>;
   /** Due, and only recorded, in observe mode. */
   readonly observed: number;
+  /** Due, and kept for now by a disruption budget or by admission. */
+  readonly blocked: number;
   /** Due, failed, and retried. */
   readonly retrying: number;
   /** Their retries are exhausted. */
@@ -73,10 +75,11 @@ export function countsOf(
 ): PendingCounts {
   const heldBy: Partial<Record<EvictionGate['kind'], number>> = {};
   const due = pending.filter(({ record }) => record.dueAt <= now);
-  let [held, observed, retrying, failed] = [0, 0, 0, 0];
+  let [held, observed, blocked, retrying, failed] = [0, 0, 0, 0, 0];
   for (const eviction of due) {
     const { state } = pendingStateOf(eviction, undefined, now);
     if (state === 'observe') observed++;
+    else if (state === 'blocked' || state === 'rejected') blocked++;
     else if (state === 'retrying') retrying++;
     else if (state === 'failed') failed++;
     else if (isGate(state)) {
@@ -84,7 +87,7 @@ export function countsOf(
       heldBy[state] = (heldBy[state] ?? 0) + 1;
     }
   }
-  return { pending: pending.length, due: due.length, held, heldBy, observed, retrying, failed };
+  return { pending: pending.length, due: due.length, held, heldBy, observed, blocked, retrying, failed };
 }
 
 const isGate = (state: PendingState): state is EvictionGate['kind'] =>

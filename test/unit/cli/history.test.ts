@@ -131,7 +131,7 @@ test('lists actions of operators and the guard between pod events', async (t) =>
       .slice(1)
       .map((line) => line.split(/ {3,}/).slice(1));
   const [, tripped, all, evicted] = await cells('prod');
-  assert.deepEqual(tripped, ['guard tripped', '(all)', 'the guard', 'the guard holds']);
+  assert.deepEqual(tripped, ['guard tripped', 'the guard', 'the guard holds']);
   assert.deepEqual(all, ['stop', '(all clusters)', 'anna', 'stopped all: a storm']);
   assert.deepEqual(evicted?.slice(0, 2), ['evicted', 'default/a']);
   assert.equal((await cells('prod', '--pod', 'a')).length, 2);

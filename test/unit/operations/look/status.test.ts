@@ -212,7 +212,7 @@ test('reports the released scopes of the guard, and when they trip again', async
   assert.deepEqual(found?.releasedScopes, [{ scope: 'zone/a', tripsAbove: 6 }, { scope: 'customTaints' }]);
 });
 
-test('counts each due eviction once: failed, observed, held, retried, or on its way', async (t) => {
+test('counts each due eviction once: failed, observed, held, blocked, retried, or on its way', async (t) => {
   const { status, store, fleet } = await connected(t);
   const observed = { by: { kind: 'observe' }, since: NOW } as const;
   const failure = { since: NOW, error: 'denied' };
@@ -220,20 +220,21 @@ test('counts each due eviction once: failed, observed, held, retried, or on its 
     aRecord({ dueAt: NOW, held: observed, gaveUpAt: NOW }),
     aRecord({ dueAt: NOW, held: observed }),
     aRecord({ dueAt: NOW, failure }),
+    aRecord({ dueAt: NOW, blocked: { since: NOW, nextTryAt: NOW + 1, reason: 'a budget' } }),
     aRecord({ dueAt: NOW }),
     aRecord({ dueAt: NOW + 1 }),
   ];
   await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   const counts = async () => {
     const [found = assert.fail('there is no cluster')] = (await status()).clusters;
-    const { pending, due, held, heldBy, observed, retrying, failed, nextAt } = found;
-    return { pending, due, held, heldBy, observed, retrying, failed, nextAt };
+    const { pending, due, held, heldBy, observed, blocked, retrying, failed, nextAt } = found;
+    return { pending, due, held, heldBy, observed, blocked, retrying, failed, nextAt };
   };
-  const all = { pending: 5, due: 4, failed: 1 };
-  const free = { held: 0, heldBy: {}, observed: 1, retrying: 1, nextAt: NOW + 1 };
+  const all = { pending: 6, due: 5, failed: 1 };
+  const free = { held: 0, heldBy: {}, observed: 1, blocked: 1, retrying: 1, nextAt: NOW + 1 };
   assert.deepEqual(await counts(), { ...all, ...free });
   await perform({ kind: 'stop', cluster: prod, reason: 'an incident' }, await fleet.operator());
-  const held = { held: 3, heldBy: { stopped: 3 }, observed: 0, retrying: 0, nextAt: undefined };
+  const held = { held: 4, heldBy: { stopped: 4 }, observed: 0, blocked: 0, retrying: 0, nextAt: undefined };
   assert.deepEqual(await counts(), { ...all, ...held });
 });
 

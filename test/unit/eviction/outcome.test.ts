@@ -348,6 +348,16 @@ describe('a failure is retried', () => {
     };
     assert.deepEqual(afterwards(found({})), [4, at(70), 0]);
     assert.deepEqual(afterwards(found({}), deleted), [4, at(70), 0]);
+    const hadTurn: PodOutcome = {
+      kind: 'reschedule',
+      record: { ...failedBefore, turnAt: NOW, dueAt: at(90) },
+    };
+    assert.equal(written(passOf(hadTurn), found({})).change?.node?.retry, undefined);
+    const later: PodOutcome = { kind: 'waiting', turn: { turnAt: at(80) } };
+    const both = { ...found({ everything: true }), scheduled: before.scheduled };
+    assert.deepEqual(afterwards(both, later), [4, at(70), 0]);
+    const { node: { retry: _retry, ...node } = assert.fail(), ...partition } = found({});
+    assert.deepEqual(afterwards({ ...partition, node }), [undefined, undefined, 0]);
     assert.deepEqual(afterwards(found({}), failed).slice(2), [1]);
     const unharmed = found({ everything: true }, recordNamed('u1'));
     assert.deepEqual(afterwards(unharmed), [4, at(70), 0]);

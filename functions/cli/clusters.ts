@@ -84,7 +84,7 @@ async function add(
   const effects = await registrationEffects(cluster, options.check, fleet, deps);
   if ((await registry.add(cluster)) === 'exists') throw alreadyThere(name);
   await noteAct(fleet, name, 'cluster-added', `registered the cluster: ${accessText(cluster)}`, deps);
-  deps.print(linesText([`Registered cluster ${name}. Taintward manages it within 30 s.`, ...effects]));
+  deps.print(linesText([`Registered cluster ${name}. Taintward manages it within 30s.`, ...effects]));
 }
 
 /** Checks that a cluster can be registered. Rejects with `ApiError`, `CliError`, or `FleetError`. */
@@ -277,7 +277,7 @@ interface RemoveOptions {
   readonly yes: boolean;
 }
 
-const REMOVED = 'Taintward stops managing it within 30 s; its nodes and pods are not changed.';
+const REMOVED = 'Taintward stops managing it within 30s; its nodes and pods are not changed.';
 
 /** Asks only if evictions would be lost. Rejects with `CliError` if it cannot ask. */
 async function mayRemove(

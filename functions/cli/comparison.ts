@@ -1,6 +1,7 @@
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { Cause } from '#shared/eviction/records.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causesJson, causeTexts } from './causes.ts';
@@ -84,7 +85,7 @@ export function comparisonText(comparison: Comparison, room: number): string {
     pod.node,
     pod.builtInAt === undefined ? 'never' : timeText(pod.builtInAt),
     pod.oursAt === undefined ? 'never' : timeText(pod.oursAt),
-    isBoth(pod) ? secondsText(laterMs(pod)) : '',
+    isBoth(pod) ? `${laterMs(pod) < 0 ? '-' : ''}${durationText(Math.abs(laterMs(pod)))}` : '',
     causeTexts(pod.causes).join('; '),
   ];
   const pods = [...both, ...builtInOnly, ...oursOnly];
@@ -97,12 +98,10 @@ function summaryText(comparison: Comparison): string {
   const { both, builtInOnly, oursOnly } = comparison;
   const found = differences(comparison);
   const apart = found
-    ? ` (median difference ${secondsText(found.medianMs)}, maximum ${secondsText(found.mostMs)})`
+    ? ` (median difference ${durationText(found.medianMs)}, maximum ${durationText(found.mostMs)})`
     : '';
   return `Evicted by both: ${both.length}${apart}. By the built-in controller only: ${builtInOnly.length}. By Taintward only: ${oursOnly.length}.`;
 }
-
-const secondsText = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
 export function comparisonJson(comparison: Comparison): object {
   const found = differences(comparison);

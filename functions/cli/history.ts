@@ -6,6 +6,7 @@ import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { type Happening, happened } from '#shared/operations/look/history.ts';
 import type { HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causesJson, causeTexts } from './causes.ts';
 import { type CliDeps, parseClusterName } from './command.ts';
@@ -154,7 +155,7 @@ const COLUMNS: readonly Column<Happening>[] = [
   },
   { head: 'NODE', of: cell(({ node }) => node) },
   { head: 'DUE', of: cell(dueText) },
-  { head: 'DELAY', of: cell(({ delayMs }) => (delayMs === undefined ? '' : `${delayMs} ms`)) },
+  { head: 'DELAY', of: cell(({ delayMs }) => (delayMs === undefined ? '' : durationText(delayMs))) },
   { head: 'REMOVED', of: cell(removedText) },
   { head: 'BY', of: cell(actorText, ({ actor }) => actor) },
   { head: 'UID', of: cell(({ uid }) => uid), wide: true },
@@ -193,7 +194,7 @@ function dueText({ dueAt }: HistoryEntry): string {
 /** Never negative, although clocks differ. */
 function removedText({ at, deleted, removedAt }: HistoryEntry): string {
   if (removedAt === undefined) return '';
-  return `after ${Math.max(0, (removedAt - (deleted?.at ?? at)) / 1000).toFixed(1)} s`;
+  return `after ${durationText(removedAt - (deleted?.at ?? at))}`;
 }
 
 function actorText({ event, deleted, by: gate }: HistoryEntry): string {

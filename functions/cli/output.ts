@@ -36,24 +36,6 @@ export function shownAs(format: OutputFormat, { data, text }: Shown): string {
   }
 }
 
-/** Returns a duration in its two largest units: `4 m 10 s`. It is never negative. */
-export function spanText(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1000));
-  const parts: readonly (readonly [number, string])[] = [
-    [Math.floor(seconds / 86_400), 'd'],
-    [Math.floor(seconds / 3_600) % 24, 'h'],
-    [Math.floor(seconds / 60) % 60, 'm'],
-    [seconds % 60, 's'],
-  ];
-  const first = parts.findIndex(([count]) => count > 0);
-  if (first < 0) return '0 s';
-  return parts
-    .slice(first, first + 2)
-    .filter(([count]) => count > 0)
-    .map(([count, unit]) => `${count} ${unit}`)
-    .join(' ');
-}
-
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
 
 const yamlText = (value: unknown): string =>

@@ -10,6 +10,7 @@ import { heldText, isHeldNow, retryOf } from '#shared/operations/look/pending-st
 import { statusOf } from '#shared/operations/look/status.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causeTexts } from './causes.ts';
@@ -22,7 +23,6 @@ import {
   outputOption,
   type Shown,
   shownAs,
-  spanText,
   tableOf,
   withExamples,
 } from './output.ts';
@@ -132,7 +132,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   { head: 'POD', of: ({ record }) => `${record.namespace}/${record.name}` },
   { head: 'UID', of: ({ record }) => record.uid, wide: true },
   { head: 'DUE', of: ({ record }) => timeText(record.dueAt) },
-  { head: 'IN', of: ({ inMs }) => (inMs > 0 ? spanText(inMs) : 'due') },
+  { head: 'IN', of: ({ inMs }) => (inMs > 0 ? durationText(inMs) : 'due') },
   { head: 'TAINT', of: ({ record }) => record.causes.map(({ taint }) => taintText(taint)).join(', ') },
   { head: 'CAUSE', of: ({ record }) => causeTexts(record.causes).join('; '), wide: true },
   { head: 'HELD BY', of: ({ heldBy }) => heldBy },

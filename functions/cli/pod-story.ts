@@ -3,9 +3,10 @@ import { failsJob, jobText } from '#shared/explain/job.ts';
 import type { PlacedToleration, TaintAccount } from '#shared/explain/taints.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { podHistoryLines } from './history.ts';
-import { type Column, spanText } from './output.ts';
+import type { Column } from './output.ts';
 import type { Paint } from './paint.ts';
 import { sectionsText, tableLines } from './sections.ts';
 
@@ -57,13 +58,14 @@ const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
 
 function tolerationText({ toleration, changedBy, seconds }: TaintAccount): string {
   const matched = toleration ? placeText(toleration) : 'none';
-  if (changedBy === 'tolerationSecondsOverrides') return `${matched}, by policy ${seconds} s`;
+  if (changedBy === 'tolerationSecondsOverrides')
+    return `${matched}, by policy ${durationText((seconds ?? 0) * 1000)}`;
   return changedBy === 'treatAsNoExecute' ? `${matched}, by policy as NoExecute` : matched;
 }
 
 /** Formats a toleration with its index, counted from 0 as in `kubectl get pod -o jsonpath`. */
 const placeText = ({ index, seconds }: PlacedToleration): string =>
-  `[${index}] ${seconds === undefined ? 'indefinitely' : `${seconds} s`}`;
+  `[${index}] ${seconds === undefined ? 'indefinitely' : durationText(seconds * 1000)}`;
 
 function governingLines({ policy, gates, budgets = [], builtIn, ...story }: PodStory): readonly string[] {
   const lines: string[] = workloadLines(story);
@@ -132,7 +134,7 @@ function schedulingLines({
       if (off !== '') return [`${made}; ${off} keeps the replacement off ${node}`];
       if (!loops) return [made];
       const seconds = Math.min(...taints.flatMap((taint) => taint.seconds ?? []));
-      const again = seconds === 0 ? 'immediately' : `after ${spanText(seconds * 1000)}`;
+      const again = seconds === 0 ? 'immediately' : `after ${durationText(seconds * 1000)}`;
       const where =
         replacedBy === 'daemonset' ? `, on ${node}` : `, and a scheduler may place it on ${node} again`;
       return [

@@ -55,7 +55,7 @@ function addApply(policy: Command, deps: CliDeps): void {
   const command = policy
     .command('apply')
     .summary('Apply a policy to clusters')
-    .description('Apply a policy to clusters. It takes effect within 5 s.')
+    .description('Apply a policy to clusters. It takes effect within 5s.')
     .argument('[clusters...]', 'cluster names')
     .requiredOption(...FILE)
     .option('--all', 'all clusters', false)

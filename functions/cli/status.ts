@@ -13,6 +13,7 @@ import {
 } from '#shared/operations/look/status.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import { LEASE_TTL_MS } from '#shared/state/lease.ts';
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
@@ -23,7 +24,6 @@ import {
   type OutputFormat,
   outputOption,
   shownAs,
-  spanText,
   tableOf,
   withExamples,
 } from './output.ts';
@@ -115,7 +115,7 @@ function relayColumns(at: EpochMs, paint: Paint): readonly Column<RelayStatus>[]
       head: 'RENEWED',
       of: ({ renewedAt }) => {
         const agoMs = Math.max(0, at - renewedAt);
-        const text = `${spanText(agoMs)} ago`;
+        const text = `${durationText(agoMs)} ago`;
         return agoMs > SILENT_MS ? paint('red', text) : text;
       },
     },
@@ -136,7 +136,7 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
           ? connection === undefined
             ? '?'
             : bad('never', true)
-          : bad(`${spanText(Math.max(0, at - lastContactAt))} ago`, connection !== 'connected'),
+          : bad(`${durationText(at - lastContactAt)} ago`, connection !== 'connected'),
     },
     { head: 'NODES', of: ({ nodes }) => count(nodes) },
     { head: 'TAINTED', of: ({ tainted }) => count(tainted) },
@@ -147,10 +147,10 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
       of: ({ stuck, failed = 0 }) =>
         stuck === undefined ? '?' : bad(`${stuck + failed}`, stuck + failed > 0),
     },
-    { head: 'DELAY', of: ({ delayMs = 0 }) => (delayMs < 1_000 ? '' : spanText(delayMs)) },
+    { head: 'DELAY', of: ({ delayMs = 0 }) => (delayMs < 1_000 ? '' : durationText(delayMs)) },
     {
       head: 'NEXT',
-      of: ({ nextAt }) => (nextAt === undefined ? '' : `in ${spanText(nextAt - at)}`),
+      of: ({ nextAt }) => (nextAt === undefined ? '' : `in ${durationText(nextAt - at)}`),
     },
     {
       head: 'GUARD',

@@ -9,6 +9,7 @@ import { askWhatIf, type NodeChoice, type WhatIfAnswer } from '#shared/operation
 import { theCluster } from '#shared/operations/fleet/fleet.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 import { parseTaint, TaintArgumentError } from '#shared/taints/taint-argument.ts';
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
@@ -19,7 +20,6 @@ import {
   type OutputFormat,
   outputOption,
   shownAs,
-  spanText,
   tableOf,
   withExamples,
 } from './output.ts';
@@ -160,11 +160,11 @@ function provisosOf({ policy, gate, guarded, guard, mirrors, unknown }: WhatIfAn
 
 function paceText({ at, pace, gate, guarded }: WhatIfAnswer): string {
   if (pace.lastAt === undefined) return '';
-  const when = pace.lastAt <= at ? 'immediately' : `in ${spanText(pace.lastAt - at)}`;
+  const when = pace.lastAt <= at ? 'immediately' : `in ${durationText(pace.lastAt - at)}`;
   const rate = pace.evictionRate === undefined ? '' : `, at ${pace.evictionRate} per second`;
   const drained =
     gate || guarded > 0
-      ? `; held pods are evicted within ${spanText(pace.releaseMs)} of their release, at ${pace.releaseRate} per second`
+      ? `; held pods are evicted within ${durationText(pace.releaseMs)} of their release, at ${pace.releaseRate} per second`
       : '';
   return `The last pod is evicted ${when}${rate}${drained}.`;
 }
@@ -188,7 +188,7 @@ const workloadColumns = (now: EpochMs): readonly Column<WorkloadForecast>[] => [
 
 function laterText({ pods, firstAt = 0, lastAt = 0 }: WorkloadForecast['later'], now: EpochMs): string {
   if (pods === 0) return '0';
-  const [first, last] = [firstAt, lastAt].map((at) => spanText(at - now));
+  const [first, last] = [firstAt, lastAt].map((at) => durationText(at - now));
   return `${pods} in ${first === last ? first : `${first} to ${last}`}`;
 }
 
@@ -228,7 +228,7 @@ const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>
 function forecastText(forecast: Forecast, now: EpochMs): string {
   switch (forecast.kind) {
     case 'evict':
-      return forecast.at <= now ? 'evicted now' : `evicted in ${spanText(forecast.at - now)}`;
+      return forecast.at <= now ? 'evicted now' : `evicted in ${durationText(forecast.at - now)}`;
     case 'keep':
       return `stays (${forecast.cause})`;
     case 'held':

@@ -79,8 +79,8 @@ const pageText = (link: string | undefined): string =>
 const WELCOME = (cluster: SimulatedCluster, page = ''): string => `
 A simulated cluster of ${cluster.nodes().length} nodes is running, with pods of four workloads:
   web        has only the default tolerations: evicted immediately
-  checkout   tolerates the taint "maintenance" for 30 s
-  db         a StatefulSet, tolerates it for 10 s; replacements keep the pod's name
+  checkout   tolerates the taint "maintenance" for 30s
+  db         a StatefulSet, tolerates it for 10s; replacements keep the pod's name
   logs       a DaemonSet, tolerates all taints indefinitely
 ${page && `\n${page}`}
 Type a command and press Enter:

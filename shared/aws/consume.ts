@@ -5,6 +5,7 @@ import type { Again } from '#shared/engine/timers.ts';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import { enterLogContext, inLogContext, type Log } from '#shared/telemetry/log.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { endsWithin } from '#shared/time/stopping.ts';
 import { RejectedMessageError } from './rejected-message.ts';
 import type { VisibilityControl } from './sqs-visibility.ts';
@@ -199,7 +200,7 @@ async function perform<Message>(
   // The relay's log has the same delta ID.
   const working = delta === undefined ? work() : inLogContext({ delta }, work);
   if (await endsWithin(deadlineMs, working)) return working;
-  throw new Error(`not done within ${deadlineMs} ms; the queue brings the message back`);
+  throw new Error(`not done within ${durationText(deadlineMs)}; the queue brings the message back`);
 }
 
 async function joining<Message>(

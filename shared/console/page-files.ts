@@ -15,8 +15,8 @@ const PACKAGES = [
   '@tanstack/virtual-core',
 ];
 
-/** Modules that the page shares with the server. They import nothing but types. */
-const SHARED = ['#shared/explain/gate-text.ts', '#shared/explain/job.ts'];
+/** Modules that the page shares with the server. They import nothing but each other and types. */
+const SHARED = ['#shared/explain/gate-text.ts', '#shared/explain/job.ts', '#shared/time/duration.ts'];
 
 /** Directories of the packages in the repository. */
 export const PAGE_PACKAGES: readonly string[] = PACKAGES.map((name) => `node_modules/${name}/`);

@@ -1,3 +1,4 @@
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** By how much another clock is ahead of ours: at the least, and at the most. Negative: it is behind. */
@@ -41,8 +42,8 @@ export function apartText(skews: readonly SkewRange[], whose: string): string | 
   const apart = skews.find(isApart);
   if (!apart) return undefined;
   const isAhead = apart.leastMs > 0;
-  const seconds = Math.floor((isAhead ? apart.leastMs : -apart.mostMs) / 1000);
-  return `the API server's clock is at least ${seconds} s ${isAhead ? 'ahead of' : 'behind'} the clock of ${whose}`;
+  const leastMs = isAhead ? apart.leastMs : -apart.mostMs;
+  return `the API server's clock is at least ${durationText(leastMs)} ${isAhead ? 'ahead of' : 'behind'} the clock of ${whose}`;
 }
 
 /** Prefix of the reason of evictions held for differing clocks. An error with it is a hold, not a failure. */

@@ -1,3 +1,4 @@
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PodFacts, SeenTaint } from './facts.ts';
 import type { NodeName, PodUid } from './identity.ts';
@@ -84,7 +85,7 @@ export function stallText(stall: Stall): string {
       return `node ${stall.node} is down, and its pod ${pod?.namespace}/${pod?.name} has no stored deadline`;
     }
     case 'overdue':
-      return `an eviction is overdue by ${Math.round(stall.overdueMs / 1000)} s`;
+      return `an eviction is overdue by ${durationText(stall.overdueMs)}`;
     default:
       return stall satisfies never;
   }

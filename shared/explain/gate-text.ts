@@ -1,6 +1,7 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, OperatorAction, Rules, Trip } from '#shared/eviction/policy.ts';
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** What is told of one kind of brake; the one place that names it for people. */
@@ -17,7 +18,7 @@ interface GateWords<By extends EvictionGate> {
   without(rules: Rules, by: By): Rules;
 }
 
-/** Types are all that this file imports, because the console's page, which has no build, is served it as it is. */
+/** Types and durations are all that this file imports, because the console's page, which has no build, is served it as it is. */
 const GATES: { readonly [Kind in EvictionGate['kind']]: GateWords<Extract<EvictionGate, { kind: Kind }>> } = {
   observe: {
     label: 'observe mode',
@@ -89,7 +90,7 @@ const limitText = ({
 }: Extract<EvictionGate, { kind: 'workload-limit' }>): string =>
   count === undefined
     ? `the replicas of ${workload} can't be read: grant cdk/rbac/replicas`
-    : `${count} of ${workload} in ${windowMs / 1000} s`;
+    : `${count} of ${workload} in ${durationText(windowMs)}`;
 
 const applyPolicy = (cluster: ClusterName): string => `taintward policy apply -f policy.yaml ${cluster}`;
 

@@ -2,6 +2,7 @@ import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import type { Cause } from '#shared/eviction/records.ts';
 import { STUCK_AFTER_MS } from '#shared/eviction/stuck.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { DisconnectionAccount } from './disconnection.ts';
 import type { Forecast } from './forecast.ts';
@@ -11,7 +12,7 @@ import type { NodeAnswer } from './node.ts';
 import type { PastOutcome } from './past.ts';
 import type { PodAnswer } from './pod.ts';
 
-/** Formats a time for users, like `2026-11-22T08:00:00Z (in 4 m)`. */
+/** Formats a time for users, like `2026-11-22T08:00:00Z (in 4m10s)`. */
 export type MomentText = (at: EpochMs) => string;
 
 /**
@@ -301,13 +302,14 @@ function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment
   return `If the built-in controller is enabled (unknown), it evicts ${sooner}.`;
 }
 
-/** Describes the causes of an eviction: "it tolerates a:NoExecute for 300 s". */
+/** Describes the causes of an eviction: "it tolerates a:NoExecute for 5m". */
 export function reasonsText(causes: readonly Cause[]): string {
   const texts = causes.map(({ taint, toleration, seconds, policy }) => {
-    if (policy !== undefined) return `by policy it tolerates ${taintText(taint)} for ${seconds} s`;
+    if (policy !== undefined)
+      return `by policy it tolerates ${taintText(taint)} for ${durationText(seconds * 1000)}`;
     return toleration === undefined
       ? `it does not tolerate ${taintText(taint)}`
-      : `it tolerates ${taintText(taint)} for ${seconds} s`;
+      : `it tolerates ${taintText(taint)} for ${durationText(seconds * 1000)}`;
   });
   return texts.length === 0 ? 'its reasons are no longer known' : texts.join(' and ');
 }

@@ -2,6 +2,7 @@ import { deadline } from '#shared/taints/deadline.ts';
 import { INT64_MAX, INT64_MIN, parseInt64 } from '#shared/taints/int64.ts';
 import { tolerates } from '#shared/taints/match.ts';
 import { DOWN_KEYS, type Taint, type Toleration } from '#shared/taints/taint.ts';
+import { durationText } from '#shared/time/duration.ts';
 
 /** What to do about each kind of toleration whose effect differs from its appearance, as a sentence. */
 const REMEDIATIONS = {
@@ -87,15 +88,13 @@ function limitOf(
   const seconds = secondsOf(toleration, [sample]);
   if (seconds === undefined) return undefined;
   if (seconds === 0n) {
-    const what = `${textOf(index, toleration)} lasts 0 s: the scheduler may place the pod on such a node, where it is evicted immediately.`;
+    const what = `${textOf(index, toleration)} lasts 0s: the scheduler may place the pod on such a node, where it is evicted immediately.`;
     return finding('zero-seconds', index, what);
   }
   if (DOWN_KEYS.includes(sample.key) && !staysSchedulable(sample.key, kind, tolerations)) return undefined;
-  return finding(
-    'replacement-loops',
-    index,
-    `${textOf(index, toleration)} lasts ${seconds} s, but the scheduler ignores the duration: the replacement may be scheduled to the same node, and is evicted again after ${seconds} s.`,
-  );
+  const lasts = secondsText(seconds);
+  const what = `${textOf(index, toleration)} lasts ${lasts}, but the scheduler ignores the duration: the replacement may be scheduled to the same node, and is evicted again after ${lasts}.`;
+  return finding('replacement-loops', index, what);
 }
 
 /** Returns the same finding about the tolerations that a pod gets by default. */
@@ -105,7 +104,7 @@ function defaultLoops(kind: string, tolerations: readonly Toleration[]): readonl
   ).filter((key) => staysSchedulable(key, kind, tolerations));
   const [key] = keys;
   if (key === undefined) return [];
-  const what = `${keys.map((each) => `${each}:NoSchedule`).join(' and ')} ${keys.length > 1 ? 'are' : 'is'} tolerated, but NoExecute only for the default ${DEFAULT_SECONDS} s: the replacement may be scheduled to the same node, and is evicted again.`;
+  const what = `${keys.map((each) => `${each}:NoSchedule`).join(' and ')} ${keys.length > 1 ? 'are' : 'is'} tolerated, but NoExecute only for the default ${secondsText(DEFAULT_SECONDS)}: the replacement may be scheduled to the same node, and is evicted again.`;
   const at = tolerations.findIndex((each) => tolerates({ key, effect: 'NoSchedule' }, each, MATCHING));
   return [finding('replacement-loops', at, what)];
 }
@@ -141,9 +140,11 @@ function secondsOf(toleration: Toleration, [sample]: readonly Taint[]): bigint |
   return deadline([toleration], [{ ...sample, since: 0 }], 0, MATCHING)?.because[0]?.seconds;
 }
 
+const secondsText = (seconds: bigint): string => durationText(Number(seconds) * 1000);
+
 function textOf(index: number, { key, operator, value = '', effect, tolerationSeconds }: Toleration): string {
   const compared = { Exists: '', Lt: `<${value}`, Gt: `>${value}` }[operator ?? ''] ?? `=${value}`;
-  const forSeconds = tolerationSeconds === undefined ? '' : ` for ${tolerationSeconds} s`;
+  const forSeconds = tolerationSeconds === undefined ? '' : ` for ${secondsText(tolerationSeconds)}`;
   return `tolerations[${index}] (${key || 'every key'}${compared}${effect ? `:${effect}` : ''}${forSeconds})`;
 }
 

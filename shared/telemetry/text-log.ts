@@ -5,6 +5,7 @@ import { wordsOf } from '#shared/explain/gate-text.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { shownLine } from '#shared/text/escape-for-display.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Log, type LogFields, logTo } from './log.ts';
 import type { EvictionFields, LogEvents, LogLine, PodFields } from './log-events.ts';
@@ -45,7 +46,7 @@ function textOf({ event, fields }: LogLine, now: EpochMs): string | undefined {
     case 'eviction.blocked':
       return styleText('yellow', `${podOf(fields)}: eviction ${BLOCKED[fields.by]}`);
     case 'pod.evicted':
-      return styleText('red', `${podOf(fields)}: evicted (delay ${fields.delayMs} ms)`);
+      return styleText('red', `${podOf(fields)}: evicted (delay ${durationText(fields.delayMs)})`);
     case 'pod.evicted-externally':
       return `${podOf(fields)}: evicted by the built-in controller at ${moment(fields.deletedAt, now)} (${wasDue(fields, now)})`;
     case 'pod.evicted-despite-hold':
@@ -111,9 +112,9 @@ function nodeText({ deletedAt, taints }: LogEvents['node.changed']): string {
 }
 
 function willEvict({ dueAt, taints, observed }: EvictionFields, now: EpochMs): string {
-  const seconds = Math.max(0, Math.round((dueAt - now) / 1000));
   const [evicting, eviction] = observed ? ['due', 'due'] : ['evicting', 'eviction'];
-  const when = seconds === 0 ? evicting : `${eviction} at ${moment(dueAt, now)} (in ${seconds} s)`;
+  const when =
+    dueAt - now < 1000 ? evicting : `${eviction} at ${moment(dueAt, now)} (in ${durationText(dueAt - now)})`;
   return `${when} for ${taints.join(', ')}`;
 }
 

@@ -15,9 +15,13 @@ export function durationMs(text: string): number | undefined {
   return UNITS.reduce((sum, { ms }, index) => sum + Number(found[index + 1] ?? 0) * ms, 0);
 }
 
-/** Returns the shortest such text for a duration; parts below a second are left out. */
+/**
+ * Returns the shortest such text for a duration, as every surface shows it: `4m10s`, and below a second `40ms`. Parts
+ * below a second of longer ones are left out, and a negative duration is `0s`.
+ */
 export function durationText(ms: number): string {
-  let left = ms;
+  if (ms >= 1 && ms < 1000) return `${Math.floor(ms)}ms`;
+  let left = Math.max(0, ms);
   let text = '';
   for (const unit of UNITS) {
     const count = Math.floor(left / unit.ms);

@@ -60,7 +60,6 @@ test('matches the recorded session at a deployment', async (t) => {
     // The ARNs contain the names of runs.
     ...[alpha, beta].map(({ name, secretArn }) => [secretArn, `<secret of ${name}>`] as const),
     ...[alpha, beta].map((each) => [each.cluster.run, 'run'] as const),
-    [/\(in \d+ [smh]\)/g, '(in <span>)'],
     [/(?<=--since )\d+s/g, '<span>'],
     ...LATENESS,
     [/^\S+\/[0-9a-f-]{36} .*$/gm, '(a relay, its release, and its figures)'],
@@ -70,7 +69,7 @@ test('matches the recorded session at a deployment', async (t) => {
     [/(?<=^beta +enforce ).*/gm, '(its figures)'],
     // The counts depend on the stand-in's machine and on the stack.
     [/(?<=Lambda runs |alarms +|alarms +\d+ of )\d+(?= )/g, '<count>'],
-    [/\bafter \d+\.\d s\b/g, ''],
+    [/\bafter (\d+(ms|[dhms]))+(?= {2}|$)/gm, ''],
     ...(account.isLocalStack ? ON_LOCALSTACK : []),
   ];
   const at = new Transcript({ run: taintward, names });

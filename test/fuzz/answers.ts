@@ -107,7 +107,7 @@ const TAKEOVER = {
     lapseSeconds: 90,
     heartbeat: '2026-11-22T11:59:59Z',
     aliveSince: '2026-11-22T11:00:00Z',
-    withheld: 'an eviction is overdue by 61 s',
+    withheld: 'an eviction is overdue by 1m1s',
   },
 };
 const LEASE = {

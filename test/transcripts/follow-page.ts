@@ -42,7 +42,6 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
   [/\bhttp:\/\/127\.0\.0\.1:\d+\/\S*/g, '<link>'],
   [/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/gm, '<time>'],
   [/\b\d\d:\d\d:\d\d\b/g, '<time>'],
-  [/\(in [^)]*\)/g, '(in <span>)'],
   [/(?<=(^|\s)in )<span>/g, '<time>'],
 ];
 

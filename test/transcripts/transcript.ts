@@ -57,10 +57,10 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
   [/\bh[0-9a-f]{8}\b/g, '<hold>'],
   [/\bs[0-9a-f]{8}\b/g, '<stop>'],
   [/\bv\d+\.\d+\.\d+[\w.+-]*/g, '<version>'],
-  [/\bafter \d+\.\d s\b/g, 'after <span>'],
-  [/-?\b\d+ ms\b( (ahead of|behind))?/g, '<ms>'],
-  [/\b(\d+ [dhms])( \d+ [dhms])? ago\b|(?<=\()now(?=\))/g, '<span> ago'],
-  [/\b(\d+ [dhms])( \d+ [dhms])?(?= {2,}|$)/gm, '<span>'],
+  [/\(in [^)]*\)/g, '(in <span>)'],
+  [/\b(\d+ ?(ms|[dhms]))+ ago\b|(?<=\()now(?=\))/g, '<span> ago'],
+  [/(?<= {2}|\b(after|in) |\] |toleration \d+: )(\d+(ms|[dhms]))+(?= {2,}|$)/gm, '<span>'],
+  [/-?\b\d+ ?ms\b( (ahead of|behind))?/g, '<ms>'],
   [/("?\w+Ms"?: )\d+/g, '$1<ms>'],
   [/\b(web|checkout|logs)-[a-z0-9]{5,10}(-[a-z0-9]{5})?\b/g, '$1-<hash>'],
   [/\/(tmp|var)\/\S*?(?=[\s:;,)]|$)/gm, '<dir>'],
@@ -76,7 +76,7 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
  * machine.
  */
 export const LATENESS: readonly (readonly [RegExp, string])[] = [
-  [/(?<=^.* evicted .*Z +)\d+ ms\b/gm, ''],
+  [/(?<=^.* evicted .*Z +)(\d+(ms|[dhms]))+/gm, ''],
   [/^ +delayMs: \d+\n/gm, ''],
 ];
 

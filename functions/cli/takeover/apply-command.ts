@@ -14,6 +14,7 @@ import { type Manifest, pathOf } from '#shared/operations/takeover/manifest.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { Age } from '#shared/time/age.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { changedObjects } from './changed-objects.ts';
 import { addTakeoverOptions, parseTakeover, type TakeoverOptions } from './options.ts';
 import { missingTakeoverPermissions } from './permissions.ts';
@@ -156,7 +157,7 @@ async function applyOnceKnown(objects: ClusterObjects, object: Manifest): Promis
       if (!(error instanceof ApiError && error.status === 404)) throw error;
       if (age.atLeastMs >= KNOWN_WITHIN_MS) {
         throw new CliError(
-          `The API server does not know its new kind, takeovers, after ${KNOWN_WITHIN_MS / 1000} s: apply it again.`,
+          `The API server does not know its new kind, takeovers, after ${durationText(KNOWN_WITHIN_MS)}: apply it again.`,
         );
       }
     }

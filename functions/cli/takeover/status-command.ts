@@ -13,6 +13,7 @@ import type { Takeover } from '#shared/kubernetes/api.ts';
 import { isAlive, isInForce } from '#shared/kubernetes/takeover.ts';
 import { builtInOf } from '#shared/operations/look/built-in.ts';
 import { ago, type TakeoverState, takeoverState } from '#shared/operations/takeover/state.ts';
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
@@ -55,7 +56,7 @@ function stateText({ now, nodes, alarms }: TakeoverState, builtIn: BuiltIn, room
 function nodesText(takeover: Takeover | undefined, now: EpochMs): string {
   if (!takeover) return 'partly installed';
   const { heartbeat, aliveSince, lapseMs, keys, withheld } = takeover;
-  const lapse = `heartbeat timeout ${lapseMs / 1000} s; ${keys.join(', ')}`;
+  const lapse = `heartbeat timeout ${durationText(lapseMs)}; ${keys.join(', ')}`;
   if (heartbeat === undefined) return `installed, never renewed; ${lapse}`;
   const alive =
     withheld === undefined ? `active since ${new Date(aliveSince ?? heartbeat).toISOString()}` : 'suspended';

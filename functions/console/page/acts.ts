@@ -3,6 +3,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Api, Preview } from '#shared/console/api.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { isConfirmed } from './confirmed.ts';
 import { counted } from './moments.ts';
 import { post, ServerError, sentenceOf } from './server.ts';
@@ -50,14 +51,7 @@ export function showMessage(text: string): void {
 }
 
 const MINUTE_MS = 60_000;
-const LASTS: readonly (readonly [ms: number, text: string])[] = [
-  [0, 'until canceled'],
-  [15 * MINUTE_MS, 'for 15 minutes'],
-  [60 * MINUTE_MS, 'for an hour'],
-  [4 * 60 * MINUTE_MS, 'for 4 hours'],
-  [24 * 60 * MINUTE_MS, 'for a day'],
-  [7 * 24 * 60 * MINUTE_MS, 'for a week'],
-];
+const LASTS_MS = [15, 60, 4 * 60, 24 * 60, 7 * 24 * 60].map((minutes) => minutes * MINUTE_MS);
 
 /** Shows the effect of an act, asks for the reason, and does the act. */
 export function Confirmation(): VNode | undefined {
@@ -181,7 +175,8 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
                   setForMs(Number(event.currentTarget.value));
               }}
             >
-              ${LASTS.map(([ms, text]) => html`<option key=${ms} value=${String(ms)}>${text}</option>`)}
+              <option value="0">until canceled</option>
+              ${LASTS_MS.map((ms) => html`<option key=${ms} value=${String(ms)}>for ${durationText(ms)}</option>`)}
             </select>
           </label>`
         }

@@ -5,7 +5,8 @@ import { GATE_KINDS, keptLabel, wordsOf } from '#shared/explain/gate-text.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import type { EvictionEvent, HistoryEntry } from '#shared/state/history.ts';
-import { momentText, spanText } from './moments.ts';
+import { durationText } from '#shared/time/duration.ts';
+import { momentText } from './moments.ts';
 
 /** A color's meaning: evicted or failed, waiting for an operator, or fine. `link` has none. */
 export type Tone = 'goes' | 'held' | 'well' | 'link';
@@ -62,7 +63,7 @@ function oneCauseText({ taint, toleration, seconds, policy }: Cause): string {
   const name = taintText(taint);
   const origin = policy === undefined ? '' : ` (policy: ${policy})`;
   if (toleration === undefined) return `no toleration for ${name}${origin}`;
-  return `tolerations[${toleration}] tolerates ${name} for ${spanText(seconds * 1_000)}${origin}`;
+  return `tolerations[${toleration}] tolerates ${name} for ${durationText(seconds * 1_000)}${origin}`;
 }
 
 /** Returns the known reasons for an event of an eviction. */
@@ -79,7 +80,7 @@ export function causeText(entry: HistoryEntry, now: number): string {
       ? []
       : [`was due ${momentText(previousDueAt, now)}, now ${momentText(dueAt, now)}`]),
     ...causes.map(oneCauseText),
-    ...(delayMs === undefined ? [] : [`${spanText(delayMs)} after the deadline`]),
+    ...(delayMs === undefined ? [] : [`${durationText(delayMs)} after the deadline`]),
   ];
   return parts.join('; ');
 }

@@ -6,6 +6,7 @@ import type { ProofReader, StoredProofs } from '#shared/state/proofs.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 
@@ -112,7 +113,7 @@ export class ProbingProver implements Prover {
   async #stage(cluster: ClusterName, { unanswered }: Probes): Promise<string> {
     const { proofs, clock } = this.#deps;
     const [first = clock.now(), second] = unanswered;
-    const sent = `a probe of evictions, sent ${Math.round((clock.now() - first) / 1000)} s ago,`;
+    const sent = `a probe of evictions, sent ${durationText(clock.now() - first)} ago,`;
     if (second === undefined) return `${sent} isn't answered yet`;
     const tracedAt = await proofs.tracedAt(cluster);
     return tracedAt !== undefined && unanswered.includes(tracedAt)

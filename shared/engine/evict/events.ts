@@ -14,6 +14,7 @@ import { NAMESPACE_TERMINATING } from '#shared/kubernetes/http/eviction-refusal.
 import { isDenied } from '#shared/kubernetes/permissions.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { EvictDeps } from './ports.ts';
 
@@ -165,6 +166,6 @@ const becauseText = (because: readonly Because[]): string =>
     .map(({ taint, toleration, seconds }) =>
       toleration === undefined
         ? `does not tolerate ${taint}`
-        : `tolerates ${taint} for ${seconds} s (tolerations[${toleration}])`,
+        : `tolerates ${taint} for ${durationText(seconds * 1000)} (tolerations[${toleration}])`,
     )
     .join(' and ');

@@ -18,6 +18,7 @@ import { type Lease, type LeaseRecord, type LeaseReport, MAX_STUCK } from '#shar
 import type { RulesStore } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { pause } from '#shared/time/pause.ts';
 import { BuiltInEvictions } from './built-in-evictions.ts';
 import { type ClusterFaults, STORE_FAILING, UNSTORED_MS } from './cluster-faults.ts';
@@ -305,7 +306,7 @@ export class LeaseSession {
       mode !== 'enforce' &&
       this.watch.connectionState.kind === 'live' &&
       this.#view.hasForgotten(clock.now() - FORGOTTEN_MS);
-    const reason = `Pods are more than ${FORGOTTEN_MS / 60_000} minutes overdue. The built-in controller isn't evicting, and policy doesn't let Taintward (mode ${mode}).`;
+    const reason = `Pods are more than ${durationText(FORGOTTEN_MS)} overdue. The built-in controller isn't evicting, and policy doesn't let Taintward (mode ${mode}).`;
     faults.note({ type: 'no-eviction-controller' }, this.#nobodyEvicts ? reason : undefined);
     if (this.#nobodyEvicts && !before)
       log.warn('cluster.no-eviction-controller', { cluster: this.#cluster, reason });

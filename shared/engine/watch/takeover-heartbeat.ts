@@ -175,4 +175,4 @@ const isOf = ({ keys, lapseMs }: Takeover, tried: TriedTakeover): boolean =>
 /** Reports whether two reasons differ only in numbers: the time that a pod is overdue changes each time. */
 const isLike = (one: unknown, other: unknown): boolean => gist(one) === gist(other);
 
-const gist = (reason: unknown): string => errorMessage(reason).replaceAll(/\d+/g, '');
+const gist = (reason: unknown): string => errorMessage(reason).replaceAll(/\d[\ddhms]*/g, '');

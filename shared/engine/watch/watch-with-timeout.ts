@@ -3,6 +3,7 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { Age } from '#shared/time/age.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { durationText } from '#shared/time/duration.ts';
 
 /** The server ends each watch after a random time between these, as client-go does, to spread the load. */
 const MIN_WATCH_SECONDS = 300;
@@ -18,7 +19,7 @@ const MAX_RETRY_AFTER_MS = 600_000;
 /** The server was silent for so long that the watch is dead, or its history is not the one that we know. */
 export class WatchTimeoutError extends ApiError {
   constructor() {
-    super(`the watch was silent for ${SILENCE_MS / 1000} s`, 0);
+    super(`the watch was silent for ${durationText(SILENCE_MS)}`, 0);
   }
 }
 

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import * as z from 'zod';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { readAs } from '#shared/text/read-as.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { type Call, callText, METHODS } from './call.ts';
 import { DialError } from './connection.ts';
 import { NAMESPACE_TERMINATING, type Refusal, refuserOf, UNANSWERED_WRITE } from './eviction-refusal.ts';
@@ -129,7 +130,7 @@ export function failure(call: Call, host: string, why: string, cause?: unknown):
 
 /** Returns the error of a call without a complete response within `ms`, on a connection that is alive as far as known. */
 export function unansweredInTime(call: Call, host: string, ms: number, cause: unknown): ApiError {
-  const why = `there was no complete answer within ${ms / 1000} s`;
+  const why = `there was no complete answer within ${durationText(ms)}`;
   if (METHODS[call.verb] === 'GET') return failure(call, host, why, cause);
   const text = `Cannot ${callText(call)} at ${host}: ${why}; an admission webhook may have kept it waiting.`;
   return new ApiError(text, 0, '', undefined, { cause, causes: [UNANSWERED_WRITE] });

@@ -2,6 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { isIPv6 } from 'node:net';
 import { defined } from '#shared/defined.ts';
+import { durationText } from '#shared/time/duration.ts';
 import type { Connection, RequestAccess } from '../http/connection.ts';
 import { ExecPlugin, type PluginCredential, PluginOutputError } from './exec-plugin.ts';
 import {
@@ -195,8 +196,7 @@ async function inTime<T>(obtain: (signal: AbortSignal) => Promise<T>, who: strin
   const over = new AbortController();
   const { promise: tooLate, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
-    const seconds = CREDENTIALS_TIMEOUT_MS / 1000;
-    const why = `no credentials came within ${seconds} s, their plugin may wait for an answer`;
+    const why = `no credentials came within ${durationText(CREDENTIALS_TIMEOUT_MS)}, their plugin may wait for an answer`;
     reject(new KubeconfigError(`For ${who} ${why}: log in by hand first.`));
     over.abort();
   }, CREDENTIALS_TIMEOUT_MS);

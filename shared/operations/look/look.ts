@@ -12,6 +12,7 @@ import type { StoredRules } from '#shared/state/rules-store.ts';
 import type { TaintedNode } from '#shared/state/store.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { Clusters, Fleet } from '../fleet/fleet.ts';
@@ -212,7 +213,7 @@ async function liveFacts(fleet: Clusters, cluster: ClusterName): Promise<LiveFac
   }
   const { objects } = live;
   const over = new AbortController();
-  const late = pause(LIVE_MS, over.signal).then(() => unknown(`no response within ${LIVE_MS / 1000} s`));
+  const late = pause(LIVE_MS, over.signal).then(() => unknown(`no response within ${durationText(LIVE_MS)}`));
   const facts = async () => {
     try {
       const version = textOf((await unlessDenied(objects.get('/version')))?.['gitVersion']);

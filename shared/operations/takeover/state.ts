@@ -3,6 +3,7 @@ import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import { isAlive } from '#shared/kubernetes/takeover.ts';
 import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Faults, type InstalledTakeover, installedTakeover } from './installed.ts';
 
@@ -82,5 +83,4 @@ export function alarmsOf(takeover: Takeover, taints: readonly DownTaint[], now: 
 }
 
 /** Returns the age of a time from the same clock, as text. */
-export const ago = (moment: EpochMs, now: EpochMs): string =>
-  `${Math.max(0, Math.round((now - moment) / 1000))} s ago`;
+export const ago = (moment: EpochMs, now: EpochMs): string => `${durationText(now - moment)} ago`;

@@ -451,7 +451,7 @@ describe('a message that takes too long', () => {
     assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm1' }]);
     assert.deepEqual(
       given.lines.map(({ event, error }) => [event, error]),
-      [['message.retrying', 'not done within 5 ms; the queue brings the message back']],
+      [['message.retrying', 'not done within 5ms; the queue brings the message back']],
     );
   });
 

@@ -33,14 +33,14 @@ async function bench(t: TestContext) {
 test('explains a pod with its outcome in the first line, then the basis, then the limits of the answer', async (t) => {
   const { run } = await bench(t);
   assert.deepEqual((await run('explain', 'pod', 'default/web-1', '--cluster', 'prod')).split('\n'), [
-    'default/web-1 will be evicted at 2026-11-21T12:04:00Z (in 4 m) because it tolerates node.kubernetes.io/unreachable:NoExecute for 300 s. This is its record: the pod could not be read.',
+    'default/web-1 will be evicted at 2026-11-21T12:04:00Z (in 4m) because it tolerates node.kubernetes.io/unreachable:NoExecute for 5m. This is its record: the pod could not be read.',
     '',
     'Rules',
     '  policy: enforce, deletes pods',
     '',
     'History',
     '  TIME                   WHAT        POD             NODE     DUE                    DELAY   REMOVED   BY   CAUSE',
-    '  2026-11-21T12:00:00Z   scheduled   default/web-1   node-1   2026-11-21T12:04:00Z                          node.kubernetes.io/unreachable:NoExecute since 2026-11-21T11:59:59Z (added), toleration 1: 300 s',
+    '  2026-11-21T12:00:00Z   scheduled   default/web-1   node-1   2026-11-21T12:04:00Z                          node.kubernetes.io/unreachable:NoExecute since 2026-11-21T11:59:59Z (added), toleration 1: 5m',
     '',
     'Unknown',
     `  the pod: ${WHY}`,
@@ -54,7 +54,7 @@ test("names the operator and reason of a held pod's hold, and the command that r
   const output = await run('explain', 'pod', 'default/web-1', '--cluster', 'prod');
   assert.match(
     output,
-    /^default\/web-1 is due at \S+ \(in 4 m\) .*, but is held by the stop of the cluster \(anna: an incident\)\./,
+    /^default\/web-1 is due at \S+ \(in 4m\) .*, but is held by the stop of the cluster \(anna: an incident\)\./,
   );
   assert.match(output, /How to release it\n {2}taintward resume prod --reason 'REASON'\n/);
 });
@@ -91,7 +91,7 @@ test('groups the pods of a node by workload, and lists each pod with -o wide', a
   const output = await run('explain', 'node', 'node-1', '--cluster', 'prod');
   assert.match(
     output,
-    /^node-1 has node\.kubernetes\.io\/unreachable:NoExecute: 1 pod will be evicted at 2026-11-21T12:04:00Z \(in 4 m\)\. This is the stored state: the node could not be read\.\n/,
+    /^node-1 has node\.kubernetes\.io\/unreachable:NoExecute: 1 pod will be evicted at 2026-11-21T12:04:00Z \(in 4m\)\. This is the stored state: the node could not be read\.\n/,
   );
   assert.match(output, / {2}default\/ReplicaSet\/web-5d4f {3}1 +1: 2026-11-21T12:04:00Z\n/);
   assert.doesNotMatch(output, /POD {2,}OUTCOME/);

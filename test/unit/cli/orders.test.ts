@@ -59,8 +59,8 @@ test('shows a stop of all clusters in each row of status, except a resumed one',
     return [prodRow, stageRow].map((row) => ['MODE', 'NEXT', 'STOP'].map((head) => cell(row, head)));
   };
   assert.deepEqual(await shown(), [
-    ['enforce', 'in 1 m', ''],
-    ['enforce', 'in 1 m', ''],
+    ['enforce', 'in 1m', ''],
+    ['enforce', 'in 1m', ''],
   ]);
   await run('stop', '--all');
   assert.deepEqual(await shown(), [
@@ -71,7 +71,7 @@ test('shows a stop of all clusters in each row of status, except a resumed one',
   assert.match(await run('pending'), /(the stop of all clusters \(anna: no reason given\)\n.*){2}/);
   await run('resume', 'prod', '--reason', 'it is well');
   assert.deepEqual(await shown(), [
-    ['enforce', 'in 1 m', ''],
+    ['enforce', 'in 1m', ''],
     ['enforce, stopped', '', 'all: anna'],
   ]);
   assert.match(state.printed, /! All clusters except prod are stopped by anna/);

@@ -50,12 +50,12 @@ test('applies a policy to the named clusters or all, and prints it as written', 
   const { run, file, modes } = withFile(t, text);
   assert.equal(
     await run('policy', 'apply', '-f', file, 'prod'),
-    'The policy is applied to cluster prod. It takes effect within 5 s.\n',
+    'The policy is applied to cluster prod. It takes effect within 5s.\n',
   );
   assert.deepEqual(await modes(), ['observe', undefined]);
   assert.equal(
     await run('policy', 'apply', '-f', file, '--all'),
-    'Cluster prod already has this policy.\nThe policy is applied to cluster stage. It takes effect within 5 s.\n',
+    'Cluster prod already has this policy.\nThe policy is applied to cluster stage. It takes effect within 5s.\n',
   );
   assert.equal(await run('policy', 'get', 'prod'), text);
 });

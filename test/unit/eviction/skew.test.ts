@@ -71,9 +71,9 @@ describe('differing clocks', () => {
   test('are named with their least difference', () => {
     assert.equal(apartText([skewOf(0)], 'evict'), undefined);
     assert.equal(apartText([skewOf(-40_000, 0)], 'evict'), undefined);
-    const behind = "the API server's clock is at least 239 s behind the clock of evict";
+    const behind = "the API server's clock is at least 3m59s behind the clock of evict";
     assert.equal(apartText([skewOf(0), skewOf(-241_000, -239_500)], 'evict'), behind);
-    const ahead = "the API server's clock is at least 60 s ahead of the clock of evict";
+    const ahead = "the API server's clock is at least 1m ahead of the clock of evict";
     assert.equal(apartText([skewOf(60_100, 62_000)], 'evict'), ahead);
   });
 });

@@ -113,7 +113,7 @@ describe('evictions do not proceed from a node that is down', () => {
       scheduled: new Map([[record.uid, { ...record, blocked }]]),
     };
     assert.equal(stall(down(), waiting, 360), undefined);
-    assert.equal(stall(down(), waiting, 361), 'an eviction is overdue by 61 s');
+    assert.equal(stall(down(), waiting, 361), 'an eviction is overdue by 1m1s');
   });
 
   test('while a failed eviction is overdue, for any next retry of its node', () => {
@@ -123,11 +123,11 @@ describe('evictions do not proceed from a node that is down', () => {
       node: { ...node, retry },
       scheduled: new Map([[record.uid, { ...record, failure: { since: at(60), error: 'no' } }]]),
     };
-    assert.equal(stall(down(), failing, 125), 'an eviction is overdue by 65 s');
+    assert.equal(stall(down(), failing, 125), 'an eviction is overdue by 1m5s');
   });
 
   test('while an eviction is overdue by more than a minute, however recently the node went down', () => {
-    assert.equal(stall(down(), STORED, 125), 'an eviction is overdue by 65 s');
-    assert.equal(stall(down({ taints: [taint('a', 120)] }), STORED, 125), 'an eviction is overdue by 65 s');
+    assert.equal(stall(down(), STORED, 125), 'an eviction is overdue by 1m5s');
+    assert.equal(stall(down({ taints: [taint('a', 120)] }), STORED, 125), 'an eviction is overdue by 1m5s');
   });
 });

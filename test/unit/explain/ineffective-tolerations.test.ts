@@ -82,7 +82,7 @@ describe('ineffective tolerations', () => {
 
   test('names the toleration in each finding', () => {
     const [finding] = ineffectiveTolerations('Deployment', [toleration('a=x:NoExecute@0')]);
-    assert.match(finding?.message ?? '', /^tolerations\[0\] \(a=x:NoExecute for 0 s\) lasts 0 s.*\.$/);
+    assert.match(finding?.message ?? '', /^tolerations\[0\] \(a=x:NoExecute for 0s\) lasts 0s.*\.$/);
   });
 });
 

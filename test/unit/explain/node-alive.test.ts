@@ -34,7 +34,7 @@ const underPolicy = (...given: Parameters<typeof ruled>) =>
 const NOW_EVICTED = /^shop\/web-0 is being evicted now:/;
 
 const KEPT =
-  'shop/web-0 has been due since 100s because it tolerates node.kubernetes.io/unreachable:NoExecute for 60 s, but is held by its node, which is alive: its Lease was renewed at 95s, and is read again when it expires.';
+  'shop/web-0 has been due since 100s because it tolerates node.kubernetes.io/unreachable:NoExecute for 1m, but is held by its node, which is alive: its Lease was renewed at 95s, and is read again when it expires.';
 
 const held: EvictionRecord = (() => {
   const pods = [pod('u1', { tolerations: [tolerating(NODE_UNREACHABLE, 60)] })];

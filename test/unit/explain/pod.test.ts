@@ -358,7 +358,7 @@ test('answers from the stored record when the API server does not answer, and li
   assert.deepEqual(answer.unknown, [{ what: 'the pod', reason: 'the API server does not answer' }]);
   assert.equal(
     lineOf(answer),
-    'default/pod-u1 will be evicted at 140s because it tolerates a:NoExecute for 60 s. This is its record: the pod could not be read.',
+    'default/pod-u1 will be evicted at 140s because it tolerates a:NoExecute for 1m. This is its record: the pod could not be read.',
   );
 });
 

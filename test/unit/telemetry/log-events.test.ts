@@ -40,7 +40,7 @@ test('the text log reports nodes and pods, errors as complaints, and nothing els
   const expected = [
     /c1 {2}watching \(nodes: 1, tainted: 1, pods on tainted nodes: 1\)$/,
     /c1 n1 {2}.*untainted/,
-    /c1 n1 {2}shop\/web: eviction at .* \(in 30 s\) for maintenance=now:NoExecute/,
+    /c1 n1 {2}shop\/web: eviction at .* \(in 30s\) for maintenance=now:NoExecute/,
     /c1 n1 {2}.*shop\/web: eviction canceled \(taint removed\)/,
     /c1 n1 {2}.*shop\/web: eviction blocked by a disruption budget/,
     /shop\/web: eviction held by the guard$/,
@@ -72,7 +72,7 @@ test('the text log does not say in observe mode that a pod is being evicted', ()
     printed.map((line) => line.replace(/^.*shop/, 'shop').replace(/at .* \(/, 'at T (')),
     [
       'shop/web: due for a:NoExecute',
-      'shop/web: rescheduled, due at T (in 30 s) for a:NoExecute',
+      'shop/web: rescheduled, due at T (in 30s) for a:NoExecute',
       'shop/web: would be held in enforce mode by the guard',
       'shop/web, due for a:NoExecute',
     ],
@@ -96,8 +96,8 @@ test('the text log prefixes lines with date and time, and prints the date of tim
   log.info('eviction.scheduled', { ...pod, dueAt: noon + 12 * 3_600_000 });
   log.warn('eviction.retrying', { cluster, node, attempts: 1, nextTryAt: noon + 5_000, error: 'no route' });
   assert.deepEqual(printed, [
-    '2026-01-31 12:00:00 c1 n1  shop/web: eviction at 12:01:00 (in 60 s) for a:NoExecute',
-    '2026-01-31 12:00:00 c1 n1  shop/web: eviction at 2026-02-01 00:00:00 (in 43200 s) for a:NoExecute',
+    '2026-01-31 12:00:00 c1 n1  shop/web: eviction at 12:01:00 (in 1m) for a:NoExecute',
+    '2026-01-31 12:00:00 c1 n1  shop/web: eviction at 2026-02-01 00:00:00 (in 12h) for a:NoExecute',
     '2026-01-31 12:00:00 c1 n1  eviction.retrying: attempts=1 nextTryAt=2026-01-31T12:00:05 no route',
   ]);
 });

@@ -3,8 +3,8 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DemoNode, PendingRow } from '#shared/console/api.ts';
 import { showMessage } from '../acts.ts';
-import { now, pending } from '../live.ts';
-import { countdownText } from '../moments.ts';
+import { pending } from '../live.ts';
+import { Countdown } from '../parts.ts';
 import { href } from '../route.ts';
 import { get, post, sentenceOf } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
@@ -23,7 +23,7 @@ export function DemoNodes({ cluster }: { readonly cluster: string }): VNode {
       <div class="lead">
         <h2 id="try">Try it: taint a node</h2>
         <p class="soft small">
-          web is evicted immediately, db after 10 s, checkout after 30 s; logs stays
+          web is evicted immediately, db after 10s, checkout after 30s; logs stays
         </p>
       </div>
       ${response.kind === 'failed' && html`<p class="failed">${response.error}</p>`}
@@ -82,7 +82,7 @@ interface PodProps {
 }
 
 function Pod({ cluster, pod: { namespace, pod, status }, row }: PodProps): VNode {
-  const counts = row?.[6] === 'scheduled' ? countdownText(row[5] - now.value) : undefined;
+  const counts = row?.[6] === 'scheduled' ? html`<${Countdown} at=${row[5]} />` : undefined;
   const leaving = status === 'Terminating';
   const state = counts ?? (row ? 'due' : leaving ? 'terminating' : '');
   return html`

@@ -4,9 +4,9 @@ import { jobText } from '#shared/explain/job.ts';
 import type { Remedy } from '#shared/explain/remedies.ts';
 import type { TaintAccount } from '#shared/explain/taints.ts';
 import type { PodStory as Story } from '#shared/operations/ask/explain-pod.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { ActButton, holdPod, holdWorkload, releaseHold } from '../act-button.ts';
 import { now } from '../live.ts';
-import { spanText } from '../moments.ts';
 import { Countdown, Failed, Moment, NodeLink, Tag, Title } from '../parts.ts';
 import { route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
@@ -163,7 +163,7 @@ function tolerationText({ toleration, shadowed, seconds, changedBy, evicts }: Ta
   const first =
     toleration === undefined
       ? 'none'
-      : `tolerations[${toleration.index}], ${seconds === undefined || evicts === 'no' ? 'indefinitely' : `for ${spanText(seconds * 1_000)}`}`;
+      : `tolerations[${toleration.index}], ${seconds === undefined || evicts === 'no' ? 'indefinitely' : `for ${durationText(seconds * 1_000)}`}`;
   return [
     first,
     ...(changedBy === undefined ? [] : [`changed by policy (${changedBy})`]),

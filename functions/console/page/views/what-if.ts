@@ -4,8 +4,9 @@ import { useState } from 'preact/hooks';
 import { jobText } from '#shared/explain/job.ts';
 import type { Break, BudgetForecast, WorkloadForecast } from '#shared/explain/what-if.ts';
 import type { WhatIfAnswer as Answer } from '#shared/operations/ask/what-if.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { clusters } from '../live.ts';
-import { counted, momentText, spanText } from '../moments.ts';
+import { counted, momentText } from '../moments.ts';
 import { ClusterChoice, Empty, Failed, PodLink, TextField, Title } from '../parts.ts';
 import { ask, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
@@ -189,7 +190,7 @@ const paceText = ({ evictionRate, lastAt, releaseRate }: Answer['pace'], at: num
     evictionRate === undefined ? 'No rate limit' : `${evictionRate} pods per second`,
     ...(lastAt === undefined
       ? []
-      : [lastAt <= at ? 'all immediately' : `the last after ${spanText(lastAt - at)}`]),
+      : [lastAt <= at ? 'all immediately' : `the last after ${durationText(lastAt - at)}`]),
     `held pods are evicted at ${releaseRate} per second after their release`,
   ].join('; ');
 
@@ -229,7 +230,7 @@ const WORKLOAD_COLUMNS = (at: number): readonly Column<WorkloadForecast>[] => [
     numeric: true,
     cell: ({ later: { pods, firstAt, lastAt } }) => {
       if (pods === 0 || firstAt === undefined || lastAt === undefined) return NONE;
-      const [first, last] = [spanText(firstAt - at), spanText(lastAt - at)];
+      const [first, last] = [durationText(firstAt - at), durationText(lastAt - at)];
       return html`${pods} <span class="soft">after ${first === last ? first : `${first} – ${last}`}</span>`;
     },
   },

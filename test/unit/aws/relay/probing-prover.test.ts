@@ -59,7 +59,7 @@ for (const [until, reads] of [
 
 test('a late answer counts for the next proof, as of when its probe was sent', async (context) => {
   const { answer, prove, probes } = bench(context);
-  assert.match(String(await prove(answer, 12)), /sent 8 s ago, isn't answered yet$/);
+  assert.match(String(await prove(answer, 12)), /sent 8s ago, isn't answered yet$/);
   const [first] = probes();
   assert.equal(await prove(), 0);
   assert.equal(first?.sentAt, START);
@@ -140,13 +140,13 @@ test('a rejected probe proves no evictions, and the reason is reported', async (
 test('the stage at which probes are stuck is reported', async (context) => {
   const { proofs, prove, probes } = bench(context);
   await prove();
-  const sent = 'a probe of evictions, sent 29 s ago,';
+  const sent = 'a probe of evictions, sent 29s ago,';
   await proofs.notedDelta(CLUSTER, START - 1);
   assert.equal(await prove(), `${sent} isn't answered: the delta function doesn't send probes on`);
   const traced = probes().at(-1)?.sentAt ?? 0;
   assert.equal(
     await prove(() => proofs.notedDelta(CLUSTER, traced)),
-    "a probe of evictions, sent 50 s ago, isn't answered: the delta function sends probes on, but evict doesn't answer",
+    "a probe of evictions, sent 50s ago, isn't answered: the delta function sends probes on, but evict doesn't answer",
   );
 });
 

@@ -27,7 +27,7 @@ const record = recordIn(after(nodeDelta(1)));
 assert.ok(record);
 const countdown = { ...countdownOf(record), moved: false };
 const DUE = '2026-01-01T00:01:00Z';
-const BECAUSE = 'because it tolerates a:NoExecute for 60 s (tolerations[0])';
+const BECAUSE = 'because it tolerates a:NoExecute for 1m (tolerations[0])';
 
 describe('an Event of Taintward', () => {
   test('has the deadline, the taint and the toleration of a pod', () => {

@@ -57,7 +57,7 @@ describe('evictions work', () => {
     [
       'only if clocks agree',
       deps({}, { skews: [{ leastMs: 31_000, mostMs: 32_000 }] }),
-      "evictions are held because clocks differ: the API server's clock is at least 31 s ahead of the clock of the evicting process",
+      "evictions are held because clocks differ: the API server's clock is at least 31s ahead of the clock of the evicting process",
     ],
   ];
   for (const [name, given, expected] of CASES)

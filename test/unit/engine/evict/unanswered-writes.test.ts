@@ -46,7 +46,7 @@ describe('calls without an answer in time', () => {
     test(`${what} do not count as a server failure, because webhooks may delay them`, async (t) => {
       const { api, error } = await unanswered(t, call);
       assert.equal(refuserOf(error), 'other');
-      assert.match(error.message, /within 10 s; an admission webhook may have kept it waiting\.$/);
+      assert.match(error.message, /within 10s; an admission webhook may have kept it waiting\.$/);
       assert.equal(api.breakerOpen, false);
     });
   }
@@ -54,7 +54,7 @@ describe('calls without an answer in time', () => {
   test('reads count as a server failure, which opens the breaker', async (t) => {
     const { api, error } = await unanswered(t, (api) => api.getNode(NODE));
     assert.equal(refuserOf(error), 'server');
-    assert.match(error.message, /within 10 s\.$/);
+    assert.match(error.message, /within 10s\.$/);
     assert.equal(api.breakerOpen, true);
   });
 

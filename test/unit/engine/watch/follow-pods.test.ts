@@ -206,7 +206,7 @@ describe('a node', () => {
     await given.time.pass(155 * SECOND);
     assert.equal(given.lists().length, 2);
     assert.equal(given.pods.watched.length, 2);
-    assert.match(String(given.failures[0]), /silent for 150 s/);
+    assert.match(String(given.failures[0]), /silent for 2m30s/);
   });
 
   test('is listed again after Retry-After when its list fails', async (context) => {

@@ -8,6 +8,7 @@ import {
 } from '#shared/engine/watch/takeover-heartbeat.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { rules } from '#test/unit/eviction/builders.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
@@ -132,7 +133,7 @@ test('suspends the heartbeat while the clocks differ by more than 30 s, because 
   await time.pass(HEARTBEAT_MS);
   assert.ok(beats() !== undefined);
   assert.deepEqual(logged(), [
-    "takeover.heartbeat-suspended the API server's clock is at least 120 s behind the clock of the relay",
+    "takeover.heartbeat-suspended the API server's clock is at least 2m behind the clock of the relay",
     'takeover.heartbeat-renewed',
   ]);
 });
@@ -330,16 +331,16 @@ test('logs each new reason, but not each delay of an overdue eviction', async (c
   let connectionState: 'syncing' | 'live' = 'syncing';
   const { time, api, logged } = takenOver(context, {
     connectionState: () => connectionState,
-    whyStalled: async () => (overdueMs ? `an eviction is overdue by ${overdueMs / 1000} s` : undefined),
+    whyStalled: async () => (overdueMs ? `an eviction is overdue by ${durationText(overdueMs)}` : undefined),
   });
   await time.pass(HEARTBEAT_MS);
   connectionState = 'live';
   for (overdueMs = 61_000; overdueMs < 200_000; overdueMs += HEARTBEAT_MS) await time.pass(HEARTBEAT_MS);
   assert.deepEqual(logged(), [
     "takeover.heartbeat-suspended the relay hasn't listed the whole cluster yet",
-    'takeover.heartbeat-suspended an eviction is overdue by 61 s',
+    'takeover.heartbeat-suspended an eviction is overdue by 1m1s',
   ]);
-  assert.equal(api.takeover?.withheld, 'an eviction is overdue by 61 s');
+  assert.equal(api.takeover?.withheld, 'an eviction is overdue by 1m1s');
 });
 
 test('writes no reason while another relay renews the takeover', async (context) => {

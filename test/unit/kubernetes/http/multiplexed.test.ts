@@ -115,7 +115,7 @@ describe('an HTTP/2 connection', () => {
     await until(() => requests.length === 1);
     for (const socket of sockets) socket.unpipe().pause();
     t.mock.timers.tick(10_000);
-    assert.match(await message, /no complete answer within 10 s/);
+    assert.match(await message, /no complete answer within 10s/);
     t.mock.timers.tick(3_000);
     answers = true;
     await api.getNode(NODE);

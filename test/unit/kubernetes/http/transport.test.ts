@@ -145,7 +145,7 @@ describe('a missing answer', () => {
       const message = unanswered(call(api));
       await until(() => requests.length === 1);
       t.mock.timers.tick(ms);
-      assert.ok((await message).endsWith(` at ${host}: there was no complete answer within ${ms / 1000} s.`));
+      assert.ok((await message).endsWith(` at ${host}: there was no complete answer within ${ms / 1000}s.`));
     });
   }
 });

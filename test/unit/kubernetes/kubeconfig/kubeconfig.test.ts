@@ -393,7 +393,7 @@ test('kills a hanging plugin with its children and starts a new one at the next 
   };
   assert.ok(isRunning());
   t.mock.timers.tick(30_000);
-  await assert.rejects(hung, refusal(/no credentials came within 30 s/));
+  await assert.rejects(hung, refusal(/no credentials came within 30s/));
   assert.equal((await connection.requestOptions()).headers['Authorization'], 'Bearer sesame');
   await until(() => !isRunning());
 });

@@ -76,7 +76,7 @@ test("explains a pod from the API server's objects and the current rules", async
   const tainted = await ask();
   assert.match(
     lineOf(tainted),
-    /^default\/checkout-\S+ will be evicted at T because it tolerates maintenance=now:NoExecute for 30 s\.$/,
+    /^default\/checkout-\S+ will be evicted at T because it tolerates maintenance=now:NoExecute for 30s\.$/,
   );
   assert.deepEqual(
     tainted.budgets?.map((budget) => budget.name),
@@ -94,7 +94,7 @@ test("explains a pod from the API server's objects and the current rules", async
   );
   assert.match(
     lineOf(await ask()),
-    /is due at T because .* for 30 s, but is held by hold h\w+ \(anna: a backup runs\)\.$/,
+    /is due at T because .* for 30s, but is held by hold h\w+ \(anna: a backup runs\)\.$/,
   );
 });
 
@@ -197,7 +197,7 @@ test('explains a deleted pod from history', async (t) => {
   );
   assert.equal(
     lineOf(story),
-    'default/web-9 was evicted from node node-1 at T because it tolerates node.kubernetes.io/unreachable:NoExecute for 300 s.',
+    'default/web-9 was evicted from node node-1 at T because it tolerates node.kubernetes.io/unreachable:NoExecute for 5m.',
   );
   assert.deepEqual(
     story.history.map(({ event }) => event),
@@ -239,7 +239,7 @@ test('reports a disconnected cluster and the eviction that is therefore not sche
   const pod = await askPod(fleet, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
   assert.match(
     lineOf(pod),
-    / for 30 s\. But no relay has been connected to cluster simulated since T: its eviction is not scheduled until a relay connects\./,
+    / for 30s\. But no relay has been connected to cluster simulated since T: its eviction is not scheduled until a relay connects\./,
   );
   const node = await askNode(fleet, { cluster: CLUSTER, node: NODE, matching }, deps);
   assert.match(lineOf(node), /since T: \d+ evictions are not scheduled until a relay connects\./);

@@ -69,7 +69,7 @@ test('warns once of each kind of ineffective toleration in workloads, and skips 
   assert.deepEqual(about('tolerations', await findings()), [
     [
       'warn',
-      'Deployment shop/web: tolerations[0] (maintenance:NoExecute for 30 s) lasts 30 s, but the scheduler ignores the duration: the replacement may be scheduled to the same node, and is evicted again after 30 s. The same applies to 1 more workload.',
+      'Deployment shop/web: tolerations[0] (maintenance:NoExecute for 30s) lasts 30s, but the scheduler ignores the duration: the replacement may be scheduled to the same node, and is evicted again after 30s. The same applies to 1 more workload.',
     ],
     [
       'warn',
@@ -207,7 +207,7 @@ test('reports an expired or incomplete takeover', async (t) => {
     t,
     atNodes({ heartbeat: new Date(NOW + SHOWN_SKEW_MS - 100_000).toISOString() }),
   );
-  assert.match(String(about('takeover', await findings())), /^bad,The heartbeat expired 10 s ago\. /);
+  assert.match(String(about('takeover', await findings())), /^bad,The heartbeat expired 10s ago\. /);
   const { [TAKEOVER_PATH]: _, ...half } = atNodes({});
   assert.deepEqual(about('takeover', await examined(t, half).findings()), [
     ['bad', 'Takeover live is missing, so the takeover has no effect. Apply or release the takeover again.'],

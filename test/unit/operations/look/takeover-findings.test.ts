@@ -30,7 +30,7 @@ describe('the built-in controller does not evict', () => {
     ['has lapsed', atNodes(LAPSE_MS)],
     ['is of the future', atNodes(-LAPSE_MS)],
     ['was never renewed', atNodes(undefined)],
-    ['is withheld', atNodes(1, { withheld: 'an eviction is overdue by 70 s' })],
+    ['is withheld', atNodes(1, { withheld: 'an eviction is overdue by 1m10s' })],
   ] as const) {
     test(`according to no finding about a heartbeat that ${why}`, () => {
       assert.doesNotMatch(messagesOf(state).join(), /does not evict/);

@@ -29,7 +29,7 @@ describe('alarms of a takeover', () => {
   test('report a heartbeat that was never renewed or has expired', () => {
     const { heartbeat: _, aliveSince: __, ...fresh } = takeover();
     assert.match(alarmsOf(fresh, [], NOW)[0] ?? '', /No relay has ever renewed the heartbeat/);
-    assert.match(alarms({ heartbeat: NOW - 100_000 })[0] ?? '', /expired 10 s ago/);
+    assert.match(alarms({ heartbeat: NOW - 100_000 })[0] ?? '', /expired 10s ago/);
   });
 
   test('report a heartbeat in the future', () => {
@@ -42,7 +42,7 @@ describe('alarms of a takeover', () => {
     assert.deepEqual(alarms({ withheld }), [`${why} once it expires.`]);
     assert.deepEqual(alarms({ withheld, heartbeat: NOW - 100_000 }), [
       `${why}.`,
-      'The heartbeat expired 10 s ago. The built-in controller evicts.',
+      'The heartbeat expired 10s ago. The built-in controller evicts.',
     ]);
     const { heartbeat: _, aliveSince: __, ...fresh } = takeover({ withheld });
     assert.deepEqual(alarmsOf(fresh, [], NOW), [`${why}.`]);

@@ -16,7 +16,12 @@ const PACKAGES = [
 ];
 
 /** Modules that the page shares with the server. They import nothing but each other and types. */
-const SHARED = ['#shared/explain/gate-text.ts', '#shared/explain/job.ts', '#shared/time/duration.ts'];
+const SHARED = [
+  '#shared/explain/gate-text.ts',
+  '#shared/explain/job.ts',
+  '#shared/time/duration.ts',
+  '#shared/time/time-text.ts',
+];
 
 /** Directories of the packages in the repository. */
 export const PAGE_PACKAGES: readonly string[] = PACKAGES.map((name) => `node_modules/${name}/`);

@@ -1,6 +1,7 @@
 import { defined } from '#shared/defined.ts';
 import { isOn } from '#shared/eviction/gate.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import type { OperatorControls } from './rules-store.ts';
 
 export function current({ stops, holds, ...orders }: OperatorControls, now: EpochMs): OperatorControls {
@@ -11,8 +12,8 @@ export function current({ stops, holds, ...orders }: OperatorControls, now: Epoc
   };
 }
 
-export const untilText = ({ until }: { readonly until?: EpochMs }): string =>
-  until === undefined ? '' : ` until ${new Date(until).toISOString()}`;
+export const untilText = ({ until }: { readonly until?: EpochMs | undefined }): string =>
+  until === undefined ? '' : ` until ${timeText(until)}`;
 
 export const nextOrders = (
   { revision }: OperatorControls,

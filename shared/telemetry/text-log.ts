@@ -7,11 +7,12 @@ import { shownLine } from '#shared/text/escape-for-display.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import { type Log, type LogFields, logTo } from './log.ts';
 import type { EvictionFields, LogEvents, LogLine, PodFields } from './log-events.ts';
 
 /**
- * Returns a log for people: one line per change of state, with date and time. It shows changes of nodes, pods, and
+ * Returns a log for people: one line per change of state, with its time in UTC. It shows changes of nodes, pods, and
  * rules, and all warnings and errors. Other lines are omitted.
  */
 export function textLog(clock: Clock, write: (line: string) => void): Log {
@@ -21,7 +22,7 @@ export function textLog(clock: Clock, write: (line: string) => void): Log {
     if (described === undefined) return;
     const { cluster, node }: LogFields = line.fields;
     const where = [cluster, node].filter((part) => part !== undefined).join(' ');
-    const text = `${styleText('dim', dateAndTime(clock.now()))} ${where ? `${where}  ` : ''}${described}`;
+    const text = `${styleText('dim', timeText(clock.now()))} ${where ? `${where}  ` : ''}${described}`;
     write(shownLine(text));
   });
 }
@@ -127,7 +128,7 @@ function complaint({ event, fields }: LogLine): string {
   const { cluster: _cluster, node: _node, delta: _delta, error, reason = error, ...rest }: LogFields = fields;
   const details = Object.entries(rest).map(([name, value]) => {
     const isMoment = typeof value === 'number' && MOMENT.test(name);
-    return ` ${name}=${isMoment ? dateAndTime(value).replace(' ', 'T') : String(value)}`;
+    return ` ${name}=${isMoment ? timeText(value) : String(value)}`;
   });
   const why = reason instanceof Error ? reason.message : String(reason ?? '');
   const described = `${details.join('')} ${why}`.trimEnd();
@@ -135,15 +136,10 @@ function complaint({ event, fields }: LogLine): string {
 }
 
 /** Names of fields that hold a time. */
-const MOMENT = /^(at|since|.+At)$/;
+const MOMENT = /^(at|since|timeAdded|.+At)$/;
 
-/** Returns a time as `2026-01-31 23:59:59`, in the local time zone. */
-function dateAndTime(at: EpochMs): string {
-  const onTheWall = at - new Date(at).getTimezoneOffset() * 60_000;
-  return new Date(onTheWall).toISOString().slice(0, 19).replace('T', ' ');
-}
-
+/** Returns a time in UTC, with its date only on another day. */
 function moment(at: EpochMs, now: EpochMs): string {
-  const [date, time] = dateAndTime(at).split(' ');
-  return dateAndTime(now).startsWith(`${date} `) ? `${time}` : `${date} ${time}`;
+  const [date, time = ''] = timeText(at).split('T');
+  return timeText(now).startsWith(`${date}T`) ? time : timeText(at);
 }

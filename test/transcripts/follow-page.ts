@@ -40,8 +40,7 @@ trap 'export -p >"$VARIABLES"' EXIT
 /** Parts of the lines of `npm start` that differ between runs, in addition to the command line's. */
 const MASKS: readonly (readonly [RegExp, string])[] = [
   [/\bhttp:\/\/127\.0\.0\.1:\d+\/\S*/g, '<link>'],
-  [/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/gm, '<time>'],
-  [/\b\d\d:\d\d:\d\d\b/g, '<time>'],
+  [/\b\d\d:\d\d:\d\dZ/g, '<time>'],
   [/(?<=(^|\s)in )<span>/g, '<time>'],
 ];
 

@@ -15,6 +15,7 @@ import { builtInOf } from '#shared/operations/look/built-in.ts';
 import { ago, type TakeoverState, takeoverState } from '#shared/operations/takeover/state.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
 /** `taintward takeover status`: the installed takeover, its heartbeat, and the built-in controller. */
@@ -58,8 +59,7 @@ function nodesText(takeover: Takeover | undefined, now: EpochMs): string {
   const { heartbeat, aliveSince, lapseMs, keys, withheld } = takeover;
   const lapse = `heartbeat timeout ${durationText(lapseMs)}; ${keys.join(', ')}`;
   if (heartbeat === undefined) return `installed, never renewed; ${lapse}`;
-  const alive =
-    withheld === undefined ? `active since ${new Date(aliveSince ?? heartbeat).toISOString()}` : 'suspended';
+  const alive = withheld === undefined ? `active since ${timeText(aliveSince ?? heartbeat)}` : 'suspended';
   const state = isAlive(takeover, now) ? alive : 'expired';
   return `${state}, renewed ${ago(heartbeat, now)}; ${lapse}`;
 }

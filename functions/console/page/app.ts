@@ -5,7 +5,7 @@ import { ActButton, resumeAll, stopAll } from './act-button.ts';
 import { Confirmation, shownMessage } from './acts.ts';
 import { Icon, type IconName, Mark } from './icons.ts';
 import { connection, now, pendingTotal, status, trouble } from './live.ts';
-import { momentText } from './moments.ts';
+import { momentText, zone } from './moments.ts';
 import { Empty, Title } from './parts.ts';
 import { href, route } from './route.ts';
 import { nextTheme, type Theme, theme } from './theme.ts';
@@ -96,6 +96,7 @@ function Side(): VNode {
         ${status.value?.stop && html`<${ActButton} intent=${resumeAll()} text="Resume all" icon="resume" />`}
         <${ActButton} intent=${stopAll()} icon="stop" kind="edged" />
         <${ThemeSwitch} />
+        <${ZoneSwitch} />
         <${Lamp} />
       </div>
     </header>
@@ -113,6 +114,18 @@ const ThemeSwitch = (): VNode => html`
     }}
   >
     <${Icon} name=${theme.value} /><span class="word"><span class="unseen">Theme: </span>${THEME_TEXT[theme.value]}</span>
+  </button>
+`;
+
+const ZoneSwitch = (): VNode => html`
+  <button
+    type="button"
+    class="button plain"
+    onClick=${() => {
+      zone.value = zone.value === 'UTC' ? 'local' : 'UTC';
+    }}
+  >
+    <${Icon} name="history" /><span class="word"><span class="unseen">Times: </span>${zone.value === 'UTC' ? 'UTC' : 'Local time'}</span>
   </button>
 `;
 

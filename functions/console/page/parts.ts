@@ -2,8 +2,9 @@ import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
 import type { TimedTaint } from '#shared/eviction/records.ts';
 import { durationText } from '#shared/time/duration.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import { clusters, now } from './live.ts';
-import { isoText, momentText } from './moments.ts';
+import { momentText } from './moments.ts';
 import { href } from './route.ts';
 import { type Tone, taintText } from './words.ts';
 
@@ -13,15 +14,15 @@ export const Tag = ({ text, tone }: { readonly text: string; readonly tone?: Ton
 
 /** Time left until a deadline, to the second. */
 export const Countdown = ({ at }: { readonly at: number }): VNode =>
-  html`<time dateTime=${isoText(at)} title=${isoText(at)}>${durationText(Math.ceil((at - now.value) / 1000) * 1000)}</time>`;
+  html`<time dateTime=${timeText(at)} title=${timeText(at)}>${durationText(Math.ceil((at - now.value) / 1000) * 1000)}</time>`;
 
 /** A time, short if it is near. */
 export const Moment = ({ at }: { readonly at: number }): VNode =>
-  html`<time dateTime=${isoText(at)} title=${isoText(at)}>${momentText(at, now.value)}</time>`;
+  html`<time dateTime=${timeText(at)} title=${timeText(at)}>${momentText(at, now.value)}</time>`;
 
 /** Time since an event. */
 export const Ago = ({ at }: { readonly at: number }): VNode =>
-  html`<time dateTime=${isoText(at)} title=${isoText(at)}>${durationText(now.value - at)}</time>`;
+  html`<time dateTime=${timeText(at)} title=${timeText(at)}>${durationText(now.value - at)}</time>`;
 
 export const Taints = ({ taints }: { readonly taints: readonly TimedTaint[] }): VNode =>
   html`${taints.map((taint) => html`<span key=${taintText(taint)} class="taint">${taintText(taint)}</span> `)}`;

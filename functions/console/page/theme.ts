@@ -1,4 +1,5 @@
 import { effect, signal } from '@preact/signals';
+import { zone } from './moments.ts';
 
 /** The system's color scheme, or the user's choice. */
 export type Theme = 'auto' | 'light' | 'dark';
@@ -16,5 +17,10 @@ effect(() => {
   document.documentElement.dataset['theme'] = theme.value;
   localStorage.setItem(KEY, theme.value);
 });
+
+const ZONE_KEY = 'taintward.zone';
+if (localStorage.getItem(ZONE_KEY) === 'local') zone.value = 'local';
+
+effect(() => localStorage.setItem(ZONE_KEY, zone.value));
 
 export const nextTheme = (now: Theme): Theme => THEMES[(THEMES.indexOf(now) + 1) % THEMES.length] ?? 'auto';

@@ -23,7 +23,6 @@ import {
 import { guardStateOf } from '#shared/state/stored-rules.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { timeText } from '#shared/time/time-text.ts';
 import { place, type RulesAct, type RulesActKind, targetText } from './act.ts';
 
 /** Maximum of stops and of holds in a cluster: all of them are read with each decision. */
@@ -104,7 +103,8 @@ const DECISIONS: {
     const action = actionOf(act, context);
     const audit = (where: string) =>
       ({ kind: 'stop', message: `stopped evictions${where}${untilText(action)}` }) as const;
-    const message = ({ until }: Stop) => `Evictions are stopped in ${place(act.cluster)}${untilTime(until)}.`;
+    const message = ({ until }: Stop) =>
+      `Evictions are stopped in ${place(act.cluster)}${untilText({ until })}.`;
     if (act.cluster === undefined) {
       const wanted: Stop = { scope: 'fleet', ...action };
       const stop = fleetStop && endOf(fleetStop) > endOf(wanted) ? { ...fleetStop, at: wanted.at } : wanted;
@@ -166,7 +166,7 @@ const DECISIONS: {
         message: other ? `ended stop ${stop?.id}, while another one stays in force` : 'resumed evictions',
       },
       message: other
-        ? `A stop of cluster ${cluster} is ended. Another one${other.scope === 'fleet' ? ', of all clusters,' : ''} keeps evictions stopped${untilTime(other.until)} (${other.actor}: ${other.reason}).`
+        ? `A stop of cluster ${cluster} is ended. Another one${other.scope === 'fleet' ? ', of all clusters,' : ''} keeps evictions stopped${untilText(other)} (${other.actor}: ${other.reason}).`
         : `Evictions are resumed in ${place(cluster)}.`,
     };
   },
@@ -183,7 +183,7 @@ const DECISIONS: {
     return {
       next: { orders: { ...orders, holds: [...orders.holds, hold] } },
       audit: { kind: 'hold', message: `held ${targetText(target)}${untilText(hold)} (${id})` },
-      message: `${capitalized(targetText(target))} in cluster ${cluster} isn't evicted${untilTime(hold.until)}.`,
+      message: `${capitalized(targetText(target))} in cluster ${cluster} isn't evicted${untilText(hold)}.`,
       hold: id,
     };
   },
@@ -292,9 +292,6 @@ function actionOf(
 }
 
 const newId = (prefix: string): string => `${prefix}${randomBytes(4).toString('hex')}`;
-
-const untilTime = (until: EpochMs | undefined): string =>
-  until === undefined ? '' : ` until ${timeText(until)}`;
 
 /** Throws `OperatorError`. */
 export function checkReason(reason: string): void {

@@ -1,3 +1,4 @@
+import { timeText } from '#shared/time/time-text.ts';
 import { VERSION } from '#shared/version.ts';
 import { type AlarmSeen, FED_FUNCTIONS, type Quotas } from '../fleet/account.ts';
 import { bad, type ClusterFinding, ok, warn } from './finding.ts';
@@ -63,7 +64,7 @@ export function alarmFindings(alarms: readonly AlarmSeen[]): readonly ClusterFin
     ...alarms
       .filter(({ state }) => state === 'ALARM')
       .map(({ name, since, description }) =>
-        bad('alarms', `Firing since ${new Date(since).toISOString()}: ${name}.`, description),
+        bad('alarms', `Firing since ${timeText(since)}: ${name}.`, description),
       ),
     silent.length === 0
       ? ok(

@@ -109,7 +109,7 @@ test('pauses a cluster by a stop of its own, which neither changes nor ends anot
   assert.equal(policy?.text, text);
   const [incident, upgrade, another] = stops.map(({ id = '' }) => id);
   await assert.rejects(run('resume', 'prod', '--reason', 'done'), {
-    message: `Cluster prod has several stops. Specify one of: --id ${incident} (anna: an incident), --id ${upgrade} (anna: an upgrade until 2026-11-21T13:00:00.000Z), --id ${another} (anna: another until 2026-11-21T12:30:00.000Z).`,
+    message: `Cluster prod has several stops. Specify one of: --id ${incident} (anna: an incident), --id ${upgrade} (anna: an upgrade until 2026-11-21T13:00:00Z), --id ${another} (anna: another until 2026-11-21T12:30:00Z).`,
   });
   assert.match(
     await run('status'),

@@ -79,8 +79,8 @@ test('the text log does not say in observe mode that a pod is being evicted', ()
   );
 });
 
-test('the text log prefixes lines with date and time, and prints the date of times on other days', () => {
-  const noon = new Date(2026, 0, 31, 12).getTime();
+test('the text log prefixes lines with the time in UTC, and prints the date of times on other days', () => {
+  const noon = Date.UTC(2026, 0, 31, 12);
   const printed: string[] = [];
   const log = textLog({ now: () => noon }, (line) => printed.push(stripVTControlCharacters(line)));
   const pod = {
@@ -96,8 +96,8 @@ test('the text log prefixes lines with date and time, and prints the date of tim
   log.info('eviction.scheduled', { ...pod, dueAt: noon + 12 * 3_600_000 });
   log.warn('eviction.retrying', { cluster, node, attempts: 1, nextTryAt: noon + 5_000, error: 'no route' });
   assert.deepEqual(printed, [
-    '2026-01-31 12:00:00 c1 n1  shop/web: eviction at 12:01:00 (in 1m) for a:NoExecute',
-    '2026-01-31 12:00:00 c1 n1  shop/web: eviction at 2026-02-01 00:00:00 (in 12h) for a:NoExecute',
-    '2026-01-31 12:00:00 c1 n1  eviction.retrying: attempts=1 nextTryAt=2026-01-31T12:00:05 no route',
+    '2026-01-31T12:00:00Z c1 n1  shop/web: eviction at 12:01:00Z (in 1m) for a:NoExecute',
+    '2026-01-31T12:00:00Z c1 n1  shop/web: eviction at 2026-02-01T00:00:00Z (in 12h) for a:NoExecute',
+    '2026-01-31T12:00:00Z c1 n1  eviction.retrying: attempts=1 nextTryAt=2026-01-31T12:00:05Z no route',
   ]);
 });

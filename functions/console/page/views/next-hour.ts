@@ -60,7 +60,7 @@ function minuteText(timeline: Timeline | undefined, index: number): string | und
   const minute = timeline?.minutes[index];
   if (!timeline || !minute || sum(minute) === 0) return undefined;
   const parts = KINDS.filter(([kind]) => minute[kind] > 0).map(([kind, text]) => `${minute[kind]} ${text}`);
-  return `${momentText(timeline.from + index * MINUTE_MS, now.value).slice(0, 5)}: ${parts.join(', ')}`;
+  return `${momentText(timeline.from + index * MINUTE_MS, now.value)}: ${parts.join(', ')}`;
 }
 
 function summary({ minutes, later }: Timeline): string {

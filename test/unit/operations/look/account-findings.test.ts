@@ -76,7 +76,7 @@ describe('alarms', () => {
     assert.deepEqual(rings, {
       check: 'alarms',
       verdict: 'bad',
-      message: 'Firing since 1970-01-01T00:00:00.000Z: late evictions.',
+      message: 'Firing since 1970-01-01T00:00:00Z: late evictions.',
       remediation: 'late evictions says.',
     });
   });

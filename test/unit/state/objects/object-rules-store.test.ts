@@ -5,6 +5,7 @@ import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { rulesStoreContract } from '#test/contracts/rules-store-contract.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
@@ -39,7 +40,7 @@ describe('ObjectRulesStore', () => {
     const stop = { actor: 'anna', at: NOW, reason: 'an incident', scope: 'cluster', until: NOW } as const;
     await rulesStore.changeOrders(own, orders, { ...orders, stops: [stop] }, entry(NOW));
     const { mode, stopped, holds, trips } = fieldsOf(fieldsOf(await objects.get('in-cluster'))['status']);
-    const until = `until ${new Date(NOW).toISOString()}`;
+    const until = `until ${timeText(NOW)}`;
     assert.deepEqual(
       { mode, stopped, holds, trips },
       { mode: 'observe', stopped: until, holds: 0, trips: 0 },

@@ -125,14 +125,21 @@ function wasDue({ dueAt, taints }: EvictionFields, now: EpochMs): string {
 }
 
 function complaint({ event, fields }: LogLine): string {
-  const { cluster: _cluster, node: _node, delta: _delta, error, reason = error, ...rest }: LogFields = fields;
-  const details = Object.entries(rest).map(([name, value]) => {
-    const isMoment = typeof value === 'number' && MOMENT.test(name);
-    return ` ${name}=${isMoment ? timeText(value) : String(value)}`;
-  });
+  const { cluster: _cluster, node: _node, delta: _delta, uid: _uid, ...shown }: LogFields = fields;
+  const { namespace, pod, error, reason = error, ...rest } = shown;
+  const about = pod === undefined ? [] : [`${namespace}/${pod}`];
   const why = reason instanceof Error ? reason.message : String(reason ?? '');
-  const described = `${details.join('')} ${why}`.trimEnd();
-  return styleText('yellow', described === '' ? event : `${event}:${described}`);
+  const details = Object.entries(rest).map(detailText).join(', ');
+  const text = [...about, ...(why === '' ? [] : [why.replace(/\.$/, '')])].join(': ');
+  const parts = [text, details === '' ? '' : `(${details})`].filter((part) => part !== '');
+  return styleText('yellow', parts.length === 0 ? event : `${event}: ${parts.join(' ')}`);
+}
+
+/** Returns `next try at 2026-01-31T23:59:59Z` for `nextTryAt`. */
+function detailText([name, value]: readonly [string, unknown]): string {
+  const words = name.replace(/Ms$/, '').replaceAll(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`);
+  if (typeof value !== 'number') return `${words} ${value}`;
+  return `${words} ${MOMENT.test(name) ? timeText(value) : name.endsWith('Ms') ? durationText(value) : value}`;
 }
 
 /** Names of fields that hold a time. */

@@ -65,7 +65,7 @@ test('loses nothing while its permissions are revoked, and evicts due pods when 
 /** Returns the next try that the service announced last for a node. */
 function nextTryOf(service: ServiceProcess, node: string): number {
   const logged = service.printed('eviction.retrying', node).at(-1)?.text ?? '';
-  return Date.parse(/nextTryAt\W+(\d{4}-[\d:TZ.-]+)/.exec(logged)?.[1] ?? '');
+  return Date.parse(/next try at (\S+Z)/.exec(logged)?.[1] ?? '');
 }
 
 for (const [how, begin] of [

@@ -45,7 +45,7 @@ test('the text log reports nodes and pods, errors as complaints, and nothing els
     /c1 n1 {2}.*shop\/web: eviction blocked by a disruption budget/,
     /shop\/web: eviction held by the guard$/,
     /shop\/web: eviction held \(stopped\)$/,
-    /c1 {2}.*relay\.watch-failed: resource=nodes no route/,
+    /c1 {2}.*relay\.watch-failed: no route \(resource nodes\)/,
   ];
   assert.equal(printed.length, expected.length);
   for (const [index, line] of expected.entries()) assert.match(printed[index] ?? '', line);
@@ -98,6 +98,6 @@ test('the text log prefixes lines with the time in UTC, and prints the date of t
   assert.deepEqual(printed, [
     '2026-01-31T12:00:00Z c1 n1  shop/web: eviction at 12:01:00Z (in 1m) for a:NoExecute',
     '2026-01-31T12:00:00Z c1 n1  shop/web: eviction at 2026-02-01T00:00:00Z (in 12h) for a:NoExecute',
-    '2026-01-31T12:00:00Z c1 n1  eviction.retrying: attempts=1 nextTryAt=2026-01-31T12:00:05Z no route',
+    '2026-01-31T12:00:00Z c1 n1  eviction.retrying: no route (attempts 1, next try at 2026-01-31T12:00:05Z)',
   ]);
 });

@@ -50,7 +50,7 @@ test('the first minute: a click taints a node, a pod counts down and is evicted,
   await confirm(page, row(stays).getByRole('button', { name: 'Hold' }), 'is being debugged');
   await page
     .getByRole('status')
-    .getByText(/isn't evicted\.$/)
+    .getByText(/is held\.$/)
     .waitFor();
 
   await row(goes).waitFor({ state: 'detached' });
@@ -171,7 +171,7 @@ test('stories, dialogs, and the demo have no violation that axe finds, in both t
     await page.getByRole('button', { name: 'Hold pod' }).click();
     await page
       .getByRole('dialog')
-      .getByText(/isn't evicted\.$/)
+      .getByText(/is held\.$/)
       .waitFor();
     await assertAccessible(page, `dialog ${colorScheme}`);
     await page.keyboard.press('Escape');

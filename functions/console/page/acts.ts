@@ -142,7 +142,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
         <div class="says">
           ${
             shown
-              ? html`<ul>${[shown.change, ...shown.effects].map((each) => html`<li key=${each}>${each}</li>`)}</ul>`
+              ? html`<p class="soft">Once confirmed:</p><ul>${[shown.change, ...shown.effects].map((each) => html`<li key=${each}>${each}</li>`)}</ul>`
               : html`<p class="soft">${error === '' ? 'Loading the preview …' : ''}</p>`
           }
           ${
@@ -175,7 +175,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
                   setForMs(Number(event.currentTarget.value));
               }}
             >
-              <option value="0">until canceled</option>
+              <option value="0">until ${optional ? 'resumed' : 'released'}</option>
               ${LASTS_MS.map((ms) => html`<option key=${ms} value=${String(ms)}>for ${durationText(ms)}</option>`)}
             </select>
           </label>`

@@ -183,7 +183,7 @@ const DECISIONS: {
     return {
       next: { orders: { ...orders, holds: [...orders.holds, hold] } },
       audit: { kind: 'hold', message: `held ${targetText(target)}${untilText(hold)} (${id})` },
-      message: `${capitalized(targetText(target))} in cluster ${cluster} isn't evicted${untilText(hold)}.`,
+      message: `${capitalized(targetText(target))} in cluster ${cluster} is held${untilText(hold)}.`,
       hold: id,
     };
   },

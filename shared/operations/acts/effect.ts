@@ -73,18 +73,19 @@ function remaining(judged: Judged): readonly EvictionGate[] {
 }
 
 function releasedText({ goes, later }: Affected, perSecond: number | undefined): readonly string[] {
-  const pace = goes.length === 0 || perSecond === undefined ? '' : `, at ${perSecond} per second`;
+  const pace = perSecond === undefined ? '' : `, at ${perSecond} per second`;
+  const others = goes.length === 0 ? count(later) : `${later} more`;
   return [
-    `${pods(goes.length)} due and will be evicted${pace}.`,
+    ...(goes.length === 0 ? [] : [`${pods(goes.length)} due and will be evicted${pace}.`]),
     ...(later === 0
       ? []
-      : [`${later} more will be evicted at ${later === 1 ? 'its deadline' : 'their deadlines'}.`]),
+      : [`${others} will be evicted at ${later === 1 ? 'its deadline' : 'their deadlines'}.`]),
   ];
 }
 
 function keptText(free: readonly PendingEviction[], now: EpochMs): string {
   const due = free.filter(({ record }) => record.dueAt <= now).length;
-  return `${free.length === 1 ? '1 pending eviction is' : `${free.length} pending evictions are`} held by it${due === 0 ? '' : `, ${due} of them due now`}.`;
+  return `${free.length === 1 ? '1 pending eviction is' : `${free.length} pending evictions are`} held by it${due === 0 ? '' : `, ${due === free.length ? '' : `${due} of them `}due now`}.`;
 }
 
 /** Returns the effect of a retry of failed evictions. Other gates still hold some of them. */
@@ -103,8 +104,12 @@ export const zonesText = (trips: readonly Trip[]): readonly string[] =>
 /** "3 pods remain held: 2 stopped, 1 on hold and excluded by policy." */
 function heldText(all: readonly (readonly EvictionGate[])[]): readonly string[] {
   if (all.length === 0) return [];
-  const groups = Map.groupBy(all, (gates) => gates.map(({ kind }) => keptLabel(kind)).join(' and '));
-  const counts = [...groups].map(([labels, { length }]) => `${length} ${labels}`).join(', ');
+  const groups = Map.groupBy(all, (gates) =>
+    gates.map(({ kind }) => keptLabel(kind).replace(/^held /, '')).join(' and '),
+  );
+  const counts = [...groups]
+    .map(([labels, { length }]) => (groups.size === 1 ? labels : `${length} ${labels}`))
+    .join(', ');
   return [`${count(all.length)} ${all.length === 1 ? 'remains' : 'remain'} held: ${counts}.`];
 }
 

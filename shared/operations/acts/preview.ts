@@ -90,8 +90,8 @@ const OF_ALL_PODS: readonly RulesActKind[] = ['stop', 'apply-policy'];
 
 function noneText(kind: RulesActKind, stay: boolean): string {
   if (kind === 'apply-policy') return 'No pending evictions are held or released by it.';
-  if (['stop', 'hold'].includes(kind)) return '0 pending evictions are held by it.';
-  return stay ? '0 pods are due and will be evicted.' : 'No evictions were held by it.';
+  if (['stop', 'hold'].includes(kind)) return `No ${stay ? 'further ' : ''}pending evictions are held by it.`;
+  return stay ? 'No pods will be evicted.' : 'No evictions were held by it.';
 }
 
 /** Returns the evictions that a retry is about: those that failed, and those that wait for their next try. */

@@ -98,7 +98,7 @@ test('prints a confirmation of a hostile target name on one line', async (t) => 
     const text = await printed(t, end, 'hold', 'node', node, '--yes', '--cluster', 'prod', '--reason', node);
     assert.match(
       text,
-      /^Node n.+ in cluster prod isn't evicted\. To release it, run taintward release \S+ --reason 'REASON'\.\nFleet: a test\n$/,
+      /^Node n.+ in cluster prod is held\. To release it, run taintward release \S+ --reason 'REASON'\.\nFleet: a test\n$/,
     );
   }
 });

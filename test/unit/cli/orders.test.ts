@@ -184,7 +184,7 @@ test('holds pods, workloads, and nodes by name and releases them by hold ID', as
   const { run, rulesStore } = commandLine(t);
   const output = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--reason', 'a debugger');
   const [, id = ''] =
-    /^Pod default\/web-0 in cluster prod isn't evicted\. .* release (h[0-9a-f]{8}) /.exec(output) ?? [];
+    /^Pod default\/web-0 in cluster prod is held\. .* release (h[0-9a-f]{8}) /.exec(output) ?? [];
   await run(
     'hold',
     'workload',

@@ -65,20 +65,20 @@ test('previews no eviction of pods with another gate, and lists the changes of a
   const effectsOf = async (act: ConsoleAction) => (await ask('POST api/preview', act)).effects;
   for (const ended of [{ cluster: PROD }, {}])
     assert.deepEqual(await effectsOf({ kind: 'resume', ...ended, reason: 'x' }), [
-      '0 pods are due and will be evicted.',
-      '2 pods remain held: 2 stopped.',
+      'No pods will be evicted.',
+      '2 pods remain held: stopped.',
     ]);
   await perform({ kind: 'resume', reason: 'over' }, operator);
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
   await perform({ kind: 'hold', cluster: PROD, target, reason: 'mine' }, operator);
   assert.deepEqual(await effectsOf({ kind: 'resume', cluster: PROD, reason: 'x' }), [
     '1 pod is due and will be evicted, at 5 per second.',
-    '1 pod remains held: 1 on hold.',
+    '1 pod remains held: on hold.',
   ]);
   await perform({ kind: 'resume', cluster: PROD, reason: 'over' }, operator);
   assert.deepEqual(await effectsOf({ kind: 'stop', cluster: PROD, reason: 'x' }), [
-    '1 pending eviction is held by it, 1 of them due now.',
-    '1 pod remains held: 1 on hold.',
+    '1 pending eviction is held by it, due now.',
+    '1 pod remains held: on hold.',
   ]);
 });
 
@@ -153,7 +153,7 @@ test('releases holds and guard trips, and retries failed evictions', async (t) =
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
   assert.match(
     await confirmed({ kind: 'hold', cluster: PROD, target, reason: 'mine' }),
-    /^Pod default\/waits in cluster prod isn't evicted\.$/,
+    /^Pod default\/waits in cluster prod is held\.$/,
   );
   const [hold] = (await orders()).holds;
   assert.ok(hold);

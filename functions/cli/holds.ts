@@ -151,7 +151,7 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
     .addOption(whyOption());
   withExamples(
     addDryRun(command),
-    'taintward release h-3f9a --reason "debugged"',
+    'taintward release h3f9a2c1d --reason "debugged"',
     'taintward release guard prod --reason "the zone is lost"',
     'taintward release guard prod --scope zone/eu-west-1a --reason "the zone is lost" --dry-run',
   ).action((id: string, name: string | undefined) =>

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { LINK_TERMS } from '#shared/console/session.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { textLog } from '#shared/telemetry/text-log.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -111,7 +112,7 @@ export function addConsoleCommand(
 const OWN_ONLY = ['host', 'port', 'comparisonOperators'];
 
 const linkText = ({ where }: Pick<Fleet, 'where'>, link: string): string =>
-  linesText([`Console of ${where}. The link works once, in one browser:`, link]);
+  linesText([`Console of ${where} (${LINK_TERMS}):`, link]);
 
 function parsePort(text: string): number {
   const port = Number(text);

@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { DemoCluster } from '#shared/console/answers.ts';
+import { LINK_TERMS } from '#shared/console/session.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -73,8 +74,8 @@ const clickable = (cluster: SimulatedCluster): DemoCluster => ({
  */
 const pageText = (link: string | undefined): string =>
   link === undefined
-    ? `To taint nodes in the console, type "console" for a link. Each link works once.\n`
-    : `To taint nodes in the console, open this link (it works once; for another, type "console"):\n  ${styleText('bold', link)}\n`;
+    ? `To taint nodes in the console, type "console" for a link (${LINK_TERMS}).\n`
+    : `To taint nodes in the console, open this link (${LINK_TERMS}; for another, type "console"):\n  ${styleText('bold', link)}\n`;
 
 const WELCOME = (cluster: SimulatedCluster, page = ''): string => `
 A simulated cluster of ${cluster.nodes().length} nodes is running, with pods of four workloads:
@@ -96,7 +97,7 @@ const HELP = `  taint NODE KEY[=VALUE]:EFFECT   for example: ${TRY}
   untaint NODE KEY[:EFFECT]       remove a taint
   nodes                           list nodes and their taints
   pods [NODE]                     list pods and their nodes
-  console                         print a link to the console, for one browser
+  console                         print a link to the console (${LINK_TERMS})
   quit                            stop the service; the cluster's state is kept`;
 
 interface Prompted {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ConsoleOfFleet } from '#shared/console/open-console.ts';
 import { type Console, ConsoleAddressError } from '#shared/console/server.ts';
+import { LINK_TERMS } from '#shared/console/session.ts';
 import { chosenClusters } from '#shared/engine/clusters/chosen-clusters.ts';
 import { ClustersRejectedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import { ProbeAddressError } from '#shared/engine/clusters/probe-server.ts';
@@ -94,7 +95,7 @@ async function run(options: StartOptions): Promise<void> {
   if (demo) demo.invite(console?.link);
   else if (console) {
     const link = isToTerminal
-      ? `Console (the link works in one browser): ${console.link()}`
+      ? `Console (${LINK_TERMS}): ${console.link()}`
       : `Console: to get a link, run npx taintward --state-dir ${options.stateDir} console`;
     print(link);
   }

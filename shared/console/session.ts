@@ -1,6 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { durationText } from '#shared/time/duration.ts';
 
 /** Maximum age of a session, even if it is in use. */
 const SESSION_MS = 12 * 3_600_000;
@@ -27,7 +28,10 @@ export interface Session {
   readonly ended: AbortSignal;
 }
 
-/** Sessions of a console. Each is opened by a link, which works once. */
+/** The terms of a link, for its reader. */
+export const LINK_TERMS = `works once, in one browser, within ${durationText(LINK_MS)}`;
+
+/** Sessions of a console. Each is opened by a link. */
 export class Sessions {
   readonly #clock: Clock;
   /** By digest, oldest first. */

@@ -21,10 +21,13 @@ async function invitation(t: TestContext, isToTerminal: boolean, link?: () => st
 
 test('prints a link to the console at the start only on a terminal, because other outputs may be logs', async (t) => {
   const link = t.mock.fn(() => 'http://127.0.0.1:1/?key=secret');
-  assert.match(await invitation(t, true, link), /type "console"\):\n.*key=secret/);
+  assert.match(await invitation(t, true, link), /"console"\):\n.*key=secret/);
   assert.equal(link.mock.callCount(), 1);
   const piped = await invitation(t, false, link);
-  assert.match(piped, /To taint nodes in the console, type "console" for a link\. Each link works once\.\n/);
+  assert.match(
+    piped,
+    /To taint nodes in the console, type "console" for a link \(works once, in one browser, within 1h\)\.\n/,
+  );
   assert.equal(link.mock.callCount(), 1, 'none is made that nobody is told');
   assert.doesNotMatch(await invitation(t, true), /"console"/);
 });

@@ -61,7 +61,7 @@ test('gets a link from a running process and ends after a browser opened a secon
     return done.splice(0);
   };
   const [first = '', ...rest] = await run();
-  assert.match(first, /in one browser:\nhttp:\/\/127\.0\.0\.1:1\/\?key=a\n$/);
+  assert.match(first, /in one browser, within 1h\):\nhttp:\/\/127\.0\.0\.1:1\/\?key=a\n$/);
   assert.deepEqual(rest, ['opened http://127.0.0.1:1/?key=b', 'read', 'closed']);
   assert.match((await run('--no-open')).join(), /key=c\n$/);
   for (const own of [['--host', '127.0.0.1'], ['--port', '0'], ['--comparison-operators']])

@@ -182,7 +182,7 @@ export const CONCEPTS: Pages = {
     ['`Retry-After` counts up to {}', MAX_RETRY_AFTER_MS],
     ['accepts no more requests is destroyed after {}, and', GOODBYE_MS],
     ['no Lease counts for more than {}', MAX_LEASE_MS],
-    ['in one browser, once, within {}', LINK_MS],
+    ['once, in one browser, within {}', LINK_MS],
     ['they are rendered once {}', RENDERED_EACH_MS],
     ['| {} connections; the connection', CONNECTIONS],
     ['for a new one, and after {} in any case', TICKS_TO_BEGIN * TICK_MS],

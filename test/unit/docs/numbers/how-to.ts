@@ -162,7 +162,7 @@ export const HOW_TO: Pages = {
   'docs/how-to/move-to-enforce.md': [['A stop takes effect within {}.', RESTRICTED_MS]],
   'docs/how-to/preview-a-taint.md': [['deadlines are within {} of each other', TOGETHER_MS]],
   'docs/how-to/use-console.md': [
-    ['one session in one browser, within {}.', LINK_MS],
+    ['once, in one browser, within {}.', LINK_MS],
     ['Of more than {} pods, it shows', MAX_ROWS],
   ],
   'docs/how-to/monitor.md': [['Metrics are rendered at most once {}.', RENDERED_EACH_MS]],

@@ -200,6 +200,10 @@ function disconnectedText(
     : `N${lastContact.slice(1)}: changes of nodes and pods are missed.`;
 }
 
+/** In observe mode, the built-in controller is expected to evict, so a headline names it only where it is known to. */
+const isObserved = (outcome: PodAnswer['outcome']): boolean =>
+  outcome.kind === 'held' && outcome.by.kind === 'observe';
+
 /** A pod that has been due for longer by the built-in controller's rule shows that this controller does not run. */
 const SPARED_MS = 10 * 60_000;
 
@@ -216,7 +220,7 @@ function rivalText({ at: now, decidedBy, outcome, builtIn }: PodAnswer, moment: 
       : `at ${moment(evictsAt)}`;
     return `But the built-in controller is enabled, and evicts the pod ${when}.`;
   }
-  if (now - evictsAt > SPARED_MS) return '';
+  if (isObserved(outcome) || now - evictsAt > SPARED_MS) return '';
   const would = isDue ? 'would have evicted the pod' : 'evicts the pod';
   return `If the built-in controller is enabled (unknown), it ${would} at ${moment(evictsAt)}.`;
 }
@@ -245,12 +249,7 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
       : first === last
         ? `at ${moment(last)}`
         : `by ${moment(last)}, the first ${first <= now ? 'now' : `at ${moment(first)}`}`;
-  const kept = pods.filter(({ outcome }) =>
-    ['held', 'blocked', 'failed', 'unknown'].includes(outcome.kind),
-  ).length;
-  const observed = pods.filter(
-    ({ outcome }) => outcome.kind === 'held' && outcome.by.kind === 'observe' && !outcome.blockedBy,
-  ).length;
+  const observed = pods.filter(({ outcome }) => isObserved(outcome) && !('blockedBy' in outcome)).length;
   const evictor = decidedBy === 'built-in' ? builtInSubject(builtIn) : '';
   const parts = [
     going.length > 0
@@ -260,13 +259,10 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
     errors[0] === undefined
       ? ''
       : `${countText(errors.length, 'could not be evicted and is retried', 'could not be evicted and are retried')} (${errors[0].replace(/\.$/, '')})`,
-    kept > observed ? `${countText(kept - observed, 'is kept', 'are kept')}` : '',
-    ...(['terminating', 'keep'] as const).map((kind) => {
-      const count = pods.filter(({ outcome }) => outcome.kind === kind).length;
-      if (count === 0) return '';
-      return kind === 'terminating'
-        ? countText(count, 'is terminating', 'are terminating')
-        : countText(count, 'stays', 'stay');
+    ...NOT_EVICTED.map(([kind, one, many]) => {
+      const count =
+        pods.filter(({ outcome }) => outcome.kind === kind).length - (kind === 'held' ? observed : 0);
+      return count === 0 ? '' : countText(count, one, many);
     }),
   ].filter((part) => part !== '');
   const text = `${what} ${evicting.join(' and ')}: ${parts.length > 0 ? parts.join('; ') : 'no pods'}.`;
@@ -276,6 +272,19 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
     .filter((sentence) => sentence !== '')
     .join(' ');
 }
+
+const NOT_EVICTED: readonly (readonly [
+  kind: NodeAnswer['pods'][number]['outcome']['kind'],
+  one: string,
+  many: string,
+])[] = [
+  ['held', 'is held', 'are held'],
+  ['blocked', 'is blocked', 'are blocked'],
+  ['failed', 'could not be evicted', 'could not be evicted'],
+  ['unknown', 'may be evicted or stay', 'may be evicted or stay'],
+  ['terminating', 'is terminating', 'are terminating'],
+  ['keep', 'stays', 'stay'],
+];
 
 const countText = (count: number, one: string, many: string): string =>
   count === 1 ? `1 pod ${one}` : `${count} pods ${many}`;
@@ -290,16 +299,20 @@ function builtInSubject({ state }: NodeAnswer['builtIn']): string {
 function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment: MomentText): string {
   if (decidedBy === 'built-in' || builtIn.state === 'off') return '';
   const earlier = pods.flatMap(({ outcome, builtInAt }) => {
+    if (builtIn.state !== 'on' && isObserved(outcome)) return [];
     const ours =
       outcome.kind === 'evict' ? outcome.at : outcome.kind === 'terminating' ? -Infinity : Infinity;
     return builtInAt !== undefined && builtInAt < ours ? [builtInAt] : [];
   });
   const first = Math.min(...earlier);
   if (earlier.length === 0) return '';
-  const sooner = `${earlier.length} of them sooner, the first at ${moment(first)}`;
-  if (builtIn.state === 'on') return `But the built-in controller is enabled, and evicts ${sooner}.`;
+  const [isDue, sooner] = [first <= now, countText(earlier.length, 'sooner', 'sooner')];
+  if (builtIn.state === 'on') {
+    const when = isDue ? 'at any time: by its rule, the first has been due since' : 'the first at';
+    return `But the built-in controller is enabled, and evicts ${sooner}, ${when} ${moment(first)}.`;
+  }
   if (now - first > SPARED_MS) return '';
-  return `If the built-in controller is enabled (unknown), it evicts ${sooner}.`;
+  return `If the built-in controller is enabled (unknown), it ${isDue ? 'would have evicted' : 'evicts'} ${sooner}, the first at ${moment(first)}.`;
 }
 
 /** Describes the causes of an eviction: "it tolerates a:NoExecute for 5m". */

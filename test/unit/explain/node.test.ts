@@ -62,6 +62,8 @@ const stops = [{ actor: 'anna', at: at(90), reason: 'an incident', scope: 'clust
 const trips = [{ scope: 'customTaints', trippedAt: at(90), nodes: 9, outOf: 30 } as const];
 
 /** The cases of the first lines in `node-headlines.txt`. */
+const unseen = known({ state: 'unknown', evidence: '' } as const);
+
 const HEADLINES: Readonly<Record<string, NodeQuestion>> = {
   'a tainted node': question(),
   'an untainted node': question(untainted),
@@ -73,6 +75,11 @@ const HEADLINES: Readonly<Record<string, NodeQuestion>> = {
   'a stop where the built-in controller evicts': question({
     ...ruledBy({}, { stops }),
     builtIn: known({ state: 'on', evidence: 'its flags' }),
+  }),
+  'a stop where the built-in controller is unknown': question({ ...ruledBy({}, { stops }), builtIn: unseen }),
+  'observe mode where the built-in controller is unknown': question({
+    ...ruledBy({ mode: 'observe' }),
+    builtIn: unseen,
   }),
   'a terminating pod': question({ pods: known([numbered(0, { terminating: true, disrupted: true })]) }),
   'a disconnected cluster': question(disconnected),

@@ -70,7 +70,7 @@ export function Around({
       ? [
           [
             'Built-in controller',
-            html`${builtIn.state} <span class="soft small">${builtIn.evidence}</span>`,
+            html`${builtIn.state}${builtIn.evictsAt !== undefined && builtIn.state !== 'off' && html`, evicts at <${Moment} at=${builtIn.evictsAt} />`} <span class="soft small">${builtIn.evidence}</span>`,
           ] as const,
         ]
       : []),

@@ -307,7 +307,6 @@ export class RestApi implements KubernetesApi, PermissionReview {
     const review = await this.#transport.read({
       verb: 'create',
       resource: 'selfsubjectaccessreviews',
-      object: '(to check permissions)',
       path: ACCESS_REVIEWS,
       answer: 'short',
       body: {

@@ -38,8 +38,10 @@ export const METHODS: Readonly<Record<Verb, string>> = {
   delete: 'DELETE',
 };
 
-export const callText = (call: Call): string =>
-  [call.verb, call.resource, ...(call.object === undefined ? [] : [call.object])].join(' ');
+export const callText = ({ verb, resource, object }: Call): string =>
+  resource === 'selfsubjectaccessreviews'
+    ? 'check permissions'
+    : [verb, resource, ...(object === undefined ? [] : [object])].join(' ');
 
 /** A verb on a resource. A subresource follows a slash, as in a Role. */
 export interface Permission {

@@ -59,7 +59,7 @@ describe('an answer that exceeds the size limit of its kind', () => {
         const { api, host } = await scriptedServer(t, json(`{"a":"${'x'.repeat(limit)}"}`));
         const text = limit < 1024 * 1024 ? `${limit / 1024} KiB` : `${limit / 1024 / 1024} MiB`;
         const message = await unanswered(call(api));
-        assert.match(message, /^Cannot (get|list|watch|create|patch|delete) \S/);
+        assert.match(message, /^Cannot (get|list|watch|create|patch|delete|check) \S/);
         assert.ok(message.includes(` at ${host}: it`), message);
         assert.ok(message.includes(` more than ${text}`), message);
       });

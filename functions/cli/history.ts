@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander';
 import { defined } from '#shared/defined.ts';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
-import { wordsOf } from '#shared/explain/gate-text.ts';
+import { CANCELED, wordsOf } from '#shared/explain/gate-text.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { type Happening, happened } from '#shared/operations/look/history.ts';
 import type { HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
@@ -181,12 +181,6 @@ const KINDS: Readonly<Record<AuditEntry['kind'], string>> = {
   'takeover-released': 'takeover released',
 };
 
-const CANCELLED: Readonly<Record<NonNullable<HistoryEntry['cancelReason']>, string>> = {
-  'taint-removed': 'taint removed',
-  'tolerated-forever': 'taint tolerated indefinitely',
-  'pod-gone': 'pod already gone',
-};
-
 function dueText({ dueAt }: HistoryEntry): string {
   return dueAt === undefined ? '' : timeText(dueAt);
 }
@@ -208,7 +202,7 @@ function actorText({ event, deleted, by: gate }: HistoryEntry): string {
 
 function causeText({ causes, cancelReason, deleted, error, previousDueAt }: HistoryEntry): string {
   return [
-    ...(cancelReason && !deleted ? [CANCELLED[cancelReason]] : []),
+    ...(cancelReason && !deleted ? [CANCELED[cancelReason]] : []),
     ...(error ? [error] : []),
     ...(previousDueAt === undefined ? [] : [`previously due ${timeText(previousDueAt)}`]),
     ...causeTexts(causes),

@@ -1,6 +1,7 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, OperatorAction, Rules, Trip } from '#shared/eviction/policy.ts';
+import type { CancelReason } from '#shared/eviction/records.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
@@ -104,6 +105,13 @@ export const GATE_KINDS = Object.keys(GATES) as readonly EvictionGate['kind'][];
 /** The words for a brake, or for all of its kind. */
 export const wordsOf = ({ kind }: { readonly kind: EvictionGate['kind'] }): GateWords<EvictionGate> =>
   GATES[kind];
+
+/** Why an eviction was canceled. */
+export const CANCELED: Readonly<Record<CancelReason, string>> = {
+  'taint-removed': 'taint removed',
+  'tolerated-forever': 'taint tolerated indefinitely',
+  'pod-gone': 'pod already gone',
+};
 
 /** A reason that keeps pods for an unknown time. */
 export type KeptBy = EvictionGate['kind'] | 'blocked' | 'rejected' | 'retrying' | 'failed';

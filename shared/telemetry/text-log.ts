@@ -1,7 +1,6 @@
 import { styleText } from 'node:util';
 import { tripText } from '#shared/eviction/guard.ts';
-import type { CancelReason } from '#shared/eviction/records.ts';
-import { wordsOf } from '#shared/explain/gate-text.ts';
+import { CANCELED, wordsOf } from '#shared/explain/gate-text.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { shownLine } from '#shared/text/escape-for-display.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -87,13 +86,7 @@ function textOf({ event, fields }: LogLine, now: EpochMs): string | undefined {
 const podOf = ({ namespace, pod }: PodFields): string => `${namespace}/${pod}`;
 
 const canceledBy = ({ reason }: LogEvents['eviction.canceled']): string =>
-  reason === undefined ? '' : ` (${CANCELED_BY[reason]})`;
-
-const CANCELED_BY: Readonly<Record<CancelReason, string>> = {
-  'taint-removed': 'taint removed',
-  'tolerated-forever': 'taint tolerated indefinitely',
-  'pod-gone': 'pod deleted',
-};
+  reason === undefined ? '' : ` (${CANCELED[reason]})`;
 
 function heldBy({ by: gate }: LogEvents['eviction.held']): string {
   if (gate === undefined) return '';

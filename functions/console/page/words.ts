@@ -1,7 +1,7 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { Cause, TimedTaint } from '#shared/eviction/records.ts';
-import { GATE_KINDS, keptLabel, wordsOf } from '#shared/explain/gate-text.ts';
+import { CANCELED, GATE_KINDS, keptLabel, wordsOf } from '#shared/explain/gate-text.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import type { EvictionEvent, HistoryEntry } from '#shared/state/history.ts';
@@ -52,12 +52,6 @@ export const EVENT: Readonly<Record<EvictionEvent, Word>> = {
 
 export const taintText = ({ key, value, effect }: Pick<TimedTaint, 'key' | 'value' | 'effect'>): string =>
   `${key}${value ? `=${value}` : ''}:${effect}`;
-
-const CANCELED: Readonly<Record<NonNullable<HistoryEntry['cancelReason']>, string>> = {
-  'taint-removed': 'the taint was removed',
-  'tolerated-forever': 'the pod tolerates the taint indefinitely',
-  'pod-gone': 'the pod was already gone',
-};
 
 function oneCauseText({ taint, toleration, seconds, policy }: Cause): string {
   const name = taintText(taint);

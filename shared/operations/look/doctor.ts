@@ -24,6 +24,7 @@ import type { ClusterRegistry } from '#shared/state/registry.ts';
 import { type StoredRules, stopsInForce } from '#shared/state/rules-store.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
 import type { Account } from '../fleet/account.ts';
@@ -241,7 +242,7 @@ const notEntered = (agent: string): ClusterFinding =>
 function clusterFindings(status: FleetStatus, cluster: ClusterName): readonly ClusterFinding[] {
   const { at, clusters } = status;
   const { connection, lastContactAt = at, pending } = clusters.find((each) => each.cluster === cluster) ?? {};
-  const contact = ok('relay', `Last contact ${Math.round((at - lastContactAt) / 1000)} s ago.`);
+  const contact = ok('relay', `Last contact ${durationText(at - lastContactAt)} ago.`);
   const evictions = ok('evictions', 'No eviction failed, is overdue, or is stuck.');
   return withConditions(status, cluster, [
     ...(connection === 'connected' ? [contact] : []),

@@ -321,7 +321,7 @@ test('reports an unresponsive cluster before it counts as disconnected', async (
   const report = { renewedAt: NOW, lastContactAt: NOW, faults: [] };
   await leases.renew(lease, report);
   const relay = async () => about('relay', await findings({ ...fleet, kind: 'deployed' }));
-  assert.deepEqual(await relay(), [['ok', 'Last contact 0 s ago.']]);
+  assert.deepEqual(await relay(), [['ok', 'Last contact 0s ago.']]);
   await leases.renew(lease, { ...report, breakerOpen: true });
   assert.deepEqual(await relay(), [
     ['bad', 'Its API server does not respond. Requests are retried every few seconds.'],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import type { Issue } from '#shared/conditions/conditions.ts';
 import { SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
 import type { Finding } from '#shared/operations/look/finding.ts';
@@ -39,10 +40,9 @@ async function demo(t: Parameters<typeof npmStart>[0]) {
 test('status and doctor report a suspended npm start within 15 s, until it resumes', async (t) => {
   const { service, status, bad } = await demo(t);
   service.pause();
-  // At first only npm start does not answer. The commands also wait for the simulated cluster, which does not answer
-  // either.
-  const silent = await status(69, 2);
-  assert.ok(silent.unknown.some((text: string) => text.includes(SOCKET_FILE)));
+  // While its lease may still be renewed, the state is unknown. The commands also wait for the simulated cluster.
+  const { issues, unknown } = await status(69, 2);
+  assert.ok(issues.length > 0 || unknown.some((text: string) => text.includes(SOCKET_FILE)));
   assert.deepEqual((await status(2)).issues, ['not-responding']);
   assert.ok((await bad()).includes('process'));
   service.resume();
@@ -55,4 +55,33 @@ test('status and doctor report a killed npm start within 15 s', async (t) => {
   assert.deepEqual((await status(2)).issues, ['not-running']);
   assert.ok((await bad()).includes('process'));
   assert.notEqual((await ending([69], 'pending')).err, '');
+});
+
+test('status, doctor, and /readyz report the same conditions of a running npm start', async (t) => {
+  const { service, ending } = await demo(t);
+  const { port } = await service.event('relay.started');
+  /** Reads the conditions of all surfaces until each of them shows exactly these. */
+  const shown = (types: readonly string[], probed: readonly string[] = types) =>
+    until(`all show ${types.join(' and ')}`, async () => {
+      const codes = types.length > 0 ? [2] : [0];
+      const { issues } = JSON.parse((await ending(codes, 'status')).out);
+      const findings: readonly Finding[] = JSON.parse((await ending(codes, 'doctor')).out);
+      const readyz = await (await fetch(`http://127.0.0.1:${port}/readyz?verbose`)).text();
+      const found = issues.map(({ type }: Issue) => type);
+      const failed = [...readyz.matchAll(/^\[-\]simulated\/(\S+) failed: /gm)].map(([, type = '']) => type);
+      const messages = findings.flatMap(({ verdict, message }) => (verdict === 'bad' ? message : []));
+      return (
+        isDeepStrictEqual([...new Set(found)], types) &&
+        isDeepStrictEqual([...new Set(failed)], probed) &&
+        issues.every(({ message }: Issue) => messages.includes(message)) &&
+        readyz.endsWith('readyz check passed\n')
+      );
+    });
+  await shown([]);
+  for (const node of [1, 2, 3, 4])
+    service.type(`taint node-${node} node.kubernetes.io/unreachable:NoExecute`);
+  await shown(['guard-tripped']);
+  await taintward('stop', 'simulated', '--reason', 'an incident', '--state-dir', service.state);
+  // A stop is the operators' own, and no reason to restart or to wake anybody: a probe does not fail by it.
+  await shown(['guard-tripped', 'stopped'], ['guard-tripped']);
 });

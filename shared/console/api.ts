@@ -49,9 +49,11 @@ export interface Api {
 
 /** `GET api/live` sends these server-sent events, with this data as JSON: at most one of each per second. */
 export interface LiveEvents {
-  /** Sent first, and after every change. */
+  /** The server's clock. Sent first, and every few seconds: without it, the page counts the connection as lost. */
+  readonly time: { readonly at: EpochMs };
+  /** Sent when the page connects, and after every change. */
   readonly status: FleetStatus;
-  /** The version of the pending evictions. Sent first, and after every change. */
+  /** The version of the pending evictions. Sent when the page connects, and after every change. */
   readonly pending: Pick<PendingPage, 'version' | 'at'>;
   /** Nothing can be read at present. The server retries. */
   readonly trouble: Failure;

@@ -38,7 +38,7 @@ export function fleetApi({ fleet, questions, matching, demo, clock, log }: Fleet
   });
   const answering = questions ?? questionsTo(fleet, { matching, clock });
   const answers = answersOf({ fleet, view, questions: answering, demo, clock });
-  return new ApiServer({ answers, live: new Live({ view }), log });
+  return new ApiServer({ answers, live: new Live({ view, clock }), log });
 }
 
 /** Answers the same questions as the command line, with the permissions of this process. */

@@ -1,20 +1,22 @@
 import type { ServerResponse } from 'node:http';
 import { type FleetStatus, statusOf } from '#shared/operations/look/status.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { LiveEvents } from './api.ts';
 import type { FleetView, Seen } from './fleet-view.ts';
 
 /** Interval between reads while a listener is connected. */
 const READ_MS = 1_000;
-/** Interval of a comment by which both ends detect a lost connection. */
-const HEARTBEAT_MS = 15_000;
+/** Interval of the event by which both ends detect a lost connection. The page waits for two of them. */
+const HEARTBEAT_MS = 5_000;
 /** Backlog at which a slow listener is disconnected. It must connect again. */
 const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
 export const MAX_LISTENERS = 32;
 
 export interface LiveDeps {
   readonly view: FleetView;
+  readonly clock: Clock;
   /** Absent: every second. */
   readonly readMs?: number;
 }
@@ -22,12 +24,14 @@ export interface LiveDeps {
 /** Sends changes as server-sent events. All listeners share one reader, which stops when none is connected. */
 export class Live {
   readonly #view: FleetView;
+  readonly #clock: Clock;
   readonly #readMs: number;
   readonly #listeners = new Map<ServerResponse, { status: string; version?: number }>();
   #reading = false;
 
-  constructor({ view, readMs = READ_MS }: LiveDeps) {
+  constructor({ view, clock, readMs = READ_MS }: LiveDeps) {
     this.#view = view;
+    this.#clock = clock;
     this.#readMs = readMs;
     view.listen((seen) => {
       if (this.#listeners.size === 0) return;
@@ -52,7 +56,9 @@ export class Live {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write(`retry: ${READ_MS}\n\n`);
     this.#listeners.set(response, { status: '' });
-    const heartbeat = setInterval(() => response.write(':\n\n'), HEARTBEAT_MS);
+    const sendTime = () => this.#send(response, 'time', { at: this.#clock.now() });
+    sendTime();
+    const heartbeat = setInterval(sendTime, HEARTBEAT_MS);
     const leave = () => {
       clearInterval(heartbeat);
       ended.removeEventListener('abort', end);

@@ -91,6 +91,17 @@ test('sends the current state and then only its changes', (t) =>
     assert.deepEqual([version, rows.map(([, , , , name]) => name)], [gone.version, ['other']]);
   }));
 
+test('sends its time every few seconds, also while nothing changes', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { listen, clock } = await listening(t);
+  const { next } = await listen();
+  for (let beats = 0; beats < 3; beats++) {
+    assert.deepEqual(await next('time'), { at: clock.now() });
+    await clock.advanceTo(clock.now() + 5_000);
+    t.mock.timers.tick(5_000);
+  }
+});
+
 test('keeps the version while nothing changes', (t) =>
   inNoTime(t, async () => {
     const { ask, schedule, clock } = await listening(t);

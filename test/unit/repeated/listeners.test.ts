@@ -35,7 +35,8 @@ test('a hundred listeners that left or whose session ended keep no other from jo
       if (fails) throw new Error('the table takes no more for now');
       return seen;
     };
-    const live = new Live({ view: { read, listen: () => undefined } as unknown as FleetView, readMs: 1 });
+    const view = { read, listen: () => undefined } as unknown as FleetView;
+    const live = new Live({ view, clock: systemClock, readMs: 1 });
     const session = new AbortController();
     const join = async () => {
       const joining = response();
@@ -67,7 +68,7 @@ test('listeners that join during one read are limited, and may have left by its 
   const seen = { version: 1, at: 0, clusters: [], pending: [], unknown: [] } as unknown as Seen;
   const { promise, resolve: answer } = Promise.withResolvers<Seen>();
   const view = { read: () => promise, listen: () => undefined } as unknown as FleetView;
-  const live = new Live({ view, readMs: 0 });
+  const live = new Live({ view, clock: systemClock, readMs: 0 });
   const [session, ended] = [new AbortController(), AbortSignal.abort()];
   const left = Object.assign(response(), { destroyed: true });
   const all = [left, ...Array.from({ length: 40 }, response)];

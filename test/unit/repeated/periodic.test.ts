@@ -86,7 +86,7 @@ function listening(read: () => Promise<Seen>, written: (text: string) => void = 
       return true;
     },
   });
-  const live = new Live({ view: { read, listen: ignored } as unknown as FleetView });
+  const live = new Live({ view: { read, listen: ignored } as unknown as FleetView, clock });
   void live.join(response as unknown as ServerResponse, new AbortController().signal);
   return () => response.emit('close');
 }
@@ -200,11 +200,11 @@ const PERIODIC: Readonly<Record<string, Periodic>> = {
     },
   },
   'the sign of life to a page of the console': {
-    everyMs: 15_000,
+    everyMs: 5_000,
     begin: (work) =>
       listening(
         async () => SEEN,
-        (text) => text === ':\n\n' && void work().catch(ignored),
+        (text) => text.startsWith('event: time\n') && void work().catch(ignored),
       ),
   },
 };

@@ -88,7 +88,11 @@ export class Live {
         await this.#view.read();
       } catch (error) {
         const trouble = { error: errorMessage(error) };
-        for (const [response] of this.#listeners) this.#send(response, 'trouble', trouble);
+        for (const [response] of this.#listeners) {
+          this.#send(response, 'trouble', trouble);
+          // The next read is sent even if nothing changed: it ends the trouble.
+          this.#listeners.set(response, { status: '' });
+        }
       }
     }
     this.#reading = false;

@@ -66,7 +66,7 @@ export class Live {
     };
     const end = () => {
       this.#send(response, 'end', {
-        reason: 'The session ended. To open the console again, run taintward console.',
+        reason: 'To open the console again, run taintward console, or type console at npm start.',
       });
       leave();
       response.end();

@@ -209,7 +209,7 @@ class Guarded {
 }
 
 const NO_SESSION =
-  'This session has ended, or the link was opened before, or not for an hour: get a new link where the console was started.';
+  'This session has ended, or the link was opened before, or not for an hour: for a new link, run taintward console, or type console at npm start.';
 const ELSEWHERE = 'Another page asked for this: open the console by its own link.';
 const NO_TOKEN = 'This is not from a page of this session: load it again.';
 

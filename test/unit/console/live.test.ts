@@ -131,7 +131,7 @@ test('ends with the session and sends the reason', (t) =>
     await next('status');
     const closing = console.close();
     assert.deepEqual(await next('end'), {
-      reason: 'The session ended. To open the console again, run taintward console.',
+      reason: 'To open the console again, run taintward console, or type console at npm start.',
     });
     await closing;
   }));

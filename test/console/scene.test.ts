@@ -114,5 +114,7 @@ test('a disconnected page shows it, and an expired session shows the next step',
   await page.getByText('live', { exact: true }).first().waitFor();
   await scene.close();
   await page.getByText(/Connection lost|Session ended/).waitFor();
+  assert.equal(await page.locator('main.stale').count(), 1);
+  assert.equal(await page.locator('.lamp[data-tone="well"]').count(), 0);
   await visitor.leave();
 });

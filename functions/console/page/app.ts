@@ -4,8 +4,8 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { ActButton, resumeAll, stopAll } from './act-button.ts';
 import { Confirmation, shownMessage } from './acts.ts';
 import { Icon, type IconName, Mark } from './icons.ts';
-import { connection, now, pendingTotal, status, trouble } from './live.ts';
-import { momentText, zone } from './moments.ts';
+import { clock, connection, now, pendingTotal, staleSince, status, trouble } from './live.ts';
+import { momentText, spanText, zone } from './moments.ts';
 import { Empty, Title } from './parts.ts';
 import { href, route } from './route.ts';
 import { nextTheme, type Theme, theme } from './theme.ts';
@@ -38,7 +38,7 @@ export function App(): VNode {
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <${Side} />
-    <main id="main" tabindex="-1">
+    <main id="main" tabindex="-1" class=${staleSince.value === undefined ? '' : 'stale'}>
       <${Banners} />
       <div class="page" key=${path.join('/')}><${View} /></div>
       <${Arrival} />
@@ -131,12 +131,19 @@ const ZoneSwitch = (): VNode => html`
 
 function Lamp(): VNode {
   const { state } = connection.value;
-  const tone = state === 'live' ? 'well' : state === 'connecting' ? 'held' : 'goes';
-  const text = { live: 'live', connecting: 'connecting', lost: 'not connected', over: 'session ended' }[
-    state
-  ];
+  const isStale = state === 'live' && staleSince.value !== undefined;
+  const tone = isStale || state === 'connecting' ? 'held' : state === 'live' ? 'well' : 'goes';
+  const text = isStale
+    ? 'outdated'
+    : { live: 'live', connecting: 'connecting', lost: 'not connected', over: 'session ended' }[state];
   return html`<div class="connection"><span class="lamp" data-tone=${tone}></span><span class="word">${text}</span></div>`;
 }
+
+/** Screen readers would announce an age again with each second. */
+const StateOf = ({ at }: { readonly at: number }): VNode => html`
+  This page shows the state of
+  ${' '}${momentText(at, clock.value)}<span aria-hidden="true">, ${spanText(clock.value - at)} ago</span>.
+`;
 
 function Banners(): VNode {
   const held = useRef<HTMLDivElement>(null);
@@ -147,27 +154,28 @@ function Banners(): VNode {
   });
   const connected = connection.value;
   const stop = status.value?.stop;
+  const since = staleSince.value ?? now.value;
   return html`
     <div class="banners" ref=${held} role="status">
       ${
         connected.state === 'lost' &&
         html`<div class="banner" data-tone="goes">
           <p>
-            <strong>Connection lost.</strong> This page shows the state of ${momentText(connected.since, now.value)}. It reconnects
-            automatically.
+            <strong>Connection lost.</strong> <${StateOf} at=${since} /> It reconnects automatically if the same service
+            responds again. After a restart of the service, run taintward console, or type console at npm start.
           </p>
         </div>`
       }
       ${
         connected.state === 'over' &&
         html`<div class="banner" data-tone="goes">
-          <p><strong>Session ended.</strong> ${connected.why}</p>
+          <p><strong>Session ended.</strong> ${connected.why} <${StateOf} at=${since} /></p>
         </div>`
       }
       ${
         trouble.value !== '' &&
         html`<div class="banner" data-tone="goes">
-          <p><strong>The server cannot read its clusters.</strong> ${trouble.value}</p>
+          <p><strong>The server cannot read its clusters.</strong> ${trouble.value} <${StateOf} at=${since} /></p>
         </div>`
       }
       ${

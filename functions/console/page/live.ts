@@ -6,8 +6,7 @@ import { get, sentenceOf } from './server.ts';
 
 /** State of the connection to the server. */
 export type Connection =
-  | { readonly state: 'connecting' | 'live' }
-  | { readonly state: 'lost'; readonly since: number }
+  | { readonly state: 'connecting' | 'live' | 'lost' }
   /** The server ended the session. */
   | { readonly state: 'over'; readonly why: string };
 
@@ -22,22 +21,35 @@ export const pendingTotal = signal(0);
 export const pendingVersion = signal(0);
 /** Error of the server as a sentence. The shown data may be outdated. */
 export const trouble = signal('');
-/** The server's clock, to the second. Countdowns use it. */
-export const now = signal(Date.now());
+/** The server's clock, to the second, as far as this page can tell. */
+export const clock = signal(Date.now());
+/** Time at which the server last sent an event, and could read its clusters. */
+const knownAt = signal(Date.now());
+/** Time whose state the page shows, because it can't know the current one. `undefined`: it shows the current state. */
+export const staleSince = computed(() => {
+  const { state } = connection.value;
+  const isFirst = state === 'connecting' && status.value === undefined;
+  return isFirst || (state === 'live' && trouble.value === '') ? undefined : knownAt.value;
+});
+/** The time whose state the page shows. Countdowns use it. */
+export const now = computed(() => staleSince.value ?? clock.value);
 
 export const clusters = computed<readonly ClusterStatus[]>(() => status.value?.clusters ?? []);
 
 /** Milliseconds by which the server's clock is ahead of this one. */
 let ahead = 0;
 const tick = () => {
-  now.value = Date.now() + ahead;
+  clock.value = Date.now() + ahead;
 };
 const setTime = (at: number) => {
   ahead = at - Date.now();
   tick();
+  if (trouble.value === '') knownAt.value = at;
 };
 
-/** Delay before the page reconnects after the browser gave up. */
+/** The server sends an event every few seconds. Without any for this long, the connection is lost. */
+const SILENT_MS = 12_000;
+/** Delay before the page connects again. */
 const AGAIN_MS = 2_000;
 /** Limit of rows in a page: see `MAX_ROWS` of the server. */
 const ALL_ROWS = 20_000;
@@ -45,6 +57,8 @@ const ALL_ROWS = 20_000;
 const rowKey = ([uid, cluster]: PendingRow): string => `${cluster}/${uid}`;
 
 let source: EventSource | undefined;
+let silence: ReturnType<typeof setTimeout> | undefined;
+let retry: ReturnType<typeof setTimeout> | undefined;
 
 /** Connects to the server while the page is visible. */
 export function listen(): void {
@@ -52,7 +66,7 @@ export function listen(): void {
   void get('GET api/session', {}).then((answer) => {
     session.value = answer;
     setTime(answer.now);
-  }, lost);
+  }, drop);
   document.addEventListener('visibilitychange', attend);
   attend();
 }
@@ -61,46 +75,67 @@ export function listen(): void {
 function attend(): void {
   if (connection.value.state === 'over') return;
   if (document.visibilityState === 'hidden') {
-    source?.close();
-    source = undefined;
+    close();
+    connection.value = { state: 'connecting' };
   } else connect();
+}
+
+function close(): void {
+  clearTimeout(silence);
+  source?.close();
+  source = undefined;
+}
+
+/** The browser may take a connection to a frozen server for an open one. */
+function expectEvent(): void {
+  clearTimeout(silence);
+  silence = setTimeout(drop, SILENT_MS);
 }
 
 function connect(): void {
   if (source) return;
   const opened = new EventSource('api/live');
   source = opened;
+  expectEvent();
   const on = <Name extends keyof LiveEvents>(name: Name, take: (data: LiveEvents[Name]) => void) =>
-    opened.addEventListener(name, (event) => take(JSON.parse(event.data)));
+    opened.addEventListener(name, (event) => {
+      expectEvent();
+      take(JSON.parse(event.data));
+    });
   opened.addEventListener('open', () => {
     connection.value = { state: 'live' };
     reader.reconnected();
   });
+  on('time', ({ at }) => setTime(at));
+  const endTrouble = () => {
+    trouble.value = '';
+    knownAt.value = clock.value;
+  };
   on('status', (data) => {
-    setTime(data.at);
     status.value = data;
-    trouble.value = '';
+    endTrouble();
   });
-  on('pending', ({ version, at }) => {
-    setTime(at);
-    void reader.announce(version).catch(lost);
-    trouble.value = '';
+  on('pending', ({ version }) => {
+    void reader.announce(version).catch(drop);
+    endTrouble();
   });
   on('trouble', ({ error }) => {
     trouble.value = error;
   });
   on('end', ({ reason: why }) => {
-    opened.close();
+    close();
     connection.value = { state: 'over', why };
   });
-  opened.addEventListener('error', () => {
-    lost();
-    if (opened.readyState !== EventSource.CLOSED) return;
-    source = undefined;
-    // The browser doesn't reconnect after an error response. If the session is rejected for good, the page
-    // shows the reason.
-    setTimeout(() => void again(), AGAIN_MS);
-  });
+  opened.addEventListener('error', drop);
+}
+
+/** Counts the connection as lost, and connects again unless the session is rejected for good. */
+function drop(): void {
+  if (connection.value.state === 'over') return;
+  close();
+  connection.value = { state: 'lost' };
+  clearTimeout(retry);
+  retry = setTimeout(() => void again(), AGAIN_MS);
 }
 
 async function again(): Promise<void> {
@@ -109,17 +144,12 @@ async function again(): Promise<void> {
     attend();
   } catch (error) {
     if (isRefused(error)) connection.value = { state: 'over', why: sentenceOf(error) };
-    else setTimeout(() => void again(), AGAIN_MS);
+    else drop();
   }
 }
 
 const isRefused = (error: unknown): boolean =>
   error instanceof Error && 'status' in error && (error.status === 401 || error.status === 403);
-
-function lost(): void {
-  const { state } = connection.value;
-  if (state === 'connecting' || state === 'live') connection.value = { state: 'lost', since: Date.now() };
-}
 
 const reader = new PendingReader(
   () => get('GET api/pending', { limit: ALL_ROWS }),

@@ -3,6 +3,9 @@ import type { Api, Failure } from '#shared/console/api.ts';
 type Questions = Extract<keyof Api, `GET ${string}`>;
 type Orders = Extract<keyof Api, `POST ${string}`>;
 
+/** A frozen server accepts requests, and never answers. */
+const ANSWERED_MS = 30_000;
+
 /** The server rejected a request or didn't respond. The message is a sentence for people. */
 export class ServerError extends Error {
   override readonly name = 'ServerError';
@@ -43,11 +46,13 @@ export async function post<O extends Orders>(order: O, asks: Api[O]['asks']): Pr
 }
 
 async function answer<T>(path: string, init: RequestInit): Promise<T> {
-  const response = await fetch(path, init).catch((error: unknown) => {
+  const signals = [AbortSignal.timeout(ANSWERED_MS), ...(init.signal ? [init.signal] : [])];
+  const unanswered = (error: unknown): never => {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw new ServerError('The server does not respond. Check that taintward is still running.', 0);
-  });
-  if (response.ok) return response.json();
+  };
+  const response = await fetch(path, { ...init, signal: AbortSignal.any(signals) }).catch(unanswered);
+  if (response.ok) return response.json().catch(unanswered);
   const failure: Partial<Failure> = await response.json().catch(() => ({}));
   throw new ServerError(failure.error ?? `The server answered ${response.status}.`, response.status);
 }

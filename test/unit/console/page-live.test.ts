@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { get } from '#functions/console/page/server.ts';
 import { settled } from '#test/world/turns.ts';
 import { setGlobals } from './set-globals.ts';
 
@@ -101,7 +102,6 @@ test('shows what a server sends whose versions and clock begin anew', async (t) 
   const { live, sources } = await page(t, (path) =>
     path.startsWith('api/pending') ? Response.json({ ...answer, at: 0, rows: [] }) : aSession(),
   );
-  const [source] = sources;
   const shown = () => [live.pendingTotal.value, live.pendingVersion.value, live.connection.value.state];
   for (const [at, version, total] of [
     [9_000, 7, 10],
@@ -109,17 +109,84 @@ test('shows what a server sends whose versions and clock begin anew', async (t) 
     [1_000, 1, 30],
   ] as const) {
     answer = { version, total };
+    const source = sources.at(-1);
     await source?.receive('open');
     await source?.receive('trouble', { error: 'It reads nothing.' });
-    await source?.receive('status', { at: at - 1 });
-    assert.deepEqual([live.now.value, live.trouble.value], [at - 1, '']);
+    await source?.receive('status', { at });
+    assert.equal(live.trouble.value, '');
     await source?.receive('trouble', { error: 'It reads nothing.' });
     await source?.receive('pending', { version, at });
-    assert.deepEqual(shown(), [total, version, 'live']);
-    assert.equal(live.now.value, at);
     assert.equal(live.trouble.value, '');
-    await source?.receive('error');
+    await source?.receive('time', { at });
+    assert.deepEqual([...shown(), live.now.value], [total, version, 'live', at]);
+    await reject(t, source);
     assert.equal(live.connection.value.state, 'lost');
   }
-  assert.equal(sources.length, 1);
+  assert.equal(sources.length, 4);
+});
+
+test('shows the last known time, and connects again, once a server with an open connection is silent', async (t) => {
+  const { live, sources } = await page(t, aSession);
+  const [source] = sources;
+  await source?.receive('open');
+  for (let beats = 0; beats < 4; beats++) {
+    await source?.receive('time', { at: 500_000 + Date.now() });
+    t.mock.timers.tick(11_000);
+  }
+  assert.deepEqual([live.connection.value.state, live.now.value], ['live', 544_000]);
+  t.mock.timers.tick(4_000);
+  assert.deepEqual(
+    [live.connection.value.state, live.now.value, live.clock.value],
+    ['lost', 533_000, 548_000],
+  );
+  assert.equal(source?.readyState, FakeEventSource.CLOSED);
+  t.mock.timers.tick(RECONNECTED_MS);
+  await settled();
+  await sources[1]?.receive('open');
+  assert.deepEqual([live.connection.value.state, live.staleSince.value], ['live', undefined]);
+});
+
+test('counts an event source that never opens as lost', async (t) => {
+  const { live } = await page(t, aSession);
+  t.mock.timers.tick(15_000);
+  assert.equal(live.connection.value.state, 'lost');
+});
+
+test('shows the time of the last read while the server reads nothing, and after the session ended', async (t) => {
+  const { live, sources } = await page(t, aSession);
+  const [source] = sources;
+  await source?.receive('open');
+  await source?.receive('status', {});
+  await source?.receive('time', { at: 10_000 });
+  await source?.receive('trouble', { error: 'It reads nothing.' });
+  await source?.receive('time', { at: 15_000 });
+  assert.deepEqual([live.staleSince.value, live.now.value], [10_000, 10_000]);
+  await source?.receive('status', {});
+  assert.deepEqual([live.staleSince.value, live.now.value], [undefined, 15_000]);
+  await source?.receive('end', { reason: 'It is late.' });
+  t.mock.timers.tick(RECONNECTED_MS);
+  assert.equal(live.now.value, 15_000);
+});
+
+test('shows nothing as current when a hidden tab becomes visible, until it is connected', async (t) => {
+  const { live, sources, show } = await page(t, aSession);
+  await sources[0]?.receive('open');
+  await sources[0]?.receive('status', {});
+  show('hidden');
+  t.mock.timers.tick(60_000);
+  show('visible');
+  assert.equal(live.staleSince.value, 0);
+  await sources[1]?.receive('open');
+  assert.equal(live.staleSince.value, undefined);
+});
+
+test('a request to a server that never answers ends with a sentence', async (t) => {
+  const limit = new AbortController();
+  t.mock.method(AbortSignal, 'timeout', () => limit.signal);
+  const fetch = (_: string, { signal }: RequestInit) =>
+    new Promise((_resolve, fail) => signal?.addEventListener('abort', () => fail(signal.reason)));
+  setGlobals(t, { fetch });
+  const request = get('GET api/session', {});
+  limit.abort(new DOMException('', 'TimeoutError'));
+  await assert.rejects(request, { name: 'ServerError', status: 0 });
 });

@@ -4,7 +4,7 @@ import type { Issue } from '#shared/conditions/conditions.ts';
 import type { PendingRow } from '#shared/console/api.ts';
 import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
 import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
-import { clusters, now, pending, session, status } from '../live.ts';
+import { clusters, now, pending, session, staleSince, status } from '../live.ts';
 import { counted, spanText } from '../moments.ts';
 import { Ago, Countdown, Empty, PodLink, Tag, Title } from '../parts.ts';
 import { href } from '../route.ts';
@@ -21,7 +21,7 @@ export function Overview(): VNode {
   const lead = `${counted(clusters.value.length, 'cluster')}, ${counted(going, 'pending eviction')}${place ? ` · ${place}` : ''}`;
   return html`
     <${Title} title="Overview" lead=${known ? lead : 'Loading …'} />
-    ${known && html`<${Issues} issues=${known.issues} unknown=${known.unknown} />`}
+    ${known && html`<${Issues} issues=${known.issues} unknown=${staleSince.value === undefined ? known.unknown : ['The current state is not known.']} />`}
     ${demo && html`<${DemoNodes} cluster=${demo.cluster} />`}
     <section class="next" aria-labelledby="next-hour">
       <${NextHour} />

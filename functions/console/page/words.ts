@@ -1,3 +1,4 @@
+import type { ConnectionStatus } from '#shared/conditions/conditions.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { Cause, TimedTaint } from '#shared/eviction/records.ts';
@@ -91,6 +92,17 @@ export function targetText(target: HoldTarget): string {
       return target satisfies never;
   }
 }
+
+const CONNECTIONS: Readonly<Record<ConnectionStatus, Word>> = {
+  connected: { text: 'connected', tone: 'well' },
+  stale: { text: 'stale', tone: 'held' },
+  disconnected: { text: 'disconnected', tone: 'goes' },
+  'never-connected': { text: 'never connected', tone: 'goes' },
+};
+
+/** `undefined`: not known. */
+export const connectionWord = (status: ConnectionStatus | undefined): Word =>
+  status === undefined ? { text: 'unknown', tone: 'held' } : CONNECTIONS[status];
 
 /** Returns the mode of a cluster. If several apply, returns the most binding. */
 export function modeOf({ mode, stop, trips = [] }: ClusterStatus): Word {

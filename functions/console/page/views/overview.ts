@@ -4,12 +4,12 @@ import type { Issue } from '#shared/conditions/conditions.ts';
 import type { PendingRow } from '#shared/console/api.ts';
 import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
 import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
-import { clusters, now, pending, session, staleSince, status } from '../live.ts';
+import { clusters, pending, session, staleSince, status } from '../live.ts';
 import { counted, spanText } from '../moments.ts';
 import { Ago, Countdown, Empty, PodLink, Tag, Title } from '../parts.ts';
 import { href } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
-import { modeOf, STATE_WORDS } from '../words.ts';
+import { connectionWord, modeOf, STATE_WORDS } from '../words.ts';
 import { DemoNodes } from './demo.ts';
 import { NextHour } from './next-hour.ts';
 
@@ -17,8 +17,10 @@ import { NextHour } from './next-hour.ts';
 export function Overview(): VNode {
   const known = status.value;
   const { demo, place } = session.value ?? {};
-  const going = clusters.value.reduce((sum, each) => sum + (each.pending ?? 0), 0);
-  const lead = `${counted(clusters.value.length, 'cluster')}, ${counted(going, 'pending eviction')}${place ? ` · ${place}` : ''}`;
+  const counts = clusters.value.flatMap((each) => each.pending ?? []);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  const isPart = counts.length < clusters.value.length;
+  const lead = `${counted(clusters.value.length, 'cluster')}, ${isPart ? 'at least ' : ''}${counted(total, 'pending eviction')}${place ? ` · ${place}` : ''}`;
   return html`
     <${Title} title="Overview" lead=${known ? lead : 'Loading …'} />
     ${known && html`<${Issues} issues=${known.issues} unknown=${staleSince.value === undefined ? known.unknown : ['The current state is not known.']} />`}
@@ -199,19 +201,24 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     head: 'Delay',
     width: 'minmax(4.5rem, 0.6fr)',
     numeric: true,
-    cell: ({ delayMs }) =>
-      delayMs === undefined ? '?' : delayMs === 0 ? html`<span class="soft">none</span>` : spanText(delayMs),
+    cell: ({ delayMs, pending: count }) =>
+      delayMs === undefined || count === undefined
+        ? '?'
+        : delayMs === 0
+          ? html`<span class="soft">none</span>`
+          : spanText(delayMs),
   },
   {
     key: 'contact',
     head: 'Last contact',
     width: 'minmax(6rem, 0.8fr)',
-    cell: ({ connection, lastContactAt }) =>
-      connection === 'connected'
-        ? html`<span class="heard"><span class="lamp" data-tone="well"></span>connected</span>`
-        : html`<span class="heard"><span class="lamp" data-tone="goes"></span>${
-            lastContactAt === undefined ? 'never' : `${spanText(now.value - lastContactAt)} ago`
-          }</span>`,
+    cell: ({ connection, lastContactAt }) => {
+      const isOld = connection === 'stale' || connection === 'disconnected';
+      const { text, tone } = connectionWord(staleSince.value === undefined ? connection : undefined);
+      return html`<span class="heard"><span class="lamp" data-tone=${tone}></span><span>${text}${
+        isOld && lastContactAt !== undefined && html`, <${Ago} at=${lastContactAt} /> ago`
+      }</span></span>`;
+    },
   },
   {
     key: 'acts',

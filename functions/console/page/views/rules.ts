@@ -1,5 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import type { TripReport } from '#shared/eviction/guard.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
@@ -46,7 +47,7 @@ export function RulesView(): VNode {
   `;
 }
 
-function modeText({ mode, stop }: ClusterStatus): VNode | string {
+function modeText({ mode, stop, trips = [] }: ClusterStatus): VNode | string {
   if (mode === 'enforce' && stop)
     return stop.until === undefined
       ? 'Evictions are stopped: no pods are evicted until you resume them.'
@@ -55,13 +56,18 @@ function modeText({ mode, stop }: ClusterStatus): VNode | string {
     case 'observe':
       return 'Decisions are recorded, and no pods are evicted.';
     case 'enforce':
-      return 'Pods are evicted at their deadlines.';
+      return trips.length === 0
+        ? 'Pods are evicted at their deadlines.'
+        : `The guard holds ${trips.map(guardedText).join(', and ')}. Other pods are evicted at their deadlines.`;
     case undefined:
       return 'Its policy cannot be read. For the cause, run taintward doctor.';
     default:
       return mode satisfies never;
   }
 }
+
+const guardedText = ({ scope, zone = 'unknown' }: TripReport): string =>
+  `evictions ${{ cluster: 'of the cluster', customTaints: 'by custom taints', zone: `of zone ${zone}` }[scope]}`;
 
 const Acts = ({ of: { cluster, stop, failed = 0 } }: { readonly of: ClusterStatus }): VNode => html`
   ${failed > 0 && html`<${ActButton} intent=${retry(cluster)} />`}
@@ -96,7 +102,7 @@ function Forbids({
                 (trip) => html`<li key=${scopeText(trip)}>
                   <span class="lamp" data-tone="held"></span>
                   <p>
-                    The guard holds${' '}${trip.scope === 'zone' ? `evictions of zone ${trip.zone ?? ''}` : trip.scope === 'customTaints' ? 'evictions by custom taints' : 'evictions of the cluster'}:
+                    The guard holds ${guardedText(trip)}:
                     ${' '}${trip.nodes} of ${trip.total} nodes at the trip${trip.affectedNow === undefined ? '' : `, ${trip.affectedNow} now`} <span class="soft small"><${Moment} at=${trip.trippedAt} /></span>
                   </p>
                   <${ActButton} intent=${releaseGuard(cluster, scopeText(trip))} about=${`for ${scopeText(trip)}`} />

@@ -108,6 +108,8 @@ export type PendingRow = readonly [
   note: string,
   /** IDs of the holds that apply, separated by commas. */
   holds: string,
+  /** With an eviction that was blocked, rejected, rate limited, or failed: the time of the next try, if it has one. */
+  nextTryAt?: EpochMs,
 ];
 
 export interface PendingPage {

@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { momentOf } from '#shared/eviction/retry.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { type Snapshot, type ViewedFleet, view } from '#shared/operations/look/look.ts';
 import { firstDue, type PendingEviction } from '#shared/operations/look/pending.ts';
-import { pendingStateOf } from '#shared/operations/look/pending-state.ts';
+import { type PendingState, pendingStateOf } from '#shared/operations/look/pending-state.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { Age } from '#shared/time/age.ts';
@@ -100,11 +101,15 @@ async function seenOf(
   return { ...found, at, pending: pending.sort(firstDue) };
 }
 
+const TRIED_AGAIN: readonly PendingState[] = ['blocked', 'rejected', 'rate-limited', 'retrying'];
+
 function rowOf(pending: PendingEviction, storedRules: StoredRules | undefined, at: EpochMs): PendingRow {
   const { cluster, node, record, gates } = pending;
   const { uid, namespace, name, dueAt, causes } = record;
   const { state, note } = pendingStateOf(pending, storedRules, at);
   const taints = causes.map(({ taint }) => taintText(taint)).join(', ');
   const holds = gates.flatMap((by) => (by.kind === 'hold' ? [by.id] : [])).join();
-  return [uid, cluster, node, namespace, name, dueAt, state, taints, note, holds];
+  const nextTryAt = TRIED_AGAIN.includes(state) ? momentOf(record, pending.state) : undefined;
+  const row = [uid, cluster, node, namespace, name, dueAt, state, taints, note, holds] as const;
+  return nextTryAt === undefined ? row : [...row, nextTryAt];
 }

@@ -1,6 +1,7 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
 import type { TimedTaint } from '#shared/eviction/records.ts';
+import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import { durationText } from '#shared/time/duration.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { clusters, now } from './live.ts';
@@ -15,6 +16,18 @@ export const Tag = ({ text, tone }: { readonly text: string; readonly tone?: Ton
 /** Time left until a deadline, to the second. */
 export const Countdown = ({ at }: { readonly at: number }): VNode =>
   html`<time dateTime=${timeText(at)} title=${timeText(at)}>${durationText(Math.ceil((at - now.value) / 1000) * 1000)}</time>`;
+
+interface TimeLeftProps {
+  readonly dueAt: number;
+  readonly state: PendingState;
+  readonly nextTryAt?: number;
+}
+
+/** Time left until an eviction is tried, or since its deadline. */
+export function TimeLeft({ dueAt, state, nextTryAt = dueAt }: TimeLeftProps): VNode {
+  if (nextTryAt > now.value) return html`<${Countdown} at=${nextTryAt} />`;
+  return state === 'scheduled' || state === 'due' ? html`now` : html`<${Ago} at=${dueAt} /> ago`;
+}
 
 /** A time, short if it is near. */
 export const Moment = ({ at }: { readonly at: number }): VNode =>

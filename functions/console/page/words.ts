@@ -37,6 +37,13 @@ export const STATE_WORDS: Readonly<Record<PendingState, Word>> = {
   failed: { text: keptLabel('failed'), tone: 'goes' },
 };
 
+/** Leaves out of a note the words with which the state ends: "held by the guard", and "the guard (zone a)". */
+export function furtherText(state: string, note: string): string {
+  const words = note.split(' ');
+  const last = words.findLastIndex((_, at) => ` ${state}`.endsWith(` ${words.slice(0, at + 1).join(' ')}`));
+  return words.slice(last + 1).join(' ');
+}
+
 export const EVENT: Readonly<Record<EvictionEvent, Word>> = {
   scheduled: { text: 'scheduled' },
   rescheduled: { text: 'rescheduled' },

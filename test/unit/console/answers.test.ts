@@ -75,8 +75,8 @@ test('returns pending rows in pages, sorted and filtered, with the gate of each'
   );
   const all = await ask('GET api/pending', {});
   assert.deepEqual(
-    all.rows.map(([, cluster, node, namespace, pod, dueAt, state, taints, note]) => [
-      ...[cluster, node, namespace, pod, dueAt - NOW, state, taints, note],
+    all.rows.map(([, cluster, node, namespace, pod, dueAt, state, taints, note, , nextTryAt = NOW]) => [
+      ...[cluster, node, namespace, pod, dueAt - NOW, state, taints, note, nextTryAt - NOW],
     ]),
     [
       [
@@ -88,6 +88,7 @@ test('returns pending rows in pages, sorted and filtered, with the gate of each'
         'failed',
         'node.kubernetes.io/unreachable:NoExecute',
         'no',
+        0,
       ],
       [
         'prod',
@@ -98,6 +99,7 @@ test('returns pending rows in pages, sorted and filtered, with the gate of each'
         'hold',
         'node.kubernetes.io/unreachable:NoExecute',
         `hold ${id} (anna: a test)`,
+        0,
       ],
       [
         'prod',
@@ -108,6 +110,7 @@ test('returns pending rows in pages, sorted and filtered, with the gate of each'
         'blocked',
         'node.kubernetes.io/unreachable:NoExecute',
         'budget',
+        1,
       ],
       [
         'prod',
@@ -118,8 +121,9 @@ test('returns pending rows in pages, sorted and filtered, with the gate of each'
         'rejected',
         'node.kubernetes.io/unreachable:NoExecute',
         'a webhook',
+        1,
       ],
-      ['prod', 'node-1', 'default', 'later', MINUTE, 'scheduled', 'maintenance=now:NoExecute', ''],
+      ['prod', 'node-1', 'default', 'later', MINUTE, 'scheduled', 'maintenance=now:NoExecute', '', 0],
     ],
   );
   const names = async (asks: Parameters<typeof ask<'GET api/pending'>>[1]) =>

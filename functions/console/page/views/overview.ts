@@ -6,7 +6,7 @@ import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.
 import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
 import { clusters, pending, session, staleSince, status } from '../live.ts';
 import { counted, spanText } from '../moments.ts';
-import { Ago, Countdown, Empty, PodLink, Tag, Title } from '../parts.ts';
+import { Ago, Empty, PodLink, Tag, TimeLeft, Title } from '../parts.ts';
 import { href } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { connectionWord, modeOf, STATE_WORDS } from '../words.ts';
@@ -18,9 +18,11 @@ export function Overview(): VNode {
   const known = status.value;
   const { demo, place } = session.value ?? {};
   const counts = clusters.value.flatMap((each) => each.pending ?? []);
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  const isPart = counts.length < clusters.value.length;
-  const lead = `${counted(clusters.value.length, 'cluster')}, ${isPart ? 'at least ' : ''}${counted(total, 'pending eviction')}${place ? ` · ${place}` : ''}`;
+  const total = counted(
+    counts.reduce((sum, count) => sum + count, 0),
+    'pending eviction',
+  );
+  const lead = `${counted(clusters.value.length, 'cluster')}, ${counts.length < clusters.value.length ? 'at least ' : ''}${total}${place ? ` · ${place}` : ''}`;
   return html`
     <${Title} title="Overview" lead=${known ? lead : 'Loading …'} />
     ${known && html`<${Issues} issues=${known.issues} unknown=${staleSince.value === undefined ? known.unknown : ['The current state is not known.']} />`}
@@ -115,12 +117,12 @@ function NextToGo(): VNode {
           ? html`<p class="soft">${noneText()}</p>`
           : html`<ol>
               ${next.map(
-                ([uid, cluster, node, namespace, pod, dueAt]) => html`
+                ([uid, cluster, node, namespace, pod, dueAt, state, , , , nextTryAt]) => html`
                   <li key=${uid}>
-                    <span class="left"><${Countdown} at=${dueAt} /></span>
+                    <span class="left"><${TimeLeft} ...${{ dueAt, state, nextTryAt }} /></span>
                     <span class="who">
                       <${PodLink} ...${{ cluster, namespace, pod }} />
-                      <span class="soft small">${node}</span>
+                      <span class="soft small">${state === 'scheduled' ? '' : `${STATE_WORDS[state].text} · `}${node}</span>
                     </span>
                   </li>
                 `,
@@ -133,7 +135,8 @@ function NextToGo(): VNode {
 
 /** Why no eviction comes next: there are none, or something keeps all of them. */
 function noneText(): string {
-  const rows = [...(pending.value?.values() ?? [])];
+  if (!pending.value) return 'Loading …';
+  const rows = [...pending.value.values()];
   if (rows.length === 0) return 'No pending evictions. Pods appear here when a node is tainted.';
   const kept = [...Map.groupBy(rows, ([, , , , , , state]) => state)];
   return `None: ${kept.map(([state, { length }]) => `${number(length)} ${STATE_WORDS[state].text}`).join(', ')}.`;
@@ -141,7 +144,8 @@ function noneText(): string {
 
 function soonest(most: number): readonly PendingRow[] {
   const going = [...(pending.value?.values() ?? [])].filter(([, , , , , , state]) => GOING.includes(state));
-  return going.sort((a, b) => a[5] - b[5]).slice(0, most);
+  const next = ([, , , , , dueAt, , , , , nextTryAt = dueAt]: PendingRow) => nextTryAt;
+  return going.sort((a, b) => next(a) - next(b)).slice(0, most);
 }
 
 const GOING: readonly PendingRow[6][] = ['scheduled', 'due', 'rate-limited', 'blocked', 'rejected'];
@@ -201,12 +205,8 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     head: 'Delay',
     width: 'minmax(4.5rem, 0.6fr)',
     numeric: true,
-    cell: ({ delayMs, pending: count }) =>
-      delayMs === undefined || count === undefined
-        ? '?'
-        : delayMs === 0
-          ? html`<span class="soft">none</span>`
-          : spanText(delayMs),
+    cell: ({ delayMs = 0, pending: count }) =>
+      count === undefined ? '?' : delayMs === 0 ? html`<span class="soft">none</span>` : spanText(delayMs),
   },
   {
     key: 'contact',

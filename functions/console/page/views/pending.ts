@@ -5,25 +5,25 @@ import type { PendingRow, StuckRow } from '#shared/console/api.ts';
 import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import { ActButton, holdPod, releaseHold } from '../act-button.ts';
-import { clusters, now, pending, pendingTotal } from '../live.ts';
+import { clusters, pending, pendingTotal } from '../live.ts';
 import { counted } from '../moments.ts';
 import {
   Ago,
   Choice,
   ClusterChoice,
-  Countdown,
   Empty,
   NodeLink,
   PodLink,
   Tag,
   TextField,
+  TimeLeft,
   Title,
 } from '../parts.ts';
 import { ask, route } from '../route.ts';
 import { type Column, type Order, Rows, sorted } from '../rows.ts';
 import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
-import { STATE_WORDS } from '../words.ts';
+import { furtherText, STATE_WORDS } from '../words.ts';
 
 const DEFAULT_ORDER: Order = { column: 'due', direction: 'ascending' };
 
@@ -125,12 +125,8 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     width: 'minmax(5.5rem, 0.6fr)',
     numeric: true,
     by: ([, , , , , dueAt]) => dueAt,
-    cell: ([, , , , , dueAt, state]) =>
-      COUNTS.includes(state)
-        ? html`<span class="left"><${Countdown} at=${dueAt} /></span>`
-        : dueAt > now.value
-          ? html`<span class="soft"><${Countdown} at=${dueAt} /></span>`
-          : html`<span class="soft"><${Ago} at=${dueAt} /> ago</span>`,
+    cell: ([, , , , , dueAt, state, , , , nextTryAt]) =>
+      html`<span class=${COUNTS.includes(state) ? 'left' : 'soft'}><${TimeLeft} ...${{ dueAt, state, nextTryAt }} /></span>`,
   },
   {
     key: 'state',
@@ -138,7 +134,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     width: 'minmax(9rem, 1.2fr)',
     by: ([, , , , , , state]) => STATE_WORDS[state].text,
     cell: ([, , , , , , state, , note]) => html`
-      <span title=${note}><${Tag} ...${STATE_WORDS[state]} /></span>${note !== '' && html` <span class="soft small note" title=${note}>${note}</span>`}
+      <span title=${note}><${Tag} ...${STATE_WORDS[state]} /></span>${note !== '' && html` <span class="soft small note" title=${note}>${furtherText(STATE_WORDS[state].text, note)}</span>`}
     `,
   },
   {

@@ -64,7 +64,7 @@ export function History(): VNode {
   return html`
     <${Title}
       title="History"
-      lead=${response.kind === 'asking' ? 'Loading …' : `${counted(entries.length, 'entry', 'entries')}${more ? ', and older entries' : ''}`}
+      lead=${{ asking: 'Loading …', answered: `${counted(entries.length, 'entry', 'entries')}${more ? ', and older entries' : ''}`, failed: 'Unknown' }[response.kind]}
     />
     <search class="filters">
       <${Choice}

@@ -28,7 +28,7 @@ export function NextHour(): VNode {
           ${KINDS.map(([kind, text]) => html`<li key=${kind}><span class="swatch" data-kind=${kind}></span>${text}</li>`)}
         </ul>
       </div>
-      <div class="bars" role="img" aria-label=${timeline ? summary(timeline) : 'The timeline is loading'}>
+      <div class="bars" role="img" aria-label=${timeline ? summary(timeline) : 'The timeline is not known'}>
         ${most > 1 && html`<span class="most">${counted(most, 'pod')} per minute</span>`}
         ${(timeline?.minutes ?? []).map(
           (minute, index) => html`
@@ -48,7 +48,7 @@ export function NextHour(): VNode {
           return html`<span key=${index}>${index === 0 ? 'now' : momentText(at, now.value).slice(0, 5)}</span>`;
         })}
       </div>
-      <figcaption class="soft small">${timeline && summary(timeline)}</figcaption>
+      <figcaption class="soft small">${response.kind === 'failed' ? response.error : timeline && summary(timeline)}</figcaption>
     </figure>
   `;
 }

@@ -26,7 +26,7 @@ export function Nodes(): VNode {
   return html`
     <${Title}
       title="Tainted nodes"
-      lead=${response.kind === 'asking' ? 'Loading …' : counted(rows.length, 'node')}
+      lead=${{ asking: 'Loading …', answered: counted(rows.length, 'node'), failed: 'Unknown' }[response.kind]}
     />
     <search class="filters">
       <${ClusterChoice} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />

@@ -12,6 +12,7 @@ import {
   Choice,
   ClusterChoice,
   Empty,
+  Failed,
   NodeLink,
   PodLink,
   Tag,
@@ -185,6 +186,7 @@ function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | u
     [cluster],
     true,
   );
+  if (response.kind === 'failed') return html`<${Failed} error=${response.error} />`;
   if (response.kind !== 'answered' || response.answer.length === 0) return undefined;
   return html`
     <section class="section" aria-labelledby="stuck">

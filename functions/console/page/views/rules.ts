@@ -138,13 +138,13 @@ const untilText = (until: number | undefined): VNode | string =>
 
 function Policy({ cluster }: { readonly cluster: string }): VNode {
   const response = useAnswer((signal) => get('GET api/policy', { cluster }, signal), [cluster], true);
-  const revision = response.kind === 'answered' ? response.answer.revision : 0;
+  const revision = response.kind === 'answered' ? response.answer.revision : undefined;
   return html`
     <section class="section" aria-labelledby="policy">
       <div class="lead">
         <h2 id="policy">Policy</h2>
         <p class="soft small">
-          ${revision === 0 ? 'default policy' : `revision ${revision}`} · to change it, run
+          ${revision === 0 ? 'default policy' : `revision ${revision ?? '?'}`} · to change it, run
           ${' '}<code>taintward policy apply</code>
         </p>
       </div>

@@ -6,6 +6,7 @@ import { openScene } from './rig/scene.ts';
 const browser = testBrowser();
 
 const MANY = 10_000;
+const VIEWS = ['', 'nodes', 'pending', 'history', 'what-if', 'rules/prod-eu'];
 const CONNECTIONS_OF_A_BROWSER = 6;
 /** Simulates that a tab becomes visible or hidden. */
 const SHOWN_AS = (state: 'visible' | 'hidden') => `
@@ -76,7 +77,7 @@ test('every view has no violation that axe finds, in both themes, on a desk and 
         ...(viewport ? { viewport } : {}),
       });
       const { page } = visitor;
-      for (const view of ['', 'nodes', 'pending', 'history', 'what-if', 'rules/prod-eu']) {
+      for (const view of VIEWS) {
         await visitor.go(`#/${view}`);
         await page.locator('[role="table"] [data-key], .empty').first().waitFor();
         await assertAccessible(page, `${view} ${colorScheme} ${viewport ? 'phone' : 'desk'}`);
@@ -86,6 +87,25 @@ test('every view has no violation that axe finds, in both themes, on a desk and 
       await visitor.leave();
     }
   }
+});
+
+test('no view, and no table in it, is wider than its window', async (t) => {
+  const scene = await openScene(t);
+  t.after(() => scene.close());
+  const visitor = await Visitor.enter(await browser(), scene.link());
+  const { page } = visitor;
+  for (const width of [700, 900, 1024, 1440]) {
+    await page.setViewportSize({ width, height: 800 });
+    for (const view of VIEWS) {
+      await visitor.go(`#/${view}`);
+      await page.locator('[role="table"] [data-key], .empty').first().waitFor();
+      const overflows = `[document.documentElement, ...document.querySelectorAll('[role="table"]')]
+        .map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)`;
+      for (const overflow of (await page.evaluate(overflows)) as number[])
+        assert.ok(overflow <= 0, `${view} at ${width} is ${overflow} px too wide`);
+    }
+  }
+  await visitor.leave();
 });
 
 test("more tabs than a browser's connections to a server all receive updates, because hidden tabs wait", async (t) => {

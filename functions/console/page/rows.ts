@@ -44,8 +44,12 @@ interface RowsProps<Row> {
 /** In pixels, before it is measured: on one line, as in the styles, or as a card with stacked columns. */
 const ROW_HEIGHT = 45;
 const CARD_HEIGHT = 150;
-/** Windows below this width show cards. */
-const CARDS_BELOW = 700;
+/** Returns the pixels that columns need, with gaps of 0.75 rem and a padding of 2.25 rem, as in the styles. */
+function leastWidth(columns: readonly { readonly width: string }[]): number {
+  const rem = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+  const widths = columns.map(({ width }) => Number(/[\d.]+/.exec(width)?.[0]));
+  return rem * widths.reduce((sum, width) => sum + width + 0.75, 2.25 - 0.75);
+}
 
 /**
  * Scrolls with the page and renders only visible rows, and the focused one. Assistive technology gets counts and
@@ -59,10 +63,12 @@ export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }:
     const row = rows[index];
     return row === undefined ? String(index) : keyOf(row);
   };
+  const isNarrow = () => (body.current?.clientWidth ?? Number.POSITIVE_INFINITY) < leastWidth(columns);
+  const isCards = isNarrow();
   const options = {
     count: rows.length,
     getScrollElement: () => window,
-    estimateSize: () => (window.innerWidth < CARDS_BELOW ? CARD_HEIGHT : ROW_HEIGHT),
+    estimateSize: () => (isCards ? CARD_HEIGHT : ROW_HEIGHT),
     overscan: 6,
     getItemKey: keyAt,
     scrollMargin: topOf(body.current),
@@ -86,14 +92,21 @@ export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }:
   ) => !isScrolling && start < (scrollOffset ?? 0);
   useLayoutEffect(() => virtualizer._didMount(), [virtualizer]);
   useLayoutEffect(() => virtualizer._willUpdate());
-  // The position of the table is known only after it is rendered.
+  // The position and width of the table are known only after it is rendered.
   useLayoutEffect(() => {
-    if (topOf(body.current) !== virtualizer.options.scrollMargin) redraw(0);
+    if (topOf(body.current) !== virtualizer.options.scrollMargin || isNarrow() !== isCards) redraw(0);
   });
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(() => redraw(0));
+    if (body.current) observer.observe(body.current);
+    return () => observer.disconnect();
+  }, []);
+  // The heights of cards are not those of lines.
+  useLayoutEffect(() => virtualizer.measure(), [isCards]);
   const template = columns.map(({ width }) => width).join(' ');
   return html`
     <div
-      class=${wrap ? 'rows wrap' : 'rows'}
+      class=${`rows ${wrap ? 'wrap' : ''} ${isCards ? 'cards' : ''}`}
       role="table"
       aria-label=${label}
       aria-rowcount=${rows.length + 1}

@@ -60,7 +60,7 @@ const COLUMNS: readonly Column<NodeRow>[] = [
   {
     key: 'node',
     head: 'Node',
-    width: 'minmax(9rem, 1.6fr)',
+    width: 'minmax(7.5rem, 1.6fr)',
     by: ({ node }) => node,
     cell: ({ cluster, node, deletedAt }) => html`
       <${NodeLink} ...${{ cluster, node }} />${deletedAt !== undefined && html` <${Tag} text="deleted" />`}
@@ -69,7 +69,7 @@ const COLUMNS: readonly Column<NodeRow>[] = [
   {
     key: 'next',
     head: 'Next eviction',
-    width: 'minmax(5rem, 0.6fr)',
+    width: 'minmax(6.25rem, 0.6fr)',
     numeric: true,
     by: ({ nextAt }) => nextAt ?? Number.MAX_SAFE_INTEGER,
     cell: ({ nextAt }) =>
@@ -80,14 +80,14 @@ const COLUMNS: readonly Column<NodeRow>[] = [
   {
     key: 'taints',
     head: 'Taints',
-    width: 'minmax(12rem, 3fr)',
+    width: 'minmax(8rem, 3fr)',
     by: ({ taints }) => taints[0]?.key ?? '',
     cell: ({ taints }) => html`<${Taints} taints=${taints} />`,
   },
   {
     key: 'since',
     head: 'Since',
-    width: 'minmax(6rem, 0.9fr)',
+    width: 'minmax(4.5rem, 0.9fr)',
     by: ({ taints }) => Math.min(...taints.map(({ since }) => since)),
     cell: ({ taints }) =>
       taints.length === 0 ? '' : html`<${Ago} at=${Math.min(...taints.map(({ since }) => since))} />`,
@@ -95,14 +95,14 @@ const COLUMNS: readonly Column<NodeRow>[] = [
   {
     key: 'cluster',
     head: 'Cluster',
-    width: 'minmax(5rem, 0.9fr)',
+    width: 'minmax(4.5rem, 0.9fr)',
     by: ({ cluster }) => cluster,
     cell: ({ cluster }) => cluster,
   },
   {
     key: 'pending',
     head: 'Pending',
-    width: 'minmax(4rem, 0.5fr)',
+    width: 'minmax(4.5rem, 0.5fr)',
     numeric: true,
     by: ({ pending }) => pending,
     cell: ({ pending }) => pending.toLocaleString('en'),
@@ -110,7 +110,7 @@ const COLUMNS: readonly Column<NodeRow>[] = [
   {
     key: 'held',
     head: 'Held',
-    width: 'minmax(4rem, 0.5fr)',
+    width: 'minmax(3.5rem, 0.5fr)',
     numeric: true,
     by: ({ held }) => held,
     cell: ({ held }) => held.toLocaleString('en'),

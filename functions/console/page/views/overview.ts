@@ -156,7 +156,7 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
   {
     key: 'cluster',
     head: 'Cluster',
-    width: 'minmax(8rem, 1.6fr)',
+    width: 'minmax(6rem, 1.6fr)',
     cell: ({ cluster, error }) => html`
       <a class="strong" href=${href(['rules', cluster])}>${cluster}</a>
       ${error !== undefined && html` <span class="failed small">${error}</span>`}
@@ -165,13 +165,13 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
   {
     key: 'mode',
     head: 'Mode',
-    width: 'minmax(6.5rem, 0.9fr)',
+    width: 'minmax(6.75rem, 0.9fr)',
     cell: (each) => html`<${Tag} ...${modeOf(each)} />`,
   },
   {
     key: 'built-in',
     head: 'Built-in',
-    width: 'minmax(4.5rem, 0.6fr)',
+    width: 'minmax(3.5rem, 0.6fr)',
     cell: ({ builtIn }) =>
       html`<span title=${builtIn?.evidence} class=${builtIn?.state === 'on' || builtIn?.state === 'off' ? '' : 'soft'}>${builtIn?.state ?? '?'}</span>`,
   },
@@ -188,7 +188,7 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
   {
     key: 'pending',
     head: 'Pending',
-    width: 'minmax(4.5rem, 0.6fr)',
+    width: 'minmax(3.5rem, 0.6fr)',
     numeric: true,
     cell: ({ cluster, pending: count }) =>
       html`<a href=${href(['pending'], { cluster })}>${number(count)}</a>`,
@@ -196,14 +196,14 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
   {
     key: 'held',
     head: 'Held',
-    width: 'minmax(3rem, 0.4fr)',
+    width: 'minmax(2.5rem, 0.4fr)',
     numeric: true,
     cell: ({ held }) => number(held),
   },
   {
     key: 'delay',
     head: 'Delay',
-    width: 'minmax(4.5rem, 0.6fr)',
+    width: 'minmax(3.5rem, 0.6fr)',
     numeric: true,
     cell: ({ delayMs = 0, pending: count }) =>
       count === undefined ? '?' : delayMs === 0 ? html`<span class="soft">none</span>` : spanText(delayMs),
@@ -211,7 +211,7 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
   {
     key: 'contact',
     head: 'Last contact',
-    width: 'minmax(6rem, 0.8fr)',
+    width: 'minmax(5.5rem, 0.8fr)',
     cell: ({ connection, lastContactAt }) => {
       const isOld = connection === 'stale' || connection === 'disconnected';
       const { text, tone } = connectionWord(staleSince.value === undefined ? connection : undefined);
@@ -224,7 +224,7 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     key: 'acts',
     head: 'Actions',
     unseen: true,
-    width: '12rem',
+    width: 'minmax(6.5rem, 1.2fr)',
     cell: ({ cluster, stop }) => html`<div class="buttons">
       ${stop && html`<${ActButton} intent=${resumeCluster(cluster, stop.id)} about=${cluster} icon="resume" />`}
       <${ActButton} intent=${stopCluster(cluster)} about=${cluster} icon="stop" kind="edged" />

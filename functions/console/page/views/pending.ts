@@ -115,7 +115,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   {
     key: 'pod',
     head: 'Pod',
-    width: 'minmax(11rem, 3fr)',
+    width: 'minmax(10rem, 3fr)',
     by: ([, , , namespace, pod]) => `${namespace}/${pod}`,
     cell: ([, cluster, , namespace, pod, , state]) =>
       html`<span class=${isHeld(state) ? 'soft' : ''}><${PodLink} ...${{ cluster, namespace, pod }} /></span>`,
@@ -123,7 +123,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   {
     key: 'due',
     head: 'Due',
-    width: 'minmax(5.5rem, 0.6fr)',
+    width: 'minmax(5rem, 0.6fr)',
     numeric: true,
     by: ([, , , , , dueAt]) => dueAt,
     cell: ([, , , , , dueAt, state, , , , nextTryAt]) =>
@@ -132,7 +132,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   {
     key: 'state',
     head: 'State',
-    width: 'minmax(9rem, 1.2fr)',
+    width: 'minmax(8.5rem, 1.2fr)',
     by: ([, , , , , , state]) => STATE_WORDS[state].text,
     cell: ([, , , , , , state, , note]) => html`
       <span title=${note}><${Tag} ...${STATE_WORDS[state]} /></span>${note !== '' && html` <span class="soft small note" title=${note}>${furtherText(STATE_WORDS[state].text, note)}</span>`}
@@ -148,7 +148,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   {
     key: 'cluster',
     head: 'Cluster',
-    width: 'minmax(5rem, 0.9fr)',
+    width: 'minmax(4.5rem, 0.9fr)',
     by: ([, cluster]) => cluster,
     cell: ([, cluster]) => cluster,
   },

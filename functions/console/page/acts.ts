@@ -148,7 +148,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
           ${
             shown !== undefined &&
             shown.pods.evictedNow > 0 &&
-            html`<p class="tag" data-tone="goes">${counted(shown.pods.evictedNow, 'pod', 'pods')} will be evicted immediately</p>`
+            html`<p class="tag" data-tone="goes">${counted(shown.pods.evictedNow, 'pod', 'pods')} will be evicted</p>`
           }
         </div>
         <label class="field">

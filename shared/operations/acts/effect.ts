@@ -1,5 +1,4 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import type { Trip } from '#shared/eviction/policy.ts';
 import { keptLabel } from '#shared/explain/gate-text.ts';
 import { isSameGate } from '#shared/explain/gates.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -96,10 +95,8 @@ export function retried(givenUp: readonly PendingEviction[]): Effect {
 }
 
 /** Only the cluster shows which nodes are in a zone, so later deadlines there are not counted. */
-export const zonesText = (trips: readonly Trip[]): readonly string[] =>
-  trips.flatMap(({ zone }) =>
-    zone === undefined ? [] : [`Pods on nodes of zone ${zone} that become due later are evicted, too.`],
-  );
+export const zonesText = (freed: readonly string[]): readonly string[] =>
+  freed.map((zone) => `Pods on nodes of zone ${zone} that become due later are evicted, too.`);
 
 /** "3 pods remain held: 2 stopped, 1 on hold and excluded by policy." */
 function heldText(all: readonly (readonly EvictionGate[])[]): readonly string[] {

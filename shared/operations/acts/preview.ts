@@ -79,7 +79,7 @@ export function previewOf(
   return {
     ...defined({ cluster }),
     change: message,
-    effects: [...sentences, ...uncounted, ...zonesText(clusters.flatMap(({ ended }) => ended))],
+    effects: [...sentences, ...uncounted, ...zonesText(clusters.flatMap(({ freedZones }) => freedZones))],
     pods,
     ...(kind === 'apply-policy' && only ? { settings: changedSettings(only.before, only.after) } : {}),
   };

@@ -1,5 +1,5 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import { isTripOf, readsTraits } from '#shared/eviction/gate.ts';
+import { clusterGate, isTripOf, readsTraits } from '#shared/eviction/gate.ts';
 import { watchedTrips } from '#shared/eviction/guard.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import { looserSettings } from '#shared/eviction/looser.ts';
@@ -16,7 +16,8 @@ import type { Judged } from './effect.ts';
 export interface Rehearsed {
   readonly before: Policy;
   readonly after: Policy;
-  readonly ended: readonly Trip[];
+  /** Zones whose trip ends, if neither a trip of the cluster nor a stop holds their pods. */
+  readonly freedZones: readonly string[];
   readonly judged: readonly Judged[];
   /** Possible effects that can't be counted, one sentence each. */
   readonly uncounted: readonly string[];
@@ -29,7 +30,8 @@ export function rehearsed(
   now: EpochMs,
 ): Rehearsed {
   const [rules, next] = [watched(rulesOf(stored, MATCHING)), watched(rulesOf(changed, MATCHING))];
-  const ended = rules.trips.filter((trip) => !next.trips.includes(trip));
+  // The act read the rules again: the same trip is another object.
+  const ended = rules.trips.filter((trip) => !next.trips.some((kept) => isTripOf(kept, trip)));
   const looser = new Set(looserSettings(rules.policy, next.policy, now));
   // With the same revisions, gates that only the cluster shows stay as they were found.
   const { policyRevision, guardRevision } = rules;
@@ -41,7 +43,9 @@ export function rehearsed(
   const before = gatesUnder(rules, pending, now);
   const judged = pending.map((eviction) => ({ eviction, before: before(eviction), after: after(eviction) }));
   const uncounted = uncountedText(rules.policy, next, { judged, looser, now });
-  return { before: rules.policy, after: next.policy, ended, judged, uncounted };
+  const isHeld = clusterGate(next, now) ?? next.trips.find(({ scope }) => scope === 'cluster');
+  const freedZones = isHeld ? [] : ended.flatMap(({ zone = [] }) => zone);
+  return { before: rules.policy, after: next.policy, freedZones, judged, uncounted };
 }
 
 /** Returns rules without the trips that a relay is about to end. */

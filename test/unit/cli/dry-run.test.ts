@@ -346,12 +346,28 @@ describe('a dry run predicts the act, and changes nothing:', () => {
       });
     }
 
+    test('counts no pods that a trip of another scope holds', async (t) => {
+      const revisions = { revision: 1, guardRevision: 1 };
+      const zone = { scope: 'zone', zone: 'z1', trippedAt: NOW } as const;
+      const held = { by: { kind: 'guard', ...zone, ...revisions }, since: NOW } as const;
+      const { dryRun, rulesStore } = await enforced(t, { held });
+      const trips = [
+        { ...TRIP, scope: 'customTaints' },
+        { ...TRIP, ...zone },
+      ] as const;
+      await rulesStore.changeGuard(prod, (await rulesStore.read(prod)).guard, trips);
+      const { preview } = await dryRun('release', 'guard', 'prod', '--scope', 'customTaints', ...WHY);
+      assert.deepEqual(preview.effects, ['No evictions were held by it.']);
+    });
+
     test('counts pods that another act holds, and names a zone whose trip ends', async (t) => {
       const { dryRun, file, rulesStore, operator } = await enforced(t);
       const zone = { ...TRIP, scope: 'zone', zone: 'z1' } as const;
       await rulesStore.changeGuard(prod, (await rulesStore.read(prod)).guard, [TRIP, zone]);
       await perform(HOLD_DUE_0, operator);
       writeFileSync(file, 'mode: enforce\nguard: off\nreleaseRate: 5\nevictionRate: 2\n');
+      const zoneAlone = await dryRun('release', 'guard', 'prod', '--scope', 'zone/z1', ...WHY);
+      assert.deepEqual(zoneAlone.preview.effects, ['No evictions were held by it.']);
       const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
       assert.deepEqual(preview.effects, [
         '1 pod is due and will be evicted, at 2 per second.',

@@ -7,27 +7,27 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Forecast, gaveUp, retrying } from './forecast.ts';
 import { allGates } from './gates.ts';
 
-/** The stored data of a node that its pods depend on. */
-export type Stored = Pick<Partition, 'ref' | 'node' | 'scheduled'>;
+/** The stored data of a node that its pods depend on, and its zone if it is known. */
+export type Stored = Pick<Partition, 'ref' | 'node' | 'scheduled'> & { readonly zone?: string | undefined };
 
 /**
- * Finds all gates of a pod, now or once due, by stored data. Gates that depend on traits, zone, or Lease, which only
- * the cluster shows, hold only pods that were already found held by them.
+ * Finds all gates of a pod, now or once due, by stored data. Gates that depend on traits, Lease, or an unknown zone,
+ * which only the cluster shows, hold only pods that were already found held by them.
  */
 export function storedGates(
-  { ref, node, scheduled }: Stored,
+  { ref, zone, node, scheduled }: Stored,
   rules: Rules,
   now: EpochMs,
 ): (record: EvictionRecord) => readonly EvictionGate[] {
-  const inZone = [...scheduled.values()].some(
-    ({ held }) => held?.by.kind === 'guard' && held.by.scope === 'zone',
-  );
+  const inZone =
+    zone !== undefined ||
+    [...scheduled.values()].some(({ held }) => held?.by.kind === 'guard' && held.by.scope === 'zone');
   const trips = rules.trips.filter(({ scope }) => scope !== 'zone' || inZone);
   const seen = withoutTraits({ ...rules, trips });
   return (record) => {
     const { dueAt, causes, held } = record;
     const dueBy = causes.map(({ taint }) => taint.key);
-    const due = { node: ref.node, downSince: downSince(node?.taints), dueBy, record, traits: record };
+    const due = { node: ref.node, zone, downSince: downSince(node?.taints), dueBy, record, traits: record };
     const gates = allGates(seen, (left) =>
       [findGate(left, due, Math.max(now, dueAt))].filter((by) => by !== undefined),
     );

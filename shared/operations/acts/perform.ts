@@ -29,7 +29,7 @@ export interface Performed extends Omit<Decision, 'change'> {
 /** Reads the state from which an act is previewed. Rejects with `StoreError`. */
 export async function actState(
   { cluster }: Pick<Act, 'cluster'>,
-  fleet: Pick<Fleet, 'clusters' | 'store' | 'rulesStore'>,
+  fleet: Pick<Fleet, 'clusters' | 'cluster' | 'store' | 'rulesStore'>,
   at: EpochMs,
 ): Promise<ActState> {
   const names = cluster === undefined ? await fleet.clusters() : [cluster];

@@ -16,7 +16,7 @@ import type { Judged } from './effect.ts';
 export interface Rehearsed {
   readonly before: Policy;
   readonly after: Policy;
-  /** Zones whose trip ends, if neither a trip of the cluster nor a stop holds their pods. */
+  /** Zones with unknown nodes whose trip ends, if neither a trip of the cluster nor a stop holds their pods. */
   readonly freedZones: readonly string[];
   readonly judged: readonly Judged[];
   /** Possible effects that can't be counted, one sentence each. */
@@ -44,7 +44,8 @@ export function rehearsed(
   const judged = pending.map((eviction) => ({ eviction, before: before(eviction), after: after(eviction) }));
   const uncounted = uncountedText(rules.policy, next, { judged, looser, now });
   const isHeld = clusterGate(next, now) ?? next.trips.find(({ scope }) => scope === 'cluster');
-  const freedZones = isHeld ? [] : ended.flatMap(({ zone = [] }) => zone);
+  const freedZones =
+    isHeld || pending.every(({ zone }) => zone !== undefined) ? [] : ended.flatMap(({ zone = [] }) => zone);
   return { before: rules.policy, after: next.policy, freedZones, judged, uncounted };
 }
 
@@ -55,7 +56,7 @@ function gatesUnder(rules: Rules, pending: readonly PendingEviction[], now: Epoc
   const nodes = [...Map.groupBy(pending, nodeKey).values()].flatMap(([ref, ...others]) => {
     if (!ref) return [];
     const scheduled = new Map([ref, ...others].map(({ record }) => [record.uid, record]));
-    const gatesOf = storedGates({ ref, node: ref.state, scheduled }, rules, now);
+    const gatesOf = storedGates({ ref, zone: ref.zone, node: ref.state, scheduled }, rules, now);
     return [...scheduled.values()].map((record) => [record.uid, gatesOf(record)] as const);
   });
   const gates = new Map(nodes);
@@ -131,6 +132,7 @@ function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged
       unknown('Leases of nodes', 'requireExpiredLease would keep'),
     isFreed &&
       trips.some(({ scope }) => scope === 'zone') &&
+      judged.some(({ eviction }) => eviction.zone === undefined) &&
       unknown('Zones of nodes', 'the guard would keep by zone'),
     !after.guard.dryRun &&
       changed.some(({ setting, next }) => setting.startsWith('guard') && next !== 'off') &&

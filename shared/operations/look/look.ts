@@ -18,6 +18,7 @@ import { pause } from '#shared/time/pause.ts';
 import type { Clusters, Fleet } from '../fleet/fleet.ts';
 import { builtInOf } from './built-in.ts';
 import { type PendingEviction, pendingOn } from './pending.ts';
+import { type Zones, zonesOf } from './zones.ts';
 
 const PARALLEL_CLUSTERS = 8;
 /** Timeout for the state of a cluster's built-in controller. */
@@ -55,6 +56,7 @@ export type ClusterRead = StoredRead & {
 interface StoredFacts extends LeaseSeen {
   readonly storedRules: StoredRules;
   readonly tainted: readonly TaintedNode[];
+  readonly zones: Zones;
   /** Earliest deadline first. */
   readonly pending: readonly PendingEviction[];
   readonly stuck: readonly StuckPod[];
@@ -82,7 +84,7 @@ export interface LiveFacts {
 /** The parts of a fleet that every look reads. */
 export type ViewedFleet = Pick<
   Fleet,
-  'kind' | 'where' | 'rulesStore' | 'store' | 'leases' | 'clusters' | 'service'
+  'kind' | 'where' | 'rulesStore' | 'store' | 'leases' | 'clusters' | 'cluster' | 'service'
 >;
 
 export interface ReadDeps {
@@ -173,8 +175,11 @@ async function readCluster(fleet: ViewedFleet, cluster: ClusterName, deps: ReadD
       fleet.leases.stuck(cluster),
       Array.fromAsync(fleet.store.taintedNodes(cluster)),
     ]);
-    const pending = await pendingOn(fleet.store, cluster, tainted, storedRules, deps.clock.now());
-    return { cluster, storedRules, ...lease, stuck, tainted, pending };
+    const now = deps.clock.now();
+    const before = deps.before?.clusters.find((each) => each.cluster === cluster)?.zones;
+    const zones = await zonesOf(fleet, cluster, storedRules, now, before);
+    const pending = await pendingOn(fleet.store, cluster, tainted, [storedRules, zones], now);
+    return { cluster, storedRules, ...lease, stuck, tainted, zones, pending };
   } catch (error) {
     return { cluster, error: errorMessage(error) };
   }

@@ -8,6 +8,7 @@ import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
 import type { Store, TaintedNode } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import { type Zones, zonesOf } from './zones.ts';
 
 const PARALLEL_NODES = 16;
 
@@ -20,30 +21,39 @@ export interface Pending {
 /** A pending eviction with the state of its node, and all gates that hold it now or once it is due. */
 export interface PendingEviction extends Pending {
   readonly state: NodeState | undefined;
+  /** Absent: not known. Empty: another one than the zones for which the guard tripped. */
+  readonly zone?: string;
   readonly gates: readonly EvictionGate[];
 }
 
 /** Stored records don't require matching tolerations again. */
 export const MATCHING = { comparisonOperators: false };
 
-function pendingIn(partition: Partition, storedRules: StoredRules, now: EpochMs): readonly PendingEviction[] {
+function pendingIn(
+  partition: Partition,
+  storedRules: StoredRules,
+  { nodes }: Zones,
+  now: EpochMs,
+): readonly PendingEviction[] {
   const { ref, node: state, scheduled } = partition;
-  const gatesOf = storedGates(partition, rulesOf(storedRules, MATCHING), now);
+  const place = nodes ? { zone: nodes.get(ref.node) ?? '' } : {};
+  const gatesOf = storedGates({ ...partition, ...place }, rulesOf(storedRules, MATCHING), now);
   return [...scheduled.values()].map((record) => {
     // In observe mode, a future deadline is shown as what would happen, and the gate once it is due.
     const gates = gatesOf(record).filter(({ kind }) => kind !== 'observe' || record.held !== undefined);
-    return { ...ref, state, record, gates };
+    return { ...ref, ...place, state, record, gates };
   });
 }
 
 /** Earliest deadline first, with all gates that hold them. Rejects with `StoreError`. */
 export async function pendingEvictions(
-  { store, rulesStore }: Pick<Fleet, 'store' | 'rulesStore'>,
+  fleet: Pick<Fleet, 'store' | 'rulesStore' | 'cluster'>,
   cluster: ClusterName,
   now: EpochMs,
 ): Promise<readonly PendingEviction[]> {
-  const nodes = await Array.fromAsync(store.taintedNodes(cluster));
-  return pendingOn(store, cluster, nodes, await rulesStore.read(cluster), now);
+  const nodes = await Array.fromAsync(fleet.store.taintedNodes(cluster));
+  const rules = await fleet.rulesStore.read(cluster);
+  return pendingOn(fleet.store, cluster, nodes, [rules, await zonesOf(fleet, cluster, rules, now)], now);
 }
 
 /** Does the same as {@link pendingEvictions}, for these nodes and under these rules. */
@@ -51,10 +61,10 @@ export const pendingOn = (
   store: Pick<Store, 'load'>,
   cluster: ClusterName,
   nodes: readonly TaintedNode[],
-  storedRules: StoredRules,
+  [storedRules, zones]: readonly [StoredRules, Zones],
   now: EpochMs,
 ): Promise<PendingEviction[]> =>
-  readNodes(store, cluster, nodes, now, (partition) => pendingIn(partition, storedRules, now));
+  readNodes(store, cluster, nodes, now, (partition) => pendingIn(partition, storedRules, zones, now));
 
 /** By deadline and then by name. Those that have just ended may be included. Rejects with `StoreError`. */
 export const pendingOf = async (

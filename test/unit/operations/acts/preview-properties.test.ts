@@ -16,6 +16,7 @@ import { rulesOf } from '#shared/state/rules-store.ts';
 import { aNode, aReason, aRecord, aTaint, NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+import { shownCluster } from '#test/world/shown-cluster.ts';
 
 const CLUSTERS = ['prod', 'stage'].map(clusterName);
 const UNREACHABLE = 'node.kubernetes.io/unreachable';
@@ -114,6 +115,7 @@ const act: fc.Arbitrary<Act> = fc.tuple(document, target).chain(([text, held]) =
 });
 const world = fc.record({
   clusters: fc.tuple(cluster, cluster),
+  isAnswering: fc.boolean(),
   isFleetStopped: fc.integer({ min: 0, max: 4 }).map((fifth) => fifth === 0),
   act,
 });
@@ -131,12 +133,18 @@ interface Case {
 test('previews what the engine then decides, for any rules, pods, and acts', async () => {
   const seen = { exact: 0, freed: 0 };
   await fc.assert(
-    fc.asyncProperty(world, async ({ clusters, isFleetStopped, act: drawn }) => {
+    fc.asyncProperty(world, async ({ clusters, isAnswering, isFleetStopped, act: drawn }) => {
       const closing: (() => void)[] = [];
       const clock = new DrivenClock(NOW);
       const { fleet, store, rulesStore } = embeddedFleet(
         { after: (close) => closing.push(close as () => void) },
         { clusters: CLUSTERS, clock },
+        {
+          cluster: async (name) => {
+            const { nodes = [] } = clusters[CLUSTERS.indexOf(name)] ?? {};
+            return shownCluster({ '/api/v1/nodes': nodes.map(shownNode) }, NOW, () => !isAnswering);
+          },
+        },
       );
       const operator = await fleet.operator();
       let it = drawn;
@@ -241,7 +249,7 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
         );
         const isUnknown =
           readsTraits || shown.effects.some((text) => /not known here|not counted/.test(text));
-        if (isZoned || isUnknown || isLive) return;
+        if ((isZoned && !isAnswering) || isUnknown || isLive) return;
         seen.exact += 1;
         assert.equal(shown.pods.goes.length, goes.length, 'evicted immediately');
         assert.equal(shown.pods.later, freed.length - goes.length, 'evicted when due');
@@ -283,6 +291,10 @@ function upheld({ guard: limits }: Policy, trips: readonly Trip[]): readonly Tri
   };
   return reviewGuard(limits, counts, { trips, released: [], episodes: [] }, NOW).trips;
 }
+
+const shownNode = ({ zone }: { readonly zone: string }, index: number) => ({
+  metadata: { name: `n${index}`, labels: { 'topology.kubernetes.io/zone': zone } },
+});
 
 function ruleOf(all: ReadonlyMap<string, Rules>, name: string): Rules {
   const rules = all.get(name);

@@ -57,9 +57,10 @@ const WORKLOAD_COLUMNS: readonly Column<NodeWorkload>[] = [
   { head: 'PODS', of: ({ pods }) => String(pods) },
   {
     head: 'EVICTED',
-    of: ({ evict: { pods, firstAt, lastAt } }) => {
+    of: ({ evict: { pods, firstAt, lastAt, limited } }) => {
       if (firstAt === undefined || lastAt === undefined) return '';
-      return `${pods}: ${timeText(firstAt)}${lastAt === firstAt ? '' : ` to ${timeText(lastAt)}`}`;
+      const last = lastAt === firstAt ? '' : ` to ${timeText(lastAt)}`;
+      return `${pods}: ${timeText(firstAt)}${last}${limited ? ' at the earliest' : ''}`;
     },
   },
   {
@@ -90,7 +91,7 @@ function forecastText({ outcome, heldBy }: NodePod): string {
     case 'evict':
       return outcome.retrying
         ? `retrying at ${timeText(outcome.at)}: ${outcome.retrying.error}`
-        : `evicted at ${timeText(outcome.at)}`;
+        : `evicted at ${timeText(outcome.at)}${outcome.pacedBy ? ' at the earliest' : ''}`;
     case 'held':
       return `${heldBy.map(({ kind }) => keptLabel(kind)).join(' and ')}, due ${timeText(outcome.dueAt)}`;
     case 'blocked':

@@ -1,8 +1,10 @@
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import { drainsOnRelease } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
 import { countsOf, nextOf } from '#shared/operations/look/pending-state.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type {
   NodeRow,
   PendingPage,
@@ -43,10 +45,8 @@ function matches(row: PendingRow, { cluster, node, namespace, state, search }: P
 }
 
 export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | undefined): Timeline {
-  const observed = new Set(
-    clusters
-      .filter(({ storedRules }) => (storedRules?.orders.policy?.read ?? DEFAULT_POLICY).mode === 'observe')
-      .map((each) => each.cluster),
+  const policies = new Map(
+    clusters.map(({ cluster, storedRules }) => [cluster, storedRules?.orders.policy?.read ?? DEFAULT_POLICY]),
   );
   const from = at - (at % MINUTE_MS);
   const minutes = Array.from(
@@ -54,15 +54,21 @@ export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | 
     (): Record<TimelineKind, number> => ({ evict: 0, held: 0, observed: 0 }),
   );
   let later = 0;
+  const freeAt = new Map<ClusterName, EpochMs>();
   for (const { cluster, state, record, gates } of pending) {
     if ((only ?? cluster) !== cluster || record.gaveUpAt !== undefined) continue;
     const [gate] = gates;
     // A held pod is shown when it is due, not when its hold ends.
-    const moment = gate ? record.dueAt : (momentOf(record, state) ?? record.dueAt);
+    const own = gate ? record.dueAt : (momentOf(record, state) ?? record.dueAt);
+    const { mode, evictionRate, releaseRate } = policies.get(cluster) ?? DEFAULT_POLICY;
+    const rate = drainsOnRelease(record) ? Math.min(releaseRate, evictionRate ?? releaseRate) : evictionRate;
+    const moment = gate || rate === undefined ? own : Math.max(own, at, freeAt.get(cluster) ?? 0);
+    // The next turn that a pod has is not its eviction: all pods before it have theirs first.
+    if (!gate && rate !== undefined) freeAt.set(cluster, moment + 1000 / rate);
     const minute = minutes[Math.floor((Math.max(moment, at) - from) / MINUTE_MS)];
     if (!minute) later++;
     else if (gate && gate.kind !== 'observe') minute.held++;
-    else minute[observed.has(cluster) ? 'observed' : 'evict']++;
+    else minute[mode === 'observe' ? 'observed' : 'evict']++;
   }
   return { at, from, minutes, later };
 }

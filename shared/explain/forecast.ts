@@ -67,8 +67,8 @@ export type Forecast =
       readonly by: Method['kind'];
       /** Gates that hold the pod from its deadline until `at`, one after the other. */
       readonly heldBy: readonly EvictionGate[];
-      /** The limit under which the pod waits: the cluster's rate, or the release rate for held pods. */
-      readonly pacedBy?: 'evictionRate' | 'releaseRate';
+      /** The limit under which the pod waits, also after `at`: other pods may be before it. */
+      readonly pacedBy?: 'evictionRate' | 'releaseRate' | 'maxEvictionsPerWorkload';
       /** The eviction failed, and is retried at `at`. `isHold`: nothing failed; clocks differ. */
       readonly retrying?: {
         readonly error: string;
@@ -209,8 +209,9 @@ function follow(
         // A budget's answer can be computed. A webhook's answer is known only from the last try.
         const isRefused = verdict.by === 'evict' && record.blocked?.by === 'admission';
         if (!refuses(asks) && !isRefused) {
-          const ruled = rules.policy.evictionRate !== undefined && !verdict.unlimited;
-          const pacedBy = ruled ? 'evictionRate' : drained ? 'releaseRate' : undefined;
+          const { evictionRate, maxEvictionsPerWorkload } = verdict.unlimited ? {} : rules.policy;
+          const own = maxEvictionsPerWorkload && 'maxEvictionsPerWorkload';
+          const pacedBy = evictionRate !== undefined ? 'evictionRate' : drained ? 'releaseRate' : own;
           return {
             kind: 'evict',
             at,

@@ -77,15 +77,27 @@ function goesText(forecast: Going, { at: now, policy, gates }: PodAnswer, moment
     return `has been due since ${moment(dueAt)} because ${because}; its eviction failed ${times(retrying.attempts)} (${retrying.error}), and will be retried by ${moment(at)}.`;
   if (blockedBy.length > 0 || rejected !== undefined)
     return `${dueText(dueAt, now, moment)} because ${because}; ${blockText(blockedBy, rejected)}, and it will be deleted at ${moment(at)} regardless.`;
-  const turn =
-    pacedBy === 'evictionRate'
-      ? `, limited to ${policy?.evictionRate ?? ''} pods per second`
-      : pacedBy === 'releaseRate'
-        ? ', in release order'
-        : '';
+  const turn = paceText(pacedBy, policy);
   if (at <= now)
     return `is being evicted now${turn}: it has been due since ${moment(dueAt)} because ${because}.`;
-  return `will be evicted at ${moment(at)}${turn} because ${because}.`;
+  return `will be evicted at ${moment(at)}${pacedBy ? ' at the earliest' : ''}${turn} because ${because}.`;
+}
+
+function paceText(pacedBy: Going['pacedBy'], policy: PodAnswer['policy']): string {
+  if (pacedBy === 'evictionRate') return `, limited to ${policy?.evictionRate ?? ''} pods per second`;
+  if (pacedBy === 'releaseRate') return ', in release order';
+  return pacedBy ? `, limited by ${pacedBy}` : '';
+}
+
+/** The last of these evictions can't be earlier: each second has no more of them than the rate allows. */
+function lastPossible(going: readonly Going[], policy: PodAnswer['policy']): EpochMs {
+  const rate = policy?.evictionRate ?? policy?.releaseRate ?? Number.POSITIVE_INFINITY;
+  const paced = going.filter(({ pacedBy }) => pacedBy === 'evictionRate' || pacedBy === 'releaseRate');
+  const waitMs = Math.floor(Math.max(0, paced.length - 1) / rate) * 1000;
+  return Math.max(
+    ...going.map(({ at }) => at),
+    Math.min(...(paced.length > 0 ? paced : going).map(({ at }) => at)) + waitMs,
+  );
 }
 
 function builtInText({ at, causes }: Going, { at: now, builtIn }: PodAnswer, moment: MomentText): string {
@@ -240,20 +252,24 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   if (evicting.length === 0)
     return `${what} no taint that evicts: ${countText(pods.length, 'stays', 'stay')}.${disconnection === '' ? '' : ` ${disconnection}`}`;
   const due = pods.flatMap(({ outcome }) => (outcome.kind === 'evict' ? [outcome] : []));
-  const going = due.filter(({ retrying }) => !retrying).map(({ at }) => at);
+  const going = due.filter(({ retrying }) => !retrying);
   const errors = due.flatMap(({ retrying }) => retrying?.error ?? []);
-  const [first, last] = [Math.min(...going), Math.max(...going)];
+  const [first, last] = [Math.min(...going.map(({ at }) => at)), lastPossible(going, answer.policy)];
+  const pacedBy = going.find((each) => each.pacedBy)?.pacedBy;
+  const begins = first <= now ? 'now' : `at ${moment(first)}`;
   const when =
     last <= now
       ? 'now'
       : first === last
-        ? `at ${moment(last)}`
-        : `by ${moment(last)}, the first ${first <= now ? 'now' : `at ${moment(first)}`}`;
+        ? `${begins}${pacedBy ? ' at the earliest' : ''}`
+        : pacedBy
+          ? `in turn, the first ${begins}, the last not before ${moment(last)}`
+          : `by ${moment(last)}, the first ${begins}`;
   const observed = pods.filter(({ outcome }) => isObserved(outcome) && !('blockedBy' in outcome)).length;
   const evictor = decidedBy === 'built-in' ? builtInSubject(builtIn) : '';
   const parts = [
     going.length > 0
-      ? `${countText(going.length, 'will be evicted', 'will be evicted')} ${when}${evictor}`
+      ? `${countText(going.length, 'will be evicted', 'will be evicted')} ${when}${paceText(pacedBy, answer.policy)}${evictor}`
       : '',
     observed > 0 ? `${countText(observed, 'would be evicted', 'would be evicted')} in enforce mode` : '',
     errors[0] === undefined

@@ -68,7 +68,13 @@ export interface NodeWorkload {
   readonly owner?: { readonly kind: string; readonly name: string };
   readonly pods: number;
   /** Number of pods that are evicted, and the first and last time. Due pods are evicted now. */
-  readonly evict: { readonly pods: number; readonly firstAt?: EpochMs; readonly lastAt?: EpochMs };
+  readonly evict: {
+    readonly pods: number;
+    readonly firstAt?: EpochMs;
+    readonly lastAt?: EpochMs;
+    /** A rate or limit may delay them. */
+    readonly limited?: true;
+  };
   /** Number of pods that are held for an unknown time, by all that holds them. */
   readonly held: readonly { readonly by: readonly KeptBy[]; readonly pods: number }[];
   readonly terminating: number;
@@ -297,6 +303,7 @@ function workloadOf(first: NodePod, pods: readonly NodePod[], now: EpochMs): Nod
     evict: {
       pods: moments.length,
       ...defined({ firstAt, lastAt }),
+      ...(pods.some(({ outcome }) => outcome.kind === 'evict' && outcome.pacedBy) ? { limited: true } : {}),
     },
     held: [...Map.groupBy(kept, (by) => by.join()).values()].flatMap((alike) =>
       alike.slice(0, 1).flatMap((by) => (by.length === 0 ? [] : [{ by, pods: alike.length }])),

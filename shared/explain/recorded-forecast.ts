@@ -57,6 +57,7 @@ export function recordedForecast(
     dueAt,
     causes,
     heldBy: [],
+    ...(rules.policy.evictionRate === undefined ? {} : { pacedBy: 'evictionRate' }),
     blockedBy: [],
     ...retrying(record, stored.node ?? {}, now),
   };

@@ -225,6 +225,17 @@ test('counts evictions and held pods for each minute of the next hour', async (t
   ]);
 });
 
+test('counts evictions under a rate when those before them have had their turn', async (t) => {
+  const records = Array.from({ length: 90 }, () => aRecord({ dueAt: NOW }));
+  const { ask, operator } = await consoleOf(t, { 'node-1': records });
+  await perform({ kind: 'apply-policy', cluster: PROD, text: 'mode: enforce\nevictionRate: 1' }, operator);
+  const { minutes } = await ask('GET api/timeline', {});
+  assert.deepEqual(
+    minutes.map(({ evict }) => evict),
+    [60, 30, ...Array(58).fill(0)],
+  );
+});
+
 test('counts observed evictions of a cluster in observe mode', async (t) => {
   const { ask } = await consoleOf(t, { 'node-1': [aRecord({ dueAt: NOW + MINUTE })] });
   const { minutes } = await ask('GET api/timeline', { cluster: 'prod' });

@@ -81,6 +81,8 @@ const HEADLINES: Readonly<Record<string, NodeQuestion>> = {
     ...ruledBy({ mode: 'observe' }),
     builtIn: unseen,
   }),
+  'a rate that allows the last eviction later': question(ruledBy({ evictionRate: 0.01 })),
+  'a limit for workloads': question(ruledBy({ maxEvictionsPerWorkload: { count: 1, windowMs: 60_000 } })),
   'a terminating pod': question({ pods: known([numbered(0, { terminating: true, disrupted: true })]) }),
   'a disconnected cluster': question(disconnected),
   'an untainted node of a disconnected cluster': question({ ...disconnected, ...untainted }),

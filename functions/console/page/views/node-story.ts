@@ -118,7 +118,9 @@ const podColumns = (cluster: string): readonly Column<NodePod>[] => [
     width: 'minmax(5rem, 0.6fr)',
     numeric: true,
     cell: ({ outcome }) =>
-      outcome.kind === 'evict' ? html`<span class="left"><${Countdown} at=${outcome.at} /></span>` : '',
+      outcome.kind === 'evict'
+        ? html`<span class="left">${outcome.pacedBy ? '≥ ' : ''}<${Countdown} at=${outcome.at} /></span>`
+        : '',
   },
   {
     key: 'due',

@@ -170,7 +170,7 @@ export interface Pace {
   readonly evictionRate?: number;
   /** When the last pod is evicted, by the rate; absent: none is. */
   readonly lastAt?: EpochMs;
-  /** Pods per second that are evicted when held pods are released. */
+  /** Pods per second that are evicted when held pods are released: the lower of both rates. */
   readonly releaseRate: number;
   /** How long a release of all these pods would take, in ms. */
   readonly releaseMs: number;
@@ -296,8 +296,9 @@ type Going = JudgedPod & { readonly forecast: Extract<Forecast, { kind: 'evict' 
 
 const isGoing = (pod: JudgedPod): pod is Going => pod.forecast.kind === 'evict';
 
-function paceOf(going: readonly Going[], { policy: { evictionRate, releaseRate } }: Rules): Pace {
+function paceOf(going: readonly Going[], { policy: { evictionRate, ...policy } }: Rules): Pace {
   const lastAt = lastOf(going, evictionRate);
+  const releaseRate = Math.min(policy.releaseRate, evictionRate ?? policy.releaseRate);
   return {
     ...defined({ evictionRate, lastAt }),
     releaseRate,

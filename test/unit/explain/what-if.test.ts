@@ -301,7 +301,9 @@ test('reports the gate that blocks every eviction, and the evictions behind the 
 test('spreads evictions by the rate of the cluster', () => {
   const pods = ['u1', 'u2', 'u3', 'u4'].map((uid) => podOf(uid));
   assert.equal(answered({ pods, rules: byPolicy({ evictionRate: 2 }) }).pace.lastAt, at(2));
-  assert.equal(answered({ pods, rules: byPolicy({ releaseRate: 1 }) }).pace.releaseMs, 3000);
+  const releases = { releaseRate: 1, releaseMs: 3000 };
+  for (const policy of [{ releaseRate: 1 }, { releaseRate: 1, evictionRate: 2 }, { evictionRate: 1 }])
+    assert.partialDeepStrictEqual(answered({ pods, rules: byPolicy(policy) }).pace, releases);
 });
 
 const toleration: fc.Arbitrary<Toleration> = fc.record(

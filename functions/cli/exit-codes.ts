@@ -10,7 +10,7 @@ export const EXIT = {
    */
   actionRequired: 2,
   /**
-   * The result was shown, but parts of it are unknown. Used by status and pending, and by every command that
+   * The result was shown, but parts of it are unknown. Used by explain, pending, and status, and by every command that
    * found only the state of a stopped `npm start`. Same value as `EX_UNAVAILABLE` in sysexits(3).
    */
   cannotKnow: 69,
@@ -26,7 +26,7 @@ Exit codes:
   ${EXIT.fine}   success
   ${EXIT.failed}   failure; standard error holds the cause
   ${EXIT.actionRequired}   an action is required, or something breaks: doctor, status, what-if
-  ${EXIT.cannotKnow}  the state is unknown or may be outdated: pending, status, and any command that used the state of a stopped npm start
+  ${EXIT.cannotKnow}  the state is unknown or may be outdated: explain, pending, status, and any command that used the state of a stopped npm start
   ${EXIT.usage}  invalid usage
 
 Output is colored on terminals. To change that, set NO_COLOR or FORCE_COLOR.`;

@@ -7,7 +7,7 @@ import type { CliDeps } from './command.ts';
 import { nodeStoryText } from './node-story.ts';
 import { type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
 import { podStoryText } from './pod-story.ts';
-import { addLiveOptions, withLive } from './with-fleet.ts';
+import { addLiveOptions, warnOutdated, withLive } from './with-fleet.ts';
 
 interface ExplainOptions {
   readonly cluster?: string;
@@ -49,6 +49,7 @@ function addPodCommand(explain: Command, deps: CliDeps): void {
       const pod = parsePod(options.namespace === undefined ? text : `${options.namespace}/${text}`);
       const cluster = await theCluster(options.cluster, fleet);
       const story = await askPod(fleet, { cluster, ...pod, matching: { comparisonOperators } }, deps);
+      warnOutdated('answer', story.warnings, deps);
       deps.print(
         shownAs(output, {
           data: () => withDates(story),
@@ -72,6 +73,7 @@ function addNodeCommand(explain: Command, deps: CliDeps): void {
         const { output, comparisonOperators } = options;
         const cluster = await theCluster(options.cluster, fleet);
         const story = await askNode(fleet, { cluster, node, matching: { comparisonOperators } }, deps);
+        warnOutdated('answer', story.warnings, deps);
         deps.print(
           shownAs(output, {
             data: () => withDates(story),

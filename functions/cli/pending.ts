@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander';
-import { CONDITIONS } from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Blocked } from '#shared/eviction/records.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
+import { blindWarnings } from '#shared/operations/look/blind.ts';
 import { type Snapshot, view } from '#shared/operations/look/look.ts';
 import type { PendingEviction } from '#shared/operations/look/pending.ts';
 import { heldText, isHeldNow, retryOf } from '#shared/operations/look/pending-state.ts';
@@ -15,10 +15,8 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causeTexts } from './causes.ts';
 import type { CliDeps } from './command.ts';
-import { EXIT } from './exit-codes.ts';
 import {
   type Column,
-  linesText,
   type OutputFormat,
   outputOption,
   type Shown,
@@ -27,7 +25,7 @@ import {
   withExamples,
 } from './output.ts';
 import { type StuckPodOf, stuckShown } from './stuck.ts';
-import { withFleet } from './with-fleet.ts';
+import { warnOutdated, withFleet } from './with-fleet.ts';
 
 interface PendingOptions {
   readonly held: boolean;
@@ -90,14 +88,7 @@ interface PendingRow extends PendingEviction {
 async function seenOf(fleet: Fleet, clusters: readonly ClusterName[], deps: CliDeps): Promise<Snapshot> {
   const seen = await view(fleet, clusters, () => ({}), { clock: deps.clock });
   for (const { error } of seen.clusters) if (error !== undefined) throw new FleetError(error);
-  const { issues, unknown } = statusOf(seen);
-  const blind = issues
-    .filter(({ type }) => CONDITIONS[type].isBlind)
-    .map(({ cluster, message }) => (cluster === undefined ? message : `${cluster}: ${message}`));
-  const why = [...blind, ...unknown];
-  if (why.length === 0) return seen;
-  deps.complain(linesText(why.map((each) => `This list may be outdated. ${each}`)));
-  deps.exitWith(EXIT.cannotKnow);
+  warnOutdated('list', blindWarnings(statusOf(seen)), deps);
   return seen;
 }
 

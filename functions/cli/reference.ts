@@ -29,7 +29,7 @@ Every command that changes evictions has \`--dry-run\`, which prints what would 
 | ${EXIT.fine} | success |
 | ${EXIT.failed} | failure; standard error holds the cause in one sentence |
 | ${EXIT.actionRequired} | an action is required, or something breaks: \`doctor\`, \`status\`, \`what-if\` |
-| ${EXIT.cannotKnow} | the state is unknown or may be outdated: \`pending\`, \`status\`, and any command that used the state of a stopped \`npm start\` |
+| ${EXIT.cannotKnow} | the state is unknown or may be outdated: \`explain\`, \`pending\`, \`status\`, and any command that used the state of a stopped \`npm start\` |
 | ${EXIT.usage} | invalid usage |
 
 Completion: \`source <(taintward completion bash)\`, likewise \`zsh\`; for fish \`taintward completion fish | source\`. Cluster names are completed too.

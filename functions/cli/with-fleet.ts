@@ -3,6 +3,7 @@ import type { Clusters, ContextFleet, Fleet } from '#shared/operations/fleet/fle
 import type { FleetChoice, LiveChoice } from '#shared/operations/fleet/fleet-choice.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
+import { linesText } from './output.ts';
 
 /** Runs `act` on the fleet that a command's options select, with those options. */
 export async function withFleet<Options>(
@@ -49,6 +50,13 @@ async function using<T extends Clusters>(
   } finally {
     fleet.close();
   }
+}
+
+/** Warns that an answer may be outdated because of these facts, and exits accordingly. */
+export function warnOutdated(answer: string, why: readonly string[], { complain, exitWith }: CliDeps): void {
+  if (why.length === 0) return;
+  complain(linesText(why.map((each) => `This ${answer} may be outdated. ${each}`)));
+  exitWith(EXIT.cannotKnow);
 }
 
 /** Commands that change what is evicted have `--dry-run`. */

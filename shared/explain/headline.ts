@@ -21,6 +21,7 @@ export type MomentText = (at: EpochMs) => string;
 export function headline(answer: PodAnswer, moment: MomentText): string {
   const { namespace, name, before, outcome, unknown } = answer;
   const text = `${namespace}/${name} ${forecastText(answer, moment)}`;
+  const stalled = stalledText(answer, outcome.kind === 'evict');
   const disconnection = disconnectedText(answer, 'its eviction is', moment);
   const rival = rivalText(answer, moment);
   const earlier = before ? `An earlier pod of this name ${pastText(before, answer, moment)}` : '';
@@ -30,7 +31,9 @@ export function headline(answer: PodAnswer, moment: MomentText): string {
     answer.takeoverInProgress && outcome.kind !== 'terminating' && !text.includes(BEING_MOVED)
       ? BEING_MOVED
       : '';
-  return [text, moved, unseen, disconnection, rival, earlier].filter((sentence) => sentence !== '').join(' ');
+  return [text, moved, unseen, stalled, disconnection, rival, earlier]
+    .filter((sentence) => sentence !== '')
+    .join(' ');
 }
 
 function forecastText(answer: PodAnswer, moment: MomentText): string {
@@ -63,7 +66,11 @@ function forecastText(answer: PodAnswer, moment: MomentText): string {
 
 type Going = Extract<Forecast, { kind: 'evict' }>;
 
-function goesText(forecast: Going, { at: now, policy, gates }: PodAnswer, moment: MomentText): string {
+function goesText(
+  forecast: Going,
+  { at: now, policy, gates, stalled }: PodAnswer,
+  moment: MomentText,
+): string {
   const { at, dueAt, causes, retrying, blockedBy, rejected, pacedBy } = forecast;
   const because = reasonsText(causes);
   const held = heldBy(gates, moment);
@@ -78,6 +85,7 @@ function goesText(forecast: Going, { at: now, policy, gates }: PodAnswer, moment
   if (blockedBy.length > 0 || rejected !== undefined)
     return `${dueText(dueAt, now, moment)} because ${because}; ${blockText(blockedBy, rejected)}, and it will be deleted at ${moment(at)} regardless.`;
   const turn = paceText(pacedBy, policy);
+  if (at <= now && stalled !== undefined) return `has been due since ${moment(dueAt)} because ${because}.`;
   if (at <= now)
     return `is being evicted now${turn}: it has been due since ${moment(dueAt)} because ${because}.`;
   return `will be evicted at ${moment(at)}${pacedBy ? ' at the earliest' : ''}${turn} because ${because}.`;
@@ -196,6 +204,9 @@ function pastText(forecast: PastOutcome, { cluster, decidedBy }: PodAnswer, mome
   }
 }
 
+const stalledText = ({ stalled }: Pick<PodAnswer, 'stalled'>, isGoing: boolean): string =>
+  isGoing && stalled !== undefined ? `But nothing is evicted at present: ${stalled}.` : '';
+
 /** `evictions`: the subject and verb for evictions that are not scheduled. */
 function disconnectedText(
   { cluster, disconnected }: { readonly cluster: string; readonly disconnected?: DisconnectionAccount },
@@ -284,7 +295,7 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const text = `${what} ${evicting.join(' and ')}: ${parts.length > 0 ? parts.join('; ') : 'no pods'}.`;
   const isUnseen = unknown.some(({ what }) => what === 'the node' || what === 'its pods');
   const unseen = isUnseen ? 'This is the stored state: the node could not be read.' : '';
-  return [text, unseen, disconnection, nodeRivalText(answer, moment)]
+  return [text, unseen, stalledText(answer, due.length > 0), disconnection, nodeRivalText(answer, moment)]
     .filter((sentence) => sentence !== '')
     .join(' ');
 }

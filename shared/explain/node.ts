@@ -31,6 +31,7 @@ export interface NodeQuestion {
   readonly node: NodeName;
   readonly live: Fact<NodeCase['live']>;
   readonly foundAt?: EpochMs;
+  readonly stalled?: string;
   readonly pods: Fact<readonly ForecastPod[]>;
   readonly workloads: Fact<ReadonlyMap<PodUid, Workload>>;
   readonly budgets: Fact<ReadonlyMap<string, readonly Budget[]>>;
@@ -95,6 +96,8 @@ export interface NodeAnswer {
   readonly deletedAt?: EpochMs;
   /** Absent: a relay is connected to the cluster, or this is unknown. */
   readonly disconnected?: DisconnectionAccount;
+  /** Why nothing is evicted at present. Absent: due pods are evicted. */
+  readonly stalled?: string;
   readonly taints: readonly NodeTaint[];
   readonly workloads: readonly NodeWorkload[];
   /** In the order of eviction, followed by held pods, and then by pods that stay. */
@@ -108,7 +111,7 @@ export interface NodeAnswer {
 
 /** Explains what happens on a node and why, by the same decisions as the service. */
 export function explainNode(question: NodeQuestion): NodeAnswer {
-  const { now, cluster, node, live, service, matching } = question;
+  const { now, cluster, node, live, service, matching, stalled } = question;
   const given = service?.rules ?? { value: builtInRules(matching) };
   const rules = knownOr(given, builtInRules(matching));
   const partition = knownOr<Partition, Partition>(service?.partition ?? { unknown: '' }, {
@@ -131,6 +134,7 @@ export function explainNode(question: NodeQuestion): NodeAnswer {
     cluster,
     node,
     decidedBy: service ? 'taintward' : 'built-in',
+    ...defined({ stalled }),
     ...(shown?.zone === undefined ? {} : { zone: shown.zone }),
     state: shown === undefined ? 'unknown' : shown.taints === undefined ? 'gone' : 'there',
     ...defined({ deletedAt }),

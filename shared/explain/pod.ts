@@ -60,6 +60,7 @@ export interface PodCase {
   readonly node: Fact<NodeCase['live']>;
   /** With a node: see {@link NodeCase}. */
   readonly foundAt?: EpochMs;
+  readonly stalled?: string;
   /** Absent: only the cluster was asked, not the service. */
   readonly service?: ServiceFacts;
   readonly budgets: Fact<readonly Budget[]>;
@@ -88,6 +89,8 @@ export interface PodAnswer {
   readonly takeoverInProgress?: true;
   /** Absent: a relay is connected to the cluster, or this is unknown. */
   readonly disconnected?: DisconnectionAccount;
+  /** Why nothing is evicted at present. Absent: due pods are evicted. */
+  readonly stalled?: string;
   readonly taints: readonly TaintAccount[];
   readonly gates: readonly GateAccount[];
   /** Absent: unknown, or the cluster is not managed. */
@@ -105,7 +108,7 @@ export interface PodAnswer {
 
 /** Explains why a pod is evicted or stays, and what happens next, by the same decisions as the service. */
 export function explainPod(question: PodCase): PodAnswer {
-  const { now, cluster, namespace, name, service } = question;
+  const { now, cluster, namespace, name, service, stalled } = question;
   const pod = knownOr(question.pod, undefined);
   const history = service ? knownOr(service.history, []) : [];
   const disconnection = service && knownOr(service.disconnection, undefined);
@@ -114,6 +117,7 @@ export function explainPod(question: PodCase): PodAnswer {
     cluster,
     namespace,
     name,
+    ...defined({ stalled }),
     unknown: unknownOf(question),
     ...(disconnection ? { disconnected: { ...disconnection, unscheduled: 0 } } : {}),
     decidedBy: service ? 'taintward' : 'built-in',

@@ -9,7 +9,11 @@ import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { VERSION } from '#shared/version.ts';
 import { KeptLetters } from './kept-letters.ts';
+
+/** The `service` of a fleet whose process runs. */
+export const running = async () => ({ version: VERSION, startedAt: 0, queues: {}, clusters: {} });
 
 /**
  * Returns a fleet of these clusters in memory with empty rules, with the operator anna; `parts` replace its own parts.

@@ -13,6 +13,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
+import { type Blindness, blindnessOf } from '../look/blind.ts';
 import { builtInOf } from '../look/built-in.ts';
 import { budgetsIn } from './budgets.ts';
 import { disconnectionOf } from './disconnection.ts';
@@ -29,7 +30,7 @@ export interface NodeOfCluster {
 }
 
 /** An answer, with its summary as a sentence. */
-export interface NodeStory extends NodeAnswer {
+export interface NodeStory extends NodeAnswer, Pick<Blindness, 'warnings'> {
   readonly headline: string;
   /** Oldest first. */
   readonly history: readonly HistoryEntry[];
@@ -56,14 +57,16 @@ export async function askNode(
     const there = knownOr(found, []);
     const pods = 'unknown' in found ? found : known(there.map(({ pod }) => pod));
     const namespaces = [...new Set(there.map(({ pod }) => pod.namespace))];
-    const [workloads, budgets, builtIn, service] = await Promise.all([
+    const [workloads, budgets, builtIn, service, blind] = await Promise.all([
       there.length > 0
         ? ask(async ({ objects }) => (await ownersOf(objects, there)).workloads)
         : known(new Map()),
       ask(({ objects }) => budgetsOfAll(objects, namespaces)),
       ask(({ objects }) => builtInOf(objects)),
       fleet.kind === 'context' ? undefined : serviceFacts(fleet, { cluster, node, matching }, clock.now()),
+      fleet.kind === 'context' ? undefined : blindnessOf(fleet, cluster, clock),
     ]);
+    const { warnings = [], stalled } = blind ?? {};
     const shown = knownOr(live, undefined);
     const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
     const question: NodeQuestion = {
@@ -76,7 +79,7 @@ export async function askNode(
       budgets,
       builtIn,
       matching,
-      ...defined({ foundAt, service }),
+      ...defined({ foundAt, service, stalled }),
     };
     const answer = explainNode(question);
     const history = service ? knownOr(service.history, []) : [];
@@ -85,6 +88,7 @@ export async function askNode(
     return {
       headline: nodeHeadline(answer, (at) => momentText(at, question.now)),
       ...answer,
+      warnings,
       history,
     };
   } finally {

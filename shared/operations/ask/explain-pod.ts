@@ -16,6 +16,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
+import { type Blindness, blindnessOf } from '../look/blind.ts';
 import { builtInOf } from '../look/built-in.ts';
 import { pendingOf } from '../look/pending.ts';
 import { budgetsIn } from './budgets.ts';
@@ -35,7 +36,7 @@ export interface PodQuestion {
 }
 
 /** An answer, with the outcome and its time as a sentence. */
-export interface PodStory extends PodAnswer {
+export interface PodStory extends PodAnswer, Pick<Blindness, 'warnings'> {
   readonly headline: string;
   /** Oldest first. */
   readonly history: readonly HistoryEntry[];
@@ -59,7 +60,7 @@ export async function askPod(
     const none: NodeName = nodeName('');
     // The built-in controller doesn't read Leases.
     const leases = fleet.kind === 'context' ? undefined : { clock };
-    const [owners, node, budgets, builtIn, service] = await Promise.all([
+    const [owners, node, budgets, builtIn, service, blind] = await Promise.all([
       there ? ask(({ objects }) => ownersOf(objects, [there])) : known(undefined),
       on === undefined ? known<NodeCase['live']>({ taints: [] }) : ask((live) => liveNode(live, on, leases)),
       ask(({ objects }) => budgetsIn(objects, namespace)),
@@ -67,7 +68,9 @@ export async function askPod(
       fleet.kind === 'context'
         ? undefined
         : serviceFacts(fleet, { cluster, namespace, name, matching }, on ?? none, clock.now()),
+      fleet.kind === 'context' ? undefined : blindnessOf(fleet, cluster, clock),
     ]);
+    const { warnings = [], stalled } = blind ?? {};
     const shown = knownOr(node, undefined);
     const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
     const question: PodCase = {
@@ -82,12 +85,13 @@ export async function askPod(
       matching,
       workload: 'unknown' in owners ? owners : known(there && owners.value?.workloads.get(there.pod.uid)),
       ...(there ? { end: endOf(there, knownOr(owners, undefined)) } : {}),
-      ...defined({ foundAt, service }),
+      ...defined({ foundAt, service, stalled }),
     };
     const answer = explainPod(question);
     return {
       headline: headline(answer, (at) => momentText(at, question.now)),
       ...answer,
+      warnings,
       history: service ? knownOr(service.history, []) : [],
     };
   } finally {

@@ -56,7 +56,7 @@ export type ClusterRead = StoredRead & {
 interface StoredFacts extends LeaseSeen {
   readonly storedRules: StoredRules;
   readonly tainted: readonly TaintedNode[];
-  readonly zones: Zones;
+  readonly zones: Partial<Zones>;
   /** Earliest deadline first. */
   readonly pending: readonly PendingEviction[];
   readonly stuck: readonly StuckPod[];
@@ -84,8 +84,8 @@ export interface LiveFacts {
 /** The parts of a fleet that every look reads. */
 export type ViewedFleet = Pick<
   Fleet,
-  'kind' | 'where' | 'rulesStore' | 'store' | 'leases' | 'clusters' | 'cluster' | 'service'
->;
+  'kind' | 'where' | 'rulesStore' | 'leases' | 'clusters' | 'cluster' | 'service'
+> & { readonly store: Pick<Fleet['store'], 'load' | 'taintedNodes'> };
 
 export interface ReadDeps {
   readonly clock: Clock;
@@ -177,7 +177,7 @@ async function readCluster(fleet: ViewedFleet, cluster: ClusterName, deps: ReadD
     ]);
     const now = deps.clock.now();
     const before = deps.before?.clusters.find((each) => each.cluster === cluster)?.zones;
-    const zones = await zonesOf(fleet, cluster, storedRules, now, before);
+    const zones = tainted.length === 0 ? {} : await zonesOf(fleet, cluster, storedRules, now, before);
     const pending = await pendingOn(fleet.store, cluster, tainted, [storedRules, zones], now);
     return { cluster, storedRules, ...lease, stuck, tainted, zones, pending };
   } catch (error) {

@@ -32,7 +32,7 @@ export const MATCHING = { comparisonOperators: false };
 function pendingIn(
   partition: Partition,
   storedRules: StoredRules,
-  { nodes }: Zones,
+  { nodes }: Partial<Zones>,
   now: EpochMs,
 ): readonly PendingEviction[] {
   const { ref, node: state, scheduled } = partition;
@@ -61,7 +61,7 @@ export const pendingOn = (
   store: Pick<Store, 'load'>,
   cluster: ClusterName,
   nodes: readonly TaintedNode[],
-  [storedRules, zones]: readonly [StoredRules, Zones],
+  [storedRules, zones]: readonly [StoredRules, Partial<Zones>],
   now: EpochMs,
 ): Promise<PendingEviction[]> =>
   readNodes(store, cluster, nodes, now, (partition) => pendingIn(partition, storedRules, zones, now));

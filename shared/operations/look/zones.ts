@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import { projectNode } from '#shared/kubernetes/project.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
@@ -22,12 +23,14 @@ export async function zonesOf(
   cluster: ClusterName,
   { guard }: Pick<StoredRules, 'guard'>,
   at: EpochMs,
-  before?: Zones,
+  before?: Partial<Zones>,
 ): Promise<Zones> {
   const zones = guard.trips.flatMap(({ zone = [] }) => zone);
   const read = { at, guardRevision: guard.revision };
   if (zones.length === 0) return read;
-  if (before?.guardRevision === guard.revision && at - before.at < VALID_MS) return before;
+  const { at: readAt = 0, guardRevision, nodes } = before ?? {};
+  if (guardRevision === guard.revision && at - readAt < VALID_MS)
+    return { ...read, at: readAt, ...defined({ nodes }) };
   const over = new AbortController();
   try {
     const late = pause(READ_WITHIN_MS, over.signal).then(() => read);

@@ -105,6 +105,8 @@ const CASES: readonly (readonly [command: string, is: Case, code: number])[] = [
   ['pending', { stopped: true, unknown: true }, 69],
   ['pending', { unknown: true, full: true }, 1],
   ['pending --nothing', { down: true }, 64],
+  ['explain pod d/p --cluster prod', {}, 0],
+  ['explain pod d/p --cluster prod', { down: true }, 69],
   ['doctor', {}, 0],
   ['doctor', { skewed: true }, 0],
   ['doctor', { skewed: true, unreachable: true }, 2],

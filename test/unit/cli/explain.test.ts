@@ -5,6 +5,7 @@ import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { aNode, anEnding, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
+import { running } from '#test/world/embedded-fleet.ts';
 import { recordContact } from '#test/world/record-contact.ts';
 import { commandLine, NOW } from './command-line.ts';
 
@@ -13,7 +14,7 @@ const WHY = 'Cannot get pods at prod: the connection was refused';
 
 /** The command line on an unreachable cluster: web-0 was evicted, and web-1 is due in 4 minutes. */
 async function bench(t: TestContext) {
-  const line = commandLine(t);
+  const line = commandLine(t, { service: running });
   const { store, rulesStore, leases, clock, fleet } = line;
   await recordContact(leases, PROD, NOW);
   Object.assign(fleet, { cluster: () => Promise.reject(new FleetError(`${WHY}.`)) });
@@ -29,6 +30,20 @@ async function bench(t: TestContext) {
   await store.end(ref, [anEnding(gone, { delayMs: 12 })], NOW - 100_000);
   return { ...line, operator };
 }
+
+test('warns while the process is frozen, and does not claim that a due pod is being evicted', async (t) => {
+  const { run, state, fleet, clock } = await bench(t);
+  Object.assign(fleet, { service: () => Promise.reject(new FleetError('It is frozen.')) });
+  await clock.advanceTo(NOW + 300_000);
+  const stalled = /But nothing is evicted at present: npm start does not respond\./;
+  const pod = await run('explain', 'pod', 'default/web-1', '--cluster', 'prod');
+  assert.match(pod, /^default\/web-1 has been due since 2026-11-21T12:04:00Z \(60 s ago\) because [^.]*\./);
+  assert.match(pod, stalled);
+  assert.match(state.complained, /^This answer may be outdated\. The running npm start does not respond: /);
+  assert.equal(state.exitCode, 69);
+  assert.match(await run('explain', 'node', 'node-1', '--cluster', 'prod'), stalled);
+  assert.equal(state.exitCode, 69);
+});
 
 test('explains a pod with its outcome in the first line, then the basis, then the limits of the answer', async (t) => {
   const { run } = await bench(t);

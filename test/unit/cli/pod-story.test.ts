@@ -9,7 +9,12 @@ import { aCase, aPod, since } from '#test/unit/explain/builders.ts';
 /** Returns the first line about what follows the eviction of a pod with this owner. */
 function after(kind: string, fields: Partial<PodCase> = {}): string | undefined {
   const pod = known(aPod({ owner: { kind, name: 'it' } }));
-  const story = { headline: '', ...explainPod(aCase([since(80)], { pod, ...fields })), history: [] };
+  const story = {
+    headline: '',
+    ...explainPod(aCase([since(80)], { pod, ...fields })),
+    history: [],
+    warnings: [],
+  };
   const text = podStoryText(story, { wide: false, paint: (_style, part) => part });
   return /After the eviction\n {2}(.*)/.exec(text)?.[1];
 }

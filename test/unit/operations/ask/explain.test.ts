@@ -17,7 +17,7 @@ import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
 import { aNode, anEnding, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
-import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+import { embeddedFleet, running } from '#test/world/embedded-fleet.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
 import { recordContact } from '#test/world/record-contact.ts';
 
@@ -39,7 +39,11 @@ async function stage(t: TestContext, parts: Partial<Fleet> = {}) {
   const live = async (name: typeof CLUSTER): Promise<LiveCluster> =>
     liveCluster(name, context.connection, systemClock);
   const clock = new DrivenClock(Date.now());
-  const embedded = embeddedFleet(t, { clusters: [CLUSTER], clock }, { cluster: live, ...parts });
+  const embedded = embeddedFleet(
+    t,
+    { clusters: [CLUSTER], clock },
+    { cluster: live, service: running, ...parts },
+  );
   const operator = { rulesStore: embedded.rulesStore, clock, actor: 'anna' };
   await perform({ kind: 'apply-policy', cluster: CLUSTER, text: 'mode: enforce' }, operator);
   await recordContact(embedded.leases, CLUSTER, clock.now());

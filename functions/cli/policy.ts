@@ -100,10 +100,17 @@ function addApply(policy: Command, deps: CliDeps): void {
       }
       for (const { act } of acts) {
         const { message, changed } = await performAct(act, { pending: [], at: 0 }, fleet);
-        deps.print(linesText([message, ...(changed ? permissions : [])]));
+        deps.print(
+          linesText(changed ? [`${message} ${await effectText(fleet)}`, ...permissions] : [message]),
+        );
       }
     }),
   );
+}
+
+async function effectText(fleet: Fleet): Promise<string> {
+  const view = fleet.kind === 'local' ? await fleet.service().catch(() => 'frozen') : fleet.kind;
+  return `It takes effect ${view === undefined ? 'once npm start runs' : view === 'frozen' ? 'once npm start responds' : 'within 5s'}.`;
 }
 
 /** Returns the text of a policy that may be applied now. Throws `PolicyError`. */

@@ -237,7 +237,7 @@ const DECISIONS: {
         message: `applied ${owner === undefined ? 'a policy' : `the policy of ${owner}`}: ${[read.mode, ...changeTexts(settings)].join(', ')}`,
         policy: { revision, text, settings },
       },
-      message: `The policy is applied to cluster ${cluster}. It takes effect within 5s.`,
+      message: `The policy is applied to cluster ${cluster}.`,
     };
   },
 

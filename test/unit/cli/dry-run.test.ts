@@ -260,12 +260,12 @@ describe('a dry run predicts the act, and changes nothing:', () => {
     const { text, preview } = await dryRun(...apply);
     assert.match(
       text,
-      /\nThe policy is applied to cluster prod\. It takes effect within 5s\.\n4 pending evictions are held by it, 2 of them due now\.\nSETTING +CURRENT +NEW\n/,
+      /\nThe policy is applied to cluster prod\.\n4 pending evictions are held by it, 2 of them due now\.\nSETTING +CURRENT +NEW\n/,
     );
     const pods = { evictedNow: 0, evictedWhenDue: 0, held: 4 };
     assert.deepEqual(preview, {
       cluster: 'prod',
-      change: 'The policy is applied to cluster prod. It takes effect within 5s.',
+      change: 'The policy is applied to cluster prod.',
       effects: ['4 pending evictions are held by it, 2 of them due now.'],
       pods,
       settings: [

@@ -12,13 +12,14 @@ import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { parsePolicyDocument, policyJsonSchema } from '#shared/state/policy-document.ts';
 import type { Access, ClusterRegistry } from '#shared/state/registry.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
+import { running } from '#test/world/embedded-fleet.ts';
 import { shownCluster } from '#test/world/shown-cluster.ts';
 import { commandLine, NOW } from './command-line.ts';
 
 const prod = clusterName('prod');
 
 /** Clusters that allow everything, also to the evicting process. */
-const ALLOWING: Partial<Fleet> = { cluster: async () => shownCluster({}, NOW) };
+const ALLOWING: Partial<Fleet> = { service: running, cluster: async () => shownCluster({}, NOW) };
 
 /** The command line and a file that contains `text`. */
 function withFile(t: TestContext, text: string, parts = ALLOWING) {
@@ -59,6 +60,19 @@ test('applies a policy to the named clusters or all, and prints it as written', 
   );
   assert.equal(await run('policy', 'get', 'prod'), text);
 });
+
+for (const [name, service, when] of [
+  ['does not run', async () => undefined, 'runs'],
+  ['does not respond', () => Promise.reject(new FleetError('It is frozen.')), 'responds'],
+] as const) {
+  test(`says when a policy takes effect if npm start ${name}`, async (t) => {
+    const { run, file } = withFile(t, 'mode: observe', { ...ALLOWING, service });
+    assert.equal(
+      await run('policy', 'apply', '-f', file, 'prod'),
+      `The policy is applied to cluster prod. It takes effect once npm start ${when}.\n`,
+    );
+  });
+}
 
 test('prints the default policy as a valid document where none is applied', async (t) => {
   const { run } = commandLine(t);

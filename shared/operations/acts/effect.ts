@@ -31,8 +31,8 @@ interface EffectOptions {
   /** Maximum number of pods released per second. Absent: not known. */
   readonly pace?: number | undefined;
   readonly now: EpochMs;
-  /** Returns the sentence for an act that neither holds nor releases pods. `stay`: it would, but other gates hold them. */
-  readonly none: (stay: boolean) => string | undefined;
+  /** Returns the sentence for an act that neither holds nor releases pods. `stay`: those that other gates hold. */
+  readonly none: (stay: number) => string | undefined;
 }
 
 /** Returns the effect of other rules on the evictions that an act concerns. */
@@ -47,7 +47,7 @@ export function effectOf(judged: readonly Judged[], { pace, now, none }: EffectO
   const caught = free.filter(({ after }) => after.length > 0).map(({ eviction }) => eviction);
   const stay = held.filter(({ after }) => after.length > 0);
   const affected = { goes, later: freed.length - goes.length, held: caught.length + stay.length };
-  const nothing = freed.length + caught.length === 0 ? none(stay.length > 0) : undefined;
+  const nothing = freed.length + caught.length === 0 ? none(stay.length) : undefined;
   return {
     sentences: [
       ...(freed.length === 0 ? [] : releasedText(affected, pace)),

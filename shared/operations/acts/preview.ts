@@ -88,10 +88,15 @@ export function previewOf(
 /** Acts that concern all pods, and not only those that get other gates. */
 const OF_ALL_PODS: readonly RulesActKind[] = ['stop', 'apply-policy'];
 
-function noneText(kind: RulesActKind, stay: boolean): string {
+function noneText(kind: RulesActKind, stay: number): string {
   if (kind === 'apply-policy') return 'No pending evictions are held or released by it.';
-  if (['stop', 'hold'].includes(kind)) return `No ${stay ? 'further ' : ''}pending evictions are held by it.`;
-  return stay ? 'No pods will be evicted.' : 'No evictions were held by it.';
+  if (kind === 'hold' && stay > 0)
+    return stay === 1
+      ? '1 pending eviction matches, and is held already.'
+      : `${stay} pending evictions match, and are held already.`;
+  if (['stop', 'hold'].includes(kind))
+    return `No ${stay > 0 ? 'further ' : ''}pending evictions are held by it.`;
+  return stay > 0 ? 'No pods will be evicted.' : 'No evictions were held by it.';
 }
 
 /** Returns the evictions that a retry is about: those that failed, and those that wait for their next try. */

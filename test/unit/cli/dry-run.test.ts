@@ -193,6 +193,15 @@ const CASES: readonly Case[] = [
     text: /\nNo pending evictions are held by it\.\n$/,
   },
   {
+    name: 'hold node, while the guard holds its pods',
+    records: { causes: [aReason('node.kubernetes.io/unreachable')] },
+    before: async ({ rulesStore }) =>
+      rulesStore.changeGuard(prod, (await rulesStore.read(prod)).guard, [TRIP]),
+    args: ['hold', 'node', 'node-1', '--cluster', 'prod', ...WHY, '--yes'],
+    pods: { evictedNow: 0, evictedWhenDue: 0, held: 4 },
+    text: /\n4 pending evictions match, and are held already\.\n4 pods remain held: by the guard\.\n$/,
+  },
+  {
     name: 'hold node',
     args: ['hold', 'node', 'node-1', '--cluster', 'prod', ...WHY, '--yes'],
     pods: { evictedNow: 0, evictedWhenDue: 0, held: 4 },

@@ -3,11 +3,10 @@ import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Blocked } from '#shared/eviction/records.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
-import { blindWarnings } from '#shared/operations/look/blind.ts';
+import { blindnessIn } from '#shared/operations/look/blind.ts';
 import { type Snapshot, view } from '#shared/operations/look/look.ts';
 import type { PendingEviction } from '#shared/operations/look/pending.ts';
 import { heldText, isHeldNow, retryOf } from '#shared/operations/look/pending-state.ts';
-import { statusOf } from '#shared/operations/look/status.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { durationText } from '#shared/time/duration.ts';
@@ -88,7 +87,7 @@ interface PendingRow extends PendingEviction {
 async function seenOf(fleet: Fleet, clusters: readonly ClusterName[], deps: CliDeps): Promise<Snapshot> {
   const seen = await view(fleet, clusters, () => ({}), { clock: deps.clock });
   for (const { error } of seen.clusters) if (error !== undefined) throw new FleetError(error);
-  warnOutdated('list', blindWarnings(statusOf(seen)), deps);
+  warnOutdated('list', blindnessIn(seen).warnings, deps);
   return seen;
 }
 

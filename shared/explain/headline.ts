@@ -102,10 +102,8 @@ function lastPossible(going: readonly Going[], policy: PodAnswer['policy']): Epo
   const rate = policy?.evictionRate ?? policy?.releaseRate ?? Number.POSITIVE_INFINITY;
   const paced = going.filter(({ pacedBy }) => pacedBy === 'evictionRate' || pacedBy === 'releaseRate');
   const waitMs = Math.floor(Math.max(0, paced.length - 1) / rate) * 1000;
-  return Math.max(
-    ...going.map(({ at }) => at),
-    Math.min(...(paced.length > 0 ? paced : going).map(({ at }) => at)) + waitMs,
-  );
+  const moments = going.map(({ at }) => at);
+  return Math.max(...moments, Math.min(...moments) + waitMs);
 }
 
 function builtInText({ at, causes }: Going, { at: now, builtIn }: PodAnswer, moment: MomentText): string {

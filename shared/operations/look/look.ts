@@ -56,7 +56,7 @@ export type ClusterRead = StoredRead & {
 interface StoredFacts extends LeaseSeen {
   readonly storedRules: StoredRules;
   readonly tainted: readonly TaintedNode[];
-  readonly zones: Partial<Zones>;
+  readonly zones?: Zones;
   /** Earliest deadline first. */
   readonly pending: readonly PendingEviction[];
   readonly stuck: readonly StuckPod[];
@@ -84,14 +84,16 @@ export interface LiveFacts {
 /** The parts of a fleet that every look reads. */
 export type ViewedFleet = Pick<
   Fleet,
-  'kind' | 'where' | 'rulesStore' | 'leases' | 'clusters' | 'cluster' | 'service'
-> & { readonly store: Pick<Fleet['store'], 'load' | 'taintedNodes'> };
+  'kind' | 'where' | 'rulesStore' | 'store' | 'leases' | 'clusters' | 'cluster' | 'service'
+>;
 
 export interface ReadDeps {
   readonly clock: Clock;
   readonly progress?: (text?: string) => void;
   /** The previous snapshot. A lease that changed since then is held, whatever the clocks show. */
   readonly before?: Snapshot | undefined;
+  /** Present: the nodes and their pending evictions are not read. */
+  readonly isWithoutNodes?: true;
 }
 
 /** A cluster that cannot be read doesn't affect the others. */
@@ -173,13 +175,13 @@ async function readCluster(fleet: ViewedFleet, cluster: ClusterName, deps: ReadD
       fleet.rulesStore.read(cluster),
       leaseOf(fleet, cluster, deps),
       fleet.leases.stuck(cluster),
-      Array.fromAsync(fleet.store.taintedNodes(cluster)),
+      deps.isWithoutNodes ? [] : Array.fromAsync(fleet.store.taintedNodes(cluster)),
     ]);
     const now = deps.clock.now();
     const before = deps.before?.clusters.find((each) => each.cluster === cluster)?.zones;
-    const zones = tainted.length === 0 ? {} : await zonesOf(fleet, cluster, storedRules, now, before);
+    const zones = tainted.length === 0 ? undefined : await zonesOf(fleet, cluster, storedRules, now, before);
     const pending = await pendingOn(fleet.store, cluster, tainted, [storedRules, zones], now);
-    return { cluster, storedRules, ...lease, stuck, tainted, zones, pending };
+    return { cluster, storedRules, ...lease, stuck, tainted, ...defined({ zones }), pending };
   } catch (error) {
     return { cluster, error: errorMessage(error) };
   }

@@ -29,14 +29,12 @@ export interface PendingEviction extends Pending {
 /** Stored records don't require matching tolerations again. */
 export const MATCHING = { comparisonOperators: false };
 
-function pendingIn(
-  partition: Partition,
-  storedRules: StoredRules,
-  { nodes }: Partial<Zones>,
-  now: EpochMs,
-): readonly PendingEviction[] {
+/** The rules of a cluster, and the zones that they name. */
+type RulesHere = readonly [StoredRules, zones: Zones | undefined];
+
+function pendingIn(partition: Partition, [storedRules, zones]: RulesHere, now: EpochMs): PendingEviction[] {
   const { ref, node: state, scheduled } = partition;
-  const place = nodes ? { zone: nodes.get(ref.node) ?? '' } : {};
+  const place = zones?.nodes ? { zone: zones.nodes.get(ref.node) ?? '' } : {};
   const gatesOf = storedGates({ ...partition, ...place }, rulesOf(storedRules, MATCHING), now);
   return [...scheduled.values()].map((record) => {
     // In observe mode, a future deadline is shown as what would happen, and the gate once it is due.
@@ -61,10 +59,10 @@ export const pendingOn = (
   store: Pick<Store, 'load'>,
   cluster: ClusterName,
   nodes: readonly TaintedNode[],
-  [storedRules, zones]: readonly [StoredRules, Partial<Zones>],
+  rules: RulesHere,
   now: EpochMs,
 ): Promise<PendingEviction[]> =>
-  readNodes(store, cluster, nodes, now, (partition) => pendingIn(partition, storedRules, zones, now));
+  readNodes(store, cluster, nodes, now, (partition) => pendingIn(partition, rules, now));
 
 /** By deadline and then by name. Those that have just ended may be included. Rejects with `StoreError`. */
 export const pendingOf = async (

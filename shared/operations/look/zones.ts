@@ -1,4 +1,3 @@
-import { defined } from '#shared/defined.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import { projectNode } from '#shared/kubernetes/project.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
@@ -23,36 +22,29 @@ export async function zonesOf(
   cluster: ClusterName,
   { guard }: Pick<StoredRules, 'guard'>,
   at: EpochMs,
-  before?: Partial<Zones>,
+  before?: Zones,
 ): Promise<Zones> {
   const zones = guard.trips.flatMap(({ zone = [] }) => zone);
-  const read = { at, guardRevision: guard.revision };
-  if (zones.length === 0) return read;
-  const { at: readAt = 0, guardRevision, nodes } = before ?? {};
-  if (guardRevision === guard.revision && at - readAt < VALID_MS)
-    return { ...read, at: readAt, ...defined({ nodes }) };
+  if (zones.length > 0 && before?.guardRevision === guard.revision && at - before.at < VALID_MS)
+    return before;
   const over = new AbortController();
-  try {
-    const late = pause(READ_WITHIN_MS, over.signal).then(() => read);
-    return await Promise.race([nodesIn(zones, fleet, cluster).then((nodes) => ({ ...read, nodes })), late]);
-  } catch {
-    return read;
-  } finally {
-    over.abort();
-  }
+  const read = zones.length === 0 ? undefined : nodesIn(zones, fleet, cluster);
+  const nodes = await Promise.race([read, pause(READ_WITHIN_MS, over.signal)]).catch(() => undefined);
+  over.abort();
+  return { at, guardRevision: guard.revision, ...(nodes ? { nodes } : {}) };
 }
 
 async function nodesIn(zones: readonly string[], fleet: Pick<Fleet, 'cluster'>, cluster: ClusterName) {
-  const live = await fleet.cluster(cluster);
+  const { objects, close } = await fleet.cluster(cluster);
   try {
     const nodes = new Map<NodeName, string>();
     const labelSelector = `topology.kubernetes.io/zone in (${zones.join()})`;
-    for await (const json of live.objects.list('/api/v1/nodes', { labelSelector })) {
+    for await (const json of objects.list('/api/v1/nodes', { labelSelector })) {
       const { name, zone = '' } = projectNode(json);
       nodes.set(name, zone);
     }
     return nodes;
   } finally {
-    live.close();
+    close();
   }
 }

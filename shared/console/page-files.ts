@@ -19,6 +19,7 @@ const PACKAGES = [
 const SHARED = [
   '#shared/explain/gate-text.ts',
   '#shared/explain/job.ts',
+  '#shared/operations/acts/act.ts',
   '#shared/time/duration.ts',
   '#shared/time/time-text.ts',
 ];

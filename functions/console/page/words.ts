@@ -1,6 +1,5 @@
 import type { ConnectionStatus } from '#shared/conditions/conditions.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { Cause, TimedTaint } from '#shared/eviction/records.ts';
 import { CANCELED, GATE_KINDS, keptLabel, wordsOf } from '#shared/explain/gate-text.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
@@ -85,19 +84,6 @@ export function causeText(entry: HistoryEntry, now: number): string {
     ...(delayMs === undefined ? [] : [`${durationText(delayMs)} after the deadline`]),
   ];
   return parts.join('; ');
-}
-
-export function targetText(target: HoldTarget): string {
-  switch (target.kind) {
-    case 'pod':
-      return `pod ${target.namespace}/${target.name}`;
-    case 'workload':
-      return `${target.owner.kind} ${target.namespace}/${target.owner.name}`;
-    case 'node':
-      return `node ${target.node}`;
-    default:
-      return target satisfies never;
-  }
 }
 
 const CONNECTIONS: Readonly<Record<ConnectionStatus, Word>> = {

@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { TripReport } from '#shared/eviction/guard.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
+import { targetText } from '#shared/operations/acts/act.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { ActButton, releaseGuard, releaseHold, resumeCluster, retry, stopCluster } from '../act-button.ts';
@@ -11,7 +12,7 @@ import { href, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
-import { modeOf, targetText } from '../words.ts';
+import { modeOf } from '../words.ts';
 
 /** The rules of a cluster: its policy, stops, holds, guard trips, and audit log. */
 export function RulesView(): VNode {

@@ -60,6 +60,13 @@ export function addHoldCommands(program: Command, deps: CliDeps): void {
     'the pods of a node',
     new Argument('<node>', 'node name').argParser(nodeTarget),
   );
+  addTarget(
+    hold,
+    deps,
+    ['namespace', 'shop'],
+    'the pods of a namespace',
+    new Argument('<namespace>', 'namespace name').argParser(namespaceTarget),
+  );
   addReleaseCommand(program, deps);
   addHoldsCommand(program, deps);
 }
@@ -115,9 +122,9 @@ async function checkTarget(
     deps.complain(linesText([`Could not check whether ${text} exists: ${exists.unknown}.`]));
   } else if (!exists.value) {
     const found =
-      target.kind === 'workload'
-        ? `has no pods in cluster ${cluster}. Check namespace, kind, and name`
-        : `not found in cluster ${cluster}`;
+      target.kind === 'pod' || target.kind === 'node'
+        ? `not found in cluster ${cluster}`
+        : `has no pods in cluster ${cluster}. Check ${target.kind === 'workload' ? 'namespace, kind, and name' : 'its name'}`;
     throw new CliError(`${capitalized(text)} ${found}. To hold it anyway, rerun with --yes.`);
   }
 }
@@ -139,6 +146,8 @@ function workloadTarget(text: string): HoldTarget {
 }
 
 const nodeTarget = (text: string): HoldTarget => ({ kind: 'node', node: nodeName(text) });
+
+const namespaceTarget = (namespace: string): HoldTarget => ({ kind: 'namespace', namespace });
 
 function addReleaseCommand(program: Command, deps: CliDeps): void {
   const command = program

@@ -180,6 +180,8 @@ export function isTarget(target: HoldTarget, { node, record }: Pick<DuePod, 'nod
   switch (target.kind) {
     case 'node':
       return target.node === node;
+    case 'namespace':
+      return target.namespace === record.namespace;
     case 'workload':
       return target.namespace === record.namespace && isOf(target.owner, record.owner);
     case 'pod':

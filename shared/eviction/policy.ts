@@ -261,7 +261,7 @@ export interface Stop extends OperatorAction {
   readonly until?: EpochMs;
 }
 
-/** An operator's hold that keeps a pod, the pods of a workload, or the pods of a node from being evicted. */
+/** An operator's hold that keeps a pod, or all pods of its target, from being evicted. */
 export interface Hold extends OperatorAction {
   readonly id: string;
   readonly target: HoldTarget;
@@ -276,7 +276,8 @@ export type HoldTarget =
       readonly namespace: string;
       readonly owner: { readonly kind: string; readonly name: string };
     }
-  | { readonly kind: 'node'; readonly node: NodeName };
+  | { readonly kind: 'node'; readonly node: NodeName }
+  | { readonly kind: 'namespace'; readonly namespace: string };
 
 /** A trip of the guard: the guard holds evictions. */
 export interface Trip {

@@ -49,6 +49,7 @@ const holdSchema = z.strictObject({
       owner: z.strictObject({ kind: text, name: text }),
     }),
     z.strictObject({ kind: z.literal('node'), node: text.transform(nodeName) }),
+    z.strictObject({ kind: z.literal('namespace'), namespace: text }),
   ]),
   ...act,
   until,

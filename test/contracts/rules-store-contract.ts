@@ -67,6 +67,7 @@ const HOLDS: readonly Hold[] = [
     id: 'h3',
     target: { kind: 'pod', namespace: 'default', name: 'web-0', uid: podUid('u') },
   },
+  { ...anna, id: 'h4', target: { kind: 'namespace', namespace: 'default' } },
 ];
 
 /** Registers the tests that every implementation of `RulesStore` has to pass. */

@@ -57,6 +57,7 @@ test('policies, stops, and holds work with the commands of their pages', async (
       ['shop/Deployment/checkout', `${cluster.namespace}/Node/${node}`],
       ['shop/db-0', `${cluster.namespace}/db-0`],
       ['node-17', node],
+      ['namespace shop', `namespace ${cluster.namespace}`],
     ],
   });
 });

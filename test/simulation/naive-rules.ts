@@ -123,6 +123,7 @@ function forbids(storedRules: StoredRules, pod: EvictedPod, at: EpochMs): boolea
 function isHeld({ target }: Hold, { pod, node }: EvictedPod): boolean {
   if (target.kind === 'node') return target.node === node;
   if (target.namespace !== pod.namespace) return false;
+  if (target.kind === 'namespace') return true;
   if (target.kind === 'pod') return target.name === pod.name && [undefined, pod.uid].includes(target.uid);
   return target.owner.kind === pod.owner?.kind && target.owner.name === pod.owner.name;
 }

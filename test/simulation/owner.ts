@@ -227,6 +227,7 @@ export class Owner {
       { kind: 'pod', namespace, name, uid },
       { kind: 'pod', namespace, name },
       { kind: 'node', node },
+      { kind: 'namespace', namespace },
       ...(owner ? [{ kind: 'workload', namespace, owner } as const] : []),
     ];
     this.#orders += 1;

@@ -60,6 +60,8 @@ export function targetText(target: HoldTarget): string {
       return `workload ${target.namespace}/${target.owner.kind}/${target.owner.name}`;
     case 'node':
       return `node ${target.node}`;
+    case 'namespace':
+      return `namespace ${target.namespace}`;
     default:
       return target satisfies never;
   }

@@ -28,6 +28,7 @@ async function exists({ api, objects }: LiveCluster, target: HoldTarget): Promis
     case 'pod':
       return (await api.getPod(target)) !== undefined;
     case 'workload':
+    case 'namespace':
       return hasPods(objects, target);
     default:
       return target satisfies never;
@@ -36,7 +37,7 @@ async function exists({ api, objects }: LiveCluster, target: HoldTarget): Promis
 
 async function hasPods(
   objects: LiveCluster['objects'],
-  target: Extract<HoldTarget, { readonly kind: 'workload' }>,
+  target: Extract<HoldTarget, { readonly kind: 'workload' | 'namespace' }>,
 ): Promise<boolean> {
   const path = `/api/v1/namespaces/${encodeURIComponent(target.namespace)}/pods`;
   for await (const json of objects.list(path)) {

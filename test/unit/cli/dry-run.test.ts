@@ -202,6 +202,12 @@ const CASES: readonly Case[] = [
     text: /\n4 pending evictions match, and are held already\.\n4 pods remain held: by the guard\.\n$/,
   },
   {
+    name: 'hold namespace',
+    args: ['hold', 'namespace', 'default', '--cluster', 'prod', ...WHY, '--yes'],
+    pods: { evictedNow: 0, evictedWhenDue: 0, held: 4 },
+    text: /\nNamespace default in cluster prod is held\.\n4 pending evictions are held by it, 2 of them due now\.\n$/,
+  },
+  {
     name: 'hold node',
     args: ['hold', 'node', 'node-1', '--cluster', 'prod', ...WHY, '--yes'],
     pods: { evictedNow: 0, evictedWhenDue: 0, held: 4 },

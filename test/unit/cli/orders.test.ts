@@ -180,7 +180,7 @@ test('does not resume, or report as resumed, a stop or pause that expired', asyn
   await assert.rejects(run('resume', 'prod', '--reason', 'over'), { name: 'OperatorError' });
 });
 
-test('holds pods, workloads, and nodes by name and releases them by hold ID', async (t) => {
+test('holds pods, workloads, nodes, and namespaces by name and releases them by hold ID', async (t) => {
   const { run, rulesStore } = commandLine(t);
   const output = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--reason', 'a debugger');
   const [, id = ''] =
@@ -197,6 +197,7 @@ test('holds pods, workloads, and nodes by name and releases them by hold ID', as
     '2h',
   );
   await run('hold', 'node', 'node-1', '--cluster', 'stage', '--reason', 'a backup');
+  await run('hold', 'namespace', 'shop', '--cluster', 'stage', '--reason', 'a sale');
   const shown = JSON.parse(await run('holds', '-o', 'json'));
   assert.deepEqual(
     shown.map(({ cluster, what, reason }: Record<string, string>) => [cluster, what, reason]),
@@ -204,6 +205,7 @@ test('holds pods, workloads, and nodes by name and releases them by hold ID', as
       ['prod', 'pod default/web-0', 'a debugger'],
       ['prod', 'workload default/Deployment/web', 'a migration'],
       ['stage', 'node node-1', 'a backup'],
+      ['stage', 'namespace shop', 'a sale'],
     ],
   );
   assert.equal(
@@ -240,10 +242,15 @@ test('rejects a hold that matches nothing unless --yes is given', async (t) => {
     message:
       'Workload shop/Foo/web has no pods in cluster prod. Check namespace, kind, and name. To hold it anyway, rerun with --yes.',
   });
+  await assert.rejects(hold('namespace', 'shopp'), {
+    message:
+      'Namespace shopp has no pods in cluster prod. Check its name. To hold it anyway, rerun with --yes.',
+  });
   assert.deepEqual((await rulesStore.read(prod)).orders.holds, []);
   await hold('workload', 'shop/Deployment/web');
+  await hold('namespace', 'shop');
   await hold('pod', 'shop/nope', '--yes');
-  assert.equal((await rulesStore.read(prod)).orders.holds.length, 2);
+  assert.equal((await rulesStore.read(prod)).orders.holds.length, 3);
 });
 
 test('holds a pod of an unreachable cluster with a warning', async (t) => {

@@ -101,6 +101,8 @@ describe('a due pod', () => {
   const targets: readonly (readonly [string, HoldTarget, boolean])[] = [
     ['its node', { kind: 'node', node: nodeName('n1') }, true],
     ['another node', { kind: 'node', node: nodeName('n2') }, false],
+    ['its namespace', { kind: 'namespace', namespace: 'default' }, true],
+    ['another namespace', { kind: 'namespace', namespace: 'x' }, false],
     ['its workload', workloadOf('ReplicaSet', 'web-1'), true],
     ['one of its name elsewhere', workloadOf('ReplicaSet', 'web-1', 'x'), false],
     ['another kind of its name', workloadOf('Job', 'web-1'), false],

@@ -192,6 +192,7 @@ const ORDERS: Omit<OperatorControls, 'revision'> = {
       target: { kind: 'workload', namespace: 'default', owner: { kind: 'Deployment', name: 'web' } },
     },
     { ...act, id: 'h3', target: { kind: 'node', node: REF.node } },
+    { ...act, id: 'h4', target: { kind: 'namespace', namespace: 'default' } },
   ],
 };
 const active = { scope: 'zone', zone: 'a', trippedAt: NOW - 2_000, nodes: 3, outOf: 4 } as const;

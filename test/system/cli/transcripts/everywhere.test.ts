@@ -10,6 +10,10 @@ import { leavesOf } from '#functions/cli/reference.ts';
 
 const SIMULATED_DIR = 'test/system/cli/transcripts';
 
+const AS_OF_WORKLOADS = {
+  'hold namespace': 'it is as hold workload, and of one more target: see the simulated cluster',
+};
+
 /** The places of recorded sessions, and the reasons for which some commands are missing there. */
 const PLACES: readonly {
   readonly place: string;
@@ -31,6 +35,7 @@ const PLACES: readonly {
       'clusters list': 'likewise',
       'clusters show': 'likewise',
       'clusters remove': 'likewise',
+      ...AS_OF_WORKLOADS,
     },
   },
   {
@@ -41,6 +46,7 @@ const PLACES: readonly {
       'dead-letters redrive':
         'the stand-in for AWS moves no messages: test/unit/operations/fleet/sqs-queues.test.ts',
       'takeover release': 'it asks the cluster alone, as at a real API server',
+      ...AS_OF_WORKLOADS,
     },
   },
 ];

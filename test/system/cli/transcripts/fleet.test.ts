@@ -69,6 +69,7 @@ test('rules of the simulated cluster are shown, and canceled', async (t) => {
   const holds = [
     await at.run('hold', 'pod', 'default/db-0', ...there, '--for', '4h'),
     await at.run('hold', 'node', 'node-1', ...there),
+    await at.run('hold', 'namespace', 'default', ...there),
   ];
   await at.run('holds');
   for (const { out } of holds) {

@@ -1,10 +1,12 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
+import { defined } from '#shared/defined.ts';
 import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, OperatorAction } from '#shared/eviction/policy.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import { targetText } from '#shared/operations/acts/act.ts';
 import { targetExists } from '#shared/operations/acts/hold-target.ts';
 import type { Performed } from '#shared/operations/acts/perform.ts';
+import { parseLabelSelector } from '#shared/operations/ask/label-selector.ts';
 import {
   clusterNamed,
   clusterOrAll,
@@ -37,61 +39,64 @@ export function addHoldCommands(program: Command, deps: CliDeps): void {
     .command('hold')
     .summary('Prevent pods from being evicted')
     .description('Prevent pods from being evicted.');
-  addTarget(
-    hold,
-    deps,
-    ['pod', 'default/web-0'],
-    'a pod',
-    new Argument('<pod>', 'NAMESPACE/NAME').argParser(podTarget),
-  );
-  addTarget(
-    hold,
-    deps,
-    ['workload', 'default/Deployment/web'],
-    'the pods of a workload',
-    new Argument('<workload>', 'NAMESPACE/KIND/NAME, for example default/Deployment/web').argParser(
-      workloadTarget,
-    ),
-  );
-  addTarget(
-    hold,
-    deps,
-    ['node', 'node-1'],
-    'the pods of a node',
-    new Argument('<node>', 'node name').argParser(nodeTarget),
-  );
-  addTarget(
-    hold,
-    deps,
-    ['namespace', 'shop'],
-    'the pods of a namespace',
-    new Argument('<namespace>', 'namespace name').argParser(namespaceTarget),
-  );
+  for (const target of TARGETS) addTarget(hold, deps, target);
   addReleaseCommand(program, deps);
   addHoldsCommand(program, deps);
 }
 
-function addTarget(
-  hold: Command,
-  deps: CliDeps,
-  [name, example]: readonly [string, string],
+type Target = readonly [
+  name: string,
   what: string,
-  argument: Argument,
-): void {
+  argument: string,
+  example: string,
+  read: (text: string) => HoldTarget,
+];
+
+const TARGETS: readonly Target[] = [
+  ['pod', 'a pod', 'NAMESPACE/NAME', 'default/web-0', podTarget],
+  [
+    'workload',
+    'the pods of a workload',
+    'NAMESPACE/KIND/NAME, for example default/Deployment/web',
+    'default/Deployment/web',
+    workloadTarget,
+  ],
+  ['node', 'the pods of a node', 'node name', 'node-1', (name) => ({ kind: 'node', node: nodeName(name) })],
+  [
+    'namespace',
+    'the pods of a namespace',
+    'namespace name',
+    'shop',
+    (namespace) => ({ kind: 'namespace', namespace }),
+  ],
+  [
+    'labels',
+    'the pods that match a label selector',
+    'label selector, for example app=web,tier!=db',
+    'app=web -n shop',
+    labelsTarget,
+  ],
+  ['zone', 'the pods on nodes of a zone', 'zone name', 'eu-west-1a', (zone) => ({ kind: 'zone', zone })],
+];
+
+function addTarget(hold: Command, deps: CliDeps, [name, what, argument, example, read]: Target): void {
   const command = hold
     .command(name)
     .summary(`Hold ${what}`)
     .description(`Prevent ${what} from being evicted.`)
-    .addArgument(argument)
+    .addArgument(new Argument(name === 'labels' ? '<selector>' : `<${name}>`, argument).argParser(read))
     .option('--cluster <name>', 'cluster name (default: the only cluster)')
     .addOption(whyOption())
     .addOption(forOption())
     .option('--yes', `hold ${what} even if nothing matches`, false);
+  if (name === 'labels') command.option('-n, --namespace <name>', 'namespace of the pods (default: all)');
   withExamples(
     addDryRun(command),
     `taintward hold ${name} ${example} --cluster prod --reason "debugging" --for 4h`,
-  ).action((target: HoldTarget) =>
+  ).action((named: HoldTarget) =>
     withFleet<HoldOptions>(command, deps, async (fleet, { reason, for: durationMs, yes, ...options }) => {
+      const { namespace } = options;
+      const target = named.kind === 'labels' ? { ...named, ...defined({ namespace }) } : named;
       const cluster = await theCluster(options.cluster, fleet);
       if (!yes) await checkTarget(target, cluster, fleet, deps);
       const act = { kind: 'hold', cluster, target, reason, durationMs } as const;
@@ -104,6 +109,7 @@ function addTarget(
 
 interface HoldOptions extends DryRunOptions {
   readonly cluster?: string;
+  readonly namespace?: string;
   readonly reason: string;
   readonly for?: number;
   readonly yes: boolean;
@@ -122,9 +128,9 @@ async function checkTarget(
     deps.complain(linesText([`Could not check whether ${text} exists: ${exists.unknown}.`]));
   } else if (!exists.value) {
     const found =
-      target.kind === 'pod' || target.kind === 'node'
-        ? `not found in cluster ${cluster}`
-        : `has no pods in cluster ${cluster}. Check ${target.kind === 'workload' ? 'namespace, kind, and name' : 'its name'}`;
+      target.kind === 'workload' || target.kind === 'namespace'
+        ? `has no pods in cluster ${cluster}. Check ${target.kind === 'workload' ? 'namespace, kind, and name' : 'its name'}`
+        : `not found in cluster ${cluster}`;
     throw new CliError(`${capitalized(text)} ${found}. To hold it anyway, rerun with --yes.`);
   }
 }
@@ -145,9 +151,9 @@ function workloadTarget(text: string): HoldTarget {
   );
 }
 
-const nodeTarget = (text: string): HoldTarget => ({ kind: 'node', node: nodeName(text) });
-
-const namespaceTarget = (namespace: string): HoldTarget => ({ kind: 'namespace', namespace });
+function labelsTarget(text: string): HoldTarget {
+  return { kind: 'labels', labels: { matchExpressions: parseLabelSelector(text) } };
+}
 
 function addReleaseCommand(program: Command, deps: CliDeps): void {
   const command = program

@@ -17,6 +17,7 @@ const PACKAGES = [
 
 /** Modules that the page shares with the server. They import nothing but each other and types. */
 const SHARED = [
+  '#shared/eviction/selectors.ts',
   '#shared/explain/gate-text.ts',
   '#shared/explain/job.ts',
   '#shared/operations/acts/act.ts',

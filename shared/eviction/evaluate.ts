@@ -149,7 +149,7 @@ export function evaluate(
     // The pod does not show the caller of the Eviction API. If policy uses it, we assume that we did.
     const byUs = (disrupted && !deleted) || (method.kind === 'evict' && evicted === true);
     if (byUs && !observed) return { ...how, outcome: 'evicted' };
-    const seen = { ...node, node: observation.node, ...defined({ traits: pod }) };
+    const seen = { ...node, node: observation.node, zone: observation.zone, ...defined({ traits: pod }) };
     const gate = storedGate(rules, seen, record, observation.at);
     if (gate?.kind === 'observe') return { ...how, outcome: 'would-evict' };
     return { ...how, outcome: 'already-gone', ...(gate && deleted ? { by: gate } : {}) };

@@ -64,22 +64,23 @@ export const asksLease = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.
 
 /**
  * Returns the gate of a due pod that can't be read. A gate that depends on its traits is unknown, unless it holds the
- * pod already. Any zone may be the node's.
+ * pod already. Without a zone, any may be the node's.
  */
 export function storedGate(
   rules: Rules,
   {
     node,
+    zone,
     taints,
     traits,
-  }: Pick<DuePod, 'node'> & Partial<Pick<NodeState, 'taints'> & Pick<DuePod, 'traits'>>,
+  }: Pick<DuePod, 'node' | 'zone'> & Partial<Pick<NodeState, 'taints'> & Pick<DuePod, 'traits'>>,
   record: DuePod['record'] & Pick<EvictionRecord, 'causes'>,
   now: EpochMs,
 ): EvictionGate | undefined {
   const { held, causes } = record;
   if (held && mayStillHold(held.by, rules, now)) return held.by;
   const dueBy = causes.map(({ taint }) => taint.key);
-  const due = { node, downSince: downSince(taints), dueBy, record, traits: traits ?? record };
+  const due = { node, zone, downSince: downSince(taints), dueBy, record, traits: traits ?? record };
   return findGate(traits ? rules : withoutTraits(rules), due, now);
 }
 
@@ -90,6 +91,7 @@ export function downSince(taints: readonly LiveTaint[] = []): EpochMs | undefine
   return since.length === 0 ? undefined : Math.min(...since);
 }
 
+/** Returns rules without those that depend on traits, or on the zone of a node. */
 export function withoutTraits(rules: Rules): Rules {
   const { exclude, include } = rules.policy;
   const policy = {
@@ -97,8 +99,11 @@ export function withoutTraits(rules: Rules): Rules {
     exclude: exclude.filter((each) => !readsTraits(each)),
     include: include.some(readsTraits) ? [] : include,
   };
-  return { ...rules, policy };
+  return { ...rules, policy, holds: rules.holds.filter((hold) => !readsCluster(hold)) };
 }
+
+/** Reports whether only the API server shows if a hold holds a pod. */
+export const readsCluster = ({ target }: Hold): boolean => ['labels', 'zone'].includes(target.kind);
 
 /** Reports whether only the API server shows if a selection selects a pod. */
 export const readsTraits = ({ labels, annotations, priorityClassNames }: Selection): boolean =>
@@ -176,12 +181,22 @@ function holdOn(holds: readonly Hold[], pod: DuePod, now: EpochMs): EvictionGate
   return hold && { kind: 'hold', id: hold.id, ...untilOf(hold) };
 }
 
-export function isTarget(target: HoldTarget, { node, record }: Pick<DuePod, 'node' | 'record'>): boolean {
+export function isTarget(
+  target: HoldTarget,
+  { node, zone, record, traits }: Pick<DuePod, 'node' | 'zone' | 'record' | 'traits'>,
+): boolean {
   switch (target.kind) {
     case 'node':
       return target.node === node;
     case 'namespace':
       return target.namespace === record.namespace;
+    case 'labels':
+      return (
+        (target.namespace ?? record.namespace) === record.namespace &&
+        matchesLabels(target.labels, traits.labels ?? {})
+      );
+    case 'zone':
+      return isInZone(target.zone, zone);
     case 'workload':
       return target.namespace === record.namespace && isOf(target.owner, record.owner);
     case 'pod':
@@ -302,7 +317,6 @@ function guardOn(trips: readonly Trip[], pod: DuePod, key: string): TaintGate | 
 export const isTripOf = (known: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>, trip: Trip): boolean =>
   trip.scope === known.scope && trip.zone === known.zone && trip.trippedAt === known.trippedAt;
 
-/** A node whose zone is no longer known may have been in any zone. */
 function holdsBy(
   { scope, zone: tripped, trippedAt }: Trip,
   { zone, downSince }: DuePod,
@@ -311,8 +325,12 @@ function holdsBy(
   const down = DOWN_KEYS.includes(key);
   if (scope === 'customTaints') return !down;
   const before = downSince !== undefined && trippedAt - downSince >= DOWN_BEFORE_MS;
-  return down && !before && (scope === 'cluster' || zone === undefined || zone === tripped);
+  return down && !before && (scope === 'cluster' || isInZone(tripped, zone));
 }
+
+/** A node whose zone is no longer known may have been in any zone. */
+const isInZone = (tripped: string | undefined, zone: string | undefined): boolean =>
+  zone === undefined || zone === tripped;
 
 /** Reports whether something that ends at `until` is still in force at `now`. An absent `until` never ends. */
 export const isOn = (until: EpochMs | undefined, now: EpochMs): boolean => until === undefined || now < until;

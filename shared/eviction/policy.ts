@@ -71,7 +71,8 @@ const expression = settings({
     'must be a list of values with the operators In and NotIn, and empty or left out with Exists and DoesNotExist',
 });
 
-const labelSelector = settings({
+/** A selector of pods, in a policy and in a hold. */
+export const labelSelector = settings({
   matchLabels: labelValues.exactOptional(),
   matchExpressions: z.array(expression, 'must be a list of expressions').exactOptional(),
 }).refine(({ matchLabels, matchExpressions = [] }) => matchLabels ?? matchExpressions[0], {
@@ -277,7 +278,10 @@ export type HoldTarget =
       readonly owner: { readonly kind: string; readonly name: string };
     }
   | { readonly kind: 'node'; readonly node: NodeName }
-  | { readonly kind: 'namespace'; readonly namespace: string };
+  | { readonly kind: 'namespace'; readonly namespace: string }
+  /** Absent namespace: pods of all. */
+  | { readonly kind: 'labels'; readonly labels: LabelSelector; readonly namespace?: string }
+  | { readonly kind: 'zone'; readonly zone: string };
 
 /** A trip of the guard: the guard holds evictions. */
 export interface Trip {

@@ -33,11 +33,28 @@ interface Conditions {
   readonly forbidden: Set<string>;
 }
 
-/** Returns conditions on one label that no object can meet together, in kubectl's notation, if there are any. */
-export function contradiction({
+const expressionsOf = ({
   matchLabels = {},
   matchExpressions = [],
-}: LabelSelector): readonly string[] | undefined {
+}: LabelSelector): readonly LabelExpression[] => [
+  ...Object.entries(matchLabels).map(([key, value]) => ({ key, operator: 'In' as const, values: [value] })),
+  ...matchExpressions,
+];
+
+function expressionText({ key, operator, values = [] }: LabelExpression): string {
+  if (operator === 'Exists') return key;
+  if (operator === 'DoesNotExist') return `!${key}`;
+  const isIn = operator === 'In';
+  if (values.length === 1) return `${key}${isIn ? '=' : '!='}${values[0]}`;
+  return `${key} ${isIn ? 'in' : 'notin'} (${values.join(', ')})`;
+}
+
+/** Returns a selector in kubectl's notation. */
+export const selectorText = (selector: LabelSelector): string =>
+  expressionsOf(selector).map(expressionText).join(',');
+
+/** Returns conditions on one label that no object can meet together, in kubectl's notation, if there are any. */
+export function contradiction(selector: LabelSelector): readonly string[] | undefined {
   const byKey = new Map<string, Conditions>();
   const conditionsOn = (key: string): Conditions => {
     const conditions = byKey.get(key) ?? {
@@ -49,29 +66,23 @@ export function contradiction({
     byKey.set(key, conditions);
     return conditions;
   };
-  const allow = (key: string, values: readonly string[], text: string) => {
+  for (const expression of expressionsOf(selector)) {
+    const { key, operator, values = [] } = expression;
     const conditions = conditionsOn(key);
-    conditions.texts.push(text);
-    conditions.exists = true;
-    conditions.allowed = conditions.allowed?.filter((value) => values.includes(value)) ?? values;
-  };
-  for (const [key, value] of Object.entries(matchLabels)) allow(key, [value], `${key}=${value}`);
-  for (const { key, operator, values = [] } of matchExpressions) {
+    conditions.texts.push(expressionText(expression));
     switch (operator) {
       case 'In':
-        allow(key, values, `${key} in (${values.join(', ')})`);
+        conditions.exists = true;
+        conditions.allowed = conditions.allowed?.filter((value) => values.includes(value)) ?? values;
         break;
       case 'NotIn':
-        conditionsOn(key).texts.push(`${key} notin (${values.join(', ')})`);
-        for (const value of values) conditionsOn(key).forbidden.add(value);
+        for (const value of values) conditions.forbidden.add(value);
         break;
       case 'Exists':
-        conditionsOn(key).texts.push(key);
-        conditionsOn(key).exists = true;
+        conditions.exists = true;
         break;
       case 'DoesNotExist':
-        conditionsOn(key).texts.push(`!${key}`);
-        conditionsOn(key).isAbsent = true;
+        conditions.isAbsent = true;
         break;
       default:
         operator satisfies never;

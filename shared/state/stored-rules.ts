@@ -1,7 +1,14 @@
 import * as z from 'zod';
 import { defined } from '#shared/defined.ts';
 import { type ClusterName, clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import type { FreshRelease, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
+import {
+  type FreshRelease,
+  labelSelector,
+  type Policy,
+  type ReleasedTrip,
+  type Stop,
+  type Trip,
+} from '#shared/eviction/policy.ts';
 import { type KeysOf, schemaOf } from '#shared/text/schema-of.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import { PolicyError, parsePolicyDocument } from './policy-document.ts';
@@ -50,6 +57,8 @@ const holdSchema = z.strictObject({
     }),
     z.strictObject({ kind: z.literal('node'), node: text.transform(nodeName) }),
     z.strictObject({ kind: z.literal('namespace'), namespace: text }),
+    z.strictObject({ kind: z.literal('labels'), labels: labelSelector, namespace: text.exactOptional() }),
+    z.strictObject({ kind: z.literal('zone'), zone: text }),
   ]),
   ...act,
   until,

@@ -68,6 +68,16 @@ const HOLDS: readonly Hold[] = [
     target: { kind: 'pod', namespace: 'default', name: 'web-0', uid: podUid('u') },
   },
   { ...anna, id: 'h4', target: { kind: 'namespace', namespace: 'default' } },
+  {
+    ...anna,
+    id: 'h5',
+    target: {
+      kind: 'labels',
+      namespace: 'default',
+      labels: { matchExpressions: [{ key: 'app', operator: 'In', values: ['web'] }] },
+    },
+  },
+  { ...anna, id: 'h6', target: { kind: 'zone', zone: 'a' } },
 ];
 
 /** Registers the tests that every implementation of `RulesStore` has to pass. */

@@ -45,8 +45,8 @@ test('policies, stops, and holds work with the commands of their pages', async (
   t.after(enforceAgain);
   // The page's held objects have to exist.
   const { cluster } = deployed().alpha;
-  const node = await cluster.addNode('held');
-  await cluster.addPod(node, 'db-0', { owner: node });
+  const node = await cluster.addNode('held', [], 'eu-west-1a');
+  await cluster.addPod(node, 'db-0', { owner: node, labels: { app: 'checkout' } });
   const env = deployed().guideEnvironment;
   await followPage(t, 'reference/policy.md', { suite: 'deployed', names: GUIDE_NAMES, env });
   await followPage(t, 'how-to/stop-and-hold.md', {
@@ -58,6 +58,7 @@ test('policies, stops, and holds work with the commands of their pages', async (
       ['shop/db-0', `${cluster.namespace}/db-0`],
       ['node-17', node],
       ['namespace shop', `namespace ${cluster.namespace}`],
+      ['-n shop', `-n ${cluster.namespace}`],
     ],
   });
 });

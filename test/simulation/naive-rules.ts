@@ -120,7 +120,9 @@ function forbids(storedRules: StoredRules, pod: EvictedPod, at: EpochMs): boolea
   return storedRules.guard.trips.some((trip) => isHeldBy(trip, pod));
 }
 
-function isHeld({ target }: Hold, { pod, node }: EvictedPod): boolean {
+function isHeld({ target }: Hold, { pod, node, zone, key }: EvictedPod): boolean {
+  if (target.kind === 'zone') return zone === undefined || target.zone === zone;
+  if (target.kind === 'labels') return isNamed(target, { pod, key });
   if (target.kind === 'node') return target.node === node;
   if (target.namespace !== pod.namespace) return false;
   if (target.kind === 'namespace') return true;
@@ -129,7 +131,7 @@ function isHeld({ target }: Hold, { pod, node }: EvictedPod): boolean {
 }
 
 /** Reports whether a selection matches; supports the label selectors that owners of the simulated clusters use. */
-function isNamed(selection: Selection, { pod, key }: EvictedPod): boolean {
+function isNamed(selection: Selection, { pod, key }: Pick<EvictedPod, 'pod' | 'key'>): boolean {
   const { namespaces, labels, annotations = {}, ownerKinds, priorityClassNames, taints } = selection;
   const { matchLabels = {}, matchExpressions = [] } = labels ?? {};
   if (matchExpressions.some(({ operator }) => operator !== 'NotIn'))

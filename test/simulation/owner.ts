@@ -9,7 +9,7 @@ import {
 } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { LiveCluster } from './live-cluster.ts';
+import { type LiveCluster, zoneOf } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { SimulatedRulesStore } from './simulated-rules-store.ts';
@@ -228,6 +228,8 @@ export class Owner {
       { kind: 'pod', namespace, name },
       { kind: 'node', node },
       { kind: 'namespace', namespace },
+      { kind: 'labels', labels: { matchLabels: { app: 'web' } } },
+      { kind: 'zone', zone: zoneOf(node) },
       ...(owner ? [{ kind: 'workload', namespace, owner } as const] : []),
     ];
     this.#orders += 1;

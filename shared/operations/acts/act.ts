@@ -1,5 +1,6 @@
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
+import { selectorText } from '#shared/eviction/selectors.ts';
 
 /** Clusters that an act applies to. Absent: all clusters. */
 interface OfClusters {
@@ -62,6 +63,10 @@ export function targetText(target: HoldTarget): string {
       return `node ${target.node}`;
     case 'namespace':
       return `namespace ${target.namespace}`;
+    case 'labels':
+      return `pods with labels ${selectorText(target.labels)}${target.namespace === undefined ? '' : ` in namespace ${target.namespace}`}`;
+    case 'zone':
+      return `zone ${target.zone}`;
     default:
       return target satisfies never;
   }

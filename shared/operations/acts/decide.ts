@@ -29,6 +29,7 @@ import { place, type RulesAct, type RulesActKind, targetText } from './act.ts';
 const MAX_STOPS = 20;
 const MAX_HOLDS = 100;
 const MAX_REASON_CHARACTERS = 500;
+const MAX_TARGET_CHARACTERS = 1_000;
 /** The message of an audit entry has no more changed settings, and no longer values. The entry has all of them. */
 const MAX_SETTINGS = 10;
 const MAX_VALUE_CHARACTERS = 40;
@@ -178,12 +179,17 @@ const DECISIONS: {
         `Cluster ${cluster} has the maximum of ${MAX_HOLDS} holds. Release some, or exclude pods in its policy.`,
       );
     }
+    const text = targetText(target);
+    if (text.length > MAX_TARGET_CHARACTERS)
+      throw new OperatorError(
+        `The target exceeds ${MAX_TARGET_CHARACTERS} characters. Shorten its label selector.`,
+      );
     const id = newId('h');
     const hold: Hold = { id, target, ...actionOf(act, context) };
     return {
       next: { orders: { ...orders, holds: [...orders.holds, hold] } },
-      audit: { kind: 'hold', message: `held ${targetText(target)}${untilText(hold)} (${id})` },
-      message: `${capitalized(targetText(target))} in cluster ${cluster} is held${untilText(hold)}.`,
+      audit: { kind: 'hold', message: `held ${text}${untilText(hold)} (${id})` },
+      message: `${capitalized(text)} in cluster ${cluster} ${target.kind === 'labels' ? 'are' : 'is'} held${untilText(hold)}.`,
       hold: id,
     };
   },

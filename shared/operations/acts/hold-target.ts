@@ -1,8 +1,9 @@
 import { isTarget } from '#shared/eviction/gate.ts';
 import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
+import { selectorText } from '#shared/eviction/selectors.ts';
 import type { Fact } from '#shared/explain/known.ts';
-import { projectPod } from '#shared/kubernetes/project.ts';
+import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
 import { reach } from '../ask/reach.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
@@ -27,8 +28,11 @@ async function exists({ api, objects }: LiveCluster, target: HoldTarget): Promis
       return (await api.getNode(target.node)) !== undefined;
     case 'pod':
       return (await api.getPod(target)) !== undefined;
+    case 'zone':
+      return hasNodes(objects, target.zone);
     case 'workload':
     case 'namespace':
+    case 'labels':
       return hasPods(objects, target);
     default:
       return target satisfies never;
@@ -37,12 +41,19 @@ async function exists({ api, objects }: LiveCluster, target: HoldTarget): Promis
 
 async function hasPods(
   objects: LiveCluster['objects'],
-  target: Extract<HoldTarget, { readonly kind: 'workload' | 'namespace' }>,
+  target: Extract<HoldTarget, { readonly kind: 'workload' | 'namespace' | 'labels' }>,
 ): Promise<boolean> {
-  const path = `/api/v1/namespaces/${encodeURIComponent(target.namespace)}/pods`;
-  for await (const json of objects.list(path)) {
+  const { namespace } = target;
+  const path = `/api/v1/${namespace === undefined ? '' : `namespaces/${encodeURIComponent(namespace)}/`}pods`;
+  const query = target.kind === 'labels' ? { labelSelector: selectorText(target.labels) } : {};
+  for await (const json of objects.list(path, query)) {
     const { node = nodeName(''), ...record } = projectPod(json);
-    if (isTarget(target, { node, record })) return true;
+    if (isTarget(target, { node, zone: undefined, record, traits: record })) return true;
   }
+  return false;
+}
+
+async function hasNodes(objects: LiveCluster['objects'], zone: string): Promise<boolean> {
+  for await (const json of objects.list('/api/v1/nodes')) if (projectNode(json).zone === zone) return true;
   return false;
 }

@@ -1,5 +1,5 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import { clusterGate, isTripOf, readsTraits } from '#shared/eviction/gate.ts';
+import { clusterGate, isTripOf, readsCluster, readsTraits } from '#shared/eviction/gate.ts';
 import { watchedTrips } from '#shared/eviction/guard.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import { looserSettings } from '#shared/eviction/looser.ts';
@@ -42,7 +42,7 @@ export function rehearsed(
   const after = gatesUnder({ ...next, policyRevision, guardRevision }, left, now);
   const before = gatesUnder(rules, pending, now);
   const judged = pending.map((eviction) => ({ eviction, before: before(eviction), after: after(eviction) }));
-  const uncounted = uncountedText(rules.policy, next, { judged, looser, now });
+  const uncounted = uncountedText(rules, next, { judged, looser, now });
   const isHeld = clusterGate(next, now) ?? next.trips.find(({ scope }) => scope === 'cluster');
   const freedZones =
     isHeld || pending.every(({ zone }) => zone !== undefined) ? [] : ended.flatMap(({ zone = [] }) => zone);
@@ -102,7 +102,11 @@ interface Found extends Pick<Rehearsed, 'judged'> {
   readonly now: EpochMs;
 }
 
-function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged, looser, now }: Found) {
+function uncountedText(
+  { policy: before, holds }: Rules,
+  { policy: after, trips, holds: kept }: Rules,
+  { judged, looser, now }: Found,
+) {
   const changed = changedSettings(before, after);
   const has = (name: string) => changed.some(({ setting }) => setting.split('.')[0] === name);
   const scheduling = Object.keys(SCHEDULING).filter(has);
@@ -130,6 +134,9 @@ function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged
     has('requireExpiredLease') &&
       after.requireExpiredLease &&
       unknown('Leases of nodes', 'requireExpiredLease would keep'),
+    judged.length > 0 &&
+      [...new Set(holds).symmetricDifference(new Set(kept)), ...(isFreed ? kept : [])].some(readsCluster) &&
+      'Labels of pods and zones of nodes are not known here: a hold by them is counted for pods that it already holds.',
     isFreed &&
       trips.some(({ scope }) => scope === 'zone') &&
       judged.some(({ eviction }) => eviction.zone === undefined) &&

@@ -208,6 +208,12 @@ const CASES: readonly Case[] = [
     text: /\nNamespace default in cluster prod is held\.\n4 pending evictions are held by it, 2 of them due now\.\n$/,
   },
   {
+    name: 'hold labels',
+    args: ['hold', 'labels', 'app', '--cluster', 'prod', ...WHY, '--yes'],
+    pods: { evictedNow: 0, evictedWhenDue: 0, held: 0 },
+    text: /\nPods with labels app in cluster prod are held\.\nLabels of pods and zones of nodes are not known here: [^\n]+\n$/,
+  },
+  {
     name: 'hold node',
     args: ['hold', 'node', 'node-1', '--cluster', 'prod', ...WHY, '--yes'],
     pods: { evictedNow: 0, evictedWhenDue: 0, held: 4 },

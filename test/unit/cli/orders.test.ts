@@ -180,7 +180,7 @@ test('does not resume, or report as resumed, a stop or pause that expired', asyn
   await assert.rejects(run('resume', 'prod', '--reason', 'over'), { name: 'OperatorError' });
 });
 
-test('holds pods, workloads, nodes, and namespaces by name and releases them by hold ID', async (t) => {
+test('holds pods, workloads, nodes, namespaces, and zones by name, and pods by labels, and releases them by hold ID', async (t) => {
   const { run, rulesStore } = commandLine(t);
   const output = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--reason', 'a debugger');
   const [, id = ''] =
@@ -198,6 +198,18 @@ test('holds pods, workloads, nodes, and namespaces by name and releases them by 
   );
   await run('hold', 'node', 'node-1', '--cluster', 'stage', '--reason', 'a backup');
   await run('hold', 'namespace', 'shop', '--cluster', 'stage', '--reason', 'a sale');
+  await run(
+    'hold',
+    'labels',
+    'app=web,tier in (a,b)',
+    '--cluster',
+    'stage',
+    '--reason',
+    'a sale',
+    '-n',
+    'shop',
+  );
+  await run('hold', 'zone', 'eu-1', '--cluster', 'stage', '--reason', 'a repair');
   const shown = JSON.parse(await run('holds', '-o', 'json'));
   assert.deepEqual(
     shown.map(({ cluster, what, reason }: Record<string, string>) => [cluster, what, reason]),
@@ -206,6 +218,8 @@ test('holds pods, workloads, nodes, and namespaces by name and releases them by 
       ['prod', 'workload default/Deployment/web', 'a migration'],
       ['stage', 'node node-1', 'a backup'],
       ['stage', 'namespace shop', 'a sale'],
+      ['stage', 'pods with labels app=web,tier in (a, b) in namespace shop', 'a sale'],
+      ['stage', 'zone eu-1', 'a repair'],
     ],
   );
   assert.equal(
@@ -225,11 +239,14 @@ test('rejects a hold that matches nothing unless --yes is given', async (t) => {
       name: 'web-abc-1',
       uid: 'u1',
       creationTimestamp: '2026-11-21T11:00:00Z',
+      labels: { app: 'web' },
       ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-abc', controller: true }],
     },
     spec: { nodeName: 'node-1' },
   };
-  const live = shownCluster({ '/api/v1/namespaces/shop/pods': [pod] }, NOW);
+  const node = { metadata: { name: 'node-1', labels: { 'topology.kubernetes.io/zone': 'eu-1' } } };
+  const shown = { '/api/v1/pods': [pod], '/api/v1/namespaces/shop/pods': [pod], '/api/v1/nodes': [node] };
+  const live = shownCluster(shown, NOW);
   const { run, rulesStore } = commandLine(t, { cluster: async () => live });
   const hold = (...args: readonly string[]) => run('hold', ...args, '--cluster', 'prod', '--reason', 'x');
   await assert.rejects(hold('pod', 'shop/nope'), {
@@ -246,11 +263,22 @@ test('rejects a hold that matches nothing unless --yes is given', async (t) => {
     message:
       'Namespace shopp has no pods in cluster prod. Check its name. To hold it anyway, rerun with --yes.',
   });
+  await assert.rejects(hold('labels', 'app=wep', '-n', 'shop'), {
+    message:
+      'Pods with labels app=wep in namespace shop not found in cluster prod. To hold it anyway, rerun with --yes.',
+  });
+  await assert.rejects(hold('zone', 'eu-2'), { message: /^Zone eu-2 not found in cluster prod\./ });
+  await assert.rejects(hold('labels', '=web'), { name: 'LabelSelectorError' });
+  await assert.rejects(hold('labels', `app in (${'web-abc,'.repeat(200)}x)`, '--yes'), {
+    message: 'The target exceeds 1000 characters. Shorten its label selector.',
+  });
   assert.deepEqual((await rulesStore.read(prod)).orders.holds, []);
   await hold('workload', 'shop/Deployment/web');
   await hold('namespace', 'shop');
+  await hold('labels', 'app=web');
+  await hold('zone', 'eu-1');
   await hold('pod', 'shop/nope', '--yes');
-  assert.equal((await rulesStore.read(prod)).orders.holds.length, 3);
+  assert.equal((await rulesStore.read(prod)).orders.holds.length, 5);
 });
 
 test('holds a pod of an unreachable cluster with a warning', async (t) => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { defined } from '#shared/defined.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import {
   type DuePod,
@@ -13,6 +14,8 @@ import {
 } from '#shared/eviction/gate.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import type { Hold, HoldTarget, Policy, Rules, Stop, Trip } from '#shared/eviction/policy.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { LabelSelector } from '#shared/eviction/selectors.ts';
 import { NODE_NOT_READY, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import { aReason } from '#test/contracts/partition-builders.ts';
 import { at, pod, rules } from './builders.ts';
@@ -98,11 +101,26 @@ describe('a due pod', () => {
     name,
     ...more,
   });
+  const labeled = (labels: LabelSelector, namespace?: string): HoldTarget => ({
+    kind: 'labels',
+    labels,
+    ...defined({ namespace }),
+  });
   const targets: readonly (readonly [string, HoldTarget, boolean])[] = [
     ['its node', { kind: 'node', node: nodeName('n1') }, true],
     ['another node', { kind: 'node', node: nodeName('n2') }, false],
     ['its namespace', { kind: 'namespace', namespace: 'default' }, true],
     ['another namespace', { kind: 'namespace', namespace: 'x' }, false],
+    ['a label of it', labeled({ matchLabels: { app: 'web' } }), true],
+    ['a label of it in its namespace', labeled({ matchLabels: { app: 'web' } }, 'default'), true],
+    ['a label of it elsewhere', labeled({ matchLabels: { app: 'web' } }, 'x'), false],
+    [
+      'another label',
+      labeled({ matchExpressions: [{ key: 'app', operator: 'NotIn', values: ['web'] }] }),
+      false,
+    ],
+    ['its zone', { kind: 'zone', zone: 'a' }, true],
+    ['another zone', { kind: 'zone', zone: 'b' }, false],
     ['its workload', workloadOf('ReplicaSet', 'web-1'), true],
     ['one of its name elsewhere', workloadOf('ReplicaSet', 'web-1', 'x'), false],
     ['another kind of its name', workloadOf('Job', 'web-1'), false],
@@ -121,6 +139,21 @@ describe('a due pod', () => {
       assert.equal(kindOf({ ...rules, holds: [hold(target, { until: NOW })] }), undefined);
     });
   }
+
+  test('of a node without a known zone is held while any zone is held, as by the guard', () => {
+    const held = { ...rules, holds: [hold({ kind: 'zone', zone: 'b' })] };
+    assert.equal(kindOf(held, due({ zone: undefined })), 'hold');
+  });
+
+  test('that can’t be read is held by labels or a zone only if it was', () => {
+    for (const target of [labeled({ matchLabels: { app: 'web' } }), { kind: 'zone', zone: 'a' } as const]) {
+      const by = { kind: 'hold', id: 'h1' } as const;
+      const record = { ...due().record, causes: [aReason('maintenance')] };
+      const gateOf = (given: Partial<EvictionRecord>) =>
+        storedGate({ ...rules, holds: [hold(target)] }, { node: due().node }, { ...record, ...given }, NOW);
+      assert.deepEqual([gateOf({}), gateOf({ held: { by, since: NOW } })], [undefined, by]);
+    }
+  });
 
   test('belongs to no workload without an owner', () => {
     for (const kind of ['Deployment', 'ReplicaSet', 'Pod']) {

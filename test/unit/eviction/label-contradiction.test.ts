@@ -58,7 +58,7 @@ describe('a contradiction names the conditions on the label:', () => {
           { key: 'app', operator: 'NotIn', values: ['1'] },
         ],
       },
-      ['app in (1)', 'app notin (1)'],
+      ['app=1', 'app!=1'],
     ],
     [
       {

@@ -91,11 +91,11 @@ describe('rejects a readable policy in one sentence with setting and fix:', () =
     ],
     [
       'exclude: [{ labels: { matchLabels: { a: "1" }, matchExpressions: [{ key: a, operator: In, values: ["2"] }] } }]',
-      'policy.exclude[0].labels can never match: no pod has a=1 and a in (2). Change or remove one of these conditions.',
+      'policy.exclude[0].labels can never match: no pod has a=1 and a=2. Change or remove one of these conditions.',
     ],
     [
       'include: [{ labels: { matchExpressions: [{ key: a, operator: In, values: [b] }, { key: a, operator: DoesNotExist }] } }]',
-      'policy.include[0].labels can never match: no pod has a in (b) and !a. Change or remove one of these conditions.',
+      'policy.include[0].labels can never match: no pod has a=b and !a. Change or remove one of these conditions.',
     ],
     [
       'exclude: [{ namespaces: [shop, "**"] }]',

@@ -193,6 +193,16 @@ const ORDERS: Omit<OperatorControls, 'revision'> = {
     },
     { ...act, id: 'h3', target: { kind: 'node', node: REF.node } },
     { ...act, id: 'h4', target: { kind: 'namespace', namespace: 'default' } },
+    {
+      ...act,
+      id: 'h5',
+      target: {
+        kind: 'labels',
+        namespace: 'default',
+        labels: { matchExpressions: [{ key: 'app', operator: 'Exists' }] },
+      },
+    },
+    { ...act, id: 'h6', target: { kind: 'zone', zone: 'a' } },
   ],
 };
 const active = { scope: 'zone', zone: 'a', trippedAt: NOW - 2_000, nodes: 3, outOf: 4 } as const;

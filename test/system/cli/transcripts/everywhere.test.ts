@@ -12,6 +12,8 @@ const SIMULATED_DIR = 'test/system/cli/transcripts';
 
 const AS_OF_WORKLOADS = {
   'hold namespace': 'it is as hold workload, and of one more target: see the simulated cluster',
+  'hold labels': 'likewise',
+  'hold zone': 'likewise',
 };
 
 /** The places of recorded sessions, and the reasons for which some commands are missing there. */

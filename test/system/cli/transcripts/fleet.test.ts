@@ -70,6 +70,8 @@ test('rules of the simulated cluster are shown, and canceled', async (t) => {
     await at.run('hold', 'pod', 'default/db-0', ...there, '--for', '4h'),
     await at.run('hold', 'node', 'node-1', ...there),
     await at.run('hold', 'namespace', 'default', ...there),
+    await at.run('hold', 'labels', 'app in (db,web)', ...there, '-n', 'default'),
+    await at.run('hold', 'zone', 'nowhere', ...there, '--yes'),
   ];
   await at.run('holds');
   for (const { out } of holds) {

@@ -84,9 +84,22 @@ const tripped = fc.constantFrom<Pick<Trip, 'scope' | 'zone'>[]>(
     [ZONE, CUSTOM],
   ],
 );
-const target = fc.constantFrom(
-  { kind: 'node', node: nodeName('n0') } as const,
-  { kind: 'pod', namespace: 'a', name: 'web' } as const,
+const target = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.constantFrom(
+      { kind: 'node', node: nodeName('n0') } as const,
+      { kind: 'pod', namespace: 'a', name: 'web' } as const,
+      { kind: 'namespace', namespace: 'b' } as const,
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(
+      { kind: 'labels', labels: { matchLabels: { app: 'web' } } } as const,
+      { kind: 'zone', zone: 'z1' } as const,
+    ),
+  },
 );
 const cluster = fc.record({
   policy: document,
@@ -181,7 +194,7 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
             const gateUnder = (given: Rules) => findGate(given, { ...due, record }, Math.max(NOW, dueAt));
             isLive ||= isAlive && keys.includes(UNREACHABLE);
             if (isFailed) return { ...record, gaveUpAt: NOW };
-            const held = it.kind === 'hold' && isTarget(it.target, { node: ref.node, record });
+            const held = it.kind === 'hold' && isTarget(it.target, { ...due, record });
             const gateOf = gateUnder(rules);
             const isHeld = gateOf && dueAt <= NOW;
             cases.push({
@@ -247,8 +260,13 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
         const readsTraits = clusters.some(({ policy }) =>
           /matchLabels|annotations|priorityClassNames/.test(policy),
         );
+        const isHeldUnseen = clusters.some(({ holds }) =>
+          holds.some(({ kind }) => kind === 'labels' || kind === 'zone'),
+        );
         const isUnknown =
-          readsTraits || shown.effects.some((text) => /not known here|not counted/.test(text));
+          readsTraits ||
+          isHeldUnseen ||
+          shown.effects.some((text) => /not known here|not counted/.test(text));
         if ((isZoned && !isAnswering) || isUnknown || isLive) return;
         seen.exact += 1;
         assert.equal(shown.pods.goes.length, goes.length, 'evicted immediately');

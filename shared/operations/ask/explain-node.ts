@@ -1,7 +1,5 @@
-import pMap from 'p-map';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
-import type { Budget } from '#shared/explain/budgets.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
 import { type Fact, known, knownOr } from '#shared/explain/known.ts';
 import { explainNode, type NodeAnswer, type NodeQuestion } from '#shared/explain/node.ts';
@@ -15,7 +13,7 @@ import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
 import { type Blindness, blindnessOf } from '../look/blind.ts';
 import { builtInOf } from '../look/built-in.ts';
-import { budgetsIn } from './budgets.ts';
+import { budgetsInAll } from './budgets.ts';
 import { disconnectionOf } from './disconnection.ts';
 import { factOf } from './facts.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
@@ -35,8 +33,6 @@ export interface NodeStory extends NodeAnswer, Pick<Blindness, 'warnings'> {
   /** Oldest first. */
   readonly history: readonly HistoryEntry[];
 }
-
-const PARALLEL_NAMESPACES = 8;
 
 /**
  * Explains a node from the service's state and all of the cluster that the caller may read; lists what could not be
@@ -61,7 +57,7 @@ export async function askNode(
       there.length > 0
         ? ask(async ({ objects }) => (await ownersOf(objects, there)).workloads)
         : known(new Map()),
-      ask(({ objects }) => budgetsOfAll(objects, namespaces)),
+      ask(({ objects }) => budgetsInAll(objects, namespaces)),
       ask(({ objects }) => builtInOf(objects)),
       fleet.kind === 'context' ? undefined : serviceFacts(fleet, { cluster, node, matching }, clock.now()),
       fleet.kind === 'context' ? undefined : blindnessOf(fleet, cluster, clock),
@@ -101,14 +97,6 @@ async function podsOn(objects: ClusterObjects, node: NodeName): Promise<readonly
     objects.list('/api/v1/pods', { fieldSelector: `spec.nodeName=${node}` }),
   );
   return pods.map((json) => ({ pod: projectPod(json), json }));
-}
-
-async function budgetsOfAll(
-  objects: ClusterObjects,
-  namespaces: readonly string[],
-): Promise<ReadonlyMap<string, readonly Budget[]>> {
-  const read = async (namespace: string) => [namespace, await budgetsIn(objects, namespace)] as const;
-  return new Map(await pMap(namespaces, read, { concurrency: PARALLEL_NAMESPACES }));
 }
 
 async function serviceFacts(

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Blocked } from '#shared/eviction/records.ts';
+import { GROUPINGS, type Grouping, pendingGroups } from '#shared/operations/ask/pending-groups.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { blindnessIn } from '#shared/operations/look/blind.ts';
 import { type Snapshot, view } from '#shared/operations/look/look.ts';
@@ -16,6 +17,7 @@ import { causeTexts } from './causes.ts';
 import type { CliDeps } from './command.ts';
 import {
   type Column,
+  linesText,
   type OutputFormat,
   outputOption,
   type Shown,
@@ -23,12 +25,14 @@ import {
   tableOf,
   withExamples,
 } from './output.ts';
+import { groupsShown } from './pending-groups.ts';
 import { type StuckPodOf, stuckShown } from './stuck.ts';
 import { warnOutdated, withFleet } from './with-fleet.ts';
 
 interface PendingOptions {
   readonly held: boolean;
   readonly stuck: boolean;
+  readonly by?: Grouping;
   readonly watch: boolean;
   readonly output: OutputFormat;
 }
@@ -48,6 +52,11 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
         .conflicts('held')
         .default(false),
     )
+    .addOption(
+      new Option('--by <place>', 'counts by workload, node, or zone; workloads with ready pods and budgets')
+        .choices(GROUPINGS)
+        .conflicts('stuck'),
+    )
     .option('-w, --watch', 'refresh until Ctrl-C', false)
     .addOption(outputOption());
   withExamples(
@@ -55,13 +64,14 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
     'taintward pending prod --watch',
     'taintward pending --held -o wide',
     'taintward pending --stuck',
+    'taintward pending prod --by workload',
   ).action((name: string | undefined) =>
     withFleet<PendingOptions>(command, deps, async (fleet, options) => {
       const read = async () => {
         const clusters = await clusterOrAll(name, fleet);
         const shown = options.stuck
           ? stuckShown(await stuckOf(fleet, clusters), deps.paint)
-          : pendingShown(await seenOf(fleet, clusters, deps), options, deps);
+          : await pendingShown(fleet, await seenOf(fleet, clusters, deps), options, deps);
         return shownAs(options.output, shown);
       };
       if (options.watch) await deps.watch(read);
@@ -91,28 +101,31 @@ async function seenOf(fleet: Fleet, clusters: readonly ClusterName[], deps: CliD
   return seen;
 }
 
-function pendingShown(
+async function pendingShown(
+  fleet: Fleet,
   { at, clusters }: Snapshot,
-  { held }: PendingOptions,
-  { paint }: Pick<CliDeps, 'paint'>,
-): Shown {
-  const rows = clusters.flatMap(({ storedRules, pending = [] }) =>
-    pending
-      .filter((eviction) => !held || isHeldNow(eviction, at))
-      .map((eviction): PendingRow => {
-        return {
-          ...eviction,
-          heldBy: heldByText(eviction, storedRules, at),
-          inMs: eviction.record.dueAt - at,
-        };
-      }),
+  { held, by: grouping }: PendingOptions,
+  { paint, complain }: Pick<CliDeps, 'paint' | 'complain'>,
+): Promise<Shown> {
+  const isShown = (eviction: PendingEviction) => !held || isHeldNow(eviction, at);
+  const chosen = clusters.map(({ pending = [], ...read }) => ({ ...read, pending: pending.filter(isShown) }));
+  const none = `No ${held ? 'held' : 'pending'} evictions.\n`;
+  if (grouping) {
+    const found = [];
+    for (const read of chosen) found.push(await pendingGroups(fleet, read, grouping, at));
+    complain(linesText(found.flatMap(({ unknown }) => unknown)));
+    const groups = found.flatMap((each) => each.groups);
+    return groupsShown(groups, { grouping, at, none, paint });
+  }
+  const rows = chosen.flatMap(({ storedRules, pending }) =>
+    pending.map((eviction): PendingRow => {
+      const heldBy = heldByText(eviction, storedRules, at);
+      return { ...eviction, heldBy, inMs: eviction.record.dueAt - at };
+    }),
   );
   return {
     data: () => rows.map((row) => pendingJson(row, at)),
-    text: (wide) =>
-      rows.length === 0
-        ? `No ${held ? 'held' : 'pending'} evictions.\n`
-        : tableOf(rows, COLUMNS, { wide, paint }),
+    text: (wide) => (rows.length === 0 ? none : tableOf(rows, COLUMNS, { wide, paint })),
   };
 }
 

@@ -172,7 +172,11 @@ interface PodHere extends OwnedPod {
   readonly pod: PodThere;
 }
 
-async function podsOf(objects: ClusterObjects, nodes: readonly LiveNode[]): Promise<readonly PodHere[]> {
+/** Returns the pods of nodes. Rejects with `ApiError`. */
+export async function podsOf(
+  objects: ClusterObjects,
+  nodes: readonly Pick<LiveNode, 'name'>[],
+): Promise<readonly PodHere[]> {
   const ofEach = await pMap(
     nodes,
     async ({ name }) => {

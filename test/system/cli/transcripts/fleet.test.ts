@@ -37,6 +37,8 @@ test('pending evictions of the simulated cluster are shown, held, stopped, and r
   );
   await at.until(({ out }) => /db-0/.test(out), ['pending', 'simulated']);
   await at.run('pending', '-o', 'wide');
+  await at.run('pending', '--by', 'workload');
+  await at.run('pending', '--by', 'zone', '-o', 'json');
   await at.run('pending', '--held', '-o', 'json');
   await at.run('pending', '--stuck');
   await at.run('holds');

@@ -14,6 +14,7 @@ import type { HistoryEntry } from '#shared/state/history.ts';
 import { EVICTION_EVENTS } from '#shared/state/history.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
+import { holdTarget } from '#shared/state/stored-rules.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /**
@@ -260,16 +261,6 @@ export const whatIfSchema = z.strictObject({
 
 export type WhatIfQuestion = z.output<typeof whatIfSchema>;
 
-const target = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('pod'), namespace: text, name: text }),
-  z.strictObject({
-    kind: z.literal('workload'),
-    namespace: text,
-    owner: z.strictObject({ kind: text, name: text }),
-  }),
-  z.strictObject({ kind: z.literal('node'), node }),
-]);
-
 const cluster = clusterNameSchema;
 
 /** Acts of an operator. `stop` and `resume` without a cluster apply to all clusters. */
@@ -278,7 +269,7 @@ export const actSchema = z.discriminatedUnion('kind', [
   z
     .strictObject({ kind: z.literal('resume'), cluster: cluster.optional(), id: text.optional(), reason })
     .refine(({ cluster, id }) => id === undefined || cluster !== undefined, 'id needs a cluster'),
-  z.strictObject({ kind: z.literal('hold'), cluster, target, reason, durationMs }),
+  z.strictObject({ kind: z.literal('hold'), cluster, target: holdTarget, reason, durationMs }),
   z.strictObject({ kind: z.literal('release'), cluster, id: text, reason }),
   z.strictObject({ kind: z.literal('release-guard'), cluster, scope: text.optional(), reason }),
   z.strictObject({ kind: z.literal('retry'), cluster: cluster.optional(), node: node.optional(), reason }),

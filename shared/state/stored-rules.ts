@@ -41,25 +41,28 @@ export const stopSchema = z.strictObject({
   until,
 });
 
+/** Targets of holds, as stored and as the console requests them. */
+export const holdTarget = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('pod'),
+    namespace: text,
+    name: text,
+    uid: text.transform(podUid).exactOptional(),
+  }),
+  z.strictObject({
+    kind: z.literal('workload'),
+    namespace: text,
+    owner: z.strictObject({ kind: text, name: text }),
+  }),
+  z.strictObject({ kind: z.literal('node'), node: text.transform(nodeName) }),
+  z.strictObject({ kind: z.literal('namespace'), namespace: text }),
+  z.strictObject({ kind: z.literal('labels'), labels: labelSelector, namespace: text.exactOptional() }),
+  z.strictObject({ kind: z.literal('zone'), zone: text }),
+]);
+
 const holdSchema = z.strictObject({
   id: text,
-  target: z.discriminatedUnion('kind', [
-    z.strictObject({
-      kind: z.literal('pod'),
-      namespace: text,
-      name: text,
-      uid: text.transform(podUid).exactOptional(),
-    }),
-    z.strictObject({
-      kind: z.literal('workload'),
-      namespace: text,
-      owner: z.strictObject({ kind: text, name: text }),
-    }),
-    z.strictObject({ kind: z.literal('node'), node: text.transform(nodeName) }),
-    z.strictObject({ kind: z.literal('namespace'), namespace: text }),
-    z.strictObject({ kind: z.literal('labels'), labels: labelSelector, namespace: text.exactOptional() }),
-    z.strictObject({ kind: z.literal('zone'), zone: text }),
-  ]),
+  target: holdTarget,
   ...act,
   until,
 });

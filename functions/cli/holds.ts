@@ -4,8 +4,8 @@ import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, OperatorAction } from '#shared/eviction/policy.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import { targetText } from '#shared/operations/acts/act.ts';
-import { targetExists } from '#shared/operations/acts/hold-target.ts';
 import type { Performed } from '#shared/operations/acts/perform.ts';
+import { targetExists } from '#shared/operations/ask/hold-target.ts';
 import { parseLabelSelector } from '#shared/operations/ask/label-selector.ts';
 import {
   clusterNamed,

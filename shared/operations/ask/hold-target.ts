@@ -4,9 +4,9 @@ import type { HoldTarget } from '#shared/eviction/policy.ts';
 import { selectorText } from '#shared/eviction/selectors.ts';
 import type { Fact } from '#shared/explain/known.ts';
 import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
-import { reach } from '../ask/reach.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
+import { reach } from './reach.ts';
 
 /** Reports whether a hold would prevent anything now. Unknown, with the reason, if the cluster can't be asked. */
 export async function targetExists(

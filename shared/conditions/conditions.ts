@@ -195,8 +195,10 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     meaning: 'The credentials for a cluster are rejected, or lack permissions.',
     isBlind: true,
     runbook: 'Cluster without relay',
-    ofCluster: ({ service }) =>
-      service?.state === 'access-denied' && { message: `Access denied: ${service.why ?? 'see the log'}` },
+    ofCluster: ({ service, faults: [fault] = [] }) =>
+      service?.state === 'access-denied' && {
+        message: `Access denied: ${sentence(service.why ?? fault?.error ?? 'see the log')}`,
+      },
   },
   'lease-unavailable': {
     severity: 'critical',

@@ -120,9 +120,9 @@ describe('the failing cluster of two', () => {
   test('with a bad token joins the other when its kubeconfig is repaired', async (t) => {
     const service = await startPair(t, 'no-token');
     await service.untilPrinted(`${OTHER}  cluster.access-denied`, '401 Unauthorized');
-    const [refused, live, why] = (await service.states()) ?? [];
-    assert.deepEqual([refused, live], [`${OTHER} access-denied`, `${CONTEXT} live`]);
-    assert.match(why ?? '', new RegExp(`^${OTHER} list-failing since `));
+    const [refused = '', live] = (await service.states()) ?? [];
+    assert.match(refused, new RegExp(`^${OTHER} access-denied: .*401 `));
+    assert.equal(live, `${CONTEXT} live`);
     await writePair((await Account.create(other, 'repaired')).token);
     await service.untilPrinted(`${OTHER}  watching`);
     assert.deepEqual(await service.states(), [`${CONTEXT} live`, `${OTHER} live`]);

@@ -143,9 +143,11 @@ function readyText({ all, trips, found, ready }: Probed, isVerbose: boolean): st
       const when = since === undefined ? '' : ` Since ${timeText(since)}.`;
       return `[-]${name}/${type} failed: ${message}${when}\n`;
     });
-    if (failed) return failed;
-    if (service?.state === 'syncing') return [`[-]${name}/syncing failed: It has not been listed yet.\n`];
-    return isVerbose ? [`[+]${name}/${service?.state ?? 'standby'} ok\n`] : [];
+    const state = service?.state;
+    if (state === 'syncing')
+      return [`[-]${name}/syncing failed: It has not been listed yet.\n`, ...(failed ?? [])];
+    const isFine = isVerbose && (state === 'live' || state === 'standby');
+    return [...(isFine ? [`[+]${name}/${state} ok\n`] : []), ...(failed ?? [])];
   });
   return [...lines, ...(isVerbose ? [`readyz check ${ready ? 'passed' : 'failed'}\n`] : [])].join('');
 }

@@ -1,8 +1,9 @@
 import {
+  type ClusterFacts,
   CONDITIONS,
   type ConnectionStatus,
   connectionStatusOf,
-  type FleetStop,
+  type FleetFacts,
   type Issue,
   isOutOfReach,
   isRenewed,
@@ -12,15 +13,9 @@ import {
 } from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import { isOn } from '#shared/eviction/gate.ts';
-import { isProgressOf, type ReportedProgress, reportOf, type TripReport } from '#shared/eviction/guard.ts';
+import { isProgressOf, type ReportedProgress, reportOf } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import {
-  DEFAULT_POLICY,
-  type GuardPolicy,
-  type Hold,
-  type Mode,
-  type Stop,
-} from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, type GuardPolicy, type Hold } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
@@ -32,8 +27,7 @@ import type { ClusterRead, Snapshot } from './look.ts';
 import { countsOf, nextOf, type PendingCounts, retryOf } from './pending-state.ts';
 
 /** Status of a fleet. Times are epoch milliseconds. */
-export interface FleetStatus {
-  readonly at: EpochMs;
+export interface FleetStatus extends FleetFacts {
   readonly where: string;
   readonly versions: {
     readonly cli: string;
@@ -46,14 +40,7 @@ export interface FleetStatus {
   };
   /** Relays that hold at least one of the leases. */
   readonly relays: readonly RelayStatus[];
-  /** State of the process of the whole service. Absent: the fleet has none. */
-  readonly process?: Snapshot['process'];
-  readonly stop?: FleetStop;
   readonly clusters: readonly ClusterStatus[];
-  /** Number of dead letters by queue. Absent: not known; `unknown` contains the reason. */
-  readonly deadLetters?: Readonly<Record<string, number>>;
-  /** Number of waiting messages by queue. Absent: not known; `unknown` contains the reason. */
-  readonly backlog?: Readonly<Record<string, number>>;
   /** Facts that are unknown, as sentences. */
   readonly unknown: readonly string[];
   /** Problems that require an action, most urgent first. */
@@ -71,47 +58,20 @@ export interface RelayStatus {
   readonly renewedAt: EpochMs;
 }
 
-export interface ClusterStatus extends Partial<PendingCounts> {
-  readonly cluster: ClusterName;
-  /** Error that makes the cluster unreadable. If present, nothing else is known. */
-  readonly error?: string;
-  readonly mode?: Mode;
+export interface ClusterStatus extends ClusterFacts, Partial<PendingCounts> {
   readonly policyRevision?: number;
   readonly builtIn?: BuiltIn;
   readonly kubernetes?: string;
-  /** Holder of its lease. Absent: none. */
-  readonly holder?: string;
-  readonly renewedAt?: EpochMs;
-  /** Faults that the lease holder reports. Absent: not known. */
-  readonly faults?: readonly Fault[];
-  /** The lease holder suspends requests for some seconds: the API server doesn't respond. Absent: not known. */
-  readonly breakerOpen?: boolean;
-  readonly lastContactAt?: EpochMs;
-  /** Absent: not known yet. */
-  readonly connection?: ConnectionStatus;
   readonly service?: ServiceClusterView;
   readonly nodes?: number;
   readonly tainted?: number;
-  readonly stuck?: number;
-  /** Longest delay of an eviction that nothing holds. */
-  readonly delayMs?: number;
-  /** Why that eviction fails; absent: not known. */
-  readonly delayCause?: string;
-  /** Number of evictions that nothing holds, with a delay of a minute or more. */
-  readonly delayed?: number;
+  /** Absent: every future deadline is held, or there is none. */
   readonly nextAt?: EpochMs;
   /** Absent: not known. */
   readonly guard?: 'watching' | 'dry-run' | 'off';
-  readonly trips?: readonly TripReport[];
   /** Scopes that an operator released, which trip again above `tripsAbove` nodes. Absent: not counted yet. */
   readonly releasedScopes?: readonly { readonly scope: string; readonly tripsAbove?: number }[];
   readonly holds?: readonly Hold[];
-  /** The stop in force that ends last: its own, or that of all clusters unless this cluster was resumed alone. */
-  readonly stop?: Stop;
-  /** The longest of its own stops, if the stop of all clusters lasts longer. */
-  readonly ownStop?: Stop;
-  /** Number of its own stops, if it has several. */
-  readonly stops?: number;
 }
 
 export function statusOf(seen: Snapshot): FleetStatus {

@@ -37,7 +37,7 @@ export class NpmService extends Child {
     await until('npm start is ready', async () => {
       if (service.ended) throw new Error(`npm start ended: ${service.ended.stderr}`);
       const states = (await service.readyz())?.split('\n') ?? [];
-      return clusters.every((cluster) => states.includes(`${cluster} live`));
+      return clusters.every((cluster) => states.includes(`[+]${cluster}/live ok`));
     });
     return service;
   }

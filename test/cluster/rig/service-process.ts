@@ -92,11 +92,14 @@ export class ServiceProcess extends Child {
     });
   }
 
-  /** Returns the state of each cluster from `/readyz?verbose`; `undefined` while one of them is not ready. */
+  /** Returns states and conditions from `/readyz?verbose`, as `prod live` and `prod list-failing: Its …`; `undefined` while no cluster is ready. */
   async states(): Promise<readonly string[] | undefined> {
     const answer = await fetch(`http://127.0.0.1:${this.#port}/readyz?verbose`);
     const text = await answer.text();
-    return answer.ok ? text.split('\n').filter(Boolean) : undefined;
+    const lines = [...text.matchAll(/^\[[+-]\](\S+)\/(\S+) (?:ok|failed(: .*))$/gm)].map(
+      ([, name, what, why = '']) => `${name} ${what}${why}`,
+    );
+    return answer.ok ? lines : undefined;
   }
 
   /** Returns the value of a metric without labels. */

@@ -99,7 +99,8 @@ export class RelayProcess {
   async states(): Promise<ReadonlyMap<string, string>> {
     const text = (await this.#get('/readyz?verbose')) ?? '';
     const lines = [...text.matchAll(/^\[[+-]\](\S+)\/(\S+) /gm)];
-    return new Map(lines.map(([, cluster = '', state = '']) => [cluster, state]));
+    // Conditions of a cluster follow its state, so the first line must win.
+    return new Map(lines.toReversed().map(([, cluster = '', state = '']) => [cluster, state]));
   }
 
   /** Returns the first line of an event since a time, about a cluster. */

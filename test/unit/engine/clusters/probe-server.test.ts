@@ -94,7 +94,7 @@ test('reports a disconnected cluster among others, and stays ready', async (cont
   assert.equal(response.status, 200);
   assert.equal(
     await response.text(),
-    '[-]c2/access-denied failed: Access denied: see the log\n[-]c3/disconnected failed: The relay holds its lease, but is disconnected from the cluster, so changes of nodes and pods are missed. Since 2026-01-01T00:00:00Z.\n',
+    '[-]c2/access-denied failed: Access denied: see the log.\n[-]c3/disconnected failed: The relay holds its lease, but is disconnected from the cluster, so changes of nodes and pods are missed. Since 2026-01-01T00:00:00Z.\n',
   );
 });
 

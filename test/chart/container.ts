@@ -125,11 +125,13 @@ export class ContainerProcess {
     );
   }
 
-  /** Returns the lines of the readiness probe's response; `undefined`: the container is not ready. */
+  /** Returns the states of the readiness probe's response, as `prod live`; `undefined`: the container is not ready. */
   async ready(): Promise<readonly string[] | undefined> {
     if (this.#child.exitCode !== null) throw new Error(`The container ended: ${this.#printed}`);
     const answer = await fetch(`${this.#probe}?verbose`).catch(() => undefined);
-    return answer?.ok ? (await answer.text()).split('\n').filter(Boolean) : undefined;
+    if (!answer?.ok) return undefined;
+    const states = (await answer.text()).matchAll(/^\[\+\](\S+)\/(\S+) ok$/gm);
+    return [...states].map(([, cluster, state]) => `${cluster} ${state}`);
   }
 
   /** Stops the container as the kubelet does; rejects when it would have to be killed. */

@@ -74,7 +74,7 @@ export function countsOf(
   now: EpochMs,
 ): PendingCounts {
   const heldBy: Partial<Record<EvictionGate['kind'], number>> = {};
-  const due = pending.filter(({ record }) => record.dueAt <= now);
+  const due = pending.filter(({ record: { dueAt, gaveUpAt } }) => dueAt <= now || gaveUpAt !== undefined);
   let [held, observed, blocked, retrying, failed] = [0, 0, 0, 0, 0];
   for (const eviction of due) {
     const { state } = pendingStateOf(eviction, undefined, now);

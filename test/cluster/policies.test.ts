@@ -57,7 +57,7 @@ describe('a cluster without a policy', () => {
     const history = await fleet.taintward('history', 'alpha', '--node', node);
     for (const pod of pods) assert.match(history, new RegExp(`${pod.name}.*`));
     assert.equal(history.match(/would/g)?.length, pods.length, history);
-    assert.match(await fleet.taintward('pending', 'alpha', '--held'), /observed-0/);
+    assert.match(await fleet.taintward('pending', 'alpha'), /observed-0/);
 
     await fleet.apply({ mode: 'enforce', releaseRate: 2 }, 'alpha');
     const moments = (await evicted(pods)).sort((a, b) => a - b);

@@ -49,7 +49,7 @@ function addPodCommand(explain: Command, deps: CliDeps): void {
       const pod = parsePod(options.namespace === undefined ? text : `${options.namespace}/${text}`);
       const cluster = await theCluster(options.cluster, fleet);
       const story = await askPod(fleet, { cluster, ...pod, matching: { comparisonOperators } }, deps);
-      warnOutdated('answer', story.warnings, deps);
+      warnOutdated('answer', story.warnings, deps, story.stalled !== undefined);
       deps.print(
         shownAs(output, {
           data: () => withDates(story),
@@ -73,7 +73,7 @@ function addNodeCommand(explain: Command, deps: CliDeps): void {
         const { output, comparisonOperators } = options;
         const cluster = await theCluster(options.cluster, fleet);
         const story = await askNode(fleet, { cluster, node, matching: { comparisonOperators } }, deps);
-        warnOutdated('answer', story.warnings, deps);
+        warnOutdated('answer', story.warnings, deps, story.stalled !== undefined);
         deps.print(
           shownAs(output, {
             data: () => withDates(story),

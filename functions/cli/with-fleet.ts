@@ -52,11 +52,16 @@ async function using<T extends Clusters>(
   }
 }
 
-/** Warns that an answer may be outdated because of these facts, and exits accordingly. */
-export function warnOutdated(answer: string, why: readonly string[], { complain, exitWith }: CliDeps): void {
+/** Warns that an answer may be outdated because of these facts, and exits accordingly if it cannot be relied on. */
+export function warnOutdated(
+  answer: string,
+  why: readonly string[],
+  { complain, exitWith }: CliDeps,
+  isUnreliable = true,
+): void {
   if (why.length === 0) return;
   complain(linesText(why.map((each) => `This ${answer} may be outdated. ${each}`)));
-  exitWith(EXIT.cannotKnow);
+  if (isUnreliable) exitWith(EXIT.cannotKnow);
 }
 
 /** Commands that change what is evicted have `--dry-run`. */

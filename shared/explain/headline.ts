@@ -265,7 +265,7 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const errors = due.flatMap(({ retrying }) => retrying?.error ?? []);
   const [first, last] = [Math.min(...going.map(({ at }) => at)), lastPossible(going, answer.policy)];
   const pacedBy = going.find((each) => each.pacedBy)?.pacedBy;
-  const begins = first <= now ? 'now' : `at ${moment(first)}`;
+  const begins = going.length > 0 && first > now ? `at ${moment(first)}` : 'now';
   const when =
     last <= now
       ? 'now'

@@ -51,7 +51,10 @@ const question = (fields: Partial<NodeQuestion> = {}): NodeQuestion => ({
   ...fields,
 });
 const line = (nodeCase: NodeQuestion): string =>
-  nodeHeadline(explainNode(nodeCase), (moment) => `${(moment - at(0)) / 1000}s`);
+  nodeHeadline(explainNode(nodeCase), (moment) => {
+    assert.ok(Number.isFinite(moment), 'there is no such time');
+    return `${(moment - at(0)) / 1000}s`;
+  });
 const ruledBy = (...given: Parameters<typeof ruled>) => ({
   service: { ...service, rules: known(ruled(...given)) },
 });

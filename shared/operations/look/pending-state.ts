@@ -29,25 +29,30 @@ export const PENDING_STATES = [
 ] as const;
 export type PendingState = (typeof PENDING_STATES)[number];
 
+type Stated = Pick<PendingEviction, 'record' | 'gates'> & Partial<Pick<PendingEviction, 'state'>>;
+
+function stateOf({ record, gates, state }: Stated, now: EpochMs): PendingState {
+  const { gaveUpAt, blocked, turnAt = 0, dueAt } = record;
+  if (gaveUpAt !== undefined) return 'failed';
+  const [gate] = gates;
+  if (gate) return gate.kind;
+  if (retryOf({ record, state }, now)) return 'retrying';
+  if (blocked) return blocked.by === 'admission' ? 'rejected' : 'blocked';
+  if (dueAt > now) return 'scheduled';
+  return turnAt > now ? 'rate-limited' : 'due';
+}
+
 /** Returns the state of a record at `now`, with a note about it. */
 export function pendingStateOf(
-  {
-    record,
-    gates,
-    state,
-  }: Pick<PendingEviction, 'record' | 'gates'> & Partial<Pick<PendingEviction, 'state'>>,
+  eviction: Stated,
   storedRules: StoredRules | undefined,
   now: EpochMs,
 ): { readonly state: PendingState; readonly note: string } {
-  const { gaveUpAt, failure, blocked, turnAt = 0, dueAt } = record;
-  if (gaveUpAt !== undefined) return { state: 'failed', note: failure?.error ?? 'retries exhausted' };
-  const [gate] = gates;
-  if (gate) return { state: gate.kind, note: heldText(gates, storedRules) };
-  const retry = retryOf({ record, state }, now);
-  if (retry) return { state: 'retrying', note: retry.text };
-  if (blocked) return { state: blocked.by === 'admission' ? 'rejected' : 'blocked', note: blocked.reason };
-  if (dueAt > now) return { state: 'scheduled', note: '' };
-  return { state: turnAt > now ? 'rate-limited' : 'due', note: '' };
+  const { failure, blocked } = eviction.record;
+  const state = stateOf(eviction, now);
+  if (state === 'failed') return { state, note: failure?.error ?? 'retries exhausted' };
+  if (isGate(state)) return { state, note: heldText(eviction.gates, storedRules) };
+  return { state, note: retryOf(eviction, now)?.text ?? blocked?.reason ?? '' };
 }
 
 /** Numbers of pending evictions, with one meaning on every surface. Those without a number here are on their way. */
@@ -77,7 +82,7 @@ export function countsOf(
   const due = pending.filter(({ record: { dueAt, gaveUpAt } }) => dueAt <= now || gaveUpAt !== undefined);
   let [held, observed, blocked, retrying, failed] = [0, 0, 0, 0, 0];
   for (const eviction of due) {
-    const { state } = pendingStateOf(eviction, undefined, now);
+    const state = stateOf(eviction, now);
     if (state === 'observe') observed++;
     else if (state === 'blocked' || state === 'rejected') blocked++;
     else if (state === 'retrying') retrying++;
@@ -101,10 +106,10 @@ export const nextOf = (
   pending.find(({ record, gates }) => record.dueAt > now && gates.length === 0)?.record.dueAt;
 
 /** Reports whether the deadline of an eviction has passed, and a rule holds it. */
-export const isHeldNow = (
-  eviction: Pick<PendingEviction, 'record' | 'gates' | 'state'>,
-  now: EpochMs,
-): boolean => countsOf([eviction], now).held > 0;
+export function isHeldNow(eviction: Stated, now: EpochMs): boolean {
+  const state = stateOf(eviction, now);
+  return eviction.record.dueAt <= now && isGate(state) && state !== 'observe';
+}
 
 /** Returns when and why an eviction that failed, or waits for the API server, is retried; `undefined`: neither. */
 export function retryOf(

@@ -94,10 +94,13 @@ async function examineFleet(fleet: Fleet, clusters: readonly ClusterName[], cloc
       await fleet.operator();
       return [ok('identity', 'Your identity is known, as the audit log requires.')];
     }),
-    checked('queues', 'Check your permissions for its queues', async () => {
-      backlog = await fleet.backlog();
-      return backlog ? [ok('queues', 'No queue has a backlog.')] : [];
-    }),
+    // A process that does not respond does not report its queues either.
+    seen.silence !== undefined
+      ? []
+      : checked('queues', 'Check your permissions for its queues', async () => {
+          backlog = await fleet.backlog();
+          return backlog ? [ok('queues', 'No queue has a backlog.')] : [];
+        }),
     checked('dead letters', 'Check your permissions for its queues', async () => {
       deadLetters = await fleet.deadLetters.count();
       return deadLetters ? [ok('dead letters', 'No dead-letter messages.')] : [];
@@ -189,14 +192,8 @@ function withConditions(
       const { check } = CONDITIONS[type];
       return { check, verdict: 'bad', message, ...defined({ remediation }) };
     });
-  const isShown = (check: Finding['check']) =>
-    found.some(
-      (condition) => condition.check === check || (condition.check === 'process' && check === 'queues'),
-    );
-  return [
-    ...found,
-    ...checks.filter(({ check, verdict }) => (verdict === 'bad' && check !== 'queues') || !isShown(check)),
-  ];
+  const isShown = (check: Finding['check']) => found.some((condition) => condition.check === check);
+  return [...found, ...checks.filter(({ check, verdict }) => verdict === 'bad' || !isShown(check))];
 }
 
 async function examineCluster(

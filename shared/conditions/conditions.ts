@@ -114,6 +114,8 @@ export interface Condition {
   /** Heading in docs/how-to/runbooks.md, which is also the name of the alarm. */
   readonly runbook?: string;
   readonly ofCluster?: (facts: ClusterFacts, at: EpochMs) => Judged;
+  /** Words a fault of this type that the lease holder reports. */
+  readonly ofFault?: (fault: Fault, cluster: ClusterName) => Pick<Found, 'message' | 'remediation'>;
   readonly ofFleet?: (facts: FleetFacts) => Judged;
 }
 
@@ -276,7 +278,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
       const why = silenceOf(facts);
       const events = never ? 'cluster.unreachable or relay.watch-failed' : 'relay.watch-failed';
       return {
-        message: `${holder} holds its lease, but ${what}${why === undefined ? '.' : `: ${sentence(why)}`}`,
+        message: because(`${holder} holds its lease, but ${what}`, facts),
         ...defined({ since: lastContactAt }),
         remediation: `${CHECK_SERVER}${why === undefined ? ` For the cause, look for ${events} in the log.` : ''}`,
       };
@@ -286,10 +288,10 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     severity: 'critical',
     check: 'relay',
     meaning: 'A cluster is managed under another name, so nothing is evicted under this one.',
-    ofCluster: ofFault('same-cluster', ({ error }, cluster) => ({
+    ofFault: ({ error }, cluster) => ({
       message: sentence(error),
       remediation: `Until then, no pods are evicted as ${cluster}. Start without its context, or run taintward clusters remove ${cluster}.`,
-    })),
+    }),
   },
   'list-failing': {
     severity: 'critical',
@@ -297,7 +299,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     meaning: 'The nodes or pods of a cluster cannot be listed.',
     isBlind: true,
     runbook: 'Cluster unreachable',
-    ofCluster: ofFault('list-failing', readText),
+    ofFault: readText,
   },
   'watch-failing': {
     severity: 'critical',
@@ -305,17 +307,17 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     meaning: 'The nodes or pods of a cluster cannot be watched.',
     isBlind: true,
     runbook: 'Cluster unreachable',
-    ofCluster: ofFault('watch-failing', readText),
+    ofFault: readText,
   },
   'store-failing': {
     severity: 'critical',
     check: 'relay',
     meaning: 'The store, or the disk below it, rejects writes.',
     isBlind: true,
-    ofCluster: ofFault('store-failing', ({ error }) => ({
+    ofFault: ({ error }) => ({
       message: `Decisions cannot be stored: ${sentence(error)}`,
       remediation: 'Fix the store. Until then, no pods are evicted.',
-    })),
+    }),
   },
   'queue-failing': {
     severity: 'critical',
@@ -323,75 +325,75 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     meaning: 'The queue of deltas rejects messages.',
     isBlind: true,
     runbook: 'Delta sending failing',
-    ofCluster: ofFault('queue-failing', ({ error }) => ({
+    ofFault: ({ error }) => ({
       message: `Changes cannot be sent: ${sentence(error)}`,
       remediation: 'Check the queues, and the permissions for them.',
-    })),
+    }),
   },
   'guard-unsaved': {
     severity: 'critical',
     check: 'relay',
     meaning: 'The state of the guard cannot be saved.',
-    ofCluster: ofFault('guard-unsaved', ({ error }) => ({
+    ofFault: ({ error }) => ({
       message: `The state of the guard cannot be saved: ${sentence(error)}`,
       remediation: 'Check the store, and the permissions for it.',
-    })),
+    }),
   },
   'clocks-differ': {
     severity: 'critical',
     check: 'relay',
     meaning: 'The clocks of an API server and the relay differ by more than 30 s, so evictions are held.',
     runbook: 'Clock skew',
-    ofCluster: ofFault('clocks-differ', ({ error }) => ({
+    ofFault: ({ error }) => ({
       message: sentence(error),
       remediation: 'Synchronize both clocks, for example with NTP. Deadlines are kept.',
-    })),
+    }),
   },
   'heartbeat-suspended': {
     severity: 'critical',
     check: 'relay',
     meaning: 'The takeover heartbeat is suspended, so the built-in controller is about to evict.',
     runbook: 'Takeover heartbeat suspended',
-    ofCluster: ofFault('heartbeat-suspended', ({ error }, cluster) => ({
+    ofFault: ({ error }, cluster) => ({
       message: `The takeover heartbeat is suspended, so the built-in controller is about to evict: ${sentence(error)}`,
       remediation: `For details, run taintward takeover status ${cluster}.`,
-    })),
+    }),
   },
   'no-eviction-controller': {
     severity: 'critical',
     check: 'relay',
     meaning: 'Pods are due, and neither Taintward nor the built-in controller evicts them.',
     runbook: 'No eviction controller',
-    ofCluster: ofFault('no-eviction-controller', ({ error }) => ({
+    ofFault: ({ error }) => ({
       message: `No controller evicts pods: ${sentence(error)}`,
       remediation: 'Unless this is intended, apply a policy with mode enforce.',
-    })),
+    }),
   },
   'built-in-evicts': {
     severity: 'critical',
     check: 'relay',
     meaning: 'The built-in controller evicted pods that are held or excluded here.',
-    ofCluster: ofFault('built-in-evicts', ({ error, count }, cluster) => ({
+    ofFault: ({ error, count }, cluster) => ({
       message: `${sentence(error)}${count === undefined ? '' : ` So far: ${count}.`}`,
       remediation: `Disable the built-in controller. If you cannot, run taintward takeover apply ${cluster}.`,
-    })),
+    }),
   },
   'conflicting-installation': {
     severity: 'critical',
     check: 'relay',
     meaning: 'Another installation evicts in the cluster, by its own rules.',
     runbook: 'Conflicting installation',
-    ofCluster: ofFault('conflicting-installation', ({ error }) => ({ message: sentence(error) })),
+    ofFault: ({ error }) => ({ message: sentence(error) }),
   },
   'taint-time-in-future': {
     severity: 'warning',
     check: 'relay',
     meaning: 'A taint has a future time, which is ignored.',
-    ofCluster: ofFault('taint-time-in-future', ({ error }) => ({
+    ofFault: ({ error }) => ({
       message: sentence(error),
       remediation:
         'Synchronize the clocks of the control plane. If a user wrote that time, remove the taint and add it again.',
-    })),
+    }),
   },
   'api-server-unreachable': {
     severity: 'critical',
@@ -401,9 +403,8 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     runbook: 'API server unreachable',
     ofCluster: (facts, at) => {
       if (!isSilent(facts, at) || !isRecent(facts, at)) return false;
-      const why = silenceOf(facts);
       return {
-        message: `Its API server does not respond${why === undefined ? '' : `: ${sentence(why)}`.replace(/\.$/, '')}. Requests are retried every few seconds.`,
+        message: `${because('Its API server does not respond', facts)} Requests are retried every few seconds.`,
         remediation: CHECK_SERVER,
       };
     },
@@ -505,16 +506,23 @@ export function issuesOf(facts: FleetFacts): readonly Issue[] {
   // The last report of a process that is down no longer applies.
   const isDown = downState(facts) !== undefined;
   const conditions = Object.entries(CONDITIONS) as readonly [ConditionType, Condition][];
-  return conditions.flatMap(([type, { severity, check, ofCluster, ofFleet }]) => {
-    const issues = (judged: Judged | undefined, rest: Pick<Issue, 'cluster'> = {}): readonly Issue[] =>
-      [judged || []].flat().map((found) => ({ type, severity, ...rest, ...found }));
+  return conditions.flatMap(([type, { severity, check, ofFleet }]) => {
     const known = clusters.filter(({ error }) => error === undefined || type === 'unreadable');
     const judged = isDown && check === 'relay' ? [] : known;
     return [
-      ...judged.flatMap((each) => issues(ofCluster?.(each, at), { cluster: each.cluster })),
-      ...issues(ofFleet?.(facts)),
+      ...judged.flatMap((each) =>
+        foundIn(type, each, at).map((found) => ({ type, severity, cluster: each.cluster, ...found })),
+      ),
+      ...[ofFleet?.(facts) || []].flat().map((found) => ({ type, severity, ...found })),
     ];
   });
+}
+
+function foundIn(type: ConditionType, facts: ClusterFacts, at: EpochMs): readonly Found[] {
+  const { ofCluster, ofFault } = CONDITIONS[type];
+  if (!ofFault) return [ofCluster?.(facts, at) || []].flat();
+  const faults = faultsOf(facts, at).filter((fault) => fault.type === type);
+  return faults.map((fault) => ({ since: fault.since, ...ofFault(fault, facts.cluster) }));
 }
 
 /** `undefined`: the fleet has no process, or it responds, or renewed a lease recently. */
@@ -564,41 +572,41 @@ const isLeaseExpired = (facts: ClusterFacts, at: EpochMs): boolean =>
 
 /** Reports whether a relay holds the lease, but gets no answers from the API server. */
 const isSilent = (facts: ClusterFacts, at: EpochMs): boolean =>
-  isReported(facts) && !isLeaseExpired(facts, at) && (isOutOfReach(facts) || isUnconnected(facts));
+  isReported(facts) &&
+  !isLeaseExpired(facts, at) &&
+  (isOutOfReach(facts.service, facts) || isUnconnected(facts));
 
 const isRecent = ({ connection, lastContactAt }: ClusterFacts, at: EpochMs): boolean =>
   connection === 'connected' ||
   (lastContactAt !== undefined && connectionStatusOf(lastContactAt, at) === 'connected');
 
-/** Reports whether the relay gets no answers at present, for however short a time. */
-export const isOutOfReach = ({
-  service,
-  breakerOpen = service?.breakerOpen,
-}: Pick<ClusterFacts, 'service' | 'breakerOpen'>): boolean =>
-  breakerOpen === true || service?.state === 'disconnected';
+/** Reports whether the relay gets no answers at present, for however short a time: by its process, or else by its lease. */
+export const isOutOfReach = (
+  service: ClusterFacts['service'],
+  lease: Pick<ClusterFacts, 'breakerOpen'> | undefined,
+): boolean => (service ?? lease)?.breakerOpen === true || service?.state === 'disconnected';
 
 /** Returns why there are no answers, as far as known. */
 const silenceOf = ({ faults = [], service }: ClusterFacts): string | undefined =>
   faults.find(isUnanswered)?.error ?? service?.why;
 
+function because(what: string, facts: ClusterFacts): string {
+  const why = silenceOf(facts);
+  return sentence(why === undefined ? what : `${what}: ${why}`);
+}
+
 const isUnanswered = ({ type, status }: Fault): boolean =>
   (type === 'list-failing' || type === 'watch-failing') && status === undefined;
 
-/** Judges a fault that the lease holder reports. Of a cluster that is managed under another name, only that counts. */
-function ofFault(
-  type: FaultType,
-  textOf: (fault: Fault, cluster: ClusterName) => Pick<Found, 'message' | 'remediation'>,
-): NonNullable<Condition['ofCluster']> {
-  return (facts, at) => {
-    const { cluster, service, faults = [] } = facts;
-    if (service?.state === 'access-denied') return [];
-    return (
-      (faults.some(isTwin) ? faults.filter(isTwin) : faults)
-        // An API server that doesn't respond is reported only once.
-        .filter((fault) => fault.type === type && !(isUnanswered(fault) && isSilent(facts, at)))
-        .map((fault) => ({ since: fault.since, ...textOf(fault, cluster) }))
-    );
-  };
+/**
+ * Returns the faults that count. Of a cluster that is managed under another name, only that does, and an API server that
+ * doesn't respond is reported only once.
+ */
+function faultsOf(facts: ClusterFacts, at: EpochMs): readonly Fault[] {
+  const { service, faults = [] } = facts;
+  if (service?.state === 'access-denied') return [];
+  const twins = faults.filter(isTwin);
+  return (twins.length > 0 ? twins : faults).filter((fault) => !(isUnanswered(fault) && isSilent(facts, at)));
 }
 
 function readText({ type, error, resource, status }: Fault): Pick<Found, 'message' | 'remediation'> {

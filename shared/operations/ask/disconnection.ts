@@ -18,7 +18,6 @@ export async function disconnectionOf(
   const view = service?.clusters[cluster];
   const lastContactAt = view?.lastContactAt ?? lease?.lastContactAt;
   if (view?.state === 'syncing') return undefined;
-  const isSilent = isOutOfReach(view ? { service: view } : (lease ?? {}));
-  if (connectionStatusOf(lastContactAt, now) === 'connected' && !isSilent) return undefined;
+  if (connectionStatusOf(lastContactAt, now) === 'connected' && !isOutOfReach(view, lease)) return undefined;
   return lastContactAt === undefined ? {} : { since: lastContactAt };
 }

@@ -200,9 +200,7 @@ function connectionOf(
   const status = connectionStatusOf(lastContactAt, seen.at);
   if (status !== 'connected') return status;
   if (!isCurrent(read, seen)) return 'stale';
-  return isOutOfReach(read.service ? { service: read.service } : (read.lease ?? {}))
-    ? 'disconnected'
-    : status;
+  return isOutOfReach(read.service, read.lease) ? 'disconnected' : status;
 }
 
 /** Whether the guard can hold evictions. Trips and releases say what it does at present. */

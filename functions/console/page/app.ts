@@ -1,11 +1,12 @@
 import { html } from 'htm/preact';
 import type { ComponentType, VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { durationText } from '#shared/time/duration.ts';
 import { ActButton, resumeAll, stopAll } from './act-button.ts';
 import { Confirmation, shownMessage } from './acts.ts';
 import { Icon, type IconName, Mark } from './icons.ts';
 import { clock, connection, now, pendingTotal, staleSince, status, trouble } from './live.ts';
-import { momentText, spanText, zone } from './moments.ts';
+import { momentText, zone } from './moments.ts';
 import { Empty, Title } from './parts.ts';
 import { href, route } from './route.ts';
 import { nextTheme, type Theme, theme } from './theme.ts';
@@ -142,7 +143,7 @@ function Lamp(): VNode {
 /** Screen readers would announce an age again with each second. */
 const StateOf = ({ at }: { readonly at: number }): VNode => html`
   This page shows the state of
-  ${' '}${momentText(at, clock.value)}<span aria-hidden="true">, ${spanText(clock.value - at)} ago</span>.
+  ${' '}${momentText(at, clock.value)}<span aria-hidden="true">, ${durationText(clock.value - at)} ago</span>.
 `;
 
 function Banners(): VNode {

@@ -1,8 +1,6 @@
 import { signal } from '@preact/signals';
 import { timeText } from '#shared/time/time-text.ts';
 
-export { durationText as spanText } from '#shared/time/duration.ts';
-
 /** The zone of all times on the page. UTC is that of commands and logs. */
 export const zone = signal<'UTC' | 'local'>('UTC');
 

@@ -3,9 +3,10 @@ import type { VNode } from 'preact';
 import type { Issue } from '#shared/conditions/conditions.ts';
 import type { PendingRow } from '#shared/console/api.ts';
 import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
 import { clusters, pending, session, staleSince, status } from '../live.ts';
-import { counted, spanText } from '../moments.ts';
+import { counted } from '../moments.ts';
 import { Ago, Empty, PodLink, Tag, TimeLeft, Title } from '../parts.ts';
 import { href } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
@@ -206,7 +207,11 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     width: 'minmax(3.5rem, 0.6fr)',
     numeric: true,
     cell: ({ delayMs = 0, pending: count }) =>
-      count === undefined ? '?' : delayMs === 0 ? html`<span class="soft">none</span>` : spanText(delayMs),
+      count === undefined
+        ? '?'
+        : delayMs === 0
+          ? html`<span class="soft">none</span>`
+          : durationText(delayMs),
   },
   {
     key: 'contact',

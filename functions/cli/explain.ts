@@ -1,18 +1,34 @@
-import { Argument, type Command } from 'commander';
-import { type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import type { Command } from 'commander';
+import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
+import type { Workload } from '#shared/explain/workload.ts';
 import { askNode } from '#shared/operations/ask/explain-node.ts';
 import { askPod } from '#shared/operations/ask/explain-pod.ts';
-import { theCluster, UsageError } from '#shared/operations/fleet/fleet.ts';
+import { askWorkload } from '#shared/operations/ask/explain-workload.ts';
+import { type ContextFleet, type Fleet, theCluster, UsageError } from '#shared/operations/fleet/fleet.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { CliDeps } from './command.ts';
-import { nodeStoryText } from './node-story.ts';
+import { nodeStoryText, workloadStoryText } from './node-story.ts';
 import { type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
 import { podStoryText } from './pod-story.ts';
 import { addLiveOptions, warnOutdated, withLive } from './with-fleet.ts';
 
 interface ExplainOptions {
   readonly cluster?: string;
+  readonly namespace?: string;
   readonly comparisonOperators: boolean;
   readonly output: OutputFormat;
+}
+
+/** The cluster in question. */
+interface NamedCluster {
+  readonly cluster: ClusterName;
+  readonly matching: MatchOptions;
+}
+
+/** Why an answer may be outdated, and why nothing is evicted at present. */
+interface Reliability {
+  readonly warnings: readonly string[];
+  readonly stalled?: string;
 }
 
 interface NamedPod {
@@ -20,78 +36,83 @@ interface NamedPod {
   readonly name: string;
 }
 
-/** `taintward explain`: explains why a pod is evicted or stays, or which pods of a node are evicted. */
+/** `taintward explain`: explains why a pod is evicted or stays, or which pods of a workload or node are evicted. */
 export function addExplainCommand(program: Command, deps: CliDeps): void {
   const explain = program
     .command('explain')
-    .summary('Explain why a pod or node is affected')
-    .description('Explain why a pod or node is affected.');
-  addPodCommand(explain, deps);
-  addNodeCommand(explain, deps);
-}
-
-function addPodCommand(explain: Command, deps: CliDeps): void {
-  const command = explain
+    .summary('Explain why a pod, workload, or node is affected')
+    .description('Explain why a pod, workload, or node is affected.');
+  const pod = explain
     .command('pod')
     .summary('Explain why a pod is evicted or stays')
     .description('Explain why a pod was evicted, will be evicted, or stays, when, and how to keep it.')
-    .argument('<pod>', 'NAMESPACE/NAME, or NAME with --namespace; deleted pods work too');
-  addQuestionOptions(command.option('-n, --namespace <name>', 'namespace of the pod'));
+    .argument('<pod>', 'NAMESPACE/NAME, or NAME with --namespace; deleted pods work too')
+    .option('-n, --namespace <name>', 'namespace of the pod');
+  answerBy(pod, deps, podStoryText, (fleet, text, named) =>
+    askPod(fleet, { ...named, ...parsePod(text) }, deps),
+  );
   withExamples(
-    command,
+    pod,
     'taintward explain pod shop/web-0',
     'taintward explain pod/web-0 -n shop    # as kubectl names it',
     'taintward explain pod shop/web-0 --cluster prod -o json',
     'taintward explain pod shop/web-0 --context staging    # asks that cluster alone',
-  ).action((text: string) =>
-    withLive<ExplainOptions & Partial<NamedPod>>(command, deps, async (fleet, options) => {
-      const { output, comparisonOperators } = options;
-      const pod = parsePod(options.namespace === undefined ? text : `${options.namespace}/${text}`);
-      const cluster = await theCluster(options.cluster, fleet);
-      const story = await askPod(fleet, { cluster, ...pod, matching: { comparisonOperators } }, deps);
-      warnOutdated('answer', story.warnings, deps, story.stalled !== undefined);
-      deps.print(
-        shownAs(output, {
-          data: () => withDates(story),
-          text: (wide) => podStoryText(story, { wide, paint: deps.paint }),
-        }),
-      );
-    }),
   );
-}
-
-function addNodeCommand(explain: Command, deps: CliDeps): void {
-  const command = explain
+  const workload = explain
+    .command('workload')
+    .summary('Explain which pods of a workload are evicted')
+    .description('Explain which pods of a workload are evicted and when, and what a hold would do.')
+    .argument('<workload>', 'NAMESPACE/KIND/NAME, or KIND/NAME with --namespace')
+    .option('-n, --namespace <name>', 'namespace of the workload');
+  answerBy(workload, deps, workloadStoryText, (fleet, text, named) =>
+    askWorkload(fleet, { ...named, ...parseWorkload(text) }, deps),
+  );
+  withExamples(
+    workload,
+    'taintward explain workload shop/Deployment/web',
+    'taintward explain deployment/web -n shop    # as kubectl names it',
+  );
+  const node = explain
     .command('node')
     .summary('Explain which pods of a node are evicted')
     .description('Explain which pods of a node are evicted and when, and why others stay.')
-    .addArgument(new Argument('<node>', 'node name').argParser((name) => nodeName(name)));
-  addQuestionOptions(command);
-  withExamples(command, 'taintward explain node worker-1', 'taintward explain node worker-1 -o wide').action(
-    (node: NodeName) =>
-      withLive<ExplainOptions>(command, deps, async (fleet, options) => {
-        const { output, comparisonOperators } = options;
-        const cluster = await theCluster(options.cluster, fleet);
-        const story = await askNode(fleet, { cluster, node, matching: { comparisonOperators } }, deps);
-        warnOutdated('answer', story.warnings, deps, story.stalled !== undefined);
-        deps.print(
-          shownAs(output, {
-            data: () => withDates(story),
-            text: (wide) => nodeStoryText(story, { wide, paint: deps.paint }),
-          }),
-        );
-      }),
+    .argument('<node>', 'node name');
+  answerBy(node, deps, nodeStoryText, (fleet, name, named) =>
+    askNode(fleet, { ...named, node: nodeName(name) }, deps),
   );
+  withExamples(node, 'taintward explain node worker-1', 'taintward explain node worker-1 -o wide');
 }
 
-const addQuestionOptions = (command: Command): Command =>
+/** Adds the options of a question, and prints the answer about what the argument names. */
+function answerBy<Story>(
+  command: Command,
+  deps: CliDeps,
+  textOf: (story: Story, layout: { readonly wide: boolean; readonly paint: CliDeps['paint'] }) => string,
+  ask: (fleet: Fleet | ContextFleet, name: string, named: NamedCluster) => Promise<Story & Reliability>,
+): void {
   addLiveOptions(command.option('--cluster <name>', 'cluster name (default: the only one)'))
     .option(
       '--comparison-operators',
       'support the toleration operators Lt and Gt (feature gate TaintTolerationComparisonOperators)',
       false,
     )
-    .addOption(outputOption());
+    .addOption(outputOption())
+    .action((text: string) =>
+      withLive<ExplainOptions>(command, deps, async (fleet, options) => {
+        const { namespace, output, comparisonOperators } = options;
+        const cluster = await theCluster(options.cluster, fleet);
+        const name = namespace === undefined ? text : `${namespace}/${text}`;
+        const story = await ask(fleet, name, { cluster, matching: { comparisonOperators } });
+        warnOutdated('answer', story.warnings, deps, story.stalled !== undefined);
+        deps.print(
+          shownAs(output, {
+            data: () => withDates(story),
+            text: (wide) => textOf(story, { wide, paint: deps.paint }),
+          }),
+        );
+      }),
+    );
+}
 
 function parsePod(text: string): NamedPod {
   const [namespace, name, ...more] = text.split('/');
@@ -99,11 +120,25 @@ function parsePod(text: string): NamedPod {
   throw new UsageError('Specify NAMESPACE/NAME, for example shop/web-0, or NAME with --namespace.');
 }
 
-/** Returns a command line with `explain pod/NAME` and `explain node/NAME`, as kubectl writes them, in three words. */
-export const splitNames = (argv: readonly string[]): readonly string[] =>
-  argv.flatMap((word, at) =>
-    argv[at - 1] === 'explain' && /^(pod|node)\//.test(word) ? word.split(/\/(.*)/, 2) : [word],
+function parseWorkload(text: string): Workload {
+  const [namespace, kind, name, ...more] = text.split('/');
+  if (namespace && kind && name && more.length === 0) return { namespace, kind: kindOf(kind) ?? kind, name };
+  throw new UsageError(
+    'Specify NAMESPACE/KIND/NAME, for example shop/Deployment/web, or KIND/NAME with --namespace.',
   );
+}
+
+const KINDS = ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'CronJob', 'Job'];
+const kindOf = (text: string) => KINDS.find((kind) => kind.toLowerCase() === text.toLowerCase());
+
+/** Returns a command line with `explain pod/NAME` and others, as kubectl writes them, with the words of our commands. */
+export const splitNames = (argv: readonly string[]): readonly string[] =>
+  argv.flatMap((word, at) => {
+    const [kind = '', name] = word.split('/');
+    if (argv[at - 1] !== 'explain' || name === undefined) return [word];
+    if (kindOf(kind)) return ['workload', word];
+    return kind === 'pod' || kind === 'node' ? word.split(/\/(.*)/, 2) : [word];
+  });
 
 /** Fields that hold a time. */
 const MOMENT = /^(?:at|since|until|timeAdded|.*At)$/;

@@ -1,6 +1,9 @@
+import type { NodeName } from '#shared/eviction/identity.ts';
 import { gateText, keptLabel } from '#shared/explain/gate-text.ts';
 import type { NodePod, NodeTaint, NodeWorkload } from '#shared/explain/node.ts';
+import { workloadText } from '#shared/explain/workload.ts';
 import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
+import type { WorkloadStory } from '#shared/operations/ask/explain-workload.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { podHistoryLines } from './history.ts';
@@ -10,28 +13,56 @@ import { sectionsText, tableLines } from './sections.ts';
 
 /** First the answer, then the evidence. `wide`: includes each pod. */
 export function nodeStoryText(
-  { headline, taints, workloads, pods, gates, policy, builtIn, history, unknown }: NodeStory,
+  { headline, taints, workloads, pods, history, unknown, ...answer }: NodeStory,
   { wide, paint }: { readonly wide: boolean; readonly paint: Paint },
 ): string {
   const table = <Row>(rows: readonly Row[], columns: readonly Column<Row>[]) =>
     tableLines(rows, columns, { wide, paint });
-  const { state, evidence } = builtIn;
   return sectionsText(
     headline,
     [
       { heading: 'Taints', lines: table(taints, TAINT_COLUMNS) },
       { heading: 'Pods by workload', lines: table(workloads, WORKLOAD_COLUMNS) },
       { heading: 'Pods', lines: wide ? table(pods, POD_COLUMNS) : [] },
+      { heading: 'Rules', lines: ruleLines(answer) },
+      { heading: 'History', lines: podHistoryLines(history, { wide, paint }) },
+      { heading: 'Unknown', lines: unknown.map(({ what, reason }) => `${what}: ${reason}`) },
+    ],
+    paint,
+  );
+}
+
+const ruleLines = ({
+  policy,
+  gates,
+  builtIn: { state, evidence },
+}: Pick<NodeStory, 'policy' | 'gates' | 'builtIn'>) => [
+  ...(policy ? [`policy: ${policy.mode}`] : []),
+  ...gates.map((gate) => `held by: ${gateText(gate, timeText)}`),
+  `built-in controller: ${state}${evidence === '' ? '' : ` (${evidence})`}`,
+];
+
+/** First the answer, then the pods of all nodes, and the effects of a hold. */
+export function workloadStoryText(
+  { headline, nodes, budgets = [], hold, ...workload }: WorkloadStory,
+  { wide, paint }: { readonly wide: boolean; readonly paint: Paint },
+): string {
+  const pods = nodes.flatMap(({ node, zone = '', pods: its }) => its.map((pod) => ({ node, zone, ...pod })));
+  const command = `taintward hold workload ${workloadText(workload)} --cluster ${nodes[0]?.cluster} --reason 'REASON'`;
+  const unknown = nodes.flatMap((each) => each.unknown.map(({ what, reason }) => `${what}: ${reason}`));
+  return sectionsText(
+    headline,
+    [
+      { heading: 'Pods', lines: tableLines(pods, PLACED_COLUMNS, { wide, paint }) },
       {
         heading: 'Rules',
         lines: [
-          ...(policy ? [`policy: ${policy.mode}`] : []),
-          ...gates.map((gate) => `held by: ${gateText(gate, timeText)}`),
-          `built-in controller: ${state}${evidence === '' ? '' : ` (${evidence})`}`,
+          ...budgets.map(({ name, allowed }) => `disruption budget: ${name} allows ${allowed}`),
+          ...new Set(nodes.flatMap(ruleLines)),
         ],
       },
-      { heading: 'History', lines: podHistoryLines(history, { wide, paint }) },
-      { heading: 'Unknown', lines: unknown.map(({ what, reason }) => `${what}: ${reason}`) },
+      { heading: 'How to keep its pods', lines: hold ? [`hold it: ${command}`, ...hold] : [] },
+      { heading: 'Unknown', lines: [...new Set(unknown)] },
     ],
     paint,
   );
@@ -84,6 +115,12 @@ const STAYS: Readonly<Record<NodeWorkload['keep'][number]['cause'], string>> = {
 const POD_COLUMNS: readonly Column<NodePod>[] = [
   { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
   { head: 'OUTCOME', of: forecastText },
+];
+
+const PLACED_COLUMNS: readonly Column<NodePod & { readonly node: NodeName; readonly zone: string }>[] = [
+  { head: 'NODE', of: ({ node }) => node },
+  { head: 'ZONE', of: ({ zone }) => zone },
+  ...POD_COLUMNS,
 ];
 
 function forecastText({ outcome, heldBy }: NodePod): string {

@@ -4,39 +4,22 @@ import type { Grouping, PendingGroup } from '#shared/operations/ask/pending-grou
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import { type Column, type Shown, tableOf } from './output.ts';
-import type { Paint } from './paint.ts';
+import type { Column } from './output.ts';
 
-/** Shows pending evictions by workload, node, or zone. */
-export const groupsShown = (
-  groups: readonly PendingGroup[],
-  {
-    grouping,
-    at,
-    none,
-    paint,
-  }: { readonly grouping: Grouping; readonly at: EpochMs; readonly none: string; readonly paint: Paint },
-): Shown => ({
-  data: () =>
-    groups.map(({ cluster, place, nextAt, ...group }) => ({
-      cluster,
-      ...place,
-      ...group,
-      ...(nextAt === undefined ? {} : { nextAt: timeText(nextAt) }),
-    })),
-  text: (wide) => (groups.length === 0 ? none : tableOf(groups, columnsFor(grouping, at), { wide, paint })),
+export const groupJson = ({ cluster, place, nextAt, ...group }: PendingGroup): object => ({
+  cluster,
+  ...place,
+  ...group,
+  ...(nextAt === undefined ? {} : { nextAt: timeText(nextAt) }),
 });
 
-const columnsFor = (grouping: Grouping, at: EpochMs): readonly Column<PendingGroup>[] => [
+export const groupColumns = (grouping: Grouping, at: EpochMs): readonly Column<PendingGroup>[] => [
   { head: 'CLUSTER', of: ({ cluster }) => cluster },
   { head: grouping.toUpperCase(), of: ({ place }) => placeText(place) },
   { head: 'PENDING', of: ({ pending }) => String(pending) },
   { head: 'DUE', of: ({ due }) => String(due) },
   { head: 'HELD', of: heldText },
-  {
-    head: 'NEXT',
-    of: ({ nextAt }) => (nextAt === undefined ? '' : `in ${durationText(nextAt - at)}`),
-  },
+  { head: 'NEXT', of: ({ nextAt }) => (nextAt === undefined ? '' : `in ${durationText(nextAt - at)}`) },
   ...(grouping === 'workload' ? OF_WORKLOADS : []),
 ];
 

@@ -25,7 +25,7 @@ import {
   tableOf,
   withExamples,
 } from './output.ts';
-import { groupsShown } from './pending-groups.ts';
+import { groupColumns, groupJson } from './pending-groups.ts';
 import { type StuckPodOf, stuckShown } from './stuck.ts';
 import { warnOutdated, withFleet } from './with-fleet.ts';
 
@@ -115,7 +115,11 @@ async function pendingShown(
     for (const read of chosen) found.push(await pendingGroups(fleet, read, grouping, at));
     complain(linesText(found.flatMap(({ unknown }) => unknown)));
     const groups = found.flatMap((each) => each.groups);
-    return groupsShown(groups, { grouping, at, none, paint });
+    return {
+      data: () => groups.map(groupJson),
+      text: () =>
+        groups.length === 0 ? none : tableOf(groups, groupColumns(grouping, at), { wide: false, paint }),
+    };
   }
   const rows = chosen.flatMap(({ storedRules, pending }) =>
     pending.map((eviction): PendingRow => {

@@ -11,6 +11,8 @@ import { gateText } from './gate-text.ts';
 import type { NodeAnswer } from './node.ts';
 import type { PastOutcome } from './past.ts';
 import type { PodAnswer } from './pod.ts';
+import type { Replicas } from './what-if.ts';
+import type { Workload } from './workload.ts';
 
 /** Formats a time for users, like `2026-11-22T08:00:00Z (in 4m10s)`. */
 export type MomentText = (at: EpochMs) => string;
@@ -248,7 +250,7 @@ function rivalText({ at: now, decidedBy, outcome, builtIn }: PodAnswer, moment: 
 
 /** One sentence about what happens on a node, more if no relay is connected or the built-in controller differs. */
 export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
-  const { node, cluster, state, taints, pods, at: now, decidedBy, builtIn, unknown } = answer;
+  const { node, cluster, state, taints, pods, unknown } = answer;
   const evicting = taints.filter(({ evicts }) => evicts !== 'no').map(({ taint }) => taintText(taint));
   if (state === 'gone' && pods.length === 0)
     return `${node} does not exist in cluster ${cluster}, and has no pods.`;
@@ -260,6 +262,33 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
     return `It is unknown which taints ${node} has, and which pods they evict: the cluster could not be read.`;
   if (evicting.length === 0)
     return `${what} no taint that evicts: ${countText(pods.length, 'stays', 'stay')}.${disconnection === '' ? '' : ` ${disconnection}`}`;
+  const isUnseen = unknown.some(({ what }) => what === 'the node' || what === 'its pods');
+  const unseen = isUnseen ? 'This is the stored state: the node could not be read.' : '';
+  return outcomesText(`${what} ${evicting.join(' and ')}`, answer, { unseen, disconnection }, moment);
+}
+
+/** One sentence about the pods of a workload, more if the built-in controller differs. Nodes have its pods alone. */
+export function workloadHeadline(
+  { namespace, kind, name }: Workload,
+  nodes: readonly [NodeAnswer, ...NodeAnswer[]],
+  replicas: Replicas | undefined,
+  moment: MomentText,
+): string {
+  const pods = nodes.flatMap((each) => each.pods);
+  const on = nodes.length === 1 ? 'on 1 node' : `on ${nodes.length} nodes`;
+  const ready = replicas ? `, ${replicas.ready} of ${replicas.desired} ready` : '';
+  const what = `${kind} ${namespace}/${name} has ${countText(pods.length, on, on)}${ready}`;
+  return outcomesText(what, { ...nodes[0], pods }, {}, moment);
+}
+
+/** One sentence about the outcomes of pods, and more sentences. */
+function outcomesText(
+  what: string,
+  answer: NodeAnswer,
+  { unseen = '', disconnection = '' }: { readonly unseen?: string; readonly disconnection?: string },
+  moment: MomentText,
+): string {
+  const { pods, at: now, decidedBy, builtIn } = answer;
   const due = pods.flatMap(({ outcome }) => (outcome.kind === 'evict' ? [outcome] : []));
   const going = due.filter(({ retrying }) => !retrying);
   const errors = due.flatMap(({ retrying }) => retrying?.error ?? []);
@@ -290,9 +319,7 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
       return count === 0 ? '' : countText(count, one, many);
     }),
   ].filter((part) => part !== '');
-  const text = `${what} ${evicting.join(' and ')}: ${parts.length > 0 ? parts.join('; ') : 'no pods'}.`;
-  const isUnseen = unknown.some(({ what }) => what === 'the node' || what === 'its pods');
-  const unseen = isUnseen ? 'This is the stored state: the node could not be read.' : '';
+  const text = `${what}: ${parts.length > 0 ? parts.join('; ') : 'no pods'}.`;
   return [text, unseen, stalledText(answer, due.length > 0), disconnection, nodeRivalText(answer, moment)]
     .filter((sentence) => sentence !== '')
     .join(' ');

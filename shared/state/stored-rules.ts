@@ -1,14 +1,8 @@
 import * as z from 'zod';
 import { defined } from '#shared/defined.ts';
 import { type ClusterName, clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import {
-  type FreshRelease,
-  labelSelector,
-  type Policy,
-  type ReleasedTrip,
-  type Stop,
-  type Trip,
-} from '#shared/eviction/policy.ts';
+import type { FreshRelease, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
+import { labelSelector } from '#shared/eviction/policy.ts';
 import { type KeysOf, schemaOf } from '#shared/text/schema-of.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import { PolicyError, parsePolicyDocument } from './policy-document.ts';

@@ -1,5 +1,6 @@
 import { defined } from '#shared/defined.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
 import { type Fact, known, knownOr } from '#shared/explain/known.ts';
 import { explainNode, type NodeAnswer, type NodeQuestion } from '#shared/explain/node.ts';
@@ -17,7 +18,7 @@ import { budgetsInAll } from './budgets.ts';
 import { disconnectionOf } from './disconnection.ts';
 import { factOf } from './facts.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
-import { reach, rulesNow } from './reach.ts';
+import { type Reached, reach, rulesNow } from './reach.ts';
 import { momentText } from './time-text.ts';
 import { type OwnedPod, ownersOf } from './workload-finder.ts';
 
@@ -25,10 +26,15 @@ export interface NodeOfCluster {
   readonly cluster: ClusterName;
   readonly node: NodeName;
   readonly matching: MatchOptions;
+  /** Reports whether a pod of the node is in question. Absent: all are. */
+  readonly only?: (
+    node: NodeName,
+    pod: Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'owner'>,
+  ) => boolean;
 }
 
 /** An answer, with its summary as a sentence. */
-export interface NodeStory extends NodeAnswer, Pick<Blindness, 'warnings'> {
+export interface NodeStory extends NodeAnswer {
   readonly headline: string;
   /** Oldest first. */
   readonly history: readonly HistoryEntry[];
@@ -41,55 +47,65 @@ export interface NodeStory extends NodeAnswer, Pick<Blindness, 'warnings'> {
  */
 export async function askNode(
   fleet: Fleet | ContextFleet,
-  { cluster, node, matching }: NodeOfCluster,
+  question: NodeOfCluster,
   { clock }: { readonly clock: Clock },
-): Promise<NodeStory> {
-  const { ask, askFirst, close } = await reach(fleet, cluster);
+): Promise<NodeStory & Pick<Blindness, 'warnings'>> {
+  const reached = await reach(fleet, question.cluster);
   try {
-    // The built-in controller doesn't read Leases.
-    const leases = fleet.kind === 'context' ? undefined : { clock };
-    const live = await askFirst((reached) => liveNode(reached, node, leases));
-    const found = await ask(({ objects }) => podsOn(objects, node));
-    const there = knownOr(found, []);
-    const pods = 'unknown' in found ? found : known(there.map(({ pod }) => pod));
-    const namespaces = [...new Set(there.map(({ pod }) => pod.namespace))];
-    const [workloads, budgets, builtIn, service, blind] = await Promise.all([
-      there.length > 0
-        ? ask(async ({ objects }) => (await ownersOf(objects, there)).workloads)
-        : known(new Map()),
-      ask(({ objects }) => budgetsInAll(objects, namespaces)),
-      ask(({ objects }) => builtInOf(objects)),
-      fleet.kind === 'context' ? undefined : serviceFacts(fleet, { cluster, node, matching }, clock.now()),
-      fleet.kind === 'context' ? undefined : blindnessOf(fleet, cluster, clock),
-    ]);
-    const { warnings = [], stalled } = blind ?? {};
-    const shown = knownOr(live, undefined);
-    const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
-    const question: NodeQuestion = {
-      now: clock.now(),
-      cluster,
-      node,
-      live,
-      pods,
-      workloads,
-      budgets,
-      builtIn,
-      matching,
-      ...defined({ foundAt, service, stalled }),
-    };
-    const answer = explainNode(question);
-    const history = service ? knownOr(service.history, []) : [];
-    const isStranger = answer.state === 'gone' && answer.pods.length === 0 && history.length === 0;
-    if (isStranger) throw new FleetError(`Node "${node}" not found in cluster "${cluster}". Check its name.`);
-    return {
-      headline: nodeHeadline(answer, (at) => momentText(at, question.now)),
-      ...answer,
-      warnings,
-      history,
-    };
+    const { warnings, stalled } = await blindnessOf(fleet, question.cluster, clock);
+    return { ...(await nodeStory(reached, fleet, question, { clock, ...defined({ stalled }) })), warnings };
   } finally {
-    close();
+    reached.close();
   }
+}
+
+/** Does the same as {@link askNode}, in a cluster that is reached. `stalled`: why nothing is evicted at present. */
+export async function nodeStory(
+  { ask, askFirst }: Reached,
+  fleet: Fleet | ContextFleet,
+  { cluster, node, matching, only = () => true }: NodeOfCluster,
+  { clock, stalled }: { readonly clock: Clock; readonly stalled?: string },
+): Promise<NodeStory> {
+  // The built-in controller doesn't read Leases.
+  const leases = fleet.kind === 'context' ? undefined : { clock };
+  const live = await askFirst((reached) => liveNode(reached, node, leases));
+  const found = await ask(({ objects }) => podsOn(objects, node));
+  const there = knownOr(found, []).filter(({ pod }) => only(node, pod));
+  const pods = 'unknown' in found ? found : known(there.map(({ pod }) => pod));
+  const namespaces = [...new Set(there.map(({ pod }) => pod.namespace))];
+  const [workloads, budgets, builtIn, service] = await Promise.all([
+    there.length > 0
+      ? ask(async ({ objects }) => (await ownersOf(objects, there)).workloads)
+      : known(new Map()),
+    ask(({ objects }) => budgetsInAll(objects, namespaces)),
+    ask(({ objects }) => builtInOf(objects)),
+    fleet.kind === 'context'
+      ? undefined
+      : serviceFacts(fleet, { cluster, node, matching, only }, clock.now()),
+  ]);
+  const shown = knownOr(live, undefined);
+  const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
+  const question: NodeQuestion = {
+    now: clock.now(),
+    cluster,
+    node,
+    live,
+    pods,
+    workloads,
+    budgets,
+    builtIn,
+    matching,
+    ...defined({ foundAt, service, stalled }),
+  };
+  const answer = explainNode(question);
+  const history = service ? knownOr(service.history, []) : [];
+  const isStranger = answer.state === 'gone' && answer.pods.length === 0 && history.length === 0;
+  if (isStranger) throw new FleetError(`Node "${node}" not found in cluster "${cluster}". Check its name.`);
+  return {
+    headline: nodeHeadline(answer, (at) => momentText(at, question.now)),
+    ...answer,
+    history,
+  };
 }
 
 async function podsOn(objects: ClusterObjects, node: NodeName): Promise<readonly OwnedPod[]> {
@@ -101,14 +117,17 @@ async function podsOn(objects: ClusterObjects, node: NodeName): Promise<readonly
 
 async function serviceFacts(
   fleet: Fleet,
-  { cluster, node, matching }: NodeOfCluster,
+  { cluster, node, matching, only = () => true }: NodeOfCluster,
   now: EpochMs,
 ): Promise<
   Omit<NonNullable<NodeQuestion['service']>, 'history'> & { readonly history: Fact<readonly HistoryEntry[]> }
 > {
   const [rules, partition, past, disconnection] = await Promise.all([
     rulesNow(fleet, cluster, matching),
-    factOf(() => fleet.store.load({ cluster, node }, now)),
+    factOf(async () => {
+      const { scheduled, ...stored } = await fleet.store.load({ cluster, node }, now);
+      return { ...stored, scheduled: new Map([...scheduled].filter(([, record]) => only(node, record))) };
+    }),
     factOf(() => recentHistory(fleet.history, { cluster, node }, now)),
     factOf(() => disconnectionOf(fleet, cluster, now)),
   ]);

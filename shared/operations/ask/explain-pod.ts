@@ -60,7 +60,7 @@ export async function askPod(
     const none: NodeName = nodeName('');
     // The built-in controller doesn't read Leases.
     const leases = fleet.kind === 'context' ? undefined : { clock };
-    const [owners, node, budgets, builtIn, service, blind] = await Promise.all([
+    const [owners, node, budgets, builtIn, service, { warnings, stalled }] = await Promise.all([
       there ? ask(({ objects }) => ownersOf(objects, [there])) : known(undefined),
       on === undefined ? known<NodeCase['live']>({ taints: [] }) : ask((live) => liveNode(live, on, leases)),
       ask(({ objects }) => budgetsIn(objects, namespace)),
@@ -68,9 +68,8 @@ export async function askPod(
       fleet.kind === 'context'
         ? undefined
         : serviceFacts(fleet, { cluster, namespace, name, matching }, on ?? none, clock.now()),
-      fleet.kind === 'context' ? undefined : blindnessOf(fleet, cluster, clock),
+      blindnessOf(fleet, cluster, clock),
     ]);
-    const { warnings = [], stalled } = blind ?? {};
     const shown = knownOr(node, undefined);
     const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
     const question: PodCase = {

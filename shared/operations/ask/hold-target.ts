@@ -7,6 +7,7 @@ import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { reach } from './reach.ts';
+import type { OwnedPod } from './workload-finder.ts';
 
 /** Reports whether a hold would prevent anything now. Unknown, with the reason, if the cluster can't be asked. */
 export async function targetExists(
@@ -39,18 +40,23 @@ async function exists({ api, objects }: LiveCluster, target: HoldTarget): Promis
   }
 }
 
-async function hasPods(
-  objects: LiveCluster['objects'],
-  target: Extract<HoldTarget, { readonly kind: 'workload' | 'namespace' | 'labels' }>,
-): Promise<boolean> {
+async function hasPods(objects: LiveCluster['objects'], target: PodsTarget): Promise<boolean> {
+  for await (const _ of podsOf(objects, target)) return true;
+  return false;
+}
+
+type PodsTarget = Extract<HoldTarget, { readonly kind: 'workload' | 'namespace' | 'labels' }>;
+
+/** Yields the pods of a target. Rejects with `ApiError`. */
+export async function* podsOf(objects: LiveCluster['objects'], target: PodsTarget): AsyncGenerator<OwnedPod> {
   const { namespace } = target;
   const path = `/api/v1/${namespace === undefined ? '' : `namespaces/${encodeURIComponent(namespace)}/`}pods`;
   const query = target.kind === 'labels' ? { labelSelector: selectorText(target.labels) } : {};
   for await (const json of objects.list(path, query)) {
-    const { node = nodeName(''), ...record } = projectPod(json);
-    if (isTarget(target, { node, zone: undefined, record, traits: record })) return true;
+    const pod = projectPod(json);
+    const { node = nodeName('') } = pod;
+    if (isTarget(target, { node, zone: undefined, record: pod, traits: pod })) yield { pod, json };
   }
-  return false;
 }
 
 async function hasNodes(objects: LiveCluster['objects'], zone: string): Promise<boolean> {

@@ -2,6 +2,7 @@ import { CONDITIONS, type ConditionType } from '#shared/conditions/conditions.ts
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { ContextFleet } from '../fleet/fleet.ts';
 import { type Snapshot, type ViewedFleet, view } from './look.ts';
 import { statusOf } from './status.ts';
 
@@ -30,8 +31,10 @@ function stallOf(type: ConditionType, { kind }: Snapshot): string | undefined {
 }
 
 export const blindnessOf = async (
-  fleet: ViewedFleet,
+  fleet: ViewedFleet | ContextFleet,
   cluster: ClusterName,
   clock: Clock,
 ): Promise<Blindness> =>
-  blindnessIn(await view(fleet, [cluster], () => ({}), { clock, isWithoutNodes: true }));
+  fleet.kind === 'context'
+    ? { warnings: [] }
+    : blindnessIn(await view(fleet, [cluster], () => ({}), { clock, isWithoutNodes: true }));

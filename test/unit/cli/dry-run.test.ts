@@ -20,7 +20,7 @@ const prod = clusterName('prod');
 
 /** Commands that change no evictions. Every other command has `--dry-run`. */
 const READING: readonly string[] = [
-  ...['status', 'pending', 'explain pod', 'explain node', 'history', 'what-if', 'doctor'],
+  ...['status', 'pending', 'explain pod', 'explain workload', 'explain node', 'history', 'what-if', 'doctor'],
   ...['holds', 'audit', 'console', 'completion'],
   ...['clusters list', 'clusters show', 'dead-letters list'],
   ...['policy get', 'policy diff', 'policy validate', 'policy schema'],

@@ -137,6 +137,8 @@ test('takes names as kubectl writes them', async (t) => {
     await run(...splitNames(['explain', 'node/node-1', ...cluster])),
     await run('explain', 'node', 'node-1', ...cluster),
   );
+  assert.deepEqual(splitNames(['explain', 'deployment/web']), ['explain', 'workload', 'deployment/web']);
+  assert.deepEqual(splitNames(['explain', 'shop/web']), ['explain', 'shop/web']);
   for (const more of [['web-1'], ['default/web-1', '-n', 'default']])
     await assert.rejects(run('explain', 'pod', ...more, ...cluster), /Specify NAMESPACE\/NAME, for example/);
 });

@@ -10,7 +10,8 @@ import { leavesOf } from '#functions/cli/reference.ts';
 
 const SIMULATED_DIR = 'test/system/cli/transcripts';
 
-const AS_OF_WORKLOADS = {
+const AS_ELSEWHERE = {
+  'explain workload': 'it explains nodes, as explain node does: see the simulated cluster',
   'hold namespace': 'it is as hold workload, and of one more target: see the simulated cluster',
   'hold labels': 'likewise',
   'hold zone': 'likewise',
@@ -37,7 +38,7 @@ const PLACES: readonly {
       'clusters list': 'likewise',
       'clusters show': 'likewise',
       'clusters remove': 'likewise',
-      ...AS_OF_WORKLOADS,
+      ...AS_ELSEWHERE,
     },
   },
   {
@@ -48,7 +49,7 @@ const PLACES: readonly {
       'dead-letters redrive':
         'the stand-in for AWS moves no messages: test/unit/operations/fleet/sqs-queues.test.ts',
       'takeover release': 'it asks the cluster alone, as at a real API server',
-      ...AS_OF_WORKLOADS,
+      ...AS_ELSEWHERE,
     },
   },
 ];

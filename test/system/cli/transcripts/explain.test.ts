@@ -20,11 +20,14 @@ test('explain shows a pod of the simulated cluster before its node is tainted, d
     ...['hold', 'workload', 'default/StatefulSet/db', '--cluster', 'simulated', '--reason', 'a backup runs'],
   );
   await at.run(...DB, '-o', 'yaml');
+  const db = ['explain', 'statefulset/db', '-n', 'default'];
+  await at.until(({ out }) => / 2 of 2 ready: /.test(out), db);
   await at.run('stop', 'simulated', '--reason', 'an incident', '--for', '1h');
   await at.run(...DB);
   await at.run('explain', 'pod', 'default/nix');
   await at.run('explain', 'pod', 'nix');
   await at.run('explain', 'node', 'nix');
+  await at.run('explain', 'workload', 'default/Deployment/nix');
   at.compare(t, golden('explain'));
 });
 

@@ -27,8 +27,10 @@ const budget = (name: string, app: string) => ({
   spec: { selector: { matchLabels: { app } } },
   status: { disruptionsAllowed: 1 },
 });
+const PODS = [podOf('web-0', ofReplicaSet), podOf('web-1', ofReplicaSet), podOf('web-2', ofReplicaSet)];
 const SHOWN: Shown = {
-  '/api/v1/pods': [podOf('web-0', ofReplicaSet), podOf('web-1', ofReplicaSet), podOf('web-2', ofReplicaSet)],
+  '/api/v1/pods': PODS,
+  '/api/v1/namespaces/shop/pods': [...PODS, podOf('db-0', { ...ofReplicaSet, name: 'db-1' })],
   '/apis/apps/v1/namespaces/shop/replicasets/web-1': { metadata: { ownerReferences: [DEPLOYMENT] } },
   '/apis/apps/v1/namespaces/shop/deployments/web': { spec: { replicas: 4 }, status: { readyReplicas: 3 } },
   '/apis/policy/v1/namespaces/shop/poddisruptionbudgets': [budget('web', 'web'), budget('db', 'db')],
@@ -129,4 +131,72 @@ test('groups by the known controllers in a cluster that cannot be reached, and s
   );
   assert.deepEqual((await groups('--by', 'zone')).length, 1);
   assert.equal(await run('pending', 'stage', '--by', 'workload', '--held'), 'No held evictions.\n');
+});
+
+const WORKLOAD = ['explain', 'workload', 'shop/Deployment/web', '--cluster', 'prod'];
+const KEPT = [
+  'How to keep its pods',
+  "  hold it: taintward hold workload shop/Deployment/web --cluster prod --reason 'REASON'",
+  '  2 pending evictions are held by it, 1 of them due now.',
+  '  1 pod remains held: on hold.',
+  '',
+];
+
+test('explains the pods of a workload on its nodes, with budgets and the effects of a hold', async (t) => {
+  const { run } = await bench(t, SHOWN);
+  const output = await run('explain', 'workload', 'deployment/web', '-n', 'shop', '--cluster', 'prod');
+  assert.deepEqual(output.replace(/hold h\w{8}/, 'hold H').split('\n'), [
+    'Deployment shop/web has 3 pods on 1 node, 3 of 4 ready: 2 pods will be evicted now; 1 pod is held. But nothing is evicted at present: no npm start runs.',
+    '',
+    'Pods',
+    '  NODE   ZONE   POD          OUTCOME',
+    '  n1            shop/web-1   evicted at 2026-11-21T12:00:00Z',
+    '  n1            shop/web-2   evicted at 2026-11-21T12:00:00Z',
+    '  n1            shop/web-0   on hold, due 2026-11-21T11:59:59Z',
+    '',
+    'Rules',
+    '  disruption budget: web allows 1',
+    '  policy: enforce',
+    '  held by: hold H (anna: x)',
+    '  built-in controller: unknown (its control plane shows neither flags nor metrics, and no pod is marked by it)',
+    '',
+    ...KEPT,
+  ]);
+  const story = JSON.parse(await run(...WORKLOAD, '-o', 'json'));
+  assert.deepEqual([story.replicas, story.budgets], [{ desired: 4, ready: 3 }, [WEB_BUDGET]]);
+  assert.deepEqual(
+    story.nodes.map(({ node, pods }: { node: string; pods: object[] }) => [node, pods.length]),
+    [['n1', 3]],
+  );
+});
+
+test('explains a workload by its records in a cluster that cannot be reached', async (t) => {
+  const { run } = await bench(t, undefined);
+  const lines = (await run(...WORKLOAD)).split('\n');
+  assert.equal(
+    lines[0],
+    'Deployment shop/web has 3 pods on 2 nodes: 2 pods will be evicted by 2026-11-21T12:01:00Z (in 1m), the first now; 1 pod is held. But nothing is evicted at present: no npm start runs.',
+  );
+  assert.deepEqual(lines.slice(-11, -6), KEPT);
+  assert.match(lines.at(-3) ?? '', /^ {2}budgets: Cluster prod can't be reached from here$/);
+});
+
+test('explains a workload of a cluster that takes no more holds', async (t) => {
+  const { run, fleet } = await bench(t, SHOWN);
+  const operator = await fleet.operator();
+  const target = { kind: 'namespace', namespace: 'other' } as const;
+  for (let holds = 1; holds < 100; holds++)
+    await perform({ kind: 'hold', cluster: prod, target, reason: 'x' }, operator);
+  assert.match(await run(...WORKLOAD), /^ {2}Cluster prod has the maximum of 100 holds\. /m);
+});
+
+test('explains no workload without pods, and no name without a namespace', async (t) => {
+  const { run } = await bench(t, SHOWN);
+  await assert.rejects(run('explain', 'workload', 'shop/Deployment/wep', '--cluster', 'prod'), {
+    message:
+      'Workload shop/Deployment/wep has no pods on nodes of cluster prod. Check namespace, kind, and name.',
+  });
+  await assert.rejects(run('explain', 'workload', 'deployment/web', '--cluster', 'prod'), {
+    message: /^Specify NAMESPACE\/KIND\/NAME, /,
+  });
 });

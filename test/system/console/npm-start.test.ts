@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { Api } from '#shared/console/api.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { eventually } from '#test/contracts/eventually.ts';
+import { opened } from '#test/world/console-client.ts';
 import { NpmStart } from '#test/world/npm-start.ts';
 
 const CLUSTER = clusterName('simulated');
@@ -15,29 +15,6 @@ function started(t: TestContext, ...args: string[]) {
   const service = new NpmStart(t, args);
   const until = (pattern: RegExp) => service.line((line) => pattern.exec(line)?.[0]);
   return { until, type: service.type, exit: service.exit };
-}
-
-/** Opens a link, and returns a function that makes the requests of its page. */
-async function opened(link: string) {
-  const { origin } = new URL(link);
-  const entered = await fetch(link);
-  const [cookie = ''] = entered.headers.get('set-cookie')?.split(';') ?? [];
-  const [path = ''] = /(?<=url=)\/[^/]+\//.exec(await entered.text()) ?? [];
-  const headers: Record<string, string> = { cookie, origin, 'content-type': 'application/json' };
-  const request = async <Route extends keyof Api>(
-    route: Route,
-    parameters: Api[Route]['asks'],
-  ): Promise<Api[Route]['answer']> => {
-    const [method = '', name] = route.split(' ');
-    const query = method === 'GET' ? `?${new URLSearchParams(parameters as Record<string, string>)}` : '';
-    const body = method === 'GET' ? {} : { body: JSON.stringify(parameters) };
-    const answer = await fetch(`${origin}${path}${name}${query}`, { method, headers, ...body });
-    const json = await answer.json();
-    assert.equal(answer.status, 200, JSON.stringify(json));
-    return json as Api[Route]['answer'];
-  };
-  headers['x-taintward-token'] = (await request('GET api/session', {})).token;
-  return { request, entered };
 }
 
 test('npm start prints a link to its console, in which taints evict pods and a stop keeps them', async (t) => {

@@ -92,14 +92,23 @@ export class ServiceProcess extends Child {
     });
   }
 
-  /** Returns states and conditions from `/readyz?verbose`, as `prod live` and `prod list-failing: Its …`; `undefined` while no cluster is ready. */
+  /**
+   * Returns states and conditions from `/readyz?verbose`, as `prod live` and `prod list-failing: Its …`; `undefined`
+   * while no cluster is ready.
+   */
   async states(): Promise<readonly string[] | undefined> {
+    const { isReady, lines } = await this.readyz();
+    return isReady ? lines : undefined;
+  }
+
+  /** Returns the same lines, whether a cluster is ready or not. */
+  async readyz(): Promise<{ readonly isReady: boolean; readonly lines: readonly string[] }> {
     const answer = await fetch(`http://127.0.0.1:${this.#port}/readyz?verbose`);
     const text = await answer.text();
     const lines = [...text.matchAll(/^\[[+-]\](\S+)\/(\S+) (?:ok|failed(: .*))$/gm)].map(
       ([, name, what, why = '']) => `${name} ${what}${why}`,
     );
-    return answer.ok ? lines : undefined;
+    return { isReady: answer.ok, lines };
   }
 
   /** Returns the value of a metric without labels. */

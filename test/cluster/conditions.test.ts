@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { CONDITIONS, type ConditionType, type Issue } from '#shared/conditions/conditions.ts';
+import { consoleLinkSchema } from '#shared/operations/fleet/service-view.ts';
+import { askSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
+import type { Finding } from '#shared/operations/look/finding.ts';
+import { taintward } from '#test/transcripts/transcript.ts';
+import { opened } from '#test/world/console-client.ts';
+import { fileStage } from './rig/file-stage.ts';
+import { kubeconfigText } from './rig/kubeconfig.ts';
+import { OwnClock } from './rig/own-clock.ts';
+import { ServiceProcess } from './rig/service-process.ts';
+import { CONTEXT } from './rig/stage.ts';
+import { until } from './rig/until.ts';
+import { passOn, Wiretap } from './rig/wiretap.ts';
+
+/*
+ * Each condition is brought about as in production: by the API server, the network, a process, or a clock. Then all
+ * surfaces show it in time, with the same message; and none does, once it is over.
+ */
+
+const stage = fileStage('bare');
+
+const WITHIN_MS = 30_000;
+/** `delayed` and `stuck-terminating` hold after a minute. */
+const AFTER_A_MINUTE_MS = 60_000 + WITHIN_MS;
+
+const BETWEEN_READS_MS = 500;
+
+/** Conditions that `/readyz` does not show: pods and operators cause them, not the relay. */
+const NOT_PROBED: readonly ConditionType[] = ['delayed', 'failed', 'stuck-terminating', 'stopped'];
+
+/** Opens all surfaces of a service; returns a function that waits until they show a condition, or all of them do not. */
+async function surfacesOf(service: ServiceProcess) {
+  const { link = assert.fail('it serves no console') } = consoleLinkSchema.parse(
+    await askSocket(join(service.stateDir, SOCKET_FILE), '/console/link', 'POST'),
+  );
+  const { request } = await opened(link);
+  const command = async (name: string) => {
+    const { out, code } = await taintward(name, '-o', 'json', '--state-dir', service.stateDir);
+    return { code, json: JSON.parse(out) };
+  };
+
+  return async (type: ConditionType, isShown: boolean, withinMs = WITHIN_MS): Promise<void> => {
+    const messagesIn = (issues: readonly Issue[]) =>
+      issues
+        .filter((issue) => issue.type === type && issue.severity === CONDITIONS[type].severity)
+        .map(({ message, remediation }) => `${message} ${remediation}`);
+    const isSaid = async () => {
+      const [status, doctor, page, { lines }] = await Promise.all([
+        command('status'),
+        command('doctor'),
+        request('GET api/status', {}),
+        service.readyz(),
+      ]);
+      const messages = messagesIn(status.json.issues);
+      const findings: readonly Finding[] = doctor.json;
+      const found = findings.flatMap(({ verdict, message, remediation }) =>
+        verdict === 'bad' && messages.includes(`${message} ${remediation}`) ? message : [],
+      );
+      const probed = lines.filter((line) => line.split(' ')[1] === `${type}:`);
+      const isAgreed =
+        messages.length > 0 === isShown &&
+        // A duration in a message may grow between two reads.
+        messagesIn(page.issues).length === messages.length &&
+        found.length === messages.length &&
+        probed.length === (NOT_PROBED.includes(type) ? 0 : messages.length) &&
+        (!isShown || (status.code === 2 && doctor.code === 2));
+      if (!isAgreed) await delay(BETWEEN_READS_MS);
+      return isAgreed;
+    };
+    await until(`all surfaces show ${isShown ? '' : 'no '}${type}`, isSaid, withinMs);
+  };
+}
+
+/** Waits until `promises` resolve, which bring about conditions beside each other. */
+const beside = (...promises: readonly Promise<unknown>[]) => Promise.all(promises);
+
+test('what becomes of pods: a delayed eviction, a pod that is stuck, and a taint from the future', async (t) => {
+  const { cluster } = stage();
+  const service = await stage().start({ kubeconfig: await stage().tap() });
+  const { wiretap } = stage();
+  const shows = await surfacesOf(service);
+  const [denied, stuck] = await Promise.all(
+    ['denied', 'stuck'].map(async (name) => cluster.addPod(await cluster.addNode(name), name)),
+  );
+  assert.ok(denied && stuck);
+  const finalizers = (...names: readonly string[]) =>
+    cluster.api.patch(cluster.podPath('stuck'), { metadata: { finalizers: names } });
+  await finalizers('taintward.dev/suite');
+  const denials = wiretap.hold(({ method, path }) => method === 'DELETE' && path.includes('/denied'));
+  t.after(() => denials.release());
+  const future = await cluster.addNode('future');
+  await cluster.addPod(future, 'future', { tolerations: [{ key: 'x', operator: 'Exists' }] });
+
+  await beside(
+    cluster.taint(cluster.nodeName('denied'), { key: 'x' }),
+    cluster.taint(cluster.nodeName('stuck'), { key: 'x' }),
+  );
+  await cluster.setTaints(future, [{ key: 'x', timeAdded: new Date(Date.now() + 3_600_000).toISOString() }]);
+  await beside(
+    shows('taint-time-in-future', true),
+    shows('delayed', true, AFTER_A_MINUTE_MS),
+    shows('stuck-terminating', true, AFTER_A_MINUTE_MS),
+  );
+  denials.release();
+  await finalizers();
+  // In the next test, tainted nodes would trip the guard.
+  await Promise.all(['denied', 'stuck', 'future'].map((name) => cluster.untaint(cluster.nodeName(name))));
+  await beside(
+    shows('taint-time-in-future', false),
+    shows('delayed', false),
+    shows('stuck-terminating', false),
+  );
+});
+
+test('what a relay meets: revoked permissions, an API server that is cut off, another clock, and a stop', async () => {
+  const { account } = stage();
+  const clock = new OwnClock(stage().path('clock'));
+  const service = await stage().start({ kubeconfig: await stage().tap(), env: clock.env });
+  const { wiretap } = stage();
+  const shows = await surfacesOf(service);
+
+  await account.revoke();
+  await beside(shows('list-failing', true), shows('watch-failing', true));
+  await account.grant();
+  await beside(shows('list-failing', false), shows('watch-failing', false));
+
+  await wiretap.cut();
+  await shows('api-server-unreachable', true);
+  await wiretap.mend();
+  await shows('api-server-unreachable', false);
+
+  clock.set(45_000);
+  await shows('clocks-differ', true);
+  clock.set(0);
+  await shows('clocks-differ', false);
+
+  const inState = ['--reason', 'an incident', '--state-dir', service.stateDir] as const;
+  await taintward('stop', CONTEXT, ...inState);
+  await shows('stopped', true);
+  await taintward('resume', CONTEXT, ...inState);
+  await shows('stopped', false);
+});
+
+test('what a policy allows: a failed eviction, and a tripped guard', async () => {
+  const { cluster } = stage();
+  const policy = { mode: 'enforce', giveUpAfter: '1s', guard: { customTaints: { percent: 1, nodes: 2 } } };
+  const service = await stage().start({
+    kubeconfig: await stage().tap(),
+    policy: stage().write('policy.yaml', JSON.stringify(policy)),
+  });
+  const { wiretap } = stage();
+  const shows = await surfacesOf(service);
+  const [one, two, three] = await Promise.all(['one', 'two', 'three'].map((name) => cluster.addNode(name)));
+  assert.ok(one && two && three);
+  const pod = await cluster.addPod(one, 'fails');
+  wiretap.carry = async ({ request, response, forward }) => {
+    if (request.method === 'DELETE') return void response.writeHead(500).end('{}');
+    return passOn(await forward(), response);
+  };
+  await cluster.taint(one, { key: 'x' });
+  await shows('failed', true);
+  await beside(cluster.taint(two, { key: 'x' }), cluster.taint(three, { key: 'x' }));
+  await shows('guard-tripped', true);
+  await cluster.deletePod(pod);
+  const inState = ['--reason', 'a test', '--state-dir', service.stateDir] as const;
+  const { code, err } = await taintward('release', 'guard', CONTEXT, '--scope', 'customTaints', ...inState);
+  assert.equal(code, 0, err);
+  await beside(shows('failed', false), shows('guard-tripped', false));
+});
+
+test('who else is there: the same cluster under another name, and another installation', async (t) => {
+  const { cluster, account } = stage();
+  const tap = await Wiretap.open(cluster.connection);
+  t.after(() => tap.close());
+  await tap.cut();
+  const entries = [CONTEXT, 'beta'].map((context, at) => ({
+    context,
+    connection: at === 0 ? cluster.connection : tap.connection,
+    token: account.token,
+  }));
+  const kubeconfig = stage().write('both.kubeconfig', await kubeconfigText(entries));
+  const stateDir = stage().newStateDir();
+  const both = await ServiceProcess.spawn({ kubeconfig, contexts: [CONTEXT, 'beta'], stateDir });
+  stage().services.push(both);
+  await both.untilPrinted(`${CONTEXT}  watching`);
+  // Without the right to read namespaces, clusters are compared by their nodes.
+  await cluster.addNode('known');
+  const shows = await surfacesOf(both);
+  await tap.mend();
+  await shows('same-cluster', true);
+
+  const showsOfOther = await surfacesOf(await stage().start());
+  // Which of the two evicts a pod first is chance, and the other notices it.
+  let isNoticed = false;
+  const noticed = Promise.any(
+    [shows, showsOfOther].map((show) => show('conflicting-installation', true, 4 * WITHIN_MS)),
+  ).then(() => {
+    isNoticed = true;
+  });
+  for (let nodes = 0; !isNoticed && nodes < 20; nodes++) {
+    const node = await cluster.addNode(`shared-${nodes}`);
+    await Promise.all(Array.from({ length: 10 }, (_, pod) => cluster.addPod(node, `shared-${nodes}-${pod}`)));
+    await cluster.taint(node, { key: 'maintenance' });
+    await until('its pods are evicted', () =>
+      [...cluster.witness.pods.values()].every((pod) => pod.node !== node || pod.evictedAt !== undefined),
+    );
+  }
+  await noticed;
+});

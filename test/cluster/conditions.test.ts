@@ -48,7 +48,7 @@ async function surfacesOf(service: ServiceProcess) {
       issues
         .filter((issue) => issue.type === type && issue.severity === CONDITIONS[type].severity)
         .map(({ message, remediation }) => `${message} ${remediation}`);
-    const isSaid = async () => {
+    const agree = async () => {
       const [status, doctor, page, { lines }] = await Promise.all([
         command('status'),
         command('doctor'),
@@ -71,7 +71,7 @@ async function surfacesOf(service: ServiceProcess) {
       if (!isAgreed) await delay(BETWEEN_READS_MS);
       return isAgreed;
     };
-    await until(`all surfaces show ${isShown ? '' : 'no '}${type}`, isSaid, withinMs);
+    await until(`all surfaces show ${isShown ? '' : 'no '}${type}`, agree, withinMs);
   };
 }
 

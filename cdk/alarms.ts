@@ -1,6 +1,7 @@
 import { Duration } from 'aws-cdk-lib';
 import { type Metric, Stats, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
 import { MAX_DELAY_SECONDS } from '#shared/aws/limits.ts';
+import { CONDITIONS, type ConditionType, LATE_MS } from '#shared/conditions/conditions.ts';
 import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';
@@ -32,8 +33,6 @@ interface Lasting {
   readonly period?: Duration;
 }
 
-/** Fires immediately, because a single occurrence is a failure. */
-const ONCE: Lasting = { points: 1, outOf: 1 };
 /** For states that must not last: longer than a lease hand-over between relays, or one missed count. */
 export const SOME_MINUTES: Lasting = { points: 3, outOf: 3 };
 /** For values that are measured continuously and may recover without action. */
@@ -52,7 +51,7 @@ export const MINUTES_ON_END: Lasting = { points: 5, outOf: 5 };
 export const HALF_THE_TIME: Lasting = { points: 5, outOf: 10 };
 
 /** The normal delay is below one second; a delay of a minute means retries or throttling. */
-export const LATE_SECONDS = 60;
+export const LATE_SECONDS = LATE_MS / 1000;
 /** The maximum clock skew: synchronized clocks differ by milliseconds. */
 export const MAX_SKEW_SECONDS = 1;
 /** An API server sends a bookmark every minute; within this time, another relay has tried to connect as well. */
@@ -67,7 +66,6 @@ export const OLDEST_RECORD_MS = 15 * 60_000;
 export const SILENT_MINUTES = 15;
 
 export interface AlarmSpec {
-  readonly id: string;
   /** The heading in docs/how-to/runbooks.md, which describes the meaning and the remediation. */
   readonly title: string;
   /** The resource that the alarm is for, for example a queue or a function. */
@@ -75,11 +73,12 @@ export interface AlarmSpec {
   /** The description in one sentence. */
   readonly sentence: string;
   readonly metric: Metric;
-  /** The alarm fires at or above this value, */
-  readonly threshold: number;
+  /** The alarm fires at or above this value (default: 1), */
+  readonly threshold?: number;
   /** or, with this property, below the value. */
   readonly below?: true;
-  readonly lasting: Lasting;
+  /** Absent: it fires immediately, because a single occurrence is a failure. */
+  readonly lasting?: Lasting;
   /** The treatment of missing data; absent: missing data does not count as a failure. */
   readonly whenMissing?: TreatMissingData;
 }
@@ -102,6 +101,12 @@ export const alarmSpecs = (props: AlarmedProps): readonly AlarmSpec[] => [
   ...platformAlarms(props),
 ];
 
+/** Returns what an alarm on a condition has in common with it. */
+const conditionAlarm = (type: ConditionType): Pick<AlarmSpec, 'title' | 'sentence'> => ({
+  title: CONDITIONS[type].runbook ?? type,
+  sentence: CONDITIONS[type].meaning,
+});
+
 /** A part that has a queue of due messages, and schedules. */
 type Timed = Pick<Timers, 'due' | 'groupName'>;
 
@@ -111,18 +116,16 @@ export function agentAlarmSpecs(agent: string, timers: Timed): readonly AlarmSpe
   const subject = `agent ${agent}`;
   return [
     {
-      id: 'Silent',
       title: 'Agent silent',
       of: subject,
       sentence: `An agent has not emptied its queue for ${SILENT_MINUTES} minutes. Either it does not run, so nothing is evicted in its cluster, or it is overloaded.`,
       metric: emptyReceives(queue),
-      threshold: 1,
       below: true,
       lasting: { points: 1, outOf: 1, period: Duration.minutes(SILENT_MINUTES) },
       whenMissing: TreatMissingData.BREACHING,
     },
-    { ...deadLetterAlarm(deadLetters), id: 'DeadLetters', of: subject },
-    { ...dueAlarm(timers), id: 'Oldest', of: subject },
+    { ...deadLetterAlarm(deadLetters), of: subject },
+    { ...dueAlarm(timers), of: subject },
     { ...droppedAlarm(timers), of: subject },
   ];
 }
@@ -132,81 +135,33 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
   return [
     ...(relay ? [missingRelays(relay, config)] : []),
     {
-      id: 'UnwatchedClusters',
-      title: 'Cluster without relay',
-      sentence:
-        'No relay holds the lease of a registered cluster, so its taints are not noticed; timers continue. Or the function heartbeat fails.',
+      ...conditionAlarm('lease-expired'),
       metric: own.unwatchedClusters,
-      threshold: 1,
       lasting: SOME_MINUTES,
       whenMissing: TreatMissingData.BREACHING,
     },
+    { ...conditionAlarm('disconnected'), metric: own.lastContactAge, threshold: DISCONNECTED_SECONDS },
+    { ...conditionAlarm('no-eviction-controller'), metric: own.nobodyEvicts, lasting: SOME_MINUTES },
+    { ...conditionAlarm('guard-tripped'), metric: own.guardTrips },
+    { ...conditionAlarm('heartbeat-suspended'), metric: own.takeoversWithheld },
     {
-      id: 'UnheardClusters',
-      title: 'Cluster unreachable',
-      sentence: `No relay has had contact with a registered cluster for ${DISCONNECTED_SECONDS} s, so its taints are not noticed; timers continue.`,
-      metric: own.lastContactAge,
-      threshold: DISCONNECTED_SECONDS,
-      lasting: ONCE,
-    },
-    {
-      id: 'NobodyEvicts',
-      title: 'No eviction controller',
-      sentence:
-        'Pods are more than ten minutes overdue. The built-in controller of their cluster does not evict, and the policy forbids Taintward to evict.',
-      metric: own.nobodyEvicts,
-      threshold: 1,
-      lasting: SOME_MINUTES,
-    },
-    {
-      id: 'GuardTripped',
-      title: 'Guard tripped',
-      sentence:
-        'Many nodes of a cluster or zone are down, or have custom taints. This may be a mistake, so their pods are not evicted.',
-      metric: own.guardTrips,
-      threshold: 1,
-      lasting: ONCE,
-    },
-    {
-      id: 'TakeoverWithheld',
-      title: 'Takeover heartbeat suspended',
-      sentence:
-        'The takeover heartbeat of a cluster is suspended. After its timeout, the built-in controller evicts there.',
-      metric: own.takeoversWithheld,
-      threshold: 1,
-      lasting: ONCE,
-    },
-    {
-      id: 'RefusedDeltas',
       title: 'Deltas rejected',
       sentence: 'A queue rejects a delta of a node permanently, so pods of the node are not evicted.',
       metric: own.rejectedDeltas,
-      threshold: 1,
-      lasting: ONCE,
     },
+    { ...conditionAlarm('queue-failing'), metric: own.unsentDeltas, lasting: SOME_MINUTES },
     {
-      id: 'UnsentDeltas',
-      title: 'Delta sending failing',
-      sentence: 'Relays fail to send deltas to a queue, so no new eviction is scheduled; timers continue.',
-      metric: own.unsentDeltas,
-      threshold: 1,
-      lasting: SOME_MINUTES,
-    },
-    {
-      id: 'ClockSkew',
-      title: 'Clock skew',
+      ...conditionAlarm('clocks-differ'),
       sentence: `The clock of an API server differs by more than ${MAX_SKEW_SECONDS} s, so deadlines may be off by as much.`,
       metric: own.skew,
       threshold: MAX_SKEW_SECONDS,
       lasting: SOME_MINUTES,
     },
     {
-      id: 'OverBudget',
       title: 'Relay over capacity',
       sentence:
         'A relay exceeds its capacity because no other relay is available. It may become slow, or run out of memory.',
       metric: own.overBudget,
-      threshold: 1,
       lasting: LASTING,
     },
   ];
@@ -214,7 +169,6 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
 
 /** Only this alarm detects a standby that never starts. */
 const missingRelays = ({ service }: FargateRelay, { relayCount }: Config): AlarmSpec => ({
-  id: 'MissingRelays',
   title: 'Relays missing',
   sentence: `Fewer than ${relayCount} relays run, so too few are on standby: tasks do not start, or fail repeatedly.`,
   metric: runningTasks(service),
@@ -228,56 +182,22 @@ function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
   const own = ownMetrics(config.name);
   return [
     {
-      id: 'LateEvictions',
-      title: 'Evictions delayed',
+      ...conditionAlarm('delayed'),
       sentence: `Pods were evicted more than ${LATE_SECONDS} s after their deadline.`,
       metric: own.late(Stats.MAXIMUM),
       threshold: LATE_SECONDS,
-      lasting: ONCE,
     },
+    { ...conditionAlarm('api-server-unreachable'), metric: own.outOfReach, lasting: AT_EACH_TRY },
     {
-      id: 'ApiServersSilent',
-      title: 'API server unreachable',
-      sentence: 'An API server did not answer several calls of evict in a row, so its due evictions wait.',
-      metric: own.outOfReach,
-      threshold: 1,
-      lasting: AT_EACH_TRY,
-    },
-    {
-      id: 'ApiRefusals',
       title: 'Eviction requests failing',
       sentence:
         'An API server repeatedly rejects requests of evict, or does not answer them. They are retried until the giveUpAfter of the policy.',
       metric: own.refusals,
-      threshold: 1,
       lasting: AT_EACH_TRY,
     },
-    {
-      id: 'GivenUp',
-      title: 'Evictions failed',
-      sentence:
-        'Evictions failed for the whole giveUpAfter of their policy, or their cluster was removed from the registry.',
-      metric: own.givenUp,
-      threshold: 1,
-      lasting: ONCE,
-    },
-    {
-      id: 'StuckPods',
-      title: 'Pods stuck terminating',
-      sentence: 'Evicted pods are stuck terminating for more than a minute after their grace period.',
-      metric: own.stuckPods,
-      threshold: 1,
-      lasting: LASTING,
-    },
-    {
-      id: 'SharedClusters',
-      title: 'Conflicting installation',
-      sentence:
-        'Another installation evicts in a cluster of this one, by its own rules. It ignores the holds of this one.',
-      metric: own.rivals,
-      threshold: 1,
-      lasting: ONCE,
-    },
+    { ...conditionAlarm('failed'), metric: own.givenUp },
+    { ...conditionAlarm('stuck-terminating'), metric: own.stuckPods, lasting: LASTING },
+    { ...conditionAlarm('conflicting-installation'), metric: own.rivals },
   ];
 }
 
@@ -289,38 +209,29 @@ function queueAlarms({ config, deltas, timers, functions }: AlarmedProps): reado
     ...ofDeltas.map((each) => oldestAlarm(each, OLDEST_DELTA_SECONDS)),
     dueAlarm(timers),
     {
-      id: 'Untaken',
       title: 'Due messages not processed',
       sentence:
         'Due messages have waited in evictions-due for five minutes without a break. Evictions are delayed: evict does not run, or has too little concurrency.',
       metric: neverFewerWaiting(timers.due.queue),
-      threshold: 1,
       lasting: MINUTES_ON_END,
     },
     {
-      id: 'MessagesFailing',
       title: 'Messages failing repeatedly',
       sentence:
         'Messages of evictions-due fail although they were received three times or more. The age of the oldest message does not count them.',
       metric: ownMetrics(config.name).messagesFailing,
-      threshold: 1,
       lasting: AT_EACH_TRY,
     },
   ];
 }
 
 const deadLetterAlarm = ({ name, queue }: DeadLetterQueue): AlarmSpec => ({
-  id: `DeadLetters-${name}`,
-  title: 'Dead letters',
+  ...conditionAlarm('dead-letters'),
   of: name,
-  sentence: 'Messages could not be processed. A redrive is safe at any age.',
   metric: waiting(queue),
-  threshold: 1,
-  lasting: ONCE,
 });
 
 const oldestAlarm = ({ spec, queue }: ServiceQueue, threshold: number): AlarmSpec => ({
-  id: `Oldest-${spec.name}`,
   title: 'Queue backlog',
   of: spec.name,
   sentence: 'The consumer of this queue fails, is throttled, or has too little concurrency.',
@@ -332,13 +243,10 @@ const oldestAlarm = ({ spec, queue }: ServiceQueue, threshold: number): AlarmSpe
 const dueAlarm = ({ due }: Timed): AlarmSpec => oldestAlarm(due, OLDEST_DUE_SECONDS);
 
 const droppedAlarm = (timers: Timed): AlarmSpec => ({
-  id: 'DroppedSchedules',
   title: 'Schedules dropped',
   sentence:
     'EventBridge Scheduler could not send to evictions-due for an hour. The next resync, within ten minutes, evaluates those evictions.',
   metric: scheduler(timers, 'InvocationDroppedCount'),
-  threshold: 1,
-  lasting: ONCE,
 });
 
 function platformAlarms({ functions, state, timers }: AlarmedProps): readonly AlarmSpec[] {
@@ -346,63 +254,50 @@ function platformAlarms({ functions, state, timers }: AlarmedProps): readonly Al
   return [
     ...functions.all.flatMap((fn) => [
       {
-        id: `Errors-${fn.name}`,
         title: 'Function errors',
         of: fn.name,
         sentence: 'Invocations crash or time out. SQS redelivers the messages of failed invocations.',
         metric: errors(fn),
-        threshold: 1,
         lasting: NOW_AND_THEN,
       },
       {
-        id: `Throttles-${fn.name}`,
         title: 'Functions throttled',
         of: fn.name,
         sentence: 'The account has too little Lambda concurrency.',
         metric: throttles(fn),
-        threshold: 1,
         lasting: NOW_AND_THEN,
       },
       {
-        id: `Loops-${fn.name}`,
         title: 'Function stopped as loop',
         of: fn.name,
         sentence:
           'Lambda treats a chain of invocations as an unwanted loop, and drops the next one. Retried evictions end there.',
         metric: droppedAsLoops(fn),
-        threshold: 1,
-        lasting: ONCE,
       },
     ]),
     ...kinds.flatMap((kind) => [
       {
-        id: `${kind}Throttles`,
         title: 'Table throttled',
         of: `${kind.toLowerCase()}s`,
         sentence: 'DynamoDB throttles requests. They are retried later.',
         metric: tableThrottles(state, kind),
-        threshold: 1,
         lasting: NOW_AND_THEN,
       },
       {
-        id: `Index${kind}Throttles`,
         title: 'Table throttled',
         of: `${kind.toLowerCase()}s of its index`,
         sentence:
           'DynamoDB throttles requests to the index. While it throttles writes of the index, it also throttles those of the table.',
         metric: indexThrottles(state, kind),
-        threshold: 1,
         lasting: NOW_AND_THEN,
       },
     ]),
     droppedAlarm(timers),
     {
-      id: 'StreamBehind',
       title: 'Stream delayed',
       sentence: `A record of the table's stream reached expiry ${OLDEST_RECORD_MS / 60_000} minutes late or more. Missed evictions are recovered late, and after a day never.`,
       metric: recordAge(functions.expiry),
       threshold: OLDEST_RECORD_MS,
-      lasting: ONCE,
     },
   ];
 }

@@ -18,12 +18,13 @@ export interface ServiceAlarmProps {
 /** Creates an alarm of the installation, with a link to its section in the runbooks. */
 export function serviceAlarm(
   scope: Construct,
-  { id, title, of: subject, sentence, metric, threshold, below, lasting, whenMissing }: AlarmSpec,
+  { title, of: subject, sentence, metric, threshold = 1, below, lasting, whenMissing }: AlarmSpec,
   { prefix, topics }: ServiceAlarmProps,
 ): Alarm {
-  const { points, outOf, period } = lasting;
-  const alarm = new Alarm(scope, id, {
-    alarmName: alarmName(prefix, subject === undefined ? title : `${title} (${subject})`),
+  const { points, outOf, period } = lasting ?? { points: 1, outOf: 1 };
+  const name = subject === undefined ? title : `${title} (${subject})`;
+  const alarm = new Alarm(scope, name, {
+    alarmName: alarmName(prefix, name),
     alarmDescription: `${sentence} What to do: ${PAGE}#${anchorOf(title)}`,
     metric: period ? metric.with({ period }) : metric,
     threshold,

@@ -322,7 +322,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
   'queue-failing': {
     severity: 'critical',
     check: 'relay',
-    meaning: 'The queue of deltas rejects messages.',
+    meaning: 'The queue of deltas rejects messages, so no new eviction is scheduled.',
     isBlind: true,
     runbook: 'Delta sending failing',
     ofFault: ({ error }) => ({

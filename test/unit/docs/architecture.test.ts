@@ -27,9 +27,8 @@ const WRITTEN = [
 
 const { properties: settings } = policyJsonSchema() as { readonly properties: object };
 
-const alarmTitles = [
-  ...readFileSync(join(ROOT, 'cdk/alarms.ts'), 'utf8').matchAll(/^ +title: '(.+)',$/gm),
-].map(([, title = '']) => title);
+const runbooks = readFileSync(join(ROOT, 'docs/how-to/runbooks.md'), 'utf8');
+const alarmTitles = [...runbooks.matchAll(/^## (.+)$/gm)].map(([, title = '']) => title);
 
 /** All names of a kind, by the kind's line of the page: a new one must be added to each file that has all names. */
 const KINDS: readonly (readonly [line: string, names: readonly string[]])[] = [

@@ -13,8 +13,6 @@ import { DAY_MS, MINUTE_MS, type Pages, SECOND_MS } from './stated.ts';
 /** Texts that users read outside the pages. */
 export const TEXTS: Pages = {
   'cdk/alarms.ts': [
-    ['Pods are more than {} overdue.', FORGOTTEN_MS],
-    ['stuck terminating for more than {} after', STUCK_MS],
     ['waited in evictions-due for {} without a break', MINUTES_ON_END.points * MINUTE_MS],
     [
       'could not send to evictions-due for {}. The next resync, within {},',

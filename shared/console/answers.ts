@@ -16,7 +16,6 @@ import { perform, preview } from './acts.ts';
 import {
   type Api,
   actSchema,
-  auditSchema,
   confirmedSchema,
   type DemoNode,
   demoTaintSchema,
@@ -30,7 +29,6 @@ import {
   type PolicyShown,
   pendingSchema,
   podSchema,
-  timelineSchema,
   whatIfSchema,
 } from './api.ts';
 import type { FleetView } from './fleet-view.ts';
@@ -91,18 +89,13 @@ export function answersOf(deps: AnswersDeps): Answers {
     })),
     'GET api/status': route(nothingSchema, async () => statusOf(await view.read())),
     'GET api/pending': route(pendingSchema, async (query) => pendingPage(await view.read(), query)),
-    'GET api/timeline': route(timelineSchema, async ({ cluster }) => timelineOf(await view.read(), cluster)),
+    'GET api/timeline': route(ofClusterSchema, async ({ cluster }) => timelineOf(await view.read(), cluster)),
     'GET api/nodes': route(ofClusterSchema, async ({ cluster }) => nodesOf(await view.read(), cluster)),
     'GET api/stuck': route(ofClusterSchema, async ({ cluster }) => stuckOf(await view.read(), cluster)),
     'GET api/history': route(historySchema, (query) => historyPage(fleet, query, clock.now())),
-    'GET api/audit': route(auditSchema, async ({ cluster, from, to }) => {
+    'GET api/audit': route(ofClusterSchema, ({ cluster }) => {
       const now = clock.now();
-      const span = { from: from ?? now - AUDIT_MS, to: to ?? now + 1 };
-      const entries = await fleet.rulesStore.audit({
-        ...defined({ cluster }),
-        ...span,
-      });
-      return entries;
+      return fleet.rulesStore.audit({ ...defined({ cluster }), from: now - AUDIT_MS, to: now + 1 });
     }),
     'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster)),
     'GET api/explain/pod': route(podSchema, (asks) => questions.explainPod(asks)),

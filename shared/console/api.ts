@@ -29,11 +29,12 @@ export interface Api {
   'GET api/session': { readonly asks: Nothing; readonly answer: Session };
   'GET api/status': { readonly asks: Nothing; readonly answer: FleetStatus };
   'GET api/pending': { readonly asks: z.input<typeof pendingSchema>; readonly answer: PendingPage };
-  'GET api/timeline': { readonly asks: z.input<typeof timelineSchema>; readonly answer: Timeline };
+  'GET api/timeline': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: Timeline };
   'GET api/nodes': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly NodeRow[] };
   'GET api/stuck': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly StuckRow[] };
   'GET api/history': { readonly asks: z.input<typeof historySchema>; readonly answer: HistoryPage };
-  'GET api/audit': { readonly asks: z.input<typeof auditSchema>; readonly answer: readonly AuditEntry[] };
+  /** The last thirty days. */
+  'GET api/audit': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly AuditEntry[] };
   'GET api/policy': { readonly asks: z.input<typeof inClusterSchema>; readonly answer: PolicyShown };
   'GET api/explain/pod': { readonly asks: z.input<typeof podSchema>; readonly answer: PodStory };
   'GET api/explain/node': { readonly asks: z.input<typeof nodeSchema>; readonly answer: NodeStory };
@@ -117,7 +118,7 @@ export interface PendingPage {
   /** Version of the pending evictions, which increases with each change. `GET api/live` sends it. */
   readonly version: number;
   readonly at: EpochMs;
-  /** Number of rows that match, on all pages. */
+  /** Number of rows that match, also beyond the limit. */
   readonly total: number;
   readonly rows: readonly PendingRow[];
 }
@@ -212,19 +213,10 @@ export const ofClusterSchema = z.strictObject({ cluster: clusterNameSchema.optio
 
 export const pendingSchema = z.strictObject({
   cluster: clusterNameSchema.optional(),
-  node: node.optional(),
-  namespace: text.optional(),
-  /** Part of the name of a pod, node, or namespace. */
-  search: z.string().max(253).optional(),
   state: z.enum(PENDING_STATES).optional(),
-  sort: z.enum(['due', 'pod', 'node', 'cluster', 'state']).default('due'),
-  order: z.enum(['up', 'down']).default('up'),
-  offset: z.coerce.number().int().nonnegative().default(0),
   limit: z.coerce.number().int().min(1).max(MAX_ROWS).default(500),
 });
 export type PendingQuery = z.output<typeof pendingSchema>;
-
-export const timelineSchema = ofClusterSchema;
 
 export const historySchema = z.strictObject({
   cluster: clusterNameSchema.optional(),
@@ -238,13 +230,6 @@ export const historySchema = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_ENTRIES).default(200),
 });
 export type HistoryQuestion = z.output<typeof historySchema>;
-
-export const auditSchema = z.strictObject({
-  cluster: clusterNameSchema.optional(),
-  /** Default: thirty days ago. */
-  from: moment.optional(),
-  to: moment.optional(),
-});
 
 export const podSchema = z.strictObject({ cluster: clusterNameSchema, namespace: text, pod: text });
 export const nodeSchema = z.strictObject({ cluster: clusterNameSchema, node });

@@ -5,43 +5,21 @@ import { drainsOnRelease } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
 import { countsOf, nextOf } from '#shared/operations/look/pending-state.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type {
-  NodeRow,
-  PendingPage,
-  PendingQuery,
-  PendingRow,
-  StuckRow,
-  Timeline,
-  TimelineKind,
-} from './api.ts';
+import type { NodeRow, PendingPage, PendingQuery, StuckRow, Timeline, TimelineKind } from './api.ts';
 import type { Seen } from './fleet-view.ts';
 
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
 
-export function pendingPage(seen: Seen, query: PendingQuery): PendingPage {
-  const { offset, limit, sort, order } = query;
-  const rows = seen.pending.map(({ row }) => row).filter((row) => matches(row, query));
-  // The rows are already sorted by deadline.
-  if (sort !== 'due') rows.sort((a, b) => compare(a[SORTED_BY[sort]], b[SORTED_BY[sort]]));
-  if (order === 'down') rows.reverse();
-  const { version, at } = seen;
-  return { version, at, total: rows.length, rows: rows.slice(offset, offset + limit) };
-}
-
-const SORTED_BY = { cluster: 1, node: 2, pod: 4, state: 6 } as const;
-
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-
-function matches(row: PendingRow, { cluster, node, namespace, state, search }: PendingQuery): boolean {
-  const [, ofCluster, onNode, inNamespace, pod, , stands] = row;
-  return (
-    (cluster ?? ofCluster) === ofCluster &&
-    (node ?? onNode) === onNode &&
-    (namespace ?? inNamespace) === inNamespace &&
-    (state ?? stands) === stands &&
-    (!search || [pod, onNode, inNamespace].some((name) => name.includes(search)))
-  );
+/** Earliest deadline first. */
+export function pendingPage({ version, at, pending }: Seen, query: PendingQuery): PendingPage {
+  const rows = pending
+    .map(({ row }) => row)
+    .filter(
+      ([, cluster, , , , , state]) =>
+        (query.cluster ?? cluster) === cluster && (query.state ?? state) === state,
+    );
+  return { version, at, total: rows.length, rows: rows.slice(0, query.limit) };
 }
 
 export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | undefined): Timeline {

@@ -24,9 +24,9 @@ interface Request {
 
 const QUESTIONS = [
   ...['api/session', 'api/status', 'api/timeline?cluster=prod', 'api/nodes?cluster=prod', 'api/stuck'],
-  'api/pending?cluster=prod&node=n1&namespace=shop&search=web&standing=due&sort=pod&order=down&offset=0&limit=500',
+  'api/pending?cluster=prod&state=due&limit=500',
   'api/history?cluster=prod&pod=web-0&what=done&from=0&to=1795348800000&limit=10',
-  'api/audit?cluster=prod&from=0&to=1795348800000',
+  'api/audit?cluster=prod',
   'api/policy?cluster=prod',
   'api/explain/pod?cluster=prod&namespace=shop&pod=web-0',
   'api/explain/node?cluster=prod&node=n1',

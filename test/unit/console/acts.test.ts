@@ -168,7 +168,7 @@ test('releases holds and guard trips, and retries failed evictions', async (t) =
     '1 failed eviction is retried in all clusters.',
   );
   assert.match(sent[0] ?? '', /"kind":"retry".*"u1"/);
-  const kinds = (await ask('GET api/audit', { to: NOW + 1 })).map(({ kind }) => kind);
+  const kinds = (await ask('GET api/audit', {})).map(({ kind }) => kind);
   assert.deepEqual(kinds.sort(), ['hold', 'policy', 'release', 'release-guard', 'retry']);
 });
 
@@ -206,7 +206,7 @@ test('audits a retry of all clusters in each cluster, with the number of its own
   const ref = { cluster: clusterName('stage'), node: nodeName('node-1') };
   await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   await confirmed({ kind: 'retry', reason: 'mended' });
-  const audit = (await ask('GET api/audit', { to: NOW + 1 })).filter(({ kind }) => kind === 'retry');
+  const audit = (await ask('GET api/audit', {})).filter(({ kind }) => kind === 'retry');
   assert.deepEqual(audit.map(({ cluster, message }) => `${cluster} ${message}`).sort(), [
     'prod retried failed evictions: 1',
     'stage retried failed evictions: 2',

@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander';
 import type { Preview } from '#shared/operations/acts/preview.ts';
-import { previewOutput } from '#shared/operations/acts/preview-output.ts';
 import { UsageError } from '#shared/operations/fleet/fleet.ts';
 import type { PendingEviction } from '#shared/operations/look/pending.ts';
 import type { ChangedSetting } from '#shared/state/policy-change.ts';
@@ -31,7 +30,7 @@ export function printPreviews(
 ): void {
   print(
     shownAs(output, {
-      data: () => previews.map((preview) => previewOutput(preview)),
+      data: () => previews.map(({ goes: _goes, ...preview }) => preview),
       text: () =>
         previews.length === 0
           ? 'Dry run: nothing would change.\n'
@@ -40,11 +39,11 @@ export function printPreviews(
   );
 }
 
-function previewText({ change, effects, pods, settings = [], objects = [] }: Preview): string {
+function previewText({ change, effects, goes = [], settings = [], objects = [] }: Preview): string {
   const objectRows = objects.map(({ action, object }) => [action, object]);
   return [
     linesText([change, ...effects]),
-    evictedTable(pods?.goes ?? []),
+    evictedTable(goes),
     settings.length === 0 ? '' : tableText(settingRows(settings)),
     objectRows.length === 0 ? '' : tableText([['ACTION', 'OBJECT'], ...objectRows]),
   ].join('');

@@ -146,11 +146,11 @@ async function mayApply(
     const found = looserSettings(orders.policy?.read ?? DEFAULT_POLICY, policy, clock.now());
     if (found.length === 0) continue;
     const state = await actState(act, fleet, clock.now());
-    const { effects, pods, settings = [] } = await previewAct(act, state, fleet);
+    const { effects, goes, settings = [] } = await previewAct(act, state, fleet);
     const what = found.includes('mode') ? 'enforce mode' : 'the policy';
     const text = linesText([`Effect of ${what} in cluster ${act.cluster}:`, ...effects]);
     const rows = found.includes('mode') ? '' : tableText(settingRows(settings));
-    print(`${text}${evictedTable(pods.goes)}${rows}`);
+    print(`${text}${evictedTable(goes)}${rows}`);
     looser.push(...found);
   }
   if (looser.length === 0) return true;

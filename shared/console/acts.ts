@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { type ActedFleet, performAct, previewAct } from '#shared/operations/acts/perform.ts';
-import { previewOutput } from '#shared/operations/acts/preview-output.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { OperatorError } from '#shared/state/operator.ts';
 import { current } from '#shared/state/operator-controls.ts';
@@ -24,7 +23,8 @@ export interface ActDeps {
 export async function preview(act: ConsoleAction, { fleet, view }: ActDeps): Promise<Preview> {
   await known(act, fleet);
   const seen = await view.readAgain();
-  return { ...previewOutput(await previewAct(act, seen, fleet)), confirm: confirmation(act, seen) };
+  const { goes: _goes, ...shown } = await previewAct(act, seen, fleet);
+  return { ...shown, confirm: confirmation(act, seen) };
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Mode } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { NO_REASON } from '#shared/operations/acts/act.ts';
-import type { PodsOutput, PreviewOutput } from '#shared/operations/acts/preview-output.ts';
+import type { EvictionPreview } from '#shared/operations/acts/preview.ts';
 import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
@@ -170,8 +170,7 @@ export interface PolicyShown {
   readonly mode: Mode;
 }
 
-export interface Preview extends PreviewOutput {
-  readonly pods: PodsOutput;
+export interface Preview extends Omit<EvictionPreview, 'goes'> {
   readonly confirm: string;
 }
 

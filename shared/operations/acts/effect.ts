@@ -4,18 +4,19 @@ import { isSameGate } from '#shared/explain/gates.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PendingEviction } from '../look/pending.ts';
 
-/** Pods that an act concerns. */
+/** Numbers of pods that an act concerns, as in `-o json` and the console API. */
 export interface Affected {
-  /** Pods that the act evicts immediately. */
-  readonly goes: readonly PendingEviction[];
-  /** Number of pods that the act lets be evicted at their deadlines. */
-  readonly later: number;
-  /** Number of pods that are held after the act. */
+  readonly evictedNow: number;
+  readonly evictedWhenDue: number;
+  /** Pods that are held after the act. */
   readonly held: number;
 }
 
 /** The effect of an operator's act on pending evictions. */
-export interface Effect extends Affected {
+export interface Effect {
+  /** Pods that the act evicts immediately. */
+  readonly goes: readonly PendingEviction[];
+  readonly pods: Affected;
   /** One sentence each. */
   readonly sentences: readonly string[];
 }
@@ -46,16 +47,21 @@ export function effectOf(judged: readonly Judged[], { pace, now, none }: EffectO
   const goes = freed.filter(({ record }) => record.dueAt <= now);
   const caught = free.filter(({ after }) => after.length > 0).map(({ eviction }) => eviction);
   const stay = held.filter(({ after }) => after.length > 0);
-  const affected = { goes, later: freed.length - goes.length, held: caught.length + stay.length };
+  const pods = {
+    evictedNow: goes.length,
+    evictedWhenDue: freed.length - goes.length,
+    held: caught.length + stay.length,
+  };
   const nothing = freed.length + caught.length === 0 ? none(stay.length) : undefined;
   return {
     sentences: [
-      ...(freed.length === 0 ? [] : releasedText(affected, pace)),
+      ...(freed.length === 0 ? [] : releasedText(pods, pace)),
       ...(caught.length === 0 ? [] : [keptText(caught, now)]),
       ...(nothing === undefined ? [] : [nothing]),
       ...heldText(stay.map(remaining)),
     ],
-    ...affected,
+    goes,
+    pods,
   };
 }
 
@@ -71,11 +77,14 @@ function remaining(judged: Judged): readonly EvictionGate[] {
   return stay.length > 0 ? stay : judged.after;
 }
 
-function releasedText({ goes, later }: Affected, perSecond: number | undefined): readonly string[] {
+function releasedText(
+  { evictedNow, evictedWhenDue: later }: Affected,
+  perSecond: number | undefined,
+): readonly string[] {
   const pace = perSecond === undefined ? '' : `, at ${perSecond} per second`;
-  const others = goes.length === 0 ? count(later) : `${later} more`;
+  const others = evictedNow === 0 ? count(later) : `${later} more`;
   return [
-    ...(goes.length === 0 ? [] : [`${pods(goes.length)} due and will be evicted${pace}.`]),
+    ...(evictedNow === 0 ? [] : [`${podsAre(evictedNow)} due and will be evicted${pace}.`]),
     ...(later === 0
       ? []
       : [`${others} will be evicted at ${later === 1 ? 'its deadline' : 'their deadlines'}.`]),
@@ -91,7 +100,8 @@ function keptText(free: readonly PendingEviction[], now: EpochMs): string {
 export function retried(givenUp: readonly PendingEviction[]): Effect {
   const goes = givenUp.filter(({ gates }) => gates.length === 0);
   const stay = givenUp.filter(({ gates }) => gates.length > 0);
-  return { sentences: heldText(stay.map(({ gates }) => gates)), goes, later: 0, held: stay.length };
+  const pods = { evictedNow: goes.length, evictedWhenDue: 0, held: stay.length };
+  return { sentences: heldText(stay.map(({ gates }) => gates)), goes, pods };
 }
 
 /** Only the cluster shows which nodes are in a zone, so later deadlines there are not counted. */
@@ -112,4 +122,4 @@ function heldText(all: readonly (readonly EvictionGate[])[]): readonly string[] 
 
 const count = (number: number): string => (number === 1 ? '1 pod' : `${number} pods`);
 
-const pods = (number: number): string => `${count(number)} ${number === 1 ? 'is' : 'are'}`;
+const podsAre = (number: number): string => `${count(number)} ${number === 1 ? 'is' : 'are'}`;

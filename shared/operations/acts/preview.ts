@@ -19,12 +19,15 @@ export interface Preview {
   readonly effects: readonly string[];
   /** Absent: the act changes no evictions of known pods. */
   readonly pods?: Affected;
+  /** The pods that the act evicts immediately. */
+  readonly goes?: readonly PendingEviction[];
   readonly settings?: readonly ChangedSetting[];
   readonly objects?: readonly ChangedObject[];
 }
 
 export interface EvictionPreview extends Preview {
   readonly pods: Affected;
+  readonly goes: readonly PendingEviction[];
 }
 
 /** A Kubernetes object that an act changes. */
@@ -49,8 +52,8 @@ export function retryPreview(
   { at, pending }: Pick<ActState, 'at' | 'pending'>,
 ): EvictionPreview {
   const found = retriedOf(act, pending, at);
-  const { sentences: effects, ...pods } = retried(found);
-  return { ...defined({ cluster: act.cluster }), change: retryText(act, found), effects, pods };
+  const { sentences: effects, ...affected } = retried(found);
+  return { ...defined({ cluster: act.cluster }), change: retryText(act, found), effects, ...affected };
 }
 
 /** Returns the effect that an act would have by its decision. */
@@ -68,7 +71,7 @@ export function previewOf(
   });
   const [only] = cluster === undefined ? [] : clusters;
   const uncounted = [...new Set(clusters.flatMap((each) => each.uncounted))];
-  const { sentences, ...pods } = effectOf(
+  const { sentences, ...affected } = effectOf(
     clusters.flatMap(({ judged }) => judged.filter((each) => OF_ALL_PODS.includes(kind) || isOther(each))),
     {
       pace: only && Math.min(only.after.releaseRate, only.after.evictionRate ?? only.after.releaseRate),
@@ -80,7 +83,7 @@ export function previewOf(
     ...defined({ cluster }),
     change: message,
     effects: [...sentences, ...uncounted, ...zonesText(clusters.flatMap(({ freedZones }) => freedZones))],
-    pods,
+    ...affected,
     ...(kind === 'apply-policy' && only ? { settings: changedSettings(only.before, only.after) } : {}),
   };
 }

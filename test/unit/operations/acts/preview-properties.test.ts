@@ -241,7 +241,7 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
           }));
         const freed = judged.filter(({ was, is }) => was && !is);
         const goes = freed.filter(({ isDue }) => isDue);
-        const listed = new Set<string>(shown.pods.goes.map(({ record }) => record.uid));
+        const listed = new Set<string>(shown.goes.map(({ record }) => record.uid));
         assert.deepEqual(
           goes.map(({ uid }) => uid).filter((uid) => !listed.has(uid)),
           [],
@@ -269,8 +269,8 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
           shown.effects.some((text) => /not known here|not counted/.test(text));
         if ((isZoned && !isAnswering) || isUnknown || isLive) return;
         seen.exact += 1;
-        assert.equal(shown.pods.goes.length, goes.length, 'evicted immediately');
-        assert.equal(shown.pods.later, freed.length - goes.length, 'evicted when due');
+        assert.equal(shown.goes.length, goes.length, 'evicted immediately');
+        assert.equal(shown.pods.evictedWhenDue, freed.length - goes.length, 'evicted when due');
         const [caught, stay] = [
           judged.filter(({ was, is }) => !was && is),
           judged.filter(({ was, is }) => was && is),

@@ -2,8 +2,6 @@ import { defined } from '#shared/defined.ts';
 import { type TripReport, tripText } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Mode, Stop } from '#shared/eviction/policy.ts';
-import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
-import { overdueFrom } from '#shared/eviction/retry.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import type { Fault, FaultType } from '#shared/state/fault.ts';
 import { DISCONNECTED_AFTER_MS, LEASE_TTL_MS } from '#shared/state/lease.ts';
@@ -154,6 +152,10 @@ const CHECK_RELAY =
   'Check that a relay runs, and look for relay.watch-failed in its log. Deadlines are kept.';
 const GRANT = 'Grant the missing permissions to its credentials. To list them, run taintward doctor.';
 
+/** Most conditions are those of a relay, and critical. */
+const RELAY = { severity: 'critical', check: 'relay' } as const;
+const BLIND_RELAY = { ...RELAY, isBlind: true } as const;
+
 /** All conditions, the most urgent first. */
 export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
   unreadable: {
@@ -192,10 +194,8 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
       },
   },
   'access-denied': {
-    severity: 'critical',
-    check: 'relay',
+    ...BLIND_RELAY,
     meaning: 'The credentials for a cluster are rejected, or lack permissions.',
-    isBlind: true,
     runbook: 'Cluster without relay',
     ofCluster: ({ service, faults: [fault] = [] }) =>
       service?.state === 'access-denied' && {
@@ -203,10 +203,8 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
       },
   },
   'lease-unavailable': {
-    severity: 'critical',
-    check: 'relay',
+    ...BLIND_RELAY,
     meaning: 'The relay can neither read nor renew the lease of a cluster.',
-    isBlind: true,
     runbook: 'Cluster without relay',
     ofCluster: ({ service }) =>
       service?.state === 'lease-unavailable' && {
@@ -215,10 +213,8 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
       },
   },
   'queue-unavailable': {
-    severity: 'critical',
-    check: 'relay',
+    ...BLIND_RELAY,
     meaning: 'An agent cannot receive the messages of due evictions.',
-    isBlind: true,
     runbook: 'Agent silent',
     ofCluster: ({ service }) =>
       service?.state === 'queue-unavailable' && {
@@ -246,10 +242,8 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
       }),
   },
   'lease-expired': {
-    severity: 'critical',
-    check: 'relay',
+    ...BLIND_RELAY,
     meaning: 'No relay holds the lease of a cluster, or its holder no longer renews it.',
-    isBlind: true,
     runbook: 'Cluster without relay',
     ofCluster: (facts, at) => {
       const { holder, renewedAt } = facts;
@@ -263,10 +257,8 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     },
   },
   disconnected: {
-    severity: 'critical',
-    check: 'relay',
+    ...BLIND_RELAY,
     meaning: 'The relay of a cluster is disconnected from it, or has never connected.',
-    isBlind: true,
     runbook: 'Cluster unreachable',
     ofCluster: (facts, at) => {
       const { holder, connection, lastContactAt } = facts;
@@ -285,8 +277,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     },
   },
   'same-cluster': {
-    severity: 'critical',
-    check: 'relay',
+    ...RELAY,
     meaning: 'A cluster is managed under another name, so nothing is evicted under this one.',
     ofFault: ({ error }, cluster) => ({
       message: sentence(error),
@@ -294,36 +285,28 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     }),
   },
   'list-failing': {
-    severity: 'critical',
-    check: 'relay',
+    ...BLIND_RELAY,
     meaning: 'The nodes or pods of a cluster cannot be listed.',
-    isBlind: true,
     runbook: 'Cluster unreachable',
     ofFault: readText,
   },
   'watch-failing': {
-    severity: 'critical',
-    check: 'relay',
+    ...BLIND_RELAY,
     meaning: 'The nodes or pods of a cluster cannot be watched.',
-    isBlind: true,
     runbook: 'Cluster unreachable',
     ofFault: readText,
   },
   'store-failing': {
-    severity: 'critical',
-    check: 'relay',
+    ...BLIND_RELAY,
     meaning: 'The store, or the disk below it, rejects writes.',
-    isBlind: true,
     ofFault: ({ error }) => ({
       message: `Decisions cannot be stored: ${sentence(error)}`,
       remediation: 'Fix the store. Until then, no pods are evicted.',
     }),
   },
   'queue-failing': {
-    severity: 'critical',
-    check: 'relay',
+    ...BLIND_RELAY,
     meaning: 'The queue of deltas rejects messages, so no new eviction is scheduled.',
-    isBlind: true,
     runbook: 'Delta sending failing',
     ofFault: ({ error }) => ({
       message: `Changes cannot be sent: ${sentence(error)}`,
@@ -331,8 +314,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     }),
   },
   'guard-unsaved': {
-    severity: 'critical',
-    check: 'relay',
+    ...RELAY,
     meaning: 'The state of the guard cannot be saved.',
     ofFault: ({ error }) => ({
       message: `The state of the guard cannot be saved: ${sentence(error)}`,
@@ -340,8 +322,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     }),
   },
   'clocks-differ': {
-    severity: 'critical',
-    check: 'relay',
+    ...RELAY,
     meaning: 'The clocks of an API server and the relay differ by more than 30 s, so evictions are held.',
     runbook: 'Clock skew',
     ofFault: ({ error }) => ({
@@ -350,8 +331,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     }),
   },
   'heartbeat-suspended': {
-    severity: 'critical',
-    check: 'relay',
+    ...RELAY,
     meaning: 'The takeover heartbeat is suspended, so the built-in controller is about to evict.',
     runbook: 'Takeover heartbeat suspended',
     ofFault: ({ error }, cluster) => ({
@@ -360,8 +340,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     }),
   },
   'no-eviction-controller': {
-    severity: 'critical',
-    check: 'relay',
+    ...RELAY,
     meaning: 'Pods are due, and neither Taintward nor the built-in controller evicts them.',
     runbook: 'No eviction controller',
     ofFault: ({ error }) => ({
@@ -370,8 +349,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     }),
   },
   'built-in-evicts': {
-    severity: 'critical',
-    check: 'relay',
+    ...RELAY,
     meaning: 'The built-in controller evicted pods that are held or excluded here.',
     ofFault: ({ error, count }, cluster) => ({
       message: `${sentence(error)}${count === undefined ? '' : ` So far: ${count}.`}`,
@@ -379,8 +357,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     }),
   },
   'conflicting-installation': {
-    severity: 'critical',
-    check: 'relay',
+    ...RELAY,
     meaning: 'Another installation evicts in the cluster, by its own rules.',
     runbook: 'Conflicting installation',
     ofFault: ({ error }) => ({ message: sentence(error) }),
@@ -396,10 +373,8 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     }),
   },
   'api-server-unreachable': {
-    severity: 'critical',
-    check: 'relay',
+    ...BLIND_RELAY,
     meaning: 'The API server of a cluster does not respond, so requests are suspended for some seconds.',
-    isBlind: true,
     runbook: 'API server unreachable',
     ofCluster: (facts, at) => {
       if (!isSilent(facts, at) || !isRecent(facts, at)) return false;
@@ -627,12 +602,3 @@ export const connectionStatusOf = (lastContactAt: EpochMs | undefined, at: Epoch
     : at - lastContactAt > DISCONNECTED_AFTER_MS
       ? 'disconnected'
       : 'connected';
-
-/** Returns the longest delay of an eviction that nothing holds, in milliseconds. 0: none is delayed. */
-export const latenessOf = (pending: readonly PendingOn[], at: EpochMs): number =>
-  pending.reduce((most, { record, state }) => Math.max(most, at - (overdueFrom(record, state) ?? at)), 0);
-
-export interface PendingOn {
-  readonly record: EvictionRecord;
-  readonly state: NodeState | undefined;
-}

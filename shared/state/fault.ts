@@ -2,27 +2,19 @@ import * as z from 'zod';
 import type { KeysOf } from '#shared/text/schema-of.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** Every kind of fault that the holder of a cluster's lease reports, the most urgent first. */
+/** Every kind of fault that the holder of a cluster's lease reports, the most urgent first. Their conditions say what each means. */
 export const FAULT_TYPES = [
-  /** The cluster is managed under another name, so nothing is evicted under this one. */
   'same-cluster',
-  /** A list or a watch fails. `status`: 401, 403 or 410; absent for a timeout or a lost connection. */
   'list-failing',
   'watch-failing',
-  /** The store, the disk below it, or the queue of deltas rejects writes. */
   'store-failing',
   'queue-failing',
   'guard-unsaved',
-  /** The clocks of an API server and the relay differ by more than 30 s. */
   'clocks-differ',
-  /** The takeover's heartbeat is not renewed: the built-in controller is about to evict. */
   'heartbeat-suspended',
-  /** Pods are due, and neither this installation nor the built-in controller evicts them. */
   'no-eviction-controller',
-  /** The built-in controller evicted pods that are held or excluded here. */
   'built-in-evicts',
   'conflicting-installation',
-  /** A node's taint has a future time, which is ignored. */
   'taint-time-in-future',
 ] as const;
 

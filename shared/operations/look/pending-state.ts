@@ -1,5 +1,5 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import { nextTryOf } from '#shared/eviction/retry.ts';
+import { nextTryOf, overdueFrom } from '#shared/eviction/retry.ts';
 import { isHeldText } from '#shared/eviction/skew.ts';
 import { GATE_KINDS, gateText } from '#shared/explain/gate-text.ts';
 import { accountOfGate } from '#shared/explain/gates.ts';
@@ -104,6 +104,19 @@ export const nextOf = (
   now: EpochMs,
 ): EpochMs | undefined =>
   pending.find(({ record, gates }) => record.dueAt > now && gates.length === 0)?.record.dueAt;
+
+/** Returns the evictions that are late although no rule holds them, the longest delay first. */
+export const lateOf = <Eviction extends Pick<PendingEviction, 'record' | 'state' | 'gates'>>(
+  pending: readonly Eviction[],
+  now: EpochMs,
+): readonly { readonly eviction: Eviction; readonly delayMs: number }[] =>
+  pending
+    .flatMap((eviction) => {
+      const { record, state, gates } = eviction;
+      const delayMs = gates.length === 0 ? now - (overdueFrom(record, state) ?? now) : 0;
+      return delayMs > 0 ? [{ eviction, delayMs }] : [];
+    })
+    .sort((a, b) => b.delayMs - a.delayMs);
 
 /** Reports whether the deadline of an eviction has passed, and a rule holds it. */
 export function isHeldNow(eviction: Stated, now: EpochMs): boolean {

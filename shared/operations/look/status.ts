@@ -9,7 +9,6 @@ import {
   isRenewed,
   issuesOf,
   LATE_MS,
-  latenessOf,
 } from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import { isOn } from '#shared/eviction/gate.ts';
@@ -24,7 +23,7 @@ import { type StoredRules, stopsInForce } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
 import type { ClusterRead, Snapshot } from './look.ts';
-import { countsOf, nextOf, type PendingCounts, retryOf } from './pending-state.ts';
+import { countsOf, lateOf, nextOf, type PendingCounts, retryOf } from './pending-state.ts';
 
 /** Status of a fleet. Times are epoch milliseconds. */
 export interface FleetStatus extends FleetFacts {
@@ -149,15 +148,11 @@ const progressOf = (read: ClusterRead, seen: Snapshot): readonly ReportedProgres
 const isNew = (read: ClusterRead, seen: Snapshot): boolean =>
   read.service === undefined && read.lease?.renewals === 0 && isCurrent(read, seen);
 
-/** About a relay that has not reported yet, or that doesn't report faults, as in older releases. */
-function unreported(read: ClusterRead, seen: Snapshot): readonly string[] {
-  const { cluster, lease } = read;
-  if (isNew(read, seen))
-    return [`The state of cluster ${cluster} is not known yet: its relay has just acquired the lease.`];
-  if (!lease || !isCurrent(read, seen) || faultsOf(read, seen)) return [];
-  const release = lease.version ?? 'unknown';
-  return [`Faults of cluster ${cluster} are unknown: its relay (release ${release}) does not report them.`];
-}
+/** Returns a sentence about a relay that has not reported yet. */
+const unreported = (read: ClusterRead, seen: Snapshot): readonly string[] =>
+  read.lease && isCurrent(read, seen) && !faultsOf(read, seen)
+    ? [`The state of cluster ${read.cluster} is not known yet: its relay has just acquired the lease.`]
+    : [];
 
 function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
   const { at } = seen;
@@ -169,10 +164,9 @@ function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
   const connectionState =
     lastContactAt === undefined && isNew(read, seen) ? undefined : connectionOf(read, lastContactAt, seen);
   const faults = faultsOf(read, seen);
-  const free = pending.filter(({ gates }) => gates.length === 0);
-  const delayMs = latenessOf(free, at);
-  const latest = free.find((each) => delayMs > 0 && latenessOf([each], at) === delayMs);
-  const delayCause = latest && (retryOf(latest, at)?.error ?? latest.record.blocked?.reason);
+  const late = lateOf(pending, at);
+  const [{ eviction, delayMs } = { delayMs: 0 }] = late;
+  const delayCause = eviction && (retryOf(eviction, at)?.error ?? eviction.record.blocked?.reason);
   const next = nextOf(pending, at);
   return {
     cluster,
@@ -187,7 +181,7 @@ function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
       ? {}
       : { tainted: tainted.length, ...countsOf(pending, at), stuck: stuck.length }),
     delayMs,
-    delayed: free.filter((each) => latenessOf([each], at) >= LATE_MS).length,
+    delayed: late.filter((each) => each.delayMs >= LATE_MS).length,
     ...defined({ delayCause, nextAt: next }),
   };
 }

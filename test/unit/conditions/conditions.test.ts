@@ -7,9 +7,9 @@ import {
   connectionStatusOf,
   type FleetFacts,
   issuesOf,
-  latenessOf,
 } from '#shared/conditions/conditions.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { lateOf } from '#shared/operations/look/pending-state.ts';
 import { FAULT_TYPES } from '#shared/state/fault.ts';
 import { DISCONNECTED_AFTER_MS } from '#shared/state/lease.ts';
 import { aNode, aRecord, NOW } from '#test/contracts/partition-builders.ts';
@@ -71,16 +71,17 @@ test('reports nothing else about an unreadable cluster', () => {
 test("measures an eviction's delay from its own deadline, except while it is held", () => {
   const dueAt = NOW - 120_000;
   const delayMs = (...records: Parameters<typeof aRecord>[0][]) =>
-    latenessOf(
-      records.map((each) => ({ record: aRecord({ dueAt, ...each }), state: undefined })),
+    lateOf(
+      records.map((each) => ({ record: aRecord({ dueAt, ...each }), state: undefined, gates: [] })),
       NOW,
-    );
+    )[0]?.delayMs ?? 0;
   assert.equal(delayMs({}, { dueAt: NOW - 60_000 }), 120_000);
   assert.equal(delayMs({ turnAt: NOW - 30_000 }), 30_000);
   assert.equal(delayMs({ dueAt: NOW + 1 }), 0);
   const blocked = { since: dueAt, nextTryAt: dueAt, reason: 'a budget' };
   const state = { ...aNode(), blocked: { attempts: 5, nextTryAt: NOW - 10_000 } };
-  assert.equal(latenessOf([{ record: aRecord({ dueAt, blocked }), state }], NOW), 10_000);
+  const record = aRecord({ dueAt, blocked });
+  assert.equal(lateOf([{ record, state, gates: [] }], NOW)[0]?.delayMs, 10_000);
   assert.equal(delayMs({ held: { by: { kind: 'observe' }, since: dueAt } }, { gaveUpAt: NOW }), 0);
   assert.deepEqual(kindsOf({ delayMs: 59_999 }), []);
   assert.deepEqual(kindsOf({ delayMs: 60_000 }), ['delayed']);

@@ -2,13 +2,13 @@ import type { Context } from 'aws-lambda';
 import { type Metric, Registry } from 'prom-client';
 import { dueMetrics } from '#functions/agent/due-metrics.ts';
 import { createHandler as createHeartbeat } from '#functions/heartbeat/handler.ts';
-import { Emf, emfEvictionMetrics } from '#shared/aws/emf.ts';
+import { Emf } from '#shared/aws/emf.ts';
 import { prometheusEvictionMetrics, stateMetrics } from '#shared/engine/evict/eviction-metrics.ts';
 import { DELTA_QUEUES } from '#shared/engine/watch/ports.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { logTo } from '#shared/telemetry/log.ts';
-import type { MetricUnit } from '#shared/telemetry/metrics.ts';
+import * as names from '#shared/telemetry/metrics.ts';
 
 /** The processes that count a metric. */
 export type Counted = 'relay' | 'agent' | 'npm start';
@@ -25,7 +25,7 @@ export interface CatalogueEntry {
     readonly servedBy: readonly Counted[];
   };
   /** Absent: CloudWatch does not have it. */
-  readonly cloudWatch?: { readonly unit: MetricUnit; readonly writtenBy: readonly Writer[] };
+  readonly cloudWatch?: { readonly unit: string; readonly writtenBy: readonly Writer[] };
 }
 
 /** Returns all metrics, by name: those in the registries, and those that are written when every possible value is reported. */
@@ -86,11 +86,16 @@ async function writtenMetrics(): Promise<ReadonlyMap<string, NonNullable<Catalog
         }
       },
     });
-  for (const tell of Object.values(emfEvictionMetrics(emfOf('evict')))) tell(clusterName('c1'), 1);
+  const counted = new Registry();
+  prometheusEvictionMetrics(counted);
+  const evict = emfOf('evict');
+  for (const { name } of await counted.getMetricsAsJSON()) evict.put(name, 1, clusterName('c1'));
+  evict.flush();
   const relay = relayMetrics(new Registry(), emfOf('relay'));
-  const { overBudget, podsStuck, takeoversWithheld, nobodyEvicts, clockSkewed, guardTripped } = relay;
-  for (const tell of [overBudget, podsStuck, takeoversWithheld, nobodyEvicts, clockSkewed, guardTripped])
-    tell(1);
+  const { CLOCK_SKEW, GUARD_TRIPS, NOBODY_EVICTS, STUCK_PODS, TAKEOVERS_WITHHELD } = names;
+  for (const name of [CLOCK_SKEW, GUARD_TRIPS, NOBODY_EVICTS, STUCK_PODS, TAKEOVERS_WITHHELD])
+    relay.put(name, 1);
+  relay.overBudget(1);
   relay.refused(DELTA_QUEUES[0]);
   relay.unsent(DELTA_QUEUES[0], 1);
   const heartbeat = createHeartbeat({

@@ -7,7 +7,7 @@ import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts
 import { connector } from '#shared/access/connect.ts';
 import { duePorts } from '#shared/aws/due-ports.ts';
 import { sqsDueQueues } from '#shared/aws/due-queues.ts';
-import { emfEvictionMetrics, stdoutEmf } from '#shared/aws/emf.ts';
+import { stdoutEmf } from '#shared/aws/emf.ts';
 import { evictEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { eventBusOf } from '#shared/aws/event-bus.ts';
 import { routedTimersOf } from '#shared/aws/routed-timers.ts';
@@ -47,7 +47,7 @@ const ports = duePorts(environment, {
   connect,
   timers: routedTimersOf(environment, { sqs, scheduler, clock, agentOf }),
   sendOn: forwardToAgent(sqsDueQueues(environment, sqs), { agentOf, log }),
-  metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE, environment.METRICS_BY_CLUSTER)),
+  metrics: stdoutEmf(environment.METRIC_NAMESPACE, environment.METRICS_BY_CLUSTER),
   rules: rules.call,
   clock,
   log,

@@ -53,12 +53,9 @@ export function createHandler({ registry, leases, emf, stopwatch, invoked, log }
         if (sinceContactMs > DISCONNECTED_AFTER_MS && onlooker.isWatched(cluster))
           log.warn('cluster.disconnected', { cluster, since });
       }
-      emf.put(UNWATCHED_CLUSTERS, 'Count', unwatched.length);
-      emf.put(
-        LAST_CONTACT_AGE,
-        'Seconds',
-        Math.max(0, ...connections.map(({ sinceContactMs }) => sinceContactMs)) / 1000,
-      );
+      emf.put(UNWATCHED_CLUSTERS, unwatched.length);
+      const ages = connections.map(({ sinceContactMs }) => sinceContactMs);
+      emf.put(LAST_CONTACT_AGE, Math.max(0, ...ages) / 1000);
     });
 }
 

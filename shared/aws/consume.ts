@@ -5,6 +5,7 @@ import type { Again } from '#shared/engine/timers.ts';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import { enterLogContext, inLogContext, type Log } from '#shared/telemetry/log.ts';
+import { MESSAGES_FAILING, type MetricSink } from '#shared/telemetry/metrics.ts';
 import { durationText } from '#shared/time/duration.ts';
 import { endsWithin } from '#shared/time/stopping.ts';
 import { RejectedMessageError } from './rejected-message.ts';
@@ -56,7 +57,7 @@ export interface MessageDeps {
   /** The queue for messages that are unreadable or were rejected. */
   readonly deadLetters: QueueSender;
   readonly visibility: VisibilityControl;
-  readonly metrics?: { messageFailing?(): void };
+  readonly metrics?: MetricSink<typeof MESSAGES_FAILING>;
   readonly log: Log;
 }
 
@@ -177,7 +178,7 @@ async function attempt<Message>(
       if (await setAside(message, error, consumer)) return 1;
     } else if ('content' in message)
       log.warn('message.retrying', { ...about(message.content), receiveCount: receives, error });
-    if (receives >= OUT_OF_SIGHT_RECEIVES) metrics?.messageFailing?.();
+    if (receives >= OUT_OF_SIGHT_RECEIVES) metrics?.put(MESSAGES_FAILING, 1);
     return { againInSeconds: retrySeconds(receives) };
   }
 }

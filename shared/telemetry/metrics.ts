@@ -42,32 +42,24 @@ export const UNSENT_DELTAS = 'taintward_relay_delta_send_failures_total';
 /** Deltas that a queue rejected permanently. */
 export const REFUSED_DELTAS = 'taintward_relay_deltas_rejected_total';
 
-/** The metrics of `evict`, by cluster. */
-export interface EvictionMetrics {
-  podDeleted(cluster: ClusterName, lateSeconds: number): void;
-  /** An API server rejected a request, or did not answer it. */
-  requestRefused(cluster: ClusterName): void;
-  /** After a look at a node, its API server counts as unreachable. */
-  outOfReach(cluster: ClusterName): void;
-  /** A node's work failed and is retried. */
-  retried(cluster: ClusterName): void;
-  /** This many evictions ended without an evicted pod. */
-  gaveUp(cluster: ClusterName, evictions: number): void;
-  /** Another installation was observed evicting in a cluster of ours. */
-  rivalSeen(cluster: ClusterName): void;
-  /** The absolute clock skew between an API server and this process. */
-  clockSkewed(cluster: ClusterName, seconds: number): void;
-  /** A message of due evictions failed that was received three times or more. */
-  messageFailing(): void;
+/** The metrics of `evict`. */
+export type EvictionMetric =
+  | typeof POD_DELETIONS
+  | typeof POD_DELETION_DURATION
+  | typeof API_REFUSALS
+  | typeof OUT_OF_REACH
+  | typeof EVICTION_RETRIES
+  | typeof GIVEN_UP
+  | typeof RIVALS
+  | typeof MESSAGES_FAILING
+  | typeof CLOCK_SKEW;
+
+/** Where metrics are counted. */
+export interface MetricSink<Name extends string = string> {
+  /** Adds to a counter, or takes a measured value. */
+  put(name: Name, value: number, cluster?: ClusterName): void;
   /** Writes the counts, if that doesn't happen automatically. */
   flush?(): void;
 }
 
-/** CloudWatch's names of the units in use. */
-export type MetricUnit = 'Count' | 'Seconds';
-
-/** Where metrics are written that alarms need. */
-export interface MetricSink {
-  put(name: string, unit: MetricUnit, value: number): void;
-  flush(): void;
-}
+export type EvictionMetrics = MetricSink<EvictionMetric>;

@@ -304,7 +304,8 @@ test('an ineffective policy is detected, reported everywhere within a minute, an
   await service.untilPrinted('takeover.heartbeat-suspended', UNPROVEN);
   await until(
     'its metric says so',
-    async () => (await service.metric('taintward_takeover_heartbeat_suspended{cluster="alpha"}')) === 1,
+    async () =>
+      (await service.metric('taintward_cluster_faults{cluster="alpha",type="heartbeat-suspended"}')) === 1,
   );
   await stage.nodes.fail(node);
   await stage.tainted(node, NODE_NOT_READY, 'NoExecute');

@@ -6,6 +6,7 @@ import { type EvictionRecord, isTainted } from '#shared/eviction/records.ts';
 import { changeTries, dueOf, nextMomentOf, nextTryOf } from '#shared/eviction/retry.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { commitUnderLock } from '#shared/state/store.ts';
+import { CLOCK_SKEW, OUT_OF_REACH, RIVALS } from '#shared/telemetry/metrics.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { markingForDeletion, postEvents } from './events.ts';
 import { runPass } from './pass.ts';
@@ -60,8 +61,8 @@ export async function evictNode(
     return again;
   } finally {
     recorded();
-    if (api.breakerOpen) deps.metrics.outOfReach(ref.cluster);
-    if (api.skewMs !== undefined) deps.metrics.clockSkewed(ref.cluster, Math.abs(api.skewMs) / 1000);
+    if (api.breakerOpen) deps.metrics.put(OUT_OF_REACH, 1, ref.cluster);
+    if (api.skewMs !== undefined) deps.metrics.put(CLOCK_SKEW, Math.abs(api.skewMs) / 1000, ref.cluster);
     reportRivals(ref.cluster, api, deps);
     const at = deps.clock.now();
     const post = () => postEvents(api, events, deps, at);
@@ -72,7 +73,7 @@ export async function evictNode(
 /** Two installations evict twice, each by its own rules: one evicts the pods that the other holds. */
 function reportRivals(cluster: ClusterName, api: KubernetesApi, { log, metrics }: EvictDeps): void {
   for (let rival = api.takeRival(); rival !== undefined; rival = api.takeRival()) {
-    metrics.rivalSeen(cluster);
+    metrics.put(RIVALS, 1, cluster);
     const reason =
       'another installation evicts in this cluster: stop one of the two, or remove the cluster from it';
     log.warn('cluster.conflicting-installation', { cluster, otherInstallation: rival, reason });

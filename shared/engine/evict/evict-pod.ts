@@ -14,6 +14,7 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { NAMESPACE_TERMINATING, refuserOf } from '#shared/kubernetes/http/eviction-refusal.ts';
+import { API_REFUSALS } from '#shared/telemetry/metrics.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { byRules, type NodeReader, type NodeView } from './node-reader.ts';
 import type { PassPermits } from './pass-permits.ts';
@@ -68,7 +69,7 @@ export class PodEvictor {
       return outcome;
     };
     if (!(error instanceof ApiError)) return stop({ kind: 'fault', error });
-    this.#scope.metrics.requestRefused(this.#scope.partition.ref.cluster);
+    this.#scope.metrics.put(API_REFUSALS, 1, this.#scope.partition.ref.cluster);
     const failure = { error: error.message, retryAfterSeconds: error.retryAfterSeconds ?? 0 };
     if (record && refuserOf(error) !== 'server') return { kind: 'failed', ...failure };
     return stop({ kind: 'refused', ...failure, unanswered: error.unanswered });

@@ -4,6 +4,7 @@ import {
   API_REFUSALS,
   CLOCK_SKEW,
   EVICTION_RETRIES,
+  type EvictionMetric,
   type EvictionMetrics,
   GIVEN_UP,
   MESSAGES_FAILING,
@@ -22,7 +23,10 @@ const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 12
  */
 export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
   const registers = [registry];
-  const counter = (name: string, help: string) => new Counter({ name, help, registers });
+  const counter = (name: EvictionMetric, help: string) => {
+    const total = new Counter({ name, help, registers });
+    return (count: number) => total.inc(count);
+  };
   const deletions = counter(
     POD_DELETIONS,
     'Total number of Pods deleted by TaintEvictionController since its start.',
@@ -33,39 +37,32 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
     buckets: DURATION_BUCKETS_SECONDS,
     registers,
   });
-  const refusals = counter(
-    API_REFUSALS,
-    'Requests of an eviction that an API server rejected or did not answer.',
-  );
-  const outOfReach = counter(
-    OUT_OF_REACH,
-    'Evaluations of a node after which its API server counts as unreachable, because several calls in a row got no answer.',
-  );
-  const retries = counter(EVICTION_RETRIES, 'Failed evaluations of a node. They are retried.');
-  const givenUp = counter(GIVEN_UP, 'Evictions that failed, with all retries exhausted.');
-  const rivals = counter(RIVALS, 'Other installations that were observed evicting in a cluster of this one.');
-  const failing = counter(
-    MESSAGES_FAILING,
-    'Failed attempts to process a message of due evictions, from its third receive on.',
-  );
+  const puts: { readonly [Name in EvictionMetric]: (value: number) => void } = {
+    [POD_DELETIONS]: deletions,
+    [POD_DELETION_DURATION]: (seconds) => durations.observe(seconds),
+    [API_REFUSALS]: counter(
+      API_REFUSALS,
+      'Requests of an eviction that an API server rejected or did not answer.',
+    ),
+    [OUT_OF_REACH]: counter(
+      OUT_OF_REACH,
+      'Evaluations of a node after which its API server counts as unreachable, because several calls in a row got no answer.',
+    ),
+    [EVICTION_RETRIES]: counter(EVICTION_RETRIES, 'Failed evaluations of a node. They are retried.'),
+    [GIVEN_UP]: counter(GIVEN_UP, 'Evictions that failed, with all retries exhausted.'),
+    [RIVALS]: counter(RIVALS, 'Other installations that were observed evicting in a cluster of this one.'),
+    [MESSAGES_FAILING]: counter(
+      MESSAGES_FAILING,
+      'Failed attempts to process a message of due evictions, from its third receive on.',
+    ),
+    [CLOCK_SKEW]: (seconds) => skew.set(seconds),
+  };
   const skew = new Gauge({
     name: CLOCK_SKEW,
     help: 'Clock skew between this process and the API server that answered last, in seconds.',
     registers,
   });
-  return {
-    podDeleted(_cluster, lateSeconds) {
-      deletions.inc();
-      durations.observe(lateSeconds);
-    },
-    requestRefused: () => refusals.inc(),
-    outOfReach: () => outOfReach.inc(),
-    retried: () => retries.inc(),
-    gaveUp: (_cluster, evictions) => givenUp.inc(evictions),
-    rivalSeen: () => rivals.inc(),
-    messageFailing: () => failing.inc(),
-    clockSkewed: (_cluster, seconds) => skew.set(seconds),
-  };
+  return { put: (name, value) => puts[name](value) };
 }
 
 /** The metric needs the store in the same process, so it exists only in the service with one process. */

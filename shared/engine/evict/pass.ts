@@ -3,6 +3,7 @@ import { clusterGate, isObserved, storedGate } from '#shared/eviction/gate.ts';
 import type { PodOutcome, Settled } from '#shared/eviction/outcome.ts';
 import { type EvictionRecord, heldRecord } from '#shared/eviction/records.ts';
 import { evictionRef } from '#shared/telemetry/log-events.ts';
+import { POD_DELETION_DURATION, POD_DELETIONS } from '#shared/telemetry/metrics.ts';
 import { PodEvictor } from './evict-pod.ts';
 import { type FirstView, NodeReader } from './node-reader.ts';
 import { PassPermits } from './pass-permits.ts';
@@ -63,7 +64,8 @@ function report(record: EvictionRecord, outcome: PodOutcome, { partition, metric
   const { ref } = partition;
   if (outcome.kind === 'deleted') {
     const { kind: _kind, delayMs, ...lease } = outcome;
-    metrics.podDeleted(ref.cluster, delayMs / 1000);
+    metrics.put(POD_DELETIONS, 1, ref.cluster);
+    metrics.put(POD_DELETION_DURATION, delayMs / 1000, ref.cluster);
     log.info('pod.evicted', { ...evictionRef(ref, record), delayMs, ...lease });
   } else if (outcome.kind === 'end') {
     const event = outcome.outcome === 'would-evict' ? 'eviction.would-evict' : 'pod.already-gone';

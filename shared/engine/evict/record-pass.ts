@@ -16,6 +16,7 @@ import { changeTries, dueOf } from '#shared/eviction/retry.ts';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import { commitUnderLock } from '#shared/state/store.ts';
 import { evictionFields, evictionRef } from '#shared/telemetry/log-events.ts';
+import { EVICTION_RETRIES, GIVEN_UP } from '#shared/telemetry/metrics.ts';
 import { blockedEviction, cancellingDeletion, countingDown, gaveUpDeletion, heldBack } from './events.ts';
 import type { PassDeps } from './ports.ts';
 
@@ -50,11 +51,11 @@ export async function recordPass(
     announce(cancellingDeletion(ending, ending.version));
   }
   for (const each of changed) announce(report(ref, each, policy, deps));
-  if (gaveUp.length > 0) deps.metrics.gaveUp(ref.cluster, gaveUp.length);
+  if (gaveUp.length > 0) deps.metrics.put(GIVEN_UP, gaveUp.length, ref.cluster);
   if (askAgainAt !== undefined) await timers.arm(ref, [askAgainAt]);
   for (const { attempts, nextTryAt, error } of written?.retries ?? []) {
     await timers.arm(ref, [nextTryAt]);
-    deps.metrics.retried(ref.cluster);
+    deps.metrics.put(EVICTION_RETRIES, 1, ref.cluster);
     deps.log.warn('eviction.retrying', { ...ref, attempts, nextTryAt, error });
   }
   for (const { outcome } of settled) if (outcome.kind === 'fault') throw outcome.error;
@@ -131,7 +132,7 @@ export async function endUnregistered(
     if (end.length === 0) return { result: end };
     return { result: end, change: { schedule: [], end, live: isTainted(found.node) } };
   });
-  deps.metrics.gaveUp(ref.cluster, ended.length);
+  deps.metrics.put(GIVEN_UP, ended.length, ref.cluster);
   for (const pod of ended)
     deps.log.error('eviction.unregistered', { ...evictionFields(ref, pod), error: reason });
 }

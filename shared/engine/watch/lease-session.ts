@@ -32,7 +32,7 @@ import type { Outbox, Prover } from './ports.ts';
 import type { RelayMetrics, SessionGauges } from './relay-metrics.ts';
 import { RemovalRecorder } from './removal-recorder.ts';
 import { StalledNodes } from './stalled-nodes.ts';
-import { keepTakeover, type TakeoverHeartbeatDeps, type TakeoverState } from './takeover-heartbeat.ts';
+import { keepTakeover, type TakeoverHeartbeatDeps } from './takeover-heartbeat.ts';
 
 /** Interval of {@link LeaseSession.check}: trips can reset by time alone. */
 export const CHECK_MS = 10_000;
@@ -80,7 +80,6 @@ export class LeaseSession {
   readonly #gone: RemovalRecorder;
   #rules: Rules;
   #takeover: Promise<void> | undefined;
-  #takeoverState: TakeoverState = 'none';
   #nobodyEvicts = false;
   /** The UIDs of the cluster, since it was claimed under this name. */
   #uids: ClusterUids | undefined;
@@ -124,8 +123,6 @@ export class LeaseSession {
       counts: this.#view.counts,
       stuck: this.#view.stuck(this.#deps.clock.now()).length,
       trips: this.guard.trips,
-      takeover: this.#takeoverState,
-      nobodyEvicts: this.#nobodyEvicts,
     };
   }
 
@@ -198,10 +195,7 @@ export class LeaseSession {
       connectionState: () => this.watch.connectionState.kind,
       whyStalled: async (keys) => (await this.guard.whyUnwritable()) ?? (await this.#stalled.why(keys)),
       prove: (signal) => this.#deps.prover.prove(this.#cluster, signal),
-      onState: (state, reason) => {
-        this.#takeoverState = state;
-        this.#deps.faults.note({ type: 'heartbeat-suspended' }, reason);
-      },
+      onState: (_, reason) => this.#deps.faults.note({ type: 'heartbeat-suspended' }, reason),
     };
   }
 

@@ -2,21 +2,17 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { FAULT_TYPES, type Fault } from '#shared/state/fault.ts';
-import type { MetricSink } from '#shared/telemetry/metrics.ts';
 import {
-  CLOCK_SKEW,
   GUARD_TRIPS,
-  NOBODY_EVICTS,
+  type MetricSink,
   OVER_BUDGET,
   REFUSED_DELTAS,
   STUCK_PODS,
-  TAKEOVERS_WITHHELD,
   UNSENT_DELTAS,
 } from '#shared/telemetry/metrics.ts';
 import type { ClusterRelayState, ModeInForce } from './cluster-state.ts';
 import type { ViewCounts } from './cluster-view.ts';
 import { DELTA_QUEUES } from './ports.ts';
-import type { TakeoverState } from './takeover-heartbeat.ts';
 
 const RESOURCES = ['nodes', 'pods'] as const;
 const SCOPES: readonly Trip['scope'][] = ['cluster', 'zone', 'customTaints'];
@@ -29,9 +25,6 @@ export interface ClusterGauges {
   readonly counts: ViewCounts;
   readonly stuck: number;
   readonly trips: readonly Trip[];
-  readonly takeover: TakeoverState;
-  /** Pods are overdue there, and no controller evicts them. */
-  readonly nobodyEvicts: boolean;
   readonly faults: readonly Fault[];
 }
 
@@ -43,8 +36,6 @@ export const NO_SESSION: SessionGauges = {
   counts: { nodes: 0, tainted: 0, pods: 0 },
   stuck: 0,
   trips: [],
-  takeover: 'none',
-  nobodyEvicts: false,
 };
 
 interface ClusterGauge {
@@ -81,16 +72,6 @@ const CLUSTER_GAUGES: readonly ClusterGauge[] = [
     name: STUCK_PODS,
     help: 'Evicted pods of the cluster that are stuck terminating for more than a minute after their grace period.',
     value: ({ stuck }) => stuck,
-  },
-  {
-    name: TAKEOVERS_WITHHELD,
-    help: '1 while the takeover heartbeat of the cluster is suspended. After its timeout, the built-in controller evicts there.',
-    value: ({ takeover }) => (takeover === 'withheld' ? 1 : 0),
-  },
-  {
-    name: NOBODY_EVICTS,
-    help: '1 while pods of the cluster are more than ten minutes overdue, the built-in controller does not evict, and the policy forbids Taintward to evict.',
-    value: ({ nobodyEvicts }) => (nobodyEvicts ? 1 : 0),
   },
 ];
 
@@ -212,11 +193,11 @@ function deltaMetrics(registry: Registry, put: Put) {
     }),
     refused(queue: string): void {
       rejected.inc({ queue });
-      put(REFUSED_DELTAS, 'Count', 1);
+      put(REFUSED_DELTAS, 1);
     },
     unsent(queue: string, deltas: number): void {
       unsent.inc({ queue }, deltas);
-      put(UNSENT_DELTAS, 'Count', deltas);
+      put(UNSENT_DELTAS, deltas);
     },
     pending: new Gauge({
       name: 'taintward_relay_deltas_pending',
@@ -232,7 +213,7 @@ type Put = MetricSink['put'];
 export function relayMetrics(registry: Registry, emf?: MetricSink) {
   const put: Put = (...metric) => {
     emf?.put(...metric);
-    emf?.flush();
+    emf?.flush?.();
   };
   let gaugesOfClusters: () => readonly ClusterGauges[] = () => [];
   registerGauges(registry, () => gaugesOfClusters());
@@ -254,13 +235,9 @@ export function relayMetrics(registry: Registry, emf?: MetricSink) {
     }),
     overBudget(nodes: number): void {
       overBudget.set(nodes);
-      if (nodes > 0) put(OVER_BUDGET, 'Count', nodes);
+      if (nodes > 0) put(OVER_BUDGET, nodes);
     },
-    podsStuck: (pods: number) => put(STUCK_PODS, 'Count', pods),
-    takeoversWithheld: (clusters: number) => put(TAKEOVERS_WITHHELD, 'Count', clusters),
-    nobodyEvicts: (clusters: number) => put(NOBODY_EVICTS, 'Count', clusters),
-    clockSkewed: (seconds: number) => put(CLOCK_SKEW, 'Seconds', seconds),
-    guardTripped: (trips: number) => put(GUARD_TRIPS, 'Count', trips),
+    put,
   };
 }
 

@@ -3,6 +3,13 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Fault } from '#shared/state/fault.ts';
+import {
+  CLOCK_SKEW,
+  GUARD_TRIPS,
+  NOBODY_EVICTS,
+  STUCK_PODS,
+  TAKEOVERS_WITHHELD,
+} from '#shared/telemetry/metrics.ts';
 import { stopwatchMs } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { ClusterRelay, type ClusterRelayDeps } from './cluster-relay.ts';
@@ -153,18 +160,18 @@ export class Relay {
       const { load, excess } = this.#fleet;
       metrics.load.set(load);
       metrics.overBudget(excess);
-      const trips = [...this.trips().values()].flat().length;
-      if (trips > 0) metrics.guardTripped(trips);
       const clusters = [...this.#clusters.values()];
       const gauges = clusters.map((cluster) => cluster.gauges);
-      const withheld = gauges.filter(({ takeover }) => takeover === 'withheld').length;
-      if (withheld > 0) metrics.takeoversWithheld(withheld);
-      const unevicted = gauges.filter(({ nobodyEvicts }) => nobodyEvicts).length;
-      if (unevicted > 0) metrics.nobodyEvicts(unevicted);
-      const stuckPods = gauges.reduce((sum, { stuck }) => sum + stuck, 0);
-      if (stuckPods > 0) metrics.podsStuck(stuckPods);
+      const faults = gauges.flatMap((each) => each.faults.map(({ type }) => type));
       const skewMs = Math.max(0, ...clusters.map((cluster) => Math.abs(cluster.skewMs ?? 0)));
-      if (skewMs > REPORTED_SKEW_MS) metrics.clockSkewed(skewMs / 1000);
+      const counts = {
+        [GUARD_TRIPS]: gauges.flatMap(({ trips }) => trips).length,
+        [TAKEOVERS_WITHHELD]: faults.filter((type) => type === 'heartbeat-suspended').length,
+        [NOBODY_EVICTS]: faults.filter((type) => type === 'no-eviction-controller').length,
+        [STUCK_PODS]: gauges.reduce((sum, { stuck }) => sum + stuck, 0),
+        [CLOCK_SKEW]: skewMs > REPORTED_SKEW_MS ? skewMs / 1000 : 0,
+      };
+      for (const [name, count] of Object.entries(counts)) if (count > 0) metrics.put(name, count);
       if (excess > 0 && !wasOver) log.warn('relay.over-capacity', { load, excess });
       wasOver = excess > 0;
       const lease = signal.aborted ? undefined : this.#fleet.wanted(this.#clusters.size);

@@ -29,6 +29,7 @@ function bench(): Bench {
     visibility: { retryIn: async (messages) => void given.retried.push(messages) },
     log: jsonLog('info', { write: (line: string) => lines.push(JSON.parse(line)) }),
     metrics: {
+      put: () => undefined,
       flush: () => {
         given.flushed += 1;
       },
@@ -150,7 +151,7 @@ test('flushes notices in a function without metrics', async () => {
       reported += 1;
     },
   };
-  for (const more of [{}, { metrics: {} }, { notices }])
+  for (const more of [{}, { metrics: { put: () => undefined } }, { notices }])
     await consume(
       texts(async () => undefined),
       { ...given, ...more },

@@ -34,8 +34,8 @@ async function counted({ receives, perform = async () => undefined, parse = () =
       log: recordingLog(),
       visibility: { retryIn: async () => undefined },
       metrics: {
-        messageFailing: () => {
-          failing += 1;
+        put: (_name, count) => {
+          failing += count;
         },
       },
     },

@@ -2,8 +2,6 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, test } from 'node:test';
-import { Registry } from 'prom-client';
-import { prometheusEvictionMetrics } from '#shared/engine/evict/eviction-metrics.ts';
 import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import { policyJsonSchema } from '#shared/state/policy-document.ts';
 import * as metrics from '#shared/telemetry/metrics.ts';
@@ -36,7 +34,6 @@ const KINDS: readonly (readonly [line: string, names: readonly string[]])[] = [
   ['a rule that holds evictions', GATE_KINDS],
   ['an alarm', alarmTitles],
   ['a metric', Object.keys(metrics)],
-  ['a metric', Object.keys(prometheusEvictionMetrics(new Registry()))],
 ];
 
 /** Returns the targets of the links in a line of the page's table. */

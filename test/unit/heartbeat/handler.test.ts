@@ -210,7 +210,7 @@ test("fails when the table can't be read, and writes the metrics from before", a
     registry: { list: async () => ({ clusters: [registered('a')], strays: [] }) },
     leases: {
       readAll() {
-        emf.put('reads', 'Count', 1);
+        emf.put('reads', 1);
         return Promise.reject(new StoreError('out of reach'));
       },
     },

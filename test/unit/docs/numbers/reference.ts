@@ -68,7 +68,6 @@ export const REFERENCE: Pages = {
     ['Logged at most once {}.', TICKS_BETWEEN_REPORTS * TICK_MS],
   ],
   'docs/reference/metrics.md': [
-    ['1 while pods of the cluster are more than {} overdue', FORGOTTEN_MS],
     ['Clusters with pods that are more than {} overdue', FORGOTTEN_MS],
     ['relays report it beyond {} only', REPORTED_SKEW_MS],
     ['rejected permanently (over {}).', MAX_MESSAGE_BYTES],

@@ -13,6 +13,7 @@ import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { EVICTION_RETRIES, POD_DELETION_DURATION } from '#shared/telemetry/metrics.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { aNode, aRecord, aTaint, NOW } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -20,7 +21,6 @@ import { rules } from '#test/unit/eviction/builders.ts';
 import { json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
-import { NO_METRICS } from '#test/world/no-metrics.ts';
 
 const HOLE = clusterName('hole');
 const HEALTHY = clusterName('healthy');
@@ -132,10 +132,9 @@ test('evicts the pods of a healthy cluster immediately beside 200 nodes of a clu
     clusters: { api: async (name) => apis.get(name) ?? assert.fail(name) },
     permits: new EmbeddedPermits(systemStopwatch, new ObjectPermits(new FakeObjects())),
     metrics: {
-      ...NO_METRICS,
-      podDeleted: (_cluster, seconds) => delayMs.push(seconds * 1000),
-      retried: () => {
-        retried += 1;
+      put: (name, value) => {
+        if (name === POD_DELETION_DURATION) delayMs.push(value * 1000);
+        if (name === EVICTION_RETRIES) retried += value;
       },
     },
   };

@@ -14,6 +14,7 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
 import type { Permits } from '#shared/state/permits.ts';
+import { GIVEN_UP, OUT_OF_REACH, POD_DELETION_DURATION, RIVALS } from '#shared/telemetry/metrics.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { outcomesOf } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -76,20 +77,12 @@ export class EvictBench implements EvictHandlerDeps {
     },
   };
   readonly metrics: EvictHandlerDeps['metrics'] = {
-    podDeleted: (_cluster, seconds) => this.lateness.push(seconds),
-    requestRefused: () => undefined,
-    outOfReach: () => {
-      this.silences += 1;
+    put: (name, value) => {
+      if (name === POD_DELETION_DURATION) this.lateness.push(value);
+      if (name === OUT_OF_REACH) this.silences += value;
+      if (name === GIVEN_UP) this.givenUp += value;
+      if (name === RIVALS) this.rivals += value;
     },
-    retried: () => undefined,
-    gaveUp: (_cluster, evictions) => {
-      this.givenUp += evictions;
-    },
-    messageFailing: () => undefined,
-    rivalSeen: () => {
-      this.rivals += 1;
-    },
-    clockSkewed: () => undefined,
   };
 
   constructor(store = new ScriptedStore(), ruling = rules) {

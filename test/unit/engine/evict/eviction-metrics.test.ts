@@ -5,6 +5,7 @@ import { prometheusEvictionMetrics, stateMetrics } from '#shared/engine/evict/ev
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import * as names from '#shared/telemetry/metrics.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 
 test('counts the evictions of each cluster by state, and keeps 0 for a cluster without evictions', async () => {
@@ -40,15 +41,15 @@ test('counts the evictions of each cluster by state, and keeps 0 for a cluster w
 test('counts evictions and their failures under the names of the built-in controller and of Taintward', async () => {
   const registry = new Registry();
   const metrics = prometheusEvictionMetrics(registry);
-  const { cluster } = aRef();
-  for (const seconds of [0.01, 0.3, 200, 300]) metrics.podDeleted(cluster, seconds);
-  metrics.requestRefused(cluster);
-  metrics.gaveUp(cluster, 7);
-  for (let times = 0; times < 2; times++) metrics.outOfReach(cluster);
-  for (let times = 0; times < 3; times++) metrics.retried(cluster);
-  for (let times = 0; times < 4; times++) metrics.rivalSeen(cluster);
-  for (let times = 0; times < 5; times++) metrics.messageFailing();
-  metrics.clockSkewed(cluster, 1.5);
+  for (const seconds of [0.01, 0.3, 200, 300]) metrics.put(names.POD_DELETION_DURATION, seconds);
+  metrics.put(names.POD_DELETIONS, 4);
+  metrics.put(names.API_REFUSALS, 1);
+  metrics.put(names.GIVEN_UP, 7);
+  metrics.put(names.OUT_OF_REACH, 2);
+  metrics.put(names.EVICTION_RETRIES, 3);
+  metrics.put(names.RIVALS, 4);
+  metrics.put(names.MESSAGES_FAILING, 5);
+  metrics.put(names.CLOCK_SKEW, 1.5);
   const text = await registry.metrics();
   assert.deepEqual(
     text.split('\n').filter((line) => line !== '' && !line.startsWith('#')),

@@ -7,6 +7,13 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import type { AskingPod } from '#shared/eviction/rate.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import {
+  API_REFUSALS,
+  CLOCK_SKEW,
+  type EvictionMetric,
+  GIVEN_UP,
+  OUT_OF_REACH,
+} from '#shared/telemetry/metrics.ts';
 import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules, taint, tolerating } from '#test/unit/eviction/builders.ts';
 import {
@@ -191,16 +198,11 @@ describe('a pass reports', () => {
   const metricsOf = (bench: EvictBench) => {
     const counted: unknown[] = [];
     bench.cluster.skewMs = undefined;
-    const count =
-      (name: string) =>
-      (_cluster: unknown, ...values: unknown[]) =>
-        void counted.push([name, ...values]);
-    Object.assign(bench.metrics, {
-      clockSkewed: count('skew'),
-      outOfReach: count('out of reach'),
-      requestRefused: count('refused'),
-      gaveUp: count('gave up'),
-    });
+    const put = (name: EvictionMetric, value: number) => {
+      if ([CLOCK_SKEW, OUT_OF_REACH, API_REFUSALS, GIVEN_UP].some((each) => each === name))
+        counted.push([name, value]);
+    };
+    Object.assign(bench.metrics, { put });
     return counted;
   };
 
@@ -216,7 +218,7 @@ describe('a pass reports', () => {
     const counted = metricsOf(bench);
     bench.cluster.skewMs = -1_500;
     await bench.evicts();
-    assert.deepEqual(counted, [['skew', 1.5]]);
+    assert.deepEqual(counted, [[CLOCK_SKEW, 1.5]]);
   });
 
   test('each request that a server rejects', async () => {
@@ -224,7 +226,7 @@ describe('a pass reports', () => {
     const counted = metricsOf(bench);
     bench.fails('delete', serverError(500));
     await bench.evicts();
-    assert.deepEqual(counted, [['refused']]);
+    assert.deepEqual(counted, [[API_REFUSALS, 1]]);
   });
 
   test('that a complete pass proves that evictions work, and no other one', async () => {

@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import { CONDITIONS } from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, type Mode, type Policy, type Stop } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import {
   type IneffectiveToleration,
@@ -23,6 +23,7 @@ import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
 import { type StoredRules, stopsInForce } from '#shared/state/rules-store.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
+import { once } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { durationText } from '#shared/time/duration.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -43,13 +44,18 @@ import {
 import { bad, type ClusterFinding, type Finding, ok, warn } from './finding.ts';
 import { type Snapshot, view } from './look.ts';
 import { type FleetStatus, statusOf } from './status.ts';
-import { takeoverFindings, type Wanted } from './takeover-findings.ts';
 
 /** Synchronized clocks differ by milliseconds. The stack's alarm has the same threshold. */
 const MAX_SKEW_MS = 1_000;
 /** Maximum number of requests to determine the clock skew, and their interval. */
 const CLOCK_QUESTIONS = 12;
 const CLOCK_QUESTION_MS = 130;
+
+/** The mode that the cluster's owner set, and the stop in force. */
+interface Wanted {
+  readonly mode: Mode;
+  readonly stop?: Stop;
+}
 
 export interface DoctorDeps {
   readonly clock: Clock;
@@ -135,33 +141,23 @@ async function checked(
 const SEE_ACCOUNT = 'Attach taintward-viewer of this release to your role, or use the AWS console';
 
 async function examineAccount(account: Account, fleet: Fleet): Promise<readonly ClusterFinding[]> {
-  const leases = async () => {
+  const leases = once(async () => {
     const all = (await fleet.clusters()).map((cluster) => fleet.leases.read(cluster));
     return (await Promise.all(all)).filter((lease) => lease !== undefined);
-  };
+  });
+  const permitted = (what: ClusterFinding['check'], check: () => Promise<readonly ClusterFinding[]>) =>
+    checked(what, SEE_ACCOUNT, check, warn);
   const groups = await Promise.all([
-    checked(
-      'versions',
-      SEE_ACCOUNT,
-      async () => {
-        const held = (await leases()).filter(({ holder }) => holder !== undefined);
-        return versionFindings(
-          await account.release(),
-          held.map(({ version }) => version),
-        );
-      },
-      warn,
-    ),
-    checked(
-      'quotas',
-      SEE_ACCOUNT,
-      async () => {
-        const nodes = (await leases()).reduce((sum, lease) => sum + (lease.nodes ?? 0), 0);
-        return quotaFindings(await account.quotas(), nodes);
-      },
-      warn,
-    ),
-    checked('alarms', SEE_ACCOUNT, async () => alarmFindings(await account.alarms()), warn),
+    permitted('versions', async () => {
+      const held = (await leases()).filter(({ holder }) => holder !== undefined);
+      const versions = held.map(({ version }) => version);
+      return versionFindings(await account.release(), versions);
+    }),
+    permitted('quotas', async () => {
+      const nodes = (await leases()).reduce((sum, lease) => sum + (lease.nodes ?? 0), 0);
+      return quotaFindings(await account.quotas(), nodes);
+    }),
+    permitted('alarms', async () => alarmFindings(await account.alarms())),
   ]);
   return groups.flat();
 }
@@ -272,7 +268,7 @@ async function examineLive(
     );
     const policy = policyOf(storedRules);
     const [stop] = storedRules ? stopsInForce(storedRules, clock.now()) : [];
-    const wanted = storedRules && { policy, mode: policy.mode, ...defined({ stop }) };
+    const wanted = storedRules && { mode: policy.mode, ...defined({ stop }) };
     const groups = await Promise.all([
       asksEvict(fleet)
         ? []
@@ -369,9 +365,18 @@ async function evictorFindings(
   if ('verdict' in takeover) return [builtInFinding(builtIn, wanted), takeover];
   return [
     builtInFinding(builtIn, wanted, takeover),
-    ...takeoverFindings(takeover, wanted),
+    ...takeoverFindings(takeover),
     ...(takeover.nodes ? await takeoverPermissionFindings(live, account) : []),
   ];
+}
+
+/** Checks the takeover of a cluster, if there is one. */
+export function takeoverFindings({ nodes, alarms, now }: TakeoverState): readonly ClusterFinding[] {
+  const fix =
+    'For details, run taintward takeover status. For the cause, look for takeover.heartbeat-suspended in the log of the relay.';
+  if (alarms.length > 0) return alarms.map((alarm) => bad('takeover', alarm, fix));
+  if (!nodes?.live || !isInForce(nodes.live, now)) return [];
+  return [ok('takeover', 'The takeover is active: the built-in controller does not evict for its taints.')];
 }
 
 async function takeoverPermissionFindings(

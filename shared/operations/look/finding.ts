@@ -32,23 +32,15 @@ export const ok = (check: ClusterFinding['check'], message: string): ClusterFind
   verdict: 'ok',
   message,
 });
-export const warn = (
-  check: ClusterFinding['check'],
-  message: string,
-  remediation: string,
-): ClusterFinding => ({
-  check,
-  verdict: 'warn',
-  message,
-  remediation,
-});
-export const bad = (
-  check: ClusterFinding['check'],
-  message: string,
-  remediation: string,
-): ClusterFinding => ({
-  check,
-  verdict: 'bad',
-  message,
-  remediation,
-});
+
+const withRemediation =
+  (verdict: 'warn' | 'bad') =>
+  (check: ClusterFinding['check'], message: string, remediation: string): ClusterFinding => ({
+    check,
+    verdict,
+    message,
+    remediation,
+  });
+
+export const warn = withRemediation('warn');
+export const bad = withRemediation('bad');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Takeover } from '#shared/kubernetes/api.ts';
-import { takeoverFindings } from '#shared/operations/look/takeover-findings.ts';
+import { takeoverFindings } from '#shared/operations/look/doctor.ts';
 import type { TakeoverState } from '#shared/operations/takeover/state.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
@@ -19,7 +19,7 @@ function atNodes(heartbeatAgeMs: number | undefined, live: Partial<Takeover> = {
   };
 }
 
-const messagesOf = (state: TakeoverState) => takeoverFindings(state, undefined).map(({ message }) => message);
+const messagesOf = (state: TakeoverState) => takeoverFindings(state).map(({ message }) => message);
 
 describe('the built-in controller does not evict', () => {
   test("while the takeover's heartbeat is valid", () => {

@@ -1,11 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { tripText } from '#shared/eviction/guard.ts';
 import type { Forecast } from '#shared/explain/forecast.ts';
-import { wordsOf } from '#shared/explain/gate-text.ts';
-import { jobText } from '#shared/explain/job.ts';
-import type { Break, BudgetForecast, Stay, WorkloadForecast } from '#shared/explain/what-if.ts';
+import type { BudgetForecast, Stay, WorkloadForecast } from '#shared/explain/what-if.ts';
 import { LabelSelectorError, parseLabelSelector } from '#shared/operations/ask/label-selector.ts';
 import { askWhatIf, type NodeChoice, type WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
+import { breakText, budgetText, paceText, provisosOf } from '#shared/operations/ask/words.ts';
 import { theCluster } from '#shared/operations/fleet/fleet.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 import { parseTaint, TaintArgumentError } from '#shared/taints/taint-argument.ts';
@@ -133,42 +131,6 @@ function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
   return sections.join('\n');
 }
 
-function provisosOf({ policy, gate, guarded, guard, mirrors, unknown }: WhatIfAnswer): readonly string[] {
-  return [
-    ...(policy === 'default'
-      ? ['The policy of the cluster is unknown. This preview uses the default policy in enforce mode.']
-      : []),
-    ...(gate
-      ? [
-          `All evictions are held by ${wordsOf(gate).name(gate)}${gate.kind === 'observe' ? '' : ' until it ends'}.`,
-        ]
-      : []),
-    ...(guarded > 0
-      ? [`The guard would hold ${guarded} of these evictions, until it resets or is released.`]
-      : []),
-    ...(guard.dryRun
-      ? guard.trips.map(
-          (trip) => `The guard is in dry-run mode and would only report a trip: ${tripText(trip)}.`,
-        )
-      : []),
-    ...(mirrors > 0
-      ? [`Static pods: ${mirrors}. Kubelets continue to run them, and recreate their mirror pods.`]
-      : []),
-    ...unknown.map((each) => (each.endsWith('.') ? each : `${each}.`)),
-  ];
-}
-
-function paceText({ at, pace, gate, guarded }: WhatIfAnswer): string {
-  if (pace.lastAt === undefined) return '';
-  const when = pace.lastAt <= at ? 'immediately' : `in ${durationText(pace.lastAt - at)}`;
-  const rate = pace.evictionRate === undefined ? '' : `, at ${pace.evictionRate} per second`;
-  const drained =
-    gate || guarded > 0
-      ? `; held pods are evicted within ${durationText(pace.releaseMs)} of their release, at ${pace.releaseRate} per second`
-      : '';
-  return `The last pod is evicted ${when}${rate}${drained}.`;
-}
-
 const workloadColumns = (now: EpochMs): readonly Column<WorkloadForecast>[] => [
   { head: 'WORKLOAD', of: ({ kind, namespace, name }) => `${namespace}/${kind}/${name}` },
   { head: 'PODS', of: ({ pods }) => String(pods) },
@@ -211,9 +173,6 @@ const BUDGET_COLUMNS: readonly Column<BudgetForecast>[] = [
   { head: 'MESSAGE', of: ({ reason, error }) => reason ?? error ?? '', wide: true },
 ];
 
-const budgetText = ({ namespace, name }: BudgetForecast): string =>
-  name === undefined ? `in namespace ${namespace}` : `${namespace}/${name}`;
-
 const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>[] => [
   { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
   { head: 'NODE', of: ({ node }) => node },
@@ -248,34 +207,4 @@ function breaksText({ breaks, guarded }: WhatIfAnswer, paint: Paint): string {
   if (breaks.length === 0) return `${paint('green', 'Nothing breaks.')}\n`;
   const lines = breaks.map((each) => `- ${breakText(each, guarded)}`);
   return linesText([paint('red', 'This breaks:'), ...lines]);
-}
-
-function breakText(broken: Break, guarded: number): string {
-  switch (broken.kind) {
-    case 'guard':
-      return `The guard trips (${tripText(broken.trip)}) and holds ${guarded} evictions.`;
-    case 'budget': {
-      const { together, allowed, heeded, reason } = broken.budget;
-      const allows =
-        allowed === undefined
-          ? 'does not allow it'
-          : `allows ${allowed} ${allowed === 1 ? 'disruption' : 'disruptions'}`;
-      const all = `${together} of its ready pods ${together === 1 ? 'is evicted' : 'are evicted together'}`;
-      const then = heeded
-        ? 'they are evicted as the budget allows, or when the policy times out'
-        : 'taint evictions ignore the budget';
-      const answer = reason === undefined ? '' : ` The API server says: ${reason.replace(/\.$/, '')}.`;
-      return `Budget ${budgetText(broken.budget)} ${allows}, and ${all}: ${then}.${answer}`;
-    }
-    case 'emptied': {
-      const { namespace, kind, name, together } = broken.workload;
-      return `${kind} ${namespace}/${name} has no ready pod left: ${together === 1 ? 'its only ready pod is evicted' : `all ${together} are evicted together`}.`;
-    }
-    case 'job':
-      return `Job ${broken.job.namespace}/${broken.job.name} ${jobText(broken.outcome)}.`;
-    case 'bare-pod':
-      return `Pod ${broken.namespace}/${broken.name} is evicted, and no controller recreates it.`;
-    default:
-      return broken satisfies never;
-  }
 }

@@ -17,10 +17,14 @@ const PACKAGES = [
 
 /** Modules that the page shares with the server. They import nothing but each other and types. */
 const SHARED = [
+  '#shared/eviction/guard.ts',
   '#shared/eviction/selectors.ts',
   '#shared/explain/gate-text.ts',
   '#shared/explain/job.ts',
+  '#shared/operations/ask/words.ts',
   '#shared/operations/acts/act.ts',
+  '#shared/taints/taint.ts',
+  '#shared/text/capitalized.ts',
   '#shared/time/duration.ts',
   '#shared/time/time-text.ts',
 ];

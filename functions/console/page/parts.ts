@@ -2,12 +2,13 @@ import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
 import type { TimedTaint } from '#shared/eviction/records.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
+import { taintText } from '#shared/taints/taint.ts';
 import { durationText } from '#shared/time/duration.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { clusters, now } from './live.ts';
 import { momentText } from './moments.ts';
 import { href } from './route.ts';
-import { type Tone, taintText } from './words.ts';
+import type { Tone } from './words.ts';
 
 /** A word whose color has the same meaning. */
 export const Tag = ({ text, tone }: { readonly text: string; readonly tone?: Tone | undefined }): VNode =>

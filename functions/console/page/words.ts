@@ -1,10 +1,12 @@
 import type { ConnectionStatus } from '#shared/conditions/conditions.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import type { Cause, TimedTaint } from '#shared/eviction/records.ts';
+import type { Cause } from '#shared/eviction/records.ts';
 import { CANCELED, GATE_KINDS, keptLabel, wordsOf } from '#shared/explain/gate-text.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import type { EvictionEvent, HistoryEntry } from '#shared/state/history.ts';
+import { taintText } from '#shared/taints/taint.ts';
+import { capitalized } from '#shared/text/capitalized.ts';
 import { durationText } from '#shared/time/duration.ts';
 import { momentText } from './moments.ts';
 
@@ -36,6 +38,9 @@ export const STATE_WORDS: Readonly<Record<PendingState, Word>> = {
   failed: { text: keptLabel('failed'), tone: 'goes' },
 };
 
+/** Returns a clause of the command line as a sentence. */
+export const sentence = (clause: string): string => `${capitalized(clause)}.`;
+
 /** Leaves out of a note the words with which the state ends: "held by the guard", and "the guard (zone a)". */
 export function furtherText(state: string, note: string): string {
   const words = note.split(' ');
@@ -56,9 +61,6 @@ export const EVENT: Readonly<Record<EvictionEvent, Word>> = {
   canceled: { text: 'canceled', tone: 'well' },
   unregistered: { text: 'cluster unregistered' },
 };
-
-export const taintText = ({ key, value, effect }: Pick<TimedTaint, 'key' | 'value' | 'effect'>): string =>
-  `${key}${value ? `=${value}` : ''}:${effect}`;
 
 function oneCauseText({ taint, toleration, seconds, policy }: Cause): string {
   const name = taintText(taint);

@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { NodePod, NodeTaint } from '#shared/explain/node.ts';
 import type { NodeStory as Story } from '#shared/operations/ask/explain-node.ts';
+import { taintText } from '#shared/taints/taint.ts';
 import { ActButton, holdNode, releaseHold, retry } from '../act-button.ts';
 import { clusters } from '../live.ts';
 import { counted } from '../moments.ts';
@@ -10,7 +11,7 @@ import { route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
-import { EVENT, STATE_WORDS, type Tone, taintText } from '../words.ts';
+import { EVENT, STATE_WORDS, type Tone } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
 
 /** A node's story: the outcome for each of its pods, and the reasons. */
@@ -54,7 +55,7 @@ export function NodeStory(): VNode {
                 />`
           }
         </section>
-        <${Around} ...${answer} />
+        <${Around} answer=${answer} about="node" />
         <${Past} named
           entries=${answer.history.toReversed()}
         />

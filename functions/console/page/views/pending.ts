@@ -1,8 +1,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { PendingRow, StuckRow } from '#shared/console/api.ts';
+import type { PendingRow } from '#shared/console/api.ts';
 import { GATE_KINDS } from '#shared/explain/gate-text.ts';
+import { stuckAdvice } from '#shared/operations/ask/words.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import { ActButton, holdPod, releaseHold } from '../act-button.ts';
 import { clusters, pending, pendingTotal } from '../live.ts';
@@ -24,7 +25,7 @@ import { ask, route } from '../route.ts';
 import { type Column, type Order, Rows, sorted } from '../rows.ts';
 import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
-import { furtherText, STATE_WORDS } from '../words.ts';
+import { furtherText, STATE_WORDS, sentence } from '../words.ts';
 
 const DEFAULT_ORDER: Order = { column: 'due', direction: 'ascending' };
 
@@ -211,7 +212,7 @@ function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | u
               <p>
                 <${PodLink} cluster=${ofCluster} namespace=${namespace} pod=${name} /> on
                 ${' '}<${NodeLink} cluster=${ofCluster} node=${node} />: its grace period ended
-                ${' '}<${Ago} at=${gracePeriodEndedAt} /> ago. <span class="soft">${helps(finalizers, nodeState)}</span>
+                ${' '}<${Ago} at=${gracePeriodEndedAt} /> ago. <span class="soft">${sentence(stuckAdvice({ finalizers, nodeState }))}</span>
               </p>
             </li>
           `,
@@ -219,19 +220,4 @@ function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | u
       </ul>
     </section>
   `;
-}
-
-function helps(finalizers: readonly string[], nodeState: StuckRow['nodeState']): string {
-  if (finalizers.length > 0)
-    return `The controller of each finalizer must remove it: ${finalizers.join(', ')}.`;
-  switch (nodeState) {
-    case 'there':
-      return 'Its kubelet runs but has not stopped it. Check the log of the kubelet.';
-    case 'unreachable':
-      return "Its kubelet doesn't respond. If the machine is powered off, taint the node with node.kubernetes.io/out-of-service.";
-    case 'gone':
-      return 'Its node was deleted. Check that the pod garbage collector runs.';
-    default:
-      return nodeState satisfies never;
-  }
 }

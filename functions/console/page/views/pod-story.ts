@@ -1,10 +1,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { jobText } from '#shared/explain/job.ts';
-import type { Remedy } from '#shared/explain/remedies.ts';
 import type { TaintAccount } from '#shared/explain/taints.ts';
 import type { PodStory as Story } from '#shared/operations/ask/explain-pod.ts';
-import { durationText } from '#shared/time/duration.ts';
+import { placeText, remedyText, tolerationText } from '#shared/operations/ask/words.ts';
+import { taintText } from '#shared/taints/taint.ts';
 import { ActButton, holdPod, holdWorkload, releaseHold } from '../act-button.ts';
 import { now } from '../live.ts';
 import { Countdown, Failed, Moment, NodeLink, Tag, Title } from '../parts.ts';
@@ -12,7 +11,7 @@ import { route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
-import { type Tone, taintText } from '../words.ts';
+import { sentence, type Tone } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
 
 /** A pod's story: whether and when it is evicted, the reasons, and how to keep it. */
@@ -58,8 +57,8 @@ export function PodStory(): VNode {
             />
           </section>`
         }
-        <${Around} ...${answer} further=${answer.scheduling ? [['Scheduling', schedulingText(answer.scheduling)]] : []} />
-        <${Remediations} remediations=${answer.remediations} />
+        <${Around} answer=${answer} about="pod" />
+        <${Remediations} answer=${answer} />
         <${Past} entries=${answer.history.toReversed()} />
       `
     }
@@ -138,7 +137,9 @@ const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
     head: 'Toleration',
     width: 'minmax(9rem, 1.6fr)',
     cell: (account) => {
-      const text = tolerationText(account);
+      const later = account.shadowed.map(placeText);
+      const shadowed = later.length === 0 ? '' : `, takes precedence over ${later.join(', ')}`;
+      const text = `${tolerationText(account)}${shadowed}`;
       return html`<span title=${text}>${text}</span>`;
     },
   },
@@ -158,41 +159,11 @@ const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
   },
 ];
 
-function tolerationText({ toleration, shadowed, seconds, changedBy, evicts }: TaintAccount): string {
-  const later = shadowed.map(({ index }) => `tolerations[${index}]`).join(', ');
-  const first =
-    toleration === undefined
-      ? 'none'
-      : `tolerations[${toleration.index}], ${seconds === undefined || evicts === 'no' ? 'indefinitely' : `for ${durationText(seconds * 1_000)}`}`;
-  return [
-    first,
-    ...(changedBy === undefined ? [] : [`changed by policy (${changedBy})`]),
-    ...(later === '' ? [] : [`takes precedence over ${later}`]),
-  ].join('; ');
-}
-
-function schedulingText(scheduling: NonNullable<Story['scheduling']>): string {
-  const { replacedBy, keptOffBy, loops, finished, job } = scheduling;
-  const taints = keptOffBy.map(taintText).join(', ');
-  if (finished) return 'It has finished: only its object and its logs are deleted.';
-  if (replacedBy === 'daemonset' && taints !== '')
-    return `Its DaemonSet does not recreate it on this node: ${taints} prevents this.`;
-  if (replacedBy === 'kubelet')
-    return 'Its kubelet continues to run it, because it is a static pod, and recreates its mirror pod.';
-  const who = job
-    ? `Its Job ${jobText(job)}.`
-    : {
-        nobody: 'No controller recreates it.',
-        controller: 'Its controller recreates it on some node.',
-        daemonset: 'Its DaemonSet recreates it on this node.',
-      }[replacedBy];
-  if (loops)
-    return `${who} The new pod can be scheduled here and evicted again, because schedulers ignore tolerationSeconds.`;
-  if (taints === '' || replacedBy === 'nobody') return who;
-  return `${who} ${taints} prevents scheduling on this node.`;
-}
-
-const Remediations = ({ remediations }: { readonly remediations: readonly Remedy[] }): VNode | undefined =>
+const Remediations = ({
+  answer: { remediations, builtIn },
+}: {
+  readonly answer: Story;
+}): VNode | undefined =>
   remediations.length === 0
     ? undefined
     : html`
@@ -202,25 +173,10 @@ const Remediations = ({ remediations }: { readonly remediations: readonly Remedy
             ${remediations.map(
               (remedy) => html`
                 <li key=${JSON.stringify(remedy)}>
-                  <p>${remedyText(remedy)}${'command' in remedy && html`<code class="command">${remedy.command}</code>`}</p>
+                  <p>${sentence(remedyText(remedy, builtIn))}${'command' in remedy && html`<code class="command">${remedy.command}</code>`}</p>
                 </li>
               `,
             )}
           </ul>
         </section>
       `;
-
-function remedyText(remedy: Remedy): string {
-  switch (remedy.kind) {
-    case 'tolerate':
-      return 'Let the pod tolerate the taint indefinitely. For future pods, add the toleration to the template of their workload.';
-    case 'untaint':
-      return `Remove the taint ${taintText(remedy.taint)}.`;
-    case 'fix-node':
-      return 'Bring the node back. The node controller then removes its taints.';
-    case 'hold':
-      return 'Hold the pod, by the button above or on the command line.';
-    default:
-      return remedy satisfies never;
-  }
-}

@@ -1,11 +1,12 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { wordsOf } from '#shared/explain/gate-text.ts';
 import type { PodAnswer } from '#shared/explain/pod.ts';
+import { governingFacts, schedulingTexts } from '#shared/operations/ask/words.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
+import { capitalized } from '#shared/text/capitalized.ts';
 import { momentText } from '../moments.ts';
-import { Ago, Empty, Moment, PodLink, Tag } from '../parts.ts';
-import { causeText, EVENT } from '../words.ts';
+import { Empty, Moment, PodLink, Tag } from '../parts.ts';
+import { causeText, EVENT, sentence } from '../words.ts';
 
 interface PastProps {
   readonly entries: readonly HistoryEntry[];
@@ -44,46 +45,20 @@ export const localText = (sentence: string, now: number): string =>
     momentText(Date.parse(iso), now),
   );
 
-interface AroundProps extends Pick<PodAnswer, 'policy' | 'builtIn' | 'gates' | 'unknown'> {
-  readonly budgets?: PodAnswer['budgets'];
-  readonly further?: readonly (readonly [string, string])[];
+type Governed = Pick<PodAnswer, 'at' | 'policy' | 'gates' | 'budgets' | 'builtIn' | 'unknown'>;
+
+interface AroundProps {
+  readonly answer: Governed | PodAnswer;
+  readonly about: 'pod' | 'node';
 }
 
 /** All other details of a pod or a node. */
-export function Around({
-  policy,
-  builtIn,
-  budgets,
-  gates,
-  unknown,
-  further = [],
-}: AroundProps): VNode | undefined {
-  const facts: readonly (readonly [string, VNode | string])[] = [
-    ...gates.map(({ by: gate, act, trip }) => {
-      const reason = act
-        ? html`(${act.reason}) <span class="soft small">${act.actor}, <${Ago} at=${act.at} /> ago</span>`
-        : trip && `(${trip})`;
-      return ['Held by', html`${wordsOf(gate).name(gate)} ${reason}`] as const;
-    }),
-    ...(policy ? [['Policy', policyText(policy)] as const] : []),
-    ...(builtIn
-      ? [
-          [
-            'Built-in controller',
-            html`${builtIn.state}${builtIn.evictsAt !== undefined && builtIn.state !== 'off' && html`, evicts at <${Moment} at=${builtIn.evictsAt} />`} <span class="soft small">${builtIn.evidence}</span>`,
-          ] as const,
-        ]
-      : []),
-    ...further,
-    ...(budgets && budgets.length > 0
-      ? [
-          [
-            'Disruption budgets',
-            budgets.map(({ name, allowed }) => `${name} (${allowed} disruptions allowed)`).join(', '),
-          ] as const,
-        ]
-      : []),
-    ...unknown.map(({ what, reason }) => [`Unknown: ${what}`, reason] as const),
+export function Around({ answer, about }: AroundProps): VNode | undefined {
+  const after = 'outcome' in answer ? schedulingTexts(answer).map(sentence) : [];
+  const facts = [
+    ...governingFacts(answer, about),
+    ...(after.length > 0 ? [['after the eviction', after.join(' ')] as const] : []),
+    ...answer.unknown.map(({ what, reason }) => [`unknown: ${what}`, reason] as const),
   ];
   if (facts.length === 0) return undefined;
   return html`
@@ -91,15 +66,10 @@ export function Around({
       <h2 id="around">Details</h2>
       <dl class="facts card pad">
         ${facts.map(
-          ([name, text], index) => html`<dt key=${index}>${name}</dt>
-            <dd>${text}</dd>`,
+          ([name, text], index) => html`<dt key=${index}>${capitalized(name)}</dt>
+            <dd>${localText(text, answer.at)}</dd>`,
         )}
       </dl>
     </section>
   `;
-}
-
-function policyText({ mode, method, evictionRate }: NonNullable<PodAnswer['policy']>): string {
-  const how = method.kind === 'evict' ? 'the Eviction API' : 'delete';
-  return `${mode}, by ${how}${evictionRate === undefined ? '' : `, ${evictionRate} pods per second`}`;
 }

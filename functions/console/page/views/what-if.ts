@@ -1,17 +1,18 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { jobText } from '#shared/explain/job.ts';
-import type { Break, BudgetForecast, WorkloadForecast } from '#shared/explain/what-if.ts';
+import type { BudgetForecast, WorkloadForecast } from '#shared/explain/what-if.ts';
 import type { WhatIfAnswer as Answer } from '#shared/operations/ask/what-if.ts';
+import { breakText, paceText, provisosOf } from '#shared/operations/ask/words.ts';
+import { taintText } from '#shared/taints/taint.ts';
 import { durationText } from '#shared/time/duration.ts';
 import { clusters } from '../live.ts';
-import { counted, momentText } from '../moments.ts';
-import { ClusterChoice, Empty, Failed, PodLink, TextField, Title } from '../parts.ts';
+import { counted } from '../moments.ts';
+import { ClusterChoice, Empty, Failed, TextField, Title } from '../parts.ts';
 import { ask, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get, sentenceOf } from '../server.ts';
-import { STATE_WORDS, taintText } from '../words.ts';
+import { STATE_WORDS } from '../words.ts';
 
 /** Previews the effect of a taint on nodes. Changes nothing. */
 export function WhatIf(): VNode {
@@ -62,7 +63,7 @@ export function WhatIf(): VNode {
       ${error !== '' && html`<${Failed} error=${error} />`}
       ${
         answer
-          ? html`<${Outcome} answer=${answer} cluster=${cluster} />`
+          ? html`<${Outcome} answer=${answer} />`
           : error === '' &&
             html`<${Empty} title="No preview yet">
               Enter a taint in kubectl syntax, and nodes by name (<code>node-1, node-2</code>) or label
@@ -82,9 +83,8 @@ const names = (text: string): string =>
     .filter(Boolean)
     .join(',');
 
-function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluster: string }): VNode {
-  const { at, taint, nodes, pods, now, later, keep, gate, guard, breaks, workloads, budgets, pace, unknown } =
-    answer;
+function Outcome({ answer }: { readonly answer: Answer }): VNode {
+  const { at, taint, nodes, pods, now, later, keep, guarded, breaks, workloads, budgets } = answer;
   const numbers: readonly (readonly [number, string, string | undefined])[] = [
     [now, 'evicted now', now > 0 ? 'goes' : undefined],
     [later, 'evicted later', later > 0 ? 'held' : undefined],
@@ -104,10 +104,7 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
         `,
       )}
     </dl>
-    ${
-      gate !== undefined &&
-      html`<p class="card pad">No pods would be evicted now: evictions are ${STATE_WORDS[gate.kind].text}. The preview shows what would happen otherwise.</p>`
-    }
+    ${provisosOf(answer).map((text) => html`<p key=${text} class="card pad">${text}</p>`)}
     <section class="section" aria-labelledby="breaks">
       <h2 id="breaks">What breaks</h2>
       ${
@@ -115,26 +112,20 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
           ? html`<p class="card pad calm"><span class="lamp" data-tone="well"></span>Nothing breaks.</p>`
           : html`<ul class="card needs">
               ${breaks.map(
-                (budget, index) => html`
+                (broken, index) => html`
                   <li key=${index}>
                     <span class="lamp" data-tone="goes"></span>
-                    <p>${breakText(budget, at, cluster)}</p>
+                    <p>${breakText(broken, guarded)}</p>
                   </li>
                 `,
               )}
             </ul>`
       }
-      ${
-        guard.dryRun &&
-        guard.trips.length > 0 &&
-        html`<p class="soft small">The guard is in dry-run mode: it would report the trip and hold no evictions.</p>`
-      }
     </section>
-    ${unknown.map((sentence) => html`<p key=${sentence} class="soft">${sentence}</p>`)}
     <section class="section" aria-labelledby="workloads">
       <div class="lead">
         <h2 id="workloads">By workload</h2>
-        <p class="soft small">${paceText(pace, at)}</p>
+        <p class="soft small">${paceText(answer)}</p>
       </div>
       <${Rows}
         label="Workloads" wrap
@@ -157,42 +148,6 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
     }
   `;
 }
-
-function breakText(broken: Break, at: number, cluster: string): VNode | string {
-  switch (broken.kind) {
-    case 'guard': {
-      const { scope, zone, nodes, total } = broken.trip;
-      const where = scope === 'zone' ? `zone ${zone ?? ''}` : 'the cluster';
-      return `The guard would trip: ${nodes} of ${counted(total, 'node')} in ${where}. It then holds these evictions.`;
-    }
-    case 'budget': {
-      const { namespace, name, together, allowed, blocked, heeded } = broken.budget;
-      const limit = allowed === undefined ? '' : `, and it allows ${allowed}`;
-      const whose =
-        name === undefined ? `A disruption budget in ${namespace}` : `Disruption budget ${namespace}/${name}`;
-      const how = `${counted(together, 'ready pod is', 'ready pods are')} evicted together${limit}`;
-      return `${whose}: ${how}${blocked > 0 ? `; the Eviction API rejects ${blocked}` : ''}. ${heeded ? 'These pods wait for the budget.' : 'Taint evictions ignore the budget.'}`;
-    }
-    case 'bare-pod':
-      return html`Pod <${PodLink} cluster=${cluster} namespace=${broken.namespace} pod=${broken.name} /> is evicted at
-        ${momentText(broken.at, at)}, and no controller recreates it.`;
-    case 'job':
-      return `Job ${broken.job.namespace}/${broken.job.name} ${jobText(broken.outcome)}.`;
-    case 'emptied':
-      return `All ready pods of ${broken.workload.kind} ${broken.workload.namespace}/${broken.workload.name} are evicted together.`;
-    default:
-      return broken satisfies never;
-  }
-}
-
-const paceText = ({ evictionRate, lastAt, releaseRate }: Answer['pace'], at: number): string =>
-  [
-    evictionRate === undefined ? 'No rate limit' : `${evictionRate} pods per second`,
-    ...(lastAt === undefined
-      ? []
-      : [lastAt <= at ? 'all immediately' : `the last after ${durationText(lastAt - at)}`]),
-    `held pods are evicted at ${releaseRate} per second after their release`,
-  ].join('; ');
 
 const NONE = html`<span class="soft">0</span>`;
 

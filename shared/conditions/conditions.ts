@@ -5,6 +5,7 @@ import type { Mode, Stop } from '#shared/eviction/policy.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import type { Fault, FaultType } from '#shared/state/fault.ts';
 import { DISCONNECTED_AFTER_MS, LEASE_TTL_MS } from '#shared/state/lease.ts';
+import { untilText } from '#shared/state/operator-controls.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
@@ -460,7 +461,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     meaning: 'An operator stopped the evictions of a cluster, or of all clusters.',
     ofCluster: ({ cluster, stop: longest, ownStop = longest, stops = 1 }) =>
       ownStop?.scope === 'cluster' && {
-        message: `Stopped${ownStop.until === undefined ? '' : ` until ${timeText(ownStop.until)}`} by ${ownStop.actor}: ${ownStop.reason}${stops > 1 ? `, the longest of ${stops} stops` : ''}.`,
+        message: `Stopped${untilText(ownStop)} by ${ownStop.actor}: ${ownStop.reason}${stops > 1 ? `, the longest of ${stops} stops` : ''}.`,
         ...defined({ stop: ownStop.id }),
         since: ownStop.at,
         remediation: `To resume, run taintward resume ${cluster}${stops > 1 ? ` --id ${ownStop.id}` : ''} --reason 'REASON'.`,
@@ -468,7 +469,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     ofFleet: ({ stop, clusters }) =>
       stop !== undefined &&
       !(clusters.length > 0 && clusters.every(({ cluster }) => stop.resumed?.includes(cluster))) && {
-        message: `All clusters${stop.resumed ? ` except ${stop.resumed.join(', ')}` : ''} are stopped by ${stop.actor}: ${stop.reason}.`,
+        message: `All clusters${stop.resumed ? ` except ${stop.resumed.join(', ')}` : ''} are stopped${untilText(stop)} by ${stop.actor}: ${stop.reason}.`,
         since: stop.at,
         remediation: "To resume, run taintward resume --all --reason 'REASON'.",
       },

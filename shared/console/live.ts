@@ -2,12 +2,16 @@ import type { ServerResponse } from 'node:http';
 import { type FleetStatus, statusOf } from '#shared/operations/look/status.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { durationText } from '#shared/time/duration.ts';
 import { pause } from '#shared/time/pause.ts';
+import { endsWithin } from '#shared/time/stopping.ts';
 import type { LiveEvents } from './api.ts';
 import type { FleetView, Seen } from './fleet-view.ts';
 
 /** Interval between reads while a listener is connected. */
 const READ_MS = 1_000;
+/** Time after which a read counts as failed. It continues. */
+const READ_WITHIN_MS = 10_000;
 /** Interval of the event by which both ends detect a lost connection. The page waits for two of them. */
 const HEARTBEAT_MS = 5_000;
 /** Backlog at which a slow listener is disconnected. It must connect again. */
@@ -85,7 +89,9 @@ export class Live {
     while (this.#listeners.size > 0) {
       await pause(this.#readMs);
       try {
-        await this.#view.read();
+        const reading = this.#view.read();
+        if (!(await endsWithin(READ_WITHIN_MS, reading)))
+          throw new Error(`No answer from the store within ${durationText(READ_WITHIN_MS)}.`);
       } catch (error) {
         const trouble = { error: errorMessage(error) };
         for (const [response] of this.#listeners) {

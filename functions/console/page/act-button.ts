@@ -1,7 +1,11 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import type { HoldTarget } from '#shared/eviction/policy.ts';
+import { targetText } from '#shared/operations/acts/act.ts';
 import { confirm, type Intent } from './acts.ts';
 import { Icon, type IconName } from './icons.ts';
+
+type HeldTarget = Extract<Intent['draft'], { readonly kind: 'hold' }>['target'];
 
 interface ActButtonProps {
   readonly intent: Intent;
@@ -21,31 +25,23 @@ export const ActButton = ({ intent, text, about, icon, kind }: ActButtonProps): 
   </button>
 `;
 
-export const stopAll = (): Intent => ({
-  title: 'Stop all evictions in all clusters?',
-  verb: 'Stop all',
-  draft: { kind: 'stop' },
+/** Stops one cluster, or all. */
+export const stopEvictions = (cluster?: string): Intent => ({
+  title: `Stop all evictions in ${cluster ?? 'all clusters'}?`,
+  verb: cluster === undefined ? 'Stop all' : 'Stop',
+  draft: { kind: 'stop', ...(cluster === undefined ? {} : { cluster }) },
   lasts: true,
 });
 
-export const resumeAll = (): Intent => ({
-  title: 'Resume evictions in all clusters?',
+/** Resumes one cluster, or all. `id`: that of a stop of the cluster. Absent: the stop of all clusters. */
+export const resumeEvictions = (cluster?: string, id?: string): Intent => ({
+  title: `Resume evictions in ${cluster ?? 'all clusters'}?`,
   verb: 'Resume',
-  draft: { kind: 'resume' },
-});
-
-export const stopCluster = (cluster: string): Intent => ({
-  title: `Stop all evictions in ${cluster}?`,
-  verb: 'Stop',
-  draft: { kind: 'stop', cluster },
-  lasts: true,
-});
-
-/** `id`: that of a stop of the cluster. Absent: the stop of all clusters. */
-export const resumeCluster = (cluster: string, id?: string): Intent => ({
-  title: `Resume evictions in ${cluster}?`,
-  verb: 'Resume',
-  draft: { kind: 'resume', cluster, ...(id === undefined ? {} : { id }) },
+  draft: {
+    kind: 'resume',
+    ...(cluster === undefined ? {} : { cluster }),
+    ...(id === undefined ? {} : { id }),
+  },
 });
 
 /** `scope`: cluster, customTaints, or zone/NAME. */
@@ -61,28 +57,10 @@ export const releaseHold = (cluster: string, id: string): Intent => ({
   draft: { kind: 'release', cluster, id },
 });
 
-export const holdPod = (cluster: string, namespace: string, name: string): Intent => ({
-  title: `Hold pod ${namespace}/${name}?`,
+export const holdPods = (cluster: string, target: HeldTarget): Intent => ({
+  title: `Hold ${targetText(target as HoldTarget)}?`,
   verb: 'Hold',
-  draft: { kind: 'hold', cluster, target: { kind: 'pod', namespace, name } },
-  lasts: true,
-});
-
-export const holdWorkload = (
-  cluster: string,
-  namespace: string,
-  owner: { readonly kind: string; readonly name: string },
-): Intent => ({
-  title: `Hold the pods of ${owner.kind} ${namespace}/${owner.name}?`,
-  verb: 'Hold',
-  draft: { kind: 'hold', cluster, target: { kind: 'workload', namespace, owner } },
-  lasts: true,
-});
-
-export const holdNode = (cluster: string, node: string): Intent => ({
-  title: `Hold the pods of node ${node}?`,
-  verb: 'Hold',
-  draft: { kind: 'hold', cluster, target: { kind: 'node', node } },
+  draft: { kind: 'hold', cluster, target },
   lasts: true,
 });
 

@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import type { ComponentType, VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { durationText } from '#shared/time/duration.ts';
-import { ActButton, resumeAll, stopAll } from './act-button.ts';
+import { ActButton, resumeEvictions, stopEvictions } from './act-button.ts';
 import { Confirmation, shownMessage } from './acts.ts';
 import { Icon, type IconName, Mark } from './icons.ts';
 import { clock, connection, now, pendingTotal, staleSince, status, trouble } from './live.ts';
@@ -17,6 +17,7 @@ import { Overview } from './views/overview.ts';
 import { Pending } from './views/pending.ts';
 import { PodStory } from './views/pod-story.ts';
 import { RulesView } from './views/rules.ts';
+import { localText } from './views/story.ts';
 import { WhatIf } from './views/what-if.ts';
 
 /** Views in the navigation, by the first word of their address. */
@@ -94,8 +95,8 @@ function Side(): VNode {
         )}
       </nav>
       <div class="foot">
-        ${status.value?.stop && html`<${ActButton} intent=${resumeAll()} text="Resume all" icon="resume" />`}
-        <${ActButton} intent=${stopAll()} icon="stop" kind="edged" />
+        ${status.value?.stop && html`<${ActButton} intent=${resumeEvictions()} text="Resume all" icon="resume" />`}
+        <${ActButton} intent=${stopEvictions()} icon="stop" kind="edged" />
         <${ThemeSwitch} />
         <${ZoneSwitch} />
         <${Lamp} />
@@ -154,7 +155,7 @@ function Banners(): VNode {
     document.documentElement.style.setProperty('--banners', `${height}px`);
   });
   const connected = connection.value;
-  const stop = status.value?.stop;
+  const stop = status.value?.issues.find(({ type, cluster }) => type === 'stopped' && !cluster);
   const since = staleSince.value ?? now.value;
   return html`
     <div class="banners" ref=${held} role="status">
@@ -182,11 +183,8 @@ function Banners(): VNode {
       ${
         stop &&
         html`<div class="banner">
-          <p>
-            <strong>All evictions are stopped</strong> in every cluster${stop.resumed ? ` except ${stop.resumed.join(', ')}` : ''}${stop.until === undefined ? '' : ` until ${momentText(stop.until, now.value)}`}:
-            ${' '}${stop.reason} <span class="small">(${stop.actor}, ${momentText(stop.at, now.value)})</span>
-          </p>
-          <${ActButton} intent=${resumeAll()} />
+          <p><strong>${localText(stop.message, now.value)}</strong></p>
+          <${ActButton} intent=${resumeEvictions()} />
         </div>`
       }
     </div>

@@ -206,6 +206,15 @@ function Head<Row>({ column, order, onOrder }: HeadProps<Row>): VNode {
   `;
 }
 
+/** Reads a sort order: `due`, or `-due` for descending. */
+export function orderOf(text: string | null, column: string): Order {
+  const direction = text?.startsWith('-') ? 'descending' : 'ascending';
+  return { column: text?.replace(/^-/, '') || column, direction };
+}
+
+export const orderText = ({ column, direction }: Order): string =>
+  `${direction === 'descending' ? '-' : ''}${column}`;
+
 /** Sorts rows. Ties keep their order. */
 export function sorted<Row>(
   rows: readonly Row[],

@@ -2,11 +2,11 @@ import { useEffect, useState } from 'preact/hooks';
 import { whenever } from './live.ts';
 import { sentenceOf } from './server.ts';
 
-/** State of a question. */
-export type Answered<T> =
-  | { readonly kind: 'asking' }
-  | { readonly kind: 'answered'; readonly answer: T }
-  | { readonly kind: 'failed'; readonly error: string };
+/** An answer, or why there is none. Neither: it is not known yet. */
+export interface Answered<T> {
+  readonly answer?: T;
+  readonly error?: string;
+}
 
 /**
  * Asks when shown and when one of `by` changes; with `live`, whenever the answer may have changed. The last answer
@@ -17,16 +17,16 @@ export function useAnswer<T>(
   inputs: readonly unknown[],
   live: boolean,
 ): Answered<T> {
-  const [state, setState] = useState<Answered<T>>({ kind: 'asking' });
+  const [state, setState] = useState<Answered<T>>({});
   useEffect(() => {
     const aborted = new AbortController();
     const once = () => {
       ask(aborted.signal).then(
         (answer) => {
-          if (!aborted.signal.aborted) setState({ kind: 'answered', answer });
+          if (!aborted.signal.aborted) setState({ answer });
         },
         (error: unknown) => {
-          if (!aborted.signal.aborted) setState({ kind: 'failed', error: sentenceOf(error) });
+          if (!aborted.signal.aborted) setState({ error: sentenceOf(error) });
         },
       );
     };

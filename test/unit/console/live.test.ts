@@ -151,6 +151,16 @@ test('reports a failed read, and then the next one, even if nothing changed', (t
     await next('status');
   }));
 
+test('reports a read that does not end', (t) =>
+  inNoTime(t, async () => {
+    const { listen, fleet, clock } = await listening(t);
+    const { next } = await listen();
+    await next('pending');
+    t.mock.method(fleet, 'clusters', () => new Promise(() => undefined));
+    await clock.advanceTo(clock.now() + 60_000);
+    assert.deepEqual(await next('trouble'), { error: 'No answer from the store within 10s.' });
+  }));
+
 test('sends changes to a subscriber after all earlier ones disconnected', (t) =>
   inNoTime(t, async () => {
     const { listen, fleet, schedule } = await listening(t);

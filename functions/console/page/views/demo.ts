@@ -15,8 +15,11 @@ const KEY = 'maintenance';
 
 /** The simulated cluster: its nodes and pods, and buttons that taint nodes. */
 export function DemoNodes({ cluster }: { readonly cluster: string }): VNode {
-  const response = useAnswer((signal) => get('GET api/demo/nodes', {}, signal), [], true);
-  const nodes = response.kind === 'answered' ? response.answer : [];
+  const { answer: nodes = [], error } = useAnswer(
+    (signal) => get('GET api/demo/nodes', {}, signal),
+    [],
+    true,
+  );
   const rows = new Map([...(pending.value?.values() ?? [])].map((row) => [row[0], row]));
   return html`
     <section class="section" aria-labelledby="try">
@@ -26,7 +29,7 @@ export function DemoNodes({ cluster }: { readonly cluster: string }): VNode {
           web is evicted immediately, db after 10s, checkout after 30s; logs stays
         </p>
       </div>
-      ${response.kind === 'failed' && html`<p class="failed">${response.error}</p>`}
+      ${error !== undefined && html`<p class="failed">${error}</p>`}
       <ul class="demo">
         ${nodes.map((node) => html`<${Node} key=${node.node} ...${{ cluster, node, rows }} />`)}
       </ul>

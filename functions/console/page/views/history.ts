@@ -40,7 +40,7 @@ export function History(): VNode {
   const [limit, setLimit] = useState(STEP);
   const [cluster, node, namespace, pod, event] = ['cluster', 'node', 'namespace', 'pod', 'event'].map(asks);
   const since = asks('since') || DAY;
-  const response = useAnswer(
+  const { answer, error } = useAnswer(
     (signal) =>
       get(
         'GET api/history',
@@ -58,13 +58,13 @@ export function History(): VNode {
     [cluster, node, namespace, pod, event, since, limit],
     true,
   );
-  const entries = response.kind === 'answered' ? response.answer.entries : [];
-  const more = response.kind === 'answered' && response.answer.more;
+  const { entries = [], more = false } = answer ?? {};
+  const count = answer ? counted(entries.length, 'entry', 'entries') : 'Loading …';
   const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
   return html`
     <${Title}
       title="History"
-      lead=${{ asking: 'Loading …', answered: `${counted(entries.length, 'entry', 'entries')}${more ? ', and older entries' : ''}`, failed: 'Unknown' }[response.kind]}
+      lead=${error === undefined ? `${count}${more ? ', and older entries' : ''}` : 'Unknown'}
     />
     <search class="filters">
       <${Choice}
@@ -79,9 +79,9 @@ export function History(): VNode {
       <${TextField} label="Node" value=${node} onText=${(value: string) => ask({ node: value })} />
       <${ClusterChoice} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
     </search>
-    ${response.kind === 'failed' && html`<${Failed} error=${response.error} />`}
+    ${error !== undefined && html`<${Failed} error=${error} />`}
     ${
-      response.kind === 'answered' && entries.length === 0
+      answer && entries.length === 0
         ? html`<${Empty} title="No matching entries">
             History keeps scheduled, held, evicted, and canceled evictions for seven days. Enter complete names, select a longer period,
             or remove filters.

@@ -17,8 +17,7 @@ const MARK_EVERY = 10;
 
 /** The next hour, minute by minute. */
 export function NextHour(): VNode {
-  const response = useAnswer((signal) => get('GET api/timeline', {}, signal), [], true);
-  const timeline = response.kind === 'answered' ? response.answer : undefined;
+  const { answer: timeline, error } = useAnswer((signal) => get('GET api/timeline', {}, signal), [], true);
   const most = Math.max(1, ...(timeline?.minutes ?? []).map(sum));
   return html`
     <figure class="card pad hour">
@@ -48,7 +47,7 @@ export function NextHour(): VNode {
           return html`<span key=${index}>${index === 0 ? 'now' : momentText(at, now.value).slice(0, 5)}</span>`;
         })}
       </div>
-      <figcaption class="soft small">${response.kind === 'failed' ? response.error : timeline && summary(timeline)}</figcaption>
+      <figcaption class="soft small">${error ?? (timeline && summary(timeline))}</figcaption>
     </figure>
   `;
 }

@@ -3,7 +3,7 @@ import type { VNode } from 'preact';
 import type { NodePod, NodeTaint } from '#shared/explain/node.ts';
 import type { NodeStory as Story } from '#shared/operations/ask/explain-node.ts';
 import { taintText } from '#shared/taints/taint.ts';
-import { ActButton, holdNode, releaseHold, retry } from '../act-button.ts';
+import { ActButton, holdPods, releaseHold, retry } from '../act-button.ts';
 import { clusters } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, Countdown, Empty, Failed, Moment, PodLink, Tag, Title } from '../parts.ts';
@@ -17,12 +17,11 @@ import { Around, localText, Past } from './story.ts';
 /** A node's story: the outcome for each of its pods, and the reasons. */
 export function NodeStory(): VNode {
   const [, cluster = '', node = ''] = route.value.path;
-  const response = useAnswer(
+  const { answer, error } = useAnswer(
     (signal) => get('GET api/explain/node', { cluster, node }, signal),
     [cluster, node],
     true,
   );
-  const answer = response.kind === 'answered' ? response.answer : undefined;
   const hold = clusters.value
     .find((each) => each.cluster === cluster)
     ?.holds?.find(({ target }) => target.kind === 'node' && target.node === node);
@@ -33,10 +32,10 @@ export function NodeStory(): VNode {
       ${
         hold
           ? html`<${ActButton} intent=${releaseHold(cluster, hold.id)} text=${`Release hold ${hold.id}`} />`
-          : html`<${ActButton} intent=${holdNode(cluster, node)} text="Hold pods" icon="hold" />`
+          : html`<${ActButton} intent=${holdPods(cluster, { kind: 'node', node })} text="Hold pods" icon="hold" />`
       }
     </${Title}>
-    ${response.kind === 'failed' && html`<${Failed} error=${response.error} />`}
+    ${error !== undefined && html`<${Failed} error=${error} />`}
     ${
       answer &&
       html`

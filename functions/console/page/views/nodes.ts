@@ -5,7 +5,7 @@ import { clusters, session } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, ClusterChoice, Countdown, Empty, Failed, NodeLink, Tag, Taints, Title } from '../parts.ts';
 import { ask, route } from '../route.ts';
-import { type Column, type Order, Rows, sorted } from '../rows.ts';
+import { type Column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
 import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
 import { DemoNodes } from './demo.ts';
@@ -14,26 +14,24 @@ import { DemoNodes } from './demo.ts';
 export function Nodes(): VNode {
   const { query } = route.value;
   const cluster = query.get('cluster') ?? '';
-  const order = orderOf(query.get('sort'));
-  const response = useAnswer(
+  const order = orderOf(query.get('sort'), 'next');
+  const { answer, error } = useAnswer(
     (signal) => get('GET api/nodes', { cluster: cluster || undefined }, signal),
     [cluster],
     true,
   );
   const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
-  const rows = response.kind === 'answered' ? response.answer : [];
+  const rows = answer ?? [];
+  const lead = answer ? counted(rows.length, 'node') : 'Loading …';
   const demo = session.value?.demo;
   return html`
-    <${Title}
-      title="Tainted nodes"
-      lead=${{ asking: 'Loading …', answered: counted(rows.length, 'node'), failed: 'Unknown' }[response.kind]}
-    />
+    <${Title} title="Tainted nodes" lead=${error === undefined ? lead : 'Unknown'} />
     <search class="filters">
       <${ClusterChoice} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
     </search>
-    ${response.kind === 'failed' && html`<${Failed} error=${response.error} />`}
+    ${error !== undefined && html`<${Failed} error=${error} />`}
     ${
-      response.kind === 'answered' && rows.length === 0
+      answer && rows.length === 0
         ? html`<${Empty} title="No tainted nodes">
             Nodes with a NoExecute taint appear here, with the age of each taint and the number of pending evictions.
           </${Empty}>`
@@ -43,18 +41,12 @@ export function Nodes(): VNode {
             rows=${sorted(rows, COLUMNS, order)}
             keyOf=${({ cluster: of, node }: NodeRow) => `${of}/${node}`}
             order=${order}
-            onOrder=${({ column, direction }: Order) => ask({ sort: `${direction === 'descending' ? '-' : ''}${column}` })}
+            onOrder=${(chosen: Order) => ask({ sort: orderText(chosen) })}
           />`
     }
     ${demo && html`<${DemoNodes} cluster=${demo.cluster} />`}
   `;
 }
-
-const orderOf = (text: string | null): Order => {
-  const descending = text?.startsWith('-') ?? false;
-  const column = text?.replace(/^-/, '') || 'next';
-  return { column, direction: descending ? 'descending' : 'ascending' };
-};
 
 const COLUMNS: readonly Column<NodeRow>[] = [
   {

@@ -4,7 +4,7 @@ import type { Issue } from '#shared/conditions/conditions.ts';
 import type { PendingRow } from '#shared/console/api.ts';
 import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
 import { durationText } from '#shared/time/duration.ts';
-import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
+import { ActButton, releaseGuard, resumeEvictions, retry, stopEvictions } from '../act-button.ts';
 import { clusters, pending, session, staleSince, status } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, Empty, PodLink, Tag, TimeLeft, Title } from '../parts.ts';
@@ -92,7 +92,7 @@ function Remedy({ need: { type, cluster, scope, stop } }: { readonly need: Issue
         ${cluster && scope && html`<${ActButton} intent=${releaseGuard(cluster, scope)} about=${`of ${cluster} for ${scope}`} />`}
       </div>`;
     case 'stopped':
-      return html`<${ActButton} intent=${cluster ? resumeCluster(cluster, stop) : resumeAll()} about=${cluster} />`;
+      return html`<${ActButton} intent=${resumeEvictions(cluster, stop)} about=${cluster} />`;
     case 'failed':
       return html`<div class="buttons">
         ${see('pending', 'Show pods')}
@@ -231,8 +231,8 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     unseen: true,
     width: 'minmax(6.5rem, 1.2fr)',
     cell: ({ cluster, stop }) => html`<div class="buttons">
-      ${stop && html`<${ActButton} intent=${resumeCluster(cluster, stop.id)} about=${cluster} icon="resume" />`}
-      <${ActButton} intent=${stopCluster(cluster)} about=${cluster} icon="stop" kind="edged" />
+      ${stop && html`<${ActButton} intent=${resumeEvictions(cluster, stop.id)} about=${cluster} icon="resume" />`}
+      <${ActButton} intent=${stopEvictions(cluster)} about=${cluster} icon="stop" kind="edged" />
     </div>`,
   },
 ];

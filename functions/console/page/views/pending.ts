@@ -5,7 +5,7 @@ import type { PendingRow } from '#shared/console/api.ts';
 import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import { stuckAdvice } from '#shared/operations/ask/words.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
-import { ActButton, holdPod, releaseHold } from '../act-button.ts';
+import { ActButton, holdPods, releaseHold } from '../act-button.ts';
 import { clusters, pending, pendingTotal } from '../live.ts';
 import { counted } from '../moments.ts';
 import {
@@ -22,18 +22,16 @@ import {
   Title,
 } from '../parts.ts';
 import { ask, route } from '../route.ts';
-import { type Column, type Order, Rows, sorted } from '../rows.ts';
+import { type Column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
 import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
 import { furtherText, STATE_WORDS, sentence } from '../words.ts';
-
-const DEFAULT_ORDER: Order = { column: 'due', direction: 'ascending' };
 
 /** All pending evictions, and the evicted pods that are stuck terminating. */
 export function Pending(): VNode {
   const { query } = route.value;
   const [cluster, search, state] = ['cluster', 'search', 'state'].map((name) => query.get(name) ?? '');
-  const order = orderOf(query.get('sort'));
+  const order = orderOf(query.get('sort'), 'due');
   const all = pending.value;
   const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
   const rows = useMemo(() => {
@@ -83,7 +81,7 @@ export function Pending(): VNode {
             rows=${rows}
             keyOf=${([uid, ofCluster]: PendingRow) => `${ofCluster}/${uid}`}
             order=${order}
-            onOrder=${({ column, direction }: Order) => ask({ sort: `${direction === 'descending' ? '-' : ''}${column}` })}
+            onOrder=${(chosen: Order) => ask({ sort: orderText(chosen) })}
           />`
     }
   `;
@@ -99,13 +97,6 @@ const STATES: readonly (readonly [string, string])[] = [
   ['', 'any'],
   ...Object.entries(STATE_WORDS).map(([state, { text }]) => [state, text] as const),
 ];
-
-/** Reads a sort order: `due`, or `-due` for descending. */
-function orderOf(text: string | null): Order {
-  if (!text) return DEFAULT_ORDER;
-  const descending = text.startsWith('-');
-  return { column: descending ? text.slice(1) : text, direction: descending ? 'descending' : 'ascending' };
-}
 
 /** Reports whether a gate holds the eviction. The row of such a pod is gray. */
 export const isHeld = (state: PendingState): boolean => GATE_KINDS.some((kind) => kind === state);
@@ -173,7 +164,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
               (id) =>
                 html`<${ActButton} key=${id} kind="plain" intent=${releaseHold(cluster, id)} about=${id} />`,
             )
-        : html`<${ActButton} kind="plain" intent=${holdPod(cluster, namespace, pod)} about=${`${namespace}/${pod}`} />`,
+        : html`<${ActButton} kind="plain" intent=${holdPods(cluster, { kind: 'pod', namespace, name: pod })} about=${`${namespace}/${pod}`} />`,
   },
 ];
 
@@ -182,21 +173,21 @@ const shortTaints = (taints: string): string =>
   taints.replaceAll('node.kubernetes.io/', '').replaceAll(':NoExecute', '');
 
 function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | undefined {
-  const response = useAnswer(
+  const { answer: stuck = [], error } = useAnswer(
     (signal) => get('GET api/stuck', { cluster: cluster || undefined }, signal),
     [cluster],
     true,
   );
-  if (response.kind === 'failed') return html`<${Failed} error=${response.error} />`;
-  if (response.kind !== 'answered' || response.answer.length === 0) return undefined;
+  if (error !== undefined) return html`<${Failed} error=${error} />`;
+  if (stuck.length === 0) return undefined;
   return html`
     <section class="section" aria-labelledby="stuck">
       <div class="lead">
         <h2 id="stuck">Stuck terminating</h2>
-        <p class="soft small">${counted(response.answer.length, 'pod')}; Taintward never deletes by force</p>
+        <p class="soft small">${counted(stuck.length, 'pod')}; Taintward never deletes by force</p>
       </div>
       <ul class="card needs">
-        ${response.answer.map(
+        ${stuck.map(
           ({
             cluster: ofCluster,
             uid,

@@ -4,7 +4,7 @@ import type { TaintAccount } from '#shared/explain/taints.ts';
 import type { PodStory as Story } from '#shared/operations/ask/explain-pod.ts';
 import { placeText, remedyText, tolerationText } from '#shared/operations/ask/words.ts';
 import { taintText } from '#shared/taints/taint.ts';
-import { ActButton, holdPod, holdWorkload, releaseHold } from '../act-button.ts';
+import { ActButton, holdPods, releaseHold } from '../act-button.ts';
 import { now } from '../live.ts';
 import { Countdown, Failed, Moment, NodeLink, Tag, Title } from '../parts.ts';
 import { route } from '../route.ts';
@@ -17,30 +17,29 @@ import { Around, localText, Past } from './story.ts';
 /** A pod's story: whether and when it is evicted, the reasons, and how to keep it. */
 export function PodStory(): VNode {
   const [, cluster = '', namespace = '', pod = ''] = route.value.path;
-  const response = useAnswer(
+  const { answer, error } = useAnswer(
     (signal) => get('GET api/explain/pod', { cluster, namespace, pod }, signal),
     [cluster, namespace, pod],
     true,
   );
-  const answer = response.kind === 'answered' ? response.answer : undefined;
   const held = answer?.gates.flatMap(({ by }) => (by.kind === 'hold' ? [by.id] : [])) ?? [];
   const all = answer && heldWith(answer);
   const there = answer !== undefined && !PAST.includes(answer.outcome.kind);
   return html`
     <${Title} title=${`${namespace}/${pod}`} lead=${answer ? html`<${Where} answer=${answer} />` : 'Loading …'}>
       ${held.map((id) => html`<${ActButton} key=${id} intent=${releaseHold(cluster, id)} text=${`Release hold ${id}`} />`)}
-      ${there && held.length === 0 && html`<${ActButton} intent=${holdPod(cluster, namespace, pod)} text="Hold pod" icon="hold" />`}
+      ${there && held.length === 0 && html`<${ActButton} intent=${holdPods(cluster, { kind: 'pod', namespace, name: pod })} text="Hold pod" icon="hold" />`}
       ${
         there &&
         held.length === 0 &&
         all &&
         html`<${ActButton}
-          intent=${holdWorkload(cluster, namespace, all)}
+          intent=${holdPods(cluster, { kind: 'workload', namespace, owner: all })}
           text=${`Hold ${all.kind} ${all.name}`}
         />`
       }
     </${Title}>
-    ${response.kind === 'failed' && html`<${Failed} error=${response.error} />`}
+    ${error !== undefined && html`<${Failed} error=${error} />`}
     ${
       answer &&
       html`

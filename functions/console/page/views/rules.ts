@@ -5,7 +5,14 @@ import { scopeText } from '#shared/explain/gate-text.ts';
 import { targetText } from '#shared/operations/acts/act.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
-import { ActButton, releaseGuard, releaseHold, resumeCluster, retry, stopCluster } from '../act-button.ts';
+import {
+  ActButton,
+  releaseGuard,
+  releaseHold,
+  resumeEvictions,
+  retry,
+  stopEvictions,
+} from '../act-button.ts';
 import { clusters, status } from '../live.ts';
 import { ClusterChoice, Empty, Failed, Moment, Tag, Title } from '../parts.ts';
 import { href, route } from '../route.ts';
@@ -72,8 +79,8 @@ const guardedText = ({ scope, zone = 'unknown' }: TripReport): string =>
 
 const Acts = ({ of: { cluster, stop, failed = 0 } }: { readonly of: ClusterStatus }): VNode => html`
   ${failed > 0 && html`<${ActButton} intent=${retry(cluster)} />`}
-  ${stop && html`<${ActButton} intent=${resumeCluster(cluster, stop.id)} icon="resume" />`}
-  <${ActButton} intent=${stopCluster(cluster)} icon="stop" kind="edged" />
+  ${stop && html`<${ActButton} intent=${resumeEvictions(cluster, stop.id)} icon="resume" />`}
+  <${ActButton} intent=${stopEvictions(cluster)} icon="stop" kind="edged" />
 `;
 
 function Forbids({
@@ -96,7 +103,7 @@ function Forbids({
                 html`<li>
                   <span class="lamp" data-tone="goes"></span>
                   <p>Evictions are stopped${stop.scope === 'fleet' ? ' in all clusters' : ''}${untilText(stop.until)}: ${stop.reason} <span class="soft small">${stop.actor}, <${Moment} at=${stop.at} /></span></p>
-                  <${ActButton} intent=${resumeCluster(cluster, stop.id)} />
+                  <${ActButton} intent=${resumeEvictions(cluster, stop.id)} />
                 </li>`
               }
               ${trips.map(
@@ -138,32 +145,35 @@ const untilText = (until: number | undefined): VNode | string =>
   until === undefined ? '' : html`${' '}until <${Moment} at=${until} />`;
 
 function Policy({ cluster }: { readonly cluster: string }): VNode {
-  const response = useAnswer((signal) => get('GET api/policy', { cluster }, signal), [cluster], true);
-  const revision = response.kind === 'answered' ? response.answer.revision : undefined;
+  const { answer, error } = useAnswer(
+    (signal) => get('GET api/policy', { cluster }, signal),
+    [cluster],
+    true,
+  );
   return html`
     <section class="section" aria-labelledby="policy">
       <div class="lead">
         <h2 id="policy">Policy</h2>
         <p class="soft small">
-          ${revision === 0 ? 'default policy' : `revision ${revision ?? '?'}`} · to change it, run
+          ${answer?.revision === 0 ? 'default policy' : `revision ${answer?.revision ?? '?'}`} · to change it, run
           ${' '}<code>taintward policy apply</code>
         </p>
       </div>
-      ${response.kind === 'failed' && html`<${Failed} error=${response.error} />`}
-      ${response.kind === 'answered' && html`<pre class="card pad" tabindex="0" aria-label="Policy document">${response.answer.text}</pre>`}
+      ${error !== undefined && html`<${Failed} error=${error} />`}
+      ${answer && html`<pre class="card pad" tabindex="0" aria-label="Policy document">${answer.text}</pre>`}
     </section>
   `;
 }
 
 function Audit({ cluster }: { readonly cluster: string }): VNode {
-  const response = useAnswer((signal) => get('GET api/audit', { cluster }, signal), [cluster], true);
-  const entries = response.kind === 'answered' ? response.answer : [];
+  const { answer, error } = useAnswer((signal) => get('GET api/audit', { cluster }, signal), [cluster], true);
+  const entries = answer ?? [];
   return html`
     <section class="section" aria-labelledby="audit">
       <h2 id="audit">Audit log</h2>
-      ${response.kind === 'failed' && html`<${Failed} error=${response.error} />`}
+      ${error !== undefined && html`<${Failed} error=${error} />`}
       ${
-        response.kind === 'answered' && entries.length === 0
+        answer && entries.length === 0
           ? html`<${Empty} title="No audit entries">Policies, stops, holds, and releases appear here, with their actors and reasons.</${Empty}>`
           : html`<${Rows} label="Audit log" wrap columns=${AUDIT_COLUMNS} rows=${entries} keyOf=${auditKey} />`
       }

@@ -58,45 +58,43 @@ export const noticeSchema = z
 export type Notice = z.output<typeof noticeSchema>;
 
 /** Returns the notification for a line of the log; `undefined`: none. */
-export function noticeOf({ event, fields }: LogLine, now: EpochMs): Notice | undefined {
-  switch (event) {
-    case 'eviction.scheduled':
-      return { ...about('scheduled', fields, now), ...due(fields) };
-    case 'eviction.rescheduled':
-      return { ...about('rescheduled', fields, now), ...due(fields) };
-    case 'eviction.blocked':
-      return { ...about('blocked', fields, now), ...due(fields), error: errorMessage(fields.error) };
-    case 'eviction.held': {
-      const { by: gate } = fields;
-      return {
-        ...about('held', fields, now),
-        ...due(fields),
-        ...defined({ heldBy: gate }),
-      };
-    }
+export function noticeOf(line: LogLine, now: EpochMs): Notice | undefined {
+  switch (line.event) {
     case 'eviction.would-evict':
-      return about('would-evict', fields, now);
-    case 'eviction.canceled':
-      return { ...about('canceled', fields, now), ...due(fields), reason: fields.reason ?? '' };
-    case 'pod.evicted':
-      return { ...about('evicted', fields, now), delayMs: fields.delayMs };
     case 'pod.already-gone':
-      return about('already-gone', fields, now);
+      return about(line, line.fields, now);
+    case 'pod.evicted':
+      return { ...about(line, line.fields, now), delayMs: line.fields.delayMs };
+    case 'eviction.scheduled':
+    case 'eviction.rescheduled':
+      return { ...about(line, line.fields, now), ...due(line.fields) };
+    case 'eviction.held':
+      return {
+        ...about(line, line.fields, now),
+        ...due(line.fields),
+        ...defined({ heldBy: line.fields.by }),
+      };
+    case 'eviction.canceled':
+      return { ...about(line, line.fields, now), ...due(line.fields), reason: line.fields.reason ?? '' };
+    case 'eviction.blocked':
     case 'eviction.failed':
-      return { ...about('failed', fields, now), ...due(fields), error: errorMessage(fields.error) };
-    case 'eviction.unregistered':
-      return { ...about('unregistered', fields, now), ...due(fields), error: errorMessage(fields.error) };
+    case 'eviction.unregistered': {
+      const error = errorMessage(line.fields.error);
+      return { ...about(line, line.fields, now), ...due(line.fields), error };
+    }
     default:
       return undefined;
   }
 }
 
+/** The notification has the name of the log event, without the object. */
 function about(
-  event: Notice['event'],
+  { event }: { readonly event: `${'eviction' | 'pod'}.${Notice['event']}` },
   { cluster, node, namespace, pod, uid, delta }: EvictionRef,
   now: EpochMs,
 ): Notice {
-  return { version: 1, event, at: timeText(now), cluster, node, namespace, pod, uid, delta };
+  const [, name] = event.split('.') as ['eviction' | 'pod', Notice['event']];
+  return { version: 1, event: name, at: timeText(now), cluster, node, namespace, pod, uid, delta };
 }
 
 const due = ({ dueAt, taints }: Pick<EvictionFields, 'dueAt' | 'taints'>) => ({

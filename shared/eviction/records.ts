@@ -218,3 +218,12 @@ export interface Partition {
   /** The newest final record of each pod whose record ended recently. All but tombstones may be scheduled again. */
   readonly ended: ReadonlyMap<PodUid, EndedPod>;
 }
+
+/** Returns the partition of a node without stored data. */
+export const emptyPartition = (ref: NodeRef): Partition => ({
+  ref,
+  revision: 0,
+  node: undefined,
+  scheduled: new Map(),
+  ended: new Map(),
+});

@@ -2,7 +2,7 @@ import { defined } from '#shared/defined.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { begunBy, type TaintOrigin } from '#shared/eviction/facts.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
-import type { Partition } from '#shared/eviction/records.ts';
+import { emptyPartition } from '#shared/eviction/records.ts';
 import { evicts, type MatchOptions, type Taint } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Budget } from './budgets.ts';
@@ -114,13 +114,8 @@ export function explainNode(question: NodeQuestion): NodeAnswer {
   const { now, cluster, node, live, service, matching, stalled } = question;
   const given = service?.rules ?? { value: builtInRules(matching) };
   const rules = knownOr(given, builtInRules(matching));
-  const partition = knownOr<Partition, Partition>(service?.partition ?? { unknown: '' }, {
-    ref: { cluster, node },
-    revision: 0,
-    node: undefined,
-    scheduled: new Map(),
-    ended: new Map(),
-  });
+  const nothing = emptyPartition({ cluster, node });
+  const partition = service ? knownOr(service.partition, nothing) : nothing;
   const shown = knownOr(live, undefined);
   const { taints = [], deletedAt, pods } = fatesIn(question, { partition, rules, shown });
   const governed = 'unknown' in given ? pods.map((pod) => ungovernedPod(pod, given.unknown)) : pods;

@@ -3,7 +3,7 @@ import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { begunBy } from '#shared/eviction/facts.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import type { Partition } from '#shared/eviction/records.ts';
+import { emptyPartition, type Partition } from '#shared/eviction/records.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
@@ -230,13 +230,7 @@ const duePod = (
 });
 
 function partitionIn({ cluster, service }: PodCase, { node }: ForecastPod): Partition {
-  const nothing: Partition = {
-    ref: { cluster, node: node ?? ('' as NodeName) },
-    revision: 0,
-    node: undefined,
-    scheduled: new Map(),
-    ended: new Map(),
-  };
+  const nothing = emptyPartition({ cluster, node: node ?? ('' as NodeName) });
   return service ? knownOr(service.partition, nothing) : nothing;
 }
 

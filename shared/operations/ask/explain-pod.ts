@@ -1,6 +1,6 @@
 import { defined } from '#shared/defined.ts';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
-import type { Partition } from '#shared/eviction/records.ts';
+import { emptyPartition } from '#shared/eviction/records.ts';
 import type { NodeCase } from '#shared/explain/forecast.ts';
 import { headline } from '#shared/explain/headline.ts';
 import { jobOutcome } from '#shared/explain/job.ts';
@@ -138,17 +138,10 @@ async function serviceFacts(
   node: NodeName,
   now: EpochMs,
 ): Promise<Omit<ServiceFacts, 'history'> & { readonly history: Fact<readonly HistoryEntry[]> }> {
-  const nothing: Partition = {
-    ref: { cluster, node },
-    revision: 0,
-    node: undefined,
-    scheduled: new Map(),
-    ended: new Map(),
-  };
   const { store, history, leases } = fleet;
   const [rules, partition, past, stuck, disconnection] = await Promise.all([
     rulesNow(fleet, cluster, matching),
-    node === '' ? known(nothing) : factOf(() => store.load({ cluster, node }, now)),
+    node === '' ? known(emptyPartition({ cluster, node })) : factOf(() => store.load({ cluster, node }, now)),
     factOf(() => recentHistory(history, { cluster, namespace, pod: name }, now)),
     factOf(async () => leases.stuck(cluster)),
     factOf(() => disconnectionOf(fleet, cluster, now)),

@@ -5,7 +5,7 @@ import type { SeenTaint } from '#shared/eviction/facts.ts';
 import { asksLease, matchesLabels } from '#shared/eviction/gate.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { ReleasedTrip, Rules } from '#shared/eviction/policy.ts';
-import type { Partition } from '#shared/eviction/records.ts';
+import { emptyPartition, type Partition } from '#shared/eviction/records.ts';
 import type { LabelSelector } from '#shared/eviction/selectors.ts';
 import type { Budget } from '#shared/explain/budgets.ts';
 import { enforcedRules } from '#shared/explain/governing.ts';
@@ -221,9 +221,7 @@ async function partitionsOf(
     nodes,
     async ({ name: node }): Promise<Partition> => {
       const ref = { cluster, node };
-      return fleet.kind !== 'context' && stored.has(node)
-        ? fleet.store.load(ref, at)
-        : { ref, revision: 0, node: undefined, scheduled: new Map(), ended: new Map() };
+      return fleet.kind !== 'context' && stored.has(node) ? fleet.store.load(ref, at) : emptyPartition(ref);
     },
     { concurrency: PARALLEL_CALLS },
   );

@@ -3,26 +3,7 @@ import { MathExpression, Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
 import type { FargateService } from 'aws-cdk-lib/aws-ecs';
 import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import { CLUSTER_INDEX } from '#shared/state/dynamodb/table-definition.ts';
-import {
-  API_REFUSALS,
-  CLOCK_SKEW,
-  EVICTION_RETRIES,
-  GIVEN_UP,
-  GUARD_TRIPS,
-  LAST_CONTACT_AGE,
-  MESSAGES_FAILING,
-  NOBODY_EVICTS,
-  OUT_OF_REACH,
-  OVER_BUDGET,
-  POD_DELETION_DURATION,
-  POD_DELETIONS,
-  REFUSED_DELTAS,
-  RIVALS,
-  STUCK_PODS,
-  TAKEOVERS_WITHHELD,
-  UNSENT_DELTAS,
-  UNWATCHED_CLUSTERS,
-} from '#shared/telemetry/metrics.ts';
+import * as names from '#shared/telemetry/metrics.ts';
 import type { ServiceFunction } from './service-function.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
@@ -40,25 +21,25 @@ export function ownMetrics(namespace: string) {
   const metric = (metricName: string, statistic: string) =>
     new Metric({ namespace, metricName, statistic, period });
   return {
-    podsDeleted: metric(POD_DELETIONS, Stats.SUM),
+    podsDeleted: metric(names.POD_DELETIONS, Stats.SUM),
     /** Seconds after the deadline. */
-    late: (statistic: string) => metric(POD_DELETION_DURATION, statistic),
-    refusals: metric(API_REFUSALS, Stats.SUM),
-    outOfReach: metric(OUT_OF_REACH, Stats.SUM),
-    retries: metric(EVICTION_RETRIES, Stats.SUM),
-    givenUp: metric(GIVEN_UP, Stats.SUM),
-    rivals: metric(RIVALS, Stats.SUM),
-    messagesFailing: metric(MESSAGES_FAILING, Stats.SUM),
-    skew: metric(CLOCK_SKEW, Stats.MAXIMUM),
-    rejectedDeltas: metric(REFUSED_DELTAS, Stats.SUM),
-    unsentDeltas: metric(UNSENT_DELTAS, Stats.SUM),
-    unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),
-    lastContactAge: metric(LAST_CONTACT_AGE, Stats.MAXIMUM),
-    nobodyEvicts: metric(NOBODY_EVICTS, Stats.MAXIMUM),
-    overBudget: metric(OVER_BUDGET, Stats.MAXIMUM),
-    guardTrips: metric(GUARD_TRIPS, Stats.MAXIMUM),
-    takeoversWithheld: metric(TAKEOVERS_WITHHELD, Stats.MAXIMUM),
-    stuckPods: metric(STUCK_PODS, Stats.MAXIMUM),
+    late: (statistic: string) => metric(names.POD_DELETION_DURATION, statistic),
+    refusals: metric(names.API_REFUSALS, Stats.SUM),
+    outOfReach: metric(names.OUT_OF_REACH, Stats.SUM),
+    retries: metric(names.EVICTION_RETRIES, Stats.SUM),
+    givenUp: metric(names.GIVEN_UP, Stats.SUM),
+    rivals: metric(names.RIVALS, Stats.SUM),
+    messagesFailing: metric(names.MESSAGES_FAILING, Stats.SUM),
+    skew: metric(names.CLOCK_SKEW, Stats.MAXIMUM),
+    rejectedDeltas: metric(names.REFUSED_DELTAS, Stats.SUM),
+    unsentDeltas: metric(names.UNSENT_DELTAS, Stats.SUM),
+    unwatchedClusters: metric(names.UNWATCHED_CLUSTERS, Stats.MAXIMUM),
+    lastContactAge: metric(names.LAST_CONTACT_AGE, Stats.MAXIMUM),
+    nobodyEvicts: metric(names.NOBODY_EVICTS, Stats.MAXIMUM),
+    overBudget: metric(names.OVER_BUDGET, Stats.MAXIMUM),
+    guardTrips: metric(names.GUARD_TRIPS, Stats.MAXIMUM),
+    takeoversWithheld: metric(names.TAKEOVERS_WITHHELD, Stats.MAXIMUM),
+    stuckPods: metric(names.STUCK_PODS, Stats.MAXIMUM),
   };
 }
 
@@ -71,12 +52,12 @@ export function metricsByCluster(namespace: string) {
       period,
     });
   return {
-    podsDeleted: search(POD_DELETIONS, Stats.SUM),
-    late: search(POD_DELETION_DURATION, 'p99'),
-    refusals: search(API_REFUSALS, Stats.SUM),
-    outOfReach: search(OUT_OF_REACH, Stats.SUM),
-    givenUp: search(GIVEN_UP, Stats.SUM),
-    skew: search(CLOCK_SKEW, Stats.MAXIMUM),
+    podsDeleted: search(names.POD_DELETIONS, Stats.SUM),
+    late: search(names.POD_DELETION_DURATION, 'p99'),
+    refusals: search(names.API_REFUSALS, Stats.SUM),
+    outOfReach: search(names.OUT_OF_REACH, Stats.SUM),
+    givenUp: search(names.GIVEN_UP, Stats.SUM),
+    skew: search(names.CLOCK_SKEW, Stats.MAXIMUM),
   };
 }
 

@@ -12,10 +12,9 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
-import { type Blindness, blindnessOf } from '../look/blind.ts';
+import { type Blindness, type RelayStory, relayStory } from '../look/blind.ts';
 import { builtInOf } from '../look/built-in.ts';
 import { budgetsInAll } from './budgets.ts';
-import { disconnectionOf } from './disconnection.ts';
 import { factOf } from './facts.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
 import { type Reached, reach, rulesNow } from './reach.ts';
@@ -52,19 +51,20 @@ export async function askNode(
 ): Promise<NodeStory & Pick<Blindness, 'warnings'>> {
   const reached = await reach(fleet, question.cluster);
   try {
-    const { warnings, stalled } = await blindnessOf(fleet, question.cluster, clock);
-    return { ...(await nodeStory(reached, fleet, question, { clock, ...defined({ stalled }) })), warnings };
+    const relay = await relayStory(fleet, question.cluster, clock);
+    const { warnings } = relay;
+    return { ...(await nodeStory(reached, fleet, question, { clock, relay })), warnings };
   } finally {
     reached.close();
   }
 }
 
-/** Does the same as {@link askNode}, in a cluster that is reached. `stalled`: why nothing is evicted at present. */
+/** Does the same as {@link askNode}, in a cluster that is reached. */
 export async function nodeStory(
   { ask, askFirst }: Reached,
   fleet: Fleet | ContextFleet,
   { cluster, node, matching, only = () => true }: NodeOfCluster,
-  { clock, stalled }: { readonly clock: Clock; readonly stalled?: string },
+  { clock, relay }: { readonly clock: Clock; readonly relay: RelayStory },
 ): Promise<NodeStory> {
   // The built-in controller doesn't read Leases.
   const leases = fleet.kind === 'context' ? undefined : { clock };
@@ -73,7 +73,8 @@ export async function nodeStory(
   const there = knownOr(found, []).filter(({ pod }) => only(node, pod));
   const pods = 'unknown' in found ? found : known(there.map(({ pod }) => pod));
   const namespaces = [...new Set(there.map(({ pod }) => pod.namespace))];
-  const [workloads, budgets, builtIn, service] = await Promise.all([
+  const { stalled, disconnection } = relay;
+  const [workloads, budgets, builtIn, facts] = await Promise.all([
     there.length > 0
       ? ask(async ({ objects }) => (await ownersOf(objects, there)).workloads)
       : known(new Map()),
@@ -83,6 +84,7 @@ export async function nodeStory(
       ? undefined
       : serviceFacts(fleet, { cluster, node, matching, only }, clock.now()),
   ]);
+  const service = facts && { ...facts, disconnection };
   const shown = knownOr(live, undefined);
   const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
   const question: NodeQuestion = {
@@ -120,16 +122,17 @@ async function serviceFacts(
   { cluster, node, matching, only = () => true }: NodeOfCluster,
   now: EpochMs,
 ): Promise<
-  Omit<NonNullable<NodeQuestion['service']>, 'history'> & { readonly history: Fact<readonly HistoryEntry[]> }
+  Omit<NonNullable<NodeQuestion['service']>, 'history' | 'disconnection'> & {
+    readonly history: Fact<readonly HistoryEntry[]>;
+  }
 > {
-  const [rules, partition, past, disconnection] = await Promise.all([
+  const [rules, partition, past] = await Promise.all([
     rulesNow(fleet, cluster, matching),
     factOf(async () => {
       const { scheduled, ...stored } = await fleet.store.load({ cluster, node }, now);
       return { ...stored, scheduled: new Map([...scheduled].filter(([, record]) => only(node, record))) };
     }),
     factOf(() => recentHistory(fleet.history, { cluster, node }, now)),
-    factOf(() => disconnectionOf(fleet, cluster, now)),
   ]);
-  return { rules, partition, history: past, disconnection };
+  return { rules, partition, history: past };
 }

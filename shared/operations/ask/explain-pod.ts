@@ -16,11 +16,10 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
-import { type Blindness, blindnessOf } from '../look/blind.ts';
+import { type Blindness, relayStory } from '../look/blind.ts';
 import { builtInOf } from '../look/built-in.ts';
 import { pendingOf } from '../look/pending.ts';
 import { budgetsIn } from './budgets.ts';
-import { disconnectionOf } from './disconnection.ts';
 import { factOf } from './facts.ts';
 import { traitsOf } from './job.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
@@ -60,7 +59,7 @@ export async function askPod(
     const none: NodeName = nodeName('');
     // The built-in controller doesn't read Leases.
     const leases = fleet.kind === 'context' ? undefined : { clock };
-    const [owners, node, budgets, builtIn, service, { warnings, stalled }] = await Promise.all([
+    const [owners, node, budgets, builtIn, facts, { warnings, stalled, disconnection }] = await Promise.all([
       there ? ask(({ objects }) => ownersOf(objects, [there])) : known(undefined),
       on === undefined ? known<NodeCase['live']>({ taints: [] }) : ask((live) => liveNode(live, on, leases)),
       ask(({ objects }) => budgetsIn(objects, namespace)),
@@ -68,8 +67,9 @@ export async function askPod(
       fleet.kind === 'context'
         ? undefined
         : serviceFacts(fleet, { cluster, namespace, name, matching }, on ?? none, clock.now()),
-      blindnessOf(fleet, cluster, clock),
+      relayStory(fleet, cluster, clock),
     ]);
+    const service = facts && { ...facts, disconnection };
     const shown = knownOr(node, undefined);
     const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
     const question: PodCase = {
@@ -137,14 +137,15 @@ async function serviceFacts(
   { cluster, namespace, name, matching }: PodQuestion,
   node: NodeName,
   now: EpochMs,
-): Promise<Omit<ServiceFacts, 'history'> & { readonly history: Fact<readonly HistoryEntry[]> }> {
+): Promise<
+  Omit<ServiceFacts, 'history' | 'disconnection'> & { readonly history: Fact<readonly HistoryEntry[]> }
+> {
   const { store, history, leases } = fleet;
-  const [rules, partition, past, stuck, disconnection] = await Promise.all([
+  const [rules, partition, past, stuck] = await Promise.all([
     rulesNow(fleet, cluster, matching),
     node === '' ? known(emptyPartition({ cluster, node })) : factOf(() => store.load({ cluster, node }, now)),
     factOf(() => recentHistory(history, { cluster, namespace, pod: name }, now)),
     factOf(async () => leases.stuck(cluster)),
-    factOf(() => disconnectionOf(fleet, cluster, now)),
   ]);
-  return { rules, partition, history: past, stuck, disconnection };
+  return { rules, partition, history: past, stuck };
 }

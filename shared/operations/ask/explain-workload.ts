@@ -14,7 +14,7 @@ import { decide } from '../acts/decide.ts';
 import { actState } from '../acts/perform.ts';
 import { previewOf } from '../acts/preview.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
-import { type Blindness, blindnessOf } from '../look/blind.ts';
+import { type Blindness, relayStory } from '../look/blind.ts';
 import { budgetsIn } from './budgets.ts';
 import { type NodeOfCluster, type NodeStory, nodeStory } from './explain-node.ts';
 import { factOf } from './facts.ts';
@@ -55,8 +55,8 @@ export async function askWorkload(
     const there = knownOr(found, []);
     const only: NodeOfCluster['only'] = (node, record) =>
       isTarget(target, { node, zone: undefined, record, traits: record });
-    const [{ warnings, stalled }, held, budgets, replicas] = await Promise.all([
-      blindnessOf(fleet, cluster, clock),
+    const [relay, held, budgets, replicas] = await Promise.all([
+      relayStory(fleet, cluster, clock),
       fleet.kind === 'context' ? undefined : factOf(() => holdOf(act, fleet, now)),
       reached.ask(({ objects }) => budgetsIn(objects, namespace)),
       reached.ask(async ({ objects }) => {
@@ -71,8 +71,7 @@ export async function askWorkload(
     const nodes = [...new Set(placed.flatMap(({ node }) => node ?? []))].sort();
     const stories = await pMap(
       nodes,
-      (node) =>
-        nodeStory(reached, fleet, { cluster, node, matching, only }, { clock, ...defined({ stalled }) }),
+      (node) => nodeStory(reached, fleet, { cluster, node, matching, only }, { clock, relay }),
       { concurrency: PARALLEL_NODES },
     );
     const [first, ...others] = stories;
@@ -89,12 +88,12 @@ export async function askWorkload(
       ),
       ...workload,
       ...defined({
-        stalled,
+        stalled: relay.stalled,
         replicas: knownOr(replicas, undefined),
         budgets: all && [...new Set(there.flatMap(({ pod }) => budgetsOf(all, pod.labels ?? {})))],
         hold: held && ('value' in held ? held.value.effects : [held.unknown]),
       }),
-      warnings,
+      warnings: relay.warnings,
       nodes: stories,
     };
   } finally {

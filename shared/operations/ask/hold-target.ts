@@ -3,9 +3,10 @@ import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import { selectorText } from '#shared/eviction/selectors.ts';
 import type { Fact } from '#shared/explain/known.ts';
-import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
+import { projectPod } from '#shared/kubernetes/project.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
+import { zonesIn } from '../look/zones.ts';
 import { reach } from './reach.ts';
 import type { OwnedPod } from './workload-finder.ts';
 
@@ -30,7 +31,7 @@ async function exists({ api, objects }: LiveCluster, target: HoldTarget): Promis
     case 'pod':
       return (await api.getPod(target)) !== undefined;
     case 'zone':
-      return hasNodes(objects, target.zone);
+      return [...(await zonesIn(objects)).values()].includes(target.zone);
     case 'workload':
     case 'namespace':
     case 'labels':
@@ -57,9 +58,4 @@ export async function* podsOf(objects: LiveCluster['objects'], target: PodsTarge
     const { node = nodeName('') } = pod;
     if (isTarget(target, { node, zone: undefined, record: pod, traits: pod })) yield { pod, json };
   }
-}
-
-async function hasNodes(objects: LiveCluster['objects'], zone: string): Promise<boolean> {
-  for await (const json of objects.list('/api/v1/nodes')) if (projectNode(json).zone === zone) return true;
-  return false;
 }

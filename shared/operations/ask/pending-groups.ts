@@ -4,12 +4,12 @@ import { type Budget, budgetsOf } from '#shared/explain/budgets.ts';
 import { knownOr } from '#shared/explain/known.ts';
 import type { Replicas } from '#shared/explain/what-if.ts';
 import { type Workload, workloadText } from '#shared/explain/workload.ts';
-import { projectNode } from '#shared/kubernetes/project.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { PendingEviction } from '../look/pending.ts';
 import { countsOf, nextOf, type PendingCounts } from '../look/pending-state.ts';
+import { zonesIn } from '../look/zones.ts';
 import { budgetsInAll } from './budgets.ts';
 import { factOf } from './facts.ts';
 import { reach } from './reach.ts';
@@ -75,7 +75,7 @@ async function placesIn(
   const { ask, close } = await reach(fleet, cluster);
   try {
     const places = await ask(({ objects }) =>
-      grouping === 'zone' ? zonesIn(objects) : workloadsIn(objects, pending),
+      grouping === 'zone' ? zonePlaces(objects) : workloadsIn(objects, pending),
     );
     if ('value' in places) return places.value;
     return { ...stored, unknown: [`The ${grouping}s of cluster ${cluster} are unknown: ${places.unknown}.`] };
@@ -84,9 +84,8 @@ async function placesIn(
   }
 }
 
-async function zonesIn(objects: ClusterObjects): Promise<Places> {
-  const nodes = (await Array.fromAsync(objects.list('/api/v1/nodes'))).map(projectNode);
-  const zones = new Map(nodes.map(({ name, zone }) => [name, zone]));
+async function zonePlaces(objects: ClusterObjects): Promise<Places> {
+  const zones = await zonesIn(objects);
   return { placeOf: ({ node }) => defined({ zone: zones.get(node) }) };
 }
 

@@ -1,10 +1,12 @@
 import { CONDITIONS, type ConditionType } from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Disconnection } from '#shared/explain/disconnection.ts';
+import { type Fact, known } from '#shared/explain/known.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { ContextFleet } from '../fleet/fleet.ts';
 import { type Snapshot, type ViewedFleet, view } from './look.ts';
-import { statusOf } from './status.ts';
+import { type FleetStatus, statusOf } from './status.ts';
 
 /** Reasons why the stored state may be outdated, as sentences. `stalled`: why nothing is evicted at present. */
 export interface Blindness {
@@ -30,11 +32,25 @@ function stallOf(type: ConditionType, { kind }: Snapshot): string | undefined {
   return type === 'lease-expired' && kind === 'in-cluster' ? 'no replica holds the lease' : undefined;
 }
 
-export const blindnessOf = async (
+/** What is known of a cluster's relay. */
+export interface RelayStory extends Blindness {
+  /** `undefined`: a relay is connected or connecting, or the fleet has none. */
+  readonly disconnection: Fact<Disconnection | undefined>;
+}
+
+export async function relayStory(
   fleet: ViewedFleet | ContextFleet,
   cluster: ClusterName,
   clock: Clock,
-): Promise<Blindness> =>
-  fleet.kind === 'context'
-    ? { warnings: [] }
-    : blindnessIn(await view(fleet, [cluster], () => ({}), { clock, isWithoutNodes: true }));
+): Promise<RelayStory> {
+  if (fleet.kind === 'context') return { warnings: [], disconnection: known(undefined) };
+  const seen = await view(fleet, [cluster], () => ({}), { clock, isWithoutNodes: true });
+  return { ...blindnessIn(seen), disconnection: disconnectionIn(statusOf(seen)) };
+}
+
+function disconnectionIn({ clusters: [status] }: FleetStatus): RelayStory['disconnection'] {
+  const { error, connection, lastContactAt, service } = status ?? {};
+  if (error !== undefined) return { unknown: error.replace(/\.$/, '') };
+  const isLost = connection === 'disconnected' || connection === 'never-connected';
+  return known(isLost && service?.state !== 'syncing' ? defined({ since: lastContactAt }) : undefined);
+}

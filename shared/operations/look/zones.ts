@@ -3,6 +3,7 @@ import { projectNode } from '#shared/kubernetes/project.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
+import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 
 const READ_WITHIN_MS = 5_000;
@@ -13,7 +14,7 @@ export interface Zones {
   readonly at: EpochMs;
   readonly guardRevision: number;
   /** Absent: no zone tripped, or the cluster did not answer. */
-  readonly nodes?: ReadonlyMap<NodeName, string>;
+  readonly nodes?: ReadonlyMap<NodeName, string | undefined>;
 }
 
 /** `before`: an earlier answer, which a caller that reads often gets again. Never rejects. */
@@ -37,14 +38,18 @@ export async function zonesOf(
 async function nodesIn(zones: readonly string[], fleet: Pick<Fleet, 'cluster'>, cluster: ClusterName) {
   const { objects, close } = await fleet.cluster(cluster);
   try {
-    const nodes = new Map<NodeName, string>();
-    const labelSelector = `topology.kubernetes.io/zone in (${zones.join()})`;
-    for await (const json of objects.list('/api/v1/nodes', { labelSelector })) {
-      const { name, zone = '' } = projectNode(json);
-      nodes.set(name, zone);
-    }
-    return nodes;
+    return await zonesIn(objects, zones);
   } finally {
     close();
   }
+}
+
+/** Returns the zone of each node, of these zones or of all. Rejects with `ApiError`. */
+export async function zonesIn(
+  objects: ClusterObjects,
+  zones?: readonly string[],
+): Promise<ReadonlyMap<NodeName, string | undefined>> {
+  const query = zones ? { labelSelector: `topology.kubernetes.io/zone in (${zones.join()})` } : {};
+  const nodes = await Array.fromAsync(objects.list('/api/v1/nodes', query));
+  return new Map(nodes.map(projectNode).map(({ name, zone }) => [name, zone]));
 }

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { disconnectionOf } from '#shared/operations/ask/disconnection.ts';
+import { knownOr } from '#shared/explain/known.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
+import { relayStory } from '#shared/operations/look/blind.ts';
 import { DISCONNECTED_AFTER_MS } from '#shared/state/lease.ts';
 import { VERSION } from '#shared/version.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
@@ -16,9 +17,11 @@ const VIEW = { breakerOpen: false, nodes: 0, tainted: 0, pods: 0, down: 0, custo
 
 /** Returns the disconnection of a cluster with an old contact in its lease and this answer of its process. */
 async function reported(t: TestContext, service: Fleet['service']) {
-  const { fleet, leases } = embeddedFleet(t, { clusters: [CLUSTER], clock: { now: () => NOW } }, { service });
+  const clock = { now: () => NOW };
+  const { fleet, leases } = embeddedFleet(t, { clusters: [CLUSTER], clock }, { service });
   await recordContact(leases, CLUSTER, LONG_AGO);
-  return disconnectionOf(fleet, CLUSTER, NOW);
+  const { disconnection } = await relayStory(fleet, CLUSTER, clock);
+  return knownOr(disconnection, 'unknown');
 }
 
 const saying =

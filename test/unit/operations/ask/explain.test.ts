@@ -287,5 +287,9 @@ test('reports unreadable rules and forecasts nothing from other rules', async (t
     lineOf(story),
     `default/${name} may be evicted or stay: the rules of the cluster cannot be read, and nothing is evicted there until they can (the table is throttled).`,
   );
-  assert.deepEqual(story.unknown, [{ what: 'rules', reason: 'the table is throttled' }]);
+  const reason = 'the table is throttled';
+  assert.deepEqual(story.unknown, [
+    { what: 'rules', reason },
+    { what: 'whether a relay is connected to the cluster', reason },
+  ]);
 });

@@ -16,9 +16,7 @@ import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 import type { LogEvent } from '#shared/telemetry/log-events.ts';
 import { accountWideName } from './account-wide-name.ts';
-import type { Config } from './config.ts';
-import type { Deltas } from './deltas.ts';
-import type { Functions } from './functions.ts';
+import type { AlarmedProps } from './alarms.ts';
 import {
   errors,
   indexThrottles,
@@ -30,8 +28,6 @@ import {
   waiting,
 } from './metrics.ts';
 import type { ServiceFunction } from './service-function.ts';
-import type { State } from './state.ts';
-import type { Timers } from './timers.ts';
 
 const EVENTS_BY_CLUSTER: readonly LogEvent[] = [
   'eviction.scheduled',
@@ -82,12 +78,7 @@ const HALF = 12;
 const THIRD = 8;
 const HEIGHT = 6;
 
-export interface ServiceDashboardProps {
-  readonly config: Config;
-  readonly state: State;
-  readonly deltas: Deltas;
-  readonly timers: Timers;
-  readonly functions: Functions;
+export interface ServiceDashboardProps extends AlarmedProps {
   readonly alarms: readonly Alarm[];
 }
 

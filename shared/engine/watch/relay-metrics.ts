@@ -41,15 +41,10 @@ export const NO_SESSION: SessionGauges = {
 interface ClusterGauge {
   readonly name: string;
   readonly help: string;
-  value(gauges: ClusterGauges): number;
-}
-
-interface LabeledGauge {
-  readonly name: string;
-  readonly help: string;
-  readonly label: string;
-  /** Returns the values by that label; `undefined`: the cluster has no series. */
-  values(gauges: ClusterGauges): Readonly<Record<string, number>> | undefined;
+  /** Absent: the cluster is the only label. */
+  readonly label?: string;
+  /** Returns the value, or the values by that label; `undefined`: the cluster has no series. */
+  value(gauges: ClusterGauges): number | Readonly<Record<string, number>> | undefined;
 }
 
 const CLUSTER_GAUGES: readonly ClusterGauge[] = [
@@ -73,20 +68,17 @@ const CLUSTER_GAUGES: readonly ClusterGauge[] = [
     help: 'Evicted pods of the cluster that are stuck terminating for more than a minute after their grace period.',
     value: ({ stuck }) => stuck,
   },
-];
-
-const LABELED_GAUGES: readonly LabeledGauge[] = [
   {
     name: 'taintward_relay_objects',
     help: 'Objects in the view of the relay: nodes, tainted (nodes with a NoExecute taint), and pods (of tainted nodes).',
     label: 'kind',
-    values: ({ counts: { nodes, tainted, pods } }) => ({ nodes, tainted, pods }),
+    value: ({ counts: { nodes, tainted, pods } }) => ({ nodes, tainted, pods }),
   },
   {
     name: 'taintward_cluster_faults',
     help: 'Faults of the cluster that its lease reports, by type.',
     label: 'type',
-    values: ({ state, faults }) =>
+    value: ({ state, faults }) =>
       state.kind === 'standby' && faults.length === 0
         ? undefined
         : numbers(FAULT_TYPES, (type) => faults.filter((fault) => fault.type === type).length),
@@ -95,7 +87,7 @@ const LABELED_GAUGES: readonly LabeledGauge[] = [
     name: GUARD_TRIPS,
     help: 'Active trips of the guard, by scope: 0 or 1 for the cluster and for custom taints, the number of tripped zones for zones.',
     label: 'scope',
-    values: ({ state, trips }) =>
+    value: ({ state, trips }) =>
       state.kind === 'standby'
         ? undefined
         : numbers(SCOPES, (scope) => trips.filter((trip) => trip.scope === scope).length),
@@ -104,7 +96,7 @@ const LABELED_GAUGES: readonly LabeledGauge[] = [
     name: 'taintward_cluster_mode',
     help: 'Mode of the cluster: 1 for the current mode (observe, enforce, or stopped), and 0 for the others.',
     label: 'mode',
-    values: ({ mode: inForce }) =>
+    value: ({ mode: inForce }) =>
       inForce === undefined ? undefined : numbers(MODES, (mode) => (mode === inForce ? 1 : 0)),
   },
 ];
@@ -116,20 +108,20 @@ const numbers = <Key extends string>(
 
 /** Gauges are collected at each scrape, so a cluster's series exists for exactly as long as the cluster does. */
 function registerGauges(registry: Registry, gaugesOfClusters: () => readonly ClusterGauges[]): void {
-  for (const { name, help, ...gauge } of [...CLUSTER_GAUGES, ...LABELED_GAUGES]) {
+  for (const { name, help, label, value } of CLUSTER_GAUGES) {
     new Gauge({
       name,
       help,
-      labelNames: 'label' in gauge ? ['cluster', gauge.label] : ['cluster'],
+      labelNames: ['cluster', ...(label === undefined ? [] : [label])],
       registers: [registry],
       collect() {
         this.reset();
         for (const gauges of gaugesOfClusters()) {
           const { cluster } = gauges;
-          if ('value' in gauge) this.set({ cluster }, gauge.value(gauges));
+          const found = value(gauges) ?? {};
+          if (typeof found === 'number') this.set({ cluster }, found);
           else
-            for (const [key, value] of Object.entries(gauge.values(gauges) ?? {}))
-              this.set({ cluster, [gauge.label]: key }, value);
+            for (const [key, each] of Object.entries(found)) this.set({ cluster, [label ?? '']: key }, each);
         }
       },
     });

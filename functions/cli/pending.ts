@@ -7,8 +7,7 @@ import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/f
 import { blindnessIn } from '#shared/operations/look/blind.ts';
 import { type Snapshot, view } from '#shared/operations/look/look.ts';
 import type { PendingEviction } from '#shared/operations/look/pending.ts';
-import { heldText, isHeldNow, retryOf } from '#shared/operations/look/pending-state.ts';
-import type { StoredRules } from '#shared/state/rules-store.ts';
+import { isHeldNow, pendingStateOf, retryOf } from '#shared/operations/look/pending-state.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -123,7 +122,7 @@ async function pendingShown(
   }
   const rows = chosen.flatMap(({ storedRules, pending }) =>
     pending.map((eviction): PendingRow => {
-      const heldBy = heldByText(eviction, storedRules, at);
+      const { note: heldBy } = pendingStateOf(eviction, storedRules, at);
       return { ...eviction, heldBy, inMs: eviction.record.dueAt - at };
     }),
   );
@@ -144,22 +143,6 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   { head: 'CAUSE', of: ({ record }) => causeTexts(record.causes).join('; '), wide: true },
   { head: 'HELD BY', of: ({ heldBy }) => heldBy },
 ];
-
-/** Returns the reason why a record's eviction doesn't happen, as text for people. Usually empty. */
-function heldByText(row: PendingEviction, storedRules: StoredRules | undefined, at: EpochMs): string {
-  const { record, gates } = row;
-  const { gaveUpAt, failure, blocked, turnAt } = record;
-  if (gaveUpAt !== undefined)
-    return `failed at ${timeText(gaveUpAt)}: ${failure?.error ?? 'retries exhausted'}`;
-  if (gates.length > 0) return heldText(gates, storedRules);
-  const retry = retryOf(row, at);
-  if (retry) return retry.text;
-  if (blocked) {
-    const blocker = blocked.by === 'admission' ? 'admission' : 'disruption budget';
-    return `${blocker} since ${timeText(blocked.since)}: ${blocked.reason}`;
-  }
-  return turnAt === undefined ? '' : `rate limited until ${timeText(turnAt)}`;
-}
 
 const blockedJson = ({ since, by: blocker, reason }: Blocked) => ({
   since: timeText(since),

@@ -48,11 +48,23 @@ export function pendingStateOf(
   storedRules: StoredRules | undefined,
   now: EpochMs,
 ): { readonly state: PendingState; readonly note: string } {
-  const { failure, blocked } = eviction.record;
   const state = stateOf(eviction, now);
-  if (state === 'failed') return { state, note: failure?.error ?? 'retries exhausted' };
-  if (isGate(state)) return { state, note: heldText(eviction.gates, storedRules) };
-  return { state, note: retryOf(eviction, now)?.text ?? blocked?.reason ?? '' };
+  const note = isGate(state) ? heldText(eviction.gates, storedRules) : delayText(eviction, now);
+  return { state, note };
+}
+
+/** Returns why an eviction that no rule holds doesn't happen. Usually empty. */
+function delayText(eviction: Stated, now: EpochMs): string {
+  const { gaveUpAt, failure, blocked, turnAt } = eviction.record;
+  if (gaveUpAt !== undefined)
+    return `failed at ${timeText(gaveUpAt)}: ${failure?.error ?? 'retries exhausted'}`;
+  const retry = retryOf(eviction, now);
+  if (retry) return retry.text;
+  if (blocked) {
+    const blocker = blocked.by === 'admission' ? 'admission' : 'disruption budget';
+    return `${blocker} since ${timeText(blocked.since)}: ${blocked.reason}`;
+  }
+  return turnAt === undefined ? '' : `rate limited until ${timeText(turnAt)}`;
 }
 
 /** Numbers of pending evictions, with one meaning on every surface. Those without a number here are on their way. */

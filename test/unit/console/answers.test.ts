@@ -33,7 +33,7 @@ test("returns the session's actor, place, time, and action token", async (t) => 
   );
 });
 
-test('returns pending rows in pages, sorted and filtered, with the gate of each', async (t) => {
+test('returns pending rows with the gate of each, filtered and limited', async (t) => {
   const held = aRecord({
     name: 'held',
     dueAt: NOW - MINUTE,
@@ -87,7 +87,7 @@ test('returns pending rows in pages, sorted and filtered, with the gate of each'
         -5 * MINUTE,
         'failed',
         'node.kubernetes.io/unreachable:NoExecute',
-        'no',
+        'failed at 2026-11-21T12:00:00Z: no',
         0,
       ],
       [
@@ -109,7 +109,7 @@ test('returns pending rows in pages, sorted and filtered, with the gate of each'
         0,
         'blocked',
         'node.kubernetes.io/unreachable:NoExecute',
-        'budget',
+        'disruption budget since 2026-11-21T12:00:00Z: budget',
         1,
       ],
       [
@@ -120,7 +120,7 @@ test('returns pending rows in pages, sorted and filtered, with the gate of each'
         1,
         'rejected',
         'node.kubernetes.io/unreachable:NoExecute',
-        'a webhook',
+        'admission since 2026-11-21T12:00:00Z: a webhook',
         1,
       ],
       ['prod', 'node-1', 'default', 'later', MINUTE, 'scheduled', 'maintenance=now:NoExecute', '', 0],

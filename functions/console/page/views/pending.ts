@@ -6,7 +6,7 @@ import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import { stuckAdvice } from '#shared/operations/ask/words.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import { ActButton, holdPods, releaseHold } from '../act-button.ts';
-import { clusters, pending, pendingTotal } from '../live.ts';
+import { clusters, now, pending, pendingTotal } from '../live.ts';
 import { counted } from '../moments.ts';
 import {
   Ago,
@@ -26,6 +26,7 @@ import { type Column, type Order, orderOf, orderText, Rows, sorted } from '../ro
 import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
 import { furtherText, STATE_WORDS, sentence } from '../words.ts';
+import { localText } from './story.ts';
 
 /** All pending evictions, and the evicted pods that are stuck terminating. */
 export function Pending(): VNode {
@@ -126,9 +127,12 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     head: 'State',
     width: 'minmax(8.5rem, 1.2fr)',
     by: ([, , , , , , state]) => STATE_WORDS[state].text,
-    cell: ([, , , , , , state, , note]) => html`
+    cell: ([, , , , , , state, , written]) => {
+      const note = localText(written, now.value);
+      return html`
       <span title=${note}><${Tag} ...${STATE_WORDS[state]} /></span>${note !== '' && html` <span class="soft small note" title=${note}>${furtherText(STATE_WORDS[state].text, note)}</span>`}
-    `,
+    `;
+    },
   },
   {
     key: 'node',

@@ -17,7 +17,7 @@ import type { ClusterRelayState } from './cluster-state.ts';
 import { Fleet } from './fleet.ts';
 import { PodFollowLimits } from './follow-pods.ts';
 import { LeaseManager } from './lease-manager.ts';
-import { NO_SESSION } from './relay-metrics.ts';
+import { type ClusterGauges, NO_SESSION } from './relay-metrics.ts';
 
 /** Interval at which a relay checks whether it should have more clusters, and reports its load, jittered by half. */
 const SHARE_MS = 5_000;
@@ -161,17 +161,7 @@ export class Relay {
       metrics.load.set(load);
       metrics.overBudget(excess);
       const clusters = [...this.#clusters.values()];
-      const gauges = clusters.map((cluster) => cluster.gauges);
-      const faults = gauges.flatMap((each) => each.faults.map(({ type }) => type));
-      const skewMs = Math.max(0, ...clusters.map((cluster) => Math.abs(cluster.skewMs ?? 0)));
-      const counts = {
-        [GUARD_TRIPS]: gauges.flatMap(({ trips }) => trips).length,
-        [TAKEOVERS_WITHHELD]: faults.filter((type) => type === 'heartbeat-suspended').length,
-        [NOBODY_EVICTS]: faults.filter((type) => type === 'no-eviction-controller').length,
-        [STUCK_PODS]: gauges.reduce((sum, { stuck }) => sum + stuck, 0),
-        [CLOCK_SKEW]: skewMs > REPORTED_SKEW_MS ? skewMs / 1000 : 0,
-      };
-      for (const [name, count] of Object.entries(counts)) if (count > 0) metrics.put(name, count);
+      for (const [name, value] of alarmingValues(clusters)) metrics.put(name, value);
       if (excess > 0 && !wasOver) log.warn('relay.over-capacity', { load, excess });
       wasOver = excess > 0;
       const lease = signal.aborted ? undefined : this.#fleet.wanted(this.#clusters.size);
@@ -183,4 +173,24 @@ export class Relay {
       }
     }
   }
+}
+
+/** Returns the values of all clusters that alarms wait for. One that is zero is not reported. */
+export function alarmingValues(
+  clusters: readonly {
+    readonly gauges: Omit<ClusterGauges, 'cluster'>;
+    readonly skewMs: number | undefined;
+  }[],
+): readonly (readonly [metric: string, value: number])[] {
+  const gauges = clusters.map((cluster) => cluster.gauges);
+  const faults = gauges.flatMap((each) => each.faults.map(({ type }) => type));
+  const skewMs = Math.max(...clusters.map((cluster) => Math.abs(cluster.skewMs ?? 0)));
+  const values = {
+    [GUARD_TRIPS]: gauges.flatMap(({ trips }) => trips).length,
+    [TAKEOVERS_WITHHELD]: faults.filter((type) => type === 'heartbeat-suspended').length,
+    [NOBODY_EVICTS]: faults.filter((type) => type === 'no-eviction-controller').length,
+    [STUCK_PODS]: gauges.reduce((sum, { stuck }) => sum + stuck, 0),
+    [CLOCK_SKEW]: skewMs > REPORTED_SKEW_MS ? skewMs / 1000 : 0,
+  };
+  return Object.entries(values).filter(([, value]) => value > 0);
 }

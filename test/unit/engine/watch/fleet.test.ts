@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import { Fleet, MAX_HANDICAP_MS, OVER_BUDGET_MS } from '#shared/engine/watch/fleet.ts';
+import { Fleet, leaseToAskFor, MAX_HANDICAP_MS, OVER_BUDGET_MS } from '#shared/engine/watch/fleet.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Lease } from '#shared/state/lease.ts';
 
@@ -104,4 +104,72 @@ test('hands off one lease at a time, and only to a relay with clearly less load'
   assert.equal(fleet.gives(contested(C1, 100)), true);
   fleet.forget(C1);
   assert.equal(fleet.gives(contested(C0, 0)), true, 'the cluster on its way was removed');
+});
+
+test('goes on waiting for a requested lease when another cluster is acquired, and for a given one until it is acquired', () => {
+  seeAll('you');
+  nowMs += 60 * SECOND;
+  const requested = fleet.wanted(CLUSTERS.length);
+  assert.ok(requested);
+  const [other = C0] = CLUSTERS.filter((cluster) => cluster !== requested.cluster);
+  fleet.saw(other, lease(other, 'me'));
+  fleet.saw(requested.cluster, lease(requested.cluster, 'them'));
+  assert.equal(fleet.wanted(CLUSTERS.length), undefined, 'its request stands');
+
+  seeAll('me');
+  const contested = (cluster: typeof C0) => lease(cluster, 'me', { bid: { holder: 'you', load: 0 } });
+  assert.ok(fleet.gives(contested(C0)));
+  fleet.saw(C0, lease(C0, 'me'));
+  fleet.saw(C1, lease(C1, 'you'));
+  fleet.forget(C1);
+  assert.equal(fleet.gives(contested(C1)), false, 'another one is still on its way');
+});
+
+test('no longer avoids a cluster that was removed and added again', () => {
+  fleet.saw(C0, undefined);
+  fleet.avoid(C0);
+  fleet.forget(C0);
+  fleet.saw(C0, undefined);
+  assert.equal(fleet.acquireDelayMs(C0), 0);
+});
+
+test('avoids a cluster for one to two minutes', () => {
+  fleet.saw(C0, undefined);
+  fleet.avoid(C0);
+  nowMs += 59 * SECOND;
+  assert.ok(fleet.acquireDelayMs(C0) > 0);
+  nowMs += 61 * SECOND;
+  assert.equal(fleet.acquireDelayMs(C0), 0);
+});
+
+test('a held lease with a bid is reserved for nobody', () => {
+  fleet.saw(C0, lease(C0, 'you', { bid: { holder: 'they', load: 0 } }));
+  assert.equal(fleet.acquireDelayMs(C0), 0);
+});
+
+test('requests the lease that makes the loads most equal, from the busiest relay that has one, within the capacity', () => {
+  const [small, middle, large] = [
+    lease(C0, 'busy', { nodes: 0 }),
+    lease(C1, 'busy', { nodes: 150 }),
+    lease(clusterName('c2'), 'busy', { nodes: 700 }),
+  ];
+  const busy = [small, middle, large];
+  const { holder: _holder, ...free } = lease(clusterName('free'), '', { nodes: 5000 });
+  const mine = lease(clusterName('mine'), 'me', { nodes: 50 });
+  const asked = (records: Parameters<typeof leaseToAskFor>[0], budget = 1000, avoided?: typeof C0) =>
+    leaseToAskFor(records, 'me', budget, (cluster) => cluster === avoided)?.cluster;
+  // Loads are 1150 and 150, so a cluster of 500 would make them equal.
+  assert.equal(asked([...busy, mine, free]), C1);
+  assert.equal(asked([large, middle, small, mine, free]), C1);
+  assert.equal(asked([...busy, mine], 1000, C1), large.cluster, 'the best one is avoided');
+  assert.equal(asked([...busy, mine], 400), C1, 'it just fits');
+  assert.equal(asked([...busy, mine], 399), C0, 'only the small one fits');
+  assert.equal(asked([free, mine]), undefined, 'nobody holds it');
+  assert.equal(asked([mine]), undefined, 'it is our own');
+  const idle = lease(clusterName('c3'), 'idle', { nodes: 0 });
+  assert.equal(asked([idle, ...busy, mine]), C1, 'of the busiest');
+  // 100 of 1000 may move: the busier relay would keep a tenth more.
+  const tenth = [lease(C0, 'busy', { nodes: 800 }), lease(C1, 'busy', { nodes: 0 })];
+  assert.equal(asked([...tenth, lease(clusterName('mine'), 'me', { nodes: 700 })]), C1);
+  assert.equal(asked([...tenth, lease(clusterName('mine'), 'me', { nodes: 701 })]), undefined);
 });

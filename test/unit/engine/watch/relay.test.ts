@@ -10,6 +10,7 @@ import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { Fault } from '#shared/state/fault.ts';
+import type { Lease } from '#shared/state/lease.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { GUARD_TRIPS, OVER_BUDGET, TAKEOVERS_WITHHELD } from '#shared/telemetry/metrics.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -66,11 +67,15 @@ function bench(context: TestContext) {
 test('reports the faults of a cluster without access on its lease and in metrics, until it is added', async (context) => {
   const { time, relayOf, leases, clusterOf } = bench(context);
   const { relay, registry } = relayOf('r1');
+  const lists = async () =>
+    /taintward_relay_lists_total\{cluster="c1",resource="nodes"\} (.+)/.exec(await registry.metrics())?.[1];
   const fault: Fault = { type: 'list-failing', since: 1, error: 'renew the credentials', status: 401 };
   relay.report(C1, () => [fault]);
   relay.add(C2, clusterOf('a'));
   await time.pass(4 * SECOND);
   assert.deepEqual((await leases.read(C1))?.faults, [fault]);
+  assert.notEqual((await leases.read(C1))?.breakerOpen, true);
+  assert.equal(await lists(), '0', 'its series begin with 0');
   assert.deepEqual(relay.faults().get(C1), [fault]);
   assert.deepEqual([...relay.states().keys()], [C2], 'it is not in service');
   assert.match(await registry.metrics(), /^taintward_cluster_disconnected\{cluster="c2"\} 0$/m);
@@ -98,7 +103,7 @@ test('releases the lease of a cluster without access when it stops', async (cont
 
 test('follows many clusters, each until it is removed', async (context) => {
   const { time, relayOf, holderOf, clusterOf } = bench(context);
-  const { relay, nodes } = relayOf('r1');
+  const { relay, nodes, registry } = relayOf('r1');
   relay.add(C1, clusterOf('a'));
   relay.add(C2, clusterOf('b'));
   await time.pass(SECOND);
@@ -117,7 +122,22 @@ test('follows many clusters, each until it is removed', async (context) => {
     ],
   );
 
+  assert.deepEqual([...relay.clusters().keys()], [C1, C2]);
+  assert.deepEqual([...relay.faults().values()], [[], []]);
+  relay.stored(C1, new Error('the disk is full'));
+  relay.stored(clusterName('unknown'), new Error('the disk is full'));
+  assert.deepEqual(
+    [...relay.faults()].map(([name, faults]) => [name, faults.map(({ type }) => type)]),
+    [
+      [C1, ['store-failing']],
+      [C2, []],
+    ],
+  );
+
+  const series = async () => [...(await registry.metrics()).matchAll(/cluster="c1"/g)].length;
+  assert.ok((await series()) > 0);
   await relay.remove(C1);
+  assert.equal(await series(), 0, 'all of its series end');
   assert.deepEqual([...relay.states().keys()], [C2]);
   assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), [undefined, 'r1']);
 
@@ -128,7 +148,7 @@ test('follows many clusters, each until it is removed', async (context) => {
 
 test('follows a cluster with changed access again after its pending deltas are sent', async (context) => {
   const { time, relayOf, clusterOf } = bench(context);
-  const { relay, nodes } = relayOf('r1');
+  const { relay, nodes, registry } = relayOf('r1');
   nodes.onSend = async () => {
     await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
     return [];
@@ -146,6 +166,29 @@ test('follows a cluster with changed access again after its pending deltas are s
   const [before, after] = nodes.taken.map(({ version }) => version.epoch);
   assert.ok(Number(after) > Number(before));
   assert.equal(relay.states().get(C1)?.kind, 'live');
+  assert.match(await registry.metrics(), /^taintward_relay_lists_total\{cluster="c1",resource="nodes"\} 2$/m);
+});
+
+test('follows a cluster that was removed twice and added twice by its last access alone', async (context) => {
+  const { time, relayOf, clusterOf } = bench(context);
+  const { relay, nodes } = relayOf('r1');
+  nodes.onSend = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+    return [];
+  };
+  const add = (key: string) => relay.add(C1, clusterOf(key));
+  add('a');
+  await time.pass(SECOND);
+  const removed = [relay.remove(C1)];
+  add('b');
+  removed.push(relay.remove(C1));
+  add('c');
+  await time.pass(10 * SECOND);
+  await Promise.all(removed);
+  assert.deepEqual(
+    nodes.taken.map(({ taints }) => taints[0]?.key),
+    ['a', 'c'],
+  );
 });
 
 test('gives a new relay its share, one cluster at a time, and then moves no cluster', async (context) => {
@@ -176,6 +219,27 @@ test('gives a new relay its share, one cluster at a time, and then moves no clus
   assert.deepEqual(await holders(), shared);
 });
 
+test('logs that a lease cannot be requested, and requests one again', async (context) => {
+  const { time, leases, relayOf, clusterOf } = bench(context);
+  const error = new Error('the table is throttled');
+  const asked: ClusterName[] = [];
+  context.mock.method(leases, 'bid', async ({ cluster }: Lease) => {
+    asked.push(cluster);
+    throw error;
+  });
+  const [{ relay: busy }, { relay: idle, log }] = [relayOf('r1'), relayOf('r2')];
+  for (const name of [C1, C2]) busy.add(name, clusterOf());
+  await time.pass(3 * SECOND);
+  for (const name of [C1, C2]) idle.add(name, clusterOf());
+  await time.pass(120 * SECOND);
+  const logged = log.lines.filter(({ event }) => event === 'relay.lease-failed');
+  assert.ok(asked.length > 1);
+  assert.deepEqual(
+    logged.map(({ fields }) => fields),
+    asked.map((cluster) => ({ cluster, error })),
+  );
+});
+
 test('exceeds its capacity only for clusters without another relay, with a delay and a log line', async (context) => {
   const { time, relayOf, holderOf, clusterOf } = bench(context);
   const { relay, log, registry } = relayOf('small', 150);
@@ -189,10 +253,14 @@ test('exceeds its capacity only for clusters without another relay, with a delay
   await time.pass(7 * SECOND);
   assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', 'small']);
   const logged = log.lines.filter(({ event }) => event === 'relay.over-capacity');
-  assert.equal(logged.length, 1);
+  assert.deepEqual(
+    logged.map(({ fields }) => fields),
+    [{ load: 201, excess: 51 }],
+  );
   // By the next check of the load, the node of the second cluster is listed.
   await time.pass(5 * SECOND);
   assert.equal(await over(), 52);
+  assert.match(await registry.metrics(), /^taintward_relay_load 202$/m);
 });
 
 test('reports the mode of each cluster whose lease it holds in metrics', async (context) => {

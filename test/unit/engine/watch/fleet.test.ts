@@ -96,7 +96,7 @@ test('hands off one lease at a time, and only to a relay with clearly less load'
   seeAll('me');
   const contested = (cluster: typeof C0, load: number) =>
     lease(cluster, 'me', { bid: { holder: 'you', load } });
-  assert.equal(fleet.gives(lease(C0, 'me')), false, 'nobody asked');
+  assert.equal(fleet.gives(lease(C0, 'me')), false, 'nobody requestedOf');
   assert.equal(fleet.gives(contested(C0, 700)), false, 'he has as much');
   assert.equal(fleet.gives(contested(C0, 0)), true);
   assert.equal(fleet.gives(contested(C1, 0)), false, 'another one is on its way');
@@ -156,20 +156,20 @@ test('requests the lease that makes the loads most equal, from the busiest relay
   const busy = [small, middle, large];
   const { holder: _holder, ...free } = lease(clusterName('free'), '', { nodes: 5000 });
   const mine = lease(clusterName('mine'), 'me', { nodes: 50 });
-  const asked = (records: Parameters<typeof leaseToAskFor>[0], budget = 1000, avoided?: typeof C0) =>
+  const requestedOf = (records: Parameters<typeof leaseToAskFor>[0], budget = 1000, avoided?: typeof C0) =>
     leaseToAskFor(records, 'me', budget, (cluster) => cluster === avoided)?.cluster;
   // Loads are 1150 and 150, so a cluster of 500 would make them equal.
-  assert.equal(asked([...busy, mine, free]), C1);
-  assert.equal(asked([large, middle, small, mine, free]), C1);
-  assert.equal(asked([...busy, mine], 1000, C1), large.cluster, 'the best one is avoided');
-  assert.equal(asked([...busy, mine], 400), C1, 'it just fits');
-  assert.equal(asked([...busy, mine], 399), C0, 'only the small one fits');
-  assert.equal(asked([free, mine]), undefined, 'nobody holds it');
-  assert.equal(asked([mine]), undefined, 'it is our own');
+  assert.equal(requestedOf([...busy, mine, free]), C1);
+  assert.equal(requestedOf([large, middle, small, mine, free]), C1);
+  assert.equal(requestedOf([...busy, mine], 1000, C1), large.cluster, 'the best one is avoided');
+  assert.equal(requestedOf([...busy, mine], 400), C1, 'it just fits');
+  assert.equal(requestedOf([...busy, mine], 399), C0, 'only the small one fits');
+  assert.equal(requestedOf([free, mine]), undefined, 'nobody holds it');
+  assert.equal(requestedOf([mine]), undefined, 'it is our own');
   const idle = lease(clusterName('c3'), 'idle', { nodes: 0 });
-  assert.equal(asked([idle, ...busy, mine]), C1, 'of the busiest');
+  assert.equal(requestedOf([idle, ...busy, mine]), C1, 'of the busiest');
   // 100 of 1000 may move: the busier relay would keep a tenth more.
   const tenth = [lease(C0, 'busy', { nodes: 800 }), lease(C1, 'busy', { nodes: 0 })];
-  assert.equal(asked([...tenth, lease(clusterName('mine'), 'me', { nodes: 700 })]), C1);
-  assert.equal(asked([...tenth, lease(clusterName('mine'), 'me', { nodes: 701 })]), undefined);
+  assert.equal(requestedOf([...tenth, lease(clusterName('mine'), 'me', { nodes: 700 })]), C1);
+  assert.equal(requestedOf([...tenth, lease(clusterName('mine'), 'me', { nodes: 701 })]), undefined);
 });

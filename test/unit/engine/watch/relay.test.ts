@@ -222,9 +222,9 @@ test('gives a new relay its share, one cluster at a time, and then moves no clus
 test('logs that a lease cannot be requested, and requests one again', async (context) => {
   const { time, leases, relayOf, clusterOf } = bench(context);
   const error = new Error('the table is throttled');
-  const asked: ClusterName[] = [];
+  const bidFor: ClusterName[] = [];
   context.mock.method(leases, 'bid', async ({ cluster }: Lease) => {
-    asked.push(cluster);
+    bidFor.push(cluster);
     throw error;
   });
   const [{ relay: busy }, { relay: idle, log }] = [relayOf('r1'), relayOf('r2')];
@@ -233,10 +233,10 @@ test('logs that a lease cannot be requested, and requests one again', async (con
   for (const name of [C1, C2]) idle.add(name, clusterOf());
   await time.pass(120 * SECOND);
   const logged = log.lines.filter(({ event }) => event === 'relay.lease-failed');
-  assert.ok(asked.length > 1);
+  assert.ok(bidFor.length > 1);
   assert.deepEqual(
     logged.map(({ fields }) => fields),
-    asked.map((cluster) => ({ cluster, error })),
+    bidFor.map((cluster) => ({ cluster, error })),
   );
 });
 

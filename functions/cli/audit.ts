@@ -42,7 +42,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
         });
         deps.print(
           shownAs(output, {
-            data: () => entries.map((entry) => ({ ...entry, at: timeText(entry.at) })),
+            data: () => entries,
             text: (wide) =>
               entries.length === 0
                 ? 'No audit entries.\n'

@@ -14,9 +14,5 @@ export function causeTexts(causes: readonly Cause[]): readonly string[] {
   });
 }
 
-export const causesJson = (causes: readonly Cause[]): readonly object[] =>
-  causes.map(({ taint, since, ...cause }) => ({
-    taint: taintText(taint),
-    since: new Date(since).toISOString(),
-    ...cause,
-  }));
+export const causesOutput = (causes: readonly Cause[]) =>
+  causes.map(({ taint, ...cause }) => ({ taint: taintText(taint), ...cause }));

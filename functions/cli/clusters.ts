@@ -208,7 +208,7 @@ function addListCommand(clusters: Command, deps: CliDeps): void {
       const { clusters: found, strays } = await registryOf(fleet).list();
       deps.print(
         shownAs(output, {
-          data: () => found.map(registrationJson),
+          data: () => found,
           text: (wide) =>
             found.length === 0
               ? 'No clusters are registered. To register one, run taintward clusters add.\n'
@@ -239,7 +239,7 @@ function addShowCommand(clusters: Command, deps: CliDeps): void {
       if (!cluster) throw noSuchCluster(name);
       deps.print(
         shownAs(output, {
-          data: () => registrationJson(cluster),
+          data: () => cluster,
           text: () =>
             tableText([
               ['NAME', name],
@@ -349,9 +349,3 @@ function textByPart<T extends string | AssumedRole>(given: ByPart<T>, text: (one
 
 const addedText = ({ addedAt }: RegisteredCluster): string | undefined =>
   addedAt === undefined ? undefined : new Date(addedAt).toISOString();
-
-const registrationJson = (cluster: RegisteredCluster): object => ({
-  name: cluster.name,
-  access: cluster.access,
-  addedAt: addedText(cluster),
-});

@@ -1,10 +1,11 @@
+import { defined } from '#shared/defined.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { Cause } from '#shared/eviction/records.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import { causesJson, causeTexts } from './causes.ts';
+import { causesOutput, causeTexts } from './causes.ts';
 import { tableText } from './output.ts';
 
 const SECOND_MS = 1_000;
@@ -103,23 +104,18 @@ function summaryText(comparison: Comparison): string {
   return `Evicted by both: ${both.length}${apart}. By the built-in controller only: ${builtInOnly.length}. By Taintward only: ${oursOnly.length}.`;
 }
 
-export function comparisonJson(comparison: Comparison): object {
-  const found = differences(comparison);
-  const isoText = (at: EpochMs | undefined) => (at === undefined ? undefined : new Date(at).toISOString());
+export function comparisonOutput(comparison: Comparison) {
+  const { medianMs: medianDifferenceMs, mostMs: largestDifferenceMs } = differences(comparison) ?? {};
   const pod = (compared: ComparedPod) => ({
-    cluster: compared.cluster,
-    node: compared.node,
-    namespace: compared.namespace,
-    pod: compared.pod,
-    builtInAt: isoText(compared.builtInAt),
-    oursAt: isoText(compared.oursAt),
-    differenceMs: isBoth(compared) ? laterMs(compared) : undefined,
-    causes: causesJson(compared.causes),
+    ...compared,
+    ...defined({ differenceMs: isBoth(compared) ? laterMs(compared) : undefined }),
+    causes: causesOutput(compared.causes),
   });
   return {
     both: comparison.both.map(pod),
     builtInOnly: comparison.builtInOnly.map(pod),
     oursOnly: comparison.oursOnly.map(pod),
-    ...(found ? { medianDifferenceMs: found.medianMs, largestDifferenceMs: found.mostMs } : {}),
+    ...defined({ medianDifferenceMs, largestDifferenceMs }),
   };
 }
+export type ComparisonOutput = ReturnType<typeof comparisonOutput>;

@@ -55,7 +55,7 @@ function addList(letters: Command, deps: CliDeps): void {
       const found = await fleet.deadLetters.list(limit, queue);
       deps.print(
         shownAs(output, {
-          data: () => found.map(letterJson),
+          data: () => found.map(letterOutput),
           text: (wide) =>
             found.length === 0
               ? 'No dead-letter messages.\n'
@@ -148,7 +148,7 @@ function whyText({ reason }: DeadLetter): string {
   return reason ?? 'received too often; for the cause, see the log of its function';
 }
 
-function bodyOf({ body }: DeadLetter): unknown {
+function bodyOf({ body }: Pick<DeadLetter, 'body'>): unknown {
   try {
     return JSON.parse(body);
   } catch {
@@ -156,10 +156,5 @@ function bodyOf({ body }: DeadLetter): unknown {
   }
 }
 
-const letterJson = (letter: DeadLetter): object => ({
-  id: letter.id,
-  queue: letter.queue,
-  since: timeText(letter.at),
-  reason: letter.reason,
-  body: bodyOf(letter),
-});
+const letterOutput = ({ at, ...letter }: DeadLetter) => ({ ...letter, since: at, body: bodyOf(letter) });
+export type LetterOutput = ReturnType<typeof letterOutput>;

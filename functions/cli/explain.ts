@@ -106,7 +106,7 @@ function answerBy<Story>(
         warnOutdated('answer', story.warnings, deps, story.stalled !== undefined);
         deps.print(
           shownAs(output, {
-            data: () => withDates(story),
+            data: () => story,
             text: (wide) => textOf(story, { wide, paint: deps.paint }),
           }),
         );
@@ -139,17 +139,3 @@ export const splitNames = (argv: readonly string[]): readonly string[] =>
     if (kindOf(kind)) return ['workload', word];
     return kind === 'pod' || kind === 'node' ? word.split(/\/(.*)/, 2) : [word];
   });
-
-/** Fields that hold a time. */
-const MOMENT = /^(?:at|since|until|timeAdded|.*At)$/;
-
-function withDates(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withDates);
-  if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([field, part]) => [
-      field,
-      typeof part === 'number' && MOMENT.test(field) ? new Date(part).toISOString() : withDates(part),
-    ]),
-  );
-}

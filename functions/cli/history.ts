@@ -8,9 +8,9 @@ import type { HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { durationText } from '#shared/time/duration.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import { causesJson, causeTexts } from './causes.ts';
+import { causesOutput, causeTexts } from './causes.ts';
 import { type CliDeps, parseClusterName } from './command.ts';
-import { compare, comparisonJson, comparisonText } from './comparison.ts';
+import { compare, comparisonOutput, comparisonText } from './comparison.ts';
 import {
   type Column,
   type OutputFormat,
@@ -75,11 +75,11 @@ export function addHistoryCommand(program: Command, deps: CliDeps): void {
           output,
           comparison
             ? {
-                data: () => comparisonJson(comparison),
+                data: () => comparisonOutput(comparison),
                 text: (wide) => comparisonText(comparison, roomIn({ wide, paint: deps.paint })),
               }
             : {
-                data: () => happenings.map(happeningJson),
+                data: () => happenings.map(historyOutput),
                 text: (wide) => historyText(happenings, wide, deps.paint),
               },
         ),
@@ -210,24 +210,18 @@ function causeText({ causes, cancelReason, deleted, error, previousDueAt }: Hist
 }
 
 /** Entries of one or all clusters have no pod. */
-function happeningJson(happening: Happening): object {
-  if (happening.of === 'pod') return entryJson(happening.entry);
+function historyOutput(happening: Happening) {
+  if (happening.of === 'pod') return entryOutput(happening.entry);
   const { at, ...entry } = happening.entry;
-  return { time: new Date(at).toISOString(), ...entry };
+  return { time: at, ...entry };
 }
+export type HistoryOutput = ReturnType<typeof historyOutput>;
 
-function entryJson(entry: HistoryEntry): object {
-  const { at, dueAt, previousDueAt, removedAt, deleted, causes, ...output } = entry;
-  const moments = { dueAt, previousDueAt, removedAt, deletedAt: deleted?.at };
+function entryOutput({ at, deleted, causes, ...entry }: HistoryEntry) {
   return {
-    time: new Date(at).toISOString(),
-    ...output,
-    ...(deleted ? { deletedBy: deleted.by } : {}),
-    ...Object.fromEntries(
-      Object.entries(moments).flatMap(([name, moment]) =>
-        moment === undefined ? [] : [[name, new Date(moment).toISOString()]],
-      ),
-    ),
-    causes: causesJson(causes),
+    time: at,
+    ...entry,
+    ...defined({ deletedBy: deleted?.by, deletedAt: deleted?.at }),
+    causes: causesOutput(causes),
   };
 }

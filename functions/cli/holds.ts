@@ -223,7 +223,7 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
         ].filter(({ until }) => until === undefined || now < until);
         deps.print(
           shownAs(output, {
-            data: () => rows.map(rowJson),
+            data: () => rows.map(holdOutput),
             text: (wide) =>
               rows.length === 0
                 ? 'No stops or holds.\n'
@@ -266,12 +266,13 @@ function heldBy(cluster: ClusterName, { orders: { stops, holds }, guard }: Store
   ];
 }
 
-const rowJson = ({ cluster, id, what, at, until, actor, reason }: Row): object => ({
+const holdOutput = ({ cluster, id, what, at, until, actor, reason }: Row) => ({
   cluster,
   id,
   what,
   actor,
   reason,
-  since: timeText(at),
-  ...(until === undefined ? {} : { until: timeText(until) }),
+  since: at,
+  ...defined({ until }),
 });
+export type HoldOutput = ReturnType<typeof holdOutput>;

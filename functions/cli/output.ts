@@ -15,7 +15,7 @@ export const outputOption = (description = 'output format'): Option =>
 
 /** An answer in both forms. Only the requested form is computed. */
 export interface Shown {
-  /** Returns the answer for programs: JSON, with times as ISO strings. */
+  /** Returns the answer for programs, of the type that docs/generator/outputs.ts has for the command. */
   data(): unknown;
   /** Returns the answer for people. It ends with a line feed. */
   text(wide: boolean): string;
@@ -25,15 +25,26 @@ export interface Shown {
 export function shownAs(format: OutputFormat, { data, text }: Shown): string {
   switch (format) {
     case 'json':
-      return jsonText(data());
+      return jsonText(withTimes(data()));
     case 'yaml':
-      return yamlText(data());
+      return yamlText(withTimes(data()));
     case 'table':
     case 'wide':
       return text(format === 'wide');
     default:
       return format satisfies never;
   }
+}
+
+/** Names of fields that hold a time. */
+const MOMENT = /^(?:at|since|time|timeAdded|until)$|(?:At|Until)$/;
+
+/** Returns an answer with its times in ISO 8601. The body of a message stays as it was sent. */
+export function withTimes(value: unknown, field = ''): unknown {
+  if (typeof value === 'number' && MOMENT.test(field)) return new Date(value).toISOString();
+  if (Array.isArray(value)) return value.map((each) => withTimes(each));
+  if (value === null || typeof value !== 'object' || field === 'body') return value;
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, withTimes(part, name)]));
 }
 
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;

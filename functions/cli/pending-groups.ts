@@ -3,15 +3,10 @@ import { workloadText } from '#shared/explain/workload.ts';
 import type { Grouping, PendingGroup } from '#shared/operations/ask/pending-groups.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { timeText } from '#shared/time/time-text.ts';
 import type { Column } from './output.ts';
 
-export const groupJson = ({ cluster, place, nextAt, ...group }: PendingGroup): object => ({
-  cluster,
-  ...place,
-  ...group,
-  ...(nextAt === undefined ? {} : { nextAt: timeText(nextAt) }),
-});
+export const groupOutput = ({ cluster, place, ...group }: PendingGroup) => ({ cluster, ...place, ...group });
+export type GroupOutput = ReturnType<typeof groupOutput>;
 
 export const groupColumns = (grouping: Grouping, at: EpochMs): readonly Column<PendingGroup>[] => [
   { head: 'CLUSTER', of: ({ cluster }) => cluster },

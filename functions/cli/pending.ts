@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { Blocked } from '#shared/eviction/records.ts';
 import { GROUPINGS, type Grouping, pendingGroups } from '#shared/operations/ask/pending-groups.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { blindnessIn } from '#shared/operations/look/blind.ts';
@@ -24,7 +23,7 @@ import {
   tableOf,
   withExamples,
 } from './output.ts';
-import { groupColumns, groupJson } from './pending-groups.ts';
+import { groupColumns, groupOutput } from './pending-groups.ts';
 import { type StuckPodOf, stuckShown } from './stuck.ts';
 import { warnOutdated, withFleet } from './with-fleet.ts';
 
@@ -115,7 +114,7 @@ async function pendingShown(
     complain(linesText(found.flatMap(({ unknown }) => unknown)));
     const groups = found.flatMap((each) => each.groups);
     return {
-      data: () => groups.map(groupJson),
+      data: () => groups.map(groupOutput),
       text: () =>
         groups.length === 0 ? none : tableOf(groups, groupColumns(grouping, at), { wide: false, paint }),
     };
@@ -127,7 +126,7 @@ async function pendingShown(
     }),
   );
   return {
-    data: () => rows.map((row) => pendingJson(row, at)),
+    data: () => rows.map((row) => pendingOutput(row, at)),
     text: (wide) => (rows.length === 0 ? none : tableOf(rows, COLUMNS, { wide, paint })),
   };
 }
@@ -144,13 +143,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   { head: 'HELD BY', of: ({ heldBy }) => heldBy },
 ];
 
-const blockedJson = ({ since, by: blocker, reason }: Blocked) => ({
-  since: timeText(since),
-  by: blocker ?? 'disruption-budget',
-  reason,
-});
-
-function pendingJson(row: PendingEviction, at: EpochMs): object {
+function pendingOutput(row: PendingEviction, at: EpochMs) {
   const { cluster, node, record, gates } = row;
   const { uid, namespace, name, dueAt, causes, held, gaveUpAt, blocked, turnAt } = record;
   const { nextTryAt, error } = retryOf(row, at) ?? {};
@@ -160,14 +153,21 @@ function pendingJson(row: PendingEviction, at: EpochMs): object {
     namespace,
     pod: name,
     uid,
-    dueAt: timeText(dueAt),
+    dueAt,
     taints: causes.map(({ taint }) => taintText(taint)),
-    ...(gates.length > 0 ? { heldBy: gates } : {}),
-    ...(held ? { held: { ...held, since: timeText(held.since) } } : {}),
-    ...(blocked ? { blocked: blockedJson(blocked) } : {}),
-    ...(turnAt === undefined ? {} : { rateLimitedUntil: timeText(turnAt) }),
-    ...(gaveUpAt === undefined ? {} : { failedAt: timeText(gaveUpAt) }),
-    ...(nextTryAt === undefined ? {} : { nextTryAt: timeText(nextTryAt) }),
-    ...defined({ error }),
+    ...defined({
+      heldBy: gates.length > 0 ? gates : undefined,
+      held,
+      blocked: blocked && {
+        since: blocked.since,
+        by: blocked.by ?? ('disruption-budget' as const),
+        reason: blocked.reason,
+      },
+      rateLimitedUntil: turnAt,
+      failedAt: gaveUpAt,
+      nextTryAt,
+      error,
+    }),
   };
 }
+export type PendingOutput = ReturnType<typeof pendingOutput>;

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Issue } from '#shared/conditions/conditions.ts';
-import type { TripReport } from '#shared/eviction/guard.ts';
+import { defined } from '#shared/defined.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import { clusterOrAll } from '#shared/operations/fleet/fleet.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
@@ -11,7 +11,6 @@ import {
   type RelayStatus,
   statusOf,
 } from '#shared/operations/look/status.ts';
-import type { Fault } from '#shared/state/fault.ts';
 import { LEASE_TTL_MS } from '#shared/state/lease.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -49,7 +48,7 @@ export function addStatusCommand(program: Command, deps: CliDeps): void {
         const status = statusOf(await readClusters(fleet, await clusterOrAll(name, fleet), deps));
         deps.print(
           shownAs(output, {
-            data: () => statusJson(status),
+            data: () => statusOutput(status),
             text: (wide) => statusText(status, wide, deps.paint),
           }),
         );
@@ -188,46 +187,20 @@ function modeText({ mode, stop, error }: ClusterStatus): string {
   return `${mode}, stopped${stop.until === undefined ? '' : ` until ${timeText(stop.until)}`}`;
 }
 
-function statusJson({ at, clusters, relays, stop, issues, ...status }: FleetStatus): object {
-  return {
-    at: timeText(at),
-    ...status,
-    issues: issues.map(({ since, ...need }) => ({ ...need, ...momentsJson({ since }) })),
-    ...(stop ? { stop: actJson(stop) } : {}),
-    relays: relays.map(({ renewedAt, ...relay }) => ({ ...relay, renewedAt: timeText(renewedAt) })),
-    clusters: clusters.map(
-      ({ lastContactAt, nextAt, trips, holds, renewedAt, faults, stop: own, service, ...rest }) => ({
-        ...rest,
-        ...momentsJson({ lastContactAt, renewedAt, nextAt }),
-        ...(lastContactAt === undefined ? {} : { contactAgeMs: Math.max(0, at - lastContactAt) }),
-        ...(service ? { service: serviceJson(service) } : {}),
-        ...(trips ? { trips: trips.map(tripJson) } : {}),
-        ...(faults ? { faults: faults.map(faultJson) } : {}),
-        ...(holds ? { holds: holds.map(actJson) } : {}),
-        ...(own ? { stop: actJson(own) } : {}),
-      }),
-    ),
-  };
-}
-
-const faultJson = (fault: Fault): object => ({ ...fault, since: timeText(fault.since) });
-
-const tripJson = ({ trippedAt, resetsAt, ...trip }: TripReport): object => ({
-  ...trip,
-  ...momentsJson({ trippedAt, resetsAt }),
+const statusOutput = ({ clusters, ...status }: FleetStatus) => ({
+  ...status,
+  clusters: clusters.map(({ service, ...cluster }) => ({
+    ...cluster,
+    ...defined({
+      service: service && withoutFaults(service),
+      contactAgeMs: contactAgeMs(cluster, status.at),
+    }),
+  })),
 });
+export type StatusOutput = ReturnType<typeof statusOutput>;
 
-const serviceJson = ({ faults: _faults, lastContactAt, since, ...service }: ServiceClusterView): object => ({
-  ...service,
-  ...momentsJson({ lastContactAt, since }),
-});
+/** The cluster has its faults, from any source. */
+const withoutFaults = ({ faults: _faults, ...service }: ServiceClusterView) => service;
 
-const actJson = <Act extends { readonly at: EpochMs; readonly until?: EpochMs }>(act: Act): object => ({
-  ...act,
-  ...momentsJson({ at: act.at, until: act.until }),
-});
-
-const momentsJson = (moments: Readonly<Record<string, EpochMs | undefined>>): object =>
-  Object.fromEntries(
-    Object.entries(moments).flatMap(([name, at]) => (at === undefined ? [] : [[name, timeText(at)]])),
-  );
+const contactAgeMs = ({ lastContactAt }: Pick<ClusterStatus, 'lastContactAt'>, at: EpochMs) =>
+  lastContactAt === undefined ? undefined : Math.max(0, at - lastContactAt);

@@ -9,20 +9,21 @@ import type { Paint } from './paint.ts';
 export type StuckPodOf = StuckPod & { readonly cluster: ClusterName };
 
 export const stuckShown = (found: readonly StuckPodOf[], paint: Paint): Shown => ({
-  data: () =>
-    found.map(({ cluster, node, namespace, name, uid, gracePeriodEndedAt, ...state }) => ({
-      cluster,
-      node,
-      namespace,
-      pod: name,
-      uid,
-      gracePeriodEndedAt: timeText(gracePeriodEndedAt),
-      ...state,
-      remediation: stuckAdvice(state),
-    })),
+  data: () => found.map(stuckOutput),
   text: (wide) =>
     found.length === 0 ? 'No pods are stuck terminating.\n' : tableOf(found, COLUMNS, { wide, paint }),
 });
+
+const stuckOutput = ({ cluster, node, namespace, name, uid, ...state }: StuckPodOf) => ({
+  cluster,
+  node,
+  namespace,
+  pod: name,
+  uid,
+  ...state,
+  remediation: stuckAdvice(state),
+});
+export type StuckOutput = ReturnType<typeof stuckOutput>;
 
 const COLUMNS: readonly Column<StuckPodOf>[] = [
   { head: 'CLUSTER', of: ({ cluster }) => cluster },

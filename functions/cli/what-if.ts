@@ -9,7 +9,6 @@ import { type Taint, taintText } from '#shared/taints/taint.ts';
 import { parseTaint, TaintArgumentError } from '#shared/taints/taint-argument.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import {
@@ -72,7 +71,7 @@ export function addWhatIfCommand(program: Command, deps: CliDeps): void {
         progress: deps.progress,
       });
       const shown = {
-        data: () => withTimes(answer),
+        data: () => answer,
         text: (wide: boolean) => answerText(answer, wide, deps.paint),
       };
       deps.print(shownAs(options.output, shown));
@@ -103,15 +102,6 @@ function readNodes(text: string): NodeChoice {
     throw error;
   }
 }
-
-const withTimes = (answer: WhatIfAnswer): unknown =>
-  JSON.parse(
-    JSON.stringify(answer, (key, value) =>
-      typeof value === 'number' && MOMENT.test(key) ? timeText(value) : value,
-    ),
-  );
-
-const MOMENT = /^(?:at|since|until)$|At$/;
 
 function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
   const { cluster, taint, nodes, pods, now, later, keep, at } = answer;

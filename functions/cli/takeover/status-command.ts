@@ -36,7 +36,7 @@ export function addStatusCommand(takeover: Command, deps: CliDeps): void {
       const state = await takeoverState(objects, deps.clock);
       deps.print(
         shownAs(output, {
-          data: () => stateJson(state, builtIn),
+          data: () => takeoverOutput(state, builtIn),
           text: (wide) => stateText(state, builtIn, roomIn({ wide, paint: deps.paint })),
         }),
       );
@@ -64,7 +64,7 @@ function nodesText(takeover: Takeover | undefined, now: EpochMs): string {
   return `${state}, renewed ${ago(heartbeat, now)}; ${lapse}`;
 }
 
-function stateJson({ now, nodes, alarms }: TakeoverState, builtIn: BuiltIn): object {
+function takeoverOutput({ now, nodes, alarms }: TakeoverState, builtIn: BuiltIn) {
   const moment = (at: EpochMs | undefined) => (at === undefined ? null : new Date(at).toISOString());
   const live = nodes?.live;
   return {
@@ -82,3 +82,4 @@ function stateJson({ now, nodes, alarms }: TakeoverState, builtIn: BuiltIn): obj
     alarms,
   };
 }
+export type TakeoverOutput = ReturnType<typeof takeoverOutput>;

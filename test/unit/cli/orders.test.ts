@@ -413,7 +413,7 @@ test('lists pending evictions by deadline with the gate of each', async (t) => {
   const shown = JSON.parse(await run('pending', 'prod', '--held', '-o', 'json'));
   assert.deepEqual(
     shown.map(({ pod, dueAt, taints }: Record<string, unknown>) => [pod, dueAt, taints]),
-    [['held', '2026-11-21T12:00:00Z', ['node.kubernetes.io/unreachable:NoExecute']]],
+    [['held', '2026-11-21T12:00:00.000Z', ['node.kubernetes.io/unreachable:NoExecute']]],
   );
   assert.equal(await run('pending', 'stage'), 'No pending evictions.\n');
 });

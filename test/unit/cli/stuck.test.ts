@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
-import { timeText } from '#shared/time/time-text.ts';
 import { commandLine, NOW } from './command-line.ts';
 
 const stuck = (name: string, nodeState: StuckPod['nodeState'], ...finalizers: string[]): StuckPod => ({
@@ -46,7 +45,7 @@ test('prints stuck pods as JSON for programs', async (t) => {
   const [found] = JSON.parse(await run('pending', '--stuck', '-o', 'json'));
   assert.deepEqual(
     [found.cluster, found.pod, found.finalizers, found.gracePeriodEndedAt],
-    ['prod', 'a', ['example.com/backup'], timeText(NOW)],
+    ['prod', 'a', ['example.com/backup'], new Date(NOW).toISOString()],
   );
 });
 

@@ -65,7 +65,7 @@ async function bench(t: TestContext, shown: Shown | undefined) {
 const WEB_BUDGET = { name: 'web', allowed: 1, selector: { matchLabels: { app: 'web' } } };
 const ON_HOLD = { hold: 1 };
 const COUNTS = { pending: 1, due: 0, held: 0, heldBy: {}, observed: 0, blocked: 0, retrying: 0, failed: 0 };
-const TOOL = { ...COUNTS, cluster: 'prod', nextAt: '2026-11-21T12:00:30Z' };
+const TOOL = { ...COUNTS, cluster: 'prod', nextAt: '2026-11-21T12:00:30.000Z' };
 
 test('groups pending evictions by workload, with its ready pods and budgets', async (t) => {
   const { run, groups, state } = await bench(t, SHOWN);
@@ -80,7 +80,7 @@ test('groups pending evictions by workload, with its ready pods and budgets', as
       due: 2,
       held: 1,
       heldBy: ON_HOLD,
-      nextAt: '2026-11-21T12:01:00Z',
+      nextAt: '2026-11-21T12:01:00.000Z',
       replicas: { desired: 4, ready: 3 },
       budgets: [WEB_BUDGET],
     },

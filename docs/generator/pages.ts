@@ -9,6 +9,8 @@ import { noticeSchema } from '#shared/telemetry/notice.ts';
 import { conditionsPage } from './conditions-page.ts';
 import { configurationPage } from './configuration-page.ts';
 import { housePicture } from './house-picture.ts';
+import { jsonPage, schemaFile } from './json-page.ts';
+import { schemasOf } from './json-schema.ts';
 import { logPage } from './log-page.ts';
 import { metricsPage } from './metrics-page.ts';
 import { policyPage } from './policy-page.ts';
@@ -28,7 +30,11 @@ export async function pages(): Promise<readonly Page[]> {
     text,
   });
   const schema = (name: string, of: object) => page(name, `${JSON.stringify(of, null, 2)}\n`);
+  const outputs = schemasOf(code, 'Outputs', 'iso');
+  const inputs = schemasOf(code, 'PageInputs', 'ms');
   return [
+    page('json.md', jsonPage(outputs)),
+    ...[...outputs, ...inputs].map((each) => schema(schemaFile(each.name), each.schema)),
     page('metrics.md', await metricsPage(code)),
     page('log-events.md', logPage(code)),
     page('conditions.md', conditionsPage()),

@@ -2,7 +2,7 @@ import type * as z from 'zod';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
-import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
+import type { WarnedNodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
@@ -47,7 +47,7 @@ export interface DemoCluster {
 
 export interface Questions {
   explainPod(asks: z.output<typeof podSchema>): Promise<PodStory>;
-  explainNode(asks: z.output<typeof nodeSchema>): Promise<NodeStory>;
+  explainNode(asks: z.output<typeof nodeSchema>): Promise<WarnedNodeStory>;
   whatIf(asks: z.output<typeof whatIfSchema>): Promise<WhatIfAnswer>;
 }
 

@@ -5,7 +5,7 @@ import type { TimedTaint } from '#shared/eviction/records.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { NO_REASON } from '#shared/operations/acts/act.ts';
 import type { EvictionPreview } from '#shared/operations/acts/preview.ts';
-import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
+import type { WarnedNodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import { PENDING_STATES, type PendingState } from '#shared/operations/look/pending-state.ts';
@@ -37,7 +37,7 @@ export interface Api {
   'GET api/audit': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly AuditEntry[] };
   'GET api/policy': { readonly asks: z.input<typeof inClusterSchema>; readonly answer: PolicyShown };
   'GET api/explain/pod': { readonly asks: z.input<typeof podSchema>; readonly answer: PodStory };
-  'GET api/explain/node': { readonly asks: z.input<typeof nodeSchema>; readonly answer: NodeStory };
+  'GET api/explain/node': { readonly asks: z.input<typeof nodeSchema>; readonly answer: WarnedNodeStory };
   'GET api/what-if': { readonly asks: z.input<typeof whatIfSchema>; readonly answer: WhatIfAnswer };
   /** Returns the effect of an act, to show before the act is done. */
   'POST api/preview': { readonly asks: z.input<typeof actSchema>; readonly answer: Preview };

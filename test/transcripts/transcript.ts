@@ -8,6 +8,7 @@ import { localContextConnection } from '#shared/access/local-context-connection.
 import { localUser } from '#shared/access/local-user.ts';
 import { type OpenFleetDeps, openFleet, openLive } from '#shared/operations/fleet/open-fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { assertPublished } from '#test/contracts/published-schemas.ts';
 
 /** The output and the exit code of a command. */
 export interface Printed {
@@ -43,6 +44,7 @@ export async function taintward(...args: readonly string[]): Promise<Printed> {
     // One refresh is enough.
     watch: async (read) => print(await read()),
   });
+  assertPublished(args, printed.out);
   return { ...printed, code };
 }
 

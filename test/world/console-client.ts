@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Api } from '#shared/console/api.ts';
+import { assertMatches } from '#test/contracts/published-schemas.ts';
 
 /** Makes the requests of a console's page. */
 export type ConsoleRequest = <Route extends keyof Api>(
@@ -23,6 +24,7 @@ export async function opened(
     const answer = await fetch(`${origin}${path}${name}${query}`, { method, headers, ...body });
     const json = await answer.json();
     assert.equal(answer.status, 200, JSON.stringify(json));
+    assertMatches('console', { [route]: json });
     return json;
   };
   headers['x-taintward-token'] = (await request('GET api/session', {})).token;

@@ -39,6 +39,8 @@ export interface NodeStory extends NodeAnswer {
   readonly history: readonly HistoryEntry[];
 }
 
+export type WarnedNodeStory = NodeStory & Pick<Blindness, 'warnings'>;
+
 /**
  * Explains a node from the service's state and all of the cluster that the caller may read; lists what could not be
  * read. Rejects with `FleetError` if the node is unknown everywhere, and with `ApiError` if only the cluster can be
@@ -48,7 +50,7 @@ export async function askNode(
   fleet: Fleet | ContextFleet,
   question: NodeOfCluster,
   { clock }: { readonly clock: Clock },
-): Promise<NodeStory & Pick<Blindness, 'warnings'>> {
+): Promise<WarnedNodeStory> {
   const reached = await reach(fleet, question.cluster);
   try {
     const relay = await relayStory(fleet, question.cluster, clock);

@@ -4,6 +4,7 @@ import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import type { FleetChoice } from '#shared/operations/fleet/fleet-choice.ts';
+import { assertPublished } from '#test/contracts/published-schemas.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { plainOutput } from './plain-output.ts';
@@ -61,6 +62,7 @@ export function commandLine(t: TestContext, parts: Partial<Fleet> = {}) {
       state.complaint += text;
     });
     await program.parseAsync(args, { from: 'user' });
+    assertPublished(args, state.printed);
     return state.printed;
   };
   return { run, state, questions, fleet, store, rulesStore, leases, letters, clock };

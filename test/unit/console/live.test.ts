@@ -6,6 +6,7 @@ import type { LiveEvents } from '#shared/console/api.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { aNode, anEnding, aRecord } from '#test/contracts/partition-builders.ts';
+import { assertMatches } from '#test/contracts/published-schemas.ts';
 import { inNoTime } from '#test/world/driven-timers.ts';
 import { servedConsole } from './served-console.ts';
 
@@ -25,6 +26,7 @@ async function listener(port: string, path: string, headers: Record<string, stri
     for (;;) {
       const { value, done } = await events.next();
       if (done) throw new Error('it ended');
+      assertMatches('console', { [value.event]: value.data });
       if (value.event === event) return value.data as LiveEvents[Event];
     }
   };

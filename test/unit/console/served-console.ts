@@ -12,6 +12,7 @@ import { type PageFiles, readPageFiles } from '#shared/console/page-files.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { VERSION } from '#shared/version.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
+import { assertMatches } from '#test/contracts/published-schemas.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
@@ -42,6 +43,8 @@ export function aPage(t: Pick<TestContext, 'after'>): string {
 const NO_QUESTIONS = Object.fromEntries(
   ['explainPod', 'explainNode', 'whatIf'].map((name) => [name, async (asks: object) => ({ question: asks })]),
 ) as unknown as Questions;
+
+const UNREAL = /^api\/(explain|what-if)/;
 
 /** Serves a console of an in-memory fleet and sends it requests exactly as given, including those that a browser would not send. */
 export async function servedConsole(
@@ -135,7 +138,9 @@ export async function servedConsole(
           ? await send('GET', `${path}${name}?${new URLSearchParams(asks as Record<string, string>)}`, own)
           : await send(method, `${path}${name}`, own, JSON.stringify(asks));
       if (answer.status !== 200) throw new Error(`${answer.status} ${answer.body}`);
-      return JSON.parse(answer.body) as Api[Route]['answer'];
+      const answered = JSON.parse(answer.body);
+      if (!UNREAL.test(name ?? '')) assertMatches('console', { [route]: answered });
+      return answered as Api[Route]['answer'];
     };
     return { path, cookie, token, own, ask, entered };
   };

@@ -3,9 +3,11 @@ import { askPod } from '#shared/operations/ask/explain-pod.ts';
 import { parseLabelSelector } from '#shared/operations/ask/label-selector.ts';
 import { askWhatIf, type NodeChoice } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { type QueueCounts, queuesOf } from '#shared/operations/look/look.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import { parseTaint } from '#shared/taints/taint-argument.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { cached } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { answersOf, type DemoCluster, type Questions } from './answers.ts';
 import type { WhatIfQuestion } from './api.ts';
@@ -16,6 +18,9 @@ import { Live } from './live.ts';
 
 /** Maximum age of cached data in milliseconds. Reads of a table cost money, and reads of a file don't. */
 export const MAX_AGE_MS = { local: 1_000, deployed: 5_000, 'in-cluster': 2_000 };
+
+/** Each count of the messages in a deployment's queues needs a request for each queue. */
+export const QUEUES_AGE_MS = { local: 1_000, deployed: 60_000, 'in-cluster': 60_000 };
 
 export interface FleetApiOptions {
   readonly fleet: Fleet;
@@ -30,8 +35,19 @@ export interface FleetApiOptions {
 /** Makes the console's API of a fleet. */
 export function fleetApi({ fleet, questions, matching, demo, clock, log }: FleetApiOptions): ApiServer {
   const builtIns = new BuiltInWatch({ fleet, clock });
+  const counted = cached(QUEUES_AGE_MS[fleet.kind], () => queuesOf(fleet), clock);
+  let counts: QueueCounts | undefined;
+  /** Slow queues don't delay the view: it has the former counts until there are new ones. */
+  const queues = async (): Promise<QueueCounts> => {
+    const read = counted(undefined).then((found) => {
+      counts = found;
+      return found;
+    });
+    return counts ?? read;
+  };
   const view = new FleetView({
     fleet,
+    queues,
     builtIn: (cluster) => builtIns.of(cluster),
     clock,
     maxAgeMs: MAX_AGE_MS[fleet.kind],

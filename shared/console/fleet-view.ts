@@ -2,7 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
-import { type Snapshot, type ViewedFleet, view } from '#shared/operations/look/look.ts';
+import {
+  type QueueCounts,
+  type Snapshot,
+  type ViewedFleet,
+  view,
+  withQueues,
+} from '#shared/operations/look/look.ts';
 import { firstDue, type PendingEviction } from '#shared/operations/look/pending.ts';
 import { type PendingState, pendingStateOf } from '#shared/operations/look/pending-state.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
@@ -29,6 +35,7 @@ export interface PendingSeen extends PendingEviction {
 
 export interface FleetViewDeps {
   readonly fleet: ViewedFleet;
+  readonly queues: () => Promise<QueueCounts>;
   readonly builtIn: (cluster: ClusterName) => BuiltIn;
   readonly clock: Clock;
   readonly maxAgeMs: number;
@@ -89,12 +96,16 @@ export class FleetView {
 const rowsOf = ({ pending }: Pick<Seen, 'pending'>) => pending.map(({ row }) => row);
 
 async function seenOf(
-  { fleet, builtIn, clock }: FleetViewDeps,
+  { fleet, queues, builtIn, clock }: FleetViewDeps,
   at: EpochMs,
   before: Seen | undefined,
 ): Promise<Omit<Seen, 'version'>> {
   const live = (cluster: ClusterName) => ({ builtIn: builtIn(cluster) });
-  const found = await view(fleet, await fleet.clusters(), live, { clock, before });
+  const [viewed, counts] = await Promise.all([
+    fleet.clusters().then((names) => view(fleet, names, live, { clock, before })),
+    queues(),
+  ]);
+  const found = withQueues(viewed, counts);
   const pending = found.clusters.flatMap(({ storedRules, pending: ofCluster = [] }) =>
     ofCluster.map((each): PendingSeen => ({ ...each, row: rowOf(each, storedRules, at) })),
   );

@@ -103,18 +103,28 @@ export async function readClusters(
   deps: ReadDeps,
 ): Promise<Snapshot> {
   const { unknown, orUnknown } = asking();
-  const [functions, deadLetters, backlog, seen] = await Promise.all([
+  const [functions, queues, seen] = await Promise.all([
     fleet.account && orUnknown(fleet.account.release()),
-    orUnknown(fleet.deadLetters.count()),
-    orUnknown(fleet.backlog()),
+    queuesOf(fleet),
     view(fleet, clusters, (cluster) => liveFacts(fleet, cluster), deps),
   ]);
-  return {
-    ...seen,
-    ...defined({ functions, deadLetters, backlog }),
-    unknown: [...new Set([...unknown, ...seen.unknown])],
-  };
+  return withQueues({ ...seen, ...defined({ functions }), unknown: [...unknown, ...seen.unknown] }, queues);
 }
+
+/** Reads the numbers of messages. Those that can't be read are absent. */
+export async function queuesOf({ deadLetters, backlog }: Pick<Fleet, 'deadLetters' | 'backlog'>) {
+  const { unknown, orUnknown } = asking();
+  const [letters, waiting] = await Promise.all([orUnknown(deadLetters.count()), orUnknown(backlog())]);
+  return { ...defined({ deadLetters: letters, backlog: waiting }), unknown };
+}
+
+export type QueueCounts = Awaited<ReturnType<typeof queuesOf>>;
+
+export const withQueues = (seen: Snapshot, { unknown, ...counts }: QueueCounts): Snapshot => ({
+  ...seen,
+  ...counts,
+  unknown: [...new Set([...unknown, ...seen.unknown])],
+});
 
 /** Does the same as {@link readClusters}, without the requests that cost money: to queues and the AWS account. */
 export async function view(

@@ -104,7 +104,8 @@ export function statusOf(seen: Snapshot): FleetStatus {
   const issues = issuesOf(status);
   // A process that does not respond is one fact, which its issue tells if there is one.
   const isKnown = issues.some(({ type }) => CONDITIONS[type].check === 'process');
-  const unknown = [...(isKnown || silence === undefined ? [] : [silence]), ...status.unknown];
+  const others = status.unknown.filter((sentence) => sentence !== silence);
+  const unknown = [...(isKnown || silence === undefined ? [] : [silence]), ...others];
   return { ...status, unknown, issues };
 }
 

@@ -21,6 +21,7 @@ function viewed(t: TestContext) {
   const { fleet, rulesStore } = embeddedFleet(t, { clusters: ['prod'], clock }, { clusters });
   const view = new FleetView({
     fleet,
+    queues: async () => ({ unknown: [] }),
     clock,
     maxAgeMs: 1_000,
     builtIn: () => ({ state: 'unknown', evidence: '' }),

@@ -155,6 +155,7 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
           service: async () => undefined,
           rulesStore: { fleetStop: async () => undefined },
         } as never,
+        queues: async () => ({ unknown: [] }),
         builtIn: () => ({ state: 'unknown', evidence: '' }),
         clock,
         maxAgeMs: SECOND,

@@ -19,7 +19,6 @@ import {
 import { projectTolerations } from '#shared/kubernetes/project.ts';
 import { isProven, PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
 import { isInForce } from '#shared/kubernetes/takeover.ts';
-import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
 import { type StoredRules, stopsInForce } from '#shared/state/rules-store.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
@@ -114,7 +113,7 @@ async function examineFleet(fleet: Fleet, clusters: readonly ClusterName[], cloc
     fleet.account ? examineAccount(fleet.account, fleet) : [],
   ]);
   const status = statusOf({ ...seen, ...defined({ backlog, deadLetters }) });
-  const found = [...processFindings(status, seen.service), ...groups.flat()];
+  const found = [...processFindings(seen), ...unknownFindings(status, seen), ...groups.flat()];
   return { status, findings: withConditions(status, undefined, found) };
 }
 
@@ -162,13 +161,15 @@ async function examineAccount(account: Account, fleet: Fleet): Promise<readonly 
   return groups.flat();
 }
 
+/** What is unknown is not fine. */
+const unknownFindings = ({ unknown }: FleetStatus, { silence }: Snapshot): readonly ClusterFinding[] =>
+  unknown.map((sentence) =>
+    warn(silence === undefined ? 'relay' : 'process', sentence, 'Run the command again in a few seconds.'),
+  );
+
 /** Checks the process of the whole service. A deployment has none. */
-function processFindings(
-  { process, unknown }: FleetStatus,
-  service: ServiceView | undefined,
-): readonly ClusterFinding[] {
-  if (process === undefined) return [];
-  if (!service) return [warn('process', unknown.join(' '), 'Run the command again in a few seconds.')];
+function processFindings({ process, service }: Snapshot): readonly ClusterFinding[] {
+  if (process === undefined || !service) return [];
   const { version, startedAt } = service;
   const runs = ok('process', `Running since ${new Date(startedAt).toISOString()}.`);
   if (version === VERSION) return [runs, ok('versions', `The service and this command are ${VERSION}.`)];

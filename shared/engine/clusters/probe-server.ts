@@ -161,9 +161,10 @@ const factsOf = (
   at: EpochMs,
 ): ClusterFacts => ({
   cluster,
-  ...(state ? { service: { state: state.kind, breakerOpen: false } } : {}),
+  ...(state ? { service: { state: state.kind, breakerOpen: 'breakerOpen' in state } } : {}),
   trips: trips.map(reportOf),
   faults,
+  ...(state?.kind === 'live' ? { connection: 'connected' } : {}),
   ...(state?.kind === 'disconnected'
     ? { connection: state.kind, lastContactAt: state.since, holder: 'The relay', renewedAt: at }
     : {}),

@@ -62,7 +62,8 @@ export class ClusterRelay {
   }
 
   get state(): ClusterRelayState {
-    return this.#session?.watch.connectionState ?? { kind: this.#held ? 'syncing' : 'standby' };
+    const state = this.#session?.watch.connectionState ?? { kind: this.#held ? 'syncing' : 'standby' };
+    return state.kind === 'live' && this.#api.breakerOpen ? { ...state, breakerOpen: true } : state;
   }
 
   /** The last contact with the cluster; `undefined`: none since this relay acquired the lease. */

@@ -12,5 +12,9 @@ export type ModeInForce = 'enforce' | ClusterGate['kind'];
  * the earlier lists get stale.
  */
 export type ConnectionState =
-  | { readonly kind: 'syncing' | 'live' }
+  | {
+      readonly kind: 'syncing' | 'live';
+      /** Present: requests are suspended for some seconds, because the API server doesn't respond. */
+      readonly breakerOpen?: true;
+    }
   | { readonly kind: 'disconnected'; readonly since: EpochMs };

@@ -295,6 +295,7 @@ describe('a lease', () => {
     await given.time.pass(SECOND + LEASE_RENEW_MS);
     const record = await given.leases.read(CLUSTER);
     assert.deepEqual([record?.nodes, record?.breakerOpen], [1, true]);
+    assert.deepEqual(relay.state, { kind: 'live', breakerOpen: true });
     assert.ok(Number(record?.lastContactAt) - startedAt <= SECOND, 'nothing was heard since the watch stood');
     assert.ok(Number(record?.renewedAt) - startedAt >= LEASE_RENEW_MS);
   });

@@ -16,8 +16,8 @@ export function conditionsPage(): string {
 
 <!-- Made from the code by npm run docs. -->
 
-Look up a condition that requires an action. \`taintward status\`, \`taintward doctor\`, the console's overview, and the relay's \`/readyz\` show the same conditions, the most
-urgent first. \`taintward status -o json\` lists them in \`issues\`, by \`type\` and \`severity\`, each with its message and remediation.
+Look up a condition that requires an action. \`taintward status\`, \`taintward doctor\`, and the console's overview show the same conditions, the most urgent first. The relay's
+\`/readyz\` shows those of the checks \`relay\` and \`guard\`. \`taintward status -o json\` lists them in \`issues\`, by \`type\` and \`severity\`, each with its message and remediation.
 
 - \`critical\`: pods are not evicted as they should be, or the relay may miss changes of nodes and pods.
 - \`warning\`: somebody should look at it.

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
+import { Registry } from 'prom-client';
+import { stateMetrics } from '#shared/engine/evict/eviction-metrics.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
+import type { PendingCounts } from '#shared/operations/look/pending-state.ts';
 import { aNode, aRecord, NOW } from '#test/contracts/partition-builders.ts';
+import { commandLine } from '#test/unit/cli/command-line.ts';
 import { servedConsole } from './served-console.ts';
 
 const PROD = clusterName('prod');
@@ -27,6 +31,10 @@ const pods = fc.array(
   }),
   { maxLength: 8 },
 );
+
+const COUNTS = ['pending', 'due', 'held', 'observed', 'blocked', 'retrying', 'failed'] as const;
+const countsIn = (counts: Partial<PendingCounts>) =>
+  Object.fromEntries(COUNTS.map((name) => [name, counts[name] ?? 0]));
 
 test('all views of the same pending evictions count them alike, in any states and under any rules', async (t) => {
   const acts = fc.record({ stops: fc.boolean(), holds: fc.boolean(), enforces: fc.boolean() });
@@ -76,6 +84,24 @@ test('all views of the same pending evictions count them alike, in any states an
         issues.some(({ type }) => type === 'failed'),
         failed > 0,
       );
+      const { run } = commandLine(t, served.fleet);
+      const json = async (...args: readonly string[]) => JSON.parse(await run(...args, 'prod', '-o', 'json'));
+      const [{ clusters: ofCommand }, listed, kept, groups] = [
+        await json('status'),
+        await json('pending'),
+        await json('pending', '--held'),
+        await json('pending', '--by', 'node'),
+      ];
+      assert.deepEqual(countsIn(ofCommand[0]), countsIn(status));
+      assert.deepEqual([listed.length, kept.length], [pending, held]);
+      for (const [name, count] of Object.entries(countsIn(status)))
+        assert.equal(sum(groups.map((group: Record<string, number>) => group[name])), count, name);
+      const registry = new Registry();
+      stateMetrics(registry, served.store);
+      const [metric] = await registry.getMetricsAsJSON();
+      const samples = metric?.values ?? [];
+      assert.equal(sum(samples.map(({ value }) => value)), pending);
+      assert.equal(samples.find(({ labels }) => labels['state'] === 'failed')?.value ?? 0, failed);
       const next = nodes.flatMap((node) => node.nextAt ?? []);
       assert.equal(nextAt, next.length === 0 ? undefined : Math.min(...next));
     }),

@@ -9,7 +9,7 @@ import type { Api } from '#shared/console/api.ts';
 import { fleetApi } from '#shared/console/fleet-api.ts';
 import { openConsole } from '#shared/console/open-console.ts';
 import { type PageFiles, readPageFiles } from '#shared/console/page-files.ts';
-import { FleetError } from '#shared/operations/fleet/fleet.ts';
+import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { VERSION } from '#shared/version.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { assertMatches } from '#test/contracts/published-schemas.ts';
@@ -54,11 +54,14 @@ export async function servedConsole(
     demo,
     host: address = '127.0.0.1',
     page = readPageFiles(aPage(t)),
+    parts = {},
   }: {
     readonly clusters?: readonly string[];
     readonly demo?: DemoCluster;
     readonly host?: string;
     readonly page?: PageFiles;
+    /** Replace parts of the fleet. */
+    readonly parts?: Partial<Fleet>;
   } = {},
 ) {
   const clock = new DrivenClock(NOW);
@@ -73,6 +76,7 @@ export async function servedConsole(
         throw new FleetError('it cannot be asked');
       },
       service: async () => ({ version: VERSION, startedAt: NOW, queues: {}, clusters: {} }),
+      ...parts,
     },
   );
   const log = recordingLog();

@@ -30,7 +30,6 @@ export const stopEvictions = (cluster?: string): Intent => ({
   title: `Stop all evictions in ${cluster ?? 'all clusters'}?`,
   verb: cluster === undefined ? 'Stop all' : 'Stop',
   draft: { kind: 'stop', ...(cluster === undefined ? {} : { cluster }) },
-  lasts: true,
 });
 
 /** Resumes one cluster, or all. `id`: that of a stop of the cluster. Absent: the stop of all clusters. */
@@ -61,7 +60,6 @@ export const holdPods = (cluster: string, target: HeldTarget): Intent => ({
   title: `Hold ${targetText(target as HoldTarget)}?`,
   verb: 'Hold',
   draft: { kind: 'hold', cluster, target },
-  lasts: true,
 });
 
 export const retry = (cluster: string, node?: string): Intent => ({

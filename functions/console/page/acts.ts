@@ -22,8 +22,6 @@ export interface Intent {
   /** Label of the button. */
   readonly verb: string;
   readonly draft: Draft;
-  /** Present: the act may have a duration. */
-  readonly lasts?: true;
 }
 
 /** The current question and its number. The same question, asked again, has a new number. */
@@ -64,8 +62,8 @@ function closed(question: number): void {
   if (intent.value?.question === question) intent.value = undefined;
 }
 
-const actOf = ({ draft, lasts }: Intent, reason: string, durationMs: number): Act =>
-  ({ ...draft, reason, ...(lasts && durationMs > 0 ? { durationMs } : {}) }) as Act;
+const actOf = ({ draft }: Intent, reason: string, durationMs: number): Act =>
+  ({ ...draft, reason, ...(durationMs > 0 ? { durationMs } : {}) }) as Act;
 
 /** The server previews an act only with a reason. The reason doesn't affect the preview. */
 const NO_REASON_YET = '…';
@@ -84,6 +82,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
   const [busy, setBusy] = useState(false);
   // An emergency doesn't wait for a reason.
   const optional = intended.draft.kind === 'stop';
+  const lasts = optional || intended.draft.kind === 'hold';
   useEffect(() => {
     dialog.current?.showModal();
   }, []);
@@ -165,7 +164,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
           ></textarea>
         </label>
         ${
-          intended.lasts &&
+          lasts &&
           html`<label class="field">
             <span>Duration</span>
             <select

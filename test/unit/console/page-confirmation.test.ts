@@ -69,7 +69,7 @@ test('shows the preview of the chosen duration when an earlier preview arrives l
   t.after(() => delete options.requestAnimationFrame);
   const body = new FakeNode('body');
   render(h(Confirmation, {}), body as never);
-  confirm({ title: 'Stop?', verb: 'Stop', draft: { kind: 'stop' }, lasts: true });
+  confirm({ title: 'Stop?', verb: 'Stop', draft: { kind: 'stop' } });
   await settled();
   const select = body.all.find(({ name }) => name === 'select');
   assert.ok(select);

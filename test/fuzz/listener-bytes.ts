@@ -145,9 +145,10 @@ export const listenerBytes: Kind<Flood> = {
     const log = recordingLog();
     const dir = mkdtempSync(join(tmpdir(), 'listener-'));
     const path = join(dir, 'service.sock');
+    const none = () => new Map();
     const probes = await startProbeServer(
       { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
-      { registry: new Registry(), states: () => new Map(), trips: () => new Map(), log },
+      { registry: new Registry(), states: none, trips: none, faults: none, log },
     );
     const view = () => ({ version: '1', startedAt: 0, clusters: {}, queues: {} });
     const api = () =>

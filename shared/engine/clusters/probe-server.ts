@@ -37,8 +37,8 @@ export interface ProbeDeps {
   readonly registry: Registry;
   readonly states: () => ReadonlyMap<ClusterName, ProbedState>;
   readonly trips: () => ReadonlyMap<ClusterName, readonly Trip[]>;
-  /** The faults of the clusters whose lease this process holds; absent: it doesn't detect faults. */
-  readonly faults?: () => ReadonlyMap<ClusterName, readonly Fault[]>;
+  /** The faults of the clusters whose lease this process holds. */
+  readonly faults: () => ReadonlyMap<ClusterName, readonly Fault[]>;
   readonly log: ListenerLog;
   readonly stopwatch?: Stopwatch;
 }
@@ -54,7 +54,7 @@ export interface ProbeDeps {
  */
 export async function startProbeServer(
   { host, port, setBy }: ProbeAddress,
-  { registry, states, trips, faults = () => new Map(), log, stopwatch = systemStopwatch }: ProbeDeps,
+  { registry, states, trips, faults, log, stopwatch = systemStopwatch }: ProbeDeps,
 ): Promise<Listener> {
   const metrics = renderedEachSecond(registry, stopwatch);
   const serve = async (response: ServerResponse, { pathname, searchParams }: URL): Promise<void> => {

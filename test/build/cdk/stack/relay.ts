@@ -62,6 +62,7 @@ describe('the relay on Fargate', () => {
           registry: new Registry(),
           states: () => new Map(),
           trips: () => new Map(),
+          faults: () => new Map(),
           log: { error: (event) => assert.fail(event) },
         },
       );

@@ -20,11 +20,12 @@ async function probes(context: TestContext) {
       this.inc();
     },
   });
+  const none = () => new Map();
   const stopwatch = { ms: 0 };
   const log = recordingLog();
   const server = await startProbeServer(
     { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
-    { registry, states: () => new Map(), trips: () => new Map(), log, stopwatch: () => stopwatch.ms },
+    { registry, states: none, trips: none, faults: none, log, stopwatch: () => stopwatch.ms },
   );
   context.after(() => server.close());
   const send = async (text: string): Promise<string> => {

@@ -21,6 +21,7 @@ const NOTHING: ProbeDeps = {
   registry: new Registry(),
   states: () => new Map(),
   trips: () => new Map(),
+  faults: () => new Map(),
   log: recordingLog(),
 };
 const LOCAL = { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } };
@@ -140,6 +141,14 @@ test('reports faults of a cluster, and is not ready where a repair is needed bef
     '[-]c1/list-failing failed: Its pods cannot be listed: It is forbidden. Since 2026-01-01T00:00:00Z.\n';
   assert.deepEqual(await readiness({ c1: LIVE }, forbidden), [503, line]);
   assert.deepEqual(await readiness({ c1: LIVE, c2: LIVE }, forbidden), [200, line]);
+  for (const [status, ready] of [
+    [401, 503],
+    [403, 503],
+    [404, 200],
+    [500, 200],
+    [0, 200],
+  ] as const)
+    assert.equal((await readiness({ c1: LIVE }, { ...forbidden, status }))[0], ready, `${status}`);
   const full = { type: 'store-failing', error: 'The disk is full' } as const;
   assert.deepEqual(await readiness({ c1: LIVE, c2: STANDBY }, full), [
     503,

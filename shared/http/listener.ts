@@ -130,10 +130,7 @@ class Places {
     }
     const connection = new Connection(this.#decrypted(raw), this.#idleSeconds);
     this.#connections.add(connection);
-    connection.once('close', () => {
-      this.#connections.delete(connection);
-      raw.destroy();
-    });
+    connection.once('close', () => this.#connections.delete(connection));
     this.#http.emit('connection', connection);
   }
 

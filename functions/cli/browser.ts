@@ -22,7 +22,7 @@ export const startBrowser: Browser = (url) => {
   const directory = mkdtempSync(join(tmpdir(), 'taintward-'));
   const file = join(directory, 'console.html');
   const page = `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=${url}">\n`;
-  writeFileSync(file, page, { mode: 0o600 });
+  writeFileSync(file, page);
   const child = spawn(command, [...args, pathToFileURL(file).href], { detached: true, stdio: 'ignore' });
   // Without a browser, the user opens the link that the terminal shows.
   child.on('error', () => undefined);

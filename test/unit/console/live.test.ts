@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, request, ServerResponse } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import type { LiveEvents } from '#shared/console/api.ts';
+import { FleetView } from '#shared/console/fleet-view.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { aNode, anEnding, aRecord } from '#test/contracts/partition-builders.ts';
 import { assertMatches } from '#test/contracts/published-schemas.ts';
 import { inNoTime } from '#test/world/driven-timers.ts';
+import { until } from '#test/world/turns.ts';
 import { servedConsole } from './served-console.ts';
 
 const REF = { cluster: clusterName('prod'), node: nodeName('node-1') };
@@ -111,6 +113,27 @@ test('keeps the version while nothing changes', (t) =>
     const { version } = await ask('GET api/pending', {});
     await clock.advanceTo(clock.now() + 60_000);
     assert.equal((await ask('GET api/pending', {})).version, version);
+  }));
+
+test('sends a status once while nothing but the time changes', (t) =>
+  inNoTime(t, async () => {
+    const { listen, clock } = await listening(t);
+    await (await listen()).next('status');
+    const reads = t.mock.method(FleetView.prototype, 'read').mock;
+    const passMinute = async () => {
+      await clock.advanceTo(clock.now() + 60_000);
+      const before = reads.callCount();
+      await until(() => reads.callCount() > before + 2);
+    };
+    // What the first read began to ask is known.
+    await passMinute();
+    const sent = t.mock.method(ServerResponse.prototype, 'write').mock;
+    await passMinute();
+    const texts = sent.calls.map(({ arguments: [text] }) => String(text));
+    assert.deepEqual(
+      texts.filter((text) => text.startsWith('event: status')),
+      [],
+    );
   }));
 
 test('shares one reader between all subscribers', (t) =>

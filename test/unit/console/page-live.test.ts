@@ -125,6 +125,15 @@ test('shows what a server sends whose versions and clock begin anew', async (t) 
   assert.equal(sources.length, 4);
 });
 
+test('shows the pods of all clusters, also of clusters that were restored from one backup', async (t) => {
+  const rows = ['prod', 'copy'].map((cluster) => ['uid', cluster]);
+  const { live, sources } = await page(t, (path) =>
+    path.startsWith('api/pending') ? Response.json({ version: 1, total: 2, rows }) : aSession(),
+  );
+  await sources[0]?.receive('pending', { version: 1, at: 0 });
+  assert.deepEqual([...(live.pending.value?.values() ?? [])], rows);
+});
+
 test('shows the last known time, and connects again, once a server with an open connection is silent', async (t) => {
   const { live, sources } = await page(t, aSession);
   const [source] = sources;

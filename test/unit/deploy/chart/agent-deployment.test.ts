@@ -48,3 +48,15 @@ test('sets every variable of the agent in the chart and names its queues as thei
     agentSchedules(`arn:aws:sqs:${region}:${account}:${service}-evictions-due`, prefix, environment.AGENT),
   );
 });
+
+// The manifests are those of one partition; only the template has the others.
+test("names no partition and no domain of AWS but those of the agent's region", () => {
+  const path = join(import.meta.dirname, '../../../../deploy/chart/templates/_agent.tpl');
+  const values = readFileSync(path, 'utf8').match(/(?<=value: )(arn|https):.*/g) ?? [];
+  const own = /^(arn:\{\{ \$partition \}\}:|https:\/\/sqs\.\$\(AWS_REGION\)\.\{\{ \$domain \}\}\/)/;
+  assert.ok(values.length > 0);
+  assert.deepEqual(
+    values.filter((value) => !own.test(value)),
+    [],
+  );
+});

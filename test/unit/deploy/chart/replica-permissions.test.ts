@@ -110,6 +110,18 @@ test('each role of a replica is bound to its account, and each binding names an 
   }
 });
 
+test('an operator may do what a viewer may, and an admin what an operator may', () => {
+  const all = read('operators.yaml');
+  const groups = ['taintward-viewer', 'taintward-operator', 'taintward-admin'];
+  const roles = all.flatMap(({ kind, metadata }) => (kind === 'Role' ? metadata.name : []));
+  assert.deepEqual(
+    all.flatMap(({ roleRef, subjects }) =>
+      roleRef ? [[roleRef.name, ...subjects.map(({ name }) => name)]] : [],
+    ),
+    roles.map((role) => [role, ...groups.slice(groups.indexOf(role))]),
+  );
+});
+
 test('viewers may change no stored object, and operators no eviction', () => {
   const roles = read('operators.yaml').filter(({ kind }) => kind === 'Role');
   const [viewer, operator] = ['taintward-viewer', 'taintward-operator'].map((name) =>

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
+import { until } from '#test/world/turns.ts';
 import { NODE, node } from '../builders.ts';
 import { clientOf, listening, scriptedServer, tunnel } from '../scripted-server.ts';
 
@@ -19,13 +20,15 @@ async function aProxy(t: TestContext, status = 200) {
   proxy.on('connect', ({ method, url = '', headers }, outer: Socket) => {
     requests.push([method, url, headers['proxy-authorization']]);
     if (status !== 200) {
-      outer.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`);
+      outer.once('end', () => outer.end()).resume();
+      outer.write(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`);
       return;
     }
     outer.write('HTTP/1.1 200 Connected\r\n\r\n');
     tunnel(outer, Number(url.split(':')[1]));
   });
-  return { url: new URL(`http://ali:baba@${(await listening(t, proxy)).host}`), requests };
+  const { host, connections } = await listening(t, proxy);
+  return { url: new URL(`http://ali:baba@${host}`), requests, connections };
 }
 
 const LOGIN = `Basic ${btoa('ali:baba')}`;
@@ -48,14 +51,15 @@ describe('through a proxy', () => {
     assert.deepEqual(requests, [['GET', 'http://api.example:8001/root/api/v1/nodes/n1', LOGIN]]);
   });
 
-  test('names a proxy that rejects the call, and its status', async (t) => {
-    const { url: proxy } = await aProxy(t, 407);
+  test('names a proxy that rejects the call, and its status, and leaves no connection to it', async (t) => {
+    const { url: proxy, connections } = await aProxy(t, 407);
     const { api, host, requests } = await scriptedServer(t, node, { protocol: 'h2', access: { proxy } });
     await assert.rejects(api.getNode(NODE), {
       name: 'ApiError',
       message: `Cannot get nodes n1 at ${host}: the proxy ${proxy.host} answered 407.`,
     });
     assert.equal(requests.length, 0);
+    await until(() => connections().open === 0);
   });
 
   const overProxy = (t: TestContext, proxy?: URL) => {

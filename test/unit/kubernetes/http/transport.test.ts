@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
+import { createServer as createHttpServer, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import { createServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as tick } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { LateCallError } from '#shared/kubernetes/http/api-error.ts';
+import type { RequestAccess } from '#shared/kubernetes/http/connection.ts';
 import { CALL_TIMEOUT_MS, PAGE_TIMEOUT_MS } from '#shared/kubernetes/http/transport.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -22,6 +23,7 @@ import {
   scriptedServer,
   serverKeys,
   status,
+  tunnel,
 } from '../scripted-server.ts';
 
 /** Maximum number of concurrent calls of a transport. */
@@ -87,6 +89,34 @@ describe('connections', () => {
     for (let i = 0; i < 5; i++) await api.getNode(NODE);
     assert.equal(connections().ever, 1);
   });
+
+  for (const protocol of ['h2', 'http/1.1 over TLS'] as const)
+    test(`are shared by no calls of which one has another access, with ${protocol}`, async (t) => {
+      const { host, connections } = await scriptedServer(t, node, { protocol });
+      const proxy = createHttpServer().on('connect', ({ url = '' }, outer: Socket) => {
+        outer.write('HTTP/1.1 200 Connected\r\n\r\n');
+        tunnel(outer, Number(url.split(':')[1]));
+      });
+      const { key, cert } = await serverKeys();
+      const common = { server: new URL(`https://${host}`), headers: {}, rejectUnauthorized: false };
+      const accesses: readonly Partial<RequestAccess>[] = [
+        {},
+        { ca: cert },
+        { key, cert },
+        { servername: 'api.example' },
+        { ca: cert, rejectUnauthorized: true, servername: 'localhost' },
+        { proxy: new URL(`http://${(await listening(t, proxy)).host}`) },
+      ];
+      let access = {};
+      const api = clientOf(t, () => ({ ...common, ...access }));
+      for (const [others, own] of accesses.entries()) {
+        access = own;
+        await api.getNode(NODE);
+        access = { ...own, headers: { Authorization: 'Bearer sesame' } };
+        await api.getNode(NODE);
+        assert.equal(connections().ever, others + 1, Object.keys(own).join());
+      }
+    });
 
   test('do not fail the next call after they were cut while idle', async (t) => {
     let calls = 0;

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { clusterName } from '#shared/eviction/identity.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { FleetChoice } from '#shared/operations/fleet/fleet-choice.ts';
 import { openFleet, openLive } from '#shared/operations/fleet/open-fleet.ts';
 import { REACHED_BY_FILE, writeReachedBy } from '#shared/operations/fleet/reached-by.ts';
@@ -48,6 +48,17 @@ test('uses the fleet of a running npm start in the directory by default, and pri
   assert.equal(fleet.kind, 'local');
   assert.deepEqual(await fleet.clusters(), ['prod']);
   assert.deepEqual(hints, ['Using the npm start that runs in this directory (--state-dir .taintward).']);
+  state.release();
+});
+
+test('closes each database of a state directory', async (t) => {
+  const { deps, state } = await here(t);
+  const fleet = openFleet({}, deps);
+  fleet.close();
+  const { rulesStore, store, leases } = fleet;
+  const node = { cluster: PROD, node: nodeName('n1') };
+  for (const read of [() => rulesStore.read(PROD), () => store.load(node, NOW), () => leases.read(PROD)])
+    await assert.rejects(async () => read(), /not open/, `${read}`);
   state.release();
 });
 

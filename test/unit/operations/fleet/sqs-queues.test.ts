@@ -8,6 +8,9 @@ type Letter = {
   readonly Body: string;
   readonly reason?: string;
   readonly group?: string;
+  readonly sentAt?: number;
+  /** Absent: the one of all. */
+  readonly box?: string;
 };
 
 /** A letter is counted by one of these. */
@@ -45,14 +48,18 @@ function queues(
         return { Attributes: Object.fromEntries(all.filter(([name]) => wanted.includes(name))) };
       }
       case 'ReceiveMessageCommand': {
-        if (!url.endsWith(`/tw-${box}`)) return {};
-        const page = unread.slice(0, Number(input['MaxNumberOfMessages']));
-        unread = unread.slice(page.length);
+        const page = unread
+          .filter((letter) => url.endsWith(`/tw-${letter.box ?? box}`))
+          .slice(0, Number(input['MaxNumberOfMessages']));
+        unread = unread.filter((letter) => !page.includes(letter));
         return {
-          Messages: page.map(({ reason, group, ...letter }, index) => ({
+          Messages: page.map(({ reason, group, sentAt, box: _box, ...letter }, index) => ({
             ...letter,
             ReceiptHandle: letter.MessageId,
-            Attributes: { SentTimestamp: `${1_000 + index}`, ...(group ? { MessageGroupId: group } : {}) },
+            Attributes: {
+              SentTimestamp: `${sentAt ?? 1_000 + index}`,
+              ...(group ? { MessageGroupId: group } : {}),
+            },
             ...(reason ? { MessageAttributes: { reason: { DataType: 'String', StringValue: reason } } } : {}),
           })),
         };
@@ -127,6 +134,19 @@ test('reads dead letters page by page up to a limit and returns them immediately
   });
   const back = callsOf('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
   assert.equal(back.length, 11);
+});
+
+test('lists the oldest dead letters of all queues', async () => {
+  const letters = ['node-deltas', 'pod-deltas', 'evictions-due'].map((name, index) => ({
+    MessageId: name,
+    Body: '{}',
+    sentAt: 9 - index,
+    box: name === 'evictions-due' ? `${name}-dlq` : `${name}-dlq.fifo`,
+  }));
+  assert.deepEqual(
+    (await queues(letters).box.list(2)).map(({ id }) => id),
+    ['evictions-due', 'pod-deltas'],
+  );
 });
 
 test('moves dead letters to their own queue, which it names', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { readClusters } from '#shared/operations/look/look.ts';
@@ -350,6 +350,22 @@ test('treats a relay with a slow clock as alive while its lease changes', async 
     t.mock.timers.tick(1_000);
   }
   assert.deepEqual(statusOf(await first).issues, []);
+});
+
+test('reads a cluster again beside another as it does alone', async (t) => {
+  const readTwice = async (names: readonly ClusterName[]) => {
+    const { fleet, leases, clock } = await connected(t);
+    const deployed: Fleet = { ...fleet, kind: 'deployed', service: async () => undefined };
+    await leases.take(beside, undefined, 'relay-2', NOW);
+    const before = await readClusters(deployed, names, { clock });
+    await clock.advanceTo(NOW + LEASE_TTL_MS + 1);
+    const { clusters } = await readClusters(deployed, names, { clock, before });
+    return clusters.find(({ cluster }) => cluster === prod);
+  };
+  const beside = clusterName('beside');
+  const alone = await readTwice([prod]);
+  assert.equal(alone?.renewedAt, NOW);
+  assert.deepEqual(await readTwice([beside, prod]), alone);
 });
 
 test('reports a recently acquired lease as unknown, not as disconnected', async (t) => {

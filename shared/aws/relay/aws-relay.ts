@@ -59,15 +59,15 @@ export async function openAwsRelay(
   const clock = systemClock;
   const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
   const nodeDeltas = sender(queues.NODE_DELTAS_URL);
+  const leases = new DynamoDbLeases(table, {
+    sender: await ownSender(new STSClient(CLIENT_SETTINGS), log, queues.ENDPOINT),
+  });
   const rulesStore = new DynamoDbRulesStore(table);
   const rules = new RulesWatch({
     // Here, the way tolerations match only decides the order in which released pods are sent.
     readAll: allRulesReader(rulesStore, { comparisonOperators: false }),
     clock,
     log,
-  });
-  const leases = new DynamoDbLeases(table, {
-    sender: await ownSender(new STSClient(CLIENT_SETTINGS), log, queues.ENDPOINT),
   });
   const relay = new Relay({
     rules,

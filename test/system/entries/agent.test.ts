@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { Context } from 'aws-lambda';
@@ -11,9 +12,17 @@ import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registr
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { endsWithin } from '#shared/time/stopping.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import type { Child } from '#test/world/child.ts';
-import { clusterWithoutDelete, type Installation, startInstallation, startProgram } from './entries.ts';
+import {
+  clusterWithoutDelete,
+  forwarding,
+  type Installation,
+  kubeconfigOf,
+  startInstallation,
+  startProgram,
+} from './entries.ts';
 
 const EDGE = clusterName('edge');
 const PROD = clusterName('prod');
@@ -82,6 +91,48 @@ test('the entry of an agent rejects due evictions of other clusters, follows and
   assert.equal(await leases.read(PROD), undefined, 'not followed');
   const events = agent.out.all.map((line) => JSON.parse(line).event);
   assert.deepEqual(events.slice(-2), ['relay.stopping', 'relay.stopped']);
+});
+
+test('the entry of an agent that stops finishes the eviction in hand, then posts its Events', async (context) => {
+  const { aws, cluster, environment: shared, queueUrl } = await startInstallation(context);
+  const queue = 'taintward-agent-edge-1-evictions-due';
+  await registered(shared);
+  const forward = forwarding(cluster);
+  /** Requests that wait for their release, by kind. */
+  const held = { deletes: Promise.withResolvers<void>(), events: Promise.withResolvers<void>() };
+  const sent = { deletes: 0, events: 0 };
+  const server = createServer(async (incoming, answer) => {
+    const { method, url = '' } = incoming;
+    const isDelete = method === 'DELETE' && url.includes('/pods/');
+    const kind = isDelete ? 'deletes' : method === 'POST' && url.includes('/events') ? 'events' : undefined;
+    if (kind) {
+      sent[kind] += 1;
+      await held[kind].promise;
+    }
+    forward(incoming, answer);
+  });
+  const agent = startProgram(
+    context,
+    '#functions/agent/main.ts',
+    ['--context', 'c', '--kubeconfig', await kubeconfigOf(context, server)],
+    { ...shared, EVICTIONS_DUE_URL: queueUrl(queue), AGENT: 'edge-1', CLUSTER: EDGE },
+  );
+  cluster.taint('node-1', 'maintenance=now:NoExecute');
+  const deltas = await until('deltas are sent', () => aws.take('node-deltas.fifo'));
+  process.env['SOURCE_QUEUE_URL'] = queueUrl('node-deltas.fifo');
+  // An entry reads its environment when it is loaded.
+  const { handler } = await import(`${import.meta.resolve('#functions/deltas/lambda.ts')}?again`);
+  await handler(deltas, { getRemainingTimeInMillis: () => 30_000 } as Context);
+  await until('an eviction is in hand', () => sent.deletes > 0);
+  const stopped = agent.stop();
+  /** Only what is held keeps the agent from ending. */
+  const assertWaits = async (reason: string) => assert.equal(await endsWithin(500, stopped), false, reason);
+  await assertWaits('it finishes the eviction');
+  held.deletes.resolve();
+  await until('its Events are sent', () => sent.events > 0);
+  await assertWaits('it posts the Events');
+  held.events.resolve();
+  assert.equal((await stopped).code, 0);
 });
 
 test('the entry of an agent stops although its API server never answered', async (context) => {

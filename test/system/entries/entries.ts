@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -66,6 +67,27 @@ export async function kubeconfigOf(context: TestContext, server: Server): Promis
   const file = join(dir, 'kubeconfig');
   writeFileSync(file, JSON.stringify(kubeconfig));
   return file;
+}
+
+/** Forwards requests to a simulated cluster. */
+export function forwarding({
+  kubeconfig,
+}: SimulatedCluster): (...given: Parameters<RequestListener>) => void {
+  const text = readFileSync(kubeconfig, 'utf8');
+  const [, origin = ''] = /server: (\S+)/.exec(text) ?? [];
+  const [, token = ''] = /token: (\S+)/.exec(text) ?? [];
+  return (incoming, answer) => {
+    const { method, url = '' } = incoming;
+    const headers = { ...incoming.headers, authorization: `Bearer ${token}` };
+    const sent = { method, headers, rejectUnauthorized: false };
+    const onward = request(new URL(url, origin), sent, (found) => {
+      answer.writeHead(found.statusCode ?? 502, found.headers);
+      found.pipe(answer);
+    });
+    onward.on('error', () => answer.destroy());
+    answer.on('close', () => onward.destroy());
+    incoming.pipe(onward);
+  };
 }
 
 /** Returns a kubeconfig of an API server that permits everything but deleting pods. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
@@ -11,7 +10,7 @@ import { systemClock } from '#shared/time/clock.ts';
 import { startSimulatedCluster } from '#simulator/cluster.ts';
 import type { Child } from '#test/world/child.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
-import { kubeconfigOf, startProgram } from '../entries/entries.ts';
+import { forwarding, kubeconfigOf, startProgram } from '../entries/entries.ts';
 
 const STATE =
   /\/namespaces\/(?<place>[^/]+\/(?:nodeevictions|evictionrules|leases|configmaps))(?:\/(?<name>[^/?]+))?(?:\?|$)/;
@@ -21,8 +20,7 @@ const LEASE = 'other/leases';
 async function stateCluster(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'in-cluster-'));
   const cluster = await startSimulatedCluster({ clock: systemClock, dir });
-  const [, origin = ''] = /server: (\S+)/.exec(readFileSync(cluster.kubeconfig, 'utf8')) ?? [];
-  const [, token = ''] = /token: (\S+)/.exec(readFileSync(cluster.kubeconfig, 'utf8')) ?? [];
+  const forward = forwarding(cluster);
   const kept = new Map<string, FakeObjects>();
   const objects = (place: string) => {
     const found = kept.get(place) ?? new FakeObjects();
@@ -41,24 +39,10 @@ async function stateCluster(t: TestContext) {
     },
   };
   const server = createServer(async (incoming, answer) => {
-    const { method = '', url = '', headers } = incoming;
+    const { method, url = '' } = incoming;
     const { place, name = '' } = STATE.exec(url)?.groups ?? {};
     if (url.includes('/status?fieldManager=')) marks.push(url);
-    if (place === undefined) {
-      const sent = {
-        method,
-        headers: { ...headers, authorization: `Bearer ${token}` },
-        rejectUnauthorized: false,
-      };
-      const onward = request(new URL(url, origin), sent, (found) => {
-        answer.writeHead(found.statusCode ?? 502, found.headers);
-        found.pipe(answer);
-      });
-      onward.on('error', () => answer.destroy());
-      answer.on('close', () => onward.destroy());
-      incoming.pipe(onward);
-      return;
-    }
+    if (place === undefined) return forward(incoming, answer);
     const isRead = method === 'GET';
     const write = async () =>
       found[method === 'POST' ? 'create' : 'replace']((await json(incoming)) as KubernetesObject);

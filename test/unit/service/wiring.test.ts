@@ -74,7 +74,8 @@ async function service(
         states: new Map(),
         troubles: new Map(),
         faults: new Map([[C2, [{ type: 'guard-unsaved', since: 0, error: 'no' }]]]),
-        admit(take, _, refused) {
+        admit(take, signal, refused) {
+          admitted = signal;
           for (const name of names) take(name, api);
           if (!twin) refused?.(C2);
         },
@@ -88,20 +89,22 @@ async function service(
     return started;
   };
   let started: LocalService | undefined;
+  let admitted: AbortSignal | undefined;
   t.after(async () => {
     if (started && close.mock.callCount() === 0) await endsWithin(STOP_MS, started.stop());
     rmSync(dir, { recursive: true });
   });
   /** Stores an eviction of the pod that is due. */
-  const schedule = () => {
+  const schedule = (where = C1) => {
     const { uid, namespace, name, podSince } = pod;
     const record = aRecord({ uid, namespace, name, podSince, dueAt: Date.now() - 1 });
     const change = { node: aNode(), schedule: [record], end: [], live: true };
-    return state.store.commit({ cluster: C1, node: N1 }, 0, change, Date.now());
+    return state.store.commit({ cluster: where, node: N1 }, 0, change, Date.now());
   };
   const taint = () => cluster.putNode({ ...liveNode('n1', 'maintenance'), taintsStamp: 'anna@1' });
   cluster.putNode(liveNode('n1'));
-  return { start, state, cluster, api, close, regained, schedule, taint, log };
+  const isAdmitting = () => admitted?.aborted === false;
+  return { start, state, cluster, api, close, regained, schedule, taint, log, isAdmitting };
 }
 
 describe('a service that stops waits for', () => {
@@ -161,6 +164,7 @@ test('a standby that takes over tries again while the store is unreadable, takes
   await settled();
   const calls = () => [begin, countdowns, upcoming].map(({ mock }) => mock.callCount());
   assert.deepEqual([...calls(), cluster.deletions.length], [0, 0, 0, 0]);
+  assert.equal((await rulesStore.read(C1)).orders.policy, undefined, 'the leader applies policies');
   for (const { mock } of [read, countdowns, upcoming])
     mock.mockImplementationOnce(() => {
       throw new StoreError('The store is unavailable.');
@@ -291,13 +295,15 @@ for (const mayEvict of [true, false])
     await stop();
   });
 
-test('a service evicts nothing in a cluster that its lease names as another', async (t) => {
+test('a service evicts nothing in a cluster that its lease names as another, or that it does not manage', async (t) => {
   const { start, state, cluster, schedule, taint, log } = await service(t);
   taint();
   await schedule();
+  await schedule(C2);
   t.mock.method(state.leases, 'read', async () => ({ sameAs: C2 }) as never);
   await start();
-  await until(() => log.lines.some(({ fields }) => /the same cluster/.test(String(fields['error']))));
+  for (const error of [/the same cluster/, /--context c2/])
+    await until(() => log.lines.some(({ fields }) => error.test(String(fields['error']))));
   assert.deepEqual(cluster.deletions, []);
 });
 
@@ -320,9 +326,25 @@ test('a service does not start when its policies cannot be applied', async (t) =
 });
 
 test('a standby that never led stops', async (t) => {
-  const { start, close } = await service(t, { leads: new Promise(() => undefined) });
+  const { start, close, isAdmitting } = await service(t, { leads: new Promise(() => undefined) });
   const { stop } = await start();
   await settled();
+  assert.equal(isAdmitting(), true);
   assert.ok(await endsWithin(STOP_MS, stop()));
-  assert.equal(close.mock.callCount(), 1);
+  assert.deepEqual([close.mock.callCount(), isAdmitting()], [1, false]);
+});
+
+test('a service that stops ends its attempts to take over', async (t) => {
+  const { start, state } = await service(t, { leads: Promise.resolve() });
+  const { mock } = t.mock.method(state.rulesStore, 'read', async () => {
+    throw new StoreError('The store is unavailable.');
+  });
+  const time = driveTimers(t, Date.now(), 'running');
+  const { leading, stop } = await start();
+  await time.settle();
+  const stopped = stop();
+  await time.settle();
+  const reads = mock.callCount();
+  await Promise.all([leading, stopped]);
+  assert.equal(mock.callCount(), reads);
 });

@@ -9,7 +9,6 @@ import { ProbeAddressError } from '#shared/engine/clusters/probe-server.ts';
 import { ForeignFileError } from '#shared/files/owner-only.ts';
 import { exitWithError } from '#shared/files/system-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
-import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { REACHED_BY_FILE, reachedBy, writeReachedBy } from '#shared/operations/fleet/reached-by.ts';
 import { listenOnSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
 import { OperatorError } from '#shared/state/operator.ts';
@@ -69,14 +68,13 @@ async function run(options: StartOptions): Promise<void> {
   const clusters = await ManagedClusters.open(chosen, { clock: systemClock, log, permissions });
   const service = await startLocalService({ ...given, clusters, state: serviceState, log });
   log.info('relay.started', { port: service.probePort });
-  let fleet: Fleet | undefined;
   /** The console's API, for the page and the socket. It is loaded on first use. */
   const api = once(async () => {
     const [{ localFleet }, { fleetApi }] = await Promise.all([
       import('#shared/operations/fleet/local-fleet.ts'),
       import('#shared/console/fleet-api.ts'),
     ]);
-    fleet ??= { ...localFleet(state.path, systemClock), service: async () => service.view() };
+    const fleet = { ...localFleet(state.path, systemClock), service: async () => service.view() };
     return fleetApi({ fleet, matching: given.matching, demo: demo?.byClick, clock: systemClock, log });
   });
   let console: Console | undefined;
@@ -106,7 +104,6 @@ async function run(options: StartOptions): Promise<void> {
   print('Stopping. After a restart, all timers continue.');
   await socket?.close();
   await console?.close();
-  fleet?.close();
   await service.stop();
   clusters.close();
   await demo?.close();

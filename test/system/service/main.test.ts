@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { buildSync } from 'esbuild';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
+import { REACHED_BY_FILE, readReachedBy } from '#shared/operations/fleet/reached-by.ts';
+import { askSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { startSimulatedCluster } from '#simulator/cluster.ts';
 import { NpmStart } from '#test/world/npm-start.ts';
@@ -57,6 +59,14 @@ test('npm start --log json has a console, and its log contains no key to it', as
   const started = log.map((each) => JSON.parse(each)).find(({ event }) => event === 'console.started');
   assert.equal(started.address, new URL(link).origin);
   assert.doesNotMatch(log.join('\n'), /key=/);
+  const socket = join(service.state, SOCKET_FILE);
+  assert.match(JSON.stringify(await askSocket(socket, '/console/link', 'POST')), /key=/);
+  const [cluster] = readReachedBy(join(service.state, REACHED_BY_FILE)).keys();
+  assert.equal(cluster, 'simulated');
+  assert.ok(await askSocket(socket, '/api/status'));
+  const { code, stderr } = await service.stop();
+  assert.equal(code, 0);
+  assert.match(stderr, /^Stopping\. /m);
 });
 
 test('npm start on a cluster prints what it manages, by which rules, and how to reach it', async (context) => {

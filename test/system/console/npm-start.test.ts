@@ -25,7 +25,8 @@ test('npm start prints a link to its console, in which taints evict pods and a s
   const link = await until(LINK);
   const { request } = await opened(link);
   assert.deepEqual((await request('GET api/session', {})).demo, { cluster: 'simulated' });
-  assert.equal((await request('GET api/demo/nodes', {})).length, 4);
+  const nodes = await request('GET api/demo/nodes', {});
+  assert.deepEqual([nodes.length, nodes.every(({ pods }) => pods.length > 0)], [4, true]);
 
   const stop = { kind: 'stop', cluster: CLUSTER, reason: 'a test' } as const;
   const { confirm } = await request('POST api/preview', stop);

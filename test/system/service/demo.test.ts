@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { startDemo } from '#functions/service/demo.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -18,6 +19,19 @@ async function invitation(t: TestContext, isToTerminal: boolean, link?: () => st
   await demo.close();
   return printed.join('\n');
 }
+
+test('a user quits by Ctrl-D, which ends the input of a terminal', async (t) => {
+  const input = Object.assign(new PassThrough(), { isTTY: true });
+  t.mock.getter(process, 'stdin', () => input);
+  const dir = mkdtempSync(join(tmpdir(), 'demo-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const { promise: quit, resolve } = Promise.withResolvers<void>();
+  const voice = { log: recordingLog(), print: () => undefined, isToTerminal: true };
+  const demo = await startDemo(dir, systemClock, voice, resolve);
+  input.end();
+  await quit;
+  await demo.close();
+});
 
 test('prints a link to the console at the start only on a terminal, because other outputs may be logs', async (t) => {
   const link = t.mock.fn(() => 'http://127.0.0.1:1/?key=secret');

@@ -108,7 +108,8 @@ test('a replica leads, evicts under its name, and releases its lease when it sto
   await replica.out.first((line) => /"pod":"web.*"pod\.evicted"/.test(line) || undefined);
   assert.match(marks[0] ?? '', new RegExp(`-${name}$`));
   assert.ok((await lease.read())?.spec.holderIdentity);
-  const { code } = await replica.stop();
+  const { code, stderr } = await replica.stop();
+  assert.match(stderr, /^Stopping\. /m);
   assert.deepEqual([code, (await lease.read())?.spec.holderIdentity ?? ''], [0, '']);
   const events = replica.out.all.map((line) => JSON.parse(line).event);
   assert.deepEqual([events[0], ...events.slice(-2)], ['relay.started', 'relay.stopping', 'relay.stopped']);

@@ -47,7 +47,7 @@ test('--in-cluster reaches the cluster of the file that --kubeconfig names', asy
   await assert.rejects(runInCluster(options, terminal), ClustersRejectedError);
   assert.deepEqual([named.requests() > 0, standard.requests()], [true, 0]);
   const asksConfigMap = () =>
-    named.paths.splice(0).some((path) => path.includes('/configmaps/taintward-policy'));
+    named.paths.splice(0).some((path) => path.includes('/namespaces/taintward/configmaps/taintward-policy'));
   assert.equal(asksConfigMap(), true, 'the policy of the cluster');
   const policyFile = join(dir, 'policy.yaml');
   writeFileSync(policyFile, 'mode: observe\n');

@@ -5,8 +5,10 @@ import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { aNode, anEnding, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
+import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
 import { running } from '#test/world/embedded-fleet.ts';
 import { recordContact } from '#test/world/record-contact.ts';
+import { shownCluster } from '#test/world/shown-cluster.ts';
 import { commandLine, NOW } from './command-line.ts';
 
 const PROD = clusterName('prod');
@@ -141,4 +143,25 @@ test('takes names as kubectl writes them', async (t) => {
   assert.deepEqual(splitNames(['explain', 'shop/web']), ['explain', 'shop/web']);
   for (const more of [['web-1'], ['default/web-1', '-n', 'default']])
     await assert.rejects(run('explain', 'pod', ...more, ...cluster), /Specify NAMESPACE\/NAME, for example/);
+});
+
+test('counts a toleration that compares only with --comparison-operators', async (t) => {
+  const { run, fleet } = await bench(t);
+  const toleration = { key: 'level', operator: 'Gt', value: '1', effect: 'NoExecute' };
+  const name = { name: 'web-2', namespace: 'default', uid: 'u2', creationTimestamp: '2026-11-21T11:00:00Z' };
+  const shown = {
+    '/api/v1/namespaces/default/pods/web-2': {
+      metadata: name,
+      spec: { nodeName: 'node-2', containers: [], tolerations: [toleration] },
+      status: { phase: 'Running' },
+    },
+  };
+  const live = shownCluster(shown, NOW);
+  const taint = aTaint({ key: 'level', value: '5', since: NOW - 60_000 });
+  Object.assign(live.api, { getNode: async () => ({ ...liveNode('node-2'), taints: [taint] }) });
+  Object.assign(fleet, { cluster: async () => live });
+  const explained = async (...more: readonly string[]) =>
+    (await run('explain', 'pod', 'default/web-2', '--cluster', 'prod', ...more)).split('\n')[0];
+  assert.match(`${await explained()}`, /^default\/web-2 is being evicted now/);
+  assert.match(`${await explained('--comparison-operators')}`, /^default\/web-2 stays: it tolerates/);
 });

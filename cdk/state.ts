@@ -209,12 +209,10 @@ function overTlsOnly(): PolicyStatement {
 }
 
 /**
- * Only CloudFormation may delete the table, with `cdk deploy`'s role or as its caller. DynamoDB's own protection would
- * prevent a failed first deployment from deleting it.
+ * Only CloudFormation may delete the table, with the role that deploys the stack, if there is one, or as its caller. DynamoDB's
+ * own protection would prevent a failed first deployment from deleting it.
  */
 function deletedByDeploymentsOnly({ synthesizer }: Stack): PolicyStatement {
-  if (!(synthesizer instanceof DefaultStackSynthesizer))
-    throw new Error('cdk deploy would use a role that is not known here');
   return new PolicyStatement({
     sid: 'DeletedByDeploymentsOnly',
     effect: Effect.DENY,
@@ -222,7 +220,9 @@ function deletedByDeploymentsOnly({ synthesizer }: Stack): PolicyStatement {
     actions: ['dynamodb:DeleteTable'],
     resources: ['*'],
     conditions: {
-      ArnNotEquals: { 'aws:PrincipalArn': Fn.sub(synthesizer.cloudFormationExecutionRoleArn) },
+      ...(synthesizer instanceof DefaultStackSynthesizer && {
+        ArnNotEquals: { 'aws:PrincipalArn': Fn.sub(synthesizer.cloudFormationExecutionRoleArn) },
+      }),
       'ForAllValues:StringNotEquals': { 'aws:CalledVia': 'cloudformation.amazonaws.com' },
     },
   });

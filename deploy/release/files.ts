@@ -5,19 +5,23 @@ import { billOfProject } from '#deploy/build/bill-of-materials.ts';
 import { writeChecksums } from '#deploy/build/checksums.ts';
 import { packPlugin, pluginArchive } from '#deploy/krew/pack.ts';
 import { VERSION } from '#shared/version.ts';
+import { releaseForAws } from './aws-template.ts';
 import { packChart } from './chart-archive.ts';
 import { packForNpm } from './npm-package.ts';
 import { filesUrl } from './project.ts';
 
+const AWS_TEMPLATE = 'taintward-aws.template.json';
+
 /**
  * Creates the files of a release in `directory`: the npm package of the command line, the archive and manifest of kubectl's
- * plugin, and the chart. Adds the bill of materials of the whole project, and the checksums of all these files. The same sources
+ * plugin, the chart, and the template for AWS with the archives of its functions. Adds the bill of materials of the whole project, and the checksums of all these files. The same sources
  * give the same files.
  */
 export function makeFiles(directory: string): void {
   mkdirSync(directory, { recursive: true });
   packForNpm(directory);
   packChart(directory);
+  writeFileSync(join(directory, AWS_TEMPLATE), `${JSON.stringify(releaseForAws(directory))}\n`);
   const bill = JSON.stringify(billOfProject(), undefined, 2);
   writeFileSync(join(directory, `taintward-${VERSION}.cdx.json`), `${bill}\n`);
   const plugin = mkdtempSync(join(tmpdir(), 'taintward-plugin-'));

@@ -29,7 +29,13 @@ const FILES = {
   npm: `taintward-npm-${VERSION}.tgz`,
   plugin: `kubectl-taintward-v${VERSION}.tar.gz`,
   pluginManifest: 'taintward.yaml',
+  template: 'taintward-aws.template.json',
 };
+
+/** Returns the names of the functions' archives in a template, each once. */
+const archivesIn = (template: string): readonly string[] => [
+  ...new Set([...template.matchAll(/\$\{CodePrefix\}([0-9a-f]{64}\.zip)/g)].map(([, name = '']) => name)),
+];
 
 /** An invalid policy, which `policy validate` must reject. */
 const POLICY = 'mode: enforced\n';
@@ -86,12 +92,14 @@ describe('the files of a release', () => {
   }
 
   test('are complete, with checksums that sha256sum accepts', () => {
-    assert.deepEqual(readdirSync(made).toSorted(), [...Object.values(FILES), CHECKSUMS_FILE].toSorted());
+    const archives = archivesIn(readFileSync(join(made, FILES.template), 'utf8'));
+    const all = [...Object.values(FILES), ...archives];
+    assert.deepEqual(readdirSync(made).toSorted(), [...all, CHECKSUMS_FILE].toSorted());
     const checked = execFileSync('sha256sum', ['--check', '--strict', CHECKSUMS_FILE], {
       cwd: made,
       encoding: 'utf8',
     });
-    assert.equal(checked.match(/: OK$/gm)?.length, Object.keys(FILES).length);
+    assert.equal(checked.match(/: OK$/gm)?.length, all.length);
   });
 
   test('are the same byte by byte when they are created again', () => {

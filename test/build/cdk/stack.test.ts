@@ -10,5 +10,6 @@ import './stack/partitions.ts';
 import './stack/permissions.ts';
 import './stack/queues-and-table.ts';
 import './stack/relay.ts';
+import './stack/released.ts';
 import './stack/rules.ts';
 import './stack/templates.ts';

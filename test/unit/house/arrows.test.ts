@@ -39,10 +39,10 @@ function floorOf(file: string): number {
   return FLOORS.indexOf(rooms[0] ?? '');
 }
 
-/** A program of `functions`, or a room of `shared` with its parts: `shared/state/sqlite`. */
+/** A program of `functions`, a part of `deploy`, or a room of `shared` with its parts: `shared/state/sqlite`. */
 function roomOf(file: string): string {
   const parts = posix.dirname(file).split('/');
-  if (parts[0] === 'functions') return parts.slice(0, 2).join('/');
+  if (parts[0] === 'functions' || parts[0] === 'deploy') return parts.slice(0, 2).join('/');
   return parts.slice(0, parts[0] === 'shared' ? 3 : 1).join('/');
 }
 

@@ -1,11 +1,20 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { VERSION } from '#shared/version.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { evictedOnTime } from '#test/cluster/rig/on-time.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { accountContents } from '#test/deployed/rig/account-contents.ts';
-import { deployed } from '#test/deployed/rig/deployed-stage.ts';
+import { ROOT, run } from '#test/deployed/rig/command.ts';
+import { deployed, ENFORCE } from '#test/deployed/rig/deployed-stage.ts';
+import { accountEnvironment } from '#test/deployed/rig/emulated-account.ts';
+import { assigned } from '#test/deployed/rig/relay-process.ts';
+import { isFollowed } from '#test/transcripts/followed-pages.ts';
+import { blocksOf, commandsOf, nameOf, pageText } from '#test/transcripts/page.ts';
 
 /*
  * `npm run test:deployed` in short, on the LocalStack in AWS_ENDPOINT_URL: the stack is deployed before the first test,
@@ -59,4 +68,47 @@ test('the destroyed stack leaves nothing', async () => {
   await deployment.destroy();
   const ours = (await accountContents(account.url)).filter((name) => name.includes('taintward'));
   assert.deepEqual(ours, []);
+});
+
+const PAGE = 'how-to/install-by-cloudformation.md';
+const COMMAND_WITHIN_MS = 5 * 60_000;
+
+/** Returns the followed commands of the page, before its last section or in it. */
+const commandsOfPage = (isLast: boolean): string =>
+  blocksOf(pageText(PAGE))
+    .filter(({ language, section }) => language === 'sh' && (section === 'Remove') === isLast)
+    .flatMap(commandsOf)
+    .filter((command) => isFollowed(PAGE, nameOf(command), 'localstack'))
+    .join('\n');
+
+test('the files of a release, in a folder without the repository, are deployed by the AWS CLI as the page says, and evict a pod', async (t) => {
+  const { alpha, account } = deployed();
+  const cwd = mkdtempSync(join(tmpdir(), 'taintward-released-'));
+  t.after(() => rmSync(cwd, { recursive: true }));
+  const settings = { env: accountEnvironment(account.url), withinMs: COMMAND_WITHIN_MS, cwd };
+  const files = join(cwd, 'files');
+  const image = join(cwd, 'image');
+  const made = [
+    [join(ROOT, 'deploy/release/files.ts'), files],
+    [join(ROOT, 'cdk/bundle-image.ts'), image],
+  ];
+  for (const args of made) await run(process.execPath, args, settings);
+
+  const inFiles = { ...settings, cwd: files };
+  await run('bash', ['-eo', 'pipefail', '-c', commandsOfPage(false)], inFiles);
+  const variables = readFileSync(join(files, 'relay.env'), 'utf8').trim().replaceAll('\n', ' ');
+  const launch = { program: process.execPath, args: ['relay.mjs'], cwd: image, env: assigned(variables) };
+  const relay = await deployed().startRelay(launch);
+  await run('npm', ['install', '--offline', join(files, `taintward-npm-${VERSION}.tgz`)], settings);
+  const cli = (...args: readonly string[]) =>
+    run(join(cwd, 'node_modules/.bin/taintward'), ['--table', 'taintward', ...args], settings);
+  await cli('clusters', 'add', alpha.name, '--kubeconfig-secret', alpha.secretArn, '--context', alpha.name);
+  await cli('policy', 'apply', '--file', ENFORCE, alpha.name, '--yes');
+  await until('the cluster is watched', async () => (await relay.states()).get(alpha.name) === 'live');
+
+  const node = await alpha.cluster.addNode('released');
+  const pod = await alpha.cluster.addPod(node, 'released');
+  await evictedOnTime(pod, 0, await alpha.cluster.taint(node, { key: 'x' }));
+  await deployed().withRelays(0);
+  await run('bash', ['-e', '-c', commandsOfPage(true)], inFiles);
 });

@@ -92,6 +92,19 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
     },
   },
   'reference/notifications.md': { by: 'deployed' },
+  'how-to/install-by-cloudformation.md': {
+    by: 'localstack',
+    except: {
+      'gh release download v0.2.0 --repo taintward/taintward':
+        'nothing is published; the suite creates the files',
+      'aws cloudformation deploy --stack-name taintward --template-file taintward-aws.template.json --s3-bucket "$bucket" --capabilities CAPABILITY_NAMED_IAM --parameter-overrides CodeBucket="$bucket"':
+        'LocalStack runs no containers; the suite deploys it with Relay=external',
+      "aws cloudformation describe-stacks --stack-name taintward --query 'Stacks[0].Outputs' --output table":
+        'is the same with relays of your own, and is followed there',
+      'docker run --env-file relay.env ghcr.io/taintward/taintward:0.2.0':
+        'needs Docker; the suite runs the program of the image with these variables',
+    },
+  },
   'tutorials/localstack.md': { by: 'localstack', except: { 'npm ci': ITS_CI } },
   'how-to/stop-and-hold.md': {
     by: 'deployed',

@@ -9,14 +9,18 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Runs a program in the repository. Rejects, with all of its output, when it fails or takes too long. */
+/** Runs a program, by default in the repository. Rejects, with all of its output, when it fails or takes too long. */
 export async function run(
   program: string,
   args: readonly string[],
-  { env, withinMs }: { readonly env: NodeJS.ProcessEnv; readonly withinMs: number },
+  {
+    env,
+    withinMs,
+    cwd = ROOT,
+  }: { readonly env: NodeJS.ProcessEnv; readonly withinMs: number; readonly cwd?: string },
 ): Promise<CommandResult> {
   const child = spawn(program, args, {
-    cwd: ROOT,
+    cwd,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: withinMs,

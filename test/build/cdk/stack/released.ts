@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { releasedTemplate } from '#deploy/release/aws-template.ts';
+import { pageText } from '#test/transcripts/page.ts';
 import { synthesized } from './synthesized.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -151,6 +152,14 @@ describe('the released template', () => {
     assert.deepEqual(grouped.toSorted(), Object.keys(Parameters ?? {}).toSorted());
     for (const name of grouped)
       assert.match(JSON.stringify(rest), new RegExp(`"Ref":"${name}"|\\$\\{${name}\\}`), name);
+  });
+
+  test('has the parameters that the page and its Terraform code name', () => {
+    const page = pageText('how-to/install-by-cloudformation.md');
+    const names = [...page.matchAll(/\b([A-Z][A-Za-z]+)(?= = [v"]|="?\$|=ext)|^\| (`[^|]+`) \|/gm)].flatMap(
+      ([, one, row]) => one ?? row?.replaceAll('`', '').split(', ') ?? [],
+    );
+    assert.deepEqual(new Set(names), new Set(Object.keys(released['Parameters'] as Fields)));
   });
 
   test('is within the limits of CloudFormation', () => {

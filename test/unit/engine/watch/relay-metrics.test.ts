@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
@@ -58,7 +59,9 @@ test('exposes each metric with its name, type, help, labels, and value', async (
   metrics.refused('node-deltas');
   metrics.unsent('node-deltas', 3);
   metrics.overBudget(9);
-  t.assert.snapshot((await registry.metrics()).split('\n'));
+  t.assert.fileSnapshot(await registry.metrics(), join(import.meta.dirname, 'relay-metrics.txt'), {
+    serializers: [String],
+  });
 });
 
 test('puts what an alarm needs into CloudWatch, too, at once', () => {

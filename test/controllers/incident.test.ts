@@ -349,6 +349,7 @@ test('a policy that turns the guard off is refused without --yes, and then does 
 test('one cluster is resumed after a stop of all', async (t) => {
   const desk = await Desk.open(t, { [EU]: eu, [US]: us });
   await desk.order('stop', '--all');
+  await desk.running.untilStopped([EU, US]);
   const [inEu, inUs] = await Promise.all(
     [eu, us].map(async (site) => {
       const nodes = site.nodes.slice(0, 2);
@@ -557,7 +558,7 @@ test('SIGTERM to npm ends the service, which evicts nothing after that, and free
   const desk = await Desk.open(t);
   const stoppedAt = Date.now();
   desk.running.terminate();
-  await until('nothing answers', async () => (await desk.running.readyz()) === undefined, ENDS_WITHIN_MS);
+  await until('nothing answers', async () => (await desk.running.answer()) === undefined, ENDS_WITHIN_MS);
   await until('npm ends', () => Promise.race([desk.running.exit, false as const]), ENDS_WITHIN_MS);
   t.diagnostic(`it ended within ${Date.now() - stoppedAt} ms`);
   const [node] = eu.nodes;

@@ -36,19 +36,29 @@ export class NpmService extends Child {
     const service = new NpmService(dir, await freePort(), args);
     await until('npm start is ready', async () => {
       if (service.ended) throw new Error(`npm start ended: ${service.ended.stderr}`);
-      const states = (await service.readyz())?.split('\n') ?? [];
+      const states = (await service.answer())?.split('\n') ?? [];
       return clusters.every((cluster) => states.includes(`[+]${cluster}/live ok`));
     });
     return service;
   }
 
-  /** Returns the answer of `/readyz?verbose`; `undefined`: nothing answers. */
-  async readyz(): Promise<string | undefined> {
+  /** Returns the answer of `/readyz?verbose`, or of another path; `undefined`: nothing answers. */
+  async answer(path = 'readyz?verbose'): Promise<string | undefined> {
     try {
-      return await (await fetch(`http://127.0.0.1:${this.#port}/readyz?verbose`)).text();
+      return await (await fetch(`http://127.0.0.1:${this.#port}/${path}`)).text();
     } catch {
       return undefined;
     }
+  }
+
+  /** Waits until the service applies a stop to these clusters, which takes it up to five seconds. */
+  async untilStopped(clusters: readonly string[]): Promise<void> {
+    await until('the service applies the stop', async () => {
+      const lines = (await this.answer('metrics'))?.split('\n') ?? [];
+      return clusters.every((cluster) =>
+        lines.includes(`taintward_cluster_mode{cluster="${cluster}",mode="stopped"} 1`),
+      );
+    });
   }
 
   /** Sends npm SIGTERM, as a supervisor does that knows npm alone. */

@@ -48,7 +48,7 @@ test('a pod on a real API server counts down, is held and released, and has a hi
     .locator('.verdict')
     .getByText(/is held by hold/)
     .waitFor();
-  await page.getByText('tolerations[0], for 20s').waitFor();
+  await page.getByText(/^\[0\] /).waitFor();
   await confirm(page, page.getByRole('button', { name: /^Release hold/ }), 'is debugged');
   await page
     .locator('.verdict')

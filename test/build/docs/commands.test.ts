@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { App } from 'aws-cdk-lib';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import type { CliDeps } from '#functions/cli/command.ts';
+import { splitNames } from '#functions/cli/explain.ts';
 import { createProgram } from '#functions/cli/program.ts';
 import { leavesOf } from '#functions/cli/reference.ts';
 import { parseOptions } from '#functions/service/options.ts';
@@ -75,7 +76,7 @@ function readTaintward(args: readonly string[]): void {
   const program = createProgram({ print: note, complain: note } as unknown as CliDeps);
   for (const command of leavesOf(program, program.createHelp())) command.action(() => undefined);
   try {
-    program.parse(args, { from: 'user' });
+    program.parse(splitNames(args), { from: 'user' });
   } catch (error) {
     const { code } = error as { readonly code?: string };
     if (code !== 'commander.helpDisplayed') assert.fail(`taintward ${args.join(' ')}: ${printed || error}`);

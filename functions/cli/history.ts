@@ -176,6 +176,7 @@ const KINDS: Readonly<Record<AuditEntry['kind'], string>> = {
   'guard-tripped': 'guard tripped',
   'guard-calm': 'guard reset',
   'cluster-added': 'cluster added',
+  'cluster-changed': 'cluster changed',
   'cluster-removed': 'cluster removed',
   'takeover-applied': 'takeover applied',
   'takeover-released': 'takeover released',

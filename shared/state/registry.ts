@@ -114,6 +114,8 @@ export interface ClusterRegistry {
   get(name: ClusterName): Promise<RegisteredCluster | undefined>;
   /** Adds a registration. `'exists'`: the name is already registered, and that registration stays unchanged. */
   add(cluster: RegisteredCluster<Access>): Promise<'added' | 'exists'>;
+  /** Replaces a registration. `'unknown'`: the name is not registered, and stays so. */
+  replace(cluster: RegisteredCluster<Access>): Promise<'replaced' | 'unknown'>;
   /** Removes a registration. `'unknown'`: the name was not registered. */
   remove(name: ClusterName): Promise<'removed' | 'unknown'>;
 }

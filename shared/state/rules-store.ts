@@ -61,8 +61,13 @@ export interface StoredRules extends StoredFleetRules {
 /** Actions of the guard itself: it trips or resets. */
 export type GuardAct = 'guard-tripped' | 'guard-calm';
 
-/** Actions of operators that change no rules: they register and remove clusters, and apply and release takeovers. */
-export type ClusterAct = 'cluster-added' | 'cluster-removed' | 'takeover-applied' | 'takeover-released';
+/** Actions of operators that change no rules: they register, change, and remove clusters, and apply and release takeovers. */
+export type ClusterAct =
+  | 'cluster-added'
+  | 'cluster-changed'
+  | 'cluster-removed'
+  | 'takeover-applied'
+  | 'takeover-released';
 
 /** A change of rules by a user or the guard, an act on a cluster, or a retry of failed evictions. */
 export interface AuditEntry {

@@ -137,6 +137,7 @@ const AUDIT_KINDS = [
   'guard-tripped',
   'guard-calm',
   'cluster-added',
+  'cluster-changed',
   'cluster-removed',
   'takeover-applied',
   'takeover-released',

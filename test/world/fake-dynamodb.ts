@@ -304,8 +304,9 @@ export class FakeDynamoDb {
         const difference = number(bounded) - Number(ExpressionAttributeValues[bound]?.N);
         return order === '>=' ? difference >= 0 : difference <= 0;
       }
-      const absent = /^attribute_not_exists\((\S+)\)$/.exec(condition)?.[1];
-      if (absent !== undefined) return stored[ExpressionAttributeNames[absent] ?? absent] === undefined;
+      const [, not = '', attribute] = /^attribute_(not_)?exists\((\S+)\)$/.exec(condition) ?? [];
+      if (attribute !== undefined)
+        return (stored[ExpressionAttributeNames[attribute] ?? attribute] === undefined) === (not !== '');
       const [name = '', value = ''] = condition.split(' = ');
       const expected = ExpressionAttributeValues[value];
       if (!expected) throw new Error(`the fake DynamoDB does not understand the condition ${condition}`);

@@ -47,15 +47,26 @@ export class DynamoDbClusterRegistry implements ClusterRegistry {
     return item && registrationOf(name, item);
   }
 
-  async add({ name, access, addedAt }: RegisteredCluster<Access>): Promise<'added' | 'exists'> {
-    const item = { ...registrationKey(name), clusterKey: CLUSTERS_KEY, clusterSort: name, addedAt, access };
-    return (await this.#table.add(item)) ? 'added' : 'exists';
+  async add(cluster: RegisteredCluster<Access>): Promise<'added' | 'exists'> {
+    return (await this.#table.add(itemOf(cluster))) ? 'added' : 'exists';
+  }
+
+  async replace(cluster: RegisteredCluster<Access>): Promise<'replaced' | 'unknown'> {
+    return (await this.#table.replace(itemOf(cluster))) ? 'replaced' : 'unknown';
   }
 
   async remove(name: ClusterName): Promise<'removed' | 'unknown'> {
     return (await this.#table.delete(registrationKey(name))) ? 'removed' : 'unknown';
   }
 }
+
+const itemOf = ({ name, access, addedAt }: RegisteredCluster<Access>): Item => ({
+  ...registrationKey(name),
+  clusterKey: CLUSTERS_KEY,
+  clusterSort: name,
+  addedAt,
+  access,
+});
 
 const text = z.string().min(1);
 

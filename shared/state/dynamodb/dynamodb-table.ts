@@ -139,13 +139,13 @@ export class DynamoDbTable {
   }
 
   /** Puts an item, whole. Returns `false` if the item already exists. */
-  async add(item: Item): Promise<boolean> {
-    const command = new PutItemCommand({
-      TableName: this.#name,
-      Item: toAttributes(item),
-      ConditionExpression: 'attribute_not_exists(pk)',
-    });
-    return (await this.#write(() => this.#client.send(command))) !== undefined;
+  add(item: Item): Promise<boolean> {
+    return this.#put(item, 'attribute_not_exists(pk)');
+  }
+
+  /** Puts an item, whole, in place of the stored one. Returns `false` if there is none. */
+  replace(item: Item): Promise<boolean> {
+    return this.#put(item, 'attribute_exists(pk)');
   }
 
   /** Returns the item after the update, which creates it if necessary. `undefined`: the item is not as expected. */
@@ -222,6 +222,12 @@ export class DynamoDbTable {
 
   #updateInput(update: Update) {
     return { TableName: this.#name, Key: toAttributes(update.key), ...updateExpression(update) };
+  }
+
+  async #put(item: Item, ConditionExpression: string): Promise<boolean> {
+    const Item = toAttributes(item);
+    const command = new PutItemCommand({ TableName: this.#name, Item, ConditionExpression });
+    return (await this.#write(() => this.#client.send(command))) !== undefined;
   }
 
   async *#pages(

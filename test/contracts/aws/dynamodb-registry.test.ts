@@ -90,6 +90,16 @@ describe('DynamoDbClusterRegistry', () => {
     assert.deepEqual(await registry.get(first.name), outcomes[0] === 'added' ? first : second);
   });
 
+  test('replaces the access of a registered cluster, and of no other', async () => {
+    const changed = registered('one', ACCESSES[1]);
+    assert.equal(await registry.replace(changed), 'unknown');
+    assert.equal(await registry.get(changed.name), undefined);
+    await registry.add(registered('one'));
+    assert.equal(await registry.replace(changed), 'replaced');
+    assert.deepEqual(await registry.get(changed.name), changed);
+    assert.deepEqual(await listed(1), [changed]);
+  });
+
   test('forgets a removed cluster, whose name can be registered again', async () => {
     const cluster = registered('one');
     await registry.add(cluster);

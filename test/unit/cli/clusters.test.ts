@@ -48,6 +48,10 @@ async function commandLineOf(
       content.set(cluster.name, cluster);
       return 'added';
     },
+    replace: async (cluster) => {
+      content.set(cluster.name, cluster);
+      return 'replaced';
+    },
     remove: async (name) => (content.delete(name) ? 'removed' : 'unknown'),
   };
   const clock = new DrivenClock(NOW);

@@ -23,6 +23,15 @@ async function aRegistry(...items: readonly Readonly<Record<string, unknown>>[])
 
 const ofTorn = { pk: 'CLUSTER#torn', sk: 'REGISTRATION', clusterKey: 'CLUSTERS', clusterSort: 'torn' };
 
+test('replaces only a registration that exists', async () => {
+  const registry = await aRegistry();
+  const moved = { ...prod, access: { ...access, region: 'eu-north-1' } };
+  assert.equal(await registry.replace(moved), 'replaced');
+  assert.deepEqual(await registry.get(prod.name), moved);
+  assert.equal(await registry.replace({ ...moved, name: clusterName('other') }), 'unknown');
+  assert.equal(await registry.get(clusterName('other')), undefined);
+});
+
 describe('an invalid registry item', () => {
   for (const [what, item, why] of [
     ['no moment', { access }, 'addedAt: is missing'],

@@ -8,6 +8,7 @@ import type { StatusOutput } from '#functions/cli/status.ts';
 import type { StuckOutput } from '#functions/cli/stuck.ts';
 import type { TakeoverOutput } from '#functions/cli/takeover/status-command.ts';
 import type { Api, LiveEvents } from '#shared/console/api.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Preview } from '#shared/operations/acts/preview.ts';
 import type { WarnedNodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
@@ -34,7 +35,7 @@ export interface Outputs {
   pending: readonly PendingOutput[];
   'pending --by': readonly GroupOutput[];
   'pending --stuck': readonly StuckOutput[];
-  'policy diff': readonly ChangedSetting[];
+  'policy diff': readonly (ChangedSetting & { readonly cluster: ClusterName })[];
   status: StatusOutput;
   'takeover status': TakeoverOutput;
   'what-if': WhatIfAnswer;

@@ -7,6 +7,8 @@ import {
   agentIdSchema,
   type ByPart,
   type EksAccess,
+  roleArn,
+  secretArn,
 } from '#shared/state/registry.ts';
 
 const FLAGS = [
@@ -52,9 +54,6 @@ const WAYS: readonly Way[] = [
   { kind: 'local-context', flag: '--context', by: ['context'], with: ['kubeconfig'] },
   { kind: 'agent', flag: '--agent', by: ['agent'], with: [] },
 ];
-
-const ROLE_ARN = /^arn:[^:]+:iam::\d{12}:role\/.+$/;
-const SECRET_ARN = /^arn:[^:]+:secretsmanager:[^:]+:\d{12}:secret:.+$/;
 
 export function addAccessOptions(command: Command): Command {
   return command
@@ -137,8 +136,8 @@ function roleOf(options: AccessOptions): Pick<EksAccess, 'role'> {
     if (externalId === undefined) return {};
     throw new UsageError('--external-id requires --role-arn, the role that is assumed with it.');
   }
-  const role = (roleArn: string, flag: string): AssumedRole => {
-    if (ROLE_ARN.test(roleArn)) return { arn: roleArn, ...(externalId && { externalId }) };
+  const role = (arn: string, flag: string): AssumedRole => {
+    if (roleArn.safeParse(arn).success) return { arn, ...(externalId && { externalId }) };
     throw new UsageError(
       `${flag} is not the ARN of a role. Specify one like arn:aws:iam::ACCOUNT:role/NAME.`,
     );
@@ -150,7 +149,7 @@ function roleOf(options: AccessOptions): Pick<EksAccess, 'role'> {
 function secretOf(options: AccessOptions): ByPart<string> {
   const arn = byPart(options, 'kubeconfigSecret', 'relayKubeconfigSecret', 'evictKubeconfigSecret') ?? '';
   const check = (value: string, flag: string): void => {
-    if (SECRET_ARN.test(value)) return;
+    if (secretArn.safeParse(value).success) return;
     throw new UsageError(
       `${flag} is not the ARN of a secret. Specify one like arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME.`,
     );

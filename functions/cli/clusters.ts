@@ -10,6 +10,7 @@ import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { evictedNamespaces, preflight, RELAY_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import type { RegistryAct } from '#shared/operations/acts/fleet-plan.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { liveCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { evictorPermissions } from '#shared/operations/look/evictor-permissions.ts';
@@ -23,6 +24,7 @@ import {
   ofPart,
   type RegisteredCluster,
 } from '#shared/state/registry.ts';
+import type { ClusterAct } from '#shared/state/rules-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
@@ -79,11 +81,9 @@ async function add(
   deps: CliDeps,
 ): Promise<void> {
   await printFleet(fleet, deps);
-  const registry = registryOf(fleet);
   const { name } = cluster;
   const effects = await registrationEffects(cluster, options.check, fleet, deps);
-  if ((await registry.add(cluster)) === 'exists') throw alreadyThere(name);
-  await noteAct(fleet, name, 'cluster-added', `registered the cluster: ${accessText(cluster)}`, deps);
+  await changeRegistry({ kind: 'add', to: cluster }, fleet, deps);
   deps.print(linesText([`Registered cluster ${name}. Taintward manages it within 30s.`, ...effects]));
 }
 
@@ -125,7 +125,7 @@ async function registrationEffects(
  * Checks the identities that will manage the cluster. `evict` answers for itself; the relay can't before it holds the
  * cluster's lease. Rejects with `CliError` or `FleetError`.
  */
-async function checked(
+export async function checked(
   cluster: RegisteredCluster<Access>,
   policy: Policy,
   fleet: Fleet,
@@ -158,11 +158,16 @@ const refused = (message: string): CliError =>
 
 const identified = async (api: RestApi) => ({ uids: await api.uids().finally(() => api.close()) });
 
-/** Rejects with `CliError` if the cluster is managed under another name. */
+/** Rejects with `CliError` if the cluster is managed under another name, or this name is that of another cluster. */
 async function refuseTwin(name: ClusterName, uids: ClusterUids | undefined, fleet: Fleet): Promise<void> {
-  for (const { name: other } of (await registryOf(fleet).list()).clusters)
-    if (isSameCluster((await fleet.leases.read(other))?.uids, uids))
-      throw new CliError(sameClusterText(name, other));
+  for (const { name: other } of (await registryOf(fleet).list()).clusters) {
+    const managed = (await fleet.leases.read(other))?.uids;
+    if (other !== name && isSameCluster(managed, uids)) throw new CliError(sameClusterText(name, other));
+    if (other === name && managed && uids && !isSameCluster(managed, uids))
+      throw new CliError(
+        `The access leads to another cluster than the one managed as ${name}. Register that cluster under another name.`,
+      );
+  }
 }
 
 /**
@@ -189,7 +194,7 @@ async function checkedAgent(agent: string, fleet: Fleet): Promise<string> {
   );
 }
 
-function refuseNameForAgent(name: ClusterName): void {
+export function refuseNameForAgent(name: ClusterName): void {
   const { error } = agentClusterSchema.safeParse(name);
   if (error) throw new CliError(`The name ${name} ${error.issues[0]?.message}.`);
 }
@@ -262,12 +267,11 @@ function addRemoveCommand(clusters: Command, deps: CliDeps): void {
   withExamples(command, 'taintward clusters remove prod').action((name: ClusterName) =>
     withFleet<RemoveOptions>(command, deps, async (fleet, options) => {
       await printFleet(fleet, deps);
-      const registry = registryOf(fleet);
-      if (!(await registry.get(name))) throw noSuchCluster(name);
+      const from = await registryOf(fleet).get(name);
+      if (!from) throw noSuchCluster(name);
       const loss = await lossText(name, fleet, deps.clock.now());
       if (!(await mayRemove(loss, options, deps))) throw new CliError('Canceled. Nothing was changed.');
-      if ((await registry.remove(name)) === 'unknown') throw noSuchCluster(name);
-      await noteAct(fleet, name, 'cluster-removed', 'removed the cluster from the registry', deps);
+      await changeRegistry({ kind: 'remove', from }, fleet, deps);
       deps.print(`Removed cluster ${name} from the registry. ${REMOVED}\n`);
     }),
   );
@@ -277,7 +281,7 @@ interface RemoveOptions {
   readonly yes: boolean;
 }
 
-const REMOVED = 'Taintward stops managing it within 30s; its nodes and pods are not changed.';
+export const REMOVED = 'Taintward stops managing it within 30s; its nodes and pods are not changed.';
 
 /** Asks only if evictions would be lost. Rejects with `CliError` if it cannot ask. */
 async function mayRemove(
@@ -291,7 +295,7 @@ async function mayRemove(
 }
 
 /** `undefined`: the cluster has no pending evictions. */
-async function lossText(
+export async function lossText(
   name: ClusterName,
   { store }: Pick<Fleet, 'store'>,
   now: EpochMs,
@@ -308,6 +312,31 @@ async function lossText(
   }
 }
 
+/** Changes the registry, with an entry in the audit log. Rejects with `CliError` if it was changed meanwhile. */
+export async function changeRegistry(
+  act: RegistryAct,
+  fleet: Fleet,
+  deps: CliDeps,
+  reason?: string,
+): Promise<void> {
+  const registry = registryOf(fleet);
+  const { name } = act.kind === 'remove' ? act.from : act.to;
+  const note = (kind: ClusterAct, message: string) => noteAct(fleet, name, kind, message, deps, reason);
+  switch (act.kind) {
+    case 'add':
+      if ((await registry.add(act.to)) === 'exists') throw alreadyThere(name);
+      return note('cluster-added', `registered the cluster: ${accessText(act.to)}`);
+    case 'change':
+      if ((await registry.replace(act.to)) === 'unknown') throw noSuchCluster(name);
+      return note('cluster-changed', `changed the access of the cluster: ${accessText(act.to)}`);
+    case 'remove':
+      if ((await registry.remove(name)) === 'unknown') throw noSuchCluster(name);
+      return note('cluster-removed', 'removed the cluster from the registry');
+    default:
+      return act satisfies never;
+  }
+}
+
 function registryOf({ registry, where }: Fleet): ClusterRegistry {
   if (registry) return registry;
   throw new CliError(
@@ -321,7 +350,7 @@ const nameArgument = (): Argument =>
 const noSuchCluster = (name: ClusterName): CliError =>
   new CliError(`Cluster "${name}" not found. Run "taintward clusters list".`);
 
-function accessText({ access }: RegisteredCluster): string {
+export function accessText({ access }: RegisteredCluster): string {
   switch (access.kind) {
     case 'eks': {
       const role = access.role ? `, as ${textByPart(access.role, ({ arn }) => arn)}` : '';

@@ -7,6 +7,7 @@ import { clusterNameSchema } from '#shared/state/registry.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { durationMs } from '#shared/time/duration.ts';
 import type { ExitCode } from './exit-codes.ts';
+import { linesText } from './output.ts';
 import type { Paint } from './paint.ts';
 import type { Progress } from './progress.ts';
 import type { Watch } from './watch.ts';
@@ -36,6 +37,13 @@ export interface CliDeps {
 /** The operator's request cannot be done. The message is one sentence that says how to proceed. */
 export class CliError extends Error {
   override readonly name = 'CliError';
+}
+
+/** Prints all faults, and throws `CliError` if there are any. */
+export function throwFaults(faults: readonly string[], { complain }: Pick<CliDeps, 'complain'>): void {
+  if (faults.length === 0) return;
+  complain(linesText(faults));
+  throw new CliError(`${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}. Nothing was changed.`);
 }
 
 /** Asks the user at the terminal. Rejects with `CliError` if there is no terminal. */

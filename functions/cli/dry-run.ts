@@ -39,7 +39,8 @@ export function printPreviews(
   );
 }
 
-function previewText({ change, effects, goes = [], settings = [], objects = [] }: Preview): string {
+/** Returns a change with its effects. */
+export function previewText({ change, effects, goes = [], settings = [], objects = [] }: Preview): string {
   const objectRows = objects.map(({ action, object }) => [action, object]);
   return [
     linesText([change, ...effects]),

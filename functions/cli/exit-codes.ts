@@ -5,8 +5,8 @@ export const EXIT = {
   /** The request could not be done, or was rejected. Standard error holds the reason. */
   failed: 1,
   /**
-   * The result was shown, and an action is required or something breaks. Used by doctor, status, and
-   * what-if.
+   * The result was shown, and an action is required or something breaks: doctor, status, and what-if. Something would
+   * change: apply --dry-run and policy diff.
    */
   actionRequired: 2,
   /**
@@ -25,7 +25,7 @@ export const EXIT_CODES_TEXT = `
 Exit codes:
   ${EXIT.fine}   success
   ${EXIT.failed}   failure; standard error holds the cause
-  ${EXIT.actionRequired}   an action is required, or something breaks: doctor, status, what-if
+  ${EXIT.actionRequired}   an action is required, or something breaks: doctor, status, what-if; or something would change: apply --dry-run, policy diff
   ${EXIT.cannotKnow}  the state is unknown or may be outdated: explain, pending, status, and any command that used the state of a stopped npm start
   ${EXIT.usage}  invalid usage
 

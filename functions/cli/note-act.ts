@@ -1,3 +1,4 @@
+import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import type { ClusterAct } from '#shared/state/rules-store.ts';
@@ -12,10 +13,11 @@ export async function noteAct(
   kind: ClusterAct,
   message: string,
   deps: Pick<CliDeps, 'complain'>,
+  reason?: string,
 ): Promise<void> {
   try {
     const { rulesStore, clock, actor } = await fleet.operator();
-    await rulesStore.note({ actor, at: clock.now(), cluster, kind, message });
+    await rulesStore.note({ actor, at: clock.now(), cluster, kind, message, ...defined({ reason }) });
   } catch (error) {
     if (!(error instanceof FleetError || error instanceof StoreError)) throw error;
     deps.complain(linesText([`The audit log has no entry that you ${message}. ${error.message}`]));

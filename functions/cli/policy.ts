@@ -3,8 +3,16 @@ import { looserSettings } from '#shared/eviction/looser.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type NeededBy, permissionsNeededBy, permissionText } from '#shared/kubernetes/permissions.ts';
 import type { Act } from '#shared/operations/acts/act.ts';
+import { presentFleet } from '#shared/operations/acts/fleet-plan.ts';
 import { actState, performAct, previewAct } from '#shared/operations/acts/perform.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
+import {
+  areFleetDocuments,
+  NO_DOCUMENTS,
+  parseFleet,
+  readFiles,
+  resolvePolicies,
+} from '#shared/operations/fleet/fleet-documents.ts';
 import { evictorDoubts } from '#shared/operations/look/evictor-permissions.ts';
 import { changedSettings } from '#shared/state/policy-change.ts';
 import {
@@ -14,9 +22,11 @@ import {
   policyText,
 } from '#shared/state/policy-document.ts';
 import { readPolicyFile } from '#shared/state/policy-file.ts';
-import { type CliDeps, CliError, confirmed } from './command.ts';
+import { parsePolicyOnce } from '#shared/state/stored-rules.ts';
+import { type CliDeps, CliError, confirmed, throwFaults } from './command.ts';
 import { previewsOf } from './do-acts.ts';
 import { addDryRun, type DryRunOptions, evictedTable, printPreviews, settingRows } from './dry-run.ts';
+import { EXIT } from './exit-codes.ts';
 import {
   jsonText,
   linesText,
@@ -49,6 +59,10 @@ export function addPolicyCommand(program: Command, deps: CliDeps): void {
   for (const addCommand of [addApply, addGet, addDiff, addValidate, addSchema]) addCommand(policy, deps);
 }
 
+const DOCUMENTS = [
+  '-f, --file <path>',
+  'policy document, or file or directory of documents of a fleet',
+] as const;
 const FILE = ['-f, --file <file>', 'policy document'] as const;
 
 function addApply(policy: Command, deps: CliDeps): void {
@@ -108,7 +122,7 @@ function addApply(policy: Command, deps: CliDeps): void {
   );
 }
 
-async function effectText(fleet: Fleet): Promise<string> {
+export async function effectText(fleet: Fleet): Promise<string> {
   const view = fleet.kind === 'local' ? await fleet.service().catch(() => 'frozen') : fleet.kind;
   return `It takes effect ${view === undefined ? 'once npm start runs' : view === 'frozen' ? 'once npm start responds' : 'within 5s'}.`;
 }
@@ -117,13 +131,13 @@ async function effectText(fleet: Fleet): Promise<string> {
 const applicableText = (file: string, deps: CliDeps): string =>
   readPolicyFile(file, (text) => parseAppliedPolicy(text, deps.clock.now()));
 
-const needText = ({ setting, permissions, grant }: NeededBy): string =>
+export const needText = ({ setting, permissions, grant }: NeededBy): string =>
   `${setting} requires the permission to ${permissions.map(permissionText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.`;
 
 /** Keys of `NoSchedule` taints for which Karpenter and KubeVirt evict. */
 const OF_OTHERS = ['karpenter.sh/disrupted', 'kubevirt.io/drain'];
 
-const evictedByOthers = ({ treatAsNoExecute }: Policy): readonly string[] =>
+export const evictedByOthers = ({ treatAsNoExecute }: Policy): readonly string[] =>
   OF_OTHERS.filter((key) => treatAsNoExecute.includes(key)).map(
     (key) =>
       `Warning: another controller evicts for ${key}, so with treatAsNoExecute both would evict. Remove that key (docs/concepts/other-controllers.md).`,
@@ -180,36 +194,73 @@ function addDiff(policy: Command, deps: CliDeps): void {
     .command('diff')
     .summary('Show the changes that a policy would make')
     .description('Show the changes that a policy would make.')
-    .argument('<cluster>', 'cluster name')
-    .requiredOption(...FILE)
+    .argument('[clusters...]', 'cluster names (default: all)')
+    .requiredOption(...DOCUMENTS)
     .addOption(outputOption());
-  withExamples(command, 'taintward policy diff prod -f policy.yaml').action((name: string) =>
-    withFleet<{ file: string; output: OutputFormat }>(command, deps, async (fleet, { file, output }) => {
-      const then = parsePolicyDocument(readPolicyFile(file));
-      const cluster = await clusterNamed(name, fleet);
-      const { orders } = await fleet.rulesStore.read(cluster);
-      const rows = changedSettings(orders.policy?.read ?? DEFAULT_POLICY, then);
-      deps.print(
-        shownAs(output, {
-          data: () => rows,
-          text: (wide) =>
-            rows.length === 0
-              ? `No settings of cluster ${cluster} would change.\n`
-              : tableText(settingRows(rows), roomIn({ wide, paint: deps.paint })),
-        }),
-      );
-    }),
+  withExamples(command, 'taintward policy diff prod -f policy.yaml', 'taintward policy diff -f fleet').action(
+    (given: readonly string[]) =>
+      withFleet<{ file: string; output: OutputFormat }>(command, deps, async (fleet, { file, output }) => {
+        const { names, policies, rules } = await declaredBy(file, fleet, deps);
+        const known = (name: string) => names.find((each) => each === name) ?? clusterNamed(name, fleet);
+        const shown = given.length === 0 ? names : await Promise.all(given.map(known));
+        const rows = shown.flatMap((cluster) => {
+          const current = rules.get(cluster)?.orders.policy?.read ?? DEFAULT_POLICY;
+          const { text } = policies.get(cluster) ?? {};
+          const changed = text === undefined ? [] : changedSettings(current, parsePolicyOnce(text));
+          return changed.map((setting) => ({ cluster, ...setting }));
+        });
+        if (rows.length > 0) deps.exitWith(EXIT.actionRequired);
+        const [only, ...others] = shown;
+        const table = settingRows(rows).map((row, index) => [rows[index - 1]?.cluster ?? 'CLUSTER', ...row]);
+        deps.print(
+          shownAs(output, {
+            data: () => rows,
+            text: (wide) =>
+              rows.length === 0
+                ? `No settings of ${others.length === 0 ? `cluster ${only}` : `${shown.length} clusters`} would change.\n`
+                : tableText(
+                    others.length === 0 ? settingRows(rows) : table,
+                    roomIn({ wide, paint: deps.paint }),
+                  ),
+          }),
+        );
+      }),
   );
+}
+
+/** Returns the policies that a file or directory declares, by cluster, and the present rules. */
+async function declaredBy(file: string, fleet: Fleet, deps: CliDeps) {
+  const documents = areFleetDocuments(file)
+    ? parseFleet(readFiles(file), deps.clock.now())
+    : { ...NO_DOCUMENTS, policies: [{ where: file, clusters: ['*'], text: readPolicyFile(file) }] };
+  const { clusters, rules } = await presentFleet(documents, fleet);
+  const names = [...new Set([...clusters, ...documents.names])];
+  const { policies, faults } = resolvePolicies(documents, names);
+  throwFaults([...documents.faults, ...faults], deps);
+  return { names, rules, policies };
 }
 
 function addValidate(policy: Command, deps: CliDeps): void {
   const command = policy
     .command('validate')
-    .summary('Validate a policy document')
-    .description('Validate a policy document.')
-    .requiredOption(...FILE);
-  withExamples(command, 'taintward policy validate -f policy.yaml').action(() => {
+    .summary('Validate a policy document, or documents of a fleet')
+    .description('Validate a policy document, or the documents of a fleet.')
+    .requiredOption(...DOCUMENTS);
+  withExamples(
+    command,
+    'taintward policy validate -f policy.yaml',
+    'taintward policy validate -f fleet',
+  ).action(() => {
     const { file } = command.optsWithGlobals<{ file: string }>();
+    if (areFleetDocuments(file)) {
+      const documents = parseFleet(readFiles(file), deps.clock.now());
+      const { names, policies, faults } = documents;
+      throwFaults([...faults, ...(names.length > 0 ? resolvePolicies(documents, names).faults : [])], deps);
+      deps.print(
+        `${file} is valid. Documents: ${names.length} of clusters, ${policies.length} of policies.\n`,
+      );
+      return;
+    }
     const policy = parsePolicyDocument(applicableText(file, deps));
     deps.print(
       linesText([`${file} is a valid policy with mode ${policy.mode}.`, ...evictedByOthers(policy)]),

@@ -2,6 +2,7 @@ import { Command, Help, InvalidArgumentError, Option } from 'commander';
 import { UsageError } from '#shared/operations/fleet/fleet.ts';
 import { DEFAULT_NAMESPACE } from '#shared/state/objects/kubernetes-state.ts';
 import { VERSION } from '#shared/version.ts';
+import { addApplyCommand } from './apply.ts';
 import { addAuditCommand } from './audit.ts';
 import { addClustersCommand } from './clusters.ts';
 import type { CliDeps } from './command.ts';
@@ -89,6 +90,7 @@ export function createProgram(deps: CliDeps): Command {
   addHoldCommands(program, deps);
   addRetryCommand(program, deps);
   program.commandsGroup('Configure:');
+  addApplyCommand(program, deps);
   addClustersCommand(program, deps);
   addPolicyCommand(program, deps);
   addTakeoverCommand(program, deps);

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { schemaOf } from '#shared/text/schema-of.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /**
@@ -84,6 +85,62 @@ export interface AgentAccess {
 
 /** Access to a cluster's API server, and the identity for it, for each part. Contains no secret. */
 export type Access = EksAccess | KubeconfigSecretAccess | LocalContextAccess | AgentAccess;
+
+export const roleArn = z
+  .string()
+  .regex(
+    /^arn:[^:]+:iam::\d{12}:role\/.+$/,
+    'must be the ARN of a role, like arn:aws:iam::ACCOUNT:role/NAME',
+  );
+
+export const secretArn = z
+  .string()
+  .regex(
+    /^arn:[^:]+:secretsmanager:[^:]+:\d{12}:secret:.+$/,
+    'must be the ARN of a secret, like arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME',
+  );
+
+interface AccessForm {
+  /** Makes the schema of a mapping, which ignores or rejects unknown fields. */
+  readonly object: typeof z.object;
+  readonly roleArn: z.ZodType<string>;
+  readonly secretArn: z.ZodType<string>;
+}
+
+/** Returns the schema of access in registrations and in documents. */
+export function accessSchema({ object, ...arn }: AccessForm) {
+  const text = z.string().min(1, 'must not be empty');
+  /** One value for both parts, or one for each, which releases with only the first form report as unreadable. */
+  const byPart = <T>(one: z.ZodType<T>) =>
+    z.union(
+      [one, object({ relay: one, evict: one })],
+      'must be one value, or one for relay and one for evict',
+    );
+  return z
+    .discriminatedUnion(
+      'kind',
+      [
+        object({
+          kind: z.literal('eks'),
+          clusterName: text,
+          region: text,
+          role: byPart(object({ arn: arn.roleArn, externalId: text.exactOptional() })).exactOptional(),
+        }),
+        object({
+          kind: z.literal('kubeconfig-secret'),
+          secretArn: byPart(arn.secretArn),
+          context: text.exactOptional(),
+        }),
+        object({ kind: z.literal('local-context'), kubeconfig: text.exactOptional(), context: text }),
+        object({ kind: z.literal('agent'), agent: agentIdSchema }),
+      ],
+      {
+        error: ({ code }) =>
+          code === 'invalid_union' ? 'must be eks, kubeconfig-secret, local-context, or agent' : undefined,
+      },
+    )
+    .apply(schemaOf<Access>());
+}
 
 /** A registration, or only its access, from a newer release or edited by hand. The cluster is unreachable. */
 export interface UnreadableAccess {

@@ -29,14 +29,15 @@ export interface Fault {
   readonly fault: string;
 }
 
-/** Returns the first fault that a schema found. Both texts are short and safe to display, whatever the value is. */
-export function firstFault({ issues: [issue] }: z.ZodError): Fault {
-  const field = issue?.path.join('.') ?? '';
-  return {
-    field: escapeForDisplay(field, MAX_LENGTH),
-    fault: escapeForDisplay(issue ? faultOf(issue) : '', MAX_LENGTH),
-  };
-}
+/** Returns the first fault that a schema found. */
+export const firstFault = (error: z.ZodError): Fault => faultsOf(error)[0] ?? { field: '', fault: '' };
+
+/** Returns all faults that a schema found. Their texts are short and safe to display, whatever the value is. */
+export const faultsOf = ({ issues }: z.ZodError): readonly Fault[] =>
+  issues.map((issue) => ({
+    field: escapeForDisplay(issue.path.join('.'), MAX_LENGTH),
+    fault: escapeForDisplay(faultOf(issue), MAX_LENGTH),
+  }));
 
 function faultOf(issue: z.core.$ZodIssue): string {
   if (issue.code === 'unrecognized_keys')

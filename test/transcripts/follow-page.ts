@@ -12,7 +12,7 @@ import { type Block, blocksOf, commandsOf, nameOf, pageText } from './page.ts';
 import { masked } from './transcript.ts';
 
 /** Read-only commands may be repeated until their output matches the page. */
-const READS = /^npx taintward (audit|doctor|explain|history|holds|pending|status|what-if)\b/;
+const READS = /^npx taintward (audit|doctor|explain|history|holds|pending|policy diff|status|what-if)\b/;
 const HOLD = /\bh[0-9a-f]{8}\b/;
 const FUNCTION = /^\w+\(\) \{\n/;
 const PATIENCE_MS = 60_000;

@@ -147,6 +147,9 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   },
   'reference/quotas-and-costs.md': { because: 'raises a throughput for which DynamoDB alone has a price' },
   'reference/simulated-cluster.md': { because: 'what decides whether a change lands tries kubectl on it' },
+  'how-to/manage-as-code.md': {
+    because: 'test/system/cli/apply.test.ts runs the same on a service, twice',
+  },
   'how-to/preview-a-taint.md': { because: OTHER_SUITE },
   'how-to/verify-release.md': {
     because: 'publishes, or asks what is published; npm run test:release tries the rest',

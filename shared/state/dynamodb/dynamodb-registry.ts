@@ -2,11 +2,10 @@ import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { firstFault, readAs } from '#shared/text/read-as.ts';
-import { schemaOf } from '#shared/text/schema-of.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import {
   type Access,
-  agentIdSchema,
+  accessSchema,
   type ClusterRegistry,
   clusterNameSchema,
   type RegisteredCluster,
@@ -70,26 +69,7 @@ const itemOf = ({ name, access, addedAt }: RegisteredCluster<Access>): Item => (
 
 const text = z.string().min(1);
 
-/** One value for both parts, or one for each, which releases with only the first form report as unreadable. */
-const byPart = <T>(one: z.ZodType<T>) => z.union([one, z.object({ relay: one, evict: one })]);
-
-const accessSchema = z
-  .discriminatedUnion('kind', [
-    z.object({
-      kind: z.literal('eks'),
-      clusterName: text,
-      region: text,
-      role: byPart(z.object({ arn: text, externalId: text.exactOptional() })).exactOptional(),
-    }),
-    z.object({
-      kind: z.literal('kubeconfig-secret'),
-      secretArn: byPart(text),
-      context: text.exactOptional(),
-    }),
-    z.object({ kind: z.literal('local-context'), kubeconfig: text.exactOptional(), context: text }),
-    z.object({ kind: z.literal('agent'), agent: agentIdSchema }),
-  ])
-  .apply(schemaOf<Access>());
+const storedAccess = accessSchema({ object: z.object, roleArn: text, secretArn: text });
 
 function nameIn({ pk, sk }: Item): ClusterName | undefined {
   if (sk !== REGISTRATION || typeof pk !== 'string' || !pk.startsWith(CLUSTER_PREFIX)) return undefined;
@@ -107,7 +87,7 @@ function registrationOf(name: ClusterName, { addedAt, access }: Item): Registere
 }
 
 export function parseAccess(stored: unknown): Access | UnreadableAccess {
-  const { data, error } = readAs(accessSchema, stored);
+  const { data, error } = readAs(storedAccess, stored);
   return data ?? unreadable('access', error);
 }
 

@@ -56,6 +56,7 @@ const PLACES: readonly {
 
 /** The reasons for which some commands are missing everywhere. */
 const NOWHERE: Readonly<Record<string, string>> = {
+  apply: 'its session takes documents: test/system/cli/apply.test.ts',
   console: 'it goes on until it is stopped: test/unit/cli/console.test.ts',
   completion: 'it prints the script of a shell: test/system/cli/completion.test.ts',
   'policy schema': 'it prints docs/reference/policy.schema.json: test/unit/cli/policy.test.ts',

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
@@ -10,7 +11,7 @@ const [LIVE, DISCONNECTED, STANDBY, GONE] = ['live', 'lost', 'standby', 'gone'].
   clusterName(name),
 );
 
-test('exposes each metric with its name, type, help, labels, and value', async (t) => {
+test('exposes each metric with its name, type, help, labels, and value', async () => {
   assert.ok(LIVE && DISCONNECTED && STANDBY && GONE);
   const registry = new Registry();
   const metrics = relayMetrics(registry);
@@ -59,9 +60,11 @@ test('exposes each metric with its name, type, help, labels, and value', async (
   metrics.refused('node-deltas');
   metrics.unsent('node-deltas', 3);
   metrics.overBudget(9);
-  t.assert.fileSnapshot(await registry.metrics(), join(import.meta.dirname, 'relay-metrics.txt'), {
-    serializers: [String],
-  });
+  // The runner of mutants has no snapshots.
+  assert.equal(
+    await registry.metrics(),
+    readFileSync(join(import.meta.dirname, 'relay-metrics.txt'), 'utf8'),
+  );
 });
 
 test('puts what an alarm needs into CloudWatch, too, at once', () => {

@@ -253,10 +253,11 @@ test('exceeds its capacity only for clusters without another relay, with a delay
   await time.pass(7 * SECOND);
   assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', 'small']);
   const logged = log.lines.filter(({ event }) => event === 'relay.over-capacity');
-  assert.deepEqual(
-    logged.map(({ fields }) => fields),
-    [{ load: 201, excess: 51 }],
-  );
+  assert.equal(logged.length, 1);
+  const { load, excess } = logged[0]?.fields ?? {};
+  // The node of the second cluster may be listed already.
+  assert.ok([201, 202].includes(Number(load)));
+  assert.equal(excess, Number(load) - 150);
   // By the next check of the load, the node of the second cluster is listed.
   await time.pass(5 * SECOND);
   assert.equal(await over(), 52);

@@ -28,7 +28,7 @@ Every command that changes evictions has \`--dry-run\`, which prints what would 
 |---|---|
 | ${EXIT.fine} | success |
 | ${EXIT.failed} | failure; standard error holds the cause in one sentence |
-| ${EXIT.actionRequired} | an action is required, or something breaks: \`doctor\`, \`status\`, \`what-if\` |
+| ${EXIT.actionRequired} | an action is required, or something breaks: \`doctor\`, \`status\`, \`what-if\`; or something would change: \`apply --dry-run\`, \`policy diff\` |
 | ${EXIT.cannotKnow} | the state is unknown or may be outdated: \`explain\`, \`pending\`, \`status\`, and any command that used the state of a stopped \`npm start\` |
 | ${EXIT.usage} | invalid usage |
 

@@ -5,6 +5,7 @@ import { askNode } from '#shared/operations/ask/explain-node.ts';
 import { askPod } from '#shared/operations/ask/explain-pod.ts';
 import { askWorkload } from '#shared/operations/ask/explain-workload.ts';
 import { type ContextFleet, type Fleet, theCluster, UsageError } from '#shared/operations/fleet/fleet.ts';
+import type { Blindness } from '#shared/operations/look/blind.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { CliDeps } from './command.ts';
 import { nodeStoryText, workloadStoryText } from './node-story.ts';
@@ -23,12 +24,6 @@ interface ExplainOptions {
 interface NamedCluster {
   readonly cluster: ClusterName;
   readonly matching: MatchOptions;
-}
-
-/** Why an answer may be outdated, and why nothing is evicted at present. */
-interface Reliability {
-  readonly warnings: readonly string[];
-  readonly stalled?: string;
 }
 
 interface NamedPod {
@@ -88,7 +83,7 @@ function answerBy<Story>(
   command: Command,
   deps: CliDeps,
   textOf: (story: Story, layout: { readonly wide: boolean; readonly paint: CliDeps['paint'] }) => string,
-  ask: (fleet: Fleet | ContextFleet, name: string, named: NamedCluster) => Promise<Story & Reliability>,
+  ask: (fleet: Fleet | ContextFleet, name: string, named: NamedCluster) => Promise<Story & Blindness>,
 ): void {
   addLiveOptions(command.option('--cluster <name>', 'cluster name (default: the only one)'))
     .option(

@@ -1,6 +1,7 @@
 import { defined } from '#shared/defined.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
 import { type Fact, known, knownOr } from '#shared/explain/known.ts';
 import { explainNode, type NodeAnswer, type NodeQuestion } from '#shared/explain/node.ts';
@@ -53,20 +54,40 @@ export async function askNode(
 ): Promise<WarnedNodeStory> {
   const reached = await reach(fleet, question.cluster);
   try {
-    const relay = await relayStory(fleet, question.cluster, clock);
-    const { warnings } = relay;
-    return { ...(await nodeStory(reached, fleet, question, { clock, relay })), warnings };
+    const facts = sharedFacts(reached, fleet, question.cluster, clock);
+    const [story, { warnings }] = await Promise.all([
+      nodeStory(reached, fleet, question, { clock, facts }),
+      facts.relay,
+      facts.builtIn,
+    ]);
+    return { ...story, warnings };
   } finally {
     reached.close();
   }
 }
+
+/** Facts that all nodes of a cluster share. Await all of them, so that none rejects unnoticed. */
+export interface SharedFacts {
+  readonly relay: Promise<RelayStory>;
+  readonly builtIn: Promise<Fact<BuiltIn>>;
+}
+
+export const sharedFacts = (
+  { ask }: Reached,
+  fleet: Fleet | ContextFleet,
+  cluster: ClusterName,
+  clock: Clock,
+): SharedFacts => ({
+  relay: relayStory(fleet, cluster, clock),
+  builtIn: ask(({ objects }) => builtInOf(objects)),
+});
 
 /** Does the same as {@link askNode}, in a cluster that is reached. */
 export async function nodeStory(
   { ask, askFirst }: Reached,
   fleet: Fleet | ContextFleet,
   { cluster, node, matching, only = () => true }: NodeOfCluster,
-  { clock, relay }: { readonly clock: Clock; readonly relay: RelayStory },
+  { clock, facts }: { readonly clock: Clock; readonly facts: SharedFacts },
 ): Promise<NodeStory> {
   // The built-in controller doesn't read Leases.
   const leases = fleet.kind === 'context' ? undefined : { clock };
@@ -75,18 +96,18 @@ export async function nodeStory(
   const there = knownOr(found, []).filter(({ pod }) => only(node, pod));
   const pods = 'unknown' in found ? found : known(there.map(({ pod }) => pod));
   const namespaces = [...new Set(there.map(({ pod }) => pod.namespace))];
-  const { stalled, disconnection } = relay;
-  const [workloads, budgets, builtIn, facts] = await Promise.all([
+  const [workloads, budgets, builtIn, stored, { stalled, disconnection }] = await Promise.all([
     there.length > 0
       ? ask(async ({ objects }) => (await ownersOf(objects, there)).workloads)
       : known(new Map()),
     ask(({ objects }) => budgetsInAll(objects, namespaces)),
-    ask(({ objects }) => builtInOf(objects)),
+    facts.builtIn,
     fleet.kind === 'context'
       ? undefined
       : serviceFacts(fleet, { cluster, node, matching, only }, clock.now()),
+    facts.relay,
   ]);
-  const service = facts && { ...facts, disconnection };
+  const service = stored && { ...stored, disconnection };
   const shown = knownOr(live, undefined);
   const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
   const question: NodeQuestion = {

@@ -14,9 +14,9 @@ import { decide } from '../acts/decide.ts';
 import { actState } from '../acts/perform.ts';
 import { previewOf } from '../acts/preview.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
-import { type Blindness, relayStory } from '../look/blind.ts';
+import type { Blindness } from '../look/blind.ts';
 import { budgetsIn } from './budgets.ts';
-import { type NodeOfCluster, type NodeStory, nodeStory } from './explain-node.ts';
+import { type NodeOfCluster, type NodeStory, nodeStory, sharedFacts } from './explain-node.ts';
 import { factOf } from './facts.ts';
 import { podsOf } from './hold-target.ts';
 import { reach } from './reach.ts';
@@ -55,8 +55,9 @@ export async function askWorkload(
     const there = knownOr(found, []);
     const only: NodeOfCluster['only'] = (node, record) =>
       isTarget(target, { node, zone: undefined, record, traits: record });
-    const [relay, held, budgets, replicas] = await Promise.all([
-      relayStory(fleet, cluster, clock),
+    const facts = sharedFacts(reached, fleet, cluster, clock);
+    const [{ warnings, stalled }, held, budgets, replicas] = await Promise.all([
+      facts.relay,
       fleet.kind === 'context' ? undefined : factOf(() => holdOf(act, fleet, now)),
       reached.ask(({ objects }) => budgetsIn(objects, namespace)),
       reached.ask(async ({ objects }) => {
@@ -64,6 +65,7 @@ export async function askWorkload(
         await finder.ofEach(there);
         return finder.replicas.get(workloadText(workload));
       }),
+      facts.builtIn,
     ]);
     const { pending = [] } = (held && knownOr(held, undefined)) ?? {};
     const stored = 'unknown' in found ? pending.filter(({ node, record }) => only(node, record)) : [];
@@ -71,7 +73,7 @@ export async function askWorkload(
     const nodes = [...new Set(placed.flatMap(({ node }) => node ?? []))].sort();
     const stories = await pMap(
       nodes,
-      (node) => nodeStory(reached, fleet, { cluster, node, matching, only }, { clock, relay }),
+      (node) => nodeStory(reached, fleet, { cluster, node, matching, only }, { clock, facts }),
       { concurrency: PARALLEL_NODES },
     );
     const [first, ...others] = stories;
@@ -88,12 +90,12 @@ export async function askWorkload(
       ),
       ...workload,
       ...defined({
-        stalled: relay.stalled,
+        stalled,
         replicas: knownOr(replicas, undefined),
         budgets: all && [...new Set(there.flatMap(({ pod }) => budgetsOf(all, pod.labels ?? {})))],
         hold: held && ('value' in held ? held.value.effects : [held.unknown]),
       }),
-      warnings: relay.warnings,
+      warnings,
       nodes: stories,
     };
   } finally {

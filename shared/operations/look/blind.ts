@@ -14,8 +14,9 @@ export interface Blindness {
   readonly stalled?: string;
 }
 
-export function blindnessIn(seen: Snapshot): Blindness {
-  const { issues, unknown } = statusOf(seen);
+export const blindnessIn = (seen: Snapshot): Blindness => blindnessOf(statusOf(seen), seen);
+
+function blindnessOf({ issues, unknown }: FleetStatus, seen: Snapshot): Blindness {
   const blind = issues.filter(({ type }) => CONDITIONS[type].isBlind);
   const texts = blind.map(
     ({ cluster, message }) => `${cluster === undefined ? '' : `${cluster}: `}${message}`,
@@ -32,7 +33,7 @@ function stallOf(type: ConditionType, { kind }: Snapshot): string | undefined {
   return type === 'lease-expired' && kind === 'in-cluster' ? 'no replica holds the lease' : undefined;
 }
 
-/** What is known of a cluster's relay. */
+/** Facts about the relay of a cluster. */
 export interface RelayStory extends Blindness {
   /** `undefined`: a relay is connected or connecting, or the fleet has none. */
   readonly disconnection: Fact<Disconnection | undefined>;
@@ -45,7 +46,8 @@ export async function relayStory(
 ): Promise<RelayStory> {
   if (fleet.kind === 'context') return { warnings: [], disconnection: known(undefined) };
   const seen = await view(fleet, [cluster], () => ({}), { clock, isWithoutNodes: true });
-  return { ...blindnessIn(seen), disconnection: disconnectionIn(statusOf(seen)) };
+  const status = statusOf(seen);
+  return { ...blindnessOf(status, seen), disconnection: disconnectionIn(status) };
 }
 
 function disconnectionIn({ clusters: [status] }: FleetStatus): RelayStory['disconnection'] {

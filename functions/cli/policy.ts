@@ -7,10 +7,9 @@ import { presentFleet } from '#shared/operations/acts/fleet-plan.ts';
 import { actState, performAct, previewAct } from '#shared/operations/acts/perform.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
 import {
-  areFleetDocuments,
+  fleetFiles,
   NO_DOCUMENTS,
   parseFleet,
-  readFiles,
   resolvePolicies,
 } from '#shared/operations/fleet/fleet-documents.ts';
 import { evictorDoubts } from '#shared/operations/look/evictor-permissions.ts';
@@ -230,11 +229,12 @@ function addDiff(policy: Command, deps: CliDeps): void {
 
 /** Returns the policies that a file or directory declares, by cluster, and the present rules. */
 async function declaredBy(file: string, fleet: Fleet, deps: CliDeps) {
-  const documents = areFleetDocuments(file)
-    ? parseFleet(readFiles(file), deps.clock.now())
+  const files = fleetFiles(file);
+  const documents = files
+    ? parseFleet(files, deps.clock.now())
     : { ...NO_DOCUMENTS, policies: [{ where: file, clusters: ['*'], text: readPolicyFile(file) }] };
-  const { clusters, rules } = await presentFleet(documents, fleet);
-  const names = [...new Set([...clusters, ...documents.names])];
+  const { rules } = await presentFleet(documents, fleet);
+  const names = [...rules.keys()];
   const { policies, faults } = resolvePolicies(documents, names);
   throwFaults([...documents.faults, ...faults], deps);
   return { names, rules, policies };
@@ -252,8 +252,9 @@ function addValidate(policy: Command, deps: CliDeps): void {
     'taintward policy validate -f fleet',
   ).action(() => {
     const { file } = command.optsWithGlobals<{ file: string }>();
-    if (areFleetDocuments(file)) {
-      const documents = parseFleet(readFiles(file), deps.clock.now());
+    const files = fleetFiles(file);
+    if (files) {
+      const documents = parseFleet(files, deps.clock.now());
       const { names, policies, faults } = documents;
       throwFaults([...faults, ...(names.length > 0 ? resolvePolicies(documents, names).faults : [])], deps);
       deps.print(

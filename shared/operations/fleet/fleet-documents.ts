@@ -70,11 +70,13 @@ const documentSchema = z.discriminatedUnion(
   { error: 'must be Cluster or Policy' },
 );
 
-/** True for a directory, and for a file whose documents have a kind: a policy document has none. */
-export function areFleetDocuments(path: string): boolean {
+/** Returns the files of a fleet; `undefined`: a policy document, which has no kind, or nothing. Throws `PolicyError`. */
+export function fleetFiles(path: string): readonly FleetFile[] | undefined {
   const found = statSync(path, { throwIfNoEntry: false });
-  if (found?.isFile()) return readFiles(path).some(({ text }) => /^(apiVersion|kind):/m.test(text));
-  return found?.isDirectory() === true;
+  if (!found?.isFile() && !found?.isDirectory()) return undefined;
+  const files = readFiles(path);
+  const isOne = found.isDirectory() || files.some(({ text }) => /^(apiVersion|kind):/m.test(text));
+  return isOne ? files : undefined;
 }
 
 /** Reads a file, or the YAML files of a directory and its subdirectories. Throws `PolicyError`. */

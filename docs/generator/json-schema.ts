@@ -1,4 +1,3 @@
-import { isInterfaceDeclaration } from 'typescript/unstable/ast/is';
 import {
   type Checker,
   isUnionType,
@@ -8,7 +7,7 @@ import {
   TypeFlags,
 } from 'typescript/unstable/sync';
 import { withTimes } from '#functions/cli/output.ts';
-import type { ServiceCode } from './service-code.ts';
+import { declaredType, type ServiceCode, typeOf } from './service-code.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -21,19 +20,14 @@ export interface Named {
   readonly schema: Schema;
 }
 
-const DECLARED = 'docs/generator/outputs.ts';
-
 /** Returns the JSON Schema of each field of an interface in outputs.ts. Objects have only declared fields. */
 export function schemasOf(
-  { checker, file }: ServiceCode,
+  code: ServiceCode,
   name: 'Outputs' | 'PageInputs',
   times: TimeForm,
 ): readonly Named[] {
-  const declared = file(DECLARED).statements.find(
-    (each) => isInterfaceDeclaration(each) && each.name.text === name,
-  );
-  const type = declared && checker.getTypeAtLocation(declared);
-  if (!type) throw new Error(`${DECLARED} declares no interface ${name}`);
+  const { checker } = code;
+  const type = declaredType(code, 'docs/generator/outputs.ts', name);
   return checker.getPropertiesOfType(type).map((property) => ({
     name: property.name,
     schema: new SchemaWriter(checker, times).schemaOf(typeOf(checker, property)),
@@ -186,9 +180,3 @@ const meaningOf = (checker: Checker, property: Property): string =>
     .replaceAll(/\{@link (\w+)\}/g, '`$1`')
     .replaceAll(/\s+/g, ' ')
     .trim();
-
-function typeOf(checker: Checker, property: Property): Type {
-  const type = checker.getTypeOfSymbol(property);
-  if (!type) throw new Error(`${property.name} has no type`);
-  return type;
-}

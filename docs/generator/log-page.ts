@@ -1,9 +1,5 @@
 import type { Node } from 'typescript/unstable/ast';
-import {
-  isCallExpression,
-  isPropertyAccessExpression,
-  isTypeAliasDeclaration,
-} from 'typescript/unstable/ast/is';
+import { isCallExpression, isPropertyAccessExpression } from 'typescript/unstable/ast/is';
 import {
   type Checker,
   isUnionType,
@@ -13,7 +9,7 @@ import {
   TypeFlags,
 } from 'typescript/unstable/sync';
 import type { Severity } from '#shared/telemetry/log.ts';
-import type { ServiceCode } from './service-code.ts';
+import { declaredType, type ServiceCode, typeOf } from './service-code.ts';
 import { table } from './table.ts';
 
 const SEVERITIES: readonly string[] = ['debug', 'info', 'warn', 'error'] satisfies readonly Severity[];
@@ -64,12 +60,9 @@ ${fieldTable(events, checker)}
 `;
 }
 
-function eventsOf({ checker, files, file }: ServiceCode): readonly Event[] {
-  const declared = file('shared/telemetry/log-events.ts').statements.find(
-    (each) => isTypeAliasDeclaration(each) && each.name.text === 'LogEvents',
-  );
-  const type = declared && checker.getTypeAtLocation(declared);
-  if (!type) throw new Error('shared/telemetry/log-events.ts declares no type LogEvents');
+function eventsOf(code: ServiceCode): readonly Event[] {
+  const { checker, files } = code;
+  const type = declaredType(code, 'shared/telemetry/log-events.ts', 'LogEvents');
   const levels = levelsByEvent(checker, files);
   return checker.getPropertiesOfType(type).map((property) => ({
     name: property.name,
@@ -121,12 +114,6 @@ function fieldTable(events: readonly Event[], checker: Checker): string {
     ['field', 'JSON'],
     rows.map(([name, kind]) => [`\`${name}\``, [...kind].join('; ')]),
   );
-}
-
-function typeOf(checker: Checker, property: Property): Type {
-  const type = checker.getTypeOfSymbol(property);
-  if (!type) throw new Error(`${property.name} has no type`);
-  return type;
 }
 
 /** Returns the JSON type of a value of this type; an error becomes its message. */

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { SourceFile } from 'typescript/unstable/ast';
-import { API, type Checker } from 'typescript/unstable/sync';
+import { isInterfaceDeclaration, isTypeAliasDeclaration } from 'typescript/unstable/ast/is';
+import { API, type Checker, type Symbol as Property, type Type } from 'typescript/unstable/sync';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -32,4 +33,20 @@ export function readServiceCode(): ServiceCode {
     file: (path) => file(join(ROOT, path)),
     [Symbol.dispose]: () => api.close(),
   };
+}
+
+/** Returns an interface or type alias of a file. Throws when it is missing. */
+export function declaredType({ checker, file }: ServiceCode, path: string, name: string): Type {
+  const declared = file(path).statements.find(
+    (each) => (isInterfaceDeclaration(each) || isTypeAliasDeclaration(each)) && each.name.text === name,
+  );
+  const type = declared && checker.getTypeAtLocation(declared);
+  if (!type) throw new Error(`${path} declares no ${name}`);
+  return type;
+}
+
+export function typeOf(checker: Checker, property: Property): Type {
+  const type = checker.getTypeOfSymbol(property);
+  if (!type) throw new Error(`${property.name} has no type`);
+  return type;
 }

@@ -15,7 +15,7 @@ export type RegistryAct =
   | { readonly kind: 'change'; readonly from: RegisteredCluster; readonly to: RegisteredCluster<Access> }
   | { readonly kind: 'remove'; readonly from: RegisteredCluster };
 
-/** What makes a fleet as its documents declare it. Empty: it is so already. */
+/** The changes after which a fleet is as its documents declare. Empty: nothing has to change. */
 export interface FleetPlan {
   readonly registrations: readonly RegistryAct[];
   readonly policies: readonly RulesAct<'apply-policy' | 'withdraw-policy'>[];
@@ -27,7 +27,7 @@ export interface PresentFleet {
   readonly clusters: readonly ClusterName[];
   /** Absent: clusters are chosen otherwise, as by `npm start`. */
   readonly registered?: readonly RegisteredCluster[] | undefined;
-  /** Of the managed clusters, and of those that documents declare. */
+  /** Rules of the managed clusters, and of clusters that documents declare. */
   readonly rules: ReadonlyMap<ClusterName, StoredRules>;
 }
 

@@ -10,8 +10,8 @@ import { durationText } from '#shared/time/duration.ts';
 import { timeText } from '#shared/time/time-text.ts';
 
 /*
- * Answers in words, the same on the command line and on the console's page. The page is served this file as it is, so all
- * that it imports is served, too.
+ * Answers in words, the same on the command line and on the console's page. The console sends this file to the page as it
+ * is, with all of its imports.
  */
 
 export function tolerationText({ toleration, changedBy, seconds }: TaintAccount): string {

@@ -161,7 +161,7 @@ async function examineAccount(account: Account, fleet: Fleet): Promise<readonly 
   return groups.flat();
 }
 
-/** What is unknown is not fine. */
+/** An unknown fact is a warning, because it may hide a problem. */
 const unknownFindings = ({ unknown }: FleetStatus, { silence }: Snapshot): readonly ClusterFinding[] =>
   unknown.map((sentence) =>
     warn(silence === undefined ? 'relay' : 'process', sentence, 'Run the command again in a few seconds.'),

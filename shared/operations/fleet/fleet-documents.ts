@@ -75,7 +75,8 @@ export function fleetFiles(path: string): readonly FleetFile[] | undefined {
   const found = statSync(path, { throwIfNoEntry: false });
   if (!found?.isFile() && !found?.isDirectory()) return undefined;
   const files = readFiles(path);
-  const isOne = found.isDirectory() || files.some(({ text }) => /^(apiVersion|kind):/m.test(text));
+  const hasKind = ({ document }: { readonly document: unknown }) => namesOf(document).kind !== undefined;
+  const isOne = found.isDirectory() || files.flatMap((file) => documentsIn(file, [])).some(hasKind);
   return isOne ? files : undefined;
 }
 

@@ -197,6 +197,9 @@ describe('documents of a fleet', () => {
       await run('policy', 'validate', '-f', join(dir, 'more/fleet.yaml')),
       `${dir}/more/fleet.yaml is valid. Documents: 1 of clusters, 1 of policies.\n`,
     );
+    write('{ "apiVersion": "taintward.dev/v1", "kind": "Policy" }');
+    await assert.rejects(run('policy', 'validate', '-f', join(dir, 'more/fleet.yaml')));
+    assert.match(state.complained, /document 1: metadata is missing/);
     write(cluster('prod'), policy('{ mode: enforce }', '[stage]'));
     await assert.rejects(run('policy', 'validate', '-f', dir), { message: '1 fault. Nothing was changed.' });
     assert.match(state.complained, /cluster "stage" not found/);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { accountContents } from '#test/deployed/rig/account-contents.ts';
 import { ROOT, run } from '#test/deployed/rig/command.ts';
-import { deployed, ENFORCE } from '#test/deployed/rig/deployed-stage.ts';
+import { deployed } from '#test/deployed/rig/deployed-stage.ts';
 import { accountEnvironment } from '#test/deployed/rig/emulated-account.ts';
 import { assigned } from '#test/deployed/rig/relay-process.ts';
 import { isFollowed } from '#test/transcripts/followed-pages.ts';
@@ -81,7 +81,7 @@ const commandsOfPage = (isLast: boolean): string =>
     .filter((command) => isFollowed(PAGE, nameOf(command), 'localstack'))
     .join('\n');
 
-test('the files of a release, in a folder without the repository, are deployed by the AWS CLI as the page says, and evict a pod', async (t) => {
+test('the files of a release, in a folder without the repository, are deployed by the AWS CLI as the page says, applied documents survive a pause, show drift, and evict a pod', async (t) => {
   const { alpha, account } = deployed();
   const cwd = mkdtempSync(join(tmpdir(), 'taintward-released-'));
   t.after(() => rmSync(cwd, { recursive: true }));
@@ -94,16 +94,52 @@ test('the files of a release, in a folder without the repository, are deployed b
   ];
   for (const args of made) await run(process.execPath, args, settings);
 
+  const timed = async <T>(what: string, action: () => Promise<T>): Promise<T> => {
+    const startedAt = performance.now();
+    return await action().finally(() =>
+      t.diagnostic(`${what}: ${Math.round(performance.now() - startedAt)} ms`),
+    );
+  };
   const inFiles = { ...settings, cwd: files };
-  await run('bash', ['-eo', 'pipefail', '-c', commandsOfPage(false)], inFiles);
+  await timed('deploy', () => run('bash', ['-eo', 'pipefail', '-c', commandsOfPage(false)], inFiles));
   const variables = readFileSync(join(files, 'relay.env'), 'utf8').trim().replaceAll('\n', ' ');
   const launch = { program: process.execPath, args: ['relay.mjs'], cwd: image, env: assigned(variables) };
   const relay = await deployed().startRelay(launch);
   await run('npm', ['install', '--offline', join(files, `taintward-npm-${VERSION}.tgz`)], settings);
   const cli = (...args: readonly string[]) =>
-    run(join(cwd, 'node_modules/.bin/taintward'), ['--table', 'taintward', ...args], settings);
+    timed(args.slice(0, 2).join(' '), () =>
+      run(join(cwd, 'node_modules/.bin/taintward'), ['--table', 'taintward', ...args], settings),
+    );
+  const json = async (...args: readonly string[]) => JSON.parse((await cli(...args, '-o', 'json')).stdout);
+  const off = { cluster: 'off', zone: 'off', customTaints: 'off' };
+  const document = { mode: 'enforce', guard: off };
+  const declare = (policy: object) =>
+    writeFileSync(
+      join(cwd, 'fleet.yaml'),
+      JSON.stringify({
+        apiVersion: 'taintward.dev/v1',
+        kind: 'Policy',
+        metadata: { name: 'default' },
+        spec: { clusters: ['*'], policy },
+      }),
+    );
+  const dryRun = () => cli('apply', '-f', 'fleet.yaml', '--dry-run');
   await cli('clusters', 'add', alpha.name, '--kubeconfig-secret', alpha.secretArn, '--context', alpha.name);
-  await cli('policy', 'apply', '--file', ENFORCE, alpha.name, '--yes');
+  declare(document);
+  await assert.rejects(dryRun(), /ended with code 2/);
+  await cli('apply', '-f', 'fleet.yaml', '--yes', '--reason', 'commit 1');
+  await dryRun();
+  const written = await json('audit');
+  await cli('pause', alpha.name, '--reason', 'incident', '--for', '1h');
+  const paused = await json('holds');
+  await cli('apply', '-f', 'fleet.yaml', '--yes');
+  assert.deepEqual(await json('holds'), paused);
+  assert.equal((await json('audit')).length, written.length + 1);
+  declare({ ...document, evictionRate: 7 });
+  await assert.rejects(dryRun(), /ended with code 2/);
+  await cli('apply', '-f', 'fleet.yaml', '--yes');
+  assert.deepEqual(await json('holds'), paused);
+  await cli('resume', alpha.name, '--reason', 'over');
   await until('the cluster is watched', async () => (await relay.states()).get(alpha.name) === 'live');
 
   const node = await alpha.cluster.addNode('released');

@@ -140,6 +140,8 @@ function open(path: string, layout: Layout): DatabaseSync {
 
 function prepareDatabase(database: DatabaseSync, { pragmas, tables, applicationId }: Layout): void {
   database.exec(pragmas);
+  // A command also reads while another process writes, which may take long.
+  if (schemaVersion(database) === SCHEMA_VERSION) return;
   inTransaction(database, 'IMMEDIATE', () => {
     if (schemaVersion(database) === SCHEMA_VERSION) return;
     database.exec(tables);

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
-import { type ClusterFacts, issuesOf } from '#shared/conditions/conditions.ts';
+import { type ClusterFacts, connectionStatusOf, issuesOf } from '#shared/conditions/conditions.ts';
+import { defined } from '#shared/defined.ts';
 import type { ClusterRelayState } from '#shared/engine/watch/cluster-state.ts';
 import { reportOf } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
@@ -166,7 +167,12 @@ const factsOf = (
   faults,
   ...(state?.kind === 'live' ? { connection: 'connected' } : {}),
   ...(state?.kind === 'disconnected'
-    ? { connection: state.kind, lastContactAt: state.since, holder: 'The relay', renewedAt: at }
+    ? {
+        connection: connectionStatusOf(state.lastContactAt, at),
+        ...defined({ lastContactAt: state.lastContactAt }),
+        holder: 'The relay',
+        renewedAt: at,
+      }
     : {}),
 });
 

@@ -17,4 +17,9 @@ export type ConnectionState =
       /** Present: requests are suspended for some seconds, because the API server doesn't respond. */
       readonly breakerOpen?: true;
     }
-  | { readonly kind: 'disconnected'; readonly since: EpochMs };
+  | {
+      readonly kind: 'disconnected';
+      readonly since: EpochMs;
+      /** Absent: it has never connected. */
+      readonly lastContactAt?: EpochMs;
+    };

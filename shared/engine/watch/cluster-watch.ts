@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { defined } from '#shared/defined.ts';
 import { isAhead, RESYNC_MS } from '#shared/eviction/facts.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
@@ -123,7 +124,9 @@ export class ClusterWatch {
   }
 
   get connectionState(): ConnectionState {
-    if (this.#failing) return { kind: 'disconnected', since: this.#failing.since };
+    const { lastContactAt } = this;
+    if (this.#failing)
+      return { kind: 'disconnected', since: this.#failing.since, ...defined({ lastContactAt }) };
     return { kind: this.#synced ? 'live' : 'syncing' };
   }
 

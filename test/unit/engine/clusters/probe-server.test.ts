@@ -15,7 +15,8 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const [STANDBY, SYNCING, LIVE] = [{ kind: 'standby' }, { kind: 'syncing' }, { kind: 'live' }] as const;
 const REFUSED = { kind: 'access-denied' } as const;
-const DISCONNECTED = { kind: 'disconnected', since: Date.UTC(2026, 0, 1) } as const;
+const LONG_AGO = Date.UTC(2026, 0, 1);
+const DISCONNECTED = { kind: 'disconnected', since: LONG_AGO, lastContactAt: LONG_AGO } as const;
 /** The dependencies of a process without clusters. */
 const NOTHING: ProbeDeps = {
   registry: new Registry(),

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CONDITIONS, type ConditionType, type Issue } from '#shared/conditions/conditions.ts';
 import { consoleLinkSchema } from '#shared/operations/fleet/service-view.ts';
 import { askSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
 import type { Finding } from '#shared/operations/look/finding.ts';
+import { RULES_FILE, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { taintward } from '#test/transcripts/transcript.ts';
 import { opened } from '#test/world/console-client.ts';
 import { fileStage } from './rig/file-stage.ts';
@@ -210,4 +212,55 @@ test('who else is there: the same cluster under another name, and another instal
     );
   }
   await noticed;
+});
+
+/** Keeps all other processes from writing to a database; returns the function that ends it. */
+function lock(file: string): () => void {
+  const database = new DatabaseSync(file);
+  database.exec('BEGIN IMMEDIATE');
+  return () => database.close();
+}
+
+test('what a disk meets: another process locks the store, and the rules while the guard trips', async () => {
+  const { cluster } = stage();
+  const policy = { mode: 'enforce', guard: { customTaints: { percent: 1, nodes: 2 } } };
+  const service = await stage().start({ policy: stage().write('policy.yaml', JSON.stringify(policy)) });
+  const shows = await surfacesOf(service);
+  const names = await Promise.all(['first', 'second', 'third'].map((name) => cluster.addNode(name)));
+  await Promise.all(names.map((node, at) => cluster.addPod(node, `on-${at}`)));
+  const [first, ...others] = names;
+  assert.ok(first);
+
+  const unlockStore = lock(join(service.stateDir, STORE_FILE));
+  await cluster.taint(first, { key: 'x' });
+  await shows('store-failing', true);
+  unlockStore();
+  await shows('store-failing', false);
+
+  const unlockRules = lock(join(service.stateDir, RULES_FILE));
+  await beside(...others.map((node) => cluster.taint(node, { key: 'x' })));
+  await shows('guard-unsaved', true);
+  unlockRules();
+  await beside(shows('guard-unsaved', false), shows('guard-tripped', true));
+});
+
+test('what an unknown account and a silent network meet: access denied, and disconnected', async (t) => {
+  const { cluster, account } = stage();
+  const tap = await Wiretap.open(cluster.connection);
+  t.after(() => tap.close());
+  await tap.cut();
+  const entries = [
+    { context: CONTEXT, connection: cluster.connection, token: account.token },
+    { context: 'unknown', connection: cluster.connection, token: 'unknown' },
+    { context: 'silent', connection: tap.connection, token: account.token },
+  ];
+  const service = await ServiceProcess.spawn({
+    kubeconfig: stage().write('three.kubeconfig', await kubeconfigText(entries)),
+    contexts: entries.map(({ context }) => context),
+    stateDir: stage().newStateDir(),
+  });
+  stage().services.push(service);
+  await service.untilPrinted(`${CONTEXT}  watching`);
+  const shows = await surfacesOf(service);
+  await beside(shows('access-denied', true), shows('disconnected', true));
 });

@@ -9,6 +9,18 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
+/** A program that failed. */
+export class CommandError extends Error {
+  readonly code: unknown;
+  readonly stdout: string;
+
+  constructor(message: string, { code, stdout }: { readonly code: unknown; readonly stdout: string }) {
+    super(message);
+    this.code = code;
+    this.stdout = stdout;
+  }
+}
+
 /** Runs a program, by default in the repository. Rejects, with all of its output, when it fails or takes too long. */
 export async function run(
   program: string,
@@ -35,7 +47,8 @@ export async function run(
   });
   const [code, signal] = await once(child, 'close');
   if (code === 0) return { stdout, stderr };
-  throw new Error(
+  throw new CommandError(
     `${[program, ...args].join(' ')} ended with ${signal ?? `code ${code}`}:\n${stdout}${stderr}`,
+    { code, stdout },
   );
 }

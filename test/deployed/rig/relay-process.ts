@@ -95,6 +95,14 @@ export class RelayProcess {
     return relay;
   }
 
+  /** Returns the names of all states and conditions of a cluster from `/readyz`. */
+  async conditions(cluster: string): Promise<readonly string[]> {
+    const text = (await this.#get('/readyz?verbose')) ?? '';
+    return [...text.matchAll(/^\[[+-]\](\S+)\/(\S+) /gm)].flatMap(([, name, what = '']) =>
+      name === cluster ? what : [],
+    );
+  }
+
   /** Returns the state of each cluster from `/readyz`: `standby`, `syncing`, `live`, or its last condition. */
   async states(): Promise<ReadonlyMap<string, string>> {
     const text = (await this.#get('/readyz?verbose')) ?? '';

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CONDITIONS, type ConditionType, type Issue } from '#shared/conditions/conditions.ts';
+import type { Finding } from '#shared/operations/look/finding.ts';
+import { tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import { CommandError } from './rig/command.ts';
+import { deployed } from './rig/deployed-stage.ts';
+
+/*
+ * Conditions that only AWS has, each brought about by a process, a queue, the table, or the network: `status`, `doctor`,
+ * and, where it concerns the relay itself, its `/readyz` show the same, and show nothing once it is over.
+ */
+
+const WITHIN_MS = 60_000;
+
+async function read<T>(command: string): Promise<{ readonly json: T; readonly code: unknown }> {
+  try {
+    const { stdout } = await deployed().cli(command, '-o', 'json');
+    return { json: JSON.parse(stdout), code: 0 };
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return { json: JSON.parse(error.stdout), code: error.code };
+  }
+}
+
+/** Waits until both commands, and `/readyz` if asked for, show a condition, or do not. */
+const shows = (type: ConditionType, isShown: boolean, { probed = false } = {}): Promise<unknown> =>
+  until(
+    `all surfaces show ${isShown ? '' : 'no '}${type}`,
+    async () => {
+      const [status, doctor] = await Promise.all([
+        read<{ readonly issues: readonly Issue[] }>('status'),
+        read<readonly Finding[]>('doctor'),
+      ]);
+      const issues = status.json.issues.filter((issue) => issue.type === type);
+      assert.ok(issues.every(({ severity }) => severity === CONDITIONS[type].severity));
+      const found = doctor.json.filter(
+        ({ verdict, check, message }) =>
+          verdict === 'bad' &&
+          check === CONDITIONS[type].check &&
+          issues.some((issue) => issue.message === message),
+      );
+      const relays = await Promise.all(deployed().relays.map((relay) => relay.conditions('alpha')));
+      return (
+        issues.length > 0 === isShown &&
+        found.length === issues.length &&
+        (!probed || relays.flat().includes(type) === isShown) &&
+        (!isShown || (status.code === 2 && doctor.code === 2))
+      );
+    },
+    WITHIN_MS,
+  );
+
+test('a killed relay: the lease expires, until another one holds it', async () => {
+  const [relay = assert.fail('no relay')] = await deployed().withRelays(1);
+  await deployed().killRelay(relay);
+  await shows('lease-expired', true);
+  await deployed().withRelays(1);
+  await shows('lease-expired', false);
+});
+
+test('a message that no function can read: a dead letter, until its queue is purged', async () => {
+  const { queues } = deployed();
+  await queues.nodeDeltas.send('{}', { group: 'conditions', id: 'conditions' });
+  await shows('dead-letters', true);
+  await queues.nodeDeltasDead.purge();
+  await shows('dead-letters', false);
+});
+
+test('a queue that does not answer: deltas are not sent, until it does', async () => {
+  const { alpha } = deployed();
+  const [relay = assert.fail('no relay')] = await deployed().withRelays(1);
+  const node = await alpha.cluster.addNode('unsent');
+  const held = relay.tap.hold(({ service, operation }) => service === 'sqs' && operation.startsWith('Send'));
+  await alpha.cluster.taint(node, { key: 'x' });
+  await shows('queue-failing', true, { probed: true });
+  held.release();
+  await shows('queue-failing', false, { probed: true });
+});
+
+test('an item that no release wrote: the state of its cluster is unreadable, until it is gone', async () => {
+  const { alpha, state } = deployed();
+  await deployed().withRelays(1);
+  const node = await alpha.cluster.addNode('unreadable');
+  const pod = await alpha.cluster.addPod(node, 'unreadable', {
+    tolerations: [tolerates('x', 3_600)],
+  });
+  await alpha.cluster.taint(node, { key: 'x' });
+  await state.scheduled('alpha', pod);
+  await state.spoilNode('alpha', node);
+  await shows('unreadable', true);
+  await state.forgetNode('alpha', node);
+  await shows('unreadable', false);
+});

@@ -4,6 +4,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CONDITIONS, type ConditionType, type Issue } from '#shared/conditions/conditions.ts';
+import { FORGOTTEN_MS } from '#shared/engine/watch/lease-session.ts';
+import { TAINT_MANAGER_REASON } from '#shared/kubernetes/announcement.ts';
 import { consoleLinkSchema } from '#shared/operations/fleet/service-view.ts';
 import { askSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
 import type { Finding } from '#shared/operations/look/finding.ts';
@@ -263,4 +265,32 @@ test('what an unknown account and a silent network meet: access denied, and disc
   await service.untilPrinted(`${CONTEXT}  watching`);
   const shows = await surfacesOf(service);
   await beside(shows('access-denied', true), shows('disconnected', true));
+});
+
+test('who evicts: nobody in observe mode, and another taint manager despite a stop', async () => {
+  const { cluster } = stage();
+  const clock = new OwnClock(stage().path('later'));
+  const observing = await stage().start({ policy: false, env: clock.env });
+  const shows = await surfacesOf(observing);
+  const [node, other] = await Promise.all([cluster.addNode('nobody'), cluster.addNode('stopped')]);
+  const pod = await cluster.addPod(node, 'nobody');
+  await cluster.taint(node, { key: 'x' });
+  clock.set(FORGOTTEN_MS + 60_000);
+  await shows('no-eviction-controller', true);
+  await cluster.deletePod(pod);
+  clock.set(0);
+  await shows('no-eviction-controller', false);
+  await observing.kill();
+
+  const stopped = await stage().start();
+  const showsOfStopped = await surfacesOf(stopped);
+  await taintward('stop', CONTEXT, '--reason', 'an incident', '--state-dir', stopped.stateDir);
+  await stopped.untilPrinted('rules changed');
+  const held = await cluster.addPod(other, 'stopped');
+  await cluster.taint(other, { key: 'x' });
+  const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: TAINT_MANAGER_REASON }];
+  const status = `${cluster.podPath(held.name)}/status?fieldManager=kube-controller-manager`;
+  await cluster.api.patch(status, { status: { conditions } });
+  await cluster.api.remove(cluster.podPath(held.name));
+  await showsOfStopped('built-in-evicts', true);
 });

@@ -40,25 +40,7 @@ export class ClusterAccess extends Construct {
 
   /** Allows a process to find and access clusters as that part. `instead` replaces secrets or roles of the part. */
   bind(grantee: Grantee, part: Part, instead: Partial<Ways> = {}): void {
-    for (const arn of this.#bind(grantee, { ...this.#ways[part], ...instead })) this.#granted[part].add(arn);
-  }
-
-  /** Gives `evict` the secrets and roles of all binds before, so that it can say why another cannot be used. */
-  publish(grantee: Grantee): void {
-    const CLUSTER_GRANTS = grantsJson(this.#granted);
-    grantee.setEnvironment({ CLUSTER_GRANTS } satisfies ValuesOf<typeof clusterGrantsVariables>);
-  }
-
-  /** Allows an operator to find and access the clusters as either part, to check whether they can be managed. */
-  bindBoth(grantee: Grantee): void {
-    const { relay, evict } = this.#ways;
-    this.#bind(grantee, {
-      secrets: [...new Set([...relay.secrets, ...evict.secrets])],
-      roles: [...new Set([...relay.roles, ...evict.roles])],
-    });
-  }
-
-  #bind(grantee: Grantee, { secrets, roles }: Ways): readonly string[] {
+    const { secrets, roles } = { ...this.#ways[part], ...instead };
     const stack = Stack.of(this);
     const secretArns = secrets.map((name) =>
       stack.formatArn({
@@ -88,8 +70,8 @@ export class ClusterAccess extends Construct {
       resources: secretArns,
       reason: 'Kubeconfigs, by the name that says they are meant for this (taintward:kubeconfigSecrets).',
     });
-    const arns = [...secretArns, ...roles];
-    if (this.#secretKeys.length === 0) return arns;
+    for (const arn of [...secretArns, ...roles]) this.#granted[part].add(arn);
+    if (this.#secretKeys.length === 0) return;
     Grant.addToPrincipal({
       grantee,
       actions: ['kms:Decrypt'],
@@ -99,7 +81,12 @@ export class ClusterAccess extends Construct {
         StringEquals: { 'kms:ViaService': `secretsmanager.${Stack.of(this).region}.amazonaws.com` },
       },
     });
-    return arns;
+  }
+
+  /** Gives `evict` the secrets and roles of all binds before, so that it can say why another cannot be used. */
+  publish(grantee: Grantee): void {
+    const CLUSTER_GRANTS = grantsJson(this.#granted);
+    grantee.setEnvironment({ CLUSTER_GRANTS } satisfies ValuesOf<typeof clusterGrantsVariables>);
   }
 }
 

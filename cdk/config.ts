@@ -236,7 +236,7 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   kubeconfigSecrets:
     'Secrets with kubeconfigs, for both relay and evict. A name may end with *. Only relays may read taintward-relay/*, and only evict taintward-evict/*.',
   secretKmsKeys:
-    'ARNs of the KMS keys of these secrets, if they are not encrypted with the key of Secrets Manager. Relays, evict, and administrators may use them through Secrets Manager only.',
+    'ARNs of the KMS keys of these secrets, if they are not encrypted with the key of Secrets Manager. Relays and evict may use them through Secrets Manager only.',
   clusterRoles:
     'Roles that both relay and evict may assume for access to clusters. An ARN may end with *, and have * as its account. Only relays may assume roles named taintward-relay*, and only evict taintward-evict*.',
   organization: 'ID of your AWS organization: then only roles of its accounts are assumed.',

@@ -3,7 +3,6 @@ import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import { accountWideName } from './account-wide-name.ts';
 import type { Agents } from './agents.ts';
-import type { ClusterAccess } from './cluster-access.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
@@ -17,7 +16,6 @@ export interface OperatorPermissionsProps {
   readonly timers: Timers;
   readonly agents: Agents;
   readonly functions: Functions;
-  readonly clusters: ClusterAccess;
 }
 
 /** The permissions of command line users, in three sizes: a managed policy each, to attach to their roles. */
@@ -25,7 +23,7 @@ export class OperatorPermissions extends Construct {
   constructor(
     scope: Construct,
     id: string,
-    { prefix, state, deltas, timers, agents, functions, clusters }: OperatorPermissionsProps,
+    { prefix, state, deltas, timers, agents, functions }: OperatorPermissionsProps,
   ) {
     super(scope, id);
     const viewer = new Size(
@@ -64,7 +62,6 @@ export class OperatorPermissions extends Construct {
     }
     state.bindHolding(operator);
     state.bindRuling(admin);
-    clusters.bindBoth(admin);
   }
 }
 

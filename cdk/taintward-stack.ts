@@ -57,15 +57,7 @@ export class TaintwardStack extends Stack {
     }
     clusters.publish(functions.evict);
     if (closed) this.#outputCallers(closed);
-    new OperatorPermissions(this, 'OperatorRights', {
-      prefix,
-      state,
-      deltas,
-      timers,
-      agents,
-      functions,
-      clusters,
-    });
+    new OperatorPermissions(this, 'OperatorRights', { prefix, state, deltas, timers, agents, functions });
     const { dashboard, recipients } = new Monitoring(this, 'Monitoring', {
       ...shared,
       functions,

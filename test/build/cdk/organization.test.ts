@@ -11,7 +11,6 @@ function assuming(granted: Granted) {
   return [
     { who: 'the relay', statements: granted.ofTasks(), role: 'taintward-relay' },
     { who: 'evict', statements: granted.ofFunction('taintward-evict'), role: 'taintward-evict' },
-    { who: 'an administrator', statements: granted.ofPolicy('taintward-admin'), role: 'taintward-access' },
   ];
 }
 

@@ -402,7 +402,7 @@ const refused = (who: string, requests: readonly IamRequest[]) =>
   requests.filter((each) => !may(who, each)).map(shown);
 
 /** Users look into clusters with permissions of their own, if they have them: `status` works without. */
-const PEOPLE = ['viewer', 'operator'];
+const PEOPLE = ['viewer', 'operator', 'admin'];
 const ENTERING = ['eks:DescribeCluster', 'secretsmanager:GetSecretValue', 'sts:AssumeRole'];
 /** For a viewer, `doctor` says that the permissions of `evict` are not verified. */
 const UNVERIFIED: Readonly<Record<string, string>> = { viewer: 'lambda:InvokeFunction' };
@@ -520,7 +520,9 @@ const FORBIDDEN: readonly (readonly [string, string, string, string, string])[] 
   ['a viewer tells deltas', 'viewer', 'operator', 'sqs:SendMessage', 'taintward-node-deltas.fifo'],
   ['a viewer deletes dead letters', 'viewer', 'operator', 'sqs:DeleteMessage', 'taintward-'],
   ['a viewer invokes evict', 'viewer', 'admin', 'lambda:InvokeFunction', 'function:taintward-evict'],
-  ['a viewer enters a cluster', 'viewer', 'admin', 'secretsmanager:GetSecretValue', 'secret'],
+  ['an admin enters a cluster as the relay', 'admin', 'relay', 'secretsmanager:GetSecretValue', 'secret'],
+  ['an admin enters a cluster as evict', 'admin', 'evict', 'secretsmanager:GetSecretValue', 'secret'],
+  ['an admin enters a cluster by a role', 'admin', 'evict', 'sts:AssumeRole', 'role/'],
   ['an operator registers a cluster', 'operator', 'admin', 'dynamodb:PutItem', 'CLUSTER#'],
   ['an operator takes a lease', 'operator', 'relay', 'dynamodb:UpdateItem', 'LEASE#prod'],
   ['an admin takes a lease', 'admin', 'relay', 'dynamodb:UpdateItem', 'LEASE#prod'],

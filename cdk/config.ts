@@ -38,8 +38,11 @@ const count = (from: number, to: number) => {
 const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform((value) => value === 'true')], {
   error: 'must be true or false',
 });
-const list = (item: z.ZodType<string>) =>
-  z.preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(item).min(1));
+const list = (item: z.ZodType<string>, max = Number.POSITIVE_INFINITY) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' ? value.split(',') : value),
+    z.array(item).min(1).max(max, `must have at most ${max} entries`),
+  );
 const matching = (pattern: RegExp, example: string) =>
   z.string(`must be text like ${example}`).regex(pattern, `must look like ${example}`);
 
@@ -47,6 +50,8 @@ const secretNames = list(matching(/^[\w/+=.@-]+\*?$/, 'taintward/*'));
 const roleArns = list(
   matching(/^arn:[^:]+:iam::(\d{12}|\*):role\/.+$/, 'arn:aws:iam::*:role/taintward-access'),
 );
+/** IAM limits the size of a policy. */
+const MAX_SECRET_KEYS = 40;
 /** Roles of all accounts, before the pattern of their names. */
 export const ALL_ROLES = `arn:${Aws.PARTITION}:iam::*:role/`;
 
@@ -163,6 +168,7 @@ const schema = z
         /^arn:[^:]+:kms:[^:]+:\d{12}:key\/.+$/,
         'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
       ),
+      MAX_SECRET_KEYS,
     ).exactOptional(),
     clusterRoles: roleArns.default([`${ALL_ROLES}taintward-access*`]),
     organization: matching(/^o-[a-z0-9]{10,32}$/, 'o-a1b2c3d4e5').exactOptional(),

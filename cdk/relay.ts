@@ -29,7 +29,7 @@ import {
 } from '#shared/aws/environment.ts';
 import { accountWideName } from './account-wide-name.ts';
 import type { ClusterAccess } from './cluster-access.ts';
-import { type Config, fargateCpu, type OwnRelay } from './config.ts';
+import { type Config, ConfigError, fargateCpu, type OwnRelay } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import { type Grantee, setEndpoint } from './grantee.ts';
 import type { Network } from './network.ts';
@@ -45,6 +45,9 @@ export interface RelayProps {
 
 /** The buffer for log lines that CloudWatch Logs has not accepted yet: some 40,000. Further lines are lost. */
 const LOG_BUFFER = Size.mebibytes(10);
+
+/** IAM allows 6,144 characters for a managed policy. Some names are longer than their stand-ins before the deployment. */
+const MAX_POLICY_CHARACTERS = 6_000;
 
 /** An image in a private repository of ECR: account, region, repository, and the image's digest. */
 const ECR_IMAGE = /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.[a-z.]+\/([^@]+)@(sha256:.+)$/;
@@ -216,6 +219,10 @@ export class ExternalRelay extends Construct implements Grantee {
     });
     this.grantPrincipal = this.policy.grantPrincipal;
     bindRelay(this, props, name === undefined ? undefined : config.relays?.[name]);
+    if (JSON.stringify(this.policy.document).length > MAX_POLICY_CHARACTERS)
+      throw new ConfigError(
+        `The policy of relays${name === undefined ? '' : ` ${name}`} is too long for IAM. Combine clusters, secrets, and roles (taintward:relays, taintward:kubeconfigSecrets, taintward:clusterRoles) to names that end with *.`,
+      );
   }
 
   setEnvironment(values: Readonly<Record<string, string>>): void {

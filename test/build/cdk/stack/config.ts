@@ -321,6 +321,11 @@ describe('a mistake is reported in one sentence that names the key:', () => {
       /taintward:secretKmsKeys must look like arn:aws:kms:[^ ]*:key\/[-\w]+\.$/,
     ],
     [
+      'more KMS keys than a policy has room for',
+      { 'taintward:secretKmsKeys': Array(41).fill('arn:aws:kms:eu-west-1:123456789012:key/1234') },
+      /taintward:secretKmsKeys must have at most 40 entries\.$/,
+    ],
+    [
       'a role that is none',
       { 'taintward:clusterRoles': 'admin' },
       /clusterRoles must look like arn:aws:iam::/,

@@ -10,7 +10,15 @@ import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { ACCOUNT, Granted, REGION } from '../permissions/granted.ts';
 import { allows } from '../permissions/policy.ts';
-import { readable, resourcesOf, resourceWith, type Statement, statementsIn } from './resources.ts';
+import { type Place, readIn } from './place.ts';
+import {
+  type Properties,
+  readable,
+  resourcesOf,
+  resourceWith,
+  type Statement,
+  statementsIn,
+} from './resources.ts';
 import { synthesized } from './synthesized.ts';
 
 let fargate: Template;
@@ -19,6 +27,12 @@ before(() => {
   fargate = synthesized();
   external = synthesized({ 'taintward:relay': 'external' });
 });
+
+const LONG_NAMES: Place = {
+  partition: 'aws-us-gov',
+  region: 'ap-southeast-1',
+  urlSuffix: 'amazonaws.com',
+};
 
 /** Actions that support no resources. */
 const OF_THE_ACCOUNT = [
@@ -228,4 +242,49 @@ test('allows a secret and a role by full names, and a bus by its ARN, and denies
     );
   }
   assert.equal(granted.environmentOf('taintward-evict')['EVENT_BUS'], bus);
+});
+
+describe('at 60 accounts', () => {
+  const list = (text: (n: number) => string, length = 60) => Array.from({ length }, (_, n) => text(n));
+  const account = (n: number) => String(100_000_000_000 + n);
+  const role = (n: number) => `arn:aws-us-gov:iam::${account(n)}:role/taintward-access`;
+  const key = (n: number) =>
+    `arn:aws-us-gov:kms:us-gov-west-1:${account(n)}:key/1234abcd-12ab-34cd-56ef-1234567890ab`;
+  const edge = (clusters: readonly string[]) => ({ 'taintward:relays': { edge: { clusters } } });
+  const own = (more: object) => ({
+    'taintward:name': 'a'.repeat(31),
+    'taintward:relay': 'external',
+    ...more,
+  });
+
+  test('each policy has a size that IAM allows, or the setting is rejected with the fix', () => {
+    for (const [context, isDeployed] of [
+      [own({}), true],
+      [own({ 'taintward:clusterRoles': list(role, 35) }), true],
+      [own({ 'taintward:clusterRoles': list(role) }), false],
+      [own({ 'taintward:secretKmsKeys': list(key, 40) }), true],
+      [own(edge(list((n) => `prod-eu-west-1-${n}`))), true],
+      [own(edge(list((n) => `prod-eu-west-1-${n}`, 150))), true],
+      [own(edge(list(account, 250))), false],
+      [{ 'taintward:secretKmsKeys': list(key, 40), 'taintward:clusterRoles': list(role, 35) }, true],
+    ] as const) {
+      if (!isDeployed) {
+        assert.throws(() => synthesized(context), {
+          name: 'ConfigError',
+          message: / to names that end with \*/,
+        });
+        continue;
+      }
+      const resources = Object.values(
+        readIn(LONG_NAMES, synthesized(context))['Resources'] as Record<string, Properties>,
+      );
+      for (const { Type, Properties } of resources) {
+        const limit = { 'AWS::IAM::ManagedPolicy': 6_144, 'AWS::IAM::Policy': 10_240 }[String(Type)];
+        const { PolicyDocument } = Properties as { readonly PolicyDocument?: unknown };
+        // An attribute is the ARN of a queue at most.
+        const text = JSON.stringify(PolicyDocument)?.replaceAll(/<[^<>"]+>/g, 'x'.repeat(100)) ?? '';
+        assert.ok(text.length <= (limit ?? Number.POSITIVE_INFINITY), `${text.length} ${text.slice(0, 200)}`);
+      }
+    }
+  });
 });

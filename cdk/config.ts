@@ -275,6 +275,14 @@ export function readConfig(node: Node, account = process.env['CDK_DEFAULT_ACCOUN
     throw new ConfigError(
       `The context key ${PREFIX}endpoint cannot be used: ${notForAccount(account ?? '')}.`,
     );
+  const arns = Object.values(config.agents ?? {}).flatMap(
+    ({ podIdentity }) => podIdentity?.clusterArns ?? [],
+  );
+  const foreign = arns.find((arn) => arn.split(':')[4] !== account);
+  if (account !== undefined && foreign !== undefined)
+    throw new ConfigError(
+      `The context key ${PREFIX}agents (podIdentity.clusterArns) names ${foreign}, but EKS Pod Identity gives roles of account ${account} to its own clusters only. Use irsa.`,
+    );
   return config;
 }
 

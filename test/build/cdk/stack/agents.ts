@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import { App } from 'aws-cdk-lib';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
 import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { readConfig } from '../../../../cdk/config.ts';
+import { allows } from '../permissions/policy.ts';
 import { readIn } from './place.ts';
-import { readable, resourcesOf } from './resources.ts';
+import { type Properties, readable, resourcesOf, statementsIn } from './resources.ts';
 import { synthesized, synthesizedAgent } from './synthesized.ts';
 
 const CLUSTER_ARN = 'arn:aws:eks:eu-west-1:123456789012:cluster/prod';
@@ -63,6 +66,47 @@ describe('the resources of an agent', () => {
 
   test('change nothing in the stack of the service', () => {
     assert.deepEqual(synthesized(AGENTS).toJSON(), synthesized().toJSON());
+  });
+});
+
+describe('the role of an agent with EKS Pod Identity', () => {
+  const account = '111122223333';
+  const own = `arn:aws:eks:eu-west-1:${account}:cluster/prod`;
+  const podIdentity = (clusterArns: string) => ({
+    'taintward:agents': { a: { cluster: 'prod', podIdentity: { clusterArns } } },
+  });
+
+  test('trusts the pods of its service account in its cluster, and no others', () => {
+    const resources = readIn(IRELAND, synthesizedAgent('a', podIdentity(own)))['Resources'];
+    const { AssumeRolePolicyDocument } =
+      Object.values(resources as Record<string, { Properties: Properties }>)
+        .map(({ Properties }) => Properties)
+        .find(({ RoleName }) => RoleName === 'taintward-agent-a-eu-west-1') ?? {};
+    const trust = statementsIn(AssumeRolePolicyDocument).map((each) => ({ ...each, Resource: ['*'] }));
+    assert.deepEqual(
+      trust.map(({ Principal }) => Principal),
+      [{ Service: 'pods.eks.amazonaws.com' }],
+    );
+    const pod = {
+      'aws:SourceAccount': [account],
+      'aws:RequestTag/eks-cluster-arn': [own],
+      'aws:RequestTag/kubernetes-namespace': ['taintward'],
+      'aws:RequestTag/kubernetes-service-account': ['taintward-agent'],
+    };
+    const isTrusted = (other: object, action = 'sts:AssumeRole') =>
+      allows(trust, [], { action, resource: 'role', context: { ...pod, ...other } });
+    assert.ok(isTrusted({}) && isTrusted({}, 'sts:TagSession'));
+    for (const key of Object.keys(pod)) assert.ok(!isTrusted({ [key]: ['another'] }), key);
+  });
+
+  test('is rejected for a cluster of another account, whose pods cannot assume it', () => {
+    const read = (ours?: string) =>
+      readConfig(new App({ context: podIdentity(own) }).node, ours).agents?.['a']?.cluster;
+    assert.deepEqual([read(account), read()], ['prod', 'prod']);
+    assert.throws(() => read('210987654321'), {
+      name: 'ConfigError',
+      message: `The context key taintward:agents (podIdentity.clusterArns) names ${own}, but EKS Pod Identity gives roles of account 210987654321 to its own clusters only. Use irsa.`,
+    });
   });
 });
 

@@ -39,7 +39,7 @@ export class AgentStack extends Stack {
       ...props,
     });
     const names = agentNames(prefix, id, this.region);
-    const timers = new Timers(this, 'Timers', { prefix: names.prefix, roleName: names.scheduleRole });
+    const timers = new Timers(this, 'Timers', { prefix: names.prefix });
     const identity = new AgentIdentity(this, 'Identity', { agent, names });
     bindItemsOf(agent.cluster, identity, config.name);
     this.#bindDeltas(identity, config.name);

@@ -15,7 +15,7 @@ import {
   OperatingSystemFamily,
   PropagatedTagSource,
 } from 'aws-cdk-lib/aws-ecs';
-import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
+import { type IPrincipal, type IRole, ManagedPolicy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct, type IDependable } from 'constructs';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
@@ -73,7 +73,7 @@ function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayPro
 
 /** The relays that the stack runs. */
 export class FargateRelay extends Construct implements Grantee {
-  readonly grantPrincipal: IPrincipal;
+  readonly grantPrincipal: IRole;
   readonly logGroup: LogGroup;
   readonly service: FargateService;
   readonly #container: ContainerDefinition;
@@ -87,8 +87,13 @@ export class FargateRelay extends Construct implements Grantee {
       retention: LOG_RETENTION,
       removalPolicy: RemovalPolicy.DESTROY,
     });
+    this.grantPrincipal = new Role(this, 'Role', {
+      roleName: accountWideName(this, name),
+      assumedBy: new ServicePrincipal('ecs-tasks.amazonaws.com'),
+    });
     const task = new FargateTaskDefinition(this, 'Task', {
       family: name,
+      taskRole: this.grantPrincipal,
       cpu: fargateCpu(config.relayMemoryMiB) ?? 0,
       memoryLimitMiB: config.relayMemoryMiB,
       runtimePlatform: {
@@ -117,7 +122,6 @@ export class FargateRelay extends Construct implements Grantee {
         startPeriod: Duration.seconds(30),
       },
     });
-    this.grantPrincipal = task.taskRole;
     bindRelay(this, props);
     this.setEnvironment({ NODE_CAPACITY: `${NODES_PER_MIB * config.relayMemoryMiB}` });
     const cluster = new Cluster(this, 'Cluster', {

@@ -19,6 +19,7 @@ import {
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { BUNDLE_FILE, bundleFunction, type FunctionName, PROJECT_DIR, roomOf } from '#deploy/build/bundle.ts';
+import { accountWideName } from './account-wide-name.ts';
 import type { Grantee } from './grantee.ts';
 import type { Network } from './network.ts';
 
@@ -69,6 +70,7 @@ export class ServiceFunction extends Construct implements Grantee {
       removalPolicy: RemovalPolicy.DESTROY,
     });
     const role = new Role(this, 'Role', {
+      roleName: accountWideName(this, functionName),
       description: `What ${functionName} may do.`,
       assumedBy: new ServicePrincipal('lambda.amazonaws.com'),
     });

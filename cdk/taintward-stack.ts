@@ -1,7 +1,9 @@
 import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
+import { StringParameter } from 'aws-cdk-lib/aws-ssm';
 import type { Construct } from 'constructs';
 import { defined } from '#shared/defined.ts';
 import { Agents } from './agents.ts';
+import { mailTopicName } from './alarm-topics.ts';
 import { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
 import { consoleHost } from './console-host.ts';
@@ -72,11 +74,35 @@ export class TaintwardStack extends Stack {
       'Table of the service. Set TAINTWARD_TABLE to it for the command line.',
       state.table.tableName,
     );
+    this.#share(config.name, {
+      RelayRoleArn: relay?.grantPrincipal.roleArn,
+      EvictRoleArn: functions.evict.lambda.role?.roleArn,
+      TableArn: state.table.tableArn,
+      NodeDeltasArn: deltas.nodes.queue.queueArn,
+      NodeDeltasDeadLettersArn: deltas.nodes.deadLetters.queue.queueArn,
+      PodDeltasArn: deltas.pods.queue.queueArn,
+      PodDeltasDeadLettersArn: deltas.pods.deadLetters.queue.queueArn,
+      EvictionsDueArn: timers.due.queue.queueArn,
+      EvictionsDueDeadLettersArn: timers.due.deadLetters.queue.queueArn,
+      ExpiryDeadLettersArn: functions.expiryDeadLetters.queue.queueArn,
+      AlarmTopicArn:
+        config.alarmEmail && this.formatArn({ service: 'sns', resource: mailTopicName(config.name) }),
+    });
     this.#output(
       'NextStep',
       'Nothing is evicted before a cluster is registered.',
       'npx taintward clusters add --help',
     );
+  }
+
+  /** Outputs ARNs, and stores them in the Parameter Store of Systems Manager, for policies outside the stack. */
+  #share(installation: string, arns: Readonly<Record<string, string | undefined>>): void {
+    for (const [name, arn] of Object.entries(arns)) {
+      if (arn === undefined) continue;
+      this.#output(name, `Also the parameter /taintward/NAME/${name} of Systems Manager.`, arn);
+      const parameterName = `/taintward/${installation}/${name}`;
+      new StringParameter(this, `${name}Parameter`, { parameterName, stringValue: arn });
+    }
   }
 
   #outputRelayCommand({ policy, environment }: ExternalRelay, suffix = ''): void {

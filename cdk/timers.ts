@@ -4,15 +4,9 @@ import { ScheduleGroup } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
 import type { dueQueueVariables, timerVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
-import { defined } from '#shared/defined.ts';
+import { accountWideName } from './account-wide-name.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 import { ServiceQueue } from './service-queue.ts';
-
-export interface TimersProps {
-  readonly prefix: string;
-  /** The name of the schedules' role; absent: CloudFormation chooses a name. */
-  readonly roleName?: string;
-}
 
 /** The timers that report due nodes: the queue of due messages, and the schedules that send to it. */
 export class Timers extends Construct {
@@ -20,7 +14,7 @@ export class Timers extends Construct {
   readonly groupName: string;
   readonly #role: Role;
 
-  constructor(scope: Construct, id: string, { prefix, roleName }: TimersProps) {
+  constructor(scope: Construct, id: string, { prefix }: { readonly prefix: string }) {
     super(scope, id);
     this.due = new ServiceQueue(this, 'Due', { spec: QUEUES.evictionsDue, prefix });
     // Deleting the group deletes its schedules, so a destroyed stack leaves none behind.
@@ -30,7 +24,7 @@ export class Timers extends Construct {
     });
     this.groupName = prefix;
     this.#role = new Role(this, 'Role', {
-      ...defined({ roleName }),
+      roleName: accountWideName(this, `${prefix}-schedules`),
       description: 'Lets the schedules of timed evictions send to evictions-due.',
       assumedBy: new ServicePrincipal('scheduler.amazonaws.com', {
         conditions: {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { resourcesOf } from './stack/resources.ts';
+import { readable, resourcesOf } from './stack/resources.ts';
 import { synthesized } from './stack/synthesized.ts';
 
 /**
@@ -46,6 +46,16 @@ test('no release replaces stateful resources: logical IDs and immutable properti
     }
   }
   assert.deepEqual(Object.fromEntries(found), KEPT);
+});
+
+test('no release replaces the roles to which clusters and other accounts give access', () => {
+  const named = [...resourcesOf(synthesized(), 'AWS::IAM::Role')].map(([id, { RoleName }]) => [
+    readable(RoleName),
+    id,
+  ]);
+  const { 'taintward-relay-<AWS::Region>': relay, 'taintward-evict-<AWS::Region>': evict } =
+    Object.fromEntries(named);
+  assert.deepEqual([relay, evict], ['RelayRoleDB2B1DF8', 'FunctionsEvictRoleBEC579AD']);
 });
 
 test('no setting replaces stateful resources, except the name of the installation', () => {

@@ -15,6 +15,7 @@ const NAMED_IN_REGION: Readonly<Record<string, string>> = {
   'AWS::Logs::LogGroup': 'LogGroupName',
   'AWS::SNS::Topic': 'TopicName',
   'AWS::SQS::Queue': 'QueueName',
+  'AWS::SSM::Parameter': 'Name',
   'AWS::Scheduler::ScheduleGroup': 'Name',
 };
 
@@ -110,6 +111,46 @@ describe('the resources of the stack', () => {
     const staging = takenBy(synthesized({ 'taintward:name': 'staging' }), ...agentsOf('staging'));
     assert.ok(staging.length > 40);
     assert.deepEqual(common(staging, takenBy(synthesized(), ...agentsOf('taintward'))), []);
+  });
+
+  test('have role names that IAM allows, in any region, with the longest name of an installation', () => {
+    const place = { ...IRELAND, region: 'ap-southeast-1' };
+    const roles = taken(place, synthesized({ 'taintward:name': 'a'.repeat(31) }), {
+      'AWS::IAM::Role': 'RoleName',
+    }).map((role) => role.replace('AWS::IAM::Role ', ''));
+    assert.equal(roles.length, 7);
+    for (const role of roles) assert.ok(role.length <= 64, role);
+  });
+
+  test('have the ARNs that policies outside need as outputs, and as parameters of the same names', () => {
+    const ARNS = {
+      RelayRoleArn: /^<RelayRole\w+\.Arn>$/,
+      EvictRoleArn: /^<FunctionsEvictRole\w+\.Arn>$/,
+      TableArn: /^<StateTable\w+\.Arn>$/,
+      NodeDeltasArn: /^<DeltasNodesQueue\w+\.Arn>$/,
+      NodeDeltasDeadLettersArn: /^<DeltasNodesDeadLettersQueue\w+\.Arn>$/,
+      PodDeltasArn: /^<DeltasPodsQueue\w+\.Arn>$/,
+      PodDeltasDeadLettersArn: /^<DeltasPodsDeadLettersQueue\w+\.Arn>$/,
+      EvictionsDueArn: /^<TimersDueQueue\w+\.Arn>$/,
+      EvictionsDueDeadLettersArn: /^<TimersDueDeadLettersQueue\w+\.Arn>$/,
+      ExpiryDeadLettersArn: /^<FunctionsExpiryDeadLettersQueue\w+\.Arn>$/,
+      AlarmTopicArn: /^arn:aws:sns:eu-west-1:\d{12}:taintward-alarms$/,
+    };
+    const template = synthesized({ 'taintward:alarmEmail': 'ops@example.com' });
+    const { Outputs } = readIn(IRELAND, template) as { Outputs: Record<string, { Value: string }> };
+    const parameters = resourcesIn(IRELAND, template)
+      .filter(({ Type }) => Type === 'AWS::SSM::Parameter')
+      .map(({ Properties }) => [Properties['Name'], Properties['Value']]);
+    assert.deepEqual(
+      parameters,
+      Object.keys(ARNS).map((name) => [`/taintward/taintward/${name}`, Outputs[name]?.Value]),
+    );
+    for (const [name, arn] of Object.entries(ARNS)) assert.match(Outputs[name]?.Value ?? '', arn, name);
+    const external = synthesized({ 'taintward:relay': 'external' }).findOutputs('*');
+    assert.deepEqual(
+      Object.keys(ARNS).filter((name) => !(name in external)),
+      ['RelayRoleArn', 'AlarmTopicArn'],
+    );
   });
 
   test('have different names for each agent', () => {

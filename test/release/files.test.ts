@@ -30,6 +30,7 @@ const FILES = {
   plugin: `kubectl-taintward-v${VERSION}.tar.gz`,
   pluginManifest: 'taintward.yaml',
   template: 'taintward-aws.template.json',
+  accessTemplate: 'taintward-cluster-access.template.yaml',
 };
 
 /** Returns the names of the functions' archives in a template, each once. */

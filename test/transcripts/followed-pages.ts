@@ -83,6 +83,8 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
       'kubectl apply -k cdk/rbac/admission-policy':
         'npm run test:controllers has the same policies in force, and evicts',
       'npx taintward clusters add NAME --eks CLUSTER --region REGION': EKS,
+      'aws cloudformation deploy --stack-name taintward-access --template-file deploy/cluster-access.yaml --capabilities CAPABILITY_NAMED_IAM --parameter-overrides ClusterName=CLUSTER RelayRoleArn=RELAY_ROLE_ARN EvictRoleArn=EVICT_ROLE_ARN ExternalId=EXTERNAL_ID':
+        'the stand-in has no access entries in its CloudFormation; test/build evaluates the template',
       'npx taintward clusters add NAME --eks CLUSTER --region REGION --external-id EXTERNAL_ID \\': EKS,
       'npx cdk deploy -c taintward:vpcId=vpc-… -c taintward:subnetIds=subnet-…,subnet-…': LEFT_OUT,
       'aws ec2 authorize-security-group-ingress --group-id "$cluster_group" --protocol tcp --port 443 --source-group SECURITY_GROUP':

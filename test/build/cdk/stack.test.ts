@@ -1,5 +1,6 @@
 // These tests run in one process, because loading the CDK takes longer than most of them.
 import './stack/agents.ts';
+import './stack/cluster-access.ts';
 import './stack/config.ts';
 import './stack/functions.ts';
 import './stack/localstack.ts';

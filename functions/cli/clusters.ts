@@ -7,8 +7,7 @@ import {
   sameClusterText,
 } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
-import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { evictedNamespaces, preflight, RELAY_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
+import { evictedNamespaces } from '#shared/kubernetes/permissions.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { RegistryAct } from '#shared/operations/acts/fleet-plan.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
@@ -20,7 +19,6 @@ import {
   type AssumedRole,
   type ByPart,
   type ClusterRegistry,
-  identityOf,
   ofPart,
   type RegisteredCluster,
 } from '#shared/state/registry.ts';
@@ -145,8 +143,6 @@ export async function checked(
   if (result.verdict !== 'ok') throw refused(`${result.message} ${result.remediation}`);
   const answer = checked ? await checked : await identified(new RestApi(connect(cluster, 'evict')));
   if ('uids' in answer) await refuseTwin(name, answer.uids, fleet);
-  if (identityOf(access, 'relay') !== identityOf(access, 'evict'))
-    await refuseRelay(new RestApi(connect(cluster, 'relay')));
   return [
     isHere ? result.message.replace(/\.$/, '') : 'Connection and permissions of evict are verified',
     ...hints.map(({ remediation = '' }) => remediation),
@@ -167,22 +163,6 @@ async function refuseTwin(name: ClusterName, uids: ClusterUids | undefined, flee
       throw new CliError(
         `The access leads to another cluster than the one managed as ${name}. Register that cluster under another name.`,
       );
-  }
-}
-
-/**
- * Rejects with `CliError` if the cluster rejects the relay's role or secret from here. Another result proves nothing:
- * the relay has another network and other permissions in AWS.
- */
-async function refuseRelay(api: RestApi): Promise<void> {
-  try {
-    await preflight(api, RELAY_PERMISSIONS);
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    if (error.status === 401 || error.status === 403)
-      throw refused(`The cluster rejects the identity of the relay: ${error.message}`);
-  } finally {
-    api.close();
   }
 }
 

@@ -3,6 +3,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { GetQueueUrlCommand, QueueDoesNotExist, SQSClient } from '@aws-sdk/client-sqs';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
+import { AccessError } from '#shared/access/access-error.ts';
 import { agentOf, recentRegistrations } from '#shared/access/agent-of.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import type { Connect } from '#shared/access/connect.ts';
@@ -103,7 +104,11 @@ const byService = (connection: Connection): Connection => ({
   get host() {
     return connection.host;
   },
-  requestOptions: () => connection.requestOptions(),
+  requestOptions: () =>
+    connection.requestOptions().catch((error: unknown) => {
+      if (!(error instanceof AccessError)) throw error;
+      throw new AccessError(`${error.message.replace(/; grant it$/, '')}; ${SERVICE_CREDENTIALS}`);
+    }),
   forgetCredentials: () => connection.forgetCredentials?.(),
   whenForbidden: SERVICE_CREDENTIALS,
 });

@@ -9,7 +9,7 @@ import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import type { Access, ClusterRegistry, Part, RegisteredCluster } from '#shared/state/registry.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { aNode, someRecords } from '#test/contracts/partition-builders.ts';
-import { type Answer, json, scriptedServer, status } from '#test/unit/kubernetes/scripted-server.ts';
+import { type Answer, json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { quiet } from './command-line.ts';
@@ -235,46 +235,17 @@ test("requires the permissions that the cluster's policy needs", async (t) => {
   assert.equal(content.size, 1);
 });
 
-test('checks the relay with its own role or secret, from this machine', async (t) => {
-  const { run, content, connected, questions, requests } = await commandLine(t, allowAll);
+test('registers roles of relay and evict, and checks that of evict', async (t) => {
+  const { run, content, connected, questions } = await commandLine(t, allowAll);
   await run(...WITH_ROLES);
   assert.deepEqual(content.get(clusterName('prod'))?.access, {
     ...EKS,
     role: { relay: { arn: ROLE('relay') }, evict: { arn: ROLE('evict') } },
   });
-  assert.deepEqual([connected, questions], [['relay'], ['prod']]);
-  assert.equal(requests.length, RELAY_PERMISSIONS.length);
-});
-
-test('rejects a cluster that rejects the role of the relay, and says whose it is', async (t) => {
-  const lacking: Answer = (response, request) => {
-    const { verb } = JSON.parse(request.body).spec.resourceAttributes;
-    json({ status: { allowed: verb !== 'watch' } }, 201)(response, request);
-  };
-  for (const [answer, message] of [
-    [
-      lacking,
-      /^The cluster rejects the identity of the relay: .* lack .* watch nodes, watch pods\. .*--no-check/,
-    ],
-    [status(401, 'Unauthorized', 'no'), /^The cluster rejects the identity of the relay: .* rejected/],
-  ] as const) {
-    const { run, content } = await commandLine(t, answer);
-    await assert.rejects(run(...WITH_ROLES), { name: 'CliError', message });
-    assert.equal(content.size, 0);
-  }
+  assert.deepEqual([connected, questions], [[], ['prod']]);
 });
 
 const resets: Answer = (response) => response.destroy();
-
-test('does not verify the relay from a machine that cannot reach the cluster, and registers it', async (t) => {
-  const { run, content, state } = await commandLine(t, resets);
-  await run(...WITH_ROLES);
-  assert.equal(content.size, 1);
-  assert.match(
-    state.printed,
-    /\nConnection and permissions of evict are verified\. To check the connection of its relay, run taintward status\.\n/,
-  );
-});
 
 test('registers a cluster without permission to read node Leases and prints a hint', async (t) => {
   const missing = ['get leases in kube-node-lease'];

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { awsAccessError } from '#shared/access/access-error.ts';
 import type { Connect } from '#shared/access/connect.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { deployedFleet } from '#shared/operations/fleet/deployed-fleet.ts';
@@ -32,7 +33,11 @@ async function deployed(t: TestContext) {
   const connected: unknown[] = [];
   const connect: Connect = (cluster, part) => {
     connected.push([cluster.name, cluster.access, part]);
-    return { host: 'prod.example', requestOptions: () => assert.fail('a cluster was asked') };
+    const error = awsAccessError(
+      Object.assign(new Error('no'), { name: 'AccessDenied' }),
+      'sts:AssumeRole on R',
+    );
+    return { host: 'prod.example', requestOptions: () => Promise.reject(error) };
   };
   const fleet = deployedFleet('taintward', { clock: new DrivenClock(NOW), connect });
   t.after(() => {
@@ -52,6 +57,11 @@ test("reads a cluster by the relay's access, because that of evict may not list"
     cluster.objects.connection.whenForbidden ?? '',
     /^these are the credentials of the service; to use your own, specify --context NAME$/,
   );
+  await assert.rejects(cluster.objects.connection.requestOptions(), {
+    name: 'AccessError',
+    message:
+      'AWS denied sts:AssumeRole on R (no); these are the credentials of the service; to use your own, specify --context NAME',
+  });
 });
 
 test('connects with no cluster that is not registered', async (t) => {

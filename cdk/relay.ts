@@ -157,6 +157,7 @@ export class FargateRelay extends Construct implements Grantee {
       securityGroups: [network.securityGroup],
       assignPublicIp: network.isPublic,
       propagateTags: PropagatedTagSource.SERVICE,
+      enableECSManagedTags: true,
     });
     // Tasks that stop need network access: without it they neither drain nor end, and the stack cannot be destroyed. The
     // execution role needs the permission to pull their image.

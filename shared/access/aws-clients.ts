@@ -5,13 +5,13 @@ import { defined } from '#shared/defined.ts';
 import type { AssumedRole, EksAccess } from '#shared/state/registry.ts';
 import { CLIENT_SETTINGS } from './client-settings.ts';
 
-/** Our name in the CloudTrail of the account whose role is assumed. */
-const SESSION_NAME = 'taintward';
+/** The session's name in the CloudTrail of the account whose role is assumed: ours, and the cluster's. */
+const sessionName = (cluster: string): string => `taintward-${cluster}`.slice(0, 64);
 
 /** The AWS endpoint and credentials, if they differ from the environment's. */
 export type AwsConfig = Pick<EKSClientConfig, 'endpoint' | 'credentials'>;
 
-/** The SDK clients through which clusters are reached: one per region and role. */
+/** The SDK clients through which clusters are reached: one per region, or per role and cluster. */
 export class AwsClients {
   readonly #config: AwsConfig;
   readonly #eks = new Map<string, EKSClient>();
@@ -21,13 +21,10 @@ export class AwsClients {
     this.#config = config;
   }
 
-  eks({ region, role }: Pick<EksWay, 'region' | 'role'>): EKSClient {
-    const key = JSON.stringify([region, role?.arn, role?.externalId]);
-    return kept(
-      this.#eks,
-      key,
-      () => new EKSClient({ ...this.#options(region), ...this.#asRole(region, role) }),
-    );
+  eks(way: EksWay): EKSClient {
+    const { region, role, clusterName } = way;
+    const key = JSON.stringify([region, role && [role.arn, role.externalId, clusterName]]);
+    return kept(this.#eks, key, () => new EKSClient({ ...this.#options(region), ...this.#asRole(way) }));
   }
 
   secrets(region: string): SecretsManagerClient {
@@ -38,7 +35,7 @@ export class AwsClients {
     return { ...CLIENT_SETTINGS, ...this.#config, region };
   }
 
-  #asRole(region: string, role: AssumedRole | undefined): Pick<EKSClientConfig, 'credentials'> {
+  #asRole({ region, role, clusterName }: EksWay): Pick<EKSClientConfig, 'credentials'> {
     if (role === undefined) return {};
     const { credentials, ...clientConfig } = this.#options(region);
     return {
@@ -47,7 +44,7 @@ export class AwsClients {
         clientConfig,
         params: {
           RoleArn: role.arn,
-          RoleSessionName: SESSION_NAME,
+          RoleSessionName: sessionName(clusterName),
           ...defined({ ExternalId: role.externalId }),
         },
       }),

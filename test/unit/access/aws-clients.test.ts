@@ -6,21 +6,25 @@ const role = { arn: 'arn:aws:iam::210987654321:role/taintward-access', externalI
 const region = 'eu-west-1';
 
 describe('an EKS client', () => {
+  const own = { kind: 'eks', clusterName: 'prod', region } as const;
+  const assuming = { ...own, role };
+
   test('is reused for the same region and role', () => {
     const aws = new AwsClients();
-    assert.equal(aws.eks({ region, role }), aws.eks({ region, role: { ...role } }));
-    assert.equal(aws.eks({ region }), aws.eks({ region }));
+    assert.equal(aws.eks(assuming), aws.eks({ ...assuming, role: { ...role } }));
+    assert.equal(aws.eks(own), aws.eks({ ...own, clusterName: 'another' }));
   });
 
-  test('is not shared between roles, external IDs, or regions', () => {
+  test('is not shared between roles, external IDs, or regions, and as a role not between clusters', () => {
     const aws = new AwsClients();
     const others = [
-      aws.eks({ region }),
-      aws.eks({ region, role }),
-      aws.eks({ region, role: { arn: role.arn } }),
-      aws.eks({ region, role: { ...role, externalId: 'another' } }),
-      aws.eks({ region, role: { ...role, arn: `${role.arn}-2` } }),
-      aws.eks({ region: 'eu-west-2', role }),
+      aws.eks(own),
+      aws.eks(assuming),
+      aws.eks({ ...own, role: { arn: role.arn } }),
+      aws.eks({ ...own, role: { ...role, externalId: 'another' } }),
+      aws.eks({ ...own, role: { ...role, arn: `${role.arn}-2` } }),
+      aws.eks({ ...assuming, region: 'eu-west-2' }),
+      aws.eks({ ...assuming, clusterName: 'another' }),
     ];
     assert.equal(new Set(others).size, others.length);
   });

@@ -83,7 +83,7 @@ test("assumes the role with its external ID in the cluster's region for the desc
   const form = new URLSearchParams(calls[0]?.input);
   assert.equal(form.get('RoleArn'), ROLE_ARN);
   assert.equal(form.get('ExternalId'), 'sesame');
-  assert.equal(form.get('RoleSessionName'), 'taintward');
+  assert.equal(form.get('RoleSessionName'), 'taintward-prod');
 });
 
 test('caches endpoint and token for ten minutes', async (t) => {

@@ -13,7 +13,7 @@ import type {
 } from '#shared/aws/environment.ts';
 import { QUEUES, type QueueSpec } from '#shared/aws/queue-set.ts';
 import { AgentIdentity } from './agent-identity.ts';
-import { topicsBeside } from './alarm-topics.ts';
+import { alarmTopics } from './alarm-topics.ts';
 import { agentAlarmSpecs } from './alarms.ts';
 import { bindItemsOf } from './cluster-items.ts';
 import type { AgentConfig, Config } from './config.ts';
@@ -47,7 +47,7 @@ export class AgentStack extends Stack {
     timers.due.bindTake(identity);
     this.#configure(identity, id, agent, config);
     if (identity.role) this.#closeQueues(timers, identity.role, names, prefix);
-    const topics = topicsBeside(this, config);
+    const topics = alarmTopics(this, config);
     for (const spec of agentAlarmSpecs(id, timers)) serviceAlarm(this, spec, { prefix: config.name, topics });
     this.#outputNextSteps(identity, id, agent, config.name);
   }

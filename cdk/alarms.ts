@@ -1,7 +1,7 @@
 import { Duration } from 'aws-cdk-lib';
 import { type Metric, Stats, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
 import { MAX_DELAY_SECONDS } from '#shared/aws/limits.ts';
-import { CONDITIONS, type ConditionType, LATE_MS } from '#shared/conditions/conditions.ts';
+import { CONDITIONS, type Condition, type ConditionType, LATE_MS } from '#shared/conditions/conditions.ts';
 import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';
@@ -10,12 +10,14 @@ import {
   emptyReceives,
   errors,
   indexThrottles,
+  memoryUtilization,
   neverFewerWaiting,
   oldest,
   ownMetrics,
   recordAge,
   runningTasks,
   scheduler,
+  streamPolls,
   tableThrottles,
   throttles,
   waiting,
@@ -62,6 +64,9 @@ export const OLDEST_DELTA_SECONDS = 300;
 export const OLDEST_DUE_SECONDS = MAX_DELAY_SECONDS + 600;
 /** Lambda reads the stream immediately. The records in the stream are already a day late. */
 export const OLDEST_RECORD_MS = 15 * 60_000;
+/** Lambda polls the stream several times a second, and also counts polls that find nothing. */
+export const UNREAD_MINUTES = 15;
+export const FULL_PERCENT = 85;
 /** An agent polls continuously: no message for this long means that more evictions are due than it can carry out. */
 export const SILENT_MINUTES = 15;
 
@@ -72,6 +77,8 @@ export interface AlarmSpec {
   readonly of?: string;
   /** The description in one sentence. */
   readonly sentence: string;
+  /** Absent: a warning. */
+  readonly severity?: Condition['severity'];
   readonly metric: Metric;
   /** The alarm fires at or above this value (default: 1), */
   readonly threshold?: number;
@@ -101,13 +108,14 @@ export const alarmSpecs = (props: AlarmedProps): readonly AlarmSpec[] => [
   ...platformAlarms(props),
 ];
 
-/** Returns what an alarm on a condition has in common with it. */
-const conditionAlarm = (type: ConditionType): Pick<AlarmSpec, 'title' | 'sentence'> => ({
+const CRITICAL = { severity: 'critical' } as const;
+
+const conditionAlarm = (type: ConditionType): Pick<AlarmSpec, 'title' | 'sentence' | 'severity'> => ({
   title: CONDITIONS[type].runbook ?? type,
   sentence: CONDITIONS[type].meaning,
+  severity: CONDITIONS[type].severity,
 });
 
-/** A part that has a queue of due messages, and schedules. */
 type Timed = Pick<Timers, 'due' | 'groupName'>;
 
 /** Returns the alarms of one agent, by its ID. Metrics of relays and of `evict` are in the agent's own log and metrics. */
@@ -118,6 +126,7 @@ export function agentAlarmSpecs(agent: string, timers: Timed): readonly AlarmSpe
     {
       title: 'Agent silent',
       of: subject,
+      ...CRITICAL,
       sentence: `An agent has not emptied its queue for ${SILENT_MINUTES} minutes. Either it does not run, so nothing is evicted in its cluster, or it is overloaded.`,
       metric: emptyReceives(queue),
       below: true,
@@ -133,7 +142,7 @@ export function agentAlarmSpecs(agent: string, timers: Timed): readonly AlarmSpe
 function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
   const own = ownMetrics(config.name);
   return [
-    ...(relay ? [missingRelays(relay, config)] : []),
+    ...(relay ? relayAlarms(relay, config) : []),
     {
       ...conditionAlarm('lease-expired'),
       metric: own.unwatchedClusters,
@@ -146,12 +155,15 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
     { ...conditionAlarm('heartbeat-suspended'), metric: own.takeoversWithheld },
     {
       title: 'Deltas rejected',
+      ...CRITICAL,
       sentence: 'A queue rejects a delta of a node permanently, so pods of the node are not evicted.',
       metric: own.rejectedDeltas,
     },
     { ...conditionAlarm('queue-failing'), metric: own.unsentDeltas, lasting: SOME_MINUTES },
     {
       ...conditionAlarm('clocks-differ'),
+      // Evictions are held only beyond 30 s.
+      severity: 'warning',
       sentence: `The clock of an API server differs by more than ${MAX_SKEW_SECONDS} s, so deadlines may be off by as much.`,
       metric: own.skew,
       threshold: MAX_SKEW_SECONDS,
@@ -167,16 +179,25 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
   ];
 }
 
-/** Only this alarm detects a standby that never starts. */
-const missingRelays = ({ service }: FargateRelay, { relayCount }: Config): AlarmSpec => ({
-  title: 'Relays missing',
-  sentence: `Fewer than ${relayCount} relays run, so too few are on standby: tasks do not start, or fail repeatedly.`,
-  metric: runningTasks(service),
-  threshold: relayCount,
-  below: true,
-  lasting: HALF_THE_TIME,
-  whenMissing: TreatMissingData.BREACHING,
-});
+const relayAlarms = ({ service }: FargateRelay, { relayCount }: Config): readonly AlarmSpec[] => [
+  // Only this alarm detects a standby that never starts.
+  {
+    title: 'Relays missing',
+    sentence: `Fewer than ${relayCount} relays run, so too few are on standby: tasks do not start, or fail repeatedly.`,
+    metric: runningTasks(service),
+    threshold: relayCount,
+    below: true,
+    lasting: HALF_THE_TIME,
+    whenMissing: TreatMissingData.BREACHING,
+  },
+  {
+    title: 'Relay memory low',
+    sentence: `A relay uses ${FULL_PERCENT}% of its memory or more. If it runs out, ECS replaces it, and its clusters move to another relay.`,
+    metric: memoryUtilization(service),
+    threshold: FULL_PERCENT,
+    lasting: LASTING,
+  },
+];
 
 function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
   const own = ownMetrics(config.name);
@@ -197,7 +218,8 @@ function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
     },
     { ...conditionAlarm('failed'), metric: own.givenUp },
     { ...conditionAlarm('stuck-terminating'), metric: own.stuckPods, lasting: LASTING },
-    { ...conditionAlarm('conflicting-installation'), metric: own.rivals },
+    // Two regions may manage a cluster on purpose.
+    { ...conditionAlarm('conflicting-installation'), severity: 'warning', metric: own.rivals },
   ];
 }
 
@@ -206,10 +228,11 @@ function queueAlarms({ config, deltas, timers, functions }: AlarmedProps): reado
   const deadLetters = [...ofDeltas, timers.due].map((each) => each.deadLetters);
   return [
     ...[...deadLetters, functions.expiryDeadLetters].map(deadLetterAlarm),
-    ...ofDeltas.map((each) => oldestAlarm(each, OLDEST_DELTA_SECONDS)),
+    ...ofDeltas.map((each) => ({ ...oldestAlarm(each, OLDEST_DELTA_SECONDS), ...CRITICAL })),
     dueAlarm(timers),
     {
       title: 'Due messages not processed',
+      ...CRITICAL,
       sentence:
         'Due messages have waited in evictions-due for five minutes without a break. Evictions are delayed: evict does not run, or has too little concurrency.',
       metric: neverFewerWaiting(timers.due.queue),
@@ -298,6 +321,14 @@ function platformAlarms({ functions, state, timers }: AlarmedProps): readonly Al
       sentence: `A record of the table's stream reached expiry ${OLDEST_RECORD_MS / 60_000} minutes late or more. Missed evictions are recovered late, and after a day never.`,
       metric: recordAge(functions.expiry),
       threshold: OLDEST_RECORD_MS,
+    },
+    {
+      title: 'Stream not read',
+      sentence: `Lambda has not polled the table's stream for ${UNREAD_MINUTES} minutes: the event source of expiry is disabled or missing. Missed evictions are not recovered.`,
+      metric: streamPolls(functions.expiryStreamUuid),
+      below: true,
+      lasting: { points: 1, outOf: 1, period: Duration.minutes(UNREAD_MINUTES) },
+      whenMissing: TreatMissingData.BREACHING,
     },
   ];
 }

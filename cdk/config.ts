@@ -52,6 +52,7 @@ const roleArns = list(
 );
 /** IAM limits the size of a policy. */
 const MAX_SECRET_KEYS = 40;
+const topicArn = matching(/^arn:[^:]+:sns:[^:]+:\d{12}:.+$/, 'arn:aws:sns:eu-west-1:123456789012:ops');
 /** Roles of all accounts, before the pattern of their names. */
 export const ALL_ROLES = `arn:${Aws.PARTITION}:iam::*:role/`;
 
@@ -150,10 +151,8 @@ const schema = z
     vpcId: matching(/^vpc-[0-9a-f]+$/, 'vpc-0123456789abcdef0').exactOptional(),
     subnetIds: list(matching(/^subnet-[0-9a-f]+$/, 'subnet-0123456789abcdef0')).exactOptional(),
     staticEgressIps: flag.default(false),
-    alarmTopicArn: matching(
-      /^arn:[^:]+:sns:[^:]+:\d{12}:.+$/,
-      'arn:aws:sns:eu-west-1:123456789012:ops',
-    ).exactOptional(),
+    alarmTopicArn: topicArn.exactOptional(),
+    warningTopicArn: topicArn.exactOptional(),
     alarmEmail: matching(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'ops@example.com').exactOptional(),
     eventBus: matching(
       /^(arn:[^:]+:events:[^:]+:\d{12}:event-bus\/)?[\w.-]{1,256}$/,
@@ -231,8 +230,9 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   subnetIds: 'Private subnets of that VPC with routes to the clusters and to the AWS APIs.',
   staticEgressIps:
     'Whether relays and evict use static addresses, behind a NAT gateway in each of two zones, for clusters with an allow-list. Some $73 a month.',
-  alarmTopicArn: 'Your SNS topic for alarms.',
-  alarmEmail: 'Email address for alarms. Its owner must confirm an email from AWS first.',
+  alarmTopicArn: 'Your SNS topic for the alarm that may wake somebody, and without another topic for all.',
+  warningTopicArn: 'Your SNS topic for all other alarms, and without another topic for all.',
+  alarmEmail: 'Email address for all alarms. Its owner must confirm an email from AWS first.',
   eventBus: 'Name or ARN of an EventBridge bus for notifications about evictions.',
   historyDays:
     'Retention of history and audit log, in days. The table has it as the tag taintward:history-days, because commands write the audit log.',

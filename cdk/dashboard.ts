@@ -1,9 +1,9 @@
 import { Duration } from 'aws-cdk-lib';
 import {
-  type Alarm,
   AlarmStatusWidget,
   Dashboard,
   GraphWidget,
+  type IAlarm,
   type IWidget,
   LogQueryVisualizationType,
   LogQueryWidget,
@@ -79,7 +79,7 @@ const THIRD = 8;
 const HEIGHT = 6;
 
 export interface ServiceDashboardProps extends AlarmedProps {
-  readonly alarms: readonly Alarm[];
+  readonly alarms: readonly IAlarm[];
 }
 
 /** The whole service on one page, in the order in which data travels. */

@@ -1,7 +1,7 @@
 import { Duration, Stack } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
-import { FilterCriteria, FilterRule, StartingPosition } from 'aws-cdk-lib/aws-lambda';
+import { FilterCriteria, FilterRule, MetricType, StartingPosition } from 'aws-cdk-lib/aws-lambda';
 import { SqsDlq, SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import { Construct } from 'constructs';
 import type { FunctionName } from '#deploy/build/bundle.ts';
@@ -55,6 +55,7 @@ export class Functions extends Construct {
   readonly podDelta: ServiceFunction;
   readonly evict: ServiceFunction;
   readonly expiry: ServiceFunction;
+  readonly expiryStreamUuid: string;
   readonly heartbeat: ServiceFunction;
   /** The dead letters of `expiry`: records that it could not read or put back. */
   readonly expiryDeadLetters: DeadLetterQueue;
@@ -71,7 +72,7 @@ export class Functions extends Construct {
       prefix: props.config.name,
       fifo: false,
     });
-    this.expiry = this.#expiryFunction();
+    [this.expiry, this.expiryStreamUuid] = this.#expiryFunction();
     this.heartbeat = this.#heartbeatFunction();
   }
 
@@ -126,7 +127,7 @@ export class Functions extends Construct {
     return fn;
   }
 
-  #expiryFunction(): ServiceFunction {
+  #expiryFunction(): [ServiceFunction, streamUuid: string] {
     const { state, timers, agents } = this.#props;
     const fn = this.#function(
       'Expiry',
@@ -138,7 +139,7 @@ export class Functions extends Construct {
     timers.bindSend(fn);
     agents.bindSend(fn);
     this.expiryDeadLetters.bindSend(fn);
-    fn.lambda.addEventSourceMapping('Stream', {
+    const { eventSourceMappingId } = fn.lambda.addEventSourceMapping('Stream', {
       eventSourceArn: state.bindStream(fn),
       // Start at the oldest record, so that no record is missed while the event source is created.
       startingPosition: StartingPosition.TRIM_HORIZON,
@@ -147,6 +148,7 @@ export class Functions extends Construct {
       bisectBatchOnError: true,
       maxRecordAge: EXPIRY_MAX_RECORD_AGE,
       onFailure: new SqsDlq(this.expiryDeadLetters.queue),
+      metricsConfig: { metrics: [MetricType.EVENT_COUNT] },
       filters: [
         FilterCriteria.filter({
           eventName: FilterRule.isEqual('REMOVE'),
@@ -158,7 +160,7 @@ export class Functions extends Construct {
         }),
       ],
     });
-    return fn;
+    return [fn, eventSourceMappingId];
   }
 
   #heartbeatFunction(): ServiceFunction {

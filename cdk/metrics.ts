@@ -90,9 +90,23 @@ export const droppedAsLoops = ({ lambda }: ServiceFunction): Metric =>
 export const recordAge = ({ lambda }: ServiceFunction): Metric =>
   lambda.metric('IteratorAge', { period, statistic: Stats.MAXIMUM });
 
+/** The number of polls of a stream for a function, whether they find records or not. A disabled event source has none. */
+export const streamPolls = (uuid: string): Metric =>
+  new Metric({
+    namespace: 'AWS/Lambda',
+    metricName: 'PolledEventCount',
+    dimensionsMap: { EventSourceMappingUUID: uuid },
+    statistic: Stats.SAMPLE_COUNT,
+    period,
+  });
+
 /** The number of running tasks of a service: each task reports its processor load once a minute. */
 export const runningTasks = (service: FargateService): Metric =>
   service.metricCpuUtilization({ period, statistic: Stats.SAMPLE_COUNT });
+
+/** The memory of the fullest task, in percent. */
+export const memoryUtilization = (service: FargateService): Metric =>
+  service.metricMemoryUtilization({ period, statistic: Stats.MAXIMUM });
 
 export const tableThrottles = ({ table }: State, kind: 'Read' | 'Write'): Metric =>
   table.metric(`${kind}ThrottleEvents`, { period, statistic: Stats.SUM });

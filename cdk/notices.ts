@@ -1,4 +1,4 @@
-import { Arn, ArnFormat, Stack } from 'aws-cdk-lib';
+import { Stack } from 'aws-cdk-lib';
 import { Grant } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import type { noticeVariables, ValuesOf } from '#shared/aws/environment.ts';
@@ -14,15 +14,7 @@ export class Notices extends Construct {
     this.#busArn =
       eventBus === undefined || eventBus.startsWith('arn:')
         ? eventBus
-        : Arn.format(
-            {
-              service: 'events',
-              resource: 'event-bus',
-              resourceName: eventBus,
-              arnFormat: ArnFormat.SLASH_RESOURCE_NAME,
-            },
-            Stack.of(this),
-          );
+        : Stack.of(this).formatArn({ service: 'events', resource: 'event-bus', resourceName: eventBus });
   }
 
   /** Allows a function to send to the bus; does nothing if none is configured. */

@@ -10,8 +10,10 @@ export const STAND_INS = {
   name: 'taintward-name-parameter',
   relayImage: `parameter.example/relay@sha256:${'0'.repeat(64)}`,
   vpcId: 'vpc-0000000000000000f',
-  subnetIds: ['subnet-0000000000000000f'],
+  // Not two, as in the VPC of the stack's own: lists of one length are merged by their elements.
+  subnetIds: ['subnet-0000000000000000d', 'subnet-0000000000000000e', 'subnet-0000000000000000f'],
   alarmTopicArn: 'arn:aws:sns:us-east-1:999999999999:parameter',
+  warningTopicArn: 'arn:aws:sns:us-east-1:999999999999:warnings',
   alarmEmail: 'parameter@example.com',
   historyDays: '1013',
 } as const;
@@ -23,6 +25,13 @@ const text = (Description: string, other: Readonly<Record<string, string | numbe
 });
 const optional = (Description: string, AllowedPattern: string, ConstraintDescription: string) =>
   text(Description, { Default: '', AllowedPattern: `^(${AllowedPattern})?$`, ConstraintDescription });
+
+const topic = (purpose: string) =>
+  optional(
+    `${purpose} Without another topic, for all. Empty: none.`,
+    'arn:[^:]+:sns:[^:]+:\\d{12}:.+',
+    'must be the ARN of an SNS topic',
+  );
 
 export const PARAMETERS = {
   CodeBucket: text('Bucket of this region with the ZIP files of the release.', {
@@ -58,13 +67,10 @@ export const PARAMETERS = {
       'Private subnets of that VPC, in two zones, with routes to the clusters and to the AWS APIs.',
     Default: '',
   },
-  AlarmTopicArn: optional(
-    'SNS topic for alarms. Empty: none.',
-    'arn:[^:]+:sns:[^:]+:\\d{12}:.+',
-    'must be the ARN of an SNS topic',
-  ),
+  AlarmTopicArn: topic('SNS topic for the alarm that may wake somebody.'),
+  WarningTopicArn: topic('SNS topic for all other alarms.'),
   AlarmEmail: optional(
-    'Email address for alarms. Its owner must confirm an email from AWS first. Empty: none.',
+    'Email address for all alarms. Its owner must confirm an email from AWS first. Empty: none.',
     '[^\\s@]+@[^\\s@]+\\.[^\\s@]+',
     'must be an email address',
   ),
@@ -90,6 +96,7 @@ export const CONDITIONS = {
   RelayInStack: { 'Fn::Equals': [{ Ref: 'Relay' }, 'fargate'] },
   HasVpc: given('VpcId'),
   HasAlarmTopic: given('AlarmTopicArn'),
+  HasWarningTopic: given('WarningTopicArn'),
   HasAlarmEmail: given('AlarmEmail'),
   HasDeploymentRole: given('DeploymentRoleArn'),
   OnLocalStack: { 'Fn::Equals': [{ Ref: 'AWS::AccountId' }, LOCALSTACK_ACCOUNT] },
@@ -106,6 +113,6 @@ export const INTERFACE = {
     group('Release', 'CodeBucket', 'CodePrefix'),
     group('Installation', 'Name', 'HistoryDays', 'DeploymentRoleArn'),
     group('Relays and network', 'Relay', 'RelayImage', 'VpcId', 'SubnetIds'),
-    group('Alarms', 'AlarmTopicArn', 'AlarmEmail'),
+    group('Alarms', 'AlarmTopicArn', 'WarningTopicArn', 'AlarmEmail'),
   ],
 };

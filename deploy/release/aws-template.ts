@@ -68,25 +68,30 @@ export function releasedTemplate(outdir: string, flags: JsonObject = {}): JsonOb
   };
 }
 
-/** Returns what holds for each variant. A stack for LocalStack runs no relay; a role for deployments changes one statement alone. */
+/**
+ * Returns what holds for each variant. A stack for LocalStack runs no relay; a role for deployments changes one statement alone;
+ * recipients of warnings depend on no VPC.
+ */
 function combinations(): readonly (readonly string[])[] {
   const free = ['RelayInStack', 'HasVpc', 'HasAlarmTopic', 'HasAlarmEmail'];
   const all = free.reduce<readonly (readonly string[])[]>(
     (sets, name) => sets.flatMap((set) => [set, [...set, name]]),
     [[]],
   );
-  return [...all, ['OnLocalStack'], ['HasDeploymentRole']];
+  const withWarnings = all.filter((set) => !set.includes('HasVpc')).map((set) => [...set, 'HasWarningTopic']);
+  return [...all, ...withWarnings, ['OnLocalStack'], ['HasDeploymentRole']];
 }
 
 function variant(holds: readonly string[], outdir: string, flags: JsonObject): JsonObject {
   const has = (name: string) => holds.includes(name);
-  const { alarmTopicArn, alarmEmail, vpcId, subnetIds, relayImage, ...always } = STAND_INS;
+  const { alarmTopicArn, warningTopicArn, alarmEmail, vpcId, subnetIds, relayImage, ...always } = STAND_INS;
   const settings = {
     ...always,
     relay: has('RelayInStack') ? 'fargate' : 'external',
     ...(has('RelayInStack') && { relayImage }),
     ...(has('HasVpc') && { vpcId, subnetIds }),
     ...(has('HasAlarmTopic') && { alarmTopicArn }),
+    ...(has('HasWarningTopic') && { warningTopicArn }),
     ...(has('HasAlarmEmail') && { alarmEmail }),
     ...(has('OnLocalStack') && { endpoint: 'localstack' }),
   };
@@ -121,7 +126,9 @@ const PARAMETER_OF = new Map(
   ]),
 );
 /** The stand-ins that are parts of other texts. */
-const EMBEDDED = new RegExp(`(${[STAND_INS.name, STAND_INS.alarmTopicArn, STAND_INS.alarmEmail].join('|')})`);
+const EMBEDDED = new RegExp(
+  `(${[STAND_INS.name, STAND_INS.alarmTopicArn, STAND_INS.warningTopicArn, STAND_INS.alarmEmail].join('|')})`,
+);
 
 /** Puts the parameters in place of their stand-ins. */
 function withParameters(value: Json): Json {

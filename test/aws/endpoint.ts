@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { freePort, startServer } from './server-process.ts';
 
 /** An endpoint that serves the AWS APIs. */
@@ -27,6 +28,9 @@ export function awsClientConfig(url: string) {
   } as const;
 }
 
+/** The folder from which Python takes what MiniStack lacks. */
+const PATCHES = fileURLToPath(new URL('ministack', import.meta.url));
+
 /** Starts a MiniStack on a port of the loopback interface; `env` contains its additional environment variables. */
 export async function startMiniStack(
   port: number,
@@ -37,7 +41,7 @@ export async function startMiniStack(
   const { pid, close } = await startServer({
     command: 'ministack',
     args: [],
-    env: { ...env, BIND_HOST: '127.0.0.1', GATEWAY_PORT: `${port}`, PERSIST_STATE: '0' },
+    env: { ...env, PYTHONPATH: PATCHES, BIND_HOST: '127.0.0.1', GATEWAY_PORT: `${port}`, PERSIST_STATE: '0' },
     url: `${url}/_ministack/health`,
     whenMissing:
       'No AWS endpoint to test against: install MiniStack with `pip install ministack`, or set AWS_ENDPOINT_URL.',

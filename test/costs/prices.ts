@@ -13,6 +13,8 @@ export const PRICES = {
   logsPerGb: 0.5,
   /** The price per month. */
   alarm: 0.1,
+  /** The price per month of an alarm on alarms. */
+  compositeAlarm: 0.5,
   /** The price per month; three per account are free. */
   dashboard: 3,
   /** The price of a month in which the metric has a value every hour; less in proportion. */

@@ -155,7 +155,12 @@ describe("the guide's costs of an idle month", () => {
 
     test('alarms and the dashboard', () => {
       const alarms = count('AWS::CloudWatch::Alarm');
-      inGuide('alarms', `${alarms} × $${money(PRICES.alarm)}`, money(alarms * PRICES.alarm));
+      const composite = count('AWS::CloudWatch::CompositeAlarm');
+      inGuide(
+        'alarms',
+        `${alarms} × $${money(PRICES.alarm)}, and ${composite} on alarms × $${money(PRICES.compositeAlarm)}`,
+        money(alarms * PRICES.alarm + composite * PRICES.compositeAlarm),
+      );
       const dashboards = count('AWS::CloudWatch::Dashboard');
       inGuide(
         'dashboard',

@@ -47,6 +47,8 @@ export const AWS_METRICS: Readonly<Record<string, AwsNamespace>> = {
       Throttles: byFunction('Sum'),
       // Written only where a function does not allow loops.
       RecursiveInvocationsDropped: byFunction('Sum'),
+      // With metrics of the event source. A poll that finds no record counts as 0; a disabled event source writes nothing.
+      PolledEventCount: [{ dimensions: ['EventSourceMappingUUID'], statistics: ['Sum', 'SampleCount'] }],
       // The age of a stream's records when the function receives them.
       IteratorAge: byFunction('Average', 'Maximum'),
       Duration: byFunction('Average', 'Maximum', 'p99'),
@@ -57,6 +59,7 @@ export const AWS_METRICS: Readonly<Record<string, AwsNamespace>> = {
     metrics: {
       // One sample a minute for each running task.
       CPUUtilization: [{ dimensions: ['ClusterName', 'ServiceName'], statistics: ['SampleCount'] }],
+      MemoryUtilization: [{ dimensions: ['ClusterName', 'ServiceName'], statistics: ['Maximum'] }],
     },
   },
   'AWS/DynamoDB': {

@@ -8,7 +8,9 @@ import { EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due-consumption.ts';
 import { QUEUES, visibilitySeconds } from '#shared/aws/queue-set.ts';
 import { MAX_RETRY_MS } from '#shared/eviction/retry.ts';
 import * as names from '#shared/telemetry/metrics.ts';
+import { VERSION } from '#shared/version.ts';
 import { alertRules } from '#test/prometheus/alert-rules.ts';
+import { pageText } from '#test/transcripts/page.ts';
 import { BY_CLUSTER_QUERIES } from '../../../../cdk/dashboard.ts';
 import { metricsCatalogue } from '../../../../docs/generator/metrics-catalogue.ts';
 import { AWS_METRICS } from './aws-metrics.ts';
@@ -16,10 +18,21 @@ import { type Properties, readable, resourcesOf } from './resources.ts';
 import { synthesized, synthesizedAgent, warningsOf } from './synthesized.ts';
 
 const ALARM = 'AWS::CloudWatch::Alarm';
+const PAGE = 'AWS::CloudWatch::CompositeAlarm';
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:ops';
+const WARNINGS = `${TOPIC}-warnings`;
+const RUNBOOKS = `https://github.com/taintward/taintward/blob/v${VERSION}/docs/how-to/runbooks.md`;
+/** The ones of which at least one fires while `Evictions impaired` does. */
+const CRITICAL = [
+  ...['API server unreachable', 'Cluster unreachable', 'Cluster without relay'],
+  ...['Delta sending failing', 'Deltas rejected', 'Due messages not processed', 'Evictions failed'],
+  ...['Guard tripped', 'No eviction controller', 'Queue backlog (node-deltas.fifo)'],
+  ...['Queue backlog (pod-deltas.fifo)', 'Takeover heartbeat suspended'],
+];
 
 let template: Template;
 let alarms: ReadonlyMap<string, Properties>;
+let pages: readonly Properties[];
 /** The alarms of the service and of an agent. */
 let everyAlarm: readonly Properties[];
 before(() => {
@@ -27,6 +40,7 @@ before(() => {
   alarms = new Map(
     [...resourcesOf(template, ALARM).values()].map((alarm) => [String(alarm['AlarmName']), alarm]),
   );
+  pages = [...resourcesOf(template, PAGE).values()];
   const agent = synthesizedAgent('edge-1', { 'taintward:agents': { 'edge-1': { cluster: 'edge' } } });
   everyAlarm = [...alarms.values(), ...resourcesOf(agent, ALARM).values()];
 });
@@ -98,12 +112,11 @@ describe('every alarm', () => {
       .slice(1);
     const anchors = new Map(sections.map((text) => [anchorOf(text.slice(0, text.indexOf('\n'))), text]));
     const found = new Set<string>();
-    for (const alarm of everyAlarm) {
-      const described = /^[A-Z].{40,}\. What to do: docs\/how-to\/runbooks\.md#(\S+)$/.exec(
-        String(alarm['AlarmDescription']),
-      );
-      assert.ok(described, String(alarm['AlarmDescription']));
-      const [, anchor = ''] = described;
+    for (const alarm of [...everyAlarm, ...pages]) {
+      const [sentence = '', link = ''] = String(alarm['AlarmDescription']).split(' What to do: ');
+      assert.match(sentence, /^[A-Z].{40,}\.$/);
+      assert.ok(link.startsWith(`${RUNBOOKS}#`), link);
+      const anchor = link.slice(RUNBOOKS.length + 1);
       assert.ok(anchors.has(anchor), `docs/how-to/runbooks.md has no heading #${anchor}`);
       assert.ok(anchorOf(String(alarm['AlarmName'])).startsWith(`taintward-${anchor}`), anchor);
       found.add(anchor);
@@ -119,16 +132,22 @@ describe('every alarm', () => {
 });
 
 describe('alarms notify', () => {
-  const subscribersOf = (stack: Template) =>
-    [...resourcesOf(stack, ALARM).values()].map(({ AlarmActions, OKActions }) => ({
-      AlarmActions,
-      OKActions,
-    }));
+  const AGENTS = { 'taintward:agents': { 'edge-1': { cluster: 'edge' } } };
+  /** Returns the names of alarms that notify each topic, or nobody, on alarm and on recovery. */
+  const notifying = (stack: Template) =>
+    Map.groupBy(
+      [ALARM, PAGE].flatMap((type) => [...resourcesOf(stack, type).values()]),
+      ({ AlarmActions, OKActions }) => {
+        assert.deepEqual(AlarmActions, OKActions);
+        return String(AlarmActions);
+      },
+    );
+  const namesOf = (some: readonly Properties[] = []) =>
+    some.map(({ AlarmName }) => String(AlarmName).replace('taintward: ', '')).toSorted();
   const output = (stack: Template) => stack.findOutputs('AlarmsTell')['AlarmsTell']?.['Value'];
 
   test('nobody by default, and the deployment warns about it', () => {
-    for (const subscriber of subscribersOf(template))
-      assert.deepEqual(subscriber, { AlarmActions: undefined, OKActions: undefined });
+    assert.deepEqual([...notifying(template).keys()], ['undefined']);
     assert.match(output(template), /^nobody: set taintward:alarmEmail/);
     const [warning, ...others] = warningsOf();
     assert.match(
@@ -138,14 +157,45 @@ describe('alarms notify', () => {
     assert.deepEqual(others, []);
   });
 
-  test('the chosen topic, both on alarm and on recovery', () => {
-    const given = synthesized({ 'taintward:alarmTopicArn': TOPIC });
-    for (const subscriber of subscribersOf(given))
-      assert.deepEqual(subscriber, { AlarmActions: [TOPIC], OKActions: [TOPIC] });
-    assert.equal(output(given), TOPIC);
-    assert.deepEqual(warningsOf({ 'taintward:alarmTopicArn': TOPIC }), []);
-    given.resourceCountIs('AWS::SNS::Topic', 0);
+  for (const key of ['alarmTopicArn', 'warningTopicArn']) {
+    test(`the chosen topic, if ${key} is the only one`, () => {
+      const given = synthesized({ [`taintward:${key}`]: TOPIC });
+      assert.deepEqual([...notifying(given).keys()], [TOPIC]);
+      assert.ok(output(given).startsWith(TOPIC));
+      assert.deepEqual(warningsOf({ [`taintward:${key}`]: TOPIC }), []);
+      given.resourceCountIs('AWS::SNS::Topic', 0);
+    });
+  }
+
+  test('once for an outage, with two topics: one alarm may wake somebody, for any critical one', () => {
+    const both = { 'taintward:alarmTopicArn': TOPIC, 'taintward:warningTopicArn': WARNINGS };
+    const found = notifying(synthesized(both));
+    assert.deepEqual([...found.keys()].toSorted(), [TOPIC, WARNINGS]);
+    assert.deepEqual(namesOf(found.get(TOPIC)), ['Evictions impaired']);
+    assert.equal(found.get(WARNINGS)?.length, alarms.size);
+    assert.deepEqual(namesOf(notifying(synthesizedAgent('edge-1', { ...both, ...AGENTS })).get(TOPIC)), [
+      'Agent silent (agent edge-1)',
+    ]);
   });
+
+  test('an address of all alarms, beside topics', () => {
+    const context = { 'taintward:alarmTopicArn': TOPIC, 'taintward:alarmEmail': 'ops@example.com' };
+    for (const stack of [synthesized(context), synthesizedAgent('edge-1', { ...context, ...AGENTS })])
+      for (const [topics] of notifying(stack)) assert.match(topics, /^[^,]*:ops,/);
+  });
+});
+
+test('the alarm that may wake somebody fires with each critical alarm', () => {
+  const ids = new Map([...resourcesOf(template, ALARM)].map(([id, alarm]) => [`${id}.Arn`, alarm]));
+  const [page, ...others] = pages;
+  assert.deepEqual(others, []);
+  const rule = String(readable(page?.['AlarmRule']));
+  assert.match(rule, /^\(ALARM\("<[^>]+>"\)( OR ALARM\("<[^>]+>"\))*\)$/);
+  const members = [...rule.matchAll(/<([^>]+)>/g)].map(([, id = '']) => String(ids.get(id)?.['AlarmName']));
+  assert.deepEqual(members.map((name) => name.replace('taintward: ', '')).toSorted(), CRITICAL);
+  const [, listed = ''] = /These are critical: (.*?)\. An agent/s.exec(pageText('how-to/runbooks.md')) ?? [];
+  const titles = [...listed.matchAll(/`([A-Z][^`]+)`/g)].map(([, title]) => title);
+  assert.deepEqual(titles, [...new Set(CRITICAL.map((name) => name.replace(/ \(.*/, '')))]);
 });
 
 describe('alarms and dashboard read existing metrics:', () => {
@@ -216,7 +266,8 @@ test('the dashboard shows all alarms, and every metric of the service', () => {
   const [dashboard] = resourcesOf(template, 'AWS::CloudWatch::Dashboard').values();
   const body = String(readable(dashboard?.['DashboardBody']));
   const { widgets } = JSON.parse(body) as { widgets: { type: string; properties: { alarms?: unknown[] } }[] };
-  assert.equal(widgets.find(({ type }) => type === 'alarm')?.properties.alarms?.length, alarms.size);
+  const shown = widgets.find(({ type }) => type === 'alarm')?.properties.alarms;
+  assert.equal(shown?.length, pages.length + alarms.size);
   for (const name of Object.values(names))
     assert.ok(body.includes(`"${name}"`), `the dashboard lacks ${name}: add it to cdk/dashboard.ts`);
 });

@@ -7,6 +7,7 @@ import { synthesized, synthesizedAgent } from './synthesized.ts';
 /** Resource types whose names are unique in an account's region, with the property that names them. */
 const NAMED_IN_REGION: Readonly<Record<string, string>> = {
   'AWS::CloudWatch::Alarm': 'AlarmName',
+  'AWS::CloudWatch::CompositeAlarm': 'AlarmName',
   'AWS::DynamoDB::Table': 'TableName',
   'AWS::ECS::Cluster': 'ClusterName',
   'AWS::ECS::Service': 'ServiceName',

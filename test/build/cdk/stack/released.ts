@@ -16,6 +16,7 @@ const DIGEST = `@sha256:${'0123456789abcdef'.repeat(4)}`;
 const VPC = 'vpc-0123456789abcdef0';
 const SUBNETS = ['subnet-0123456789abcdef0', 'subnet-0123456789abcdef1'];
 const TOPIC = `arn:aws:sns:${REGION}:${ACCOUNT}:ops`;
+const WARNINGS = `${TOPIC}-warnings`;
 /** The logical ID of the subscription contains the address. */
 const EMAIL = 'parameter@example.com';
 const IMAGE = `ghcr.io/taintward/taintward${DIGEST}`;
@@ -43,6 +44,14 @@ const SAME: Readonly<Record<string, readonly [context: Fields, parameters: Field
   'alarms to both, in a given VPC': [
     { relayImage: IMAGE, vpcId: VPC, subnetIds: SUBNETS, alarmEmail: EMAIL, alarmTopicArn: TOPIC },
     { RelayImage: IMAGE, VpcId: VPC, SubnetIds: SUBNETS, AlarmEmail: EMAIL, AlarmTopicArn: TOPIC },
+  ],
+  'pages to one topic, and warnings to another': [
+    { relayImage: IMAGE, alarmTopicArn: TOPIC, warningTopicArn: WARNINGS },
+    { RelayImage: IMAGE, AlarmTopicArn: TOPIC, WarningTopicArn: WARNINGS },
+  ],
+  'all alarms to the topic of warnings, and by email, in a given VPC': [
+    { relayImage: IMAGE, vpcId: VPC, subnetIds: SUBNETS, alarmEmail: EMAIL, warningTopicArn: WARNINGS },
+    { RelayImage: IMAGE, VpcId: VPC, SubnetIds: SUBNETS, AlarmEmail: EMAIL, WarningTopicArn: WARNINGS },
   ],
   LocalStack: [{ endpoint: 'localstack' }, { Relay: 'external' }, '000000000000'],
 };

@@ -36,6 +36,7 @@ import { HISTORY_DAYS } from '#shared/state/stored.ts';
 import {
   AT_EACH_TRY,
   DISCONNECTED_SECONDS,
+  FULL_PERCENT,
   HALF_THE_TIME,
   LASTING,
   LATE_SECONDS,
@@ -47,6 +48,7 @@ import {
   OLDEST_RECORD_MS,
   SILENT_MINUTES,
   SOME_MINUTES,
+  UNREAD_MINUTES,
 } from '../../../../cdk/alarms.ts';
 import { defaultOf } from '../../../../cdk/config.ts';
 import { EXPIRY_MAX_RECORD_AGE } from '../../../../cdk/functions.ts';
@@ -126,6 +128,8 @@ export const HOW_TO: Pages = {
     ['throttled invocations in {} of the last {},', ...nowAndThen],
     ['Until the next resync, up to {} later,', RESYNC_MS],
     ['or of its index, in {} of the last {}.', ...nowAndThen],
+    ['used {} of its memory or more for {}. If', FULL_PERCENT, LASTING.points * MINUTE_MS],
+    ["not polled the table's stream for {}:", UNREAD_MINUTES * MINUTE_MS],
     ["records of the table's stream {} after they were written", OLDEST_RECORD_MS],
     ['every timer missed for {}, and', MISSED_MS],
     ['could not send to `evictions-due` for {}, and', RETRY_POLICY.MaximumEventAgeInSeconds * SECOND_MS],

@@ -149,7 +149,9 @@ const schema = z
       'ghcr.io/taintward/taintward@sha256:… with all 64 digits',
     ).exactOptional(),
     vpcId: matching(/^vpc-[0-9a-f]+$/, 'vpc-0123456789abcdef0').exactOptional(),
-    subnetIds: list(matching(/^subnet-[0-9a-f]+$/, 'subnet-0123456789abcdef0')).exactOptional(),
+    subnetIds: list(matching(/^subnet-[0-9a-f]+$/, 'subnet-0123456789abcdef0'))
+      .refine(({ length }) => length > 1, 'must have at least two subnets, in different zones')
+      .exactOptional(),
     staticEgressIps: flag.default(false),
     alarmTopicArn: topicArn.exactOptional(),
     warningTopicArn: topicArn.exactOptional(),
@@ -227,7 +229,7 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
     'Image of the relays, by digest: a released one, or a copy in ECR. It must be of the deployed release, and needs no Docker for the deployment. Default: built during the deployment.',
   vpcId:
     'VPC of relays and evict, if clusters are reachable only from a VPC. Default: a small VPC for the relays.',
-  subnetIds: 'Private subnets of that VPC with routes to the clusters and to the AWS APIs.',
+  subnetIds: 'Private subnets of that VPC, in two zones, with routes to the clusters and to the AWS APIs.',
   staticEgressIps:
     'Whether relays and evict use static addresses, behind a NAT gateway in each of two zones, for clusters with an allow-list. Some $73 a month.',
   alarmTopicArn: 'Your SNS topic for the alarm that may wake somebody, and without another topic for all.',
@@ -267,9 +269,13 @@ const impliedBy = ({ endpoint }: Readonly<Record<string, unknown>>): Readonly<Re
 
 /**
  * Reads the configuration: the keys of the CDK context that start with `taintward:`, from `cdk.json` or the command line.
- * `account`: the target of the deployment, if the CDK provides it. Throws `ConfigError`.
+ * `account` and `region`: the target of the deployment, if the CDK provides it. Throws `ConfigError`.
  */
-export function readConfig(node: Node, account = process.env['CDK_DEFAULT_ACCOUNT']): Config {
+export function readConfig(
+  node: Node,
+  account = process.env['CDK_DEFAULT_ACCOUNT'],
+  region = process.env['CDK_DEFAULT_REGION'],
+): Config {
   const config = parsed(node);
   if (config.endpoint === 'localstack' && (account ?? LOCALSTACK_ACCOUNT) !== LOCALSTACK_ACCOUNT)
     throw new ConfigError(
@@ -283,6 +289,11 @@ export function readConfig(node: Node, account = process.env['CDK_DEFAULT_ACCOUN
     throw new ConfigError(
       `The context key ${PREFIX}agents (podIdentity.clusterArns) names ${foreign}, but EKS Pod Identity gives roles of account ${account} to its own clusters only. Use irsa.`,
     );
+  for (const key of ['alarmTopicArn', 'warningTopicArn', 'eventBus'] as const) {
+    const [, , , given] = config[key]?.split(':') ?? [];
+    if (region && given && given !== region)
+      throw new ConfigError(`The context key ${PREFIX}${key} must be in the stack's region, ${region}.`);
+  }
   return config;
 }
 

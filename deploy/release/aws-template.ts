@@ -112,7 +112,7 @@ function variant(holds: readonly string[], outdir: string, flags: JsonObject): J
       : new CliCredentialsStackSynthesizer(ASSETS)
   ) as IStackSynthesizer;
   // Some logical IDs contain the ID of the stack, which is the default of its name.
-  const config = readConfig(app.node, undefined);
+  const config = readConfig(app.node, undefined, '');
   const stack = new TaintwardStack(app, 'taintward', { config, synthesizer });
   for (const name of ['CodeBucket', 'CodePrefix']) new CfnParameter(stack, name);
   if (has('HasDeploymentRole')) new CfnParameter(stack, 'DeploymentRoleArn');

@@ -8,7 +8,7 @@ import { synthesized } from './stack/synthesized.ts';
 const EVICT = 'taintward-evict';
 const template = synthesized({
   'taintward:vpcId': 'vpc-0123456789abcdef0',
-  'taintward:subnetIds': 'subnet-0123456789abcdef0',
+  'taintward:subnetIds': 'subnet-0123456789abcdef0,subnet-0123456789abcdef1',
 });
 const evict = new Granted(template).ofFunction(EVICT);
 

@@ -95,7 +95,7 @@ test('takes each form of a setting, as text or as the only item of a list', () =
     ['clusterRoles', 'arn:aws:iam::123456789012:role/path/admin'],
     ['clusterRoles', 'arn:aws-us-gov:iam::*:role/taintward-*'],
     ['secretKmsKeys', 'arn:aws:kms:eu-west-1:123456789012:key/mrk-1234abcd'],
-    ['subnetIds', 'subnet-0a1b', vpc],
+    ['subnetIds', 'subnet-0a1b,subnet-1a1b', vpc],
     ['eventBus', 'default'],
     ['eventBus', 'arn:aws-cn:events:cn-north-1:123456789012:event-bus/my.bus_1-x'],
     ['alarmTopicArn', 'arn:aws-cn:sns:cn-north-1:123456789012:ops.fifo'],
@@ -109,12 +109,30 @@ test('takes each form of a setting, as text or as the only item of a list', () =
   for (const [key, value, beside = {}] of forms) {
     const context = Object.entries({ ...beside, [key]: value });
     const found = read(Object.fromEntries(context.map(([name, each]) => [`taintward:${name}`, each])))[key];
-    assert.deepEqual([found].flat(), [value]);
+    assert.deepEqual([found].flat(), key === 'subnetIds' ? value.split(',') : [value]);
   }
   for (const flag of ['staticEgressIps', 'metricsByCluster', 'comparisonOperators', 'retainTable'] as const)
     for (const value of [true, false])
       for (const given of [value, String(value)])
         assert.equal(read({ [`taintward:${flag}`]: given })[flag], value);
+});
+
+test('rejects topics and an event bus of another region than that of the deployment, where it is known', () => {
+  for (const [key, value] of [
+    ['alarmTopicArn', 'arn:aws:sns:eu-west-1:123456789012:ops'],
+    ['warningTopicArn', 'arn:aws:sns:eu-west-1:123456789012:ops'],
+    ['eventBus', 'arn:aws:events:eu-west-1:123456789012:event-bus/ops'],
+  ] as const) {
+    const { node } = new App({ context: { [`taintward:${key}`]: value } });
+    for (const region of ['eu-west-1', undefined])
+      assert.equal(readConfig(node, undefined, region)[key], value);
+    assert.throws(
+      () => readConfig(node, undefined, 'us-east-1'),
+      new ConfigError(`The context key taintward:${key} must be in the stack's region, us-east-1.`),
+    );
+  }
+  const { node } = new App({ context: { 'taintward:eventBus': 'ops' } });
+  assert.equal(readConfig(node, undefined, 'us-east-1').eventBus, 'ops');
 });
 
 test('takes each form of the settings of own relays and of agents', () => {
@@ -303,14 +321,19 @@ describe('a mistake is reported in one sentence that names the key:', () => {
     ],
     [
       'subnets without a VPC',
-      { 'taintward:subnetIds': 'subnet-01234567' },
+      { 'taintward:subnetIds': 'subnet-01234567,subnet-01234568' },
       /taintward:vpcId requires taintward:subnetIds, /,
+    ],
+    [
+      'one subnet, in one zone',
+      { 'taintward:vpcId': 'vpc-0123456789abcdef0', 'taintward:subnetIds': 'subnet-01234567' },
+      /taintward:subnetIds must have at least two subnets, in different zones\.$/,
     ],
     [
       'fixed addresses of a VPC that is not ours',
       {
         'taintward:vpcId': 'vpc-0123456789abcdef0',
-        'taintward:subnetIds': 'subnet-01234567',
+        'taintward:subnetIds': 'subnet-01234567,subnet-01234568',
         'taintward:staticEgressIps': 'true',
       },
       /taintward:staticEgressIps is mutually exclusive with taintward:vpcId\. .* NAT gateways\.$/,

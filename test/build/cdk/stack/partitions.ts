@@ -35,7 +35,7 @@ const DEPLOYMENTS = {
   'with a relay of your own': { 'taintward:relay': 'external' },
   'in a VPC of yours, with an event bus': {
     'taintward:vpcId': 'vpc-0123456789abcdef0',
-    'taintward:subnetIds': 'subnet-0123456789abcdef0',
+    'taintward:subnetIds': 'subnet-0123456789abcdef0,subnet-0123456789abcdef1',
     'taintward:eventBus': 'ops',
   },
 };

@@ -117,7 +117,7 @@ describe('the relay on Fargate', () => {
       assert.deepEqual(awaited(template, /^AWS::EC2::/), []);
       const imported = synthesized({
         'taintward:vpcId': 'vpc-0123456789abcdef0',
-        'taintward:subnetIds': ['subnet-0123456789abcdef0'],
+        'taintward:subnetIds': ['subnet-0123456789abcdef0', 'subnet-0123456789abcdef1'],
       });
       assert.deepEqual(awaited(imported, /^AWS::EC2::SecurityGroup$/), []);
     });

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { App, Aws } from 'aws-cdk-lib';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { type Config, ConfigError, fargateCpu, readConfig } from '../../../../cdk/config.ts';
 
 function read(context: Readonly<Record<string, unknown>>): Config {
@@ -115,6 +118,13 @@ test('takes each form of a setting, as text or as the only item of a list', () =
     for (const value of [true, false])
       for (const given of [value, String(value)])
         assert.equal(read({ [`taintward:${flag}`]: given })[flag], value);
+});
+
+test("sets the CDK's recommended flags, so that no command of the CDK asks for them", () => {
+  const read = (path: string) => JSON.parse(readFileSync(join(PROJECT_DIR, path), 'utf8'));
+  const { context } = read('cdk.json');
+  const recommended: object = read('node_modules/aws-cdk-lib/recommended-feature-flags.json');
+  assert.deepEqual({ ...context, ...recommended }, context);
 });
 
 test('rejects topics and an event bus of another region than that of the deployment, where it is known', () => {

@@ -29,18 +29,14 @@ export const ActButton = ({ intent, text, about, icon, kind }: ActButtonProps): 
 export const stopEvictions = (cluster?: string): Intent => ({
   title: `Stop all evictions in ${cluster ?? 'all clusters'}?`,
   verb: cluster === undefined ? 'Stop all' : 'Stop',
-  draft: { kind: 'stop', ...(cluster === undefined ? {} : { cluster }) },
+  draft: { kind: 'stop', cluster },
 });
 
 /** Resumes one cluster, or all. `id`: that of a stop of the cluster. Absent: the stop of all clusters. */
 export const resumeEvictions = (cluster?: string, id?: string): Intent => ({
   title: `Resume evictions in ${cluster ?? 'all clusters'}?`,
   verb: 'Resume',
-  draft: {
-    kind: 'resume',
-    ...(cluster === undefined ? {} : { cluster }),
-    ...(id === undefined ? {} : { id }),
-  },
+  draft: { kind: 'resume', cluster, id },
 });
 
 /** `scope`: cluster, customTaints, or zone/NAME. */
@@ -65,5 +61,5 @@ export const holdPods = (cluster: string, target: HeldTarget): Intent => ({
 export const retry = (cluster: string, node?: string): Intent => ({
   title: `Retry failed evictions ${node === undefined ? `in ${cluster}` : `on ${node}`}?`,
   verb: 'Retry',
-  draft: { kind: 'retry', cluster, ...(node === undefined ? {} : { node }) },
+  draft: { kind: 'retry', cluster, node },
 });

@@ -1,6 +1,6 @@
 import type { Api, Failure } from '#shared/console/api.ts';
 
-type Questions = Extract<keyof Api, `GET ${string}`>;
+export type Questions = Extract<keyof Api, `GET ${string}`>;
 type Orders = Extract<keyof Api, `POST ${string}`>;
 
 /** A frozen server accepts requests, and never answers. */

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
+import type { Api } from '#shared/console/api.ts';
 import { whenever } from './live.ts';
-import { sentenceOf } from './server.ts';
+import { get, type Questions, sentenceOf } from './server.ts';
 
 /** An answer, or why there is none. Neither: it is not known yet. */
 export interface Answered<T> {
@@ -8,20 +9,17 @@ export interface Answered<T> {
   readonly error?: string;
 }
 
-/**
- * Asks when shown and when one of `by` changes; with `live`, whenever the answer may have changed. The last answer
- * stays meanwhile.
- */
-export function useAnswer<T>(
-  ask: (signal: AbortSignal) => Promise<T>,
+/** Asks when shown, when one of `inputs` changes, and whenever the answer may have changed. The last answer stays meanwhile. */
+export function useAnswer<Q extends Questions>(
+  question: Q,
+  asks: () => Api[Q]['asks'],
   inputs: readonly unknown[],
-  live: boolean,
-): Answered<T> {
-  const [state, setState] = useState<Answered<T>>({});
+): Answered<Api[Q]['answer']> {
+  const [state, setState] = useState<Answered<Api[Q]['answer']>>({});
   useEffect(() => {
     const aborted = new AbortController();
-    const once = () => {
-      ask(aborted.signal).then(
+    const end = whenever(() => {
+      get(question, asks(), aborted.signal).then(
         (answer) => {
           if (!aborted.signal.aborted) setState({ answer });
         },
@@ -29,11 +27,10 @@ export function useAnswer<T>(
           if (!aborted.signal.aborted) setState({ error: sentenceOf(error) });
         },
       );
-    };
-    const end = live ? whenever(once) : once();
+    });
     return () => {
       aborted.abort();
-      end?.();
+      end();
     };
   }, inputs);
   return state;

@@ -5,9 +5,8 @@ import { test } from 'node:test';
 
 const PAGE = join(import.meta.dirname, '../../../functions/console/page');
 
-/** A question of a view: `get('GET api/…', { asks }, signal), [inputs], live`. */
-const QUESTION =
-  /useAnswer\(\s*\(signal\) =>\s*get\(\s*'GET [^']+',\s*\{([^}]*)\},\s*signal,?\s*\),\s*\[([^\]]*)\]/g;
+/** A question of a view: `useAnswer('GET api/…', () => ({ asks }), [inputs])`. */
+const QUESTION = /useAnswer\(\s*'GET [^']+',\s*\(\) => \(\{([^}]*)\}\),\s*\[([^\]]*)\]/g;
 
 /** Values of fields that are derived from an input of another name. */
 const DERIVED = ['from: Math.max(0, now.peek() - Number(since))'];
@@ -35,7 +34,7 @@ function wrongIn(source: string): { readonly wrong: readonly string[]; readonly 
 
 test('finds fields of a question that read another one, and inputs that are missing', () => {
   const questionWith = (asks: string, inputs: string) =>
-    `useAnswer((signal) => get('GET api/x', { ${asks} }, signal), [${inputs}], true)`;
+    `useAnswer('GET api/x', () => ({ ${asks} }), [${inputs}])`;
   const wrong = (asks: string, inputs: string) => wrongIn(questionWith(asks, inputs)).wrong;
   assert.deepEqual(wrong('cluster, node: node?.trim() || undefined', 'cluster, node'), []);
   assert.deepEqual(wrong('cluster', ''), ['cluster: not asked again when it changes']);

@@ -6,7 +6,7 @@ import { showMessage } from '../acts.ts';
 import { pending } from '../live.ts';
 import { Countdown } from '../parts.ts';
 import { href } from '../route.ts';
-import { get, post, sentenceOf } from '../server.ts';
+import { post, sentenceOf } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
 
 /** A taint that the demo's workloads tolerate differently. */
@@ -15,11 +15,7 @@ const KEY = 'maintenance';
 
 /** The simulated cluster: its nodes and pods, and buttons that taint nodes. */
 export function DemoNodes({ cluster }: { readonly cluster: string }): VNode {
-  const { answer: nodes = [], error } = useAnswer(
-    (signal) => get('GET api/demo/nodes', {}, signal),
-    [],
-    true,
-  );
+  const { answer: nodes = [], error } = useAnswer('GET api/demo/nodes', () => ({}), []);
   const rows = new Map([...(pending.value?.values() ?? [])].map((row) => [row[0], row]));
   return html`
     <section class="section" aria-labelledby="try">

@@ -18,7 +18,6 @@ import {
 } from '../parts.ts';
 import { ask, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
-import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
 import { causeText, EVENT } from '../words.ts';
 
@@ -41,22 +40,17 @@ export function History(): VNode {
   const [cluster, node, namespace, pod, event] = ['cluster', 'node', 'namespace', 'pod', 'event'].map(asks);
   const since = asks('since') || DAY;
   const { answer, error } = useAnswer(
-    (signal) =>
-      get(
-        'GET api/history',
-        {
-          cluster: cluster || undefined,
-          node: node?.trim() || undefined,
-          namespace: namespace?.trim() || undefined,
-          pod: pod?.trim() || undefined,
-          event: isEvent(event) ? event : undefined,
-          from: Math.max(0, now.peek() - Number(since)),
-          limit,
-        },
-        signal,
-      ),
+    'GET api/history',
+    () => ({
+      cluster,
+      node: node?.trim(),
+      namespace: namespace?.trim(),
+      pod: pod?.trim(),
+      event: isEvent(event) ? event : undefined,
+      from: Math.max(0, now.peek() - Number(since)),
+      limit,
+    }),
     [cluster, node, namespace, pod, event, since, limit],
-    true,
   );
   const { entries = [], more = false } = answer ?? {};
   const count = answer ? counted(entries.length, 'entry', 'entries') : 'Loading …';

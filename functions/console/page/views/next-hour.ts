@@ -3,7 +3,6 @@ import type { VNode } from 'preact';
 import type { Timeline, TimelineKind } from '#shared/console/api.ts';
 import { now } from '../live.ts';
 import { counted, momentText } from '../moments.ts';
-import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
 
 const KINDS: readonly (readonly [TimelineKind, string])[] = [
@@ -17,7 +16,7 @@ const MARK_EVERY = 10;
 
 /** The next hour, minute by minute. */
 export function NextHour(): VNode {
-  const { answer: timeline, error } = useAnswer((signal) => get('GET api/timeline', {}, signal), [], true);
+  const { answer: timeline, error } = useAnswer('GET api/timeline', () => ({}), []);
   const most = Math.max(1, ...(timeline?.minutes ?? []).map(sum));
   return html`
     <figure class="card pad hour">

@@ -9,7 +9,6 @@ import { counted } from '../moments.ts';
 import { Ago, Countdown, Empty, Failed, Moment, PodLink, Tag, Title } from '../parts.ts';
 import { route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
-import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
 import { EVENT, STATE_WORDS, type Tone } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
@@ -17,11 +16,7 @@ import { Around, localText, Past } from './story.ts';
 /** A node's story: the outcome for each of its pods, and the reasons. */
 export function NodeStory(): VNode {
   const [, cluster = '', node = ''] = route.value.path;
-  const { answer, error } = useAnswer(
-    (signal) => get('GET api/explain/node', { cluster, node }, signal),
-    [cluster, node],
-    true,
-  );
+  const { answer, error } = useAnswer('GET api/explain/node', () => ({ cluster, node }), [cluster, node]);
   const hold = clusters.value
     .find((each) => each.cluster === cluster)
     ?.holds?.find(({ target }) => target.kind === 'node' && target.node === node);

@@ -6,7 +6,6 @@ import { counted } from '../moments.ts';
 import { Ago, ClusterChoice, Countdown, Empty, Failed, NodeLink, Tag, Taints, Title } from '../parts.ts';
 import { ask, route } from '../route.ts';
 import { type Column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
-import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
 import { DemoNodes } from './demo.ts';
 
@@ -15,11 +14,7 @@ export function Nodes(): VNode {
   const { query } = route.value;
   const cluster = query.get('cluster') ?? '';
   const order = orderOf(query.get('sort'), 'next');
-  const { answer, error } = useAnswer(
-    (signal) => get('GET api/nodes', { cluster: cluster || undefined }, signal),
-    [cluster],
-    true,
-  );
+  const { answer, error } = useAnswer('GET api/nodes', () => ({ cluster }), [cluster]);
   const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
   const rows = answer ?? [];
   const lead = answer ? counted(rows.length, 'node') : 'Loading …';

@@ -23,7 +23,6 @@ import {
 } from '../parts.ts';
 import { ask, route } from '../route.ts';
 import { type Column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
-import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
 import { furtherText, STATE_WORDS, sentence } from '../words.ts';
 import { localText } from './story.ts';
@@ -177,11 +176,7 @@ const shortTaints = (taints: string): string =>
   taints.replaceAll('node.kubernetes.io/', '').replaceAll(':NoExecute', '');
 
 function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | undefined {
-  const { answer: stuck = [], error } = useAnswer(
-    (signal) => get('GET api/stuck', { cluster: cluster || undefined }, signal),
-    [cluster],
-    true,
-  );
+  const { answer: stuck = [], error } = useAnswer('GET api/stuck', () => ({ cluster }), [cluster]);
   if (error !== undefined) return html`<${Failed} error=${error} />`;
   if (stuck.length === 0) return undefined;
   return html`

@@ -9,7 +9,6 @@ import { now } from '../live.ts';
 import { Countdown, Failed, Moment, NodeLink, Tag, Title } from '../parts.ts';
 import { route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
-import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
 import { sentence, type Tone } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
@@ -17,11 +16,11 @@ import { Around, localText, Past } from './story.ts';
 /** A pod's story: whether and when it is evicted, the reasons, and how to keep it. */
 export function PodStory(): VNode {
   const [, cluster = '', namespace = '', pod = ''] = route.value.path;
-  const { answer, error } = useAnswer(
-    (signal) => get('GET api/explain/pod', { cluster, namespace, pod }, signal),
-    [cluster, namespace, pod],
-    true,
-  );
+  const { answer, error } = useAnswer('GET api/explain/pod', () => ({ cluster, namespace, pod }), [
+    cluster,
+    namespace,
+    pod,
+  ]);
   const held = answer?.gates.flatMap(({ by }) => (by.kind === 'hold' ? [by.id] : [])) ?? [];
   const all = answer && heldWith(answer);
   const there = answer !== undefined && !PAST.includes(answer.outcome.kind);

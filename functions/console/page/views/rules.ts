@@ -17,7 +17,6 @@ import { clusters, status } from '../live.ts';
 import { ClusterChoice, Empty, Failed, Moment, Tag, Title } from '../parts.ts';
 import { href, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
-import { get } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
 import { modeOf } from '../words.ts';
 
@@ -145,11 +144,7 @@ const untilText = (until: number | undefined): VNode | string =>
   until === undefined ? '' : html`${' '}until <${Moment} at=${until} />`;
 
 function Policy({ cluster }: { readonly cluster: string }): VNode {
-  const { answer, error } = useAnswer(
-    (signal) => get('GET api/policy', { cluster }, signal),
-    [cluster],
-    true,
-  );
+  const { answer, error } = useAnswer('GET api/policy', () => ({ cluster }), [cluster]);
   return html`
     <section class="section" aria-labelledby="policy">
       <div class="lead">
@@ -166,7 +161,7 @@ function Policy({ cluster }: { readonly cluster: string }): VNode {
 }
 
 function Audit({ cluster }: { readonly cluster: string }): VNode {
-  const { answer, error } = useAnswer((signal) => get('GET api/audit', { cluster }, signal), [cluster], true);
+  const { answer, error } = useAnswer('GET api/audit', () => ({ cluster }), [cluster]);
   const entries = answer ?? [];
   return html`
     <section class="section" aria-labelledby="audit">

@@ -77,15 +77,15 @@ export function addConsoleCommand(
       }
       // Report an unreadable fleet here, not on a page that shows nothing.
       await fleet.clusters();
-      const [{ openConsole }, { fleetApi }] = await Promise.all([
-        import('#shared/console/open-console.ts'),
+      const [{ startConsole }, { fleetApi }] = await Promise.all([
+        import('#shared/console/server.ts'),
         import('#shared/console/fleet-api.ts'),
       ]);
       const { clock, print } = deps;
       const log = textLog(clock, (line) => void process.stderr.write(`${line}\n`));
       const matching = { comparisonOperators };
       const stopped = untilStopped();
-      const console = await openConsole({
+      const console = await startConsole({
         host,
         port,
         portSetBy: '--port',

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { ConsoleOfFleet } from '#shared/console/open-console.ts';
-import { type Console, ConsoleAddressError } from '#shared/console/server.ts';
+import { type Console, ConsoleAddressError, startConsole } from '#shared/console/server.ts';
 import { LINK_TERMS } from '#shared/console/session.ts';
 import { chosenClusters } from '#shared/engine/clusters/chosen-clusters.ts';
 import { ClustersRejectedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
@@ -88,7 +87,13 @@ async function run(options: StartOptions): Promise<void> {
   print(`Managing ${names}. ${probesText(options.host, service.probePort)}`);
   for (const line of rulesLines(await service.rules(), systemClock.now())) print(line);
   if (options.consolePort !== undefined)
-    console = await serveConsole({ port: options.consolePort, api, log });
+    console = await startConsole({
+      port: options.consolePort,
+      portSetBy: '--console-port',
+      api,
+      clock: systemClock,
+      log,
+    });
   if (console) log.info('console.started', { address: console.address });
   if (demo) demo.invite(console?.link);
   else if (console) {
@@ -109,11 +114,6 @@ async function run(options: StartOptions): Promise<void> {
   await demo?.close();
   state.release();
   log.info('relay.stopped');
-}
-
-async function serveConsole(options: Pick<ConsoleOfFleet, 'port' | 'api' | 'log'>): Promise<Console> {
-  const { openConsole } = await import('#shared/console/open-console.ts');
-  return openConsole({ ...options, portSetBy: '--console-port', clock: systemClock });
 }
 
 /** Runs the service in a cluster. Loaded only there. */

@@ -16,21 +16,17 @@ export class ConsoleAddressError extends Error {
 
 export interface ConsoleOptions {
   /** An address of the loopback interface. Absent: the IPv4 address. */
-  readonly host?: string;
+  readonly host?: string | undefined;
   /** 0: any free port. */
   readonly port: number;
   /** The setting by which the operator chooses the port. */
   readonly portSetBy: string;
-  /** Loads the content. Called for the first request of a session, and again after a failure. */
-  readonly content: () => Promise<Content>;
+  /** Makes the API. Called for the first request of a session, and again after a failure. */
+  readonly api: () => Promise<ApiServer>;
+  /** Absent: the page of this release. */
+  readonly page?: PageFiles | undefined;
   readonly clock: Clock;
   readonly log: Log;
-}
-
-/** The page and its API. */
-export interface Content {
-  readonly api: ApiServer;
-  readonly page: PageFiles;
 }
 
 export interface Console {
@@ -64,7 +60,7 @@ const HEADERS: Readonly<Record<string, string>> = {
  * docs/internals/decisions/console.md. Rejects with `ConsoleAddressError`.
  */
 export async function startConsole(options: ConsoleOptions): Promise<Console> {
-  const { host = '127.0.0.1', content, clock, log } = options;
+  const { host = '127.0.0.1', clock } = options;
   if (!LOOPBACK.includes(host)) {
     throw new ConsoleAddressError(
       `the console is served on ${LOOPBACK.join(' or ')} only, and not on ${host}: reach it from elsewhere by ssh -L`,
@@ -73,11 +69,11 @@ export async function startConsole(options: ConsoleOptions): Promise<Console> {
   const sessions = new Sessions({ clock });
   const named = isIPv6(host) ? `[${host}]` : host;
   const authorities: string[] = [];
-  const guarded = new Guarded({ authorities, sessions, content, log });
+  const guarded = new Guarded({ ...options, authorities, sessions });
   const listener = await openListener({
     name: 'console',
     at: { host, port: options.port },
-    log,
+    log: options.log,
     names: 'any',
     forKnown: CONNECTIONS_OF_SESSIONS,
     headerBytes: MAX_HEADER_BYTES,
@@ -100,11 +96,9 @@ export async function startConsole(options: ConsoleOptions): Promise<Console> {
   };
 }
 
-interface GuardedDeps {
+interface GuardedDeps extends Pick<ConsoleOptions, 'api' | 'page' | 'log'> {
   readonly authorities: readonly string[];
   readonly sessions: Sessions;
-  readonly content: () => Promise<Content>;
-  readonly log: Log;
 }
 
 /** `scripts` are hashes of inline scripts, which are allowed in addition to its files. */
@@ -122,11 +116,15 @@ const policyOf = (...scripts: readonly string[]): string =>
 
 class Guarded {
   readonly #deps: GuardedDeps;
-  readonly #load: () => Promise<Content>;
+  /** Page and API are loaded on first use: a service may run for months without users. */
+  readonly #load = once(async () => {
+    const { api, page } = this.#deps;
+    const [made, { readPageFiles }] = await Promise.all([api(), import('./page-files.ts')]);
+    return { api: made, page: page ?? readPageFiles() };
+  });
 
   constructor(deps: GuardedDeps) {
     this.#deps = deps;
-    this.#load = once(deps.content);
   }
 
   /** Never rejects. */

@@ -1,6 +1,5 @@
 import { fleetApi } from '#shared/console/fleet-api.ts';
-import { openConsole } from '#shared/console/open-console.ts';
-import type { Console } from '#shared/console/server.ts';
+import { type Console, startConsole } from '#shared/console/server.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -11,7 +10,7 @@ export function unansweredConsole(fleet: Fleet, sentence: string): Promise<Conso
   const unanswered = async () => {
     throw new FleetError(sentence);
   };
-  return openConsole({
+  return startConsole({
     clock,
     log,
     port: 0,

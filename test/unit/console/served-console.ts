@@ -7,8 +7,8 @@ import type { TestContext } from 'node:test';
 import type { DemoCluster, Questions } from '#shared/console/answers.ts';
 import type { Api } from '#shared/console/api.ts';
 import { fleetApi } from '#shared/console/fleet-api.ts';
-import { openConsole } from '#shared/console/open-console.ts';
 import { type PageFiles, readPageFiles } from '#shared/console/page-files.ts';
+import { startConsole } from '#shared/console/server.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { VERSION } from '#shared/version.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
@@ -80,7 +80,7 @@ export async function servedConsole(
     },
   );
   const log = recordingLog();
-  const console = await openConsole({
+  const console = await startConsole({
     api: async () =>
       fleetApi({
         fleet: world.fleet,

@@ -17,7 +17,7 @@ import { aPage, servedConsole } from './served-console.ts';
 /** Options of a console that never serves. */
 const NOTHING = {
   portSetBy: '--port',
-  content: undefined as never,
+  api: undefined as never,
   clock: undefined as never,
   log: undefined as never,
 };
@@ -176,7 +176,7 @@ test('allows no inline script but the import map, no content of other sites, and
 test('loads page and API for the first admitted browser, and again after a failure', async (t) => {
   const page = readPageFiles(aPage(t));
   const broken = new Error('page/index.html is not there');
-  const loads = [() => Promise.reject(broken), async () => ({ page, api: undefined as never })];
+  const loads = [() => Promise.reject(broken), async () => undefined as never];
   let loaded = 0;
   const log = recordingLog();
   const console = await startConsole({
@@ -184,7 +184,8 @@ test('loads page and API for the first admitted browser, and again after a failu
     portSetBy: '--port',
     clock: new DrivenClock(NOW),
     log,
-    content: () => (loads[loaded++] ?? assert.fail('it was loaded before'))(),
+    page,
+    api: () => (loads[loaded++] ?? assert.fail('it was loaded before'))(),
   });
   t.after(() => console.close());
   assert.equal((await fetch(`${console.address}/somewhere/`)).status, 401);

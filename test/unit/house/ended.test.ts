@@ -15,7 +15,7 @@ const CALLS: Readonly<Record<string, readonly string[]>> = {
   Relay: ['stop'],
   RulesWatch: ['stop'],
   listenOnSocket: ['close'],
-  serveConsole: ['close'],
+  startConsole: ['close'],
   startDemo: ['close'],
   startLocalService: ['stop'],
   startProbeServer: ['close'],

@@ -92,7 +92,7 @@ test('servers that are opened and closed several times, with callers that stay, 
         portSetBy: '--port',
         clock: systemClock,
         log,
-        content: async () => assert.fail('no session asks'),
+        api: async () => assert.fail('no session asks'),
       });
       const socket = await listenOnSocket(join(dir, 's'), (_, answer) => void answer.end(), log);
       const callers = [connect(Number(new URL(console.address).port), '127.0.0.1'), connect(join(dir, 's'))];

@@ -12,7 +12,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import { answersOf, type DemoCluster, type Questions } from './answers.ts';
 import type { WhatIfQuestion } from './api.ts';
 import { ApiServer } from './api-server.ts';
-import { BuiltInWatch } from './built-in-watch.ts';
+import { watchBuiltIn } from './built-in-watch.ts';
 import { FleetView } from './fleet-view.ts';
 import { Live } from './live.ts';
 
@@ -34,7 +34,6 @@ export interface FleetApiOptions {
 
 /** Makes the console's API of a fleet. */
 export function fleetApi({ fleet, questions, matching, demo, clock, log }: FleetApiOptions): ApiServer {
-  const builtIns = new BuiltInWatch({ fleet, clock });
   const counted = cached(QUEUES_AGE_MS[fleet.kind], () => queuesOf(fleet), clock);
   let counts: QueueCounts | undefined;
   /** Slow queues don't delay the view: it has the former counts until there are new ones. */
@@ -48,7 +47,7 @@ export function fleetApi({ fleet, questions, matching, demo, clock, log }: Fleet
   const view = new FleetView({
     fleet,
     queues,
-    builtIn: (cluster) => builtIns.of(cluster),
+    builtIn: watchBuiltIn(fleet, clock),
     clock,
     maxAgeMs: MAX_AGE_MS[fleet.kind],
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { RegisteredClusters } from '#shared/access/registered-clusters.ts';
-import { BuiltInWatch } from '#shared/console/built-in-watch.ts';
+import { watchBuiltIn } from '#shared/console/built-in-watch.ts';
 import { FleetView } from '#shared/console/fleet-view.ts';
 import { Sessions } from '#shared/console/session.ts';
 import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
@@ -128,16 +128,12 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
     5 * MINUTE,
     once((count, clock) => {
       const live = { objects: {}, close: () => undefined };
-      const watch = new BuiltInWatch({
-        fleet: { cluster: async () => live as never },
-        clock,
-        ask: async () => {
-          count();
-          return { state: 'off', evidence: 'its flags' };
-        },
+      const builtIn = watchBuiltIn({ cluster: async () => live as never }, clock, async () => {
+        count();
+        return { state: 'off', evidence: 'its flags' };
       });
       return async () => {
-        watch.of(C1);
+        builtIn(C1);
         await new Promise((resolve) => setImmediate(resolve));
       };
     }),

@@ -1,6 +1,7 @@
 import { defined } from '#shared/defined.ts';
-import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
-import { permissionText } from '#shared/kubernetes/permissions.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
+import { missingPermissions } from '#shared/kubernetes/permissions.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { TAKEOVER_GROUP } from '#shared/kubernetes/takeover.ts';
 import { PROOF_NODE } from '#shared/kubernetes/takeover-proof.ts';
 import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
@@ -11,7 +12,7 @@ interface Rule {
   readonly resources: readonly string[];
   /** Absent: all objects. */
   readonly resourceNames?: readonly [string];
-  readonly verbs: readonly string[];
+  readonly verbs: readonly Permission['verb'][];
 }
 
 /** Permissions that an operator needs in a cluster for `taintward takeover`. See cdk/rbac/operators. */
@@ -37,20 +38,11 @@ export const TAKEOVER_RULES: readonly Rule[] = [
 ];
 
 /** Returns the permissions that the credentials lack, as `verb resource name`. */
-export async function missingTakeoverPermissions(objects: ClusterObjects): Promise<readonly string[]> {
+export async function missingTakeoverPermissions({ connection }: ClusterObjects): Promise<readonly string[]> {
   const permissions = TAKEOVER_RULES.flatMap(
     ({ apiGroups: [group], resources, resourceNames: [name] = [undefined], verbs }) =>
       resources.flatMap((resource) => verbs.map((verb) => ({ group, resource, verb, ...defined({ name }) }))),
   );
-  const allowed = await Promise.all(permissions.map((right) => isAllowed(objects, right)));
-  return permissions.filter((_, index) => !allowed[index]).map(permissionText);
-}
-
-async function isAllowed(objects: ClusterObjects, resourceAttributes: object): Promise<boolean> {
-  const review = await objects.create('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
-    apiVersion: 'authorization.k8s.io/v1',
-    kind: 'SelfSubjectAccessReview',
-    spec: { resourceAttributes },
-  });
-  return fieldsOf(fieldsOf(review)['status'])['allowed'] === true;
+  const api = new RestApi(connection);
+  return missingPermissions(api, permissions).finally(() => api.close());
 }

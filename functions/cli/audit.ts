@@ -4,7 +4,7 @@ import { clusterNamed } from '#shared/operations/fleet/fleet.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
-import { type Column, type OutputFormat, outputOption, shownAs, tableOf, withExamples } from './output.ts';
+import { type Column, listShown, type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
 import { type MomentGiven, momentOf, parseMoment } from './time-option.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -40,15 +40,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
           to: now + 60_000,
           ...defined({ cluster }),
         });
-        deps.print(
-          shownAs(output, {
-            data: () => entries,
-            text: (wide) =>
-              entries.length === 0
-                ? 'No audit entries.\n'
-                : tableOf(entries, COLUMNS, { wide, paint: deps.paint }),
-          }),
-        );
+        deps.print(shownAs(output, listShown(entries, COLUMNS, 'No audit entries.', deps.paint)));
       }),
   );
 }

@@ -31,10 +31,10 @@ import { noteAct } from './note-act.ts';
 import {
   type Column,
   linesText,
+  listShown,
   type OutputFormat,
   outputOption,
   shownAs,
-  tableOf,
   tableText,
   withExamples,
 } from './output.ts';
@@ -191,15 +191,8 @@ function addListCommand(clusters: Command, deps: CliDeps): void {
   withExamples(command, 'taintward clusters list', 'taintward clusters list -o json').action(() =>
     withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
       const { clusters: found, strays } = await registryOf(fleet).list();
-      deps.print(
-        shownAs(output, {
-          data: () => found,
-          text: (wide) =>
-            found.length === 0
-              ? 'No clusters are registered. To register one, run taintward clusters add.\n'
-              : tableOf(found, COLUMNS, { wide, paint: deps.paint }),
-        }),
-      );
+      const none = 'No clusters are registered. To register one, run taintward clusters add.';
+      deps.print(shownAs(output, listShown(found, COLUMNS, none, deps.paint)));
       deps.complain(linesText(strays.map((stray) => `${stray} Delete it from the table.`)));
     }),
   );

@@ -5,7 +5,7 @@ import type { DeadLetter } from '#shared/operations/fleet/dead-letters.ts';
 import { type Fleet, UsageError } from '#shared/operations/fleet/fleet.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
-import { type Column, type OutputFormat, outputOption, shownAs, tableOf, withExamples } from './output.ts';
+import { type Column, listShown, type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
 import { printFleet, withFleet } from './with-fleet.ts';
 
 /** Every ten need one call. */
@@ -53,15 +53,8 @@ function addList(letters: Command, deps: CliDeps): void {
   ).action(() =>
     withFleet<ListOptions>(command, deps, async (fleet, { queue, limit, output }) => {
       const found = await fleet.deadLetters.list(limit, queue);
-      deps.print(
-        shownAs(output, {
-          data: () => found.map(letterOutput),
-          text: (wide) =>
-            found.length === 0
-              ? 'No dead-letter messages.\n'
-              : tableOf(found, COLUMNS, { wide, paint: deps.paint }),
-        }),
-      );
+      const data = () => found.map(letterOutput);
+      deps.print(shownAs(output, listShown(found, COLUMNS, 'No dead-letter messages.', deps.paint, data)));
       const hidden = found.length < limit ? (await counted(fleet, queue)) - found.length : 0;
       if (hidden > 0) deps.complain(notShown(hidden));
     }),

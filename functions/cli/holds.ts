@@ -25,10 +25,10 @@ import { addDryRun, type DryRunOptions } from './dry-run.ts';
 import {
   type Column,
   linesText,
+  listShown,
   type OutputFormat,
   outputOption,
   shownAs,
-  tableOf,
   withExamples,
 } from './output.ts';
 import { withFleet } from './with-fleet.ts';
@@ -221,15 +221,8 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
             : []),
           ...[...storedRules].flatMap(([cluster, found]) => heldBy(cluster, found)),
         ].filter(({ until }) => until === undefined || now < until);
-        deps.print(
-          shownAs(output, {
-            data: () => rows.map(holdOutput),
-            text: (wide) =>
-              rows.length === 0
-                ? 'No stops or holds.\n'
-                : tableOf(rows, COLUMNS, { wide, paint: deps.paint }),
-          }),
-        );
+        const data = () => rows.map(holdOutput);
+        deps.print(shownAs(output, listShown(rows, COLUMNS, 'No stops or holds.', deps.paint, data)));
       }),
   );
 }

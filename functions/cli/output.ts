@@ -82,6 +82,18 @@ export function tableOf<Row>(
   return tableText(table, roomIn({ wide, paint }) - indent, (head) => paint('bold', head));
 }
 
+/** Returns a list as a table, or the sentence `none` if it is empty. `data`: the same for programs. */
+export const listShown = <Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  none: string,
+  paint: Paint,
+  data: () => unknown = () => rows,
+): Shown => ({
+  data,
+  text: (wide) => (rows.length === 0 ? `${none}\n` : tableOf(rows, columns, { wide, paint })),
+});
+
 /** Columns are as wide as their widest cell, or as `room` allows. The first row holds the heads. */
 export function tableText(
   given: readonly (readonly string[])[],

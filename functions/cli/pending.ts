@@ -16,11 +16,11 @@ import type { CliDeps } from './command.ts';
 import {
   type Column,
   linesText,
+  listShown,
   type OutputFormat,
   outputOption,
   type Shown,
   shownAs,
-  tableOf,
   withExamples,
 } from './output.ts';
 import { groupColumns, groupOutput } from './pending-groups.ts';
@@ -107,17 +107,13 @@ async function pendingShown(
 ): Promise<Shown> {
   const isShown = (eviction: PendingEviction) => !held || isHeldNow(eviction, at);
   const chosen = clusters.map(({ pending = [], ...read }) => ({ ...read, pending: pending.filter(isShown) }));
-  const none = `No ${held ? 'held' : 'pending'} evictions.\n`;
+  const none = `No ${held ? 'held' : 'pending'} evictions.`;
   if (grouping) {
     const found = [];
     for (const read of chosen) found.push(await pendingGroups(fleet, read, grouping, at));
     complain(linesText(found.flatMap(({ unknown }) => unknown)));
     const groups = found.flatMap((each) => each.groups);
-    return {
-      data: () => groups.map(groupOutput),
-      text: () =>
-        groups.length === 0 ? none : tableOf(groups, groupColumns(grouping, at), { wide: false, paint }),
-    };
+    return listShown(groups, groupColumns(grouping, at), none, paint, () => groups.map(groupOutput));
   }
   const rows = chosen.flatMap(({ storedRules, pending }) =>
     pending.map((eviction): PendingRow => {
@@ -125,10 +121,7 @@ async function pendingShown(
       return { ...eviction, heldBy, inMs: eviction.record.dueAt - at };
     }),
   );
-  return {
-    data: () => rows.map((row) => pendingOutput(row, at)),
-    text: (wide) => (rows.length === 0 ? none : tableOf(rows, COLUMNS, { wide, paint })),
-  };
+  return listShown(rows, COLUMNS, none, paint, () => rows.map((row) => pendingOutput(row, at)));
 }
 
 const COLUMNS: readonly Column<PendingRow>[] = [

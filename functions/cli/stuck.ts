@@ -2,17 +2,14 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { stuckAdvice } from '#shared/operations/ask/words.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import { type Column, type Shown, tableOf } from './output.ts';
+import { type Column, listShown, type Shown } from './output.ts';
 import type { Paint } from './paint.ts';
 
 /** An evicted pod that is stuck terminating. */
 export type StuckPodOf = StuckPod & { readonly cluster: ClusterName };
 
-export const stuckShown = (found: readonly StuckPodOf[], paint: Paint): Shown => ({
-  data: () => found.map(stuckOutput),
-  text: (wide) =>
-    found.length === 0 ? 'No pods are stuck terminating.\n' : tableOf(found, COLUMNS, { wide, paint }),
-});
+export const stuckShown = (found: readonly StuckPodOf[], paint: Paint): Shown =>
+  listShown(found, COLUMNS, 'No pods are stuck terminating.', paint, () => found.map(stuckOutput));
 
 const stuckOutput = ({ cluster, node, namespace, name, uid, ...state }: StuckPodOf) => ({
   cluster,

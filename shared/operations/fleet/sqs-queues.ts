@@ -115,38 +115,26 @@ export class SqsQueues implements DeadLetterBox {
     const QueueUrl = await this.#url(name);
     const seen = new Map<string, Message>();
     try {
-      await this.#receive(name, QueueUrl, limit, seen);
+      for (let before = -1; seen.size > before && seen.size < limit; ) {
+        before = seen.size;
+        const { Messages = [] } = await this.#permitted(name, 'sqs:ReceiveMessage', () =>
+          this.#client.send(
+            new ReceiveMessageCommand({
+              QueueUrl,
+              MaxNumberOfMessages: Math.min(MAX_CONCURRENT, limit - seen.size),
+              VisibilityTimeout: UNSEEN_SECONDS,
+              WaitTimeSeconds: 1,
+              MessageAttributeNames: ['All'],
+              MessageSystemAttributeNames: ['SentTimestamp'],
+            }),
+          ),
+        );
+        for (const message of Messages) seen.set(message.MessageId ?? '', message);
+      }
     } finally {
       await this.#giveBack(QueueUrl, [...seen.values()]);
     }
     return [...seen.values()].map((message) => letterOf(message, queue));
-  }
-
-  /** Receives messages into `seen`, by ID, until there are no new ones or `wanted` is found. */
-  async #receive(
-    name: string,
-    QueueUrl: string,
-    limit: number,
-    seen: Map<string, Message>,
-    wanted?: string,
-  ): Promise<void> {
-    while (seen.size < limit && !(wanted !== undefined && seen.has(wanted))) {
-      const { Messages = [] } = await this.#permitted(name, 'sqs:ReceiveMessage', () =>
-        this.#client.send(
-          new ReceiveMessageCommand({
-            QueueUrl,
-            MaxNumberOfMessages: Math.min(MAX_CONCURRENT, limit - seen.size),
-            VisibilityTimeout: UNSEEN_SECONDS,
-            WaitTimeSeconds: 1,
-            MessageAttributeNames: ['All'],
-            MessageSystemAttributeNames: ['SentTimestamp', 'MessageGroupId'],
-          }),
-        ),
-      );
-      const news = Messages.filter(({ MessageId = '' }) => !seen.has(MessageId));
-      for (const message of Messages) seen.set(message.MessageId ?? '', message);
-      if (news.length === 0) return;
-    }
   }
 
   /** If that fails, they become visible after their timeout. */

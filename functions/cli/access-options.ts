@@ -10,50 +10,26 @@ import {
   roleArn,
   secretArn,
 } from '#shared/state/registry.ts';
+import { kubeconfigOption } from './command.ts';
 
-const FLAGS = [
-  { name: 'eks', flag: '--eks' },
-  { name: 'region', flag: '--region' },
-  { name: 'roleArn', flag: '--role-arn' },
-  { name: 'relayRoleArn', flag: '--relay-role-arn' },
-  { name: 'evictRoleArn', flag: '--evict-role-arn' },
-  { name: 'externalId', flag: '--external-id' },
-  { name: 'kubeconfigSecret', flag: '--kubeconfig-secret' },
-  { name: 'relayKubeconfigSecret', flag: '--relay-kubeconfig-secret' },
-  { name: 'evictKubeconfigSecret', flag: '--evict-kubeconfig-secret' },
-  { name: 'context', flag: '--context' },
-  { name: 'kubeconfig', flag: '--kubeconfig' },
-  { name: 'agent', flag: '--agent' },
+/** The options of each way to access a cluster: those that select it, and those that go with them. */
+const WAYS = [
+  { kind: 'eks', by: ['eks'], with: ['region', 'roleArn', 'relayRoleArn', 'evictRoleArn', 'externalId'] },
+  {
+    kind: 'kubeconfig-secret',
+    by: ['kubeconfigSecret', 'relayKubeconfigSecret', 'evictKubeconfigSecret'],
+    with: ['context'],
+  },
+  { kind: 'local-context', by: ['context'], with: ['kubeconfig'] },
+  { kind: 'agent', by: ['agent'], with: [] },
 ] as const;
-type Name = (typeof FLAGS)[number]['name'];
+type Way = (typeof WAYS)[number];
+type Name = Way['by' | 'with'][number];
 
 /** Flags that define the access to a cluster. */
 export type AccessOptions = { readonly [N in Name]?: string };
 
-interface Way {
-  readonly kind: Access['kind'];
-  readonly flag: string;
-  /** Flags that select this kind of access. */
-  readonly by: readonly Name[];
-  readonly with: readonly Name[];
-}
-
-const WAYS: readonly Way[] = [
-  {
-    kind: 'eks',
-    flag: '--eks',
-    by: ['eks'],
-    with: ['region', 'roleArn', 'relayRoleArn', 'evictRoleArn', 'externalId'],
-  },
-  {
-    kind: 'kubeconfig-secret',
-    flag: '--kubeconfig-secret',
-    with: ['context'],
-    by: ['kubeconfigSecret', 'relayKubeconfigSecret', 'evictKubeconfigSecret'],
-  },
-  { kind: 'local-context', flag: '--context', by: ['context'], with: ['kubeconfig'] },
-  { kind: 'agent', flag: '--agent', by: ['agent'], with: [] },
-];
+const namesOf = ({ by: selecting, with: others }: Way): readonly Name[] => [...selecting, ...others];
 
 export function addAccessOptions(command: Command): Command {
   return command
@@ -76,10 +52,7 @@ export function addAccessOptions(command: Command): Command {
       'secret with the kubeconfig of evict (with --relay-kubeconfig-secret)',
     )
     .option('--context <name>', 'kubeconfig context (default: the current context)')
-    .option(
-      '--kubeconfig <file>',
-      'kubeconfig file, with --context (default: $KUBECONFIG, then ~/.kube/config)',
-    )
+    .addOption(kubeconfigOption())
     .option('--agent <id>', 'ID of the agent that runs in the cluster; no other access is needed');
 }
 
@@ -108,11 +81,11 @@ function wayOf(options: AccessOptions): Way {
       'Missing cluster access. Specify --eks NAME --region REGION, --kubeconfig-secret ARN, --context NAME, or --agent ID.',
     );
   }
-  for (const { name, flag } of FLAGS) {
+  for (const name of WAYS.flatMap(namesOf)) {
     if (options[name] === '')
-      throw new UsageError(`${flag} must not be empty. Specify a value, or omit the option.`);
-    if (options[name] !== undefined && ![...way.by, ...way.with].includes(name)) {
-      throw new UsageError(`${flag} and ${way.flag} are mutually exclusive. Specify one.`);
+      throw new UsageError(`${flagOf(name)} must not be empty. Specify a value, or omit the option.`);
+    if (options[name] !== undefined && !namesOf(way).includes(name)) {
+      throw new UsageError(`${flagOf(name)} and ${flagOf(way.by[0])} are mutually exclusive. Specify one.`);
     }
   }
   return way;
@@ -176,4 +149,5 @@ function byPart(options: AccessOptions, both: Name, relay: Name, evict: Name): B
   throw new UsageError(`${given} requires ${missing}. To use the same for relay and evict, specify ${flag}.`);
 }
 
-const flagOf = (name: Name): string => FLAGS.find((each) => each.name === name)?.flag ?? name;
+const flagOf = (name: Name): string =>
+  `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;

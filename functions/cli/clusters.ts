@@ -42,10 +42,7 @@ import { printFleet, withFleet } from './with-fleet.ts';
 
 /** `taintward clusters`: manages registered clusters. */
 export function addClustersCommand(program: Command, deps: CliDeps): void {
-  const clusters = program
-    .command('clusters')
-    .summary('Manage registered clusters')
-    .description('Manage registered clusters.');
+  const clusters = program.command('clusters').summary('Manage registered clusters');
   for (const addCommand of [addAddCommand, addListCommand, addShowCommand, addRemoveCommand])
     addCommand(clusters, deps);
 }
@@ -183,11 +180,7 @@ const alreadyThere = (name: ClusterName): CliError =>
   new CliError(`Cluster "${name}" already exists. Choose another name, or remove that cluster first.`);
 
 function addListCommand(clusters: Command, deps: CliDeps): void {
-  const command = clusters
-    .command('list')
-    .summary('List registered clusters')
-    .description('List registered clusters.')
-    .addOption(outputOption());
+  const command = clusters.command('list').summary('List registered clusters').addOption(outputOption());
   withExamples(command, 'taintward clusters list', 'taintward clusters list -o json').action(() =>
     withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
       const { clusters: found, strays } = await registryOf(fleet).list();
@@ -208,7 +201,6 @@ function addShowCommand(clusters: Command, deps: CliDeps): void {
   const command = clusters
     .command('show')
     .summary('Show a registered cluster')
-    .description('Show a registered cluster.')
     .addArgument(nameArgument())
     .addOption(outputOption());
   withExamples(command, 'taintward clusters show prod').action((name: ClusterName) =>

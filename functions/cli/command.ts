@@ -69,6 +69,18 @@ export const forOption = (): Option =>
     parseDuration,
   );
 
+export const comparisonOption = (): Option =>
+  new Option(
+    '--comparison-operators',
+    'support the toleration operators Lt and Gt (feature gate TaintTolerationComparisonOperators), if the service does',
+  ).default(false);
+
+export const kubeconfigOption = (): Option =>
+  new Option(
+    '--kubeconfig <file>',
+    'kubeconfig file, with --context (default: $KUBECONFIG, then ~/.kube/config)',
+  );
+
 /** Returns milliseconds. Throws `InvalidArgumentError`. */
 export function parseDuration(text: string): number {
   const ms = durationMs(text);

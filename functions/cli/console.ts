@@ -5,7 +5,7 @@ import { textLog } from '#shared/telemetry/text-log.ts';
 import { pause } from '#shared/time/pause.ts';
 import { onStopSignal } from '#shared/time/stopping.ts';
 import { type Browser, startBrowser } from './browser.ts';
-import { type CliDeps, CliError } from './command.ts';
+import { type CliDeps, CliError, comparisonOption } from './command.ts';
 import { linesText, withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -52,11 +52,7 @@ export function addConsoleCommand(
       new Option('--port <number>', 'port of the console').argParser(parsePort).default(0, 'any free one'),
     )
     .option('--no-open', 'print the link without opening a browser')
-    .option(
-      '--comparison-operators',
-      'support the toleration operators Lt and Gt, if the service does',
-      false,
-    );
+    .addOption(comparisonOption());
   withExamples(
     command,
     'taintward console',

@@ -7,7 +7,7 @@ import { askWorkload } from '#shared/operations/ask/explain-workload.ts';
 import { type ContextFleet, type Fleet, theCluster, UsageError } from '#shared/operations/fleet/fleet.ts';
 import type { Blindness } from '#shared/operations/look/blind.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import type { CliDeps } from './command.ts';
+import { type CliDeps, comparisonOption } from './command.ts';
 import { nodeStoryText, workloadStoryText } from './node-story.ts';
 import { type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
 import { podStoryText } from './pod-story.ts';
@@ -33,10 +33,7 @@ interface NamedPod {
 
 /** `taintward explain`: explains why a pod is evicted or stays, or which pods of a workload or node are evicted. */
 export function addExplainCommand(program: Command, deps: CliDeps): void {
-  const explain = program
-    .command('explain')
-    .summary('Explain why a pod, workload, or node is affected')
-    .description('Explain why a pod, workload, or node is affected.');
+  const explain = program.command('explain').summary('Explain why a pod, workload, or node is affected');
   const pod = explain
     .command('pod')
     .summary('Explain why a pod is evicted or stays')
@@ -86,11 +83,7 @@ function answerBy<Story>(
   ask: (fleet: Fleet | ContextFleet, name: string, named: NamedCluster) => Promise<Story & Blindness>,
 ): void {
   addLiveOptions(command.option('--cluster <name>', 'cluster name (default: the only one)'))
-    .option(
-      '--comparison-operators',
-      'support the toleration operators Lt and Gt (feature gate TaintTolerationComparisonOperators)',
-      false,
-    )
+    .addOption(comparisonOption())
     .addOption(outputOption())
     .action((text: string) =>
       withLive<ExplainOptions>(command, deps, async (fleet, options) => {

@@ -35,10 +35,7 @@ import { withFleet } from './with-fleet.ts';
 
 /** `taintward hold`, `release`, `holds`: stops, holds, and guard trips that keep pods from being evicted. */
 export function addHoldCommands(program: Command, deps: CliDeps): void {
-  const hold = program
-    .command('hold')
-    .summary('Prevent pods from being evicted')
-    .description('Prevent pods from being evicted.');
+  const hold = program.command('hold').summary('Prevent pods from being evicted');
   for (const target of TARGETS) addTarget(hold, deps, target);
   addReleaseCommand(program, deps);
   addHoldsCommand(program, deps);

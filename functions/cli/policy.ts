@@ -174,7 +174,6 @@ function addGet(policy: Command, deps: CliDeps): void {
   const command = policy
     .command('get')
     .summary('Print the policy of a cluster')
-    .description('Print the policy of a cluster.')
     .argument('<cluster>', 'cluster name');
   withExamples(command, 'taintward policy get prod > policy.yaml').action((name: string) =>
     withFleet(command, deps, async (fleet) => {
@@ -192,7 +191,6 @@ function addDiff(policy: Command, deps: CliDeps): void {
   const command = policy
     .command('diff')
     .summary('Show the changes that a policy would make')
-    .description('Show the changes that a policy would make.')
     .argument('[clusters...]', 'cluster names (default: all)')
     .requiredOption(...DOCUMENTS)
     .addOption(outputOption());
@@ -270,10 +268,7 @@ function addValidate(policy: Command, deps: CliDeps): void {
 }
 
 function addSchema(policy: Command, deps: CliDeps): void {
-  const command = policy
-    .command('schema')
-    .summary('Print the JSON Schema of policy documents')
-    .description('Print the JSON Schema of policy documents.');
+  const command = policy.command('schema').summary('Print the JSON Schema of policy documents');
   withExamples(command, 'taintward policy schema > taintward-policy.schema.json').action(() =>
     deps.print(jsonText(policyJsonSchema())),
   );

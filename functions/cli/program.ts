@@ -98,8 +98,15 @@ export function createProgram(deps: CliDeps): Command {
   program.commandsGroup('Maintain:');
   addDeadLettersCommand(program, deps);
   addConsoleCommand(program, deps);
+  describe(program);
   addCompletion(program, deps);
   return program;
+}
+
+/** Describes commands that have only a summary. */
+function describe(command: Command): void {
+  if (command.description() === '') command.description(`${command.summary()}.`);
+  for (const each of command.commands) describe(each);
 }
 
 const notEmpty = (what: string) => (text: string) => {

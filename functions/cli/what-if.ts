@@ -9,7 +9,7 @@ import { type Taint, taintText } from '#shared/taints/taint.ts';
 import { parseTaint, TaintArgumentError } from '#shared/taints/taint-argument.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { CliDeps } from './command.ts';
+import { type CliDeps, comparisonOption } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import {
   type Column,
@@ -49,11 +49,7 @@ export function addWhatIfCommand(program: Command, deps: CliDeps): void {
         .argParser(readNodes)
         .makeOptionMandatory(),
     )
-    .option(
-      '--comparison-operators',
-      'support the toleration operators Lt and Gt, if the service does',
-      false,
-    )
+    .addOption(comparisonOption())
     .addOption(outputOption());
   addLiveOptions(
     withExamples(
@@ -66,10 +62,7 @@ export function addWhatIfCommand(program: Command, deps: CliDeps): void {
       const { taint, nodes, comparisonOperators } = options;
       const cluster = await theCluster(name, fleet);
       const question = { cluster, taint, nodes, matching: { comparisonOperators } };
-      const answer = await askWhatIf(fleet, question, {
-        now: () => deps.clock.now(),
-        progress: deps.progress,
-      });
+      const answer = await askWhatIf(fleet, question, deps);
       const shown = {
         data: () => answer,
         text: (wide: boolean) => answerText(answer, wide, deps.paint),

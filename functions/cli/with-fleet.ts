@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Clusters, ContextFleet, Fleet } from '#shared/operations/fleet/fleet.ts';
 import type { FleetChoice, LiveChoice } from '#shared/operations/fleet/fleet-choice.ts';
-import type { CliDeps } from './command.ts';
+import { type CliDeps, kubeconfigOption } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import { linesText } from './output.ts';
 
@@ -32,10 +32,7 @@ export const addLiveOptions = (command: Command): Command =>
       '--context <name>',
       'kubeconfig context by which the cluster is read; without other options, nothing but the cluster is read',
     )
-    .option(
-      '--kubeconfig <file>',
-      'kubeconfig file, with --context (default: $KUBECONFIG, then ~/.kube/config)',
-    );
+    .addOption(kubeconfigOption());
 
 async function using<T extends Clusters>(
   fleet: T,

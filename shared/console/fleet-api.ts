@@ -68,7 +68,7 @@ const questionsTo = (
     askWhatIf(
       fleet,
       { cluster, taint: parseTaint(taint), nodes: choiceOf(which), matching },
-      { now: () => clock.now(), progress: () => undefined },
+      { clock, progress: () => undefined },
     ),
 });
 

@@ -75,7 +75,7 @@ describe('forecast of a taint on a real API server', () => {
         nodes: { names: [node] },
         matching: { comparisonOperators: false },
       },
-      { now: systemClock.now, progress: () => undefined },
+      { clock: systemClock, progress: () => undefined },
     );
 
   /** Returns a connection with these permissions only. */

@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander';
-import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import { type CliDeps, CliError, kubeconfigOption } from '#functions/cli/command.ts';
 import { noteAct } from '#functions/cli/note-act.ts';
 import { changesEvictions, printFleet } from '#functions/cli/with-fleet.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
@@ -18,10 +18,7 @@ export const addReachOptions = (command: Command): Command =>
   command
     .addArgument(new Argument('[cluster]', 'cluster name'))
     .option('--context <name>', 'kubeconfig context, instead of a registered cluster')
-    .option(
-      '--kubeconfig <file>',
-      'kubeconfig file, with --context (default: $KUBECONFIG, then ~/.kube/config)',
-    );
+    .addOption(kubeconfigOption());
 
 /** Records an act in the audit log of the fleet that manages the cluster, if any. */
 export type NoteAct = (kind: ClusterAct, what: string) => Promise<void>;

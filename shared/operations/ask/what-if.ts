@@ -29,6 +29,7 @@ import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
 import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
 import { type MatchOptions, NODE_UNREACHABLE, type Taint, taintText } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
@@ -58,11 +59,6 @@ export interface WhatIfAnswer extends WhatIf {
   readonly unknown: readonly string[];
 }
 
-export interface WhatIfDeps {
-  now(): EpochMs;
-  progress(text: string): void;
-}
-
 /**
  * Previews a taint on nodes, with the caller's permissions; changes nothing. The Eviction API is asked by a dry run for
  * each evicted pod with a budget. Rejects with `FleetError` if no such node exists, and with `ApiError` if nodes or
@@ -71,7 +67,7 @@ export interface WhatIfDeps {
 export async function askWhatIf(
   fleet: Fleet | ContextFleet,
   { cluster, taint, nodes: choice, matching }: WhatIfQuestion,
-  { now, progress }: WhatIfDeps,
+  { clock, progress }: { readonly clock: Clock; readonly progress: (text: string) => void },
 ): Promise<WhatIfAnswer> {
   const live = await fleet.cluster(cluster);
   try {
@@ -89,7 +85,7 @@ export async function askWhatIf(
     const all = await nodesOf(objects);
     const chosen = chosenNodes(all, choice);
     progress(`reading the pods of ${chosen.length} nodes`);
-    const at = now();
+    const at = clock.now();
     const [partitions, pods] = await Promise.all([
       partitionsOf(fleet, cluster, chosen, at),
       podsOf(objects, chosen),

@@ -31,7 +31,7 @@ describe('the forecast in the simulated cluster', () => {
         nodes,
         matching: { comparisonOperators: false },
       },
-      { now: systemClock.now, progress: () => undefined },
+      { clock: systemClock, progress: () => undefined },
     );
 
   /** Returns a fleet of the same cluster whose API rejects these calls. */
@@ -175,7 +175,7 @@ describe('the forecast in the simulated cluster', () => {
     } as const;
     await perform({ kind: 'hold', cluster, target, reason: 'a sale' }, operator);
     const question = { cluster, taint: TAINT, nodes: ALL, matching: { comparisonOperators: false } };
-    const answer = await askWhatIf(fleet, question, { now: systemClock.now, progress: () => undefined });
+    const answer = await askWhatIf(fleet, question, { clock: systemClock, progress: () => undefined });
     const web = answer.workloads.find(({ name }) => name === 'web');
     assert.deepEqual(
       web?.keep.map(({ cause, pods }) => [cause, pods]),

@@ -60,7 +60,7 @@ test('asks for evictions only by dry runs, in both forms of the API, of the pods
       nodes: { names: ['node-1'] },
       matching: { comparisonOperators: false },
     },
-    { now: () => NOW, progress: () => undefined },
+    { clock, progress: () => undefined },
   );
   assert.deepEqual(
     budgets.map(({ evicted, together }) => [evicted, together]),

@@ -17,9 +17,8 @@ export interface AwsAccountDeps {
   readonly lambda: LambdaClient;
   readonly cloudWatch: CloudWatchClient;
   readonly table: Pick<DynamoDbTable, 'tag'>;
+  /** Also the prefix of the names of its functions and alarms. */
   readonly tableName: string;
-  /** Prefix of the names of its functions and alarms. */
-  readonly prefix: string;
 }
 
 /** Reads the account and region of a deployment, with the caller's permissions. */
@@ -48,7 +47,7 @@ export class AwsAccount implements Account {
   }
 
   async alarms(): Promise<readonly AlarmSeen[]> {
-    const { cloudWatch: client, prefix } = this.#deps;
+    const { cloudWatch: client, tableName: prefix } = this.#deps;
     const pages = paginateDescribeAlarms({ client }, { AlarmNamePrefix: alarmName(prefix, '') });
     const found = await permitted('alarms', 'cloudwatch:DescribeAlarms', () => Array.fromAsync(pages));
     return found.flatMap(({ MetricAlarms = [] }) => MetricAlarms).map((alarm) => alarmSeen(alarm, prefix));
@@ -62,8 +61,8 @@ export class AwsAccount implements Account {
   }
 
   async #batches(name: FedFunction): Promise<number> {
-    const { lambda: client, prefix } = this.#deps;
-    const pages = paginateListEventSourceMappings({ client }, { FunctionName: `${prefix}-${name}` });
+    const { lambda: client, tableName } = this.#deps;
+    const pages = paginateListEventSourceMappings({ client }, { FunctionName: `${tableName}-${name}` });
     const found = await permitted(`queue of ${name}`, 'lambda:ListEventSourceMappings', () =>
       Array.fromAsync(pages),
     );

@@ -1,13 +1,13 @@
 import { CloudWatchClient } from '@aws-sdk/client-cloudwatch';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { LambdaClient } from '@aws-sdk/client-lambda';
-import { GetQueueUrlCommand, QueueDoesNotExist, SQSClient } from '@aws-sdk/client-sqs';
+import { SQSClient } from '@aws-sdk/client-sqs';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { AccessError } from '#shared/access/access-error.ts';
 import { agentOf, recentRegistrations } from '#shared/access/agent-of.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import type { Connect } from '#shared/access/connect.ts';
-import { agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
+import { agentsPrefix } from '#shared/aws/agent-names.ts';
 import { RoutedSender, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
@@ -62,18 +62,9 @@ export function deployedFleet(
       const patient = new LambdaClient(INVOCATION_SETTINGS);
       return askEvict(patient, `${tableName}-evict`, question).finally(() => patient.destroy());
     },
-    hasAgent: async (agent) => {
-      const { dueQueue } = agentNames(agentsPrefix(tableName), agent, await sqs.config.region());
-      return queueUrl(sqs, dueQueue).then(
-        () => true,
-        (error: unknown) => {
-          if (error instanceof FleetError && error.cause instanceof QueueDoesNotExist) return false;
-          throw error;
-        },
-      );
-    },
+    hasAgent: (agent) => queues.hasAgent(agent),
     deadLetters: queues,
-    account: new AwsAccount({ dynamoDb, lambda, cloudWatch, table, tableName, prefix: tableName }),
+    account: new AwsAccount({ dynamoDb, lambda, cloudWatch, table, tableName }),
     backlog: () => queues.backlog(),
     service: async () => undefined,
     clusters: async () => (await registry.list()).clusters.map(({ name }) => name),
@@ -85,9 +76,9 @@ export function deployedFleet(
     },
     operator: async () => ({ rulesStore, clock, actor: await callerIdentity() }),
     async dueQueue() {
-      const EVICTIONS_DUE_URL = await queueUrl(sqs, `${tableName}-${QUEUES.evictionsDue.name}`);
-      const queues = sqsDueQueues({ EVICTIONS_DUE_URL, AGENT_PREFIX: agentsPrefix(tableName) }, sqs);
-      return new RoutedSender(queues, agentOf(recentRegistrations(registry, clock)));
+      const EVICTIONS_DUE_URL = await queues.url(QUEUES.evictionsDue.name);
+      const due = sqsDueQueues({ EVICTIONS_DUE_URL, AGENT_PREFIX: agentsPrefix(tableName) }, sqs);
+      return new RoutedSender(due, agentOf(recentRegistrations(registry, clock)));
     },
     close() {
       for (const client of [dynamoDb, sqs, lambda, cloudWatch]) client.destroy();
@@ -112,20 +103,6 @@ const byService = (connection: Connection): Connection => ({
   forgetCredentials: () => connection.forgetCredentials?.(),
   whenForbidden: SERVICE_CREDENTIALS,
 });
-
-async function queueUrl(client: SQSClient, name: string): Promise<string> {
-  try {
-    const { QueueUrl } = await client.send(new GetQueueUrlCommand({ QueueName: name }));
-    if (QueueUrl) return QueueUrl;
-    throw new Error('it has no URL');
-  } catch (error) {
-    const reason = errorMessage(error);
-    throw new FleetError(
-      `Queue ${name} not found (${reason}). Check table, account, region, and permissions.`,
-      { cause: error },
-    );
-  }
-}
 
 async function callerIdentity(): Promise<string> {
   try {

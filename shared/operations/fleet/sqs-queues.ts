@@ -96,14 +96,15 @@ export class SqsQueues implements DeadLetterBox {
 
   /** An agent whose stack was deleted doesn't prevent access to the others. */
   async #boxesOfAgents(): Promise<readonly Box[]> {
-    const boxes = (await this.#agents()).map(boxOfAgent);
-    const there = await Promise.all(boxes.map(({ queue }) => this.#isThere(queue)));
-    return boxes.filter((_, index) => there[index]);
+    const agents = await this.#agents();
+    const there = await Promise.all(agents.map((agent) => this.hasAgent(agent)));
+    return agents.filter((_, index) => there[index]).map(boxOfAgent);
   }
 
-  async #isThere(name: string): Promise<boolean> {
+  /** Reports whether the queue of an agent exists. */
+  async hasAgent(agent: string): Promise<boolean> {
     try {
-      await this.#url(name);
+      await this.url(boxOfAgent(agent).queue);
       return true;
     } catch (error) {
       if (error instanceof FleetError && error.cause instanceof QueueDoesNotExist) return false;
@@ -112,7 +113,7 @@ export class SqsQueues implements DeadLetterBox {
   }
 
   async #peek({ name, queue }: Box, limit: number): Promise<readonly DeadLetter[]> {
-    const QueueUrl = await this.#url(name);
+    const QueueUrl = await this.url(name);
     const seen = new Map<string, Message>();
     try {
       for (let before = -1; seen.size > before && seen.size < limit; ) {
@@ -152,7 +153,7 @@ export class SqsQueues implements DeadLetterBox {
   }
 
   async #attributes(name: string): Promise<{ readonly arn: string; readonly messages: number }> {
-    const QueueUrl = await this.#url(name);
+    const QueueUrl = await this.url(name);
     const { Attributes = {} } = await this.#permitted(name, 'sqs:GetQueueAttributes', () =>
       this.#client.send(
         new GetQueueAttributesCommand({
@@ -167,7 +168,8 @@ export class SqsQueues implements DeadLetterBox {
     };
   }
 
-  async #url(name: string): Promise<string> {
+  /** Returns the URL of a queue by its name without the prefix. */
+  async url(name: string): Promise<string> {
     const { QueueUrl = '' } = await this.#permitted(name, 'sqs:GetQueueUrl', () =>
       this.#client.send(new GetQueueUrlCommand({ QueueName: `${this.#prefix}-${name}` })),
     );

@@ -26,7 +26,6 @@ function account(answers: Answers) {
       cloudWatch: withSend(new CloudWatchClient(settings)),
       table: { tag: async (name) => (name === 'taintward:release' ? '1.2.3' : undefined) },
       tableName: 'tw',
-      prefix: 'tw',
     }),
   };
 }

@@ -130,7 +130,7 @@ export async function checked(
   if (access.kind === 'agent') return [await checkedAgent(access.agent, fleet)];
   // Lambda functions have no kubeconfig file, so only the processes of its host manage the cluster.
   const isHere = access.kind === 'local-context';
-  const ofHost = { cluster: async () => liveCluster(name, connect(cluster, 'evict'), clock) };
+  const ofHost = { cluster: async () => liveCluster(connect(cluster, 'evict'), clock) };
   if (!isHere) progress('Asking evict');
   const checked = isHere
     ? undefined

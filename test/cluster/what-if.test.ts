@@ -21,7 +21,7 @@ const fleetBy = (connection: Connection): ContextFleet => ({
   where: 'a test',
   clusters: async () => [CLUSTER],
   manages: async () => true,
-  cluster: async () => liveCluster(CLUSTER, connection, systemClock),
+  cluster: async () => liveCluster(connection, systemClock),
   close: () => undefined,
 });
 

@@ -205,7 +205,7 @@ function aWorld(after: (close: () => unknown) => void) {
     kind: 'deployed',
     cluster: async () => {
       const { objects, ...live } = shownCluster(shown, NOW);
-      const writes = { apply: refuses, tryCreate: refuses, create: refuses, patch: refuses, remove: refuses };
+      const writes = { apply: refuses, tryCreate: refuses, create: refuses, remove: refuses };
       return { ...live, objects: Object.assign(objects, writes) as ClusterObjects };
     },
   };

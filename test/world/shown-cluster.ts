@@ -1,4 +1,3 @@
-import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
@@ -40,7 +39,7 @@ export function shownCluster(
       throw new ApiError(`Cannot get ${path}: there is none.`, 404, 'NotFound');
     },
   };
-  return { name: clusterName('prod'), api, objects: objects as ClusterObjects, close: () => undefined };
+  return { api, objects: objects as ClusterObjects, close: () => undefined };
 }
 
 /** Returns the objects that show the state of the built-in controller: the flags of a control plane. */

@@ -5,10 +5,6 @@ import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { Transport } from '#shared/kubernetes/http/transport.ts';
 
 type Query = Readonly<Record<string, string>>;
-/** An operation of a JSON patch (RFC 6902). */
-export type PatchOperation =
-  | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
-  | { readonly op: 'remove'; readonly path: string };
 
 const PAGE_SIZE = 500;
 
@@ -66,17 +62,13 @@ export class ClusterObjects {
     });
   }
 
-  /** Returns the object as it would be created, by a dry run. */
-  async tryCreate(path: string, body: object): Promise<Readonly<Record<string, unknown>>> {
-    return fieldsOf(await this.#call('create', path, { query: { dryRun: 'All' }, body }));
+  /** Creates an object by a dry run. */
+  async tryCreate(path: string, body: object): Promise<unknown> {
+    return this.#call('create', path, { query: { dryRun: 'All' }, body });
   }
 
   async create(path: string, body: object): Promise<unknown> {
     return this.#call('create', path, { body });
-  }
-
-  async patch(path: string, operations: readonly PatchOperation[]): Promise<void> {
-    await this.#call('patch', path, { body: operations, contentType: 'application/json-patch+json' });
   }
 
   /** Deletes an object. False: it didn't exist. */

@@ -71,7 +71,7 @@ export function deployedFleet(
     manages: async (cluster) => (await registry.get(cluster)) !== undefined,
     async cluster(name) {
       const registered = await registry.get(name);
-      if (registered) return liveCluster(name, byService(connect(registered, 'relay')), clock);
+      if (registered) return liveCluster(byService(connect(registered, 'relay')), clock);
       throw new FleetError(`Cluster "${name}" not found. Run "taintward clusters list".`);
     },
     operator: async () => ({ rulesStore, clock, actor: await callerIdentity() }),

@@ -28,7 +28,7 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
     deadLetters: NO_DEAD_LETTERS,
     clusters: async () => [IN_CLUSTER],
     manages: async (cluster) => cluster === IN_CLUSTER,
-    cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
+    cluster: async () => liveCluster(localContextConnection(access), clock),
     backlog: async () => undefined,
     service: async () => undefined,
     operator: async () => ({ rulesStore: kept.rulesStore, clock, actor: localUser() }),

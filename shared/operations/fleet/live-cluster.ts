@@ -1,4 +1,3 @@
-import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import type { PermissionReview } from '#shared/kubernetes/permissions.ts';
@@ -8,24 +7,18 @@ import { ClusterObjects } from './cluster-objects.ts';
 
 /** A cluster's API server, used with the permissions of this process. */
 export interface LiveCluster {
-  readonly name: ClusterName;
   /** Nodes and pods as Taintward evaluates them. Only methods that read. */
-  readonly api: Pick<
-    KubernetesApi,
-    'nodes' | 'pods' | 'getNode' | 'getNodeLease' | 'getPod' | 'podsOnNode' | 'skewMs'
-  > &
-    PermissionReview;
+  readonly api: Pick<KubernetesApi, 'getNode' | 'getNodeLease' | 'getPod' | 'skewMs'> & PermissionReview;
   /** All objects, in the API server's JSON. */
   readonly objects: ClusterObjects;
   close(): void;
 }
 
 /** Makes a cluster without any request. If the access is wrong, each call rejects with `ApiError`. */
-export function liveCluster(name: ClusterName, connection: Connection, clock: Clock): LiveCluster {
+export function liveCluster(connection: Connection, clock: Clock): LiveCluster {
   const api = new RestApi(connection, clock);
   const objects = new ClusterObjects(connection);
   return {
-    name,
     api,
     objects,
     close() {

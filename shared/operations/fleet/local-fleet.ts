@@ -72,7 +72,7 @@ export function localFleet(
       const access = { kind: 'local-context', context, ...(kubeconfig ? { kubeconfig } : {}) } as const;
       const isNamed = !found || kubeconfig === undefined || isDefaultKubeconfig(kubeconfig);
       const options = isNamed ? {} : { noPrograms: notNamed(directory, kubeconfig) };
-      return liveCluster(name, localContextConnection(access, options), clock);
+      return liveCluster(localContextConnection(access, options), clock);
     },
     async backlog() {
       const view = await service();

@@ -97,7 +97,7 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
 
 const connectedBy = (access: LocalContextAccess, fleet: Fleet, clock: Clock): Fleet => ({
   ...fleet,
-  cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
+  cluster: async () => liveCluster(localContextConnection(access), clock),
 });
 
 /** Throws `ForeignFileError` if the state directory is that of another user. */
@@ -125,7 +125,7 @@ export function contextFleet(access: LocalContextAccess, clock: Clock): ContextF
     where: `context ${access.context}`,
     clusters: async () => [name],
     manages: async (cluster) => cluster === name,
-    cluster: async () => liveCluster(name, localContextConnection(access), clock),
+    cluster: async () => liveCluster(localContextConnection(access), clock),
     close: () => undefined,
   };
 }

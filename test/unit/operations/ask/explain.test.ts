@@ -36,8 +36,7 @@ async function stage(t: TestContext, parts: Partial<Fleet> = {}) {
   });
   const [context] = loadContexts({ kubeconfig: cluster.kubeconfig, contexts: [cluster.context] });
   assert.ok(context);
-  const live = async (name: typeof CLUSTER): Promise<LiveCluster> =>
-    liveCluster(name, context.connection, systemClock);
+  const live = async (): Promise<LiveCluster> => liveCluster(context.connection, systemClock);
   const clock = new DrivenClock(Date.now());
   const embedded = embeddedFleet(
     t,

@@ -49,7 +49,7 @@ test('asks for evictions only by dry runs, in both forms of the API, of the pods
     where: 'context prod',
     clusters: async () => [PROD],
     manages: async () => true,
-    cluster: async (name) => liveCluster(name, connection, clock),
+    cluster: async () => liveCluster(connection, clock),
     close: () => undefined,
   };
   const { budgets } = await askWhatIf(

@@ -1,15 +1,9 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** Metrics of an agent's queue of due evictions. */
-export interface DueMetrics {
-  /** `kept` messages are redelivered: they failed, or they are not due yet. */
-  handled(done: number, kept: number): void;
-  receiveFailed(): void;
-  /** Sets the source of the gauge of batches in flight. Each scrape calls `batchesInHand`. */
-  observe(batchesInHand: () => number): void;
-}
+export type DueMetrics = ReturnType<typeof dueMetrics>;
 
-export function dueMetrics(registry: Registry): DueMetrics {
+/** Metrics of an agent's queue of due evictions. */
+export function dueMetrics(registry: Registry) {
   const registers = [registry];
   const messages = new Counter({
     name: 'taintward_agent_messages_total',
@@ -34,12 +28,14 @@ export function dueMetrics(registry: Registry): DueMetrics {
     },
   });
   return {
-    handled(done, kept) {
+    /** `kept` messages are redelivered: they failed, or they are not due yet. */
+    handled(done: number, kept: number) {
       messages.inc({ outcome: 'done' }, done);
       messages.inc({ outcome: 'kept' }, kept);
     },
     receiveFailed: () => failures.inc(),
-    observe(batchesInHand) {
+    /** Sets the source of the gauge of batches in flight. Each scrape calls `batchesInHand`. */
+    observe(batchesInHand: () => number) {
       inHand = batchesInHand;
     },
   };

@@ -23,6 +23,7 @@ import { type Fact, knownOr } from './known.ts';
 import { lifeKnown } from './node-life.ts';
 import { isToGo, type ServiceFacts } from './pod.ts';
 import { recordedForecast, storedGates } from './recorded-forecast.ts';
+import type { TaintAccount } from './taints.ts';
 import type { Workload } from './workload.ts';
 
 export interface NodeQuestion {
@@ -43,13 +44,7 @@ export interface NodeQuestion {
   readonly matching: MatchOptions;
 }
 
-export interface NodeTaint {
-  readonly taint: Pick<Taint, 'key' | 'value' | 'effect'>;
-  readonly evicts: 'yes' | 'virtual' | 'no';
-  /** When the countdown started; only for taints that evict. `known`: the evidence for that time. */
-  readonly since?: EpochMs;
-  readonly known?: TaintOrigin;
-}
+export type NodeTaint = Pick<TaintAccount, 'taint' | 'evicts' | 'since' | 'known'>;
 
 export interface NodePod {
   readonly uid: PodUid;

@@ -4,6 +4,7 @@ import { begunBy } from '#shared/eviction/facts.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { emptyPartition, type Partition } from '#shared/eviction/records.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
@@ -30,12 +31,7 @@ import { accountsOf, type TaintAccount } from './taints.ts';
 import type { Workload } from './workload.ts';
 
 /** A pod that was evicted and is stuck terminating, as its relay reports it. */
-export interface StuckReport {
-  readonly uid: PodUid;
-  readonly gracePeriodEndedAt: EpochMs;
-  readonly finalizers: readonly string[];
-  readonly nodeState: 'there' | 'unreachable' | 'gone';
-}
+export type StuckReport = Pick<StuckPod, 'uid' | 'gracePeriodEndedAt' | 'finalizers' | 'nodeState'>;
 
 export interface ServiceFacts {
   readonly rules: Fact<Rules>;

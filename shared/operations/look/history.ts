@@ -1,29 +1,24 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { History, HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
-import type { AuditEntry, RulesStore } from '#shared/state/rules-store.ts';
+import type { AuditEntry } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { Fleet } from '../fleet/fleet.ts';
 
 /** An event of one pod's eviction, or an entry of the audit log about one or all clusters. */
 export type Happening =
   | { readonly of: 'pod'; readonly entry: HistoryEntry }
   | { readonly of: 'cluster'; readonly entry: AuditEntry };
 
-/** The stores of past events. */
-export interface Memory {
-  readonly history: Pick<History, 'entries'>;
-  readonly rulesStore: Pick<RulesStore, 'audit'>;
-}
-
 /**
  * Events of pods and audit entries, oldest first. Queries for a node, namespace, or pod return only events of pods.
  * Rejects with `StoreError`.
  */
 export async function happened(
-  { history, rulesStore }: Memory,
+  { history, rulesStore }: Pick<Fleet, 'history' | 'rulesStore'>,
   clusters: readonly ClusterName[],
   about: Omit<HistoryQuery, 'cluster'>,
   /** Called before each cluster is read. */
-  reading: (cluster: ClusterName, index: number) => void = () => undefined,
+  reading: (cluster: ClusterName, index: number) => void,
 ): Promise<readonly Happening[]> {
   const { node, namespace, pod, from, to } = about;
   const found: Happening[] = [];

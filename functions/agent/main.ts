@@ -4,10 +4,11 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import { Registry } from 'prom-client';
 import { recentRegistrations } from '#shared/access/agent-of.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS, SQS_WAITING_SETTINGS } from '#shared/access/client-settings.ts';
-import { awsTimersOf } from '#shared/aws/aws-timers.ts';
+import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { processBatch } from '#shared/aws/consume.ts';
 import { dueConsumption } from '#shared/aws/due-consumption.ts';
 import { duePorts } from '#shared/aws/due-ports.ts';
+import { schedulesIn } from '#shared/aws/due-queues.ts';
 import {
   agentEnvironment,
   EnvironmentError,
@@ -16,6 +17,7 @@ import {
 } from '#shared/aws/environment.ts';
 import { openAwsRelay } from '#shared/aws/relay/aws-relay.ts';
 import { followRegistry } from '#shared/aws/relay/follow-registry.ts';
+import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { chosenCluster } from '#shared/engine/clusters/chosen-clusters.ts';
 import { ClustersRejectedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import {
@@ -67,7 +69,6 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   const chosen = chosenCluster(cluster, connect, (way) => new RestApi(way, clock));
   const prometheus = new Registry();
   const sqs = new SQSClient(SQS_SETTINGS);
-  const scheduler = new SchedulerClient(CLIENT_SETTINGS);
   const table = new DynamoDbTable({
     client: new DynamoDBClient(CLIENT_SETTINGS),
     tableName: environment.TABLE_NAME,
@@ -92,7 +93,12 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
       clock,
     }),
     registry: recentRegistrations(registry, clock),
-    timers: awsTimersOf(environment, { sqs, scheduler, clock }),
+    timers: new AwsTimers({
+      dueQueue: new SqsSender({ client: sqs, queueUrl }),
+      scheduler: new SchedulerClient(CLIENT_SETTINGS),
+      schedulesOf: async () => schedulesIn(environment),
+      clock,
+    }),
     sendOn: rejectOtherClusters(cluster, agent),
     metrics: prometheusEvictionMetrics(prometheus),
   });

@@ -3,11 +3,11 @@ import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { agentOf as agentBy, recentRegistrations } from '#shared/access/agent-of.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
-import { RoutedSender, sqsDueQueues } from '#shared/aws/due-queues.ts';
+import { AwsTimers } from '#shared/aws/aws-timers.ts';
+import { RoutedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { eventBusOf } from '#shared/aws/event-bus.ts';
 import { leaseSenders } from '#shared/aws/lease-senders.ts';
-import { routedTimersOf } from '#shared/aws/routed-timers.ts';
 import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { SqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
@@ -40,6 +40,7 @@ const recentLease = renewable(() => onceASecond((cluster) => leases.read(cluster
 const sqs = new SQSClient(SQS_SETTINGS);
 const scheduler = new SchedulerClient(CLIENT_SETTINGS);
 const agentOf = agentBy(recentRegistrations(new DynamoDbClusterRegistry(table), clock));
+const dueQueue = new RoutedSender(sqsDueQueues(environment, sqs), agentOf);
 
 /** The entry of both delta functions: on `node-deltas.fifo` and on `pod-deltas.fifo`. */
 export const handler = createHandler({
@@ -47,8 +48,8 @@ export const handler = createHandler({
   trace: new DynamoDbProofs(table),
   leaseEpoch: async (cluster) => (await recentLease.call(cluster))?.epoch,
   canSend: leaseSenders(leases, recentLease.call),
-  timers: routedTimersOf(environment, { sqs, scheduler, clock, agentOf }),
-  dueQueue: new RoutedSender(sqsDueQueues(environment, sqs), agentOf),
+  timers: new AwsTimers({ dueQueue, scheduler, schedulesOf: schedulesBy(environment, agentOf), clock }),
+  dueQueue,
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
   visibility: new SqsVisibility({ client: sqs, queueUrl: environment.SOURCE_QUEUE_URL, log }),
   notices,

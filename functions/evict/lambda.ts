@@ -5,12 +5,12 @@ import { agentOf as agentBy, recentRegistrations } from '#shared/access/agent-of
 import { AwsClients } from '#shared/access/aws-clients.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import { connector } from '#shared/access/connect.ts';
+import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { duePorts } from '#shared/aws/due-ports.ts';
-import { sqsDueQueues } from '#shared/aws/due-queues.ts';
+import { RoutedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { stdoutEmf } from '#shared/aws/emf.ts';
 import { evictEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { eventBusOf } from '#shared/aws/event-bus.ts';
-import { routedTimersOf } from '#shared/aws/routed-timers.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
@@ -38,6 +38,8 @@ const rules = renewable(() => rulesReader({ rulesStore, matching, clock }));
 const registry = recentRegistrations(new DynamoDbClusterRegistry(table), clock);
 const agentOf = agentBy(registry);
 const connect = connector({ aws: new AwsClients(), clock });
+const queues = sqsDueQueues(environment, sqs);
+const dueQueue = new RoutedSender(queues, agentOf);
 
 const ports = duePorts(environment, {
   table,
@@ -45,8 +47,8 @@ const ports = duePorts(environment, {
   queueUrl: environment.SOURCE_QUEUE_URL,
   registry,
   connect,
-  timers: routedTimersOf(environment, { sqs, scheduler, clock, agentOf }),
-  sendOn: forwardToAgent(sqsDueQueues(environment, sqs), { agentOf, log }),
+  timers: new AwsTimers({ dueQueue, scheduler, schedulesOf: schedulesBy(environment, agentOf), clock }),
+  sendOn: forwardToAgent(queues, { agentOf, log }),
   metrics: stdoutEmf(environment.METRIC_NAMESPACE, environment.METRICS_BY_CLUSTER),
   rules: rules.call,
   clock,

@@ -62,14 +62,15 @@ export function agentNames(prefix: string, agent: string, region: string): Agent
 export const agentDueUrl = (evictionsDueUrl: string, prefix: string, agent: string): string =>
   new URL(dueQueueOf(prefix, agent), evictionsDueUrl).href;
 
-/** The properties of the schedules that send to an agent's queue. */
-export interface AgentSchedules {
+/** The properties of the schedules that send to a queue of due messages. */
+export interface Schedules {
   readonly dueQueueArn: string;
   readonly groupName: string;
+  /** The role that EventBridge Scheduler assumes. */
   readonly roleArn: string;
 }
 
-export function agentSchedules(evictionsDueArn: string, prefix: string, agent: string): AgentSchedules {
+export function agentSchedules(evictionsDueArn: string, prefix: string, agent: string): Schedules {
   const [, partition, , region = '', account] = evictionsDueArn.split(':');
   const { dueQueue, scheduleGroup, scheduleRole } = agentNames(prefix, agent, region);
   return {

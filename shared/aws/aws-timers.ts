@@ -1,15 +1,13 @@
 import { hash } from 'node:crypto';
 import { ConflictException, CreateScheduleCommand, type SchedulerClient } from '@aws-sdk/client-scheduler';
-import type { SQSClient } from '@aws-sdk/client-sqs';
 import { type Timers, timerError } from '#shared/engine/timers.ts';
-import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { Schedules } from './agent-names.ts';
 import { dueGroupId, encodeDue } from './due-message.ts';
-import type { dueQueueVariables, timerVariables, Variables } from './environment.ts';
 import { MAX_DELAY_SECONDS } from './limits.ts';
-import { SqsSender } from './sqs-sender.ts';
 
 /*
  * Limits of Amazon EventBridge Scheduler. Source: EventBridge Scheduler User Guide, "Schedule types", and the API
@@ -26,14 +24,11 @@ export const MAX_SCHEDULE_NAME_CHARACTERS = 64;
 export const LAST_SCHEDULABLE_AT = Date.UTC(9999, 11, 31, 23, 59, 59);
 
 export interface AwsTimersDeps {
-  /** `evictions-due`, for deadlines within a message's longest delay. */
+  /** `evictions-due` of each message's cluster, for deadlines within a message's longest delay. */
   readonly dueQueue: QueueSender;
   readonly scheduler: SchedulerClient;
-  readonly groupName: string;
-  /** The role that EventBridge Scheduler assumes to send to `evictions-due`. */
-  readonly roleArn: string;
-  /** The ARN of `dueQueue`, as the target of schedules. */
-  readonly dueQueueArn: string;
+  /** Returns the schedules for later deadlines in a cluster. */
+  readonly schedulesOf: (cluster: ClusterName) => Promise<Schedules>;
   readonly clock: Clock;
 }
 
@@ -90,7 +85,8 @@ export class AwsTimers implements Timers {
   }
 
   async #schedule(ref: NodeRef, at: EpochMs): Promise<void> {
-    const { scheduler, groupName, roleArn, dueQueueArn } = this.#deps;
+    const { scheduler, schedulesOf } = this.#deps;
+    const { groupName, roleArn, dueQueueArn } = await schedulesOf(ref.cluster);
     const time = new Date(at - SCHEDULE_LEAD_SECONDS * 1000)
       .toISOString()
       .slice(0, 'yyyy-mm-ddThh:mm:ss'.length);
@@ -122,26 +118,3 @@ export class AwsTimers implements Timers {
 export function scheduleName(ref: NodeRef, at: EpochMs): string {
   return hash('sha256', `${nodeKey(ref)}#${at / 1000}`);
 }
-
-/** The environment variables that the timers of one queue need. */
-export type OneQueue = Variables<typeof dueQueueVariables> & Variables<typeof timerVariables>;
-
-export interface TimersOfDeps {
-  readonly sqs: SQSClient;
-  readonly scheduler: SchedulerClient;
-  readonly clock: Clock;
-}
-
-/** Returns timers that send to the one queue that the environment names. */
-export const awsTimersOf = (
-  environment: OneQueue,
-  { sqs: client, scheduler, clock }: TimersOfDeps,
-): AwsTimers =>
-  new AwsTimers({
-    dueQueue: new SqsSender({ client, queueUrl: environment.EVICTIONS_DUE_URL }),
-    scheduler,
-    groupName: environment.SCHEDULE_GROUP_NAME,
-    roleArn: environment.SCHEDULE_ROLE_ARN,
-    dueQueueArn: environment.EVICTIONS_DUE_ARN,
-    clock,
-  });

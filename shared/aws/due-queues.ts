@@ -1,9 +1,9 @@
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { AgentOf } from '#shared/access/agent-of.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
-import { agentDueUrl } from './agent-names.ts';
-import type { agentsVariables, dueQueueVariables, Variables } from './environment.ts';
+import { agentDueUrl, agentSchedules, type Schedules } from './agent-names.ts';
+import type { agentsVariables, dueQueueVariables, timerVariables, Variables } from './environment.ts';
 import { SqsSender } from './sqs-sender.ts';
 
 export interface DueQueues {
@@ -54,3 +54,19 @@ export const sqsDueQueues = (
   own: new SqsSender({ client, queueUrl: url }),
   ofAgent: (agent) => new SqsSender({ client, queueUrl: agentDueUrl(url, prefix, agent) }),
 });
+
+/** Returns the schedules that send to the queue that the environment names. */
+export const schedulesIn = (environment: Variables<typeof timerVariables>): Schedules => ({
+  dueQueueArn: environment.EVICTIONS_DUE_ARN,
+  groupName: environment.SCHEDULE_GROUP_NAME,
+  roleArn: environment.SCHEDULE_ROLE_ARN,
+});
+
+/** Returns the schedules of a cluster's agent, or else those of the environment. Rejects with `StoreError`. */
+export const schedulesBy =
+  (environment: Variables<typeof timerVariables & typeof agentsVariables>, agentOf: AgentOf) =>
+  async (cluster: ClusterName): Promise<Schedules> => {
+    const agent = await agentOf(cluster);
+    if (agent === undefined) return schedulesIn(environment);
+    return agentSchedules(environment.EVICTIONS_DUE_ARN, environment.AGENT_PREFIX, agent);
+  };

@@ -65,9 +65,11 @@ export function awsTimers(process: Process, dueQueue: QueueSender, scheduler: Si
     dueQueue,
     // The code uses no other part of the client, and creating a real one takes longer than many histories.
     scheduler: Object.assign(Object.create(SchedulerClient.prototype), { send }),
-    groupName: 'taintward',
-    roleArn: 'arn:aws:iam::000000000000:role/scheduler',
-    dueQueueArn: 'arn:aws:sqs:us-east-1:000000000000:evictions-due',
+    schedulesOf: async () => ({
+      groupName: 'taintward',
+      roleArn: 'arn:aws:iam::000000000000:role/scheduler',
+      dueQueueArn: 'arn:aws:sqs:us-east-1:000000000000:evictions-due',
+    }),
     clock: process.clock,
   });
 }

@@ -35,7 +35,12 @@ async function openScheduler() {
   const dueQueue = new SqsSender({ client, queueUrl: dueQueueUrl });
   const roleArn = 'arn:aws:iam::000000000000:role/scheduler';
   const timersBy = (clock: Clock) =>
-    new AwsTimers({ dueQueue, scheduler, groupName, roleArn, dueQueueArn, clock });
+    new AwsTimers({
+      dueQueue,
+      scheduler,
+      schedulesOf: async () => ({ groupName, roleArn, dueQueueArn }),
+      clock,
+    });
   const close = async () => {
     await scheduler.send(new DeleteScheduleGroupCommand({ Name: groupName }));
     scheduler.destroy();

@@ -27,9 +27,11 @@ function armed(dueQueue = recordingSender(), { scheduler, created } = scriptedSc
   const timers = new AwsTimers({
     dueQueue,
     scheduler,
-    groupName: 'taintward',
-    roleArn: 'arn:aws:iam::000000000000:role/scheduler',
-    dueQueueArn: 'arn:aws:sqs:us-east-1:000000000000:evictions-due',
+    schedulesOf: async () => ({
+      groupName: 'taintward',
+      roleArn: 'arn:aws:iam::000000000000:role/scheduler',
+      dueQueueArn: 'arn:aws:sqs:us-east-1:000000000000:evictions-due',
+    }),
     clock: { now: () => NOW },
   });
   return { timers, created, messages: () => dueQueue.calls.flat() };

@@ -7,10 +7,12 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
-import { awsTimersOf } from '#shared/aws/aws-timers.ts';
+import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
+import { schedulesIn } from '#shared/aws/due-queues.ts';
 import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';
+import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { SqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
@@ -120,7 +122,12 @@ async function inItsName({ aws, cluster }: AgentRun, env: NodeJS.ProcessEnv): Pr
   const settings = { endpoint, region: REGION, credentials: { accessKeyId: 'agent', secretAccessKey: 's' } };
   const [sqs, scheduler] = [new SQSClient(settings), new SchedulerClient(settings)];
   const environment = readEnvironment(agentEnvironment, env);
-  const timers = awsTimersOf(environment, { sqs, scheduler, clock: systemClock });
+  const timers = new AwsTimers({
+    dueQueue: new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DUE_URL }),
+    scheduler,
+    schedulesOf: async () => schedulesIn(environment),
+    clock: systemClock,
+  });
   await timers.arm({ cluster, node: nodeName('n9') }, [Date.now() + 86_400_000]);
   const { EVICTIONS_DUE_URL: queueUrl } = environment;
   const visibility = new SqsVisibility({ client: sqs, queueUrl, log: jsonLog() });

@@ -17,9 +17,7 @@ for (const [level, status] of [
     bench.fails('delete', serverError(status), 7);
     const delays: number[] = [];
     const timers = new AwsTimers({
-      groupName: '',
-      roleArn: '',
-      dueQueueArn: '',
+      schedulesOf: () => assert.fail('a retry took a schedule'),
       clock: bench.clock,
       // No retry is so late that it needs a schedule.
       scheduler: { send: () => assert.fail('a retry took a schedule') } as never,

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
@@ -6,8 +7,8 @@ import { createHandler as createEvictHandler, forwardToAgent } from '#functions/
 import { agentOf as agentBy, recentRegistrations } from '#shared/access/agent-of.ts';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { settingAside } from '#shared/aws/due-message.ts';
+import { RoutedSender } from '#shared/aws/due-queues.ts';
 import { ProbingProver } from '#shared/aws/relay/probing-prover.ts';
-import { RoutedTimers } from '#shared/aws/routed-timers.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { keepTakeover } from '#shared/engine/watch/takeover-heartbeat.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
@@ -127,15 +128,13 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
   const dueQueue = new FeedingQueue(() => evict);
   const agentOf = (who: 'deltas' | 'evict') =>
     agentBy(recentRegistrations(new DynamoDbClusterRegistry(tableOf(who)), clock));
-  const own = new AwsTimers({
-    dueQueue,
+  const queues = { own: dueQueue, ofAgent: () => dueQueue };
+  const timers = new AwsTimers({
+    dueQueue: counted ? new RoutedSender(queues, agentOf('deltas')) : dueQueue,
     scheduler: scriptedScheduler().scheduler,
     clock,
-    groupName: 'g',
-    roleArn: 'r',
-    dueQueueArn: 'q',
+    schedulesOf: () => assert.fail('a probe took a schedule'),
   });
-  const timers = counted ? new RoutedTimers({ own, ofAgent: () => own, agentOf: agentOf('deltas') }) : own;
   const deltas = createDeltaHandler({
     ...ports,
     timers,

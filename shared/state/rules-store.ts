@@ -58,16 +58,25 @@ export interface StoredRules extends StoredFleetRules {
   readonly guard: GuardState;
 }
 
-/** Actions of the guard itself: it trips or resets. */
-export type GuardAct = 'guard-tripped' | 'guard-calm';
+export const AUDIT_KINDS = [
+  'policy',
+  'stop',
+  'resume',
+  'hold',
+  'release',
+  'release-guard',
+  'retry',
+  'guard-tripped',
+  'guard-calm',
+  'cluster-added',
+  'cluster-changed',
+  'cluster-removed',
+  'takeover-applied',
+  'takeover-released',
+] as const;
 
 /** Actions of operators that change no rules: they register, change, and remove clusters, and apply and release takeovers. */
-export type ClusterAct =
-  | 'cluster-added'
-  | 'cluster-changed'
-  | 'cluster-removed'
-  | 'takeover-applied'
-  | 'takeover-released';
+export type ClusterAct = Extract<AuditEntry['kind'], `cluster-${string}` | `takeover-${string}`>;
 
 /** A change of rules by a user or the guard, an act on a cluster, or a retry of failed evictions. */
 export interface AuditEntry {
@@ -75,16 +84,7 @@ export interface AuditEntry {
   readonly cluster?: ClusterName;
   readonly actor: string;
   readonly at: EpochMs;
-  readonly kind:
-    | 'policy'
-    | 'stop'
-    | 'resume'
-    | 'hold'
-    | 'release'
-    | 'release-guard'
-    | 'retry'
-    | GuardAct
-    | ClusterAct;
+  readonly kind: (typeof AUDIT_KINDS)[number];
   readonly message: string;
   readonly reason?: string;
   readonly policy?: PolicyChange;

@@ -6,14 +6,15 @@ import { labelSelector } from '#shared/eviction/policy.ts';
 import { type KeysOf, schemaOf } from '#shared/text/schema-of.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import { PolicyError, parsePolicyDocument } from './policy-document.ts';
-import type {
-  AuditEntry,
-  AuditQuery,
-  GuardState,
-  OperatorControls,
-  PolicyChange,
-  StoredFleetRules,
-  StoredRules,
+import {
+  AUDIT_KINDS,
+  type AuditEntry,
+  type AuditQuery,
+  type GuardState,
+  type OperatorControls,
+  type PolicyChange,
+  type StoredFleetRules,
+  type StoredRules,
 } from './rules-store.ts';
 import { StoreError } from './store.ts';
 
@@ -125,23 +126,6 @@ export const ordersFields = {
   resumedFrom: z.strictObject({ fleetRevision: count, stoppedAt: epochMs }).exactOptional(),
   holds: z.array(holdSchema),
 };
-
-const AUDIT_KINDS = [
-  'policy',
-  'stop',
-  'resume',
-  'hold',
-  'release',
-  'release-guard',
-  'retry',
-  'guard-tripped',
-  'guard-calm',
-  'cluster-added',
-  'cluster-changed',
-  'cluster-removed',
-  'takeover-applied',
-  'takeover-released',
-] as const;
 
 const policyChangeSchema = z.object({
   revision: z.int().positive(),

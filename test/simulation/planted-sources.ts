@@ -121,8 +121,8 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     area: 'adapters',
     shows: { climate: 'gusty' },
     file: 'shared/state/dynamodb/dynamodb-table.ts',
-    instead: 'yield (value.Items ?? []).map(fromAttributes);',
-    planted: 'yield (value.Items ?? []).map(fromAttributes);\n      return;',
+    instead: 'for await (const { Items = [] } of pages) yield Items.map(fromAttributes);',
+    planted: 'for await (const { Items = [] } of pages) return void (yield Items.map(fromAttributes));',
   },
   'a timer of more than a quarter of an hour is not armed': {
     area: 'adapters',

@@ -80,9 +80,7 @@ export class DynamoDbHistory implements History, RecentEvictions {
 
   #itemsOf(cluster: ClusterName, from: EpochMs): AsyncIterable<HistoryItem> {
     return newestFirst(
-      historyKeys(cluster).map((key) =>
-        this.#table.indexedBackward(key, historySince(from), partitionsOf(cluster)),
-      ),
+      historyKeys(cluster).map((key) => this.#table.indexed(key, partitionsOf(cluster), historySince(from))),
     );
   }
 
@@ -133,7 +131,6 @@ function readItem(item: Item): HistoryItem {
     : { ref, at, noted: parseChangedItem(item), ended: [] };
 }
 
-/** Merges several sources, each the newest first, into one. */
 async function* newestFirst(sources: readonly AsyncIterable<Item>[]): AsyncIterable<HistoryItem> {
   const iterators = sources.map((source) => source[Symbol.asyncIterator]());
   const nextOf = async (iterator: AsyncIterator<Item>) => {

@@ -105,28 +105,17 @@ export class DynamoDbTable {
 
   /**
    * The index lags briefly and holds only keys, so each item is read from the table. `beginning`: the prefix of the
-   * partition keys that belong under the index key; items that other writers add under it are not read.
+   * partition keys that belong under the index key; items that other writers add under it are not read. With `from`,
+   * yields the items from there on, the last first.
    */
-  async *indexed(clusterKey: string, beginning = ''): AsyncIterable<Item> {
+  async *indexed(clusterKey: string, beginning = '', from?: string): AsyncIterable<Item> {
+    const since = from === undefined ? '' : ' AND clusterSort >= :from';
     const pages = this.#pages(
       {
         IndexName: CLUSTER_INDEX,
-        KeyConditionExpression: 'clusterKey = :clusterKey',
-        ExpressionAttributeValues: toAttributes({ ':clusterKey': clusterKey }),
-      },
-      BATCH_GET_KEYS,
-    );
-    for await (const page of pages) yield* this.batchGet(keysOf(page, beginning));
-  }
-
-  /** As `indexed`, from `from` on, the last first. */
-  async *indexedBackward(clusterKey: string, from: string, beginning = ''): AsyncIterable<Item> {
-    const pages = this.#pages(
-      {
-        IndexName: CLUSTER_INDEX,
-        KeyConditionExpression: 'clusterKey = :clusterKey AND clusterSort >= :from',
+        KeyConditionExpression: `clusterKey = :clusterKey${since}`,
         ExpressionAttributeValues: toAttributes({ ':clusterKey': clusterKey, ':from': from }),
-        ScanIndexForward: false,
+        ScanIndexForward: from === undefined,
       },
       BATCH_GET_KEYS,
     );
@@ -236,10 +225,10 @@ export class DynamoDbTable {
   ): AsyncIterable<readonly Item[]> {
     const settings = { client: this.#client, ...defined({ pageSize }) };
     const pages = paginateQuery(settings, { ...query, TableName: this.#name });
-    while (true) {
-      const { done, value } = await this.#orStoreError(pages.next());
-      if (done) return;
-      yield (value.Items ?? []).map(fromAttributes);
+    try {
+      for await (const { Items = [] } of pages) yield Items.map(fromAttributes);
+    } catch (error) {
+      throw dynamoDbStoreError(error, this.#name);
     }
   }
 

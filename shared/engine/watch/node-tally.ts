@@ -130,11 +130,6 @@ export class NodeTally {
     return place?.phase === 'down' && (zone === undefined || place.zone === zone);
   }
 
-  /** When the first of the nodes with custom taints was tainted; absent: none. */
-  get customTaintsSince(): EpochMs | undefined {
-    return this.#customTaints.values().next().value?.at;
-  }
-
   #seeDown({ name, taints }: LiveNode, now: EpochMs): boolean {
     const since = taints
       .filter(({ key, effect }) => DOWN_KEYS.includes(key) && effect !== 'PreferNoSchedule')

@@ -144,10 +144,6 @@ export class KubernetesStore extends ObjectStore {
     }
   }
 
-  keptOf(ref: NodeRef): Promise<KeptNode> {
-    return this.inTurn(ref, () => this.read(ref));
-  }
-
   /** Removes objects without live records, recent ends or history. Rejects with `StoreError`. */
   async purge(now: EpochMs): Promise<void> {
     const before = historyBefore(now, this.#historyDays);

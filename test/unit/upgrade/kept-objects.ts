@@ -74,7 +74,7 @@ export async function readObjects(
 ): Promise<typeof KEPT_MEANING & typeof HISTORY_MEANING & ReportedFaults> {
   const cluster = emptyCluster();
   await fill(cluster, written);
-  const noted = historyOf(await cluster.store.keptOf(REF)).flatMap((moment) => moment.noted);
+  const noted = (await cluster.store.allOf(REF)).flatMap(historyOf).flatMap((moment) => moment.noted);
   const gone = [...(await gonePods(cluster.objects.configmaps, CLUSTER).read())];
   const faults = (await cluster.leases.read(CLUSTER))?.faults;
   return { ...(await readKept(cluster)), noted, gone, faults };

@@ -147,10 +147,11 @@ describe('KubernetesStore', () => {
   test('unpacks an object once as the leader, however often its node is requested', async () => {
     const leader = new KubernetesStore({ objects, own, leads: () => true });
     await leader.commit(ref, 0, { ...none, node: aNode(), schedule: someRecords(50) }, NOW);
-    const first = await leader.keptOf(ref);
-    assert.equal((await leader.keptOf(ref)).scheduled, first.scheduled);
+    const [first] = await leader.allOf(ref);
+    assert.ok(first);
+    assert.equal((await leader.allOf(ref))[0]?.scheduled, first.scheduled);
     await leader.end(ref, [anEnding(first.scheduled[0])], NOW);
-    assert.equal((await leader.keptOf(ref)).scheduled.length, 49);
+    assert.equal((await leader.allOf(ref))[0]?.scheduled.length, 49);
   });
 
   test("detects another writer's change as the leader at its next write and then rereads the object", async () => {
@@ -224,7 +225,8 @@ describe('KubernetesStore', () => {
     await store.end(ref, [anEnding()], NOW);
     await store.end(ref, [anEnding()], NOW + DAY_MS);
     await store.end(ref, [anEnding()], NOW + HISTORY_DAYS * DAY_MS);
-    const days = historyOf(await store.keptOf(ref)).map(({ at }) => (at - NOW) / DAY_MS);
+    const [kept] = await store.allOf(ref);
+    const days = kept && historyOf(kept).map(({ at }) => (at - NOW) / DAY_MS);
     assert.deepEqual(days, [1, HISTORY_DAYS]);
   });
 

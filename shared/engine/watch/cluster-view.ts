@@ -95,7 +95,7 @@ export class ClusterView {
   readonly #nodes = new Map<NodeName, NodeEntry>();
   /** Pods of nodes whose list is complete. */
   readonly #pods = new Map<NodeName, Map<PodUid, SeenPod>>();
-  readonly #leaving = new TerminatingPods();
+  readonly leaving = new TerminatingPods();
   /** Pods of followed nodes that another process deleted, for as long as a delta that reports them counts. */
   readonly #deleted = new Map<NodeName, Map<PodUid, DeletedPod>>();
   /** Nodes that were deleted while untainted, and may have returned. The store may not reflect that yet. */
@@ -173,24 +173,16 @@ export class ClusterView {
 
   /** Reports whether a node's pods are watched: the node is followed, or evicted pods still terminate on it. */
   watches(node: NodeName): boolean {
-    return this.follows(node) || this.#leaving.has(node);
+    return this.follows(node) || this.leaving.has(node);
   }
 
   watched(): readonly NodeName[] {
-    return [...new Set([...this.followed(), ...this.#leaving.nodes])];
-  }
-
-  expectLeaving(nodes: Iterable<NodeName>): void {
-    this.#leaving.expect(nodes);
+    return [...new Set([...this.followed(), ...this.leaving.nodes])];
   }
 
   /** Returns the evicted pods that still terminate long after their grace period; the longest first. */
   stuck(now: EpochMs): readonly StuckPod[] {
-    return this.#leaving.stuck(now).map((pod) => ({ ...pod, nodeState: this.#nodeState(pod.node) }));
-  }
-
-  takeGone(): readonly PodUid[] {
-    return this.#leaving.takeGone();
+    return this.leaving.stuck(now).map((pod) => ({ ...pod, nodeState: this.#nodeState(pod.node) }));
   }
 
   #nodeState(node: NodeName): StuckPod['nodeState'] {
@@ -265,7 +257,7 @@ export class ClusterView {
    */
   replacePods(node: NodeName, pods: readonly LivePod[], now: EpochMs): readonly Subject[] {
     this.#room.admit(pods);
-    this.#leaving.replace(node, pods);
+    this.leaving.replace(node, pods);
     if (!this.follows(node)) return [];
     const before = this.#pods.get(node);
     const staying = pods.filter((pod) => !pod.terminating && pod.node === node);
@@ -280,7 +272,7 @@ export class ClusterView {
   upsertPod(pod: LivePod, now: EpochMs): readonly Subject[] {
     this.#room.admit([pod]);
     if (pod.terminating) {
-      this.#leaving.see(pod);
+      this.leaving.see(pod);
       return this.#lose(pod);
     }
     const { uid, node } = pod;
@@ -295,7 +287,7 @@ export class ClusterView {
 
   /** Removes a pod; nothing if this service evicted it: the evictor records that, which saves half of the traffic. */
   deletePod(pod: LivePod): readonly Subject[] {
-    this.#leaving.lose(pod);
+    this.leaving.lose(pod);
     return this.#lose(pod);
   }
 
@@ -318,7 +310,7 @@ export class ClusterView {
 
   *#keptPods() {
     for (const pods of [...this.#pods.values(), ...this.#deleted.values()]) yield* pods.values();
-    for (const pod of this.#leaving.pods()) yield { ...pod, leaving: pod };
+    for (const pod of this.leaving.pods()) yield { ...pod, leaving: pod };
   }
 
   #deletedOf(node: NodeName, now: EpochMs): readonly DeletedPod[] {

@@ -303,7 +303,7 @@ export class ClusterWatch {
 
   #reportGone(): void {
     const at = this.#deps.clock.now();
-    const gone = this.#view.takeGone().map((uid) => ({ uid, at }));
+    const gone = this.#view.leaving.takeGone().map((uid) => ({ uid, at }));
     if (gone.length > 0) this.#deps.gone(gone);
   }
 
@@ -323,7 +323,7 @@ export class ClusterWatch {
   /** Watches nodes on which earlier evicted pods may still terminate. To be called once all tainted nodes are known. */
   expectLeaving(nodes: Iterable<NodeName>): void {
     const left = [...nodes].filter((node) => !this.#view.follows(node));
-    this.#view.expectLeaving(left);
+    this.#view.leaving.expect(left);
     for (const node of left) this.#follow(node);
   }
 

@@ -83,7 +83,7 @@ describe('an evicted pod', () => {
   test('is checked on its node when an earlier relay reported it', () => {
     const view = new ClusterView(clusterName('c1'), 1);
     view.replaceNodes([liveNode('n1')], at(0));
-    view.expectLeaving([N1]);
+    view.leaving.expect([N1]);
     assert.deepEqual(view.watched(), [N1]);
     view.replacePods(N1, [leaving()], at(1));
     assert.deepEqual(stuckAt(view, 91), ['u1']);
@@ -98,9 +98,9 @@ test('reports each removed pod once, with or without a grace period, also if onl
   view.deletePod(livePod('u3', { disrupted: true }));
   view.deletePod(livePod('u4', { evicted: true }));
   view.deletePod(livePod('u5'));
-  assert.deepEqual(view.takeGone(), ['u1', 'u3', 'u4']);
+  assert.deepEqual(view.leaving.takeGone(), ['u1', 'u3', 'u4']);
   view.replacePods(N1, [], at(2));
-  assert.deepEqual([view.takeGone(), view.takeGone()], [['u2'], []]);
+  assert.deepEqual([view.leaving.takeGone(), view.leaving.takeGone()], [['u2'], []]);
 });
 
 test('does not follow a pod with another deletion when its node loses its taints', () => {

@@ -40,13 +40,9 @@ export function checkedPolicy(
     parse(text);
     return text;
   } catch (error) {
-    throw naming(source, error);
+    throw error instanceof PolicyError ? new PolicyError(`${source}: ${error.message}`) : error;
   }
 }
-
-/** Returns a `PolicyError` that names its source. Returns any other error unchanged. */
-const naming = (source: string, error: unknown): unknown =>
-  error instanceof PolicyError ? new PolicyError(`${source}: ${error.message}`) : error;
 
 function textOf(path: string): string {
   try {

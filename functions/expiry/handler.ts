@@ -27,7 +27,6 @@ export interface ExpiryDeps {
 
 /** Maximum number of stream records in a batch. */
 export const EXPIRY_BATCH_SIZE = 100;
-/** Nodes that are recovered at a time. */
 const PARALLEL_NODES = 8;
 
 /**

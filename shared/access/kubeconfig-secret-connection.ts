@@ -58,5 +58,4 @@ async function secretText(secretArn: string, aws: AwsClients): Promise<string> {
   throw new AccessError(`${secretArn} holds no text; store the kubeconfig as its SecretString`);
 }
 
-/** Returns the region of an ARN: `arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME`. */
 const regionOf = (secretArn: string): string => secretArn.split(':')[3] ?? '';

@@ -114,7 +114,6 @@ const receivedOf = ({ messageId, receiptHandle, body, attributes }: SQSRecord): 
 
 export type Consumer<Message> = Consumption<Message> & MessageDeps;
 
-/** A received message with its content, or with the error that parsing threw. */
 type Parsed<Message> = ReceivedMessage & ({ readonly content: Message } | { readonly fault: unknown });
 
 /**

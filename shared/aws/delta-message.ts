@@ -213,7 +213,6 @@ function whatFits({ deleted: _untold, ...delta }: NodeDelta): NodeDelta {
   return { ...delta, pods, others };
 }
 
-/** Returns the bytes of an item in a JSON array, including its comma. */
 const itemBytes = (json: string): number => Buffer.byteLength(json) + 1;
 
 /** Throws `RejectedMessageError`, one sentence with the first invalid field, unless exactly of this version. */

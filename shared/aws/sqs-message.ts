@@ -4,9 +4,7 @@ import { MAX_DELAY_SECONDS, MAX_ID_CHARACTERS, MAX_MESSAGE_ATTRIBUTES, MAX_MESSA
 /** The data type of every attribute that is sent. */
 export const ATTRIBUTE_TYPE = 'String';
 
-/** Characters that SQS rejects in a body and in an attribute. */
 const FORBIDDEN_CHARACTER = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
-/** Group and deduplication IDs: ASCII letters, digits and punctuation. */
 const ID = new RegExp(`^[!-~]{1,${MAX_ID_CHARACTERS}}$`);
 
 /** Bytes that count against SQS's limits: the body, and each attribute's name, type and value, in UTF-8. */

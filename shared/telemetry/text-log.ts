@@ -26,7 +26,6 @@ export function textLog(clock: Clock, write: (line: string) => void): Log {
   });
 }
 
-/** Returns the text of an event that has one; `undefined` for every other event. */
 function textOf({ event, fields }: LogLine, now: EpochMs): string | undefined {
   switch (event) {
     case 'relay.synced':
@@ -135,7 +134,6 @@ function detailText([name, value]: readonly [string, unknown]): string {
   return `${words} ${MOMENT.test(name) ? timeText(value) : name.endsWith('Ms') ? durationText(value) : value}`;
 }
 
-/** Names of fields that hold a time. */
 const MOMENT = /^(at|since|timeAdded|.+At)$/;
 
 /** Returns a time in UTC, with its date only on another day. */

@@ -33,7 +33,6 @@ export interface ClusterOutbox {
   readonly onSent: (queue: DeltaQueue, error?: unknown) => void;
 }
 
-/** A delta that was made to be sent immediately. */
 interface OutgoingDelta {
   readonly of: ClusterOutbox;
   readonly key: string;
@@ -62,7 +61,6 @@ export class DeltaBatcher {
   readonly #nodes: WorkQueue<string>;
   readonly #callsOf = new WeakMap<ClusterOutbox, number>();
   #calls = 0;
-  /** Consecutive failures to reach the queue. */
   #failures = 0;
   #filling = false;
   /** Callbacks that wait until no work is left. */

@@ -186,7 +186,6 @@ export class PassPermits {
   }
 }
 
-/** Returns the workload that limits the evictions of pods like this, if policy sets a limit. */
 const limitingWorkload = ({ policy }: Rules, pod: LivePod): Workload | undefined =>
   policy.maxEvictionsPerWorkload && workloadOf(pod);
 

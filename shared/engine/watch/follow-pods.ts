@@ -54,7 +54,6 @@ interface SharedWatch {
   position: string;
 }
 
-/** A watch of one node's pods, or of all pods. */
 interface Watch extends Pick<WatchOptions, 'onNode' | 'follows' | 'signal'> {
   readonly of: Attempt['of'];
   /** Resolves with the version to watch from; `lost`: the earlier one was lost. */
@@ -72,7 +71,6 @@ export class PodFollower {
   readonly #deps: PodFollowerDeps;
   readonly #lists: PodLists;
   readonly #followed = new Map<NodeName, ListedNode>();
-  /** The nodes with watches of their own. */
   readonly #own = new Set<ListedNode>();
   #shared: SharedWatch | undefined;
   #few: NodeJS.Timeout | undefined;
@@ -129,7 +127,6 @@ export class PodFollower {
     void (own ? this.#followOwn(listed) : this.#followShared(listed));
   }
 
-  /** Returns the node if it shares the watch of all pods. */
   #sharing(node: NodeName | undefined): ListedNode | undefined {
     const listed = node && this.#followed.get(node);
     return listed && !this.#own.has(listed) ? listed : undefined;

@@ -55,7 +55,6 @@ export class GuardController {
   /** The newest stored revision, according to the last rules received. */
   #newestRevision = 0;
   #episodes: readonly Episode[] = [];
-  /** The tally's number of changes at the last review. */
   #changes = -1;
   #adding = false;
   #writing = false;

@@ -100,7 +100,6 @@ export class LeaseManager {
     }
   }
 
-  /** Resolves with the acquired lease; `undefined`: stopped while waiting. */
   async #awaitLease(): Promise<Lease | undefined> {
     const { leases, holder, clock, log, fleet } = this.#deps;
     const { signal } = this.#stopping;

@@ -94,7 +94,6 @@ function sumOf<T>(all: Iterable<T>, sizeOf: (each: T) => number): number {
 /** Maximum memory for the nodes of one cluster: 5,000 nodes need 2 MiB, 100,000 some 40 MiB. */
 export const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Memory for a node besides its strings. */
 const NODE_BYTES = 256;
 
 /** Limits the memory of one cluster's nodes, so that no cluster takes the memory of the others. */

@@ -68,7 +68,6 @@ function refuseOthers(name: string, fields: object, known: ReadonlySet<string>):
   );
 }
 
-/** Returns the text in a base64 field; `undefined`: the field is absent or empty. */
 function decoded(name: string, fields: Readonly<Record<string, unknown>>, field: string): string | undefined {
   const value = fields[field];
   if (value === undefined) return undefined;

@@ -1,16 +1,10 @@
 import { defined } from '#shared/defined.ts';
-import {
-  DOWN_KEYS,
-  type LiveTaint,
-  NODE_OUT_OF_SERVICE,
-  type Taint,
-  type Toleration,
-} from '#shared/taints/taint.ts';
+import { type LiveTaint, NODE_OUT_OF_SERVICE, type Taint, type Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { meansOf } from './budget.ts';
 import type { EvictionGate } from './eviction-gate.ts';
-import type { Deletion, PodTraits } from './facts.ts';
-import { type DuePod, findGate, isObserved, isOfTaints, leaseNoteOn, storedGate } from './gate.ts';
+import { type Deletion, earliest, type PodTraits } from './facts.ts';
+import { type DuePod, downSince, findGate, isObserved, isOfTaints, leaseNoteOn, storedGate } from './gate.ts';
 import type { NodeName, PodUid } from './identity.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
 import { isDoubtful, timeLiveTaints } from './node-state.ts';
@@ -240,9 +234,7 @@ function dueness(
     key: taint.key,
     deadlineOf: podDeadlines([taint], deletedAt, rules),
   }));
-  const downSince = earliest(
-    (live ?? []).filter(({ key }) => DOWN_KEYS.includes(key)).map(({ timeAdded }) => timeAdded),
-  );
+  const since = downSince(live);
   return (record, pod, latest) => {
     const deadlines = single.flatMap(({ key, deadlineOf }) => {
       const deadline = deadlineOf(pod.tolerations, record.podSince);
@@ -252,7 +244,7 @@ function dueness(
     const due: DuePod = {
       node,
       zone,
-      downSince,
+      downSince: since,
       dueBy,
       record,
       traits: pod,
@@ -274,9 +266,3 @@ function dueness(
     return { dueBy, duePod: { by: gate, ...defined({ until }) }, ...lease };
   };
 }
-
-const earliest = (moments: readonly (EpochMs | undefined)[]): EpochMs | undefined =>
-  moments.reduce(
-    (least, moment) => (moment === undefined || (least ?? moment + 1) <= moment ? least : moment),
-    undefined,
-  );

@@ -42,6 +42,12 @@ export const isAhead = (named: EpochMs, seenAt: EpochMs): boolean => named > see
 export const begunBy = (named: EpochMs, seenAt: EpochMs): EpochMs =>
   isAhead(named, seenAt) ? seenAt : named;
 
+export const earliest = (moments: readonly (EpochMs | undefined)[]): EpochMs | undefined =>
+  moments.reduce(
+    (least, moment) => (moment === undefined || (least ?? moment + 1) <= moment ? least : moment),
+    undefined,
+  );
+
 /** The facts about a pod that decide its eviction. */
 export interface PodFacts {
   readonly uid: PodUid;

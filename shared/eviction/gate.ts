@@ -2,7 +2,7 @@ import { defined } from '#shared/defined.ts';
 import { DOWN_KEYS, type LiveTaint, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterGate, EvictionGate, OfTaints } from './eviction-gate.ts';
-import type { PodFacts, PodTraits } from './facts.ts';
+import { earliest, type PodFacts, type PodTraits } from './facts.ts';
 import type { NodeName } from './identity.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
 import type { Hold, HoldTarget, Rules, Selection, Stop, Trip } from './policy.ts';
@@ -84,12 +84,8 @@ export function storedGate(
   return findGate(traits ? rules : withoutTraits(rules), due, now);
 }
 
-export function downSince(taints: readonly LiveTaint[] = []): EpochMs | undefined {
-  const since = taints.flatMap(({ key, timeAdded }) =>
-    DOWN_KEYS.includes(key) && timeAdded !== undefined ? timeAdded : [],
-  );
-  return since.length === 0 ? undefined : Math.min(...since);
-}
+export const downSince = (taints: readonly LiveTaint[] = []): EpochMs | undefined =>
+  earliest(taints.filter(({ key }) => DOWN_KEYS.includes(key)).map(({ timeAdded }) => timeAdded));
 
 /** Returns rules without those that depend on traits, or on the zone of a node. */
 export function withoutTraits(rules: Rules): Rules {
@@ -168,10 +164,8 @@ export const isOfTaints = (gate: EvictionGate): gate is Extract<EvictionGate, Of
 
 /** Returns the next time after `now` at which the rules change without a write; `undefined`: none. */
 export function nextExpiry({ policy, stops, holds }: Rules, now: EpochMs): EpochMs | undefined {
-  const moments = [
-    ...[...stops, ...holds, ...policy.exclude, ...policy.include].map(({ until }) => until),
-  ].filter((moment) => moment !== undefined && moment > now);
-  return moments.length === 0 ? undefined : Math.min(...moments.map(Number));
+  const moments = [...stops, ...holds, ...policy.exclude, ...policy.include].map(({ until }) => until);
+  return earliest(moments.filter((moment) => moment !== undefined && moment > now));
 }
 
 const untilOf = ({ until }: { readonly until?: EpochMs }) => (until === undefined ? {} : { until });

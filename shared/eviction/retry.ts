@@ -1,5 +1,6 @@
 import { defined } from '#shared/defined.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { earliest } from './facts.ts';
 import type { PodUid } from './identity.ts';
 import type { EvictionRecord, Held, NodeOutage, NodeRetry, NodeState, Partition } from './records.ts';
 
@@ -81,13 +82,8 @@ export const dueOf = ({ scheduled, node }: Partition, now: EpochMs): readonly Ev
 
 /** Returns the next time after `now` at which a record of the node is to be processed. */
 export function nextMomentOf({ scheduled, node }: Partition, now: EpochMs): EpochMs | undefined {
-  const later = [...scheduled.values()]
-    .map((record) => momentOf(record, node))
-    .filter((moment) => moment !== undefined && moment > now);
-  return later.reduce<EpochMs | undefined>(
-    (least, moment) => Math.min(least ?? Infinity, moment ?? Infinity),
-    undefined,
-  );
+  const moments = [...scheduled.values()].map((record) => momentOf(record, node));
+  return earliest(moments.filter((moment) => moment !== undefined && moment > now));
 }
 
 export interface Failures {

@@ -166,22 +166,17 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
       reason: 'A string has no effect, so as a taint it evicts no pod.',
     },
     {
-      line: '(live ?? []).filter(({ key }) => DOWN_KEYS.includes(key)).map(({ timeAdded }) => timeAdded),',
-      mutants: { ArrayDeclaration: 1 },
-      reason: 'A string has no key, so it is not a taint of a node that is down.',
-    },
-    {
       line: 'return deadline ? [{ key, at: deadline.at }] : [];',
       mutants: { ArrayDeclaration: 1 },
       reason: 'A string has no time, so it is neither due nor due later.',
     },
+  ],
+  'shared/eviction/facts.ts': [
     {
       line: '(least, moment) => (moment === undefined || (least ?? moment + 1) <= moment ? least : moment),',
       mutants: { EqualityOperator: 1 },
       reason: 'If two times are equal, either is the earliest.',
     },
-  ],
-  'shared/eviction/facts.ts': [
     {
       line: 'return compareVersions(a, b) < 0 ? b : a;',
       mutants: { EqualityOperator: 1 },
@@ -195,7 +190,7 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
       reason: "If a taint has no gate, the line above has returned, which the type checker can't infer.",
     },
     {
-      line: '].filter((moment) => moment !== undefined && moment > now);',
+      line: 'return earliest(moments.filter((moment) => moment !== undefined && moment > now));',
       mutants: { ConditionalExpression: 1 },
       reason: '`undefined` is never after `now`; the check satisfies the type checker.',
     },
@@ -353,7 +348,7 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
   ],
   'shared/eviction/retry.ts': [
     {
-      line: '.filter((moment) => moment !== undefined && moment > now);',
+      line: 'return earliest(moments.filter((moment) => moment !== undefined && moment > now));',
       mutants: { ConditionalExpression: 1 },
       reason: '`undefined` is never after `now`; the check satisfies the type checker.',
     },

@@ -23,16 +23,6 @@ export interface LabelExpression {
   readonly values?: readonly string[];
 }
 
-interface Conditions {
-  /** The conditions in kubectl's notation. */
-  readonly texts: string[];
-  exists: boolean;
-  isAbsent: boolean;
-  /** Values that the label may have; absent: any. */
-  allowed?: readonly string[];
-  readonly forbidden: Set<string>;
-}
-
 const expressionsOf = ({
   matchLabels = {},
   matchExpressions = [],
@@ -54,44 +44,24 @@ export const selectorText = (selector: LabelSelector): string =>
   expressionsOf(selector).map(expressionText).join(',');
 
 /** Returns conditions on one label that no object can meet together, in kubectl's notation, if there are any. */
-export function contradiction(selector: LabelSelector): readonly string[] | undefined {
-  const byKey = new Map<string, Conditions>();
-  const conditionsOn = (key: string): Conditions => {
-    const conditions = byKey.get(key) ?? {
-      texts: [],
-      exists: false,
-      isAbsent: false,
-      forbidden: new Set<string>(),
-    };
-    byKey.set(key, conditions);
-    return conditions;
-  };
-  for (const expression of expressionsOf(selector)) {
-    const { key, operator, values = [] } = expression;
-    const conditions = conditionsOn(key);
-    conditions.texts.push(expressionText(expression));
-    switch (operator) {
-      case 'In':
-        conditions.exists = true;
-        conditions.allowed = conditions.allowed?.filter((value) => values.includes(value)) ?? values;
-        break;
-      case 'NotIn':
-        for (const value of values) conditions.forbidden.add(value);
-        break;
-      case 'Exists':
-        conditions.exists = true;
-        break;
-      case 'DoesNotExist':
-        conditions.isAbsent = true;
-        break;
-      default:
-        operator satisfies never;
-    }
-  }
-  return [...byKey.values()].find(
-    ({ exists, isAbsent, allowed, forbidden }) =>
-      (exists && isAbsent) || allowed?.every((value) => forbidden.has(value)) === true,
-  )?.texts;
+export const contradiction = (selector: LabelSelector): readonly string[] | undefined =>
+  Map.groupBy(expressionsOf(selector), ({ key }) => key)
+    .values()
+    .find(isContradiction)
+    ?.map(expressionText);
+
+function isContradiction(conditions: readonly LabelExpression[]): boolean {
+  const operators = conditions.map(({ operator }) => operator);
+  const listsOf = (wanted: LabelExpression['operator']) =>
+    conditions.flatMap(({ operator, values = [] }) => (operator === wanted ? [values] : []));
+  const [allowed, ...others] = listsOf('In');
+  const forbidden = listsOf('NotIn').flat();
+  const isForbidden = (value: string): boolean =>
+    forbidden.includes(value) || others.some((values) => !values.includes(value));
+  return (
+    (operators.includes('DoesNotExist') && (allowed !== undefined || operators.includes('Exists'))) ||
+    allowed?.every(isForbidden) === true
+  );
 }
 
 /** Each `*` in a pattern matches any characters, or none. */

@@ -34,7 +34,8 @@ export class ForeignFileError extends Error {
   override readonly name = 'ForeignFileError';
 }
 
-export type FileKind = 'directory' | 'file' | 'socket';
+const IS_OF_KIND = { directory: 'isDirectory', file: 'isFile', socket: 'isSocket' } as const;
+export type FileKind = keyof typeof IS_OF_KIND;
 
 /** Returns the caller's user ID; `undefined` on platforms without them, where nothing is checked. */
 const callerUid = (): number | undefined => process.geteuid?.();
@@ -67,7 +68,7 @@ export function findOwnDirectory(given: string, uid = callerUid()): string | und
 function refuseForeign(path: string, kind: FileKind, found: Stats, uid: number | undefined): void {
   if (uid === undefined) return;
   if (found.isSymbolicLink()) throw new ForeignFileError(`${path} is a link: move it away`);
-  if (!isOfKind(found, kind)) throw new ForeignFileError(`${path} is no ${kind}: move it away`);
+  if (!found[IS_OF_KIND[kind]]()) throw new ForeignFileError(`${path} is no ${kind}: move it away`);
   if (found.uid !== uid) {
     throw new ForeignFileError(
       `${path} belongs to another user (${found.uid}, not ${uid}): run this as that user, or move it away`,
@@ -78,19 +79,6 @@ function refuseForeign(path: string, kind: FileKind, found: Stats, uid: number |
     throw new ForeignFileError(
       `${path} may be written by other users (mode ${mode}): check its content, then run chmod go-w ${path}`,
     );
-  }
-}
-
-function isOfKind(found: Stats, kind: FileKind): boolean {
-  switch (kind) {
-    case 'directory':
-      return found.isDirectory();
-    case 'file':
-      return found.isFile();
-    case 'socket':
-      return found.isSocket();
-    default:
-      return kind satisfies never;
   }
 }
 

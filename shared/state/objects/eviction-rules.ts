@@ -76,13 +76,9 @@ const namedSchema = z.object({ metadata: z.object({ name: z.string() }) });
 export const nameOfRules = (object: unknown): string =>
   parseStored(namedSchema, object, 'EvictionRules').metadata.name;
 
-/** Also if the rest is unreadable. `undefined`: all clusters. Throws `StoreError`. */
-const clusterOfRules = (object: unknown): ClusterName | undefined =>
-  parseStored(whoseSchema, object, 'EvictionRules').status.cluster;
-
 /** Parses an `EvictionRules` completely. Throws `StoreError` for unsupported content, which may forbid evictions. */
 export function readEvictionRules(object: unknown): KeptRules {
-  const cluster = clusterOfRules(object);
+  const { cluster } = parseStored(whoseSchema, object, 'EvictionRules').status;
   const { metadata, status } = parseStored(objectSchema, object, `rules of ${nameOf(cluster)}`);
   const { orders, guard, fleet, audit } = status;
   return {

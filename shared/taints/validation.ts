@@ -62,7 +62,6 @@ export function problem(type: ProblemType, field: string, fault: string): Proble
 
 /** Kubernetes' own limits, in bytes; a text that isn't ASCII is rejected for its characters anyway. */
 const NAME_MAX_LENGTH = 63;
-const VALUE_MAX_LENGTH = 63;
 const PREFIX_MAX_LENGTH = 253;
 
 const NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
@@ -87,26 +86,21 @@ export function labelKeyFaults(key: string): readonly string[] {
 }
 
 /** Returns the faults of a label value, in the same form. Upstream: `content.IsLabelValue`. */
-export function labelValueFaults(value: string): readonly string[] {
-  const faults: string[] = [];
-  if (value.length > VALUE_MAX_LENGTH)
-    faults.push(`must have at most ${VALUE_MAX_LENGTH} characters: shorten it`);
-  if (value !== '' && !NAME.test(value)) faults.push(`has a character that is not allowed: ${NAME_RULE}`);
-  return faults;
-}
+export const labelValueFaults = (value: string): readonly string[] =>
+  value === '' ? [] : textFaults(value, NAME_MAX_LENGTH, NAME, NAME_RULE);
 
 /** Returns the faults of a namespace's name, in the same form. Upstream: `content.IsDNS1123Label`. */
 export const dnsLabelFaults = (name: string): readonly string[] =>
-  dnsFaults(name, NAME_MAX_LENGTH, DNS_LABEL, DNS_LABEL_RULE);
+  textFaults(name, NAME_MAX_LENGTH, DNS_LABEL, DNS_LABEL_RULE);
 
 /** Returns the faults of most other objects' names, in the same form. Upstream: `content.IsDNS1123Subdomain`. */
 export const dnsSubdomainFaults = (name: string): readonly string[] =>
-  dnsFaults(name, PREFIX_MAX_LENGTH, DNS_SUBDOMAIN, DNS_RULE);
+  textFaults(name, PREFIX_MAX_LENGTH, DNS_SUBDOMAIN, DNS_RULE);
 
-function dnsFaults(name: string, most: number, form: RegExp, rule: string): readonly string[] {
+function textFaults(text: string, most: number, form: RegExp, rule: string): readonly string[] {
   const faults: string[] = [];
-  if (name.length > most) faults.push(`must have at most ${most} characters: shorten it`);
-  if (!form.test(name)) faults.push(`has a character that is not allowed: ${rule}`);
+  if (text.length > most) faults.push(`must have at most ${most} characters: shorten it`);
+  if (!form.test(text)) faults.push(`has a character that is not allowed: ${rule}`);
   return faults;
 }
 

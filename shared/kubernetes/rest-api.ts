@@ -21,7 +21,7 @@ import { blockedBy } from './http/eviction-refusal.ts';
 import { Transport } from './http/transport.ts';
 import { Marker, type Rival } from './marker.ts';
 import { NODE_LEASE_NAMESPACE, projectNodeLease } from './node-lease.ts';
-import type { PermissionReview } from './permissions.ts';
+import { type PermissionReview, unlessDenied } from './permissions.ts';
 import { projectNode, projectPod } from './project.ts';
 import { projectReplicas, replicasCall, type WorkloadRef } from './replicas.ts';
 import { RestResource } from './rest-resource.ts';
@@ -255,32 +255,22 @@ export class RestApi implements KubernetesApi, PermissionReview {
   }
 
   async getTakeover(): Promise<Takeover | undefined> {
-    try {
-      const json = await this.#find({ ...TAKEOVER, verb: 'get' });
-      return json === undefined ? undefined : projectTakeover(json);
-    } catch (error) {
-      // The permission is granted together with the takeover itself.
-      if (error instanceof ApiError && error.status === 403) return undefined;
-      throw error;
-    }
+    // The permission is granted together with the takeover itself.
+    const json = await unlessDenied(this.#find({ ...TAKEOVER, verb: 'get' }));
+    return json === undefined ? undefined : projectTakeover(json);
   }
 
   async renewTakeover(takeover: Takeover, at: EpochMs): Promise<void> {
-    await this.#transport.perform({
-      ...TAKEOVER,
-      verb: 'patch',
-      body: renewalPatch(takeover, at),
-      contentType: 'application/merge-patch+json',
-    });
+    await this.#patchTakeover(renewalPatch(takeover, at));
   }
 
   async withholdTakeover(takeover: Takeover, reason: string): Promise<void> {
-    await this.#transport.perform({
-      ...TAKEOVER,
-      verb: 'patch',
-      body: withheldPatch(takeover, reason),
-      contentType: 'application/merge-patch+json',
-    });
+    await this.#patchTakeover(withheldPatch(takeover, reason));
+  }
+
+  async #patchTakeover(body: object): Promise<void> {
+    const contentType = 'application/merge-patch+json';
+    await this.#transport.perform({ ...TAKEOVER, verb: 'patch', body, contentType });
   }
 
   async tryTaints(taints: readonly LiveTaint[]): Promise<readonly LiveTaint[]> {

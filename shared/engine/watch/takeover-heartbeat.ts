@@ -14,6 +14,8 @@ import type { Proof } from './ports.ts';
 
 /** Interval between heartbeats. Four fit into the usual heartbeat timeout. */
 export const HEARTBEAT_MS = 20_000;
+/** Interval of the search for a takeover while the policy has no key for one, without which there is no heartbeat. */
+export const UNEXPECTED_MS = 5 * 60_000;
 /** A heartbeat of this age has had no successor in time. */
 export const MISSING_MS = 1.5 * HEARTBEAT_MS;
 /** Before the first heartbeat, so many answers are awaited at most to learn the API server's time. */
@@ -63,7 +65,7 @@ export async function keepTakeover(
   deps: TakeoverHeartbeatDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const { log } = deps;
+  const { clock, log } = deps;
   let before = NONE;
   while (!signal.aborted) {
     const outcome: Outcome = await beat(before, deps, signal).catch(
@@ -77,7 +79,10 @@ export async function keepTakeover(
     if (outcome.kind === 'withheld' && !(before.kind === 'withheld' && isLike(outcome.reason, before.reason)))
       log.warn('takeover.heartbeat-suspended', { cluster, reason: outcome.reason });
     before = outcome;
-    await pause(HEARTBEAT_MS, signal);
+    const searched = new Age(clock);
+    const isExpected = () => outcome.kind !== 'none' || deps.policy().treatAsNoExecute.length > 0;
+    do await pause(HEARTBEAT_MS, signal);
+    while (!signal.aborted && !isExpected() && searched.atLeastMs < UNEXPECTED_MS);
   }
 }
 

@@ -5,6 +5,7 @@ import {
   keepTakeover,
   PROVEN_MS,
   type TakeoverHeartbeatDeps,
+  UNEXPECTED_MS,
 } from '#shared/engine/watch/takeover-heartbeat.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
@@ -343,8 +344,25 @@ test('logs each new reason, but not each delay of an overdue eviction', async (c
   assert.equal(api.takeover?.withheld, 'an eviction is overdue by 1m1s');
 });
 
+test('searches every five minutes for a takeover while the policy names no key, and then every twenty seconds', async (context) => {
+  let treatAsNoExecute: readonly string[] = [];
+  const { time, api, logged } = bench(context, { policy: () => ({ ...rules.policy, treatAsNoExecute }) });
+  const { mock } = context.mock.method(api, 'getTakeover');
+  await time.pass(2 * UNEXPECTED_MS);
+  assert.equal(mock.callCount(), 2);
+  treatAsNoExecute = ['a'];
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS);
+  treatAsNoExecute = [];
+  await time.pass(HEARTBEAT_MS);
+  assert.deepEqual(logged(), [
+    'takeover.heartbeat-renewed',
+    'takeover.heartbeat-suspended policy does not name a in treatAsNoExecute',
+  ]);
+});
+
 test('writes no reason while another relay renews the takeover', async (context) => {
-  const { time, api } = takenOver(context, { policy: () => rules.policy });
+  const { time, api } = takenOver(context, { policy: () => ({ ...rules.policy, treatAsNoExecute: ['b'] }) });
   const renew = async () => {
     if (api.takeover) await api.renewTakeover(api.takeover, Date.now() + SKEW_MS);
     await time.pass(HEARTBEAT_MS);

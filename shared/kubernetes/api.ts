@@ -168,6 +168,10 @@ export interface KubernetesApi {
   uids(): Promise<ClusterUids>;
   /** Reports whether the credentials have this permission. Rejects with 403 if they may not ask. */
   allowed(right: Permission): Promise<boolean>;
+  /** Resolves once the server answers, whatever it answers. Usual audit policies leave it out. */
+  ping(): Promise<void>;
+  /** Returns the permissions of the core group that the credentials lack, for all objects. Rejects as {@link allowed}. */
+  lacking<R extends Permission>(rights: readonly R[]): Promise<readonly R[]>;
   /** Returns a node; `undefined`: it does not exist. A quorum read. */
   getNode(name: NodeName): Promise<LiveNode | undefined>;
   /** `undefined`: the node has no Lease. A quorum read. Rejects with 403 without the permission. */

@@ -13,9 +13,9 @@ import type { PodEvent } from './announcement.ts';
 import { disruptionPatch, eventBody } from './announcement.ts';
 import type { DeletePreconditions, KubernetesApi, LiveNode, LivePod, Resource, Takeover } from './api.ts';
 import { ApiError } from './http/api-error.ts';
-import { fieldsOf, textOf } from './http/api-json.ts';
+import { type Fields, fieldsOf, itemsOf, textOf } from './http/api-json.ts';
 import { trimNode, trimPod } from './http/bulk.ts';
-import type { Call } from './http/call.ts';
+import type { AnswerKind, Call } from './http/call.ts';
 import type { Connection } from './http/connection.ts';
 import { blockedBy } from './http/eviction-refusal.ts';
 import { Transport } from './http/transport.ts';
@@ -48,7 +48,7 @@ const KUBE_SYSTEM: Call = {
 };
 /** Few, but not all of them are replaced between two reads. */
 const FIRST_NODES: Call = { verb: 'list', resource: 'nodes', path: NODES, query: { limit: '10' } };
-const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+const AUTHORIZATION = 'authorization.k8s.io/v1';
 
 /**
  * A few calls over `node:http2` and `node:https`, not a generated client: int64s survive, a quiet watch is not cut,
@@ -294,18 +294,31 @@ export class RestApi implements KubernetesApi, PermissionReview {
 
   async allowed({ verb, resource, ...scope }: Permission): Promise<boolean> {
     const [kind, subresource = ''] = resource.split('/');
-    const review = await this.#transport.read({
-      verb: 'create',
-      resource: 'selfsubjectaccessreviews',
-      path: ACCESS_REVIEWS,
-      answer: 'short',
-      body: {
-        apiVersion: 'authorization.k8s.io/v1',
-        kind: 'SelfSubjectAccessReview',
-        spec: { resourceAttributes: { verb, resource: kind, subresource, ...scope } },
-      },
+    const spec = { resourceAttributes: { verb, resource: kind, subresource, ...scope } };
+    return (await this.#review('SelfSubjectAccessReview', spec, 'short'))['allowed'] === true;
+  }
+
+  async ping(): Promise<void> {
+    await this.#transport.perform(VERSION).catch((error: unknown) => {
+      if (!(error instanceof ApiError) || error.unanswered) throw error;
     });
-    return fieldsOf(fieldsOf(review)['status'])['allowed'] === true;
+  }
+
+  async lacking<R extends Permission>(rights: readonly R[]): Promise<readonly R[]> {
+    // The rules of a namespace include those of all namespaces. In this one, nobody grants us more.
+    const review = this.#review('SelfSubjectRulesReview', { namespace: NODE_LEASE_NAMESPACE }, 'object');
+    const rules = await review.then(({ resourceRules }) => itemsOf(resourceRules), nothingIfDenied);
+    const unlisted = rights.filter((right) => !rules.some((rule) => grants(rule, right)));
+    // A webhook of the API server may grant more, but lists nothing.
+    const granted = await pMap(unlisted, ({ verb, resource }) => this.allowed({ verb, resource }));
+    return unlisted.filter((_, index) => !granted[index]);
+  }
+
+  async #review(kind: string, spec: object, answer: AnswerKind): Promise<Fields> {
+    const resource = `${kind.toLowerCase()}s`;
+    const path = `/apis/${AUTHORIZATION}/${resource}`;
+    const call = { resource, path, answer, body: { apiVersion: AUTHORIZATION, kind, spec } };
+    return fieldsOf(fieldsOf(await this.#transport.read({ verb: 'create', ...call }))['status']);
   }
 
   close(): void {
@@ -351,7 +364,16 @@ function cachesLists(version: unknown): boolean {
 
 const uidOf = (json: unknown): string => textOf(fieldsOf(fieldsOf(json)['metadata'])['uid']);
 
-function nothingIfDenied(error: unknown): readonly string[] {
+/** Reports whether a rule grants a permission of the core group, for objects of all names. */
+function grants(rule: unknown, { verb, resource }: Permission): boolean {
+  const { verbs, apiGroups, resources, resourceNames } = fieldsOf(rule);
+  const has = (names: unknown, name: string) => itemsOf(names).some((each) => each === '*' || each === name);
+  return (
+    has(verbs, verb) && has(apiGroups, '') && has(resources, resource) && itemsOf(resourceNames).length === 0
+  );
+}
+
+function nothingIfDenied(error: unknown): readonly never[] {
   if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return [];
   throw error;
 }

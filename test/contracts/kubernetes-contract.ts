@@ -120,6 +120,12 @@ export function kubernetesContract<C extends ClusterUnderContract>(
       });
     });
 
+    test('answers a ping, and lists no permission as lacking for credentials that have all', async () => {
+      await api.ping();
+      const watching = { verb: 'watch', resource: 'nodes' } as const;
+      assert.deepEqual(await api.lacking([watching, { verb: 'list', resource: 'pods' }]), []);
+    });
+
     describe('getting objects', () => {
       test('returns a node with its taints of all effects, in order', async () => {
         const taints = [taint('b', { value: 'x', effect: 'NoSchedule' }), taint('a')];

@@ -67,6 +67,8 @@ export class SimulatedApi implements KubernetesApi {
   readonly takeRival = () => undefined;
   readonly lastRival = undefined;
   readonly allowed = async () => true;
+  readonly ping = async () => undefined;
+  readonly lacking = async () => [];
   readonly nodes: SimulatedResource<LiveNode>;
   readonly pods: SimulatedResource<LivePod>;
   readonly #cluster: LiveCluster;

@@ -158,6 +158,15 @@ export class FakeCluster implements KubernetesApi {
     return this.allows(right);
   }
 
+  /** A server that answers no review answers no ping either. */
+  async ping(): Promise<void> {
+    this.allows({ verb: 'get', resource: '/version' });
+  }
+
+  async lacking<P extends Permission>(rights: readonly P[]): Promise<readonly P[]> {
+    return rights.filter((right) => !this.allows(right));
+  }
+
   takeRival(): string | undefined {
     return this.rivals.shift();
   }

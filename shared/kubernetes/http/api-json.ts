@@ -65,7 +65,7 @@ function exactInteger(_key: string, value: unknown, context: { readonly source?:
 
 // Readers of parsed JSON of unchecked shape: missing values, and values of another type, read as empty.
 
-type Fields = Readonly<Record<string, unknown>>;
+export type Fields = Readonly<Record<string, unknown>>;
 
 const NONE: Fields = {};
 

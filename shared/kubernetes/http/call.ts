@@ -39,7 +39,7 @@ export const METHODS: Readonly<Record<Verb, string>> = {
 };
 
 export const callText = ({ verb, resource, object }: Call): string =>
-  resource === 'selfsubjectaccessreviews'
+  resource.startsWith('selfsubject')
     ? 'check permissions'
     : [verb, resource, ...(object === undefined ? [] : [object])].join(' ');
 

@@ -80,6 +80,71 @@ test('checks the permission to read node Leases in their namespace, explains its
   await preflight(lacking.api, NEEDED_PERMISSIONS);
 });
 
+describe('permissions that the credentials lack', () => {
+  const RIGHTS = [
+    { verb: 'watch', resource: 'nodes' },
+    { verb: 'list', resource: 'pods' },
+  ] as const;
+  const rule = (verbs: readonly string[], resources: readonly string[], more = {}) => ({
+    verbs,
+    apiGroups: [''],
+    resources,
+    ...more,
+  });
+  const FULL = [rule(['list', 'watch'], ['nodes', 'pods'])];
+  /** Lists these rules, and grants watches besides, as a webhook does. */
+  const listing =
+    (...resourceRules: readonly object[]): Answer =>
+    (response, request) =>
+      (request.url.endsWith('/selfsubjectrulesreviews')
+        ? json({ status: { resourceRules, incomplete: true } }, 201)
+        : allowAllBut('list pods'))(response, request);
+
+  test('are reviewed by one request if rules grant them', async (t) => {
+    for (const rules of [FULL, [rule(['*'], ['*'], { apiGroups: ['*'] })]]) {
+      const { api, requests } = await scriptedServer(t, listing(...rules));
+      assert.deepEqual(await api.lacking(RIGHTS), []);
+      assert.deepEqual(
+        requests.map(({ url, body }) => [url, JSON.parse(body).spec]),
+        [['/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', { namespace: 'kube-node-lease' }]],
+      );
+    }
+  });
+
+  test('are those that no rule grants for all names, and that are denied one by one', async (t) => {
+    for (const rules of [
+      [],
+      [rule(['get', 'list'], ['nodes'])],
+      [rule(['watch'], ['pods'])],
+      [rule(['list', 'watch'], ['nodes', 'pods'], { resourceNames: ['x'] })],
+      [rule(['list', 'watch'], ['nodes', 'pods'], { apiGroups: ['metrics.k8s.io'] })],
+    ]) {
+      const { api, requests } = await scriptedServer(t, listing(...rules));
+      assert.deepEqual(await api.lacking(RIGHTS), [RIGHTS[1]]);
+      assert.equal(requests.length, 3);
+    }
+  });
+
+  test('are reviewed one by one if the credentials may not list their rules', async (t) => {
+    const denied = status(403, 'no rules for you', 'Forbidden');
+    const { api } = await scriptedServer(t, (response, request) =>
+      (request.url.endsWith('rulesreviews') ? denied : allowAllBut('list pods'))(response, request),
+    );
+    assert.deepEqual(await api.lacking(RIGHTS), [RIGHTS[1]]);
+    const neither = await scriptedServer(t, denied);
+    await assert.rejects(neither.api.lacking(RIGHTS), { status: 403 });
+  });
+});
+
+test('pings an API server at a path that audit policies leave out', async (t) => {
+  const { api, requests } = await scriptedServer(t, json({ major: '1', minor: '36' }));
+  await api.ping();
+  assert.deepEqual(
+    requests.map(({ method, url }) => `${method} ${url}`),
+    ['GET /version'],
+  );
+});
+
 describe('a policy whose include names namespaces', () => {
   const policy = parsePolicyDocument(
     'mode: enforce\nmethod: evict\ninclude: [{namespaces: [a]}, {namespaces: [b, a], labels: {matchLabels: {x: y}}}]\n',

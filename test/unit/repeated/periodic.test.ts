@@ -148,9 +148,8 @@ const PERIODIC: Readonly<Record<string, Periodic>> = {
   'the check of permissions': {
     everyMs: CHECK_PERMISSIONS_MS,
     begin(work) {
-      const allowed = ({ verb }: { readonly verb: string }) =>
-        (verb === 'list' ? work() : Promise.resolve()).then(() => true);
-      return aborting((signal) => watchPermissions({ allowed }, new ClusterFaults(clock), signal, ignored));
+      const api = { ping: async () => undefined, lacking: () => work().then(() => []) };
+      return aborting((signal) => watchPermissions(api, new ClusterFaults(clock), signal, ignored));
     },
   },
   'the read of the registry': {

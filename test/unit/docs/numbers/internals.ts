@@ -20,7 +20,7 @@ import { PAGE_SIZE, UNANSWERED } from '#shared/engine/watch/follow-nodes.ts';
 import { OWN_WATCHES } from '#shared/engine/watch/follow-pods.ts';
 import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
 import { EVICTED_WITHIN_MS } from '#shared/engine/watch/lease-session.ts';
-import { CHECK_PERMISSIONS_MS } from '#shared/engine/watch/permission-watch.ts';
+import { CHECK_PERMISSIONS_MS, PING_MS } from '#shared/engine/watch/permission-watch.ts';
 import { GATHER_MS } from '#shared/engine/watch/removal-recorder.ts';
 import { POLL_MS } from '#shared/engine/watch/rules-watch.ts';
 import { BUDGET_RETRY_MS, MAX_BUDGET_RETRY_MS } from '#shared/eviction/budget.ts';
@@ -76,6 +76,7 @@ export const INTERNALS: Pages = {
     ['disconnected for {} hands the lease off', DISCONNECTED_MS],
     ['(both for {} after the last)', RIVAL_FOR_MS],
     ['checks its permissions every {} (', CHECK_PERMISSIONS_MS],
+    ['the version every {}, because', PING_MS],
     ['rejected credentials within {}.', roundedUp(CHECK_PERMISSIONS_MS + LEASE_RENEW_MS, 5 * SECOND_MS)],
     ['they are read for {}, longer than a delta counts', ENDED_WINDOW_MS],
     ['for {} by default. Changes', HISTORY_DAYS * DAY_MS],

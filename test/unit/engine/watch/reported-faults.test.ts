@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { REPORTED_FOR_MS } from '#shared/engine/watch/built-in-evictions.ts';
 import { UNSTORED_MS } from '#shared/engine/watch/cluster-faults.ts';
 import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
-import { CHECK_PERMISSIONS_MS } from '#shared/engine/watch/permission-watch.ts';
+import { PING_MS } from '#shared/engine/watch/permission-watch.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
@@ -130,16 +130,26 @@ describe('the lease of a cluster reports', () => {
 
   test('permissions that were lost while every watch is open and no node is tainted', async (context) => {
     const { cluster, faultsAfter } = bench(context);
+    const shown = () => faultsAfter(30 * SECOND);
     cluster.nodes.lists = [listOf(liveNode('n1'))];
-    assert.deepEqual(await faultsAfter(), []);
-    cluster.allows = ({ resource }) => resource === 'nodes';
-    assert.deepEqual(await faultsAfter(CHECK_PERMISSIONS_MS + LEASE_RENEW_MS + SECOND), [
-      'list-failing pods 403',
-    ]);
+    assert.deepEqual(await shown(), []);
+    cluster.allows = ({ resource }) => resource !== 'pods';
+    assert.deepEqual(await shown(), ['list-failing pods 403']);
     cluster.allows = throwing(new ApiError('the credentials were rejected', 401));
-    assert.deepEqual(await faultsAfter(), ['list-failing pods 401', 'watch-failing nodes 401']);
+    assert.deepEqual(await shown(), ['list-failing pods 401', 'watch-failing nodes 401']);
     cluster.allows = throwing(new ApiError('who may not ask does not know', 403));
-    assert.deepEqual(await faultsAfter(), []);
+    assert.deepEqual(await shown(), []);
+  });
+
+  test('an API server that is frozen while every watch is open, within 9 s, until it answers', async (context) => {
+    const { cluster, faultsAfter } = bench(context);
+    await faultsAfter();
+    const both = ['list-failing pods', 'watch-failing nodes'];
+    cluster.allows = throwing(new ApiError('timed out', 0));
+    assert.deepEqual(await faultsAfter(PING_MS + LEASE_RENEW_MS + SECOND), both);
+    assert.deepEqual(await faultsAfter(), both);
+    cluster.allows = () => true;
+    assert.deepEqual(await faultsAfter(LEASE_RENEW_MS + 2 * SECOND), []);
   });
 
   test('a failing queue of deltas', async (context) => {

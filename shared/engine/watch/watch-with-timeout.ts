@@ -5,9 +5,9 @@ import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { durationText } from '#shared/time/duration.ts';
 
-/** The server ends each watch after a random time between these, as client-go does, to spread the load. */
-const MIN_WATCH_SECONDS = 300;
-const MAX_WATCH_SECONDS = 600;
+/** The server ends each watch after a random time between these: renewals spread, and each is four audit events. */
+const MIN_WATCH_SECONDS = 900;
+const MAX_WATCH_SECONDS = 1_800;
 /** The API server sends a bookmark every minute; a silence of this length means a dead connection. */
 const SILENCE_MS = 150_000;
 /** A watch that ends sooner and without an event has failed, whatever the server reports: the rule of client-go. */

@@ -9,8 +9,8 @@ const BOOKMARK_MS = 60_000;
 interface ScriptedWatch<T> {
   readonly events: readonly WatchEvent<T>[];
   /**
-   * 'quiet': the watch stays open, with a bookmark every minute, until its signal aborts, and then ends without
-   * an error, as a real watch does; 'hang': the same without bookmarks; `undefined`: the server ends it.
+   * 'quiet': the watch stays open, with a bookmark every minute, until its time is over or its signal aborts, and then
+   * ends without an error, as a real watch does; 'hang': the same without bookmarks; `undefined`: the server ends it.
    */
   readonly end: Error | 'quiet' | 'hang' | undefined;
   /** The time from the events to the end, in ms. */
@@ -74,7 +74,7 @@ export class ScriptedResource<T extends { readonly resourceVersion: string }> im
       resourceVersion = versionOf(event);
       yield event;
     }
-    while (end === 'quiet') {
+    for (let openMs = 0; end === 'quiet' && openMs < options.timeoutSeconds * 1_000; openMs += BOOKMARK_MS) {
       await delay(BOOKMARK_MS, undefined, { signal: options.signal }).catch(() => undefined);
       if (options.signal.aborted) return;
       yield { kind: 'bookmark', resourceVersion };

@@ -1,6 +1,6 @@
 /**
  * US dollars in us-east-1, November 2026, beyond free tiers, as AWS lists them: aws.amazon.com/SERVICE/pricing for sqs, dynamodb,
- * lambda, eventbridge, cloudwatch, fargate, vpc and secrets-manager.
+ * lambda, eventbridge, cloudwatch, fargate, vpc, guardduty and secrets-manager.
  */
 export const PRICES = {
   sqsFifoPerMillion: 0.5,
@@ -11,6 +11,8 @@ export const PRICES = {
   lambdaArmPerGbSecond: 0.0000133334,
   schedulerPerMillion: 1,
   logsPerGb: 0.5,
+  /** Audit events of EKS clusters, the first 100 million of a month. */
+  guardDutyPerMillion: 1.6,
   /** The price per month. */
   alarm: 0.1,
   /** The price per month of an alarm on alarms. */

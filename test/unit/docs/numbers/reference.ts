@@ -9,8 +9,10 @@ import { PARALLEL_EVICTIONS } from '#shared/engine/evict/pass.ts';
 import { CLUSTER_LOAD } from '#shared/engine/watch/fleet.ts';
 import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
 import { FORGOTTEN_MS } from '#shared/engine/watch/lease-session.ts';
+import { CHECK_PERMISSIONS_MS, PING_MS } from '#shared/engine/watch/permission-watch.ts';
 import { REPORTED_SKEW_MS } from '#shared/engine/watch/relay.ts';
 import { POLL_MS } from '#shared/engine/watch/rules-watch.ts';
+import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
 import { BUDGET_RETRY_MS } from '#shared/eviction/budget.ts';
 import { MAX_AHEAD_MS } from '#shared/eviction/facts.ts';
 import { CALM_MS } from '#shared/eviction/guard.ts';
@@ -81,6 +83,9 @@ export const REFERENCE: Pages = {
       ...[RELAY_MIB * 1024 * 1024, RELAY_NODES, CLUSTER_LOAD, Math.floor(RELAY_NODES / 100) - CLUSTER_LOAD],
       RELAY_NODES - CLUSTER_LOAD,
     ],
+    ['by which a relay checks every {} that', PING_MS],
+    ['reviews of permissions, one every {}. More', CHECK_PERMISSIONS_MS],
+    ['may need a heartbeat every {}', HEARTBEAT_MS],
     ['A toleration beyond {} adds', MAX_DELAY_SECONDS * SECOND_MS],
     ['A toleration beyond {} posts an Event', ANNOUNCED_COUNTDOWN_MS],
     ['and a read every {} per process', SECRET_REFRESH_MS],

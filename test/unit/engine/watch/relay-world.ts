@@ -6,6 +6,7 @@ import { Fleet } from '#shared/engine/watch/fleet.ts';
 import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
@@ -68,7 +69,7 @@ type Given = Pick<ClusterRelayDeps, Kept> &
   };
 
 /** Returns the relay of a cluster in a process of its own, which is stopped at the end of the test. */
-export function clusterRelay(context: TestContext, cluster: WatchedCluster, given: Given) {
+export function clusterRelay(context: TestContext, cluster: KubernetesApi, given: Given) {
   const {
     name = CLUSTER,
     log = recordingLog(),

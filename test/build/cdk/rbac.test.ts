@@ -49,6 +49,11 @@ const RoleBinding = z.object({
   roleRef: z.object({ kind: z.literal('Role'), name: z.string() }),
   subjects: z.array(z.object({ kind: z.string(), name: z.string() })),
 });
+const FlowControl = z.object({
+  kind: z.string(),
+  metadata: z.object({ name: z.string() }),
+  spec: z.record(z.string(), z.unknown()),
+});
 const Kustomization = z.object({ resources: z.array(z.string()) });
 
 const read = <T>(schema: z.ZodType<T>, ...path: string[]): T =>
@@ -173,7 +178,31 @@ test('a takeover grants the permissions to renew it and to prove it, each for on
 });
 
 test('relay and evict together grant exactly the permissions that are checked before a cluster is managed, and kube-system', () => {
-  assert.deepEqual(read(Kustomization, 'kustomization.yaml').resources, ['relay', 'evict']);
+  assert.deepEqual(read(Kustomization, 'kustomization.yaml').resources, ['relay', 'evict', 'flow-control']);
   const both = new Set([...granted('relay'), ...granted('evict')]);
   assert.deepEqual([...both].toSorted(), [...named(NEEDED_PERMISSIONS), IDENTIFYING].toSorted());
+});
+
+test('the groups of relay and evict have the flow control that the chart gives an agent', () => {
+  const specs = (...texts: readonly string[]) =>
+    Object.fromEntries(
+      texts
+        .flatMap((text) => loadAll(text))
+        .map((object) => {
+          const { kind, metadata, spec } = FlowControl.parse(object);
+          return [kind, JSON.parse(JSON.stringify(spec).replaceAll(`"${metadata.name}"`, '"NAME"'))];
+        }),
+    );
+  const folder = join(RBAC_DIR, 'flow-control');
+  const { resources } = read(Kustomization, 'flow-control', 'kustomization.yaml');
+  const { FlowSchema, ...level } = specs(
+    ...resources.map((file) => readFileSync(join(folder, file), 'utf8')),
+  );
+  const chart = specs(readFileSync(join(RBAC_DIR, '../../deploy/agent/flow-control.yaml'), 'utf8'));
+  const subjects = ['taintward-relay', 'taintward-evict'].map((name) => ({ kind: 'Group', group: { name } }));
+  const [rule] = chart['FlowSchema'].rules;
+  assert.deepEqual(
+    { ...level, FlowSchema },
+    { ...chart, FlowSchema: { ...chart['FlowSchema'], rules: [{ ...rule, subjects }] } },
+  );
 });

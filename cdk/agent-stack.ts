@@ -17,6 +17,7 @@ import { alarmTopics } from './alarm-topics.ts';
 import { agentAlarmSpecs } from './alarms.ts';
 import { bindItemsOf } from './cluster-items.ts';
 import type { AgentConfig, Config } from './config.ts';
+import { encryptData, grantDataKey } from './data-key.ts';
 import { setEndpoint } from './grantee.ts';
 import { serviceAlarm } from './service-alarm.ts';
 import { Timers } from './timers.ts';
@@ -38,10 +39,12 @@ export class AgentStack extends Stack {
       description: `Taintward: what agent ${id} has, which works in cluster ${agent.cluster}`,
       ...props,
     });
+    encryptData(this, config);
     const names = agentNames(prefix, id, this.region);
     const timers = new Timers(this, 'Timers', { prefix: names.prefix });
     const identity = new AgentIdentity(this, 'Identity', { agent, names });
     bindItemsOf(agent.cluster, identity, config.name);
+    grantDataKey(identity);
     this.#bindDeltas(identity, config.name);
     timers.bindArm(identity);
     timers.due.bindTake(identity);

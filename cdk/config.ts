@@ -56,6 +56,11 @@ const topicArn = matching(/^arn:[^:]+:sns:[^:]+:\d{12}:.+$/, 'arn:aws:sns:eu-wes
 /** Roles of all accounts, before the pattern of their names. */
 export const ALL_ROLES = `arn:${Aws.PARTITION}:iam::*:role/`;
 
+const kmsKeyArn = matching(
+  /^arn:[^:]+:kms:[^:]+:\d{12}:key\/.+$/,
+  'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
+);
+
 /** A relay that the user runs, and that follows some clusters only. */
 const ownRelay = z.strictObject({
   /** The names of its clusters, without commas and without pattern characters of IAM; `*` at the end matches a prefix. */
@@ -162,15 +167,10 @@ const schema = z
     ).exactOptional(),
     historyDays: count(MIN_HISTORY_DAYS, MAX_HISTORY_DAYS).default(HISTORY_DAYS),
     retainTable: flag.default(true),
+    kmsKeyArn: kmsKeyArn.exactOptional(),
     concurrency: count(2, 1000).default(50),
     kubeconfigSecrets: secretNames.default(['taintward/*']),
-    secretKmsKeys: list(
-      matching(
-        /^arn:[^:]+:kms:[^:]+:\d{12}:key\/.+$/,
-        'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
-      ),
-      MAX_SECRET_KEYS,
-    ).exactOptional(),
+    secretKmsKeys: list(kmsKeyArn, MAX_SECRET_KEYS).exactOptional(),
     clusterRoles: roleArns.default([`${ALL_ROLES}taintward-access*`]),
     organization: matching(/^o-[a-z0-9]{10,32}$/, 'o-a1b2c3d4e5').exactOptional(),
     metricsByCluster: flag.default(false),
@@ -239,6 +239,8 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   historyDays:
     'Retention of history and audit log, in days. The table has it as the tag taintward:history-days, because commands write the audit log.',
   retainTable: 'Whether the table survives cdk destroy, and only a deployment may delete it.',
+  kmsKeyArn:
+    'KMS key of this account and region for the table, queues, logs, and the topic of alarmEmail. Its policy must permit this first.',
   concurrency:
     'Number of concurrent batches of node-delta, pod-delta, and evict each. A batch of evict may send as many requests to API servers as it has pods to evict.',
   kubeconfigSecrets:
@@ -289,7 +291,7 @@ export function readConfig(
     throw new ConfigError(
       `The context key ${PREFIX}agents (podIdentity.clusterArns) names ${foreign}, but EKS Pod Identity gives roles of account ${account} to its own clusters only. Use irsa.`,
     );
-  for (const key of ['alarmTopicArn', 'warningTopicArn', 'eventBus'] as const) {
+  for (const key of ['alarmTopicArn', 'warningTopicArn', 'eventBus', 'kmsKeyArn'] as const) {
     const [, , , given] = config[key]?.split(':') ?? [];
     if (region && given && given !== region)
       throw new ConfigError(`The context key ${PREFIX}${key} must be in the stack's region, ${region}.`);

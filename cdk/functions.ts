@@ -2,7 +2,7 @@ import { Duration, Stack } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
 import { FilterCriteria, FilterRule, MetricType, StartingPosition } from 'aws-cdk-lib/aws-lambda';
-import { SqsDlq, SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
+import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import { Construct } from 'constructs';
 import type { FunctionName } from '#deploy/build/bundle.ts';
 import { DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
@@ -147,7 +147,7 @@ export class Functions extends Construct {
       reportBatchItemFailures: true,
       bisectBatchOnError: true,
       maxRecordAge: EXPIRY_MAX_RECORD_AGE,
-      onFailure: new SqsDlq(this.expiryDeadLetters.queue),
+      onFailure: { bind: () => ({ destination: this.expiryDeadLetters.queue.queueArn }) },
       metricsConfig: { metrics: [MetricType.EVENT_COUNT] },
       filters: [
         FilterCriteria.filter({

@@ -4,10 +4,12 @@ import { ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
+import { defined } from '#shared/defined.ts';
 import { alarmName } from '#shared/telemetry/alarm-name.ts';
 import { alarmTopics, mailTopicName } from './alarm-topics.ts';
 import { type AlarmedProps, alarmSpecs } from './alarms.ts';
 import { ServiceDashboard } from './dashboard.ts';
+import { dataKeyOf } from './data-key.ts';
 import { described, notify, serviceAlarm } from './service-alarm.ts';
 
 const NOBODY =
@@ -53,14 +55,15 @@ export class Monitoring extends Construct {
   }
 
   /**
-   * Only alarms of this account may publish, over TLS. No key: CloudWatch cannot use the AWS managed one, and one's own
-   * costs a dollar a month. Texts of alarms are not secret.
+   * Only alarms of this account may publish, over TLS. No key by default: CloudWatch cannot use the AWS managed
+   * one. Texts of alarms are not secret.
    */
   #mailTo(address: string, name: string): void {
     const topic = new Topic(this, 'Mail', {
       topicName: mailTopicName(name),
       displayName: name,
       enforceSSL: true,
+      ...defined({ masterKey: dataKeyOf(this) }),
     });
     topic.addSubscription(new EmailSubscription(address));
     const { account } = Stack.of(this);

@@ -27,9 +27,11 @@ import {
   PROBE_PORT,
   type ValuesOf,
 } from '#shared/aws/environment.ts';
+import { defined } from '#shared/defined.ts';
 import { accountWideName } from './account-wide-name.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import { type Config, ConfigError, fargateCpu, type OwnRelay } from './config.ts';
+import { dataKeyOf } from './data-key.ts';
 import type { Deltas } from './deltas.ts';
 import { type Grantee, setEndpoint } from './grantee.ts';
 import type { Network } from './network.ts';
@@ -85,6 +87,7 @@ export class FargateRelay extends Construct implements Grantee {
     this.logGroup = new LogGroup(this, 'Log', {
       logGroupName: `/ecs/${name}`,
       retention: LOG_RETENTION,
+      ...defined({ encryptionKey: dataKeyOf(this) }),
       removalPolicy: RemovalPolicy.DESTROY,
     });
     this.grantPrincipal = new Role(this, 'Role', {

@@ -19,7 +19,9 @@ import {
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { BUNDLE_FILE, bundleFunction, type FunctionName, PROJECT_DIR, roomOf } from '#deploy/build/bundle.ts';
+import { defined } from '#shared/defined.ts';
 import { accountWideName } from './account-wide-name.ts';
+import { dataKeyOf } from './data-key.ts';
 import type { Grantee } from './grantee.ts';
 import type { Network } from './network.ts';
 
@@ -67,6 +69,7 @@ export class ServiceFunction extends Construct implements Grantee {
     const logGroup = new LogGroup(this, 'Log', {
       logGroupName: `/aws/lambda/${functionName}`,
       retention: LOG_RETENTION,
+      ...defined({ encryptionKey: dataKeyOf(this) }),
       removalPolicy: RemovalPolicy.DESTROY,
     });
     const role = new Role(this, 'Role', {

@@ -17,6 +17,8 @@ import {
   RETENTION_SECONDS,
   visibilitySeconds,
 } from '#shared/aws/queue-set.ts';
+import { defined } from '#shared/defined.ts';
+import { dataKeyOf } from './data-key.ts';
 import type { Grantee } from './grantee.ts';
 
 export interface ServiceQueueProps {
@@ -42,7 +44,7 @@ export class ServiceQueue extends Construct {
       source: queueName,
     });
     this.queue = new Queue(this, 'Queue', {
-      ...commonProps(queueName, spec.fifo),
+      ...commonProps(this, queueName, spec.fifo),
       retentionPeriod: Duration.seconds(RETENTION_SECONDS),
       visibilityTimeout: Duration.seconds(visibilitySeconds(spec)),
       deadLetterQueue: { queue: this.deadLetters.queue, maxReceiveCount: spec.maxReceiveCount },
@@ -106,7 +108,7 @@ export class DeadLetterQueue extends Construct {
     this.name = name;
     const sourceArn = source && Stack.of(this).formatArn({ service: 'sqs', resource: source });
     this.queue = new Queue(this, 'Queue', {
-      ...commonProps(`${prefix}-${name}`, fifo),
+      ...commonProps(this, `${prefix}-${name}`, fifo),
       retentionPeriod: Duration.seconds(DEAD_LETTER_RETENTION_SECONDS),
       redriveAllowPolicy: sourceArn
         ? {
@@ -153,11 +155,13 @@ function grantCount(queues: readonly Queue[], grantee: Grantee): void {
   });
 }
 
-function commonProps(queueName: string, fifo: boolean): QueueProps {
+function commonProps(scope: Construct, queueName: string, fifo: boolean): QueueProps {
+  const encryptionMasterKey = dataKeyOf(scope);
   return {
     queueName,
     maxMessageSizeBytes: MAX_MESSAGE_BYTES,
-    encryption: QueueEncryption.SQS_MANAGED,
+    encryption: encryptionMasterKey ? QueueEncryption.KMS : QueueEncryption.SQS_MANAGED,
+    ...defined({ encryptionMasterKey }),
     enforceSSL: true,
     ...(fifo
       ? {

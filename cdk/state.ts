@@ -1,12 +1,5 @@
 import { DefaultStackSynthesizer, Fn, RemovalPolicy, Stack, Tags } from 'aws-cdk-lib';
-import {
-  AttributeType,
-  BillingMode,
-  ProjectionType,
-  StreamViewType,
-  Table,
-  TableEncryption,
-} from 'aws-cdk-lib/aws-dynamodb';
+import { AttributeType, BillingMode, ProjectionType, StreamViewType, Table } from 'aws-cdk-lib/aws-dynamodb';
 import { AnyPrincipal, Effect, Grant, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
@@ -21,6 +14,7 @@ import {
   TTL_ATTRIBUTE,
 } from '#shared/state/dynamodb/table-definition.ts';
 import { VERSION } from '#shared/version.ts';
+import { dataKeyOf, grantDataKey } from './data-key.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 
 export interface StateProps {
@@ -71,7 +65,7 @@ export class State extends Construct {
       // Expired items must be readable, and other images are not needed.
       stream: StreamViewType.OLD_IMAGE,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
-      encryption: TableEncryption.DEFAULT,
+      ...defined({ encryptionKey: dataKeyOf(this) }),
       // A failed first deployment deletes its empty table again, which otherwise would block the next one.
       removalPolicy: retain ? RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE : RemovalPolicy.DESTROY,
       resourcePolicy: new PolicyDocument({
@@ -95,6 +89,7 @@ export class State extends Construct {
   bindPartitions(grantee: Grantee): void {
     const reads = ['GetItem', 'BatchGetItem', 'Query'];
     const writes = ['PutItem', 'UpdateItem', 'DeleteItem', 'BatchWriteItem'];
+    grantDataKey(grantee);
     this.#bind(grantee, reads, [this.table.tableArn]);
     this.#bind(grantee, writes, [this.table.tableArn], {
       ...NAMES_KEYS,
@@ -133,6 +128,7 @@ export class State extends Construct {
 
   /** Allows a process to read the registry and the other items of the index. */
   bindRegistry(grantee: Grantee): void {
+    grantDataKey(grantee);
     this.#bind(grantee, ['BatchGetItem'], [this.table.tableArn]);
     this.#bind(grantee, ['Query'], [`${this.table.tableArn}/index/${CLUSTER_INDEX}`]);
   }

@@ -7,6 +7,7 @@ import { mailTopicName } from './alarm-topics.ts';
 import { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
 import { consoleHost } from './console-host.ts';
+import { encryptData } from './data-key.ts';
 import { Deltas } from './deltas.ts';
 import { Functions } from './functions.ts';
 import { Monitoring } from './monitoring.ts';
@@ -21,6 +22,7 @@ import { Timers } from './timers.ts';
 export class TaintwardStack extends Stack {
   constructor(scope: Construct, id: string, { config, ...props }: StackProps & { readonly config: Config }) {
     super(scope, id, { description: 'Taintward: Kubernetes NoExecute taint eviction for a fleet', ...props });
+    encryptData(this, config);
     const prefix = config.name;
     const state = new State(this, 'State', {
       tableName: prefix,

@@ -5,6 +5,7 @@ import { Construct } from 'constructs';
 import type { dueQueueVariables, timerVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
 import { accountWideName } from './account-wide-name.ts';
+import { grantDataKey } from './data-key.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 import { ServiceQueue } from './service-queue.ts';
 
@@ -40,6 +41,7 @@ export class Timers extends Construct {
       actions: ['sqs:SendMessage'],
       resourceArns: [this.due.queue.queueArn],
     });
+    grantDataKey(this.#role);
   }
 
   /** Allows a function to arm timers: delayed messages and one-time schedules. */

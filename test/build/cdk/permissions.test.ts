@@ -33,7 +33,7 @@ import { fakeClient } from '#test/world/fake-dynamodb.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import { runAgent } from './permissions/agent-run.ts';
 import { Granted, REGION } from './permissions/granted.ts';
-import { iamRequests } from './permissions/iam-requests.ts';
+import { DATA_KEY, iamRequests, keyRequests } from './permissions/iam-requests.ts';
 import { nodeDeltaOf, podName, TOLERATED } from './permissions/node-delta.ts';
 import { allows, type IamRequest } from './permissions/policy.ts';
 import type { Statement } from './stack/resources.ts';
@@ -55,12 +55,14 @@ const ACCESSES: Readonly<Record<ClusterName, Access>> = {
   },
 };
 
-const fargate = new Granted(synthesized({ 'taintward:eventBus': 'ops' }));
-const external = new Granted(synthesized({ 'taintward:relay': 'external' }));
+const KEY = { 'taintward:kmsKeyArn': DATA_KEY };
+const fargate = new Granted(synthesized({ 'taintward:eventBus': 'ops', ...KEY }));
+const external = new Granted(synthesized({ 'taintward:relay': 'external', ...KEY }));
 const divided = new Granted(
   synthesized({
     'taintward:relay': 'external',
     'taintward:relays': { prod: { clusters: ['prod'] }, edge: { clusters: ['edge-*'] } },
+    ...KEY,
   }),
 );
 
@@ -68,6 +70,7 @@ const divided = new Granted(
 const EDGE = clusterName('edge');
 const CORE = clusterName('core');
 const AGENTS = {
+  ...KEY,
   'taintward:agents': Object.fromEntries(
     Object.entries({ 'edge-1': EDGE, 'core-1': CORE }).map(([id, cluster]) => [
       id,
@@ -445,7 +448,8 @@ test('allows a function the calls that Lambda makes as the function to feed it',
       ...actions.map((action) => secure(action, arn)),
       ...(onFailure === undefined ? [] : [secure('sqs:SendMessage', onFailure)]),
     ];
-    assert.deepEqual(refused(functionName.replace('taintward-', ''), requests), []);
+    const withKey = requests.flatMap((each) => [each, ...keyRequests(each)]);
+    assert.deepEqual(refused(functionName.replace('taintward-', ''), withKey), []);
   }
 });
 
@@ -636,13 +640,14 @@ describe('an agent', () => {
     assert.deepEqual(allowed(requests.map(elsewhere)), []);
   });
 
-  test('may also use shared resources: the deltas’ queues, the stop of the fleet, the table’s tags', () => {
+  test('may also use shared resources: the deltas’ queues, the stop of the fleet, the table’s tags, the key', () => {
     const rest = iamRequestsOf('agent').filter((each) => !isOfOne(each));
     assert.deepEqual(
       new Set(rest.map(({ action, resource }) => `${action} ${resource.split(':').at(-1)}`)),
       new Set([
         ...['dynamodb:DescribeTable table/taintward', 'dynamodb:ListTagsOfResource table/taintward'],
         ...['sqs:SendMessage taintward-node-deltas.fifo', 'sqs:SendMessage taintward-pod-deltas.fifo'],
+        ...['Decrypt', 'GenerateDataKey'].map((action) => `kms:${action} ${DATA_KEY.split(':').at(-1)}`),
       ]),
     );
     const fleet = { ...secure('dynamodb:GetItem', TABLE) };
@@ -701,7 +706,8 @@ describe('an agent', () => {
 
   test('has schedules that may send to its own queue and to no other', () => {
     const send = (queue: string) => secure('sqs:SendMessage', arnOfQueue(queue));
-    const schedules = (queue: string) => may('schedules of the agent', send(queue));
+    const schedules = (queue: string) =>
+      [send(queue), ...keyRequests(send(queue))].every((each) => may('schedules of the agent', each));
     assert.deepEqual(
       [EDGE_DUE, CORE_DUE, 'taintward-evictions-due', 'taintward-node-deltas.fifo'].map(schedules),
       [true, false, false, false],

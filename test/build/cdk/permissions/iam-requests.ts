@@ -24,7 +24,10 @@ const request = (action: string, resource: string, context: IamRequest['context'
  * Returns the IAM requests of a call (Service Authorization Reference; DynamoDB Developer Guide, "Using IAM policy
  * conditions" and "Using IAM with DynamoDB transactions"). Throws for an unknown call.
  */
-export function iamRequests({ service, operation, input, region, path }: AwsCall): readonly IamRequest[] {
+export const iamRequests = (call: AwsCall): readonly IamRequest[] =>
+  requestsOf(call).flatMap((each) => [each, ...keyRequests(each)]);
+
+function requestsOf({ service, operation, input, region, path }: AwsCall): readonly IamRequest[] {
   switch (service) {
     case 'dynamodb':
       return tableRequests(operation, input);
@@ -65,6 +68,27 @@ export function iamRequests({ service, operation, input, region, path }: AwsCall
     default:
       throw new Error(`nobody knows what ${service} ${operation} asks for`);
   }
+}
+
+/** The key of table and queues. */
+export const DATA_KEY = `arn:aws:kms:${REGION}:${ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab`;
+
+/**
+ * Returns the requests that table or queue make of KMS as the caller (DynamoDB Developer Guide, "Encryption at rest"; SQS Developer
+ * Guide, "Key management").
+ */
+export function keyRequests({ action }: IamRequest): readonly IamRequest[] {
+  const [service, operation = ''] = action.split(':');
+  const actions =
+    service === 'dynamodb' && /Item$|^Query$|Records$/.test(operation)
+      ? ['Decrypt']
+      : action === 'sqs:SendMessage'
+        ? ['GenerateDataKey', 'Decrypt']
+        : action === 'sqs:ReceiveMessage'
+          ? ['Decrypt']
+          : [];
+  const context = { 'kms:ViaService': [`${service}.${REGION}.amazonaws.com`] };
+  return actions.map((each) => request(`kms:${each}`, DATA_KEY, context));
 }
 
 function tableRequests(operation: string, input: Fields): readonly IamRequest[] {

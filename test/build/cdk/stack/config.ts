@@ -127,11 +127,12 @@ test("sets the CDK's recommended flags, so that no command of the CDK asks for t
   assert.deepEqual({ ...context, ...recommended }, context);
 });
 
-test('rejects topics and an event bus of another region than that of the deployment, where it is known', () => {
+test('rejects topics, an event bus, and a key of another region than that of the deployment, where it is known', () => {
   for (const [key, value] of [
     ['alarmTopicArn', 'arn:aws:sns:eu-west-1:123456789012:ops'],
     ['warningTopicArn', 'arn:aws:sns:eu-west-1:123456789012:ops'],
     ['eventBus', 'arn:aws:events:eu-west-1:123456789012:event-bus/ops'],
+    ['kmsKeyArn', 'arn:aws:kms:eu-west-1:123456789012:key/1234abcd'],
   ] as const) {
     const { node } = new App({ context: { [`taintward:${key}`]: value } });
     for (const region of ['eu-west-1', undefined])

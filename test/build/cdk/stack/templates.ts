@@ -114,6 +114,9 @@ const VARIANTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     'taintward:metricsByCluster': 'true',
     'taintward:historyDays': 30,
   },
+  'a key of yours for data': {
+    'taintward:kmsKeyArn': 'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
+  },
   'a table that goes with the stack': { 'taintward:retainTable': 'false' },
 };
 

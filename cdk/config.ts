@@ -238,7 +238,8 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   eventBus: 'Name or ARN of an EventBridge bus for notifications about evictions.',
   historyDays:
     'Retention of history and audit log, in days. The table has it as the tag taintward:history-days, because commands write the audit log.',
-  retainTable: 'Whether the table survives cdk destroy, and only a deployment may delete it.',
+  retainTable:
+    'Whether the table survives cdk destroy, only a deployment may delete it, and the stack has termination protection.',
   kmsKeyArn:
     'KMS key of this account and region for the table, queues, logs, and the topic of alarmEmail. Its policy must permit this first.',
   concurrency:

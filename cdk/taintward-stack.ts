@@ -21,7 +21,11 @@ import { Timers } from './timers.ts';
 /** The whole service, in the order in which data travels. */
 export class TaintwardStack extends Stack {
   constructor(scope: Construct, id: string, { config, ...props }: StackProps & { readonly config: Config }) {
-    super(scope, id, { description: 'Taintward: Kubernetes NoExecute taint eviction for a fleet', ...props });
+    super(scope, id, {
+      description: 'Taintward: Kubernetes NoExecute taint eviction for a fleet',
+      terminationProtection: config.retainTable,
+      ...props,
+    });
     encryptData(this, config);
     const prefix = config.name;
     const state = new State(this, 'State', {

@@ -22,6 +22,8 @@ test('deploys a stack again after a failed first deployment, and after its destr
 
   await assert.rejects(deployment.deploy({}, ['--app', FAILING_APP]), /ROLLBACK_COMPLETE/);
   assert.deepEqual(await ours(), []);
+  await assert.rejects(deployment.deploy(), /TerminationProtection is enabled/);
+  await deployment.endProtection();
   await deployment.deploy();
 
   const registration = ['--kubeconfig-secret', alpha.secretArn, '--context', alpha.name];

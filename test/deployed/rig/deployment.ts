@@ -58,7 +58,17 @@ export class Deployment {
   }
 
   async destroy(): Promise<void> {
+    await this.endProtection();
     await this.#cdk('destroy');
+  }
+
+  /** Switches the stack's termination protection off, as the guide does. */
+  async endProtection(): Promise<void> {
+    const command = 'cloudformation update-termination-protection --no-enable-termination-protection';
+    await run('aws', [...command.split(' '), '--stack-name', this.#name], {
+      env: this.environment,
+      withinMs: COMMAND_WITHIN_MS,
+    });
   }
 
   /** Deploys the resources of a cluster's agent as the guide describes, and returns the agent's environment. */

@@ -4,7 +4,7 @@ import type { Template } from 'aws-cdk-lib/assertions';
 import { CLUSTER_INDEX } from '#shared/state/dynamodb/table-definition.ts';
 import { tableDefinition } from '#test/aws/table-definition.ts';
 import { resourceWith } from './resources.ts';
-import { synthesized } from './synthesized.ts';
+import { serviceOf, synthesized } from './synthesized.ts';
 
 const TABLE = 'AWS::DynamoDB::Table';
 
@@ -41,6 +41,12 @@ describe('destroying the stack', () => {
     )
       .filter(({ DeletionPolicy = 'Delete' }) => DeletionPolicy !== 'Delete')
       .map(({ Type, DeletionPolicy, UpdateReplacePolicy }) => [Type, DeletionPolicy, UpdateReplacePolicy]);
+
+  test('is refused while the table is retained', () => {
+    const isProtected = (retainTable: boolean) =>
+      serviceOf({ 'taintward:retainTable': retainTable }).terminationProtection;
+    assert.deepEqual([true, false].map(isProtected), [true, false]);
+  });
 
   test('leaves no resources when configured so', () => {
     const all = synthesized({ 'taintward:retainTable': 'false' });

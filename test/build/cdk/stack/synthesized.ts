@@ -67,6 +67,10 @@ export function checked(context: Context = {}): void {
   });
 }
 
+/** Returns the service's stack. */
+export const serviceOf = (context: Context): Stacks['service'] =>
+  inApp(context, (app) => stacksOf(app).service);
+
 const stacksOf = (app: App): Stacks => addStacks(app, readConfig(app.node));
 
 function inApp<T>(context: Context, use: (app: App) => T): T {

@@ -1,4 +1,4 @@
-import { Aws } from 'aws-cdk-lib';
+import { Aws, PERMISSIONS_BOUNDARY_CONTEXT_KEY } from 'aws-cdk-lib';
 import type { Node } from 'constructs';
 import * as z from 'zod';
 import { agentClusterSchema, agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
@@ -303,6 +303,10 @@ export function readConfig(
 function parsed(node: Node): Config {
   const context: Record<string, unknown> = node.getAllContext();
   for (const key of Object.keys(context)) refuseWithoutPrefix(key);
+  if (typeof context[PERMISSIONS_BOUNDARY_CONTEXT_KEY] === 'string')
+    throw new ConfigError(
+      `The context key ${PERMISSIONS_BOUNDARY_CONTEXT_KEY} is ignored on the command line. Set it in cdk.context.json.`,
+    );
   const ours = Object.entries(context)
     .filter(([key]) => key.startsWith(PREFIX))
     .map(([key, value]) => [key.slice(PREFIX.length), value]);

@@ -3,6 +3,7 @@ import './stack/agents.ts';
 import './stack/cluster-access.ts';
 import './stack/config.ts';
 import './stack/functions.ts';
+import './stack/governed.ts';
 import './stack/localstack.ts';
 import './stack/monitoring.ts';
 import './stack/nag.ts';

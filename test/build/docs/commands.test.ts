@@ -16,7 +16,7 @@ import { readConfig } from '../../../cdk/config.ts';
 
 const CDK_COMMANDS = ['bootstrap', 'deploy', 'destroy', 'diff', 'synth'];
 /** Options of the AWS CDK that pages name. */
-const CDK_FLAGS = ['--require-approval', '--force', '--import-existing-resources'];
+const CDK_FLAGS = ['--require-approval', '--force', '--import-existing-resources', '--tags', '--qualifier'];
 
 const { scripts } = JSON.parse(readFileSync(join(PROJECT_DIR, 'package.json'), 'utf8')) as {
   readonly scripts: Readonly<Record<string, string>>;

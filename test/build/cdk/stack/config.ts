@@ -99,6 +99,7 @@ test('takes each form of a setting, as text or as the only item of a list', () =
     ['clusterRoles', 'arn:aws-us-gov:iam::*:role/taintward-*'],
     ['secretKmsKeys', 'arn:aws:kms:eu-west-1:123456789012:key/mrk-1234abcd'],
     ['subnetIds', 'subnet-0a1b,subnet-1a1b', vpc],
+    ['kmsKeyArn', 'arn:aws-cn:kms:cn-north-1:123456789012:key/mrk-1234abcd'],
     ['eventBus', 'default'],
     ['eventBus', 'arn:aws-cn:events:cn-north-1:123456789012:event-bus/my.bus_1-x'],
     ['alarmTopicArn', 'arn:aws-cn:sns:cn-north-1:123456789012:ops.fifo'],
@@ -358,6 +359,11 @@ describe('a mistake is reported in one sentence that names the key:', () => {
       'more KMS keys than a policy has room for',
       { 'taintward:secretKmsKeys': Array(41).fill('arn:aws:kms:eu-west-1:123456789012:key/1234') },
       /taintward:secretKmsKeys must have at most 40 entries\.$/,
+    ],
+    [
+      'a permissions boundary on the command line',
+      { '@aws-cdk/core:permissionsBoundary': '{"name":"boundary"}' },
+      /permissionsBoundary is ignored on the command line\. Set it in cdk\.context\.json\.$/,
     ],
     [
       'a role that is none',

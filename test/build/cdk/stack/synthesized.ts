@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { App, Validations } from 'aws-cdk-lib';
 import { Annotations, Match, Template } from 'aws-cdk-lib/assertions';
-import { AwsSolutionsChecks } from 'cdk-nag';
+import { AwsSolutionsChecks, type NagPack } from 'cdk-nag';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { readConfig } from '../../../../cdk/config.ts';
 import { addStacks, type Stacks } from '../../../../cdk/stacks.ts';
@@ -66,6 +66,21 @@ export function checked(context: Context = {}): void {
     app.synth();
   });
 }
+
+/** Returns the number of resources that each rule of these packs flags; 0 for a pack that flags none. */
+export const findingsOf = (context: Context, packs: readonly (new (app: App) => NagPack)[]) =>
+  inApp(context, (app) => {
+    const { service } = stacksOf(app);
+    return packs.flatMap((Pack) => {
+      const pack = new Pack(app);
+      const found = pack.validateScope(service).violations.map(({ ruleName, violatingResources }) => ({
+        pack: pack.readPackName,
+        rule: ruleName.slice(pack.readPackName.length + 1),
+        count: violatingResources.length,
+      }));
+      return [{ pack: pack.readPackName, rule: '', count: 0 }, ...found];
+    });
+  });
 
 /** Returns the service's stack. */
 export const serviceOf = (context: Context): Stacks['service'] =>

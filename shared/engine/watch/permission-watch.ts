@@ -33,10 +33,14 @@ export async function watchPermissions(
   signal: AbortSignal,
   answered: () => void,
 ): Promise<void> {
-  for (let pings = 0, wasSilent = false; !signal.aborted; pings++) {
-    const errors = await check(api, wasSilent || pings % (CHECK_PERMISSIONS_MS / PING_MS) === 0);
+  let wasSilent = false;
+  // While a permission is missing, each ping reviews, so that a grant shows soon.
+  let isLacking = false;
+  for (let pings = 0; !signal.aborted; pings++) {
+    const errors = await check(api, wasSilent || isLacking || pings % (CHECK_PERMISSIONS_MS / PING_MS) === 0);
     if (signal.aborted) return;
     for (const [{ type, resource }, error] of errors) faults.note({ type, resource }, error, { by: BY });
+    isLacking = errors.some(([, error]) => error !== undefined);
     const isSilent = errors.some(([, error]) => error instanceof ApiError && error.unanswered);
     if (wasSilent && !isSilent) answered();
     wasSilent = isSilent;

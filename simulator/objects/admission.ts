@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MatchOptions, Taint, Toleration } from '#shared/taints/taint.ts';
+import { tolerationProblems, tolerationsUpdateProblems } from '#shared/taints/tolerations.ts';
 import { type Problem, taintProblems } from '#shared/taints/validation.ts';
 import type { TolerationObject } from './core-kinds.ts';
 import {
@@ -12,7 +13,6 @@ import {
 } from './kinds.ts';
 import { containerCauses, withPodDefaults } from './pod-spec.ts';
 import { invalid, type StatusCause } from './status.ts';
-import { tolerationProblems, tolerationsUpdateProblems } from './tolerations.ts';
 import {
   budgetCauses,
   type WorkloadName,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { tolerationProblems, tolerationsUpdateProblems } from '#shared/taints/tolerations.ts';
 import { type Problem, taintProblems } from '#shared/taints/validation.ts';
-import { tolerationProblems, tolerationsUpdateProblems } from '#simulator/objects/tolerations.ts';
 import { matchOptions, taint, toleration } from '../case-fields.ts';
 import { compare, readCases, type Suite } from '../suite.ts';
 

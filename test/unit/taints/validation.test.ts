@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Taint, Toleration } from '#shared/taints/taint.ts';
+import { tolerationProblems, tolerationsUpdateProblems } from '#shared/taints/tolerations.ts';
 import { type Problem, taintProblems } from '#shared/taints/validation.ts';
-import { tolerationProblems, tolerationsUpdateProblems } from '#simulator/objects/tolerations.ts';
 import * as arbitrary from '#test/unit/taints/arbitraries.ts';
 
 const gateOn = { comparisonOperators: true };

@@ -1,5 +1,5 @@
-import { parseInt64 } from '#shared/taints/int64.ts';
-import type { MatchOptions, Toleration } from '#shared/taints/taint.ts';
+import { parseInt64 } from './int64.ts';
+import type { MatchOptions, Toleration } from './taint.ts';
 import {
   effectProblems,
   invalid,
@@ -7,7 +7,7 @@ import {
   labelValueFaults,
   type Problem,
   problem,
-} from '#shared/taints/validation.ts';
+} from './validation.ts';
 
 /** Why an API server would reject a new pod's tolerations, in list order. Upstream: `ValidateTolerations`. */
 export function tolerationProblems(

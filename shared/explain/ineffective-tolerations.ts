@@ -2,6 +2,7 @@ import { deadline } from '#shared/taints/deadline.ts';
 import { INT64_MAX, INT64_MIN, parseInt64 } from '#shared/taints/int64.ts';
 import { tolerates } from '#shared/taints/match.ts';
 import { DOWN_KEYS, type Taint, type Toleration } from '#shared/taints/taint.ts';
+import { UPSTREAM_DEFAULT_TOLERATION_SECONDS, withDefaultTolerations } from '#shared/taints/tolerations.ts';
 import { durationText } from '#shared/time/duration.ts';
 
 /** What to do about each kind of toleration whose effect differs from its appearance, as a sentence. */
@@ -25,8 +26,6 @@ export interface IneffectiveToleration {
 
 /** A server that disables `Lt` and `Gt` rejects tolerations with them. */
 const MATCHING = { comparisonOperators: true };
-/** Seconds that API servers give a pod without a toleration of its node being down (plugin DefaultTolerationSeconds). */
-const DEFAULT_SECONDS = 300n;
 
 /** The ineffective tolerations of the pods of a controller of this kind, in order. They must be valid. */
 export function ineffectiveTolerations(
@@ -99,12 +98,11 @@ function limitOf(
 
 /** Returns the same finding about the tolerations that a pod gets by default. */
 function defaultLoops(kind: string, tolerations: readonly Toleration[]): readonly IneffectiveToleration[] {
-  const keys = DOWN_KEYS.filter(
-    (key) => !tolerations.some((each) => (!each.key || each.key === key) && matchesExecuting(each)),
-  ).filter((key) => staysSchedulable(key, kind, tolerations));
+  const defaults = withDefaultTolerations(tolerations).slice(tolerations.length);
+  const keys = defaults.map(({ key = '' }) => key).filter((key) => staysSchedulable(key, kind, tolerations));
   const [key] = keys;
   if (key === undefined) return [];
-  const what = `${keys.map((each) => `${each}:NoSchedule`).join(' and ')} ${keys.length > 1 ? 'are' : 'is'} tolerated, but NoExecute only for the default ${secondsText(DEFAULT_SECONDS)}: the replacement may be scheduled to the same node, and is evicted again.`;
+  const what = `${keys.map((each) => `${each}:NoSchedule`).join(' and ')} ${keys.length > 1 ? 'are' : 'is'} tolerated, but NoExecute only for the default ${secondsText(UPSTREAM_DEFAULT_TOLERATION_SECONDS.notReady)}: the replacement may be scheduled to the same node, and is evicted again.`;
   const at = tolerations.findIndex((each) => tolerates({ key, effect: 'NoSchedule' }, each, MATCHING));
   return [finding('replacement-loops', at, what)];
 }

@@ -1,5 +1,5 @@
 import { parseInt64 } from './int64.ts';
-import type { MatchOptions, Toleration } from './taint.ts';
+import { type MatchOptions, NODE_NOT_READY, NODE_UNREACHABLE, type Toleration } from './taint.ts';
 import {
   effectProblems,
   invalid,
@@ -21,11 +21,14 @@ export function tolerationProblems(
     if (key !== '') problems.push(...labelKeyFaults(key).map((fault) => invalid(`${path}.key`, fault)));
     if (key === '' && operator !== 'Exists') {
       problems.push(
-        invalid(`${path}.operator`, 'must be Exists when the key is empty: set it, or name a key'),
+        invalid(
+          `${path}.operator`,
+          'must be Exists when `key` is empty, which means "match all values and all keys"',
+        ),
       );
     }
     if (tolerationSeconds !== undefined && effect !== 'NoExecute') {
-      const fault = 'must be NoExecute when tolerationSeconds is set: set it, or drop tolerationSeconds';
+      const fault = "must be 'NoExecute' when `tolerationSeconds` is set";
       problems.push(invalid(`${path}.effect`, fault));
     }
     problems.push(...operatorProblems(path, operator, toleration.value ?? '', options));
@@ -34,24 +37,33 @@ export function tolerationProblems(
   });
 }
 
+/** The API server's flags `--default-not-ready-toleration-seconds` and `--default-unreachable-toleration-seconds`, not clamped. */
+export interface DefaultTolerationSeconds {
+  readonly notReady: bigint;
+  readonly unreachable: bigint;
+}
+
+/** The defaults of an API server without these flags. */
+export const UPSTREAM_DEFAULT_TOLERATION_SECONDS: DefaultTolerationSeconds = {
+  notReady: 300n,
+  unreachable: 300n,
+};
+
 /**
- * Why an API server would reject tolerations for a live pod. They may be added and their seconds changed. A pod with
- * `Lt` or `Gt` may keep these, regardless of the gate. Upstream: `ValidatePodUpdate`.
+ * Returns tolerations as a pod gets them: admission appends one for not-ready and one for unreachable if they are
+ * missing. Operator and value are ignored. Upstream: plugin `DefaultTolerationSeconds`.
  */
-export function tolerationsUpdateProblems(
+export function withDefaultTolerations(
   tolerations: readonly Toleration[],
-  oldTolerations: readonly Toleration[],
-  options: MatchOptions,
-): readonly Problem[] {
-  const inUse = oldTolerations.some(({ operator }) => operator === 'Lt' || operator === 'Gt');
-  const kept = oldTolerations.every((old) =>
-    tolerations.some((toleration) => sameButSeconds(old, toleration)),
-  );
-  const fault = 'of a live pod may only be added or change their tolerationSeconds: keep the existing ones';
-  return [
-    ...tolerationProblems(tolerations, { comparisonOperators: options.comparisonOperators || inUse }),
-    ...(kept ? [] : [problem('FieldValueForbidden', 'tolerations', fault)]),
-  ];
+  { notReady, unreachable } = UPSTREAM_DEFAULT_TOLERATION_SECONDS,
+): readonly Toleration[] {
+  const missing = (key: string, tolerationSeconds: bigint): readonly Toleration[] =>
+    tolerations.some(
+      (each) => (!each.key || each.key === key) && (!each.effect || each.effect === 'NoExecute'),
+    )
+      ? []
+      : [{ key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds }];
+  return [...tolerations, ...missing(NODE_NOT_READY, notReady), ...missing(NODE_UNREACHABLE, unreachable)];
 }
 
 /** As in upstream, a wrong value of Equal and Exists is reported on the operator. */
@@ -69,7 +81,7 @@ function operatorProblems(
         invalid(field, `needs another value: ${path}.value ${fault}`),
       );
     case 'Exists':
-      return value === '' ? [] : [invalid(field, `is Exists, which takes no value: drop ${path}.value`)];
+      return value === '' ? [] : [invalid(field, "is 'Exists': value must be empty")];
     case 'Lt':
     case 'Gt':
       if (!options.comparisonOperators) {
@@ -85,13 +97,4 @@ function operatorProblems(
         problem('FieldValueNotSupported', field, 'must be one of Equal, Exists, Lt, Gt, spelled like that'),
       ];
   }
-}
-
-function sameButSeconds(a: Toleration, b: Toleration): boolean {
-  return (
-    (a.key ?? '') === (b.key ?? '') &&
-    (a.operator ?? '') === (b.operator ?? '') &&
-    (a.value ?? '') === (b.value ?? '') &&
-    (a.effect ?? '') === (b.effect ?? '')
-  );
 }

@@ -1,6 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MatchOptions, Taint, Toleration } from '#shared/taints/taint.ts';
-import { tolerationProblems, tolerationsUpdateProblems } from '#shared/taints/tolerations.ts';
+import {
+  type DefaultTolerationSeconds,
+  tolerationProblems,
+  withDefaultTolerations,
+} from '#shared/taints/tolerations.ts';
 import { type Problem, taintProblems } from '#shared/taints/validation.ts';
 import type { TolerationObject } from './core-kinds.ts';
 import {
@@ -13,6 +17,7 @@ import {
 } from './kinds.ts';
 import { containerCauses, withPodDefaults } from './pod-spec.ts';
 import { invalid, type StatusCause } from './status.ts';
+import { tolerationsUpdateProblems } from './toleration-updates.ts';
 import {
   budgetCauses,
   type WorkloadName,
@@ -165,7 +170,7 @@ function workloadAdmission<R extends WorkloadName>(resource: R): Admission<R> {
 /** Returns the given tolerations, followed by those that the plugin `DefaultTolerationSeconds` appends. */
 function admitted(operation: string, given: readonly TolerationObject[] = []): TolerationObject[] {
   const request = { operation, resource: 'pods', subresource: '' };
-  const all = admitTolerations(request, tolerationsOf(given), UPSTREAM_DEFAULT_TOLERATION_SECONDS);
+  const all = admitTolerations(request, tolerationsOf(given));
   const appended = all.slice(given.length).map(({ tolerationSeconds, ...toleration }) => ({
     ...toleration,
     ...(tolerationSeconds === undefined ? {} : { tolerationSeconds: Number(tolerationSeconds) }),
@@ -183,55 +188,15 @@ interface AdmissionRequest {
   readonly subresource: string;
 }
 
-/** The API server's two flags, not clamped: zero and negative seconds are passed on. */
-interface DefaultTolerationSeconds {
-  /** `--default-not-ready-toleration-seconds` */
-  readonly notReady: bigint;
-  /** `--default-unreachable-toleration-seconds` */
-  readonly unreachable: bigint;
-}
-
-/** The defaults of an API server without these flags. */
-export const UPSTREAM_DEFAULT_TOLERATION_SECONDS: DefaultTolerationSeconds = {
-  notReady: 300n,
-  unreachable: 300n,
-};
-
-/** The taints that the node controller sets when a node's `Ready` condition is `False`, and when it is `Unknown`. */
-const NOT_READY = 'node.kubernetes.io/not-ready';
-const UNREACHABLE = 'node.kubernetes.io/unreachable';
-
-/**
- * Returns a pod's tolerations after the admission plugin `DefaultTolerationSeconds`. For a pod that is created or updated, the
- * plugin appends a toleration for not-ready and one for unreachable if they are missing. A toleration counts as present if its
- * key is the taint's or empty, and its effect is NoExecute or empty. Operator and value are ignored.
- */
+/** Returns a pod's tolerations after the admission plugin `DefaultTolerationSeconds`, for a pod that is created or updated. */
 export function admitTolerations(
-  request: AdmissionRequest,
+  { operation, resource, subresource }: AdmissionRequest,
   tolerations: readonly Toleration[],
-  defaults: DefaultTolerationSeconds,
+  defaults?: DefaultTolerationSeconds,
 ): readonly Toleration[] {
-  const { operation, resource, subresource } = request;
   if (resource !== 'pods' || subresource !== '') return tolerations;
   if (operation !== 'CREATE' && operation !== 'UPDATE') return tolerations;
-  return [
-    ...tolerations,
-    ...missing(tolerations, NOT_READY, defaults.notReady),
-    ...missing(tolerations, UNREACHABLE, defaults.unreachable),
-  ];
-}
-
-function missing(
-  tolerations: readonly Toleration[],
-  key: string,
-  tolerationSeconds: bigint,
-): readonly Toleration[] {
-  const there = tolerations.some(
-    (toleration) =>
-      (!toleration.key || toleration.key === key) &&
-      (!toleration.effect || toleration.effect === 'NoExecute'),
-  );
-  return there ? [] : [{ key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds }];
+  return withDefaultTolerations(tolerations, defaults);
 }
 
 const POD_SPEC_FORBIDDEN: StatusCause = {

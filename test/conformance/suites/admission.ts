@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { Toleration } from '#shared/taints/taint.ts';
-import { admitTolerations, UPSTREAM_DEFAULT_TOLERATION_SECONDS } from '#simulator/objects/admission.ts';
+import { UPSTREAM_DEFAULT_TOLERATION_SECONDS } from '#shared/taints/tolerations.ts';
+import { admitTolerations } from '#simulator/objects/admission.ts';
 import { int64, toleration } from '../case-fields.ts';
 import { type Mismatch, readCases, type Suite } from '../suite.ts';
 

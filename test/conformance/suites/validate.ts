@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { tolerationProblems, tolerationsUpdateProblems } from '#shared/taints/tolerations.ts';
+import { tolerationProblems } from '#shared/taints/tolerations.ts';
 import { type Problem, taintProblems } from '#shared/taints/validation.ts';
+import { tolerationsUpdateProblems } from '#simulator/objects/toleration-updates.ts';
 import { matchOptions, taint, toleration } from '../case-fields.ts';
 import { compare, readCases, type Suite } from '../suite.ts';
 

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Taint, Toleration } from '#shared/taints/taint.ts';
-import { tolerationProblems, tolerationsUpdateProblems } from '#shared/taints/tolerations.ts';
+import { tolerationProblems } from '#shared/taints/tolerations.ts';
 import { type Problem, taintProblems } from '#shared/taints/validation.ts';
+import { tolerationsUpdateProblems } from '#simulator/objects/toleration-updates.ts';
 import * as arbitrary from '#test/unit/taints/arbitraries.ts';
 
 const gateOn = { comparisonOperators: true };
@@ -174,17 +175,14 @@ describe('a message states the fault and the remedy', () => {
     ]);
   });
 
-  const SECONDS = 'tolerations[0].effect must be NoExecute when tolerationSeconds is set';
+  const SECONDS = "tolerations[0].effect must be 'NoExecute' when `tolerationSeconds` is set";
   const NUMBER = 'must be a 64-bit integer without leading zeros or plus sign, such as -5';
   const BAD_VALUE = 'tolerations[0].value has a character that is not allowed';
   const rows: readonly (readonly [Toleration, message: string])[] = [
-    [{}, `${OPERATOR} must be Exists when the key is empty: set it, or name a key.`],
-    [k({ tolerationSeconds: 1n }), `${SECONDS}: set it, or drop tolerationSeconds.`],
+    [{}, `${OPERATOR} must be Exists when \`key\` is empty, which means "match all values and all keys".`],
+    [k({ tolerationSeconds: 1n }), `${SECONDS}.`],
     [k({ value: '_' }), `${OPERATOR} needs another value: ${BAD_VALUE}: ${NAME}.`],
-    [
-      k({ operator: 'Exists', value: 'v' }),
-      `${OPERATOR} is Exists, which takes no value: drop tolerations[0].value.`,
-    ],
+    [k({ operator: 'Exists', value: 'v' }), `${OPERATOR} is 'Exists': value must be empty.`],
     [k({ operator: 'Gt', value: 'high' }), `tolerations[0].value ${NUMBER}.`],
     [k({ operator: 'In' }), `${OPERATOR} must be one of Equal, Exists, Lt, Gt, spelled like that.`],
   ];

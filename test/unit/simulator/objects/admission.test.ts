@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { admitTolerations, UPSTREAM_DEFAULT_TOLERATION_SECONDS } from '#simulator/objects/admission.ts';
+import { UPSTREAM_DEFAULT_TOLERATION_SECONDS } from '#shared/taints/tolerations.ts';
+import { admitTolerations } from '#simulator/objects/admission.ts';
 import * as arbitrary from '#test/unit/taints/arbitraries.ts';
 
 const create = { operation: 'CREATE', resource: 'pods', subresource: '' };

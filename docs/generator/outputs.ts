@@ -13,6 +13,7 @@ import type { Preview } from '#shared/operations/acts/preview.ts';
 import type { WarnedNodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { WorkloadStory } from '#shared/operations/ask/explain-workload.ts';
+import type { TolerationsAnswer } from '#shared/operations/ask/tolerations.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import type { Finding } from '#shared/operations/look/finding.ts';
 import type { ChangedSetting } from '#shared/state/policy-change.ts';
@@ -38,6 +39,7 @@ export interface Outputs {
   'policy diff': readonly (ChangedSetting & { readonly cluster: ClusterName })[];
   status: StatusOutput;
   'takeover status': TakeoverOutput;
+  tolerations: TolerationsAnswer;
   'what-if': WhatIfAnswer;
   /** All commands that change something. */
   '--dry-run': readonly Omit<Preview, 'goes'>[];

@@ -108,7 +108,8 @@ function parsePod(text: string): NamedPod {
   throw new UsageError('Specify NAMESPACE/NAME, for example shop/web-0, or NAME with --namespace.');
 }
 
-function parseWorkload(text: string): Workload {
+/** Reads `NAMESPACE/KIND/NAME`. Throws `UsageError`. */
+export function parseWorkload(text: string): Workload {
   const [namespace, kind, name, ...more] = text.split('/');
   if (namespace && kind && name && more.length === 0) return { namespace, kind: kindOf(kind) ?? kind, name };
   throw new UsageError(

@@ -20,6 +20,7 @@ import { addRetryCommand } from './retry.ts';
 import { addStatusCommand } from './status.ts';
 import { addStopCommands } from './stops.ts';
 import { addTakeoverCommand } from './takeover/command.ts';
+import { addTolerationsCommand } from './tolerations.ts';
 import { addWhatIfCommand } from './what-if.ts';
 
 /** Within a quoted, mistyped word; only the last line feed, and one before a suggestion, are Commander's. */
@@ -93,6 +94,7 @@ export function createProgram(deps: CliDeps): Command {
   addApplyCommand(program, deps);
   addClustersCommand(program, deps);
   addPolicyCommand(program, deps);
+  addTolerationsCommand(program, deps);
   addTakeoverCommand(program, deps);
   addAuditCommand(program, deps);
   program.commandsGroup('Maintain:');

@@ -23,6 +23,7 @@ Output formats are \`-o table\`, \`-o wide\` (all columns), \`-o json\`, and \`-
 only, unless \`NO_COLOR\` or \`FORCE_COLOR\` is set. On a narrow terminal, table cells wrap. With \`-o wide\`, and in a pipe, each row is one line.
 
 Every command that changes evictions has \`--dry-run\`, which prints what would change, and changes nothing ([preview an act](../how-to/stop-and-hold.md#preview-an-act)).
+Only \`tolerations\` has \`--apply\` instead, and previews without it.
 
 | exit code | meaning |
 |---|---|

@@ -167,7 +167,7 @@ const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>
   },
 ];
 
-function forecastText(forecast: Forecast, now: EpochMs): string {
+export function forecastText(forecast: Forecast, now: EpochMs): string {
   switch (forecast.kind) {
     case 'evict':
       return forecast.at <= now ? 'evicted now' : `evicted in ${durationText(forecast.at - now)}`;

@@ -14,7 +14,11 @@ import { timeText } from '#shared/time/time-text.ts';
  * is, with all of its imports.
  */
 
-export function tolerationText({ toleration, changedBy, seconds }: TaintAccount): string {
+export function tolerationText({
+  toleration,
+  changedBy,
+  seconds,
+}: Pick<TaintAccount, 'toleration' | 'changedBy' | 'seconds'>): string {
   const matched = toleration ? placeText(toleration) : 'none';
   if (changedBy === 'tolerationSecondsOverrides')
     return `${matched}, by policy ${durationText((seconds ?? 0) * 1000)}`;

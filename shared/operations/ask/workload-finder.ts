@@ -13,7 +13,7 @@ import { projectJob } from './job.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Collections of Kubernetes' controllers, by the group and kind of an owner reference. */
+/** Collections of pods and of Kubernetes' controllers, by the group and kind of an owner reference. */
 const COLLECTIONS: Readonly<Record<string, string>> = {
   'apps/ReplicaSet': '/apis/apps/v1/namespaces/*/replicasets',
   'apps/Deployment': '/apis/apps/v1/namespaces/*/deployments',
@@ -21,8 +21,17 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   'apps/DaemonSet': '/apis/apps/v1/namespaces/*/daemonsets',
   'batch/Job': '/apis/batch/v1/namespaces/*/jobs',
   'batch/CronJob': '/apis/batch/v1/namespaces/*/cronjobs',
+  '/Pod': '/api/v1/namespaces/*/pods',
   '/ReplicationController': '/api/v1/namespaces/*/replicationcontrollers',
 };
+/** Returns the path of a pod, or of an object of Kubernetes' controllers; `undefined`: its kind is another one. */
+export function workloadPath({ namespace, kind, name }: Workload): string | undefined {
+  const [, collection] = Object.entries(COLLECTIONS).find(([key]) => key.endsWith(`/${kind}`)) ?? [];
+  return (
+    collection && `${collection.replace('*', encodeURIComponent(namespace))}/${encodeURIComponent(name)}`
+  );
+}
+
 /** Owners above a pod. Kubernetes' own workloads need at most two: a ReplicaSet and its Deployment. */
 const DEEPEST = 4;
 const PARALLEL_PODS = 8;

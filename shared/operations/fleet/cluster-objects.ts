@@ -5,6 +5,12 @@ import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { Transport } from '#shared/kubernetes/http/transport.ts';
 
 type Query = Readonly<Record<string, string>>;
+/** An operation of a JSON patch (RFC 6902). */
+export interface PatchOperation {
+  readonly op: 'add' | 'replace' | 'test';
+  readonly path: string;
+  readonly value: unknown;
+}
 
 const PAGE_SIZE = 500;
 
@@ -69,6 +75,15 @@ export class ClusterObjects {
 
   async create(path: string, body: object): Promise<unknown> {
     return this.#call('create', path, { body });
+  }
+
+  /** The changed fields are owned by `fieldManager`. */
+  async patch(path: string, body: readonly PatchOperation[], fieldManager: string): Promise<void> {
+    await this.#call('patch', path, {
+      query: { fieldManager },
+      body,
+      contentType: 'application/json-patch+json',
+    });
   }
 
   /** Deletes an object. False: it didn't exist. */

@@ -26,6 +26,8 @@ const READING: readonly string[] = [
   ...['policy get', 'policy diff', 'policy validate', 'policy schema'],
   ...['takeover manifest', 'takeover status'],
   ...['clusters add', 'clusters remove', 'dead-letters redrive'],
+  // A preview unless --apply is given.
+  'tolerations',
 ];
 
 const program = createProgram({} as CliDeps);

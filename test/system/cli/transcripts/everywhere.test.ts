@@ -60,6 +60,7 @@ const NOWHERE: Readonly<Record<string, string>> = {
   console: 'it goes on until it is stopped: test/unit/cli/console.test.ts',
   completion: 'it prints the script of a shell: test/system/cli/completion.test.ts',
   'policy schema': 'it prints docs/reference/policy.schema.json: test/unit/cli/policy.test.ts',
+  tolerations: 'it changes pods on the way: test/unit/operations/ask/tolerations.test.ts',
   'takeover manifest': 'it prints what apply applies: test/unit/cli/takeover/manifest.test.ts',
 };
 

@@ -3,6 +3,7 @@ import { load } from 'js-yaml';
 import * as z from 'zod';
 import type { ToleratedTaint, TolerationForecast } from '#shared/explain/toleration-preview.ts';
 import { type Workload, workloadText } from '#shared/explain/workload.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import {
   askTolerations,
   TOLERATIONS_MANAGER,
@@ -108,8 +109,15 @@ export function addTolerationsCommand(program: Command, deps: CliDeps): void {
         if (!options.yes && !(await confirmed('Change these tolerations?', deps.confirm)))
           throw new CliError('Canceled. Nothing was changed.');
         for (const { object, path, check, operations } of writes) {
-          await live.objects.patch(path, [check, ...operations], TOLERATIONS_MANAGER);
-          deps.print(linesText([`Changed ${object}.`]));
+          const done = await live.objects.patch(path, [check, ...operations], TOLERATIONS_MANAGER).then(
+            () => `Changed ${object}.`,
+            (error: unknown) => {
+              // The rollout that may follow removes pods meanwhile.
+              if (error instanceof ApiError && error.status === 404) return `${object} no longer exists.`;
+              throw error;
+            },
+          );
+          deps.print(linesText([done]));
         }
       } finally {
         live.close();

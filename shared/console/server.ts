@@ -158,7 +158,12 @@ class Guarded {
     }
     const [, first = '', ...rest] = pathname.split('/');
     const session = sessions.find(first, cookieOf(request));
-    if (!session) return refuse(response, 401, NO_SESSION);
+    if (!session)
+      return refuse(
+        response,
+        401,
+        `This session has ended, as with each restart of the service: ${NEW_LINK}`,
+      );
     know();
     const path = rest.join('/');
     const site = request.headers['sec-fetch-site'];
@@ -191,7 +196,7 @@ class Guarded {
     const isPrefetch = request.method !== 'GET' || /prefetch|prerender/.test(purposeOf(request));
     const session = key === null || isPrefetch ? undefined : sessions.open(key);
     if (!session) {
-      refuse(response, 401, NO_SESSION);
+      refuse(response, 401, `The link was opened before, or not for an hour: ${NEW_LINK}`);
       return false;
     }
     const { path, cookie } = session;
@@ -206,8 +211,7 @@ class Guarded {
   }
 }
 
-const NO_SESSION =
-  'This session has ended, or the link was opened before, or not for an hour: for a new link, run taintward console, or type console at npm start.';
+const NEW_LINK = 'for a new link, run taintward console, or type console at npm start.';
 const ELSEWHERE = 'Another page asked for this: open the console by its own link.';
 const NO_TOKEN = 'This is not from a page of this session: load it again.';
 

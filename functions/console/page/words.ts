@@ -100,9 +100,10 @@ export const connectionWord = (status: ConnectionStatus | undefined): Word =>
   status === undefined ? { text: 'unknown', tone: 'held' } : CONNECTIONS[status];
 
 /** Returns the mode of a cluster. If several apply, returns the most binding. */
-export function modeOf({ mode, stop, trips = [] }: ClusterStatus): Word {
+export function modeOf({ mode, stop, trips = [], connection }: ClusterStatus): Word {
   if (mode === undefined) return { text: 'unknown', tone: 'held' };
   if (stop) return { text: 'stopped', tone: 'goes' };
   if (mode === 'observe') return { text: 'observe', tone: 'link' };
-  return trips.length > 0 ? { text: 'guard tripped', tone: 'held' } : { text: 'enforce', tone: 'well' };
+  if (trips.length > 0) return { text: 'guard tripped', tone: 'held' };
+  return { text: 'enforce', ...(connection === 'connected' ? { tone: 'well' } : {}) };
 }

@@ -57,6 +57,11 @@ export class Service {
     return new Service(child, dir, link);
   }
 
+  /** Sends a signal, as SIGSTOP, which freezes the service. */
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
   async stop(): Promise<void> {
     this.#child.kill('SIGKILL');
     if (this.#child.exitCode === null && this.#child.signalCode === null) await once(this.#child, 'exit');

@@ -22,7 +22,7 @@ export function NodeStory(): VNode {
     ?.holds?.find(({ target }) => target.kind === 'node' && target.node === node);
   const gaveUp = answer?.pods.some(({ outcome }) => outcome.kind === 'failed') ?? false;
   return html`
-    <${Title} title=${node} lead=${answer ? html`<${Where} answer=${answer} />` : 'Loading …'}>
+    <${Title} title=${node} lead=${answer ? html`<${Where} answer=${answer} />` : error === undefined ? 'Loading …' : 'Unknown'}>
       ${gaveUp && html`<${ActButton} intent=${retry(cluster, node)} />`}
       ${
         hold

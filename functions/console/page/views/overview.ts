@@ -216,7 +216,7 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
   {
     key: 'contact',
     head: 'Last contact',
-    width: 'minmax(5.5rem, 0.8fr)',
+    width: 'minmax(7.5rem, 0.8fr)',
     cell: ({ connection, lastContactAt }) => {
       const isOld = connection === 'stale' || connection === 'disconnected';
       const { text, tone } = connectionWord(staleSince.value === undefined ? connection : undefined);

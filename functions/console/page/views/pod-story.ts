@@ -25,7 +25,7 @@ export function PodStory(): VNode {
   const all = answer && heldWith(answer);
   const there = answer !== undefined && !PAST.includes(answer.outcome.kind);
   return html`
-    <${Title} title=${`${namespace}/${pod}`} lead=${answer ? html`<${Where} answer=${answer} />` : 'Loading …'}>
+    <${Title} title=${`${namespace}/${pod}`} lead=${answer ? html`<${Where} answer=${answer} />` : error === undefined ? 'Loading …' : 'Unknown'}>
       ${held.map((id) => html`<${ActButton} key=${id} intent=${releaseHold(cluster, id)} text=${`Release hold ${id}`} />`)}
       ${there && held.length === 0 && html`<${ActButton} intent=${holdPods(cluster, { kind: 'pod', namespace, name: pod })} text="Hold pod" icon="hold" />`}
       ${
@@ -71,11 +71,12 @@ const HELD_WHOLE: readonly string[] = ['Deployment', 'CronJob'];
 const heldWith = ({ workload, owner }: Story): Story['owner'] =>
   workload && HELD_WHOLE.includes(workload.kind) ? { kind: workload.kind, name: workload.name } : owner;
 
-function Where({ answer: { cluster, node, owner, workload } }: { readonly answer: Story }): VNode {
+function Where({ answer: { cluster, node, owner, workload, outcome } }: { readonly answer: Story }): VNode {
   const runner = workload ?? owner;
+  const nowhere = outcome.kind === 'unknown' ? 'node unknown' : 'not scheduled';
   return html`
     ${runner && html`${runner.kind} ${runner.name} · `}
-    ${node === undefined ? 'not scheduled' : html`on <${NodeLink} ...${{ cluster, node }} />`} · ${cluster}
+    ${node === undefined ? nowhere : html`on <${NodeLink} ...${{ cluster, node }} />`} · ${cluster}
   `;
 }
 

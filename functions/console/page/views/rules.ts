@@ -54,7 +54,7 @@ export function RulesView(): VNode {
   `;
 }
 
-function modeText({ mode, stop, trips = [] }: ClusterStatus): VNode | string {
+function modeText({ mode, stop, trips = [], connection }: ClusterStatus): VNode | string {
   if (mode === 'enforce' && stop)
     return stop.until === undefined
       ? 'Evictions are stopped: no pods are evicted until you resume them.'
@@ -63,6 +63,8 @@ function modeText({ mode, stop, trips = [] }: ClusterStatus): VNode | string {
     case 'observe':
       return 'Decisions are recorded, and no pods are evicted.';
     case 'enforce':
+      if (connection !== 'connected')
+        return 'No current connection to the cluster: evictions may be delayed or missed.';
       return trips.length === 0
         ? 'Pods are evicted at their deadlines.'
         : `The guard holds ${trips.map(guardedText).join(', and ')}. Other pods are evicted at their deadlines.`;

@@ -4,14 +4,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { Console } from '#shared/console/server.ts';
-import { perform } from '#shared/operations/acts/perform.ts';
-import { systemClock } from '#shared/time/clock.ts';
-import { aNode, anEnding, aReason, aRecord, aRef, aTaint } from '#test/contracts/partition-builders.ts';
-import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import type { Page } from './browser/packages.ts';
 import { testBrowser, Visitor } from './rig/browser.ts';
+import { openNamed } from './rig/named.ts';
 import { openScene } from './rig/scene.ts';
-import { unansweredConsole } from './rig/unanswered-console.ts';
 
 // Resolves these names to this machine, as a hostile resolver may.
 const browser = testBrowser('--host-resolver-rules=MAP *.example 127.0.0.1');
@@ -152,27 +148,8 @@ test('a cookie that another port sets under the same name ends no session', asyn
 /** Text that would have an effect if it were interpreted as an element, a script, an address, or a closed attribute. */
 const MARKUP = '"><img src=x onerror="document.title=1"><script>document.title=1</script>javascript:alert(1)';
 
-/** Opens a console of a fleet in which all names that others choose are markup, as a compromised relay can set them. */
-async function markedUp(t: TestContext): Promise<Console> {
-  const clock = systemClock;
-  const { fleet, store } = embeddedFleet(t, { clusters: ['prod'], clock });
-  const [cluster = assert.fail('there is no cluster')] = await fleet.clusters();
-  const now = clock.now();
-  const ref = aRef(cluster, `node${MARKUP}`);
-  const workload = { namespace: `ns${MARKUP}`, owner: { kind: MARKUP, name: MARKUP }, error: MARKUP };
-  const record = { ...workload, causes: [aReason('key', MARKUP)], startedAt: now, podSince: now - 60_000 };
-  const pending = aRecord({ ...record, name: `pending${MARKUP}`, dueAt: now + 3_600_000 });
-  const gone = aRecord({ ...record, name: `gone${MARKUP}`, dueAt: now - 60_000 });
-  const taints = [aTaint({ key: 'key', value: MARKUP, since: now - 60_000 })];
-  const node = aNode({ taints, observedAt: now });
-  await store.commit(ref, 0, { node, schedule: [pending], end: [], live: true }, now);
-  await store.end(ref, [anEnding(gone, { error: MARKUP })], now);
-  await perform({ kind: 'stop', cluster, reason: MARKUP }, await fleet.operator());
-  return unansweredConsole(fleet, `It is a scene: ${MARKUP}`);
-}
-
 test('markup in names, taints, reasons, and errors is shown as text in every view (XSS)', async (t) => {
-  const scene = await markedUp(t);
+  const scene = await openNamed(t, 'prod', MARKUP);
   t.after(() => scene.close());
   const visitor = await Visitor.enter(await browser(), scene.link());
   t.after(() => visitor.leave());

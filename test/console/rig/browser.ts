@@ -127,3 +127,34 @@ export async function assertAccessible(page: Page, where: string): Promise<void>
   );
   assert.deepEqual(found, [], where);
 }
+
+/** Widths of a small phone to a large screen. 640: 1,280 pixels at a zoom of 200 %. */
+const WIDTHS = [320, 390, 640, 768, 1024, 1440, 2560];
+
+/** Names of what is beyond the window's edge, and not in a part that scrolls by itself. */
+const BEYOND = `[...document.querySelectorAll('body *')]
+  .filter((element) => {
+    const { right, left, width } = element.getBoundingClientRect();
+    if (width <= 1 || (right <= innerWidth + 1 && left >= -1)) return false;
+    for (let around = element.parentElement; around; around = around.parentElement)
+      if (getComputedStyle(around).overflowX !== 'visible' && around.getBoundingClientRect().right <= innerWidth + 1)
+        return false;
+    return true;
+  })
+  .map(({ tagName, className, textContent }) => [tagName, className, textContent.trim().slice(0, 40)].join(' '))`;
+
+/** Fails when something on the page overflows at any width. */
+export async function assertFits(page: Page, where: string): Promise<void> {
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 800 });
+    // The layout of tables follows their width a frame later.
+    await page.evaluate('new Promise((shown) => requestAnimationFrame(() => setTimeout(shown, 50)))');
+    const overflows = `[document.documentElement, ...document.querySelectorAll('[role="table"]')]
+      .map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)`;
+    const [beyond, ...wider] = [
+      await page.evaluate(BEYOND),
+      ...((await page.evaluate(overflows)) as number[]),
+    ];
+    assert.deepEqual([beyond, Math.max(...wider) <= 0], [[], true], `${where} at ${width}`);
+  }
+}

@@ -69,6 +69,36 @@ test('the focused row stays in the document at any scroll position', async (t) =
   await visitor.leave();
 });
 
+test('keys search, go from row to row, and are shown, and fields keep theirs', async (t) => {
+  const scene = await openScene(t, 1_000);
+  t.after(() => scene.close());
+  const visitor = await Visitor.enter(await browser(), scene.link());
+  const { page } = visitor;
+  const keyboard = page.keyboard;
+  const focused = (inside: string) => page.locator(`${inside}:focus, ${inside}:has(:focus)`).waitFor();
+  await visitor.go('#/pending');
+  await page.locator('[aria-rowindex="3"]').waitFor();
+  await keyboard.press('/');
+  await keyboard.type('j/k?');
+  assert.equal(await page.getByLabel('Pod, node, or taint').inputValue(), 'j/k?');
+  await page.getByLabel('Pod, node, or taint').fill('frontend');
+  await keyboard.press('Escape');
+  for (let row = 2; row < 50; row++) {
+    await keyboard.press('j');
+    await focused(`[aria-rowindex="${row}"]`);
+  }
+  await keyboard.press('k');
+  await focused('[aria-rowindex="48"]');
+  await keyboard.press('?');
+  await page
+    .getByRole('status')
+    .getByText(/Escape leaves it/)
+    .waitFor();
+  await keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: /frontend/ }).waitFor();
+  await visitor.leave();
+});
+
 test('every view has no violation that axe finds, in both themes, on a desk and on a phone', async (t) => {
   const scene = await openScene(t);
   t.after(() => scene.close());

@@ -53,6 +53,13 @@ test('a page of a frozen service looks alive nowhere, is live again with it, and
   await sleep(2_500);
   assert.equal(await left.textContent(), before, 'a countdown runs');
 
+  await page.getByRole('button', { name: 'Stop all' }).click();
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByRole('dialog').getByRole('button', { name: 'Copy' }).click();
+  await page.getByText('Copied').waitFor();
+  assert.equal(await page.evaluate('navigator.clipboard.readText()'), 'taintward stop --all');
+  await page.keyboard.press('Escape');
+
   service.signal('SIGCONT');
   await page.getByText('live', { exact: true }).waitFor();
   await page.locator('main.stale').waitFor({ state: 'detached' });

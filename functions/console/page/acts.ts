@@ -4,8 +4,10 @@ import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Api, Preview } from '#shared/console/api.ts';
 import { durationText } from '#shared/time/duration.ts';
+import { commandOf } from './act-command.ts';
 import { isConfirmed } from './confirmed.ts';
 import { counted } from './moments.ts';
+import { Command } from './parts.ts';
 import { post, ServerError, sentenceOf } from './server.ts';
 
 type Act = Api['POST api/preview']['asks'];
@@ -83,6 +85,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
   // An emergency doesn't wait for a reason.
   const optional = intended.draft.kind === 'stop';
   const lasts = optional || intended.draft.kind === 'hold';
+  const command = commandOf(intended.draft, reason.trim(), durationMs);
   useEffect(() => {
     dialog.current?.showModal();
   }, []);
@@ -190,6 +193,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
             ${intended.verb}
           </button>
         </div>
+        ${command !== undefined && html`<div class="soft small">By command, also without the console:<${Command} text=${command} /></div>`}
       </form>
     </dialog>
   `;

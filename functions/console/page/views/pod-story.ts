@@ -6,7 +6,7 @@ import { placeText, remedyText, tolerationText } from '#shared/operations/ask/wo
 import { taintText } from '#shared/taints/taint.ts';
 import { ActButton, holdPods, releaseHold } from '../act-button.ts';
 import { now } from '../live.ts';
-import { Countdown, Failed, Moment, NodeLink, Tag, Title } from '../parts.ts';
+import { Command, Countdown, Failed, Moment, NodeLink, Tag, Title } from '../parts.ts';
 import { route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';
@@ -172,7 +172,7 @@ const Remediations = ({
             ${remediations.map(
               (remedy) => html`
                 <li key=${JSON.stringify(remedy)}>
-                  <p>${sentence(remedyText(remedy, builtIn))}${'command' in remedy && html`<code class="command">${remedy.command}</code>`}</p>
+                  <p>${sentence(remedyText(remedy, builtIn))}${'command' in remedy && html`<${Command} text=${remedy.command} />`}</p>
                 </li>
               `,
             )}

@@ -1,0 +1,40 @@
+import type { HoldTarget } from '#shared/eviction/policy.ts';
+import { targetText } from '#shared/operations/acts/act.ts';
+import { durationText } from '#shared/time/duration.ts';
+import type { Intent } from './acts.ts';
+
+/** Returns the command for an act, which works without the page, too. `undefined`: no command does exactly this. */
+export function commandOf(draft: Intent['draft'], reason: string, durationMs: number): string | undefined {
+  const words = wordsOf(draft);
+  if (!words) return undefined;
+  const isReasonless = draft.kind === 'stop' && reason === '';
+  const options = [
+    ...(isReasonless ? [] : ['--reason', reason || 'REASON']),
+    ...(durationMs > 0 ? ['--for', durationText(durationMs)] : []),
+  ];
+  return ['taintward', ...words, ...options].map(quoted).join(' ');
+}
+
+function wordsOf(draft: Intent['draft']): readonly string[] | undefined {
+  const { cluster = '--all' } = draft;
+  switch (draft.kind) {
+    case 'stop':
+      return ['stop', cluster];
+    case 'resume':
+      return ['resume', cluster, ...(draft.id === undefined ? [] : ['--id', draft.id])];
+    case 'hold':
+      return ['hold', ...targetText(draft.target as HoldTarget).split(' '), '--cluster', cluster];
+    case 'release':
+      return ['release', draft.id];
+    case 'release-guard':
+      return ['release', 'guard', cluster, ...(draft.scope === undefined ? [] : ['--scope', draft.scope])];
+    case 'retry':
+      return draft.node === undefined && draft.cluster !== undefined ? ['retry', cluster] : undefined;
+    default:
+      return draft satisfies never;
+  }
+}
+
+/** Others choose the names, so a shell must not interpret them. */
+const quoted = (text: string): string =>
+  /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

@@ -48,9 +48,14 @@ interface PodLinkProps {
   readonly pod: string;
 }
 
-/** A link to a pod's story. */
-export const PodLink = ({ cluster, namespace, pod }: PodLinkProps): VNode =>
-  html`<a href=${href(['pod', cluster, namespace, pod])} title=${`${namespace}/${pod}`}><span class="soft">${namespace}/</span>${pod}</a>`;
+/** Length of the end of a name by which the pods of a workload differ. */
+const SUFFIX = 6;
+
+/** A link to a pod's story. Where it has too little room, its name is cut off before the suffix. */
+export function PodLink({ cluster, namespace, pod }: PodLinkProps): VNode {
+  const name = `${namespace}/${pod}`;
+  return html`<a href=${href(['pod', cluster, namespace, pod])} title=${name} aria-label=${name}><span class="stem"><span class="soft">${namespace}/</span>${pod.slice(0, -SUFFIX)}</span>${pod.slice(-SUFFIX)}</a>`;
+}
 
 /** A link to a node's story. */
 export const NodeLink = ({ cluster, node }: { readonly cluster: string; readonly node: string }): VNode =>

@@ -1,10 +1,19 @@
+import type { Api } from '#shared/console/api.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import { targetText } from '#shared/operations/acts/act.ts';
 import { durationText } from '#shared/time/duration.ts';
-import type { Intent } from './acts.ts';
+
+type Act = Api['POST api/preview']['asks'];
+
+/** An act before its reason and duration are known. */
+export type Draft = Act extends infer Each
+  ? Each extends Act
+    ? Omit<Each, 'reason' | 'durationMs'>
+    : never
+  : never;
 
 /** Returns the command for an act, which works without the page, too. `undefined`: no command does exactly this. */
-export function commandOf(draft: Intent['draft'], reason: string, durationMs: number): string | undefined {
+export function commandOf(draft: Draft, reason: string, durationMs: number): string | undefined {
   const words = wordsOf(draft);
   if (!words) return undefined;
   const isReasonless = draft.kind === 'stop' && reason === '';
@@ -15,7 +24,7 @@ export function commandOf(draft: Intent['draft'], reason: string, durationMs: nu
   return ['taintward', ...words, ...options].map(quoted).join(' ');
 }
 
-function wordsOf(draft: Intent['draft']): readonly string[] | undefined {
+function wordsOf(draft: Draft): readonly string[] | undefined {
   const { cluster = '--all' } = draft;
   switch (draft.kind) {
     case 'stop':

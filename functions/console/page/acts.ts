@@ -4,19 +4,13 @@ import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Api, Preview } from '#shared/console/api.ts';
 import { durationText } from '#shared/time/duration.ts';
-import { commandOf } from './act-command.ts';
+import { commandOf, type Draft } from './act-command.ts';
+import { Command } from './command.ts';
 import { isConfirmed } from './confirmed.ts';
 import { counted } from './moments.ts';
-import { Command } from './parts.ts';
 import { post, ServerError, sentenceOf } from './server.ts';
 
 type Act = Api['POST api/preview']['asks'];
-
-type Draft = Act extends infer Each
-  ? Each extends Act
-    ? Omit<Each, 'reason' | 'durationMs'>
-    : never
-  : never;
 
 /** An act that requires confirmation. */
 export interface Intent {

@@ -1,6 +1,5 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
-import { useState } from 'preact/hooks';
 import type { TimedTaint } from '#shared/eviction/records.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -76,22 +75,6 @@ export const Empty = ({ title, children }: EmptyProps): VNode => html`
 
 export const Failed = ({ error }: { readonly error: string }): VNode =>
   html`<p class="card pad failed" role="alert">${error}</p>`;
-
-/** A command, and a button that copies it. */
-export function Command({ text }: { readonly text: string }): VNode {
-  const [copied, setCopied] = useState('');
-  const copy = () =>
-    navigator.clipboard.writeText(text).then(
-      () => setCopied(text),
-      () => setCopied(''),
-    );
-  return html`<span class="command">
-    <code>${text}</code>
-    <button type="button" class="button plain" onClick=${copy}>
-      ${copied === text ? 'Copied' : 'Copy'}<span class="unseen"> command</span>
-    </button>
-  </span>`;
-}
 
 interface TitleProps {
   readonly title: string;

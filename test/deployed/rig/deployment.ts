@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { agentsPrefix } from '#shared/aws/agent-names.ts';
-import { ROOT, run } from './command.ts';
+import { CommandError, ROOT, run } from './command.ts';
 import { accountEnvironment, type EmulatedAccount } from './emulated-account.ts';
 import { buildImage, type Image } from './image/build.ts';
 import { assigned } from './relay-process.ts';
@@ -58,7 +58,10 @@ export class Deployment {
   }
 
   async destroy(): Promise<void> {
-    await this.endProtection();
+    await this.endProtection().catch((error: unknown) => {
+      // A test may have destroyed it.
+      if (!(error instanceof CommandError && error.message.includes('does not exist'))) throw error;
+    });
     await this.#cdk('destroy');
   }
 

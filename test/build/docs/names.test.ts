@@ -41,7 +41,7 @@ test('log groups, queues, functions, and other resources of the stack that pages
   // The target of a restore.
   names.add('taintward-restored');
   const named = [
-    ...found(/(\/(?:aws\/lambda|ecs)\/[\w-]+)/g),
+    ...found(/(\/(?:aws\/lambda|ecs)\/[\w-]+)(?![\w*-])/g),
     ...found(/--(?:function|queue|table|group|service)-name[ =]"?(taintward[\w.-]*\w)/g),
     ...found(/--(?:cluster|services|task-definition)[ =]"?(taintward[\w.-]*\w)/g),
     ...found(/\b(taintward-(?:evictions|expiry|heartbeat|node-delta|pod-delta)[\w-]*(?:\.fifo)?)/g),

@@ -151,7 +151,10 @@ test('the entry of an agent stops although its API server never answered', async
     { ...environment, AGENT: 'edge-1', CLUSTER: EDGE },
   );
   await until('the agent tried', () => agent.out.text.includes('"event":"cluster.unreachable"'));
-  assert.match(await probed(agent, 'readyz'), /^\[-\]edge\/api-server-unreachable failed/m);
+  assert.match(
+    await probed(agent, 'readyz'),
+    /^\[-\]edge\/disconnected failed: The relay .* has never connected/m,
+  );
   const { code, stderr } = await agent.stop();
   assert.deepEqual([code, stderr], [0, '']);
   assert.equal(await new DynamoDbLeases(table).read(EDGE), undefined, 'another agent may reach the cluster');

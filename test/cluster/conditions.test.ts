@@ -150,6 +150,37 @@ test('what a relay meets: revoked permissions, an API server that is cut off, an
   await shows('stopped', false);
 });
 
+/** Keeps all other processes from writing to a database; returns the function that ends it. */
+function lock(file: string): () => void {
+  const database = new DatabaseSync(file);
+  database.exec('BEGIN IMMEDIATE');
+  return () => database.close();
+}
+
+test('what a disk meets: another process locks the store, and the rules while the guard trips', async () => {
+  const { cluster } = stage();
+  const policy = { mode: 'enforce', guard: { customTaints: { percent: 1, nodes: 2 } } };
+  const service = await stage().start({ policy: stage().write('policy.yaml', JSON.stringify(policy)) });
+  const shows = await surfacesOf(service);
+  const names = await Promise.all(['first', 'second', 'third'].map((name) => cluster.addNode(name)));
+  await Promise.all(names.map((node, at) => cluster.addPod(node, `on-${at}`)));
+  const [first, ...others] = names;
+  assert.ok(first);
+
+  const unlockStore = lock(join(service.stateDir, STORE_FILE));
+  await cluster.taint(first, { key: 'x' });
+  await shows('store-failing', true);
+  unlockStore();
+  await shows('store-failing', false);
+
+  const unlockRules = lock(join(service.stateDir, RULES_FILE));
+  await beside(...others.map((node) => cluster.taint(node, { key: 'x' })));
+  await shows('guard-unsaved', true);
+  unlockRules();
+  await beside(shows('guard-unsaved', false), shows('guard-tripped', true));
+  await Promise.all(names.map((node) => cluster.untaint(node)));
+});
+
 test('what a policy allows: a failed eviction, and a tripped guard', async () => {
   const { cluster } = stage();
   const policy = { mode: 'enforce', giveUpAfter: '1s', guard: { customTaints: { percent: 1, nodes: 2 } } };
@@ -217,36 +248,6 @@ test('who else is there: the same cluster under another name, and another instal
   await noticed;
 });
 
-/** Keeps all other processes from writing to a database; returns the function that ends it. */
-function lock(file: string): () => void {
-  const database = new DatabaseSync(file);
-  database.exec('BEGIN IMMEDIATE');
-  return () => database.close();
-}
-
-test('what a disk meets: another process locks the store, and the rules while the guard trips', async () => {
-  const { cluster } = stage();
-  const policy = { mode: 'enforce', guard: { customTaints: { percent: 1, nodes: 2 } } };
-  const service = await stage().start({ policy: stage().write('policy.yaml', JSON.stringify(policy)) });
-  const shows = await surfacesOf(service);
-  const names = await Promise.all(['first', 'second', 'third'].map((name) => cluster.addNode(name)));
-  await Promise.all(names.map((node, at) => cluster.addPod(node, `on-${at}`)));
-  const [first, ...others] = names;
-  assert.ok(first);
-
-  const unlockStore = lock(join(service.stateDir, STORE_FILE));
-  await cluster.taint(first, { key: 'x' });
-  await shows('store-failing', true);
-  unlockStore();
-  await shows('store-failing', false);
-
-  const unlockRules = lock(join(service.stateDir, RULES_FILE));
-  await beside(...others.map((node) => cluster.taint(node, { key: 'x' })));
-  await shows('guard-unsaved', true);
-  unlockRules();
-  await beside(shows('guard-unsaved', false), shows('guard-tripped', true));
-});
-
 test('what an unknown account and a silent network meet: access denied, and disconnected', async (t) => {
   const { cluster, account } = stage();
   const tap = await Wiretap.open(cluster.connection);
@@ -285,8 +286,10 @@ test('who evicts: nobody in observe mode, and another taint manager despite a st
 
   const stopped = await stage().start();
   const showsOfStopped = await surfacesOf(stopped);
+  const changes = () => stopped.printed('rules changed').length;
+  const before = changes();
   await taintward('stop', CONTEXT, '--reason', 'an incident', '--state-dir', stopped.stateDir);
-  await stopped.untilPrinted('rules changed');
+  await until('the service applies the stop', () => changes() > before);
   const held = await cluster.addPod(other, 'stopped');
   await cluster.taint(other, { key: 'x' });
   const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: TAINT_MANAGER_REASON }];

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import pMap from 'p-map';
+import { encodeDue } from '#shared/aws/due-message.ts';
 import { CONDITIONS, type ConditionType, type Issue } from '#shared/conditions/conditions.ts';
 import type { Finding } from '#shared/operations/look/finding.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { CommandError } from './rig/command.ts';
 import { deployed } from './rig/deployed-stage.ts';
+import { refOf } from './rig/stored-state.ts';
 
 /*
  * Conditions that only AWS has, each brought about by a process, a queue, the table, or the network: `status`, `doctor`,
@@ -92,4 +95,16 @@ test('an item that no release wrote: the state of its cluster is unreadable, unt
   await shows('unreadable', true);
   await state.forgetNode('alpha', node);
   await shows('unreadable', false);
+});
+
+test('a function that does not receive: a backlog, until it does', async () => {
+  const { queues, raw } = deployed();
+  const { evictionsDue } = queues;
+  await raw.setReceiving('taintward-evict', false);
+  const due = encodeDue({ ...refOf('alpha', 'never-existed'), at: Date.now() });
+  await pMap(Array.from({ length: 1_001 }), () => evictionsDue.send(due), { concurrency: 20 });
+  await shows('queue-backlog', true);
+  await evictionsDue.purge();
+  await raw.setReceiving('taintward-evict', true);
+  await shows('queue-backlog', false);
 });

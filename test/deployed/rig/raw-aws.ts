@@ -7,6 +7,7 @@ const Events = z.object({
 });
 
 const Functions = z.object({ Functions: z.array(z.object({ FunctionName: z.string() })) });
+const Mappings = z.object({ EventSourceMappings: z.array(z.object({ UUID: z.string() })) });
 const LogGroups = z.object({ logGroups: z.array(z.object({ logGroupName: z.string() })) });
 const Configuration = z.object({
   Role: z.string(),
@@ -56,6 +57,14 @@ export class RawAws {
   async setLoops(functionName: string, RecursiveLoop: 'Allow' | 'Terminate'): Promise<void> {
     const path = `/2024-08-31/functions/${functionName}/recursion-config`;
     await this.#fetch('lambda', path, { RecursiveLoop }, { method: 'PUT' });
+  }
+
+  /** Switches on or off that a function receives from its queue. */
+  async setReceiving(functionName: string, Enabled: boolean): Promise<void> {
+    const mappings = '/2015-03-31/event-source-mappings/';
+    const response = await this.#fetch('lambda', `${mappings}?FunctionName=${functionName}`);
+    for (const { UUID } of Mappings.parse(await response.json()).EventSourceMappings)
+      await this.#fetch('lambda', `${mappings}${UUID}`, { Enabled }, { method: 'PUT' });
   }
 
   /** Returns the ECS task definition of that name. */

@@ -3,7 +3,13 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { DOWN_KEYS, type Toleration } from '#shared/taints/taint.ts';
 import { withDefaultTolerations } from '#shared/taints/tolerations.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { type Forecast, type ForecastPod, forecastPod, type NodeCase } from './forecast.ts';
+import {
+  type Forecast,
+  type ForecastPod,
+  forecastPod,
+  type NodeCase,
+  type NodeForecast,
+} from './forecast.ts';
 import { accountsOf, type TaintAccount } from './taints.ts';
 
 export interface TolerationCase {
@@ -42,43 +48,50 @@ export interface TolerationPreview {
 
 /** Previews a list of tolerations on today's nodes, by the same decisions as the service. */
 export function previewTolerations(question: TolerationCase): TolerationPreview {
-  const { nodes, pods } = question;
-  const byNode = Map.groupBy(pods, ({ node }) => node);
+  const { now, rules, tolerations } = question;
+  const nodes = question.nodes.map((node): PreviewedNode => {
+    const forecast = forecastPod(node);
+    const accounts = accountsOf(forecast, node.live.taints ?? [], { tolerations }, now, rules);
+    return { node, forecast, accounts };
+  });
+  const byNode = Map.groupBy(question.pods, ({ node }) => node);
   const unbound: Forecast = { kind: 'keep', cause: 'unbound' };
   return {
-    taints: taintsOf(question),
+    taints: taintsOf(nodes),
     pods: [
       ...(byNode.get(undefined) ?? []).map((pod) => ({ ...nameOf(pod), before: unbound, after: unbound })),
-      ...nodes.flatMap((node) =>
-        (byNode.get(node.partition.ref.node) ?? []).map((pod) => forecastOn(node, pod, question)),
+      ...nodes.flatMap((each) =>
+        (byNode.get(each.node.partition.ref.node) ?? []).map((pod) => forecastOn(each, pod, question)),
       ),
     ],
   };
 }
 
-function taintsOf({ nodes, tolerations, now, rules }: TolerationCase): readonly ToleratedTaint[] {
+interface PreviewedNode {
+  readonly node: NodeCase;
+  readonly forecast: NodeForecast;
+  /** Of its taints, for the list in question. */
+  readonly accounts: readonly TaintAccount[];
+}
+
+function taintsOf(nodes: readonly PreviewedNode[]): readonly ToleratedTaint[] {
   const found = new Map<string, ToleratedTaint>();
-  for (const node of nodes) {
-    const live = node.live.taints ?? [];
-    for (const account of accountsOf(forecastPod(node), live, { tolerations }, now, rules)) {
-      const { since: _since, known: _known, deadlineAt: _at, decides: _decides, ...kept } = account;
-      const { shadowed: _shadowed, ...tolerated } = kept;
-      const identity = JSON.stringify(tolerated);
-      found.set(identity, { ...tolerated, nodes: (found.get(identity)?.nodes ?? 0) + 1 });
-    }
+  for (const account of nodes.flatMap(({ accounts }) => accounts)) {
+    const { since: _since, known: _known, deadlineAt: _at, decides: _decides, ...kept } = account;
+    const { shadowed: _shadowed, ...tolerated } = kept;
+    const identity = JSON.stringify(tolerated);
+    found.set(identity, { ...tolerated, nodes: (found.get(identity)?.nodes ?? 0) + 1 });
   }
   return [...found.values()];
 }
 
 function forecastOn(
-  node: NodeCase,
+  { node, forecast, accounts }: PreviewedNode,
   pod: ForecastPod,
-  { now, rules, tolerations, listOf }: TolerationCase,
+  { now, tolerations, listOf }: TolerationCase,
 ): TolerationForecast {
-  const forecast = forecastPod(node);
   const named = { ...nameOf(pod), node: node.partition.ref.node, before: forecast.forecastOf(pod) };
   if (listOf) return { ...named, after: forecast.forecastOf({ ...pod, tolerations: listOf(pod) }) };
-  const accounts = accountsOf(forecast, node.live.taints ?? [], { tolerations }, now, rules);
   if (node.live.taints === undefined || accounts.some(({ schedules }) => !schedules)) return named;
   const { leaving: _leaving, evicted: _evicted, deleted: _deleted, ...kept } = pod;
   // It has no countdown yet.

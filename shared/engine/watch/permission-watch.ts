@@ -34,13 +34,13 @@ export async function watchPermissions(
   answered: () => void,
 ): Promise<void> {
   let wasSilent = false;
-  // While a permission is missing, each ping reviews, so that a grant shows soon.
-  let isLacking = false;
+  // After an error, each ping reviews, so that its end shows soon.
+  let isFailing = false;
   for (let pings = 0; !signal.aborted; pings++) {
-    const errors = await check(api, wasSilent || isLacking || pings % (CHECK_PERMISSIONS_MS / PING_MS) === 0);
+    const errors = await check(api, isFailing || pings % (CHECK_PERMISSIONS_MS / PING_MS) === 0);
     if (signal.aborted) return;
     for (const [{ type, resource }, error] of errors) faults.note({ type, resource }, error, { by: BY });
-    isLacking = errors.some(([, error]) => error !== undefined);
+    isFailing = errors.some(([, error]) => error !== undefined);
     const isSilent = errors.some(([, error]) => error instanceof ApiError && error.unanswered);
     if (wasSilent && !isSilent) answered();
     wasSilent = isSilent;

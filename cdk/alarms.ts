@@ -64,7 +64,7 @@ export const OLDEST_DELTA_SECONDS = 300;
 export const OLDEST_DUE_SECONDS = MAX_DELAY_SECONDS + 600;
 /** Lambda reads the stream immediately. The records in the stream are already a day late. */
 export const OLDEST_RECORD_MS = 15 * 60_000;
-/** Lambda polls the stream several times a second, and also counts polls that find nothing. */
+/** Lambda polls the stream several times a second. The release checklist confirms that polls that find nothing count. */
 export const UNREAD_MINUTES = 15;
 export const FULL_PERCENT = 85;
 /** An agent polls continuously: no message for this long means that more evictions are due than it can carry out. */

@@ -85,7 +85,7 @@ export class ScriptedResource<T extends { readonly resourceVersion: string }> im
     }
     if (afterMs > 0) await delay(afterMs, undefined, { signal: options.signal }).catch(() => undefined);
     if (options.signal.aborted) return;
-    if (end) throw end;
+    if (end instanceof Error) throw end;
   }
 }
 

@@ -2,12 +2,12 @@ import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError } from 'commander';
 import { onStopSignal } from '#shared/time/stopping.ts';
 import { figureRow, HEAD } from './figure-text.ts';
-import { type Figure, loadNow, thisMachine } from './result.ts';
+import { type Figure, loadNow, stolenSince, thisMachine, timesNow } from './result.ts';
 import { type BenchOptions, NotHereError } from './scenario.ts';
 import { PARTS, SCENARIOS } from './scenarios.ts';
 
-/** The load by other processes, in cores, above which a warning is printed. */
-const QUIET_LOAD = 0.5;
+/** Above this load by other processes, in cores, or above this share of stolen time, a measurement is marked. */
+const QUIET = { load: 0.5, stolen: 0.02 };
 
 const whole = (text: string): number => {
   const value = Number(text);
@@ -31,12 +31,12 @@ async function measure(name: string, options: BenchOptions): Promise<string | un
   const { err, out } = { err: process.stderr, out: process.stdout };
   err.write(`${name}: ${scenario.about}\n`);
   const load = loadNow();
-  if (load > QUIET_LOAD) {
+  if (load > QUIET.load) {
     err.write(
       `  The machine is busy (load ${load}): times are too long, and ratios hold better than they.\n`,
     );
   }
-  const beganAt = new Date();
+  const [beganAt, times] = [new Date(), timesNow()];
   const figures: Figure[] = [];
   try {
     await scenario.run((figure) => figures.push(figure), options);
@@ -45,10 +45,15 @@ async function measure(name: string, options: BenchOptions): Promise<string | un
     const how = error instanceof NotHereError ? 'LEFT OUT' : 'BROKE OFF';
     err.write(`  ${how}: ${error instanceof NotHereError ? error.message : errorText(error)}\n`);
   }
-  for (const figure of figures) out.write(`${figureRow(name, figure)}\n`);
+  // A value alone, without a peer and an aim, says nothing on another machine.
+  for (const figure of figures.filter(({ aim, peer }) => aim ?? peer))
+    out.write(`${figureRow(name, figure)}\n`);
   const runs = Math.max(0, ...figures.map(({ ours }) => ours.length));
   const seconds = Math.round((Date.now() - beganAt.getTime()) / 1000);
-  return `${name} ${beganAt.toISOString().slice(0, 10)}, ${runs} run${runs === 1 ? '' : 's'} in ${seconds} s, load ${load} before`;
+  const stolen = stolenSince(times);
+  const conditions = `load ${load} before, ${(stolen * 100).toFixed(1)} % stolen`;
+  const mark = load > QUIET.load || stolen > QUIET.stolen ? ' BUSY' : '';
+  return `${name} ${beganAt.toISOString().slice(0, 10)}, ${runs} run${runs === 1 ? '' : 's'} in ${seconds} s, ${conditions}${mark}`;
 }
 
 // Exit handlers end the processes that were started.

@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
 
 /** The aim of a figure: the service's own value, or its ratio to the peer's. */
@@ -48,3 +49,24 @@ export function thisMachine(): string {
 
 /** Returns the load of the machine in the last minute, with two decimals. */
 export const loadNow = (): number => Math.round((loadavg()[0] ?? 0) * 100) / 100;
+
+/** The processors' times since the machine started; `stolen` by other machines of its host. */
+interface Times {
+  readonly all: number;
+  readonly stolen: number;
+}
+
+/** Returns the times of Linux' /proc/stat; zeros where there is none. */
+export function timesNow(path = '/proc/stat'): Times {
+  if (!existsSync(path)) return { all: 0, stolen: 0 };
+  // user, nice, system, idle, iowait, irq, softirq, steal; the guests' times after them are part of the first two.
+  const times =
+    readFileSync(path, 'utf8').split('\n', 1)[0]?.trim().split(/\s+/).slice(1, 9).map(Number) ?? [];
+  return { all: times.reduce((sum, each) => sum + each, 0), stolen: times[7] ?? 0 };
+}
+
+/** Returns the share of the processors' time that was stolen since then, 0 to 1. */
+export function stolenSince(then: Times, now = timesNow()): number {
+  const all = now.all - then.all;
+  return all > 0 ? (now.stolen - then.stolen) / all : 0;
+}

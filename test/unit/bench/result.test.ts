@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { aimText, amount } from '#test/bench/figure-text.ts';
-import { type Figure, median, meetsAim, ratioOf } from '#test/bench/result.ts';
+import { type Figure, median, meetsAim, ratioOf, stolenSince, timesNow } from '#test/bench/result.ts';
 import { takingTurns } from '#test/bench/scenario.ts';
 
 const figure = (fields: Partial<Figure>): Figure => ({
@@ -44,4 +47,14 @@ test('alternates contenders and their order', async () => {
   const values = await takingTurns(3, { a: run('a'), b: run('b') });
   assert.equal(order.join(''), 'abbaab');
   assert.deepEqual(values, { a: [1, 4, 5], b: [2, 3, 6] });
+});
+
+test('counts the time that other machines stole, without that of guests', () => {
+  const path = join(mkdtempSync(join(tmpdir(), 'taintward-')), 'stat');
+  writeFileSync(path, 'cpu  100 10 50 800 20 0 20 30 7 7\ncpu0 1 1 1 1 1 1 1 1 1 1\n');
+  const times = timesNow(path);
+  assert.deepEqual(times, { all: 1030, stolen: 30 });
+  assert.equal(stolenSince({ all: 30, stolen: 5 }, times), 0.025);
+  assert.equal(stolenSince(times, times), 0);
+  assert.deepEqual(timesNow(join(path, 'none')), { all: 0, stolen: 0 });
 });

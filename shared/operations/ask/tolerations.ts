@@ -269,14 +269,19 @@ const POD_EFFECTS = [
   'Running pods keep these tolerations until they are deleted. Their replacements have those of the template.',
 ];
 
-function templateEffects(json: Json, kind: string): readonly string[] {
-  const { updateStrategy } = fieldsOf(json['spec']);
+const templateEffects = (json: Json, kind: string): readonly string[] => [
+  rolloutText(kind, fieldsOf(json['spec'])),
+  `If GitOps manages this ${kind}, it reverts the change: change the source, too.`,
+];
+
+function rolloutText(kind: string, { paused, updateStrategy }: Json): string {
+  if (kind === 'Job')
+    return 'API servers reject the change of a Job, unless the Job is suspended and never started. Create a new Job.';
+  // Until then, the former ReplicaSet also creates the replacements of evicted pods.
+  if (kind === 'Deployment' && paused === true)
+    return 'This Deployment is paused: its pods and their replacements keep the former list until it is resumed. Then a rollout follows.';
   const rolls = ['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind);
-  const onDelete = fieldsOf(updateStrategy)['type'] === 'OnDelete';
-  return [
-    rolls && !onDelete
-      ? `A rollout follows: the ${kind} replaces its pods.`
-      : 'Only pods that are created later get this list.',
-    `If GitOps manages this ${kind}, it reverts the change: change the source, too.`,
-  ];
+  return rolls && fieldsOf(updateStrategy)['type'] !== 'OnDelete'
+    ? `A rollout follows: the ${kind} replaces its pods.`
+    : 'Only pods that are created later get this list.';
 }

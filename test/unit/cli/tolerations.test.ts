@@ -10,6 +10,7 @@ import { commandLine, NOW } from './command-line.ts';
 const GPU = { key: 'gpu', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 60 };
 const SET = ['--set', 'key=gpu,operator=Exists,effect=NoExecute,seconds=300'] as const;
 const TEMPLATE = '/apis/apps/v1/namespaces/shop/deployments/web';
+const JOB = '/apis/batch/v1/namespaces/shop/jobs/web';
 
 const podOf = (name: string) => ({
   metadata: {
@@ -27,11 +28,14 @@ const owned = (manager: string) => ({
   ],
 });
 
-/** A command line on a Deployment with two pods on the tainted node n1. `metadata` is the Deployment's. */
-function bench(t: TestContext, metadata: object = {}, spec: object = {}) {
+/** A command line on a workload, by default a Deployment, with two pods on the tainted node n1. */
+function bench(t: TestContext, metadata: object = {}, spec: object = {}, kind = 'Deployment') {
   const template = { spec: { tolerations: [GPU] } };
   const shown: Shown = {
-    [TEMPLATE]: { metadata: { name: 'web', resourceVersion: '7', ...metadata }, spec: { template, ...spec } },
+    [kind === 'Job' ? JOB : TEMPLATE.replace('deployment', kind.toLowerCase())]: {
+      metadata: { name: 'web', resourceVersion: '7', ...metadata },
+      spec: { template, ...spec },
+    },
     '/api/v1/namespaces/shop/pods': [podOf('web-0'), podOf('web-1')],
     '/api/v1/namespaces/shop/pods/web-0': podOf('web-0'),
     '/api/v1/nodes': [
@@ -93,10 +97,15 @@ describe('taintward tolerations', () => {
     assert.deepEqual(patches, []);
   });
 
-  test('says that only deleted pods get the list of an update strategy OnDelete', async (t) => {
-    const { answer } = bench(t, {}, { updateStrategy: { type: 'OnDelete' } });
-    const { effects } = await answer('shop/Deployment/web', ...SET);
-    assert.match(effects.join(), /Only pods that are created later/);
+  test('says which pods get a list, and when, if no rollout follows', async (t) => {
+    for (const [kind, spec, sentence] of [
+      ['DaemonSet', { updateStrategy: { type: 'OnDelete' } }, /^Only pods that are created later/],
+      ['Deployment', { paused: true }, /^This Deployment is paused: .* until it is resumed/],
+      ['Job', {}, /^API servers reject the change/],
+    ] as const) {
+      const { answer } = bench(t, {}, spec, kind);
+      assert.match((await answer(`shop/${kind}/web`, ...SET)).effects[0], sentence);
+    }
   });
 
   test('writes the whole list only to the template that was read, by its own field manager', async (t) => {

@@ -98,7 +98,7 @@ export function addTolerationsCommand(program: Command, deps: CliDeps): void {
         const { answer, writes } = await askTolerations(live, fleet, question, deps);
         throwFaults(tolerations ? answer.faults : [], deps);
         if (output === 'patch') {
-          deps.complain(linesText(answer.obstacles));
+          throwFaults(answer.obstacles, deps);
           deps.print(linesText(answer.commands));
           return;
         }

@@ -123,6 +123,7 @@ export async function askTolerations(
       : rulesOf(await fleet.rulesStore.read(cluster), matching);
   const budgets = knownOr(await factOf(() => budgetsIn(live.objects, namespace)), undefined);
   const nodes = await nodesWith(live, fleet, cluster, running, clock);
+  const obstacles = ofPods ? [] : obstaclesOf(json, kind);
   const faults = tolerationProblems(next, matching).map(({ message }) => message);
   const writes = !wanted
     ? []
@@ -138,9 +139,10 @@ export async function askTolerations(
     added: whole.filter((each) => !next.includes(each)).map(objectFrom),
     ineffective: ineffectiveTolerations(kind, next),
     faults,
-    obstacles: ofPods ? [] : obstaclesOf(json, kind),
+    obstacles,
     effects: !wanted ? [] : ofPods ? POD_EFFECTS : templateEffects(json, kind),
-    commands: faults.length === 0 ? writes.map((write) => commandOf(write, namespace)) : [],
+    commands:
+      faults.length + obstacles.length === 0 ? writes.map((write) => commandOf(write, namespace)) : [],
     ...previewTolerations({
       now,
       rules,
@@ -233,7 +235,7 @@ const templateWrite = (
 });
 
 const commandOf = ({ object, operations }: TolerationsWrite, namespace: string): string =>
-  `kubectl patch ${object} --namespace ${namespace} --type json --patch '${JSON.stringify(operations)}'`;
+  `kubectl patch ${object} --namespace ${namespace} --field-manager ${TOLERATIONS_MANAGER} --type json --patch '${JSON.stringify(operations)}'`;
 
 /** Another owner of the list would change it back, or is changed back itself. */
 function obstaclesOf(json: Json, kind: string): readonly string[] {

@@ -60,7 +60,7 @@ export interface TolerationsQuestion {
 export interface TolerationsAnswer extends Workload, TolerationPreview {
   readonly at: EpochMs;
   readonly cluster: ClusterName;
-  /** The list as it is. */
+  /** The list as it is: the template's or, for running pods, that of one of them. */
   readonly current: readonly TolerationObject[];
   /** The list in question. */
   readonly next: readonly TolerationObject[];
@@ -110,12 +110,14 @@ export async function askTolerations(
     throw new FleetError(
       `There is no ${workloadText(workload)}, or its kind is not one of Kubernetes itself.`,
     );
-  const current = projectTolerations(fieldsAt(json, fieldPath(kind))['tolerations']);
   const wanted = tolerations && projectTolerations(tolerations);
   const added = (list: readonly Toleration[]) => (wanted ?? []).filter((each) => !list.some(isSame(each)));
-  const next = ofPods ? [...current, ...added(current)] : (wanted ?? current);
-  const whole = kind === 'Pod' ? next : podTolerations(kind, next);
   const running = kind === 'Pod' ? [projectPod(json)] : await podsIn(live.objects, workload);
+  const template = projectTolerations(fieldsAt(json, fieldPath(kind))['tolerations']);
+  const current = (ofPods ? running[0]?.tolerations : undefined) ?? template;
+  // Only the first match counts.
+  const next = ofPods ? [...added(current), ...current] : (wanted ?? current);
+  const whole = ofPods ? next : podTolerations(kind, next);
   const now = clock.now();
   const rules =
     fleet.kind === 'context'
@@ -137,7 +139,7 @@ export async function askTolerations(
     current: current.map(objectFrom),
     next: next.map(objectFrom),
     added: whole.filter((each) => !next.includes(each)).map(objectFrom),
-    ineffective: ineffectiveTolerations(kind, next),
+    ineffective: ineffectiveTolerations(ofPods ? 'Pod' : kind, next),
     faults,
     obstacles,
     effects: !wanted ? [] : ofPods ? POD_EFFECTS : templateEffects(json, kind),
@@ -149,7 +151,7 @@ export async function askTolerations(
       nodes: nodes.map((node) => ({ ...node, now, rules, ...defined({ budgets }) })),
       pods: running,
       tolerations: whole,
-      ...(ofPods || !wanted ? { listOf: ({ tolerations: list }) => [...list, ...added(list)] } : {}),
+      ...(ofPods || !wanted ? { listOf: ({ tolerations: list }) => [...added(list), ...list] } : {}),
     }),
   };
   return { answer, writes };
@@ -211,7 +213,7 @@ function podWrite(pod: ForecastPod, added: readonly Toleration[]): readonly Tole
   const operations: readonly PatchOperation[] =
     pod.tolerations.length === 0
       ? [{ op: 'add', path: '/spec/tolerations', value: list }]
-      : list.map((value) => ({ op: 'add', path: '/spec/tolerations/-', value }));
+      : list.toReversed().map((value) => ({ op: 'add', path: '/spec/tolerations/0', value }));
   // A replacement of the same name doesn't get them.
   return [
     { object: `pod ${name}`, path, check: { op: 'test', path: '/metadata/uid', value: uid }, operations },

@@ -150,7 +150,7 @@ describe('taintward tolerations', () => {
     }
   });
 
-  test('adds to running pods only what they lack, as long as they are the same pods', async (t) => {
+  test('adds to running pods only what they lack, before what they have, as long as they are the same pods', async (t) => {
     const { run, patches, answer } = bench(t, owned('argocd-controller'));
     const list = [
       '--set',
@@ -164,13 +164,16 @@ describe('taintward tolerations', () => {
         '/api/v1/namespaces/shop/pods/web-0',
         [
           { op: 'test', path: '/metadata/uid', value: 'uid-web-0' },
-          { op: 'add', path: '/spec/tolerations/-', value: { key: 'b', operator: 'Exists' } },
+          { op: 'add', path: '/spec/tolerations/0', value: { key: 'b', operator: 'Exists' } },
         ],
         'taintward-cli',
       ],
     ]);
     const { commands, effects } = await answer('shop/Deployment/web', '--pods', ...list);
     assert.equal(commands.length, 2);
+    const { pods, ineffective, added } = await answer('shop/Deployment/web', '--pods', ...SET);
+    assert.equal(pods[0].after.dueAt, new Date(NOW + 300_000).toISOString());
+    assert.deepEqual([ineffective.at(-1).rule, ineffective.at(-1).toleration, added], ['shadowed', 1, []]);
     assert.match(effects.join(), /until they are deleted/);
     assert.deepEqual((await answer('shop/pod/web-0', ...list.slice(0, 2))).commands, []);
   });

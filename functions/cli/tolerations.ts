@@ -11,7 +11,7 @@ import {
   type TolerationsAnswer,
   tolerationSchema,
 } from '#shared/operations/ask/tolerations.ts';
-import { tolerationText } from '#shared/operations/ask/words.ts';
+import { forecastText, tolerationText } from '#shared/operations/ask/words.ts';
 import { theCluster, UsageError } from '#shared/operations/fleet/fleet.ts';
 import { readFiles } from '#shared/operations/fleet/fleet-documents.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -23,7 +23,6 @@ import { parseWorkload } from './explain.ts';
 import { type Column, linesText, type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
 import type { Paint } from './paint.ts';
 import { sectionsText, tableLines } from './sections.ts';
-import { forecastText } from './what-if.ts';
 import { addLiveOptions, withLive } from './with-fleet.ts';
 
 interface TolerationsOptions {

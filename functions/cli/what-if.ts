@@ -1,9 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { Forecast } from '#shared/explain/forecast.ts';
 import type { BudgetForecast, Stay, WorkloadForecast } from '#shared/explain/what-if.ts';
 import { LabelSelectorError, parseLabelSelector } from '#shared/operations/ask/label-selector.ts';
 import { askWhatIf, type NodeChoice, type WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
-import { breakText, budgetText, paceText, provisosOf } from '#shared/operations/ask/words.ts';
+import { breakText, budgetText, forecastText, paceText, provisosOf } from '#shared/operations/ask/words.ts';
 import { theCluster } from '#shared/operations/fleet/fleet.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 import { parseTaint, TaintArgumentError } from '#shared/taints/taint-argument.ts';
@@ -166,25 +165,6 @@ const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>
       'causes' in outcome ? outcome.causes.map(({ taint }) => taintText(taint)).join(', ') : '',
   },
 ];
-
-export function forecastText(forecast: Forecast, now: EpochMs): string {
-  switch (forecast.kind) {
-    case 'evict':
-      return forecast.at <= now ? 'evicted now' : `evicted in ${durationText(forecast.at - now)}`;
-    case 'keep':
-      return `stays (${forecast.cause})`;
-    case 'held':
-      return `stays (${forecast.by.kind}${forecast.by.kind === 'hold' ? ` ${forecast.by.id}` : ''})`;
-    case 'terminating':
-      return 'terminating';
-    case 'failed':
-      return 'stays (failed)';
-    case 'blocked':
-      return 'stays (disruption budget)';
-    default:
-      return forecast satisfies never;
-  }
-}
 
 function breaksText({ breaks, guarded }: WhatIfAnswer, paint: Paint): string {
   if (breaks.length === 0) return `${paint('green', 'Nothing breaks.')}\n`;

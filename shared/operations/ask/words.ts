@@ -1,4 +1,5 @@
 import { tripText } from '#shared/eviction/guard.ts';
+import type { Forecast } from '#shared/explain/forecast.ts';
 import { gateText, wordsOf } from '#shared/explain/gate-text.ts';
 import { failsJob, jobText } from '#shared/explain/job.ts';
 import type { PodAnswer, StuckReport } from '#shared/explain/pod.ts';
@@ -7,6 +8,7 @@ import type { PlacedToleration, TaintAccount } from '#shared/explain/taints.ts';
 import type { Break, BudgetForecast, WhatIf } from '#shared/explain/what-if.ts';
 import { NODE_OUT_OF_SERVICE, taintText } from '#shared/taints/taint.ts';
 import { durationText } from '#shared/time/duration.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 
 /*
@@ -28,6 +30,26 @@ export function tolerationText({
 /** Formats a toleration with its index, counted from 0 as in `kubectl get pod -o jsonpath`. */
 export const placeText = ({ index, seconds }: PlacedToleration): string =>
   `[${index}] ${seconds === undefined ? 'indefinitely' : durationText(seconds * 1000)}`;
+
+/** Returns the outcome for a pod in a preview. */
+export function forecastText(forecast: Forecast, now: EpochMs): string {
+  switch (forecast.kind) {
+    case 'evict':
+      return forecast.at <= now ? 'evicted now' : `evicted in ${durationText(forecast.at - now)}`;
+    case 'keep':
+      return `stays (${forecast.cause})`;
+    case 'held':
+      return `stays (${forecast.by.kind}${forecast.by.kind === 'hold' ? ` ${forecast.by.id}` : ''})`;
+    case 'terminating':
+      return 'terminating';
+    case 'failed':
+      return 'stays (failed)';
+    case 'blocked':
+      return 'stays (disruption budget)';
+    default:
+      return forecast satisfies never;
+  }
+}
 
 /** A name, and what is known under it. */
 type NamedFact = readonly [name: string, text: string];

@@ -4,6 +4,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { WarnedNodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
+import type { TolerationsAnswer } from '#shared/operations/ask/tolerations.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
@@ -23,6 +24,7 @@ import {
   type HistoryQuestion,
   historySchema,
   inClusterSchema,
+  listSchema,
   nodeSchema,
   nothingSchema,
   ofClusterSchema,
@@ -48,6 +50,7 @@ export interface DemoCluster {
 export interface Questions {
   explainPod(asks: z.output<typeof podSchema>): Promise<PodStory>;
   explainNode(asks: z.output<typeof nodeSchema>): Promise<WarnedNodeStory>;
+  tolerations(asks: z.output<typeof listSchema>): Promise<TolerationsAnswer>;
   whatIf(asks: z.output<typeof whatIfSchema>): Promise<WhatIfAnswer>;
 }
 
@@ -100,6 +103,7 @@ export function answersOf(deps: AnswersDeps): Answers {
     'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster)),
     'GET api/explain/pod': route(podSchema, (asks) => questions.explainPod(asks)),
     'GET api/explain/node': route(nodeSchema, (asks) => questions.explainNode(asks)),
+    'GET api/tolerations': route(listSchema, (asks) => questions.tolerations(asks)),
     'GET api/what-if': route(whatIfSchema, (asks) => questions.whatIf(asks)),
     'POST api/preview': route(actSchema, (act) => preview(act, acts)),
     'POST api/acts': route(confirmedSchema, ({ act, confirm }) => perform(act, confirm, acts)),

@@ -7,6 +7,7 @@ import { NO_REASON } from '#shared/operations/acts/act.ts';
 import type { EvictionPreview } from '#shared/operations/acts/preview.ts';
 import type { WarnedNodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
+import { type TolerationsAnswer, tolerationSchema } from '#shared/operations/ask/tolerations.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import { PENDING_STATES, type PendingState } from '#shared/operations/look/pending-state.ts';
 import type { FleetStatus } from '#shared/operations/look/status.ts';
@@ -15,6 +16,7 @@ import { EVICTION_EVENTS } from '#shared/state/history.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { holdTarget } from '#shared/state/stored-rules.ts';
+import { parsedJson } from '#shared/text/parsed-json.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /**
@@ -38,6 +40,7 @@ export interface Api {
   'GET api/policy': { readonly asks: z.input<typeof inClusterSchema>; readonly answer: PolicyShown };
   'GET api/explain/pod': { readonly asks: z.input<typeof podSchema>; readonly answer: PodStory };
   'GET api/explain/node': { readonly asks: z.input<typeof nodeSchema>; readonly answer: WarnedNodeStory };
+  'GET api/tolerations': { readonly asks: z.input<typeof listSchema>; readonly answer: TolerationsAnswer };
   'GET api/what-if': { readonly asks: z.input<typeof whatIfSchema>; readonly answer: WhatIfAnswer };
   /** Returns the effect of an act, to show before the act is done. */
   'POST api/preview': { readonly asks: z.input<typeof actSchema>; readonly answer: Preview };
@@ -232,6 +235,17 @@ export type HistoryQuestion = z.output<typeof historySchema>;
 
 export const podSchema = z.strictObject({ cluster: clusterNameSchema, namespace: text, pod: text });
 export const nodeSchema = z.strictObject({ cluster: clusterNameSchema, node });
+
+export const listSchema = z.strictObject({
+  cluster: clusterNameSchema,
+  namespace: text,
+  kind: text,
+  name: text,
+  /** The new list, in JSON. Absent: nothing changes. */
+  list: z.string().max(20_000).transform(parsedJson).pipe(z.array(tolerationSchema)).optional(),
+  /** Present: the list is added to running pods. */
+  pods: z.string().optional().transform(Boolean),
+});
 
 export const whatIfSchema = z.strictObject({
   cluster: clusterNameSchema,

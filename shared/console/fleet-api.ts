@@ -1,6 +1,7 @@
 import { askNode } from '#shared/operations/ask/explain-node.ts';
 import { askPod } from '#shared/operations/ask/explain-pod.ts';
 import { parseLabelSelector } from '#shared/operations/ask/label-selector.ts';
+import { askTolerations } from '#shared/operations/ask/tolerations.ts';
 import { askWhatIf, type NodeChoice } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { type QueueCounts, queuesOf } from '#shared/operations/look/look.ts';
@@ -64,6 +65,12 @@ const questionsTo = (
   explainPod: ({ cluster, namespace, pod: name }) =>
     askPod(fleet, { cluster, namespace, name, matching }, { clock }),
   explainNode: ({ cluster, node }) => askNode(fleet, { cluster, node, matching }, { clock }),
+  tolerations: async ({ cluster, list, pods, ...workload }) => {
+    const live = await fleet.cluster(cluster);
+    const question = { cluster, workload, pods, matching, ...(list && { tolerations: list }) };
+    const answered = askTolerations(live, fleet, question, { clock });
+    return answered.then(({ answer }) => answer).finally(() => live.close());
+  },
   whatIf: ({ cluster, taint, ...which }) =>
     askWhatIf(
       fleet,

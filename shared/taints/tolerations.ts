@@ -11,7 +11,7 @@ import {
 
 /** Why an API server would reject a new pod's tolerations, in list order. Upstream: `ValidateTolerations`. */
 export function tolerationProblems(
-  tolerations: readonly Toleration[],
+  tolerations: readonly (Omit<Toleration, 'tolerationSeconds'> & { readonly tolerationSeconds?: unknown })[],
   options: MatchOptions,
 ): readonly Problem[] {
   return tolerations.flatMap((toleration, index) => {

@@ -252,6 +252,44 @@ test('a failed eviction requires action, and is retried by click, with a reason'
   await page.getByRole('table', { name: 'Audit log' }).getByText('the webhook is mended').waitFor();
 });
 
+test('a list of tolerations is checked as it is typed, and previewed with the commands that make the change', async () => {
+  const node = page.locator('.demo > li', { has: page.getByRole('link', { name: /^checkout-/ }) }).first();
+  await visitor.go('#/');
+  await node.getByRole('button', { name: /^Taint/ }).click();
+  await page.locator('.soonest li', { hasText: 'checkout' }).getByRole('link').first().click();
+  await page.getByRole('link', { name: 'Tolerations' }).click();
+  const pods = page.getByRole('table', { name: 'Pods' });
+  await pods.getByText(/^evicted in \d+s$/).waitFor();
+  await page.getByRole('button', { name: 'Add toleration' }).click();
+  const second = page.getByRole('group', { name: 'Toleration 1' });
+  await second.getByLabel('Key').fill('maintenance');
+  await second.getByLabel('Value').fill('x');
+  await second.getByRole('alert').waitFor();
+  await pods.waitFor({ state: 'detached' });
+  await second.getByLabel('Value').fill('');
+  await second.getByLabel('Seconds').fill('3600');
+  await second.getByText('shadowed').waitFor();
+  await second.getByRole('button', { name: 'Up' }).click();
+  await pods
+    .getByText(/^evicted in (1h|59m)/)
+    .first()
+    .waitFor();
+  await page.getByText(/^kubectl patch deployment checkout .*"tolerationSeconds":3600/).waitFor();
+  await page
+    .getByText(/^taintward tolerations default\/Deployment\/checkout .*seconds=3600.* --apply$/)
+    .waitFor();
+  // Not while the button is pressed.
+  await page.mouse.move(0, 0);
+  await assertAccessible(page, 'tolerations');
+  await page.getByLabel('Applies to').selectOption('pods');
+  await page.getByText('of the pods').first().waitFor();
+  await assertFits(page, 'tolerations');
+  await visitor.go('#/');
+  const untaint = page.getByRole('button', { name: /^Untaint/ });
+  await untaint.click();
+  await untaint.waitFor({ state: 'detached' });
+});
+
 test('stories and previews are no wider than their window, with long names', async () => {
   await visitor.go('#/');
   const card = page.locator('.demo > li', { has: page.getByRole('link', { name: /^checkout-/ }) }).first();

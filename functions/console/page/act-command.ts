@@ -45,5 +45,5 @@ function wordsOf(draft: Draft): readonly string[] | undefined {
 }
 
 /** Others choose the names, so a shell must not interpret them. */
-const quoted = (text: string): string =>
+export const quoted = (text: string): string =>
   /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

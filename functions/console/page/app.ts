@@ -18,6 +18,7 @@ import { Pending } from './views/pending.ts';
 import { PodStory } from './views/pod-story.ts';
 import { RulesView } from './views/rules.ts';
 import { localText } from './views/story.ts';
+import { Tolerations } from './views/tolerations.ts';
 import { WhatIf } from './views/what-if.ts';
 
 /** Views in the navigation, by the first word of their address. */
@@ -29,8 +30,12 @@ const VIEWS: readonly (readonly [path: string, title: string, icon: IconName, vi
   ['what-if', 'What if', 'what-if', WhatIf],
   ['rules', 'Rules', 'rules', RulesView],
 ];
-/** Views that links to a pod or node open. */
-const STORIES: Readonly<Record<string, ComponentType>> = { pod: PodStory, node: NodeStory };
+/** Views that links to a pod, node, or workload open. */
+const STORIES: Readonly<Record<string, ComponentType>> = {
+  pod: PodStory,
+  node: NodeStory,
+  tolerations: Tolerations,
+};
 
 /** The whole page. */
 export function App(): VNode {

@@ -20,7 +20,12 @@ export function unansweredConsole(fleet: Fleet, sentence: string): Promise<Conso
         fleet,
         clock,
         log,
-        questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
+        questions: {
+          explainPod: unanswered,
+          explainNode: unanswered,
+          tolerations: unanswered,
+          whatIf: unanswered,
+        },
         matching: { comparisonOperators: false },
       }),
   });

@@ -320,6 +320,13 @@ test('passes on the parsed questions about a pod, a node, and a taint', async (t
   assert.deepEqual(await ask('GET api/explain/pod', pod), { question: pod });
   const node = { cluster: 'prod', node: 'node-1' };
   assert.deepEqual(await ask('GET api/explain/node', node), { question: node });
+  const tolerations = { cluster: 'prod', namespace: 'shop', kind: 'Deployment', name: 'web' };
+  const list = [{ key: 'a', operator: 'Exists' }];
+  assert.deepEqual(await ask('GET api/tolerations', { ...tolerations, list: JSON.stringify(list) }), {
+    question: { ...tolerations, list, pods: false },
+  });
+  for (const wrong of ['[', '[{"seconds":1}]', '[{"tolerationSeconds":"1"}]'])
+    await assert.rejects(ask('GET api/tolerations', { ...tolerations, list: wrong }), /400/);
   const whatIf = { cluster: 'prod', taint: 'maintenance=now:NoExecute' };
   assert.deepEqual(await ask('GET api/what-if', whatIf), { question: whatIf });
 });

@@ -41,10 +41,13 @@ export function aPage(t: Pick<TestContext, 'after'>): string {
 
 /** Questions that return their own arguments. */
 const NO_QUESTIONS = Object.fromEntries(
-  ['explainPod', 'explainNode', 'whatIf'].map((name) => [name, async (asks: object) => ({ question: asks })]),
+  ['explainPod', 'explainNode', 'tolerations', 'whatIf'].map((name) => [
+    name,
+    async (asks: object) => ({ question: asks }),
+  ]),
 ) as unknown as Questions;
 
-const UNREAL = /^api\/(explain|what-if)/;
+const UNREAL = /^api\/(explain|tolerations|what-if)/;
 
 /** Serves a console of an in-memory fleet and sends it requests exactly as given, including those that a browser would not send. */
 export async function servedConsole(

@@ -8,7 +8,7 @@ import { ActButton, holdPods, releaseHold } from '../act-button.ts';
 import { Command } from '../command.ts';
 import { now } from '../live.ts';
 import { Countdown, Failed, Moment, NodeLink, Tag, Title } from '../parts.ts';
-import { route } from '../route.ts';
+import { href, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';
 import { sentence, type Tone } from '../words.ts';
@@ -24,6 +24,7 @@ export function PodStory(): VNode {
   ]);
   const held = answer?.gates.flatMap(({ by }) => (by.kind === 'hold' ? [by.id] : [])) ?? [];
   const all = answer && heldWith(answer);
+  const { kind, name } = answer?.workload ?? answer?.owner ?? { kind: 'Pod', name: pod };
   const there = answer !== undefined && !PAST.includes(answer.outcome.kind);
   return html`
     <${Title} title=${`${namespace}/${pod}`} lead=${answer ? html`<${Where} answer=${answer} />` : error === undefined ? 'Loading …' : 'Unknown'}>
@@ -38,6 +39,7 @@ export function PodStory(): VNode {
           text=${`Hold ${all.kind} ${all.name}`}
         />`
       }
+      ${there && html`<a class="button" href=${href(['tolerations', cluster, namespace, kind, name])}>Tolerations</a>`}
     </${Title}>
     ${error !== undefined && html`<${Failed} error=${error} />`}
     ${

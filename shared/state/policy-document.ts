@@ -7,17 +7,20 @@ import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** A policy document is invalid. The message is one sentence that names the setting and the fix. */
+/** A policy document is invalid. Each fault is one sentence that names the setting and the fix; the message is all. */
 export class PolicyError extends Error {
   override readonly name = 'PolicyError';
+  readonly faults: readonly string[];
 
   /** Escapes and truncates text of the document, so that the message fits on a line. */
-  constructor(message: string) {
-    super(escapeForDisplay(message, MAX_MESSAGE));
+  constructor(...faults: readonly string[]) {
+    super(escapeForDisplay(faults.join(' '), MAX_MESSAGE));
+    this.faults = faults.slice(0, MAX_FAULTS).map((fault) => escapeForDisplay(fault, MAX_MESSAGE));
   }
 }
 
 const MAX_MESSAGE = 1_000;
+const MAX_FAULTS = 20;
 
 /** Characters of a document, which is stored with its cluster and read with each decision. */
 export const MAX_DOCUMENT_CHARACTERS = 32_000;
@@ -38,9 +41,9 @@ export const parsePolicyDocument = (written: string): Policy => read(written).po
  */
 export function parseAppliedPolicy(written: string, now?: EpochMs): Policy {
   const { policy, loaded } = read(written);
-  const [first] = policyFaults(policyDocument, loaded, now);
-  if (first) throw new PolicyError(`${settingText(first.path)} ${first.fault}.`);
-  return policy;
+  const faults = [...policyFaults(policyDocument, loaded, now)];
+  if (faults.length === 0) return policy;
+  throw new PolicyError(...faults.map(({ path, fault }) => `${settingText(path)} ${fault}.`));
 }
 
 /** Also returns the loaded document: a parsed mapping with arbitrary keys has lost `__proto__`. */
@@ -54,12 +57,13 @@ function read(written: string): {
   const loaded = withoutNulls(loadYaml(written));
   const found = readAs(policyDocument, loaded);
   if (found.success) return { policy: found.data, loaded };
-  throw new PolicyError(sentence(found.error.issues[0]));
+  throw new PolicyError(...found.error.issues.flatMap((issue) => sentences(issue)));
 }
 
-function loadYaml(written: string): unknown {
+/** Loads a document of any content. Throws `PolicyError`. */
+export function loadYaml(written: string, maxAliases = MAX_ALIASES): unknown {
   try {
-    return load(written, { maxAliases: MAX_ALIASES });
+    return load(written, { maxAliases });
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error;
     const where = error.mark ? `line ${error.mark.line + 1}: ` : '';
@@ -89,22 +93,21 @@ function withoutNulls(value: unknown, above: readonly unknown[] = []): unknown {
   );
 }
 
-function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyKey[] = []): string {
-  const path = [...above, ...(issue?.path ?? [])];
-  if (issue?.code === 'unrecognized_keys' && path.length === 0 && issue.keys.includes('pausedUntil'))
-    return `policy has no setting pausedUntil: ${PAUSE_INSTEAD}.`;
-  if (issue?.code === 'invalid_union') {
-    // For a mapping, an error inside it is more helpful than the alternatives to a mapping.
+function sentences(issue: z.core.$ZodIssue, above: readonly PropertyKey[] = []): readonly string[] {
+  const path = [...above, ...issue.path];
+  if (issue.code === 'invalid_union') {
+    // For a mapping, errors inside it are more helpful than the alternatives to a mapping.
     const inner = issue.errors
       .flat()
-      .find(({ code, path: at }) => at.length > 0 || code === 'unrecognized_keys');
-    if (inner) return sentence(inner, path);
+      .filter(({ code, path: at }) => at.length > 0 || code === 'unrecognized_keys');
+    if (inner.length > 0) return inner.flatMap((each) => sentences(each, path));
   }
-  const unknown =
-    issue?.code === 'unrecognized_keys'
-      ? `has no setting ${escapeForDisplay(issue.keys[0] ?? '', 100)}: `
-      : '';
-  return `${settingText(path)} ${unknown}${issue?.message}.`;
+  if (issue.code !== 'unrecognized_keys') return [`${settingText(path)} ${issue.message}.`];
+  return issue.keys.map((key) =>
+    path.length === 0 && key === 'pausedUntil'
+      ? `policy has no setting pausedUntil: ${PAUSE_INSTEAD}.`
+      : `${settingText(path)} has no setting ${escapeForDisplay(key, 100)}: ${issue.message}.`,
+  );
 }
 
 function settingText(path: readonly PropertyKey[]): string {

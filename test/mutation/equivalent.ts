@@ -383,27 +383,6 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
       mutants: { ConditionalExpression: 1 },
       reason: "Reading YAML throws nothing else. Any other error would not be the policy author's fault.",
     },
-    {
-      line: 'const path = [...above, ...(issue?.path ?? [])];',
-      mutants: { ArrayDeclaration: 1, OptionalChaining: 1 },
-      reason: 'A value that Zod rejects has an issue: the check is for the type checker.',
-    },
-    {
-      line: "if (issue?.code === 'invalid_union') {",
-      mutants: { OptionalChaining: 1 },
-      reason: 'A value that Zod rejects has an issue: the check is for the type checker.',
-    },
-    {
-      line: ".find(({ code, path: at }) => at.length > 0 || code === 'unrecognized_keys');",
-      mutants: { ConditionalExpression: 1, StringLiteral: 1 },
-      reason:
-        'Where a setting is unknown and nothing else is wrong, Zod reports only that, and not an invalid union.',
-    },
-    {
-      line: "issue?.code === 'unrecognized_keys'",
-      mutants: { OptionalChaining: 1 },
-      reason: 'A value that Zod rejects has an issue: the check is for the type checker.',
-    },
   ],
   'shared/taints/deadline.ts': [
     {

@@ -182,7 +182,7 @@ test('accepts empty values of an expression without values', () => {
   assert.deepEqual(parseAppliedPolicy(JSON.stringify({ mode: 'enforce', exclude })).exclude, exclude);
 });
 
-describe('reports an error in one sentence that names the setting', () => {
+describe('reports each error in one sentence that names the setting', () => {
   const KNOWN =
     'mode, guard, evictionRate, maxEvictionsPerWorkload, releaseRate, exclude, include, method, evict, tolerationSecondsOverrides, requireExpiredLease, treatAsNoExecute, giveUpAfter';
   const cases: readonly (readonly [string, string])[] = [
@@ -214,7 +214,10 @@ describe('reports an error in one sentence that names the setting', () => {
     ],
     ['mode: enforce\nguard: 5', 'policy.guard must be off, or a mapping of settings.'],
     ['mode: enforce\nguard: { cluster: 20 }', 'policy.guard.cluster must be off, or a mapping of settings.'],
-    ['mode: paused\npausedUntil: 2026-12-01T08:00:00Z', `policy.mode can't be paused: ${PAUSE_INSTEAD}.`],
+    [
+      'mode: paused\npausedUntil: 2026-12-01T08:00:00Z',
+      `policy.mode can't be paused: ${PAUSE_INSTEAD}. policy has no setting pausedUntil: ${PAUSE_INSTEAD}.`,
+    ],
     ['mode: enforce\npausedUntil: soon', `policy has no setting pausedUntil: ${PAUSE_INSTEAD}.`],
     [
       // An exclusion that old couldn't be read back.
@@ -289,7 +292,20 @@ describe('reports an error in one sentence that names the setting', () => {
       'mode: enforce\nexclude: [{ labels: { matchLabels: { app: null } } }]',
       'policy.exclude[0].labels.matchLabels.app must be text: put it in quotes.',
     ],
-    ['mode: enforce\nexclude: &a [*a, *a]', 'policy.exclude[0] must be a mapping of settings.'],
+    [
+      'mode: enforce\nexclude: &a [*a, *a]',
+      'policy.exclude[0] must be a mapping of settings. policy.exclude[1] must be a mapping of settings.',
+    ],
+    [
+      'guard: { zone: { percent: 200, nodes: -1, pace: 1, rate: 2 } }',
+      [
+        'policy.mode must be observe or enforce.',
+        'policy.guard.zone.percent must be a number from 0 to 100, like 20 or 20%.',
+        'policy.guard.zone.nodes must be a whole number from 0 on.',
+        'policy.guard.zone has no setting pace: its settings are percent, nodes.',
+        'policy.guard.zone has no setting rate: its settings are percent, nodes.',
+      ].join(' '),
+    ],
     [
       `mode: enforce\nexclude: ${'['.repeat(90)}${']'.repeat(90)}`,
       'policy.exclude[0] must be a mapping of settings.',

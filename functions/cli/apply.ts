@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import pMap from 'p-map';
 import { looserSettings } from '#shared/eviction/looser.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
-import { permissionsNeededBy } from '#shared/kubernetes/permissions.ts';
 import { checkReason } from '#shared/operations/acts/decide.ts';
 import {
   type FleetPlan,
@@ -15,7 +14,12 @@ import { performAct } from '#shared/operations/acts/perform.ts';
 import type { Preview } from '#shared/operations/acts/preview.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { parseFleet, readFiles } from '#shared/operations/fleet/fleet-documents.ts';
-import { evictorDoubts, PARALLEL_CHECKS } from '#shared/operations/look/evictor-permissions.ts';
+import {
+  evictedByOthers,
+  evictorDoubts,
+  neededTexts,
+  PARALLEL_CHECKS,
+} from '#shared/operations/look/evictor-permissions.ts';
 import { parsePolicyOnce } from '#shared/state/stored-rules.ts';
 import { accessText, changeRegistry, checked, lossText, REMOVED, refuseNameForAgent } from './clusters.ts';
 import { type CliDeps, CliError, confirmed, throwFaults } from './command.ts';
@@ -23,7 +27,7 @@ import { previewsOf } from './do-acts.ts';
 import { addDryRun, type DryRunOptions, previewText, printPreviews } from './dry-run.ts';
 import { EXIT } from './exit-codes.ts';
 import { linesText, withExamples } from './output.ts';
-import { effectText, evictedByOthers, needText } from './policy.ts';
+import { effectText } from './policy.ts';
 import { withFleet } from './with-fleet.ts';
 
 interface ApplyOptions extends DryRunOptions {
@@ -93,7 +97,7 @@ async function stepsOf(
     // A new cluster, or new access, is checked with its registration.
     const isManaged = present.clusters.includes(cluster);
     const doubts = isManaged ? ((await evictorDoubts(policy, [cluster], fleet)).get(cluster) ?? []) : [];
-    const after = [...doubts, ...permissionsNeededBy(policy).map(needText), ...evictedByOthers(policy)];
+    const after = [...doubts, ...neededTexts(policy), ...evictedByOthers(policy)];
     const [preview] = await previewsOf([{ act, after }], fleet, deps);
     if (!preview) throw new Error('each act has a preview');
     const asks =

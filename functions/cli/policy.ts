@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { looserSettings } from '#shared/eviction/looser.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
-import { type NeededBy, permissionsNeededBy, permissionText } from '#shared/kubernetes/permissions.ts';
 import type { Act } from '#shared/operations/acts/act.ts';
 import { presentFleet } from '#shared/operations/acts/fleet-plan.ts';
 import { actState, performAct, previewAct } from '#shared/operations/acts/perform.ts';
@@ -12,7 +11,7 @@ import {
   parseFleet,
   resolvePolicies,
 } from '#shared/operations/fleet/fleet-documents.ts';
-import { evictorDoubts } from '#shared/operations/look/evictor-permissions.ts';
+import { evictedByOthers, evictorDoubts, neededTexts } from '#shared/operations/look/evictor-permissions.ts';
 import { changedSettings } from '#shared/state/policy-change.ts';
 import {
   parseAppliedPolicy,
@@ -88,7 +87,7 @@ function addApply(policy: Command, deps: CliDeps): void {
       const text = applicableText(options.file, deps);
       const policy = parsePolicyDocument(text);
       const why = options.reason === undefined ? {} : { reason: options.reason };
-      const permissions = permissionsNeededBy(policy).map(needText);
+      const permissions = neededTexts(policy);
       const warnings = evictedByOthers(policy);
       const clusters = await clustersNamed(names, options.all, fleet);
       const doubts = await evictorDoubts(policy, clusters, fleet);
@@ -129,18 +128,6 @@ export async function effectText(fleet: Fleet): Promise<string> {
 /** Returns the text of a policy that may be applied now. Throws `PolicyError`. */
 const applicableText = (file: string, deps: CliDeps): string =>
   readPolicyFile(file, (text) => parseAppliedPolicy(text, deps.clock.now()));
-
-export const needText = ({ setting, permissions, grant }: NeededBy): string =>
-  `${setting} requires the permission to ${permissions.map(permissionText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.`;
-
-/** Keys of `NoSchedule` taints for which Karpenter and KubeVirt evict. */
-const OF_OTHERS = ['karpenter.sh/disrupted', 'kubevirt.io/drain'];
-
-export const evictedByOthers = ({ treatAsNoExecute }: Policy): readonly string[] =>
-  OF_OTHERS.filter((key) => treatAsNoExecute.includes(key)).map(
-    (key) =>
-      `Warning: another controller evicts for ${key}, so with treatAsNoExecute both would evict. Remove that key (docs/concepts/other-controllers.md).`,
-  );
 
 /**
  * True if the policy frees and hastens no evictions anywhere; otherwise shows its effects and asks. Rejects with

@@ -275,11 +275,12 @@ const DECISIONS: {
 };
 
 function refuseOwned(cluster: ClusterName, owner: string | undefined): void {
-  if (owner === undefined) return;
-  throw new OperatorError(
-    `The policy of cluster ${cluster} belongs to ${owner}: change it there. Stops and holds always work: taintward stop ${cluster}.`,
-  );
+  if (owner !== undefined) throw new OperatorError(ownedText(cluster, owner));
 }
+
+/** Returns why operators can't change a policy that a file or an object owns. */
+export const ownedText = (cluster: ClusterName, owner: string): string =>
+  `The policy of cluster ${cluster} belongs to ${owner}: change it there. Stops and holds always work: taintward stop ${cluster}.`;
 
 function changeTexts(settings: readonly ChangedSetting[]): readonly string[] {
   const changed = settings.filter(({ setting }) => setting !== 'mode');

@@ -177,3 +177,19 @@ export async function evictorDoubts(
   if (policy.mode === 'enforce') await pMap(clusters, verify, { concurrency: PARALLEL_CHECKS });
   return doubts;
 }
+
+/** Returns the permissions that settings of a policy require, one sentence each. */
+export const neededTexts = (policy: Policy): readonly string[] =>
+  permissionsNeededBy(policy).map(
+    ({ setting, permissions, grant }) =>
+      `${setting} requires the permission to ${permissions.map(permissionText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.`,
+  );
+
+/** Keys of `NoSchedule` taints for which Karpenter and KubeVirt evict. */
+const OF_OTHERS = ['karpenter.sh/disrupted', 'kubevirt.io/drain'];
+
+export const evictedByOthers = ({ treatAsNoExecute }: Policy): readonly string[] =>
+  OF_OTHERS.filter((key) => treatAsNoExecute.includes(key)).map(
+    (key) =>
+      `Warning: another controller evicts for ${key}, so with treatAsNoExecute both would evict. Remove that key (docs/concepts/other-controllers.md).`,
+  );

@@ -1,10 +1,20 @@
 import { createHash } from 'node:crypto';
-import { type ActedFleet, performAct, previewAct } from '#shared/operations/acts/perform.ts';
+import type * as z from 'zod';
+import { defined } from '#shared/defined.ts';
+import { selects } from '#shared/eviction/gate.ts';
+import type { Policy } from '#shared/eviction/policy.ts';
+import { projectPod } from '#shared/kubernetes/project.ts';
+import { performAct, previewAct } from '#shared/operations/acts/perform.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
+import { policyNotes } from '#shared/operations/look/evictor-permissions.ts';
+import { editedPolicy } from '#shared/state/edited-policy.ts';
 import { OperatorError } from '#shared/state/operator.ts';
 import { current } from '#shared/state/operator-controls.ts';
+import { loadYaml, orFaults, parseAppliedPolicy } from '#shared/state/policy-document.ts';
 import { stopsInForce } from '#shared/state/rules-store.ts';
-import type { ConsoleAction, Done, Preview } from './api.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { ConsoleAction, Done, draftSchema, PolicyDraft, Preview } from './api.ts';
 import type { FleetView, Seen } from './fleet-view.ts';
 
 /** State that an act depends on has changed since its preview. The message is for the operator. */
@@ -12,10 +22,8 @@ export class StaleActError extends Error {
   override readonly name = 'StaleActError';
 }
 
-export type ChangedFleet = ActedFleet & Pick<Fleet, 'manages'>;
-
 export interface ActDeps {
-  readonly fleet: ChangedFleet;
+  readonly fleet: Fleet;
   readonly view: FleetView;
 }
 
@@ -23,8 +31,49 @@ export interface ActDeps {
 export async function preview(act: ConsoleAction, { fleet, view }: ActDeps): Promise<Preview> {
   await known(act, fleet);
   const seen = await view.readAgain();
-  const { goes: _goes, ...shown } = await previewAct(act, seen, fleet);
-  return { ...shown, confirm: confirmation(act, seen) };
+  const { goes: _goes, effects, ...shown } = await previewAct(act, seen, fleet);
+  const notes =
+    act.kind === 'apply-policy'
+      ? await policyNotes(parseAppliedPolicy(act.text, seen.at), act.cluster, fleet)
+      : [];
+  return { ...shown, effects: [...effects, ...notes], confirm: confirmation(act, seen) };
+}
+
+/** Rejects with `OperatorError`, `StoreError`, or, if pods are counted, `ApiError`. */
+export async function draftOf(
+  { cluster, text: written, edit, count }: z.output<typeof draftSchema>,
+  { fleet, view }: ActDeps,
+): Promise<PolicyDraft> {
+  await known({ cluster }, fleet);
+  const seen = await view.read();
+  const text = edit ? editedPolicy(written, edit.setting, edit.value) : written;
+  const { value: document } = orFaults(() => loadYaml(text, 0));
+  const { value: policy, faults } = orFaults(() => parseAppliedPolicy(text, seen.at));
+  const draft = { text, faults, ...defined({ document }) };
+  if (!policy) return draft;
+  const { effects, settings } = await previewAct({ kind: 'apply-policy', cluster, text }, seen, fleet);
+  const selected = count ? await selectedTexts(policy, await fleet.cluster(cluster), seen.at) : [];
+  return { ...draft, effects: [...effects, ...selected], ...defined({ settings }) };
+}
+
+/** Returns how many pods each entry of a policy selects, if a taint that it names evicts them, one sentence each. */
+async function selectedTexts(policy: Policy, live: LiveCluster, now: EpochMs): Promise<readonly string[]> {
+  const entries = (['exclude', 'include'] as const).flatMap((name) =>
+    policy[name].map((selection, index) => ({ name: `${name}[${index}]`, selection, pods: 0 })),
+  );
+  let all = 0;
+  try {
+    for await (const json of live.objects.list('/api/v1/pods')) {
+      const pod = projectPod(json);
+      const isSelected = ({ selection }: (typeof entries)[number]) =>
+        selects(selection, { record: pod, traits: pod }, selection.taints?.[0] ?? '', now);
+      for (const entry of entries.filter(isSelected)) entry.pods += 1;
+      all += 1;
+    }
+  } finally {
+    live.close();
+  }
+  return entries.map(({ name, pods }) => `${name} selects ${pods} of ${all} pods.`);
 }
 
 /**
@@ -42,7 +91,7 @@ export async function perform(act: ConsoleAction, confirm: string, { fleet, view
   return { message };
 }
 
-async function known({ cluster }: ConsoleAction, fleet: ChangedFleet): Promise<void> {
+async function known({ cluster }: Pick<ConsoleAction, 'cluster'>, fleet: Fleet): Promise<void> {
   if (cluster === undefined || (await fleet.manages(cluster))) return;
   throw new OperatorError(`Cluster "${cluster}" not found. Reload the page.`);
 }

@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import { ownedText } from '#shared/operations/acts/decide.ts';
 import type { WarnedNodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { TolerationsAnswer } from '#shared/operations/ask/tolerations.ts';
@@ -9,17 +10,18 @@ import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
-import { policyText } from '#shared/state/policy-document.ts';
+import { policyJsonSchema, policyText } from '#shared/state/policy-document.ts';
 import { once } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { VERSION } from '#shared/version.ts';
-import { perform, preview } from './acts.ts';
+import { draftOf, perform, preview } from './acts.ts';
 import {
   type Api,
   actSchema,
   confirmedSchema,
   type DemoNode,
   demoTaintSchema,
+  draftSchema,
   type HistoryPage,
   type HistoryQuestion,
   historySchema,
@@ -37,7 +39,8 @@ import type { FleetView } from './fleet-view.ts';
 import { nodesOf, pendingPage, stuckOf, timelineOf } from './overview.ts';
 
 const DAY_MS = 24 * 3_600_000;
-const AUDIT_MS = 30 * DAY_MS;
+/** The age of the oldest audit entries that are shown. */
+export const AUDIT_MS = 30 * DAY_MS;
 
 /** The simulated cluster, as the console changes it. Changes throw errors with one clear sentence. */
 export interface DemoCluster {
@@ -101,6 +104,7 @@ export function answersOf(deps: AnswersDeps): Answers {
       return fleet.rulesStore.audit({ ...defined({ cluster }), from: now - AUDIT_MS, to: now + 1 });
     }),
     'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster)),
+    'POST api/policy': route(draftSchema, (asks) => draftOf(asks, acts)),
     'GET api/explain/pod': route(podSchema, (asks) => questions.explainPod(asks)),
     'GET api/explain/node': route(nodeSchema, (asks) => questions.explainNode(asks)),
     'GET api/tolerations': route(listSchema, (asks) => questions.tolerations(asks)),
@@ -139,7 +143,8 @@ async function policyOf(fleet: Fleet, cluster: ClusterName): Promise<PolicyShown
     cluster,
     revision: policy?.revision ?? 0,
     text: policy?.text ?? policyText(DEFAULT_POLICY),
-    mode: (policy?.read ?? DEFAULT_POLICY).mode,
+    schema: { ...policyJsonSchema() },
+    ...(policy?.owner === undefined ? {} : { refusal: ownedText(cluster, policy.owner) }),
   };
 }
 

@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
-import type { Mode } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { NO_REASON } from '#shared/operations/acts/act.ts';
@@ -37,6 +36,8 @@ export interface Api {
   'GET api/history': { readonly asks: z.input<typeof historySchema>; readonly answer: HistoryPage };
   /** The last thirty days. */
   'GET api/audit': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly AuditEntry[] };
+  /** A policy document as it would be applied now, with its faults or its effects. Changes nothing. */
+  'POST api/policy': { readonly asks: z.input<typeof draftSchema>; readonly answer: PolicyDraft };
   'GET api/policy': { readonly asks: z.input<typeof inClusterSchema>; readonly answer: PolicyShown };
   'GET api/explain/pod': { readonly asks: z.input<typeof podSchema>; readonly answer: PodStory };
   'GET api/explain/node': { readonly asks: z.input<typeof nodeSchema>; readonly answer: WarnedNodeStory };
@@ -170,7 +171,18 @@ export interface PolicyShown {
   /** 0: no policy was applied, and the text is the default policy. */
   readonly revision: number;
   readonly text: string;
-  readonly mode: Mode;
+  /** Why operators can't change it. Absent: they can. */
+  readonly refusal?: string;
+  /** The JSON Schema of policy documents. */
+  readonly schema: Readonly<Record<string, unknown>>;
+}
+
+export interface PolicyDraft extends Partial<Pick<Preview, 'effects' | 'settings'>> {
+  readonly text: string;
+  /** Absent: the text is not YAML, or has aliases. */
+  readonly document?: unknown;
+  /** One sentence each. */
+  readonly faults: readonly string[];
 }
 
 export interface Preview extends Omit<EvictionPreview, 'goes'> {
@@ -257,6 +269,15 @@ export const whatIfSchema = z.strictObject({
   nodes: z.string().max(20_000).optional(),
 });
 
+export const draftSchema = z.strictObject({
+  cluster: clusterNameSchema,
+  text: z.string(),
+  /** With another value of a setting, as YAML; absent value: without it. */
+  edit: z.strictObject({ setting: z.string(), value: z.string().optional() }).optional(),
+  /** Counts the pods that entries of the policy select. */
+  count: z.boolean().optional(),
+});
+
 export type WhatIfQuestion = z.output<typeof whatIfSchema>;
 
 const cluster = clusterNameSchema;
@@ -270,6 +291,7 @@ export const actSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('hold'), cluster, target: holdTarget, reason, durationMs }),
   z.strictObject({ kind: z.literal('release'), cluster, id: text, reason }),
   z.strictObject({ kind: z.literal('release-guard'), cluster, scope: text.optional(), reason }),
+  z.strictObject({ kind: z.literal('apply-policy'), cluster, text: z.string(), reason }),
   z.strictObject({ kind: z.literal('retry'), cluster: cluster.optional(), node: node.optional(), reason }),
 ]);
 export type ConsoleAction = z.output<typeof actSchema>;

@@ -250,9 +250,10 @@ function exclusion({ policy }: Rules, pod: DuePod, key: string, now: EpochMs): T
   return named ? undefined : { kind: 'excluded' };
 }
 
-function selects(
+/** Reports whether a selection selects a pod that a taint with this key evicts. */
+export function selects(
   { namespaces, until, ...selection }: Selection,
-  { record: { namespace }, traits }: DuePod,
+  { record: { namespace }, traits }: Pick<DuePod, 'record' | 'traits'>,
   key: string,
   now: EpochMs,
 ): boolean {

@@ -60,6 +60,16 @@ function read(written: string): {
   throw new PolicyError(...found.error.issues.flatMap((issue) => sentences(issue)));
 }
 
+/** Returns the value, or else the faults of the policy document that it reads. */
+export function orFaults<T>(read: () => T): { readonly value?: T; readonly faults: readonly string[] } {
+  try {
+    return { value: read(), faults: [] };
+  } catch (error) {
+    if (error instanceof PolicyError) return { faults: error.faults };
+    throw error;
+  }
+}
+
 /** Loads a document of any content. Throws `PolicyError`. */
 export function loadYaml(written: string, maxAliases = MAX_ALIASES): unknown {
   try {

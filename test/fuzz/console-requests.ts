@@ -41,11 +41,16 @@ const ACTS: readonly ConsoleAction[] = [
   { kind: 'hold', cluster, target: { kind: 'pod', namespace: 'shop', name: 'web-0' }, reason: 'a test' },
   { kind: 'release', cluster, id: 'h1', reason: 'a test' },
   { kind: 'release-guard', cluster, reason: 'a test' },
+  { kind: 'apply-policy', cluster, text: 'mode: enforce', reason: 'a test' },
   { kind: 'retry', cluster, node: 'n1' as never, reason: 'a test' },
 ];
 const BODIES: readonly (readonly [string, readonly object[]])[] = [
   ['api/preview', ACTS],
   ['api/acts', ACTS.map((act) => ({ act, confirm: 'x' }))],
+  [
+    'api/policy',
+    [{ cluster, text: 'mode: enforce', edit: { setting: 'guard', value: '{ zone: off }' }, count: true }],
+  ],
   ['api/demo/taint', [{ node: 'n1', taint: 'a=b:NoExecute' }]],
 ];
 const OWN = [

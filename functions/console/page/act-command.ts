@@ -37,6 +37,8 @@ function wordsOf(draft: Draft): readonly string[] | undefined {
       return ['release', draft.id];
     case 'release-guard':
       return ['release', 'guard', cluster, ...(draft.scope === undefined ? [] : ['--scope', draft.scope])];
+    case 'apply-policy':
+      return ['policy', 'apply', cluster, '-f', 'policy.yaml'];
     case 'retry':
       return draft.node === undefined && draft.cluster !== undefined ? ['retry', cluster] : undefined;
     default:

@@ -193,3 +193,14 @@ export const evictedByOthers = ({ treatAsNoExecute }: Policy): readonly string[]
     (key) =>
       `Warning: another controller evicts for ${key}, so with treatAsNoExecute both would evict. Remove that key (docs/concepts/other-controllers.md).`,
   );
+
+/** Returns what applying a policy would need, and what it would break, one sentence each. */
+export const policyNotes = async (
+  policy: Policy,
+  cluster: ClusterName,
+  fleet: Fleet,
+): Promise<readonly string[]> => [
+  ...((await evictorDoubts(policy, [cluster], fleet)).get(cluster) ?? []),
+  ...neededTexts(policy),
+  ...evictedByOthers(policy),
+];

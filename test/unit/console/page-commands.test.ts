@@ -48,12 +48,17 @@ test('the command of each act is one that a shell and the command line read as t
       'taintward release guard prod --scope zone/a --reason x',
     ],
     [{ kind: 'retry', cluster }, 'x', 'taintward retry prod --reason x'],
+    [
+      { kind: 'apply-policy', cluster, text: 'mode: observe' },
+      'x',
+      'taintward policy apply prod -f policy.yaml --reason x',
+    ],
   ];
   for (const [draft, reason, expected] of acts) {
     const lasts = draft.kind === 'hold' || (draft.kind === 'stop' && reason !== '');
     const command = commandOf(draft, reason, lasts ? 15 * 60_000 : 0) ?? '';
     assert.equal(command, expected);
-    assert.equal(parsed(command)[0], expected.split(' ')[draft.kind === 'hold' ? 2 : 1]);
+    assert.equal(parsed(command)[0], expected.split(' ')[/^(hold|apply)/.test(draft.kind) ? 2 : 1]);
   }
   assert.equal(commandOf({ kind: 'retry', cluster, node: 'node-1' }, 'x', 0), undefined);
 });

@@ -7,7 +7,7 @@ import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { commitUnderLock } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { Locator, Page } from './browser/packages.ts';
-import { assertAccessible, assertFits, THEMES, testBrowser, Visitor } from './rig/browser.ts';
+import { assertAccessible, assertFits, DESKTOP, THEMES, testBrowser, Visitor } from './rig/browser.ts';
 import { confirm } from './rig/confirm.ts';
 import { Service } from './rig/service.ts';
 
@@ -214,6 +214,73 @@ test('the rules of a cluster, and its audit log, are shown', async () => {
   await page.getByRole('button', { name: 'Stop', exact: true }).waitFor();
 });
 
+test('a policy is changed as text and as a form, and rolled back, by keyboard alone', async () => {
+  await visitor.go('#/rules/simulated');
+  const document = page.getByRole('textbox', { name: 'Policy document' });
+  const effects = page.locator('.editor .says');
+  const apply = async (reason: string) => {
+    await tabTo('Apply policy');
+    await page.keyboard.press('Enter');
+    await preview(page.getByRole('dialog')).waitFor();
+    await page.keyboard.type(reason);
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await document.waitFor({ state: 'detached' });
+    await page.waitForFunction("document.activeElement.innerText === 'Edit policy'");
+  };
+  await page.getByRole('heading', { level: 1, name: 'Rules of simulated' }).focus();
+  await tabTo('Edit policy');
+  await page.keyboard.press('Enter');
+  await document.waitFor();
+  await page.keyboard.press('Control+End');
+  await page.keyboard.type('rate: 1\nguard: { zone: { nodes: -1 } }');
+  await effects.getByText(/^policy\.guard\.zone\.nodes /).waitFor();
+  await effects.getByText(/ rate: /).waitFor();
+  for (const colorScheme of THEMES) {
+    await page.emulateMedia({ colorScheme });
+    await assertAccessible(page, `faults ${colorScheme}`);
+  }
+  await page.keyboard.press('Control+A');
+  await page.keyboard.type('mode: enforce # as agreed\nexclude:\n- namespaces: [kube-*]\n');
+  await tabTo('Count selected pods');
+  await page.keyboard.press('Enter');
+  await effects.getByText(/^exclude\[0\] selects \d+ of \d+ pods\.$/).waitFor();
+  // The second edit follows before the first is answered.
+  await tabTo('guard.cluster.percent');
+  await page.keyboard.type('30');
+  await page.keyboard.press('Tab');
+  await page.keyboard.type('4');
+  await page.keyboard.press('Enter');
+  for (const change of ['percent: 20 → 30', 'nodes: 3 → 4'])
+    await effects.getByText(`guard.cluster.${change}`).waitFor();
+  await tabTo('releaseRate');
+  await page.keyboard.type('7');
+  await page.keyboard.press('Enter');
+  await effects.getByText('releaseRate: 50 → 7').waitFor();
+  assert.match(
+    await document.inputValue(),
+    /^mode: enforce # as agreed\nexclude:\n.*kube-\*\]\nguard:\n(.*\n)+releaseRate: 7\n$/,
+  );
+  await assertFits(page, 'policy editor');
+  await page.setViewportSize(DESKTOP);
+  await page.getByRole('heading', { level: 1 }).focus();
+  await apply('as agreed');
+
+  await tabTo('Restore revision 1');
+  await page.keyboard.press('Enter');
+  await effects.getByText('releaseRate: 7 → 50').waitFor();
+  await assertAccessible(page, 'policy editor');
+  await apply('not agreed');
+  await page
+    .getByLabel('Policy document')
+    .getByText(/^# By npm start/)
+    .waitFor();
+  const audit = page.getByRole('table', { name: 'Audit log' });
+  await audit.getByText('not agreed', { exact: true }).waitFor();
+  await audit.getByText('as agreed', { exact: true }).waitFor();
+});
+
 test('a failed eviction requires action, and is retried by click, with a reason', async () => {
   await visitor.go('#/');
   const pod = page
@@ -331,7 +398,9 @@ async function giveUp(node: NodeName, pod: string): Promise<void> {
 }
 
 const focusedText = async (): Promise<string> =>
-  String(await page.evaluate('document.activeElement.innerText')).trim();
+  String(
+    await page.evaluate('(document.activeElement.labels?.[0] ?? document.activeElement).innerText'),
+  ).trim();
 
 /** Presses Tab until the focus is on the element with this text. */
 async function tabTo(text: string): Promise<void> {

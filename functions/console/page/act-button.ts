@@ -58,6 +58,12 @@ export const holdPods = (cluster: string, target: HeldTarget): Intent => ({
   draft: { kind: 'hold', cluster, target },
 });
 
+export const applyPolicy = (cluster: string, text: string): Intent => ({
+  title: `Apply the policy to ${cluster}?`,
+  verb: 'Apply',
+  draft: { kind: 'apply-policy', cluster, text },
+});
+
 export const retry = (cluster: string, node?: string): Intent => ({
   title: `Retry failed evictions ${node === undefined ? `in ${cluster}` : `on ${node}`}?`,
   verb: 'Retry',

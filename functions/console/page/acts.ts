@@ -3,6 +3,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Api, Preview } from '#shared/console/api.ts';
+import type { ChangedSetting } from '#shared/state/policy-change.ts';
 import { durationText } from '#shared/time/duration.ts';
 import { commandOf, type Draft } from './act-command.ts';
 import { Command } from './command.ts';
@@ -63,6 +64,10 @@ const actOf = ({ draft }: Intent, reason: string, durationMs: number): Act =>
 
 /** The server previews an act only with a reason. The reason doesn't affect the preview. */
 const NO_REASON_YET = '…';
+
+/** The settings of a policy that differ. */
+export const Changes = ({ settings }: { readonly settings: readonly ChangedSetting[] }): VNode =>
+  html`<ul class="changes">${settings.map(({ setting, now, next }) => html`<li key=${setting}><code>${setting}: ${now} → ${next}</code></li>`)}</ul>`;
 
 interface FormProps {
   readonly intent: Intent;
@@ -141,6 +146,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
               ? html`<p class="soft">Once confirmed:</p><ul>${[shown.change, ...shown.effects].map((each) => html`<li key=${each}>${each}</li>`)}</ul>`
               : html`<p class="soft">${error === '' ? 'Loading the preview …' : ''}</p>`
           }
+          ${shown?.settings && html`<${Changes} settings=${shown.settings} />`}
           ${
             shown !== undefined &&
             shown.pods.evictedNow > 0 &&
@@ -187,7 +193,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
             ${intended.verb}
           </button>
         </div>
-        ${command !== undefined && html`<div class="soft small">By command, also without the console:<${Command} text=${command} /></div>`}
+        ${command !== undefined && html`<div class="soft small">By command, also without the console${intended.draft.kind === 'apply-policy' && ', with the document as policy.yaml'}:<${Command} text=${command} /></div>`}
       </form>
     </dialog>
   `;

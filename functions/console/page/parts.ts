@@ -98,14 +98,17 @@ interface ChoiceProps {
   readonly value: string;
   readonly options: readonly (readonly [value: string, text: string])[];
   readonly onChoice: (value: string) => void;
+  /** ID of the element that describes it. */
+  readonly help?: string;
 }
 
 /** A list with one selected option. */
-export const Choice = ({ label, value, options, onChoice }: ChoiceProps): VNode => html`
+export const Choice = ({ label, value, options, onChoice, help }: ChoiceProps): VNode => html`
   <label class="field">
     <span>${label}</span>
     <select
       value=${value}
+      aria-describedby=${help}
       onChange=${(event: Event) => {
         if (event.currentTarget instanceof HTMLSelectElement) onChoice(event.currentTarget.value);
       }}

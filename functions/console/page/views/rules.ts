@@ -1,5 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { TripReport } from '#shared/eviction/guard.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import { targetText } from '#shared/operations/acts/act.ts';
@@ -13,12 +14,14 @@ import {
   retry,
   stopEvictions,
 } from '../act-button.ts';
+import { Changes } from '../acts.ts';
 import { clusters, status } from '../live.ts';
 import { ClusterChoice, Empty, Failed, Moment, Tag, Title } from '../parts.ts';
 import { href, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';
 import { modeOf } from '../words.ts';
+import { type Opened, PolicyEditor } from './policy-editor.ts';
 
 /** The rules of a cluster: its policy, stops, holds, guard trips, and audit log. */
 export function RulesView(): VNode {
@@ -49,8 +52,7 @@ export function RulesView(): VNode {
       />
     </search>
     <${Forbids} of=${known} />
-    <${Policy} cluster=${cluster} />
-    <${Audit} cluster=${cluster} />
+    <${Recorded} cluster=${cluster} />
   `;
 }
 
@@ -145,34 +147,39 @@ function Forbids({
 const untilText = (until: number | undefined): VNode | string =>
   until === undefined ? '' : html`${' '}until <${Moment} at=${until} />`;
 
-function Policy({ cluster }: { readonly cluster: string }): VNode {
+/** The policy, and the audit log with its revisions, which can be put into the editor. */
+function Recorded({ cluster }: { readonly cluster: string }): VNode {
   const { answer, error } = useAnswer('GET api/policy', () => ({ cluster }), [cluster]);
+  const audit = useAnswer('GET api/audit', () => ({ cluster }), [cluster]);
+  const [opened, setOpened] = useState<Opened | undefined>(undefined);
+  const button = useRef<HTMLButtonElement>(null);
+  const { text: current = '', revision, refusal } = answer ?? {};
+  const open = answer && refusal === undefined && ((text: string) => setOpened({ text, over: answer }));
+  useEffect(() => {
+    if (!opened) button.current?.focus();
+  }, [opened]);
   return html`
     <section class="section" aria-labelledby="policy">
       <div class="lead">
         <h2 id="policy">Policy</h2>
-        <p class="soft small">
-          ${answer?.revision === 0 ? 'default policy' : `revision ${answer?.revision ?? '?'}`} · to change it, run
-          ${' '}<code>taintward policy apply</code>
-        </p>
+        <p class="soft small">${revision === 0 ? 'default policy' : `revision ${revision ?? '?'}`}</p>
       </div>
       ${error !== undefined && html`<${Failed} error=${error} />`}
-      ${answer && html`<pre class="card pad" tabindex="0" aria-label="Policy document">${answer.text}</pre>`}
+      ${refusal !== undefined && html`<p>${refusal}</p>`}
+      ${
+        opened
+          ? html`<${PolicyEditor} key=${opened} ...${opened} policy=${answer ?? opened.over} onClose=${() => setOpened(undefined)} />`
+          : answer && html`<pre class="card pad" tabindex="0" aria-label="Policy document">${current}</pre>`
+      }
+      ${open && !opened && html`<div class="buttons"><button type="button" class="button" ref=${button} onClick=${() => open(current)}>Edit policy</button></div>`}
     </section>
-  `;
-}
-
-function Audit({ cluster }: { readonly cluster: string }): VNode {
-  const { answer, error } = useAnswer('GET api/audit', () => ({ cluster }), [cluster]);
-  const entries = answer ?? [];
-  return html`
     <section class="section" aria-labelledby="audit">
       <h2 id="audit">Audit log</h2>
-      ${error !== undefined && html`<${Failed} error=${error} />`}
+      ${audit.error !== undefined && html`<${Failed} error=${audit.error} />`}
       ${
-        answer && entries.length === 0
+        audit.answer?.length === 0
           ? html`<${Empty} title="No audit entries">Policies, stops, holds, and releases appear here, with their actors and reasons.</${Empty}>`
-          : html`<${Rows} label="Audit log" wrap columns=${AUDIT_COLUMNS} rows=${entries} keyOf=${auditKey} />`
+          : html`<${Rows} label="Audit log" wrap columns=${auditColumns(current, open || undefined)} rows=${audit.answer ?? []} keyOf=${auditKey} />`
       }
     </section>
   `;
@@ -180,13 +187,20 @@ function Audit({ cluster }: { readonly cluster: string }): VNode {
 
 const auditKey = ({ at, kind, actor, message }: AuditEntry): string => `${at} ${kind} ${actor} ${message}`;
 
-const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [
+const auditColumns = (current: string, restore?: (text: string) => void): readonly Column<AuditEntry>[] => [
   {
     key: 'message',
     head: 'Action',
     width: 'minmax(10rem, 2fr)',
-    cell: ({ cluster, message }) =>
-      html`${message}${cluster === undefined && html` <${Tag} text="all clusters" />`}`,
+    cell: ({
+      cluster,
+      message,
+      policy: { revision, text, settings } = { revision: 0, settings: [] },
+    }) => html`
+      ${message}${cluster === undefined && html` <${Tag} text="all clusters" />`}
+      <${Changes} settings=${settings} />
+      ${restore && text !== undefined && text !== current && html`<button type="button" class="button" onClick=${() => restore(text)}>Restore revision ${revision}</button>`}
+    `,
   },
   { key: 'at', head: 'Time', width: 'minmax(5rem, 0.8fr)', cell: ({ at }) => html`<${Moment} at=${at} />` },
   {

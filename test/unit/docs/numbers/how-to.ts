@@ -8,6 +8,7 @@ import { NODES_PER_MIB } from '#shared/aws/environment.ts';
 import { MAX_BATCH_MESSAGES, MAX_DELAY_SECONDS } from '#shared/aws/limits.ts';
 import { DELTA_MAX_RECEIVES, EVICTIONS_DUE_MAX_RECEIVES, QUEUES } from '#shared/aws/queue-set.ts';
 import { PROBE_AGAIN } from '#shared/aws/relay/probing-prover.ts';
+import { AUDIT_MS } from '#shared/console/answers.ts';
 import { MAX_ROWS } from '#shared/console/api.ts';
 import { MAX_AGE_MS, QUEUES_AGE_MS } from '#shared/console/fleet-api.ts';
 import { LINK_MS } from '#shared/console/session.ts';
@@ -168,6 +169,7 @@ export const HOW_TO: Pages = {
   'docs/how-to/use-console.md': [
     ['once, in one browser, within {}.', LINK_MS],
     ['Of more than {} pods, it shows', MAX_ROWS],
+    ['which has the last {}.', AUDIT_MS],
     ['On AWS, messages are counted once {}.', QUEUES_AGE_MS.deployed],
   ],
   'docs/how-to/monitor.md': [['Metrics are rendered at most once {}.', RENDERED_EACH_MS]],

@@ -51,7 +51,7 @@ export const REFERENCE: Pages = {
     ],
     ['for all its clusters | within {};', PERMITTED_MS],
     ['`service.policy`, or `kubectl` | within {} |', CONFIG_MAP_MS + PERMITTED_MS],
-    ['| commands | nothing else | within {} |', PERMITTED_MS],
+    ['| commands and the console | nothing else | within {} |', PERMITTED_MS],
     ['A permission takes effect within {}: relays read the rules every {}.', PERMITTED_MS, POLL_MS],
   ],
   'docs/reference/cli.md': [

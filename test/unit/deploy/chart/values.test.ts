@@ -12,6 +12,7 @@ import { VERSION } from '#shared/version.ts';
 
 const CHART = join(import.meta.dirname, '../../../../deploy/chart');
 const read = (file: string): string => readFileSync(join(CHART, file), 'utf8');
+const Fields = z.record(z.string(), z.unknown());
 
 /** A part of the schema of the values. */
 interface Part {
@@ -83,7 +84,7 @@ test('gives each value a commented default and defines no default without a valu
     // Values that are empty by default are filled by the user, and maps such as `resources` belong to Kubernetes.
     const below = parts.get(path)?.properties;
     if (below && path !== '/resources') {
-      for (const [name, inner] of Object.entries(z.record(z.string(), z.unknown()).parse(value))) {
+      for (const [name, inner] of Object.entries(Fields.parse(value))) {
         walk(inner, `${path}/${name}`);
       }
     }
@@ -100,11 +101,43 @@ test('gives each value a commented default and defines no default without a valu
   assert.deepEqual(uncommented, []);
 });
 
+test('has the defaults of the manifests, and leaves off what a user decides', () => {
+  const at = (document: unknown, ...path: readonly (string | number)[]): unknown =>
+    path.reduce<unknown>((part, name) => Fields.parse({ ...Object(part) })[name], document);
+  const found = (text: string, pattern: RegExp): string => pattern.exec(text)?.[1] ?? '';
+  const deployment = read('../in-cluster/deployment.yaml');
+  const container = at(load(deployment), 'spec', 'template', 'spec', 'containers', 0);
+  const network = at(load(read('../in-cluster/network-policy.yaml')), 'spec');
+  const ports = z.array(z.object({ port: z.int() })).parse(at(network, 'egress', 0, 'ports'));
+  const evicting = found(read('../in-cluster/admission-policy-nodes.yaml'), /t\.key in (.*)\)$/m);
+  const decided: Readonly<Record<string, unknown>> = {
+    '/mode': at(container, 'name'),
+    '/image/repository': found(deployment, /image: (.*):/),
+    '/replicas': Number(found(deployment, /replicas: (.*)/)),
+    '/resources': at(container, 'resources'),
+    '/priorityClassName': found(deployment, /priorityClassName: "(.*)"/),
+    '/networkPolicy/enabled': /network-policy/.test(read('../in-cluster/kustomization.yaml')),
+    '/networkPolicy/metricsFrom': at(network, 'ingress', 0, 'from'),
+    '/networkPolicy/apiServer/ports': ports.map(({ port }) => port),
+    '/admissionPolicy/treatAsNoExecute': JSON.parse(evicting),
+    '/historyDays': Number(found(deployment, /--history-days=(.*)/)),
+    '/agent/installation': found(read('../agent/settings.yaml'), /name: SERVICE\n *value: (.*)/),
+  };
+  const leavesOf = (value: unknown, path = ''): readonly (readonly [string, unknown])[] =>
+    parts.get(path)?.properties && !(path in decided)
+      ? Object.entries(Fields.parse(value)).flatMap(([name, inner]) => leavesOf(inner, `${path}/${name}`))
+      : [[path, value]];
+  const on = leavesOf(load(read('values.yaml'))).filter(
+    ([, value]) => !['""', 'false', '[]', '{}'].includes(JSON.stringify(value)),
+  );
+  assert.deepEqual(Object.fromEntries(on), decided);
+});
+
 test('lists the policy settings that the service reads', () => {
   const template = read('templates/_policy.tpl');
   const listed = (name: string): readonly string[] =>
     (new RegExp(`define "taintward\\.${name}" -}}\\n(.*)\\n`).exec(template)?.[1] ?? '').split(' ');
-  const Settings = z.object({ properties: z.record(z.string(), z.unknown()) });
+  const Settings = z.object({ properties: Fields });
   const { properties } = Settings.parse(policyJsonSchema());
   assert.deepEqual(listed('policySettings'), Object.keys(properties));
   const { items } = z.object({ items: Settings }).parse(properties['exclude']);

@@ -2,7 +2,6 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { Registry } from 'prom-client';
-import { recentRegistrations } from '#shared/access/agent-of.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS, SQS_WAITING_SETTINGS } from '#shared/access/client-settings.ts';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { processBatch } from '#shared/aws/consume.ts';
@@ -92,7 +91,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
       matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
       clock,
     }),
-    registry: recentRegistrations(registry, clock),
+    registry,
     timers: new AwsTimers({
       dueQueue: new SqsSender({ client: sqs, queueUrl }),
       scheduler: new SchedulerClient(CLIENT_SETTINGS),

@@ -21,6 +21,8 @@ export interface AwsCall {
   readonly input: Readonly<Record<string, unknown>>;
   readonly region: string;
   readonly path: string;
+  /** The SDK's count of its tries, from 1. */
+  readonly attempt: number;
 }
 
 type Answer = (call: AwsCall) => object | string | Promise<object>;
@@ -58,12 +60,12 @@ export interface AwsOverHttpOptions {
   readonly secrets: (arn: string, who: string) => string;
   /** Invokes a function by its name with an event, and returns its response. */
   readonly invoke?: (functionName: string, event: object) => Promise<object>;
+  /** The time that a receive call waits for messages. By default short, so that a stopped process ends soon. */
+  readonly waitMs?: number;
 }
 
 /** A message in flight is not delivered again for this long. */
 const VISIBILITY_MS = 30_000;
-/** The time that a receive call waits for messages: short, so that a stopped process ends soon. */
-const MAX_WAIT_MS = 200;
 const ACCOUNT = '123456789012';
 
 /**
@@ -221,8 +223,10 @@ export class AwsOverHttp {
       case 'SendMessage':
         return send(input as unknown as Entry);
       case 'ReceiveMessage': {
-        const taken = this.#take(queue, Number(input['MaxNumberOfMessages'] ?? 1));
-        if (taken.length === 0) await delay(MAX_WAIT_MS);
+        const most = Number(input['MaxNumberOfMessages'] ?? 1);
+        const end = Date.now() + (this.#options.waitMs ?? 200);
+        let taken = this.#take(queue, most);
+        for (; taken.length === 0 && Date.now() < end; taken = this.#take(queue, most)) await delay(20);
         return { Messages: taken.map((message) => received(message)) };
       }
       case 'DeleteMessage':
@@ -324,6 +328,7 @@ function callOf({ headers, url = '' }: IncomingMessage, body: string): AwsCall {
     service,
     region,
     path: url,
+    attempt: Number(/attempt=(\d+)/.exec(`${headers['amz-sdk-request']}`)?.[1] ?? 1),
     input,
     operation: form?.['Action'] ?? (target || rest?.operation || ''),
   };

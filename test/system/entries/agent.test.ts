@@ -14,6 +14,7 @@ import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { endsWithin } from '#shared/time/stopping.ts';
 import { until } from '#test/cluster/rig/until.ts';
+import type { AwsCall } from '#test/world/aws-over-http.ts';
 import type { Child } from '#test/world/child.ts';
 import {
   clusterWithoutDelete,
@@ -36,7 +37,8 @@ async function registered(environment: Installation['environment']): Promise<Dyn
     await new DynamoDbClusterRegistry(table).add({ name, access, addedAt: systemClock.now() });
   }
   const operator = { rulesStore: new DynamoDbRulesStore(table), clock: systemClock, actor: 'anna' };
-  await perform({ kind: 'apply-policy', cluster: EDGE, text: 'mode: enforce\n' }, operator);
+  const text = 'mode: enforce\nguard: { cluster: { percent: 1, nodes: 1 } }\n';
+  await perform({ kind: 'apply-policy', cluster: EDGE, text }, operator);
   return table;
 }
 
@@ -61,11 +63,17 @@ test('the entry of an agent rejects due evictions of other clusters, follows and
   );
   const foreign = encodeDue({ cluster: PROD, node: nodeName('node-1'), at: 1 });
   aws.send(queue, foreign);
+  // A schedule's message comes without a group. Its time may be too far for a delayed message, or near.
+  for (const waitMs of [3_600_000, 60_000])
+    aws.send(queue, encodeDue({ cluster: EDGE, node: nodeName('node-2'), at: Date.now() + waitMs }));
   const [letter] = await until('the message is set aside', () => {
     const letters = aws.bodies('dead-letters');
     return letters.length > 0 && letters;
   });
-  await until('the message has left the queue', () => aws.bodies(queue).length === 0);
+  const isScheduled = ({ operation, input }: AwsCall) =>
+    operation === 'CreateSchedule' && JSON.stringify(input).includes(`"${shared['EVICTIONS_DUE_ARN']}"`);
+  await until('the first one is scheduled', () => aws.calls.some(isScheduled));
+  await until('only the near one is in the queue', () => aws.bodies(queue).length === 1);
   const deltas = await until('deltas are sent', () => aws.take('node-deltas.fifo'));
   process.env['SOURCE_QUEUE_URL'] = queueUrl('node-deltas.fifo');
   const { handler } = await import('#functions/deltas/lambda.ts');
@@ -124,6 +132,7 @@ test('the entry of an agent that stops finishes the eviction in hand, then posts
   const { handler } = await import(`${import.meta.resolve('#functions/deltas/lambda.ts')}?again`);
   await handler(deltas, { getRemainingTimeInMillis: () => 30_000 } as Context);
   await until('an eviction is in hand', () => sent.deletes > 0);
+  const [inHand = ''] = aws.bodies(queue).toSorted((a, b) => JSON.parse(a).at - JSON.parse(b).at);
   const stopped = agent.stop();
   /** Only what is held keeps the agent from ending. */
   const assertWaits = async (reason: string) => assert.equal(await endsWithin(500, stopped), false, reason);
@@ -131,8 +140,57 @@ test('the entry of an agent that stops finishes the eviction in hand, then posts
   held.deletes.resolve();
   await until('its Events are sent', () => sent.events > 0);
   await assertWaits('it posts the Events');
+  await until('its message is deleted', () => !aws.bodies(queue).includes(inHand));
   held.events.resolve();
   assert.equal((await stopped).code, 0);
+});
+
+test('the entry of an agent shows faults, trips, and an unreachable queue on its probes', async (context) => {
+  const { cluster, environment } = await startInstallation(context);
+  await registered(environment);
+  for (const node of ['node-1', 'node-2']) cluster.taint(node, 'node.kubernetes.io/unreachable:NoExecute');
+  const agent = startProgram(
+    context,
+    '#functions/agent/main.ts',
+    ['--context', cluster.context, '--kubeconfig', cluster.kubeconfig],
+    {
+      ...environment,
+      // No server listens at this port.
+      AWS_ENDPOINT_URL_SQS: 'http://127.0.0.1:9',
+      AGENT: 'edge-1',
+      CLUSTER: EDGE,
+      // Its stopwatch is fast, because short outages of a queue are not shown.
+      NODE_OPTIONS:
+        '--import=data:text/javascript,const{now}=performance;performance.now=()=>100*now.call(performance)',
+    },
+  );
+  await until('all is shown', async () => {
+    const shown = await probed(agent, 'readyz');
+    return ['queue-unavailable', 'queue-failing', 'guard-tripped'].every((type) =>
+      shown.includes(`[-]edge/${type} failed: `),
+    );
+  });
+});
+
+test('the entry of an agent waits for messages, and returns one that comes when it stops', async (context) => {
+  const { aws, cluster, environment, queueUrl } = await startInstallation(context, { waitMs: 5_500 });
+  await registered(environment);
+  const queue = 'taintward-agent-edge-1-evictions-due';
+  const agent = startProgram(
+    context,
+    '#functions/agent/main.ts',
+    ['--context', cluster.context, '--kubeconfig', cluster.kubeconfig],
+    { ...environment, EVICTIONS_DUE_URL: queueUrl(queue), AGENT: 'edge-1', CLUSTER: EDGE },
+  );
+  const received = () => aws.calls.filter(({ operation }) => operation === 'ReceiveMessage');
+  await until('it receives again', () => received().length > 1);
+  const stopped = agent.stop();
+  await until('it stops', () => agent.out.text.includes('"event":"relay.stopping"'));
+  aws.send(queue, encodeDue({ cluster: EDGE, node: nodeName('node-1'), at: 1 }));
+  assert.equal((await stopped).code, 0);
+  assert.ok(received().every(({ attempt }) => attempt === 1));
+  const returned = aws.calls.find(({ operation }) => operation === 'ChangeMessageVisibilityBatch');
+  assert.match(JSON.stringify(returned?.input), /"VisibilityTimeout":0/);
 });
 
 test('the entry of an agent stops although its API server never answered', async (context) => {

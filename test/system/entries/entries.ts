@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
-import { AwsOverHttp } from '#test/world/aws-over-http.ts';
+import { AwsOverHttp, type AwsOverHttpOptions } from '#test/world/aws-over-http.ts';
 import { Child } from '#test/world/child.ts';
 import { functionEnvironment } from '#test/world/function-environment.ts';
 
@@ -24,13 +24,16 @@ export interface Installation {
   readonly queueUrl: (name: string) => string;
 }
 
-export async function startInstallation(context: TestContext): Promise<Installation> {
+export async function startInstallation(
+  context: TestContext,
+  options: Pick<AwsOverHttpOptions, 'waitMs'> = {},
+): Promise<Installation> {
   const dir = mkdtempSync(join(tmpdir(), 'entries-'));
   context.after(() => rmSync(dir, { recursive: true }));
   const cluster = await startSimulatedCluster({ clock: systemClock, dir });
   context.after(() => cluster.close());
   const kubeconfig = () => readFileSync(cluster.kubeconfig, 'utf8');
-  const aws = await AwsOverHttp.start({ secrets: kubeconfig });
+  const aws = await AwsOverHttp.start({ ...options, secrets: kubeconfig });
   context.after(() => aws.close());
   const environment = aws.environment('test', 'us-east-1');
   const queueUrl = (name: string) => `${environment['AWS_ENDPOINT_URL']}/000000000000/${name}`;

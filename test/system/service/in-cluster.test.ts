@@ -6,6 +6,9 @@ import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
+import { IN_CLUSTER } from '#shared/state/objects/kubernetes-state.ts';
+import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { startSimulatedCluster } from '#simulator/cluster.ts';
 import type { Child } from '#test/world/child.ts';
@@ -15,6 +18,7 @@ import { forwarding, kubeconfigOf, startProgram } from '../entries/entries.ts';
 const STATE =
   /\/namespaces\/(?<place>[^/]+\/(?:nodeevictions|evictionrules|leases|configmaps))(?:\/(?<name>[^/?]+))?(?:\?|$)/;
 const LEASE = 'other/leases';
+const DAY_MS = 24 * 3_600_000;
 
 /** The simulated cluster behind a server that also keeps the objects of the state. */
 async function stateCluster(t: TestContext) {
@@ -63,27 +67,13 @@ async function stateCluster(t: TestContext) {
     rmSync(dir, { recursive: true });
   });
   const kubeconfig = await kubeconfigOf(t, server);
-  const start = () =>
-    startProgram(
-      t,
-      '#functions/service/main.ts',
-      [
-        '--in-cluster',
-        '--context',
-        'c',
-        '--kubeconfig',
-        kubeconfig,
-        '--namespace',
-        'other',
-        '--enforce',
-        '--port',
-        '0',
-        '--log',
-        'json',
-      ],
-      {},
-    );
-  return { cluster, start, marks, lease };
+  const args = [
+    ...['--in-cluster', '--context', 'c', '--kubeconfig', kubeconfig, '--namespace', 'other'],
+    ...['--port', '0', '--log', 'json'],
+  ];
+  const start = (...others: readonly string[]) =>
+    startProgram(t, '#functions/service/main.ts', [...args, ...others], {});
+  return { cluster, start, marks, lease, objects };
 }
 
 const labelsOf = (url: string): Readonly<Record<string, string>> =>
@@ -98,15 +88,25 @@ const labelsOf = (url: string): Readonly<Record<string, string>> =>
 const printed = async ({ err }: Child, pattern: RegExp) =>
   (await err.first((line) => pattern.exec(line) ?? undefined)) ?? assert.fail(err.text);
 
-test('a replica leads, evicts under its name, and releases its lease when it stops', async (t) => {
-  const { cluster, start, marks, lease } = await stateCluster(t);
-  const replica = start();
+test('a replica leads, evicts under its name by the policy in its ConfigMap, and releases its lease when it stops', async (t) => {
+  const { cluster, start, marks, lease, objects } = await stateCluster(t);
+  const rulesStore = new ObjectRulesStore({ objects: objects('other/evictionrules') });
+  const formerly = { now: () => Date.now() - 8 * DAY_MS };
+  await perform(
+    { kind: 'apply-policy', cluster: IN_CLUSTER, text: 'mode: observe\n' },
+    { rulesStore, clock: formerly, actor: 'anna' },
+  );
+  const configMap = { metadata: { name: 'taintward-policy' }, data: { 'policy.yaml': 'mode: enforce\n' } };
+  await objects('other/configmaps').create(configMap as unknown as KubernetesObject);
+  const replica = start('--history-days', '9');
   const [, name] = await printed(replica, /^Replica (\S+), state in namespace other\. .*:(\d+)\/readyz/);
   await printed(replica, /^This replica is/);
   await printed(replica, /^in-cluster: enforce mode/);
   cluster.taint('node-1', 'maintenance=now:NoExecute');
   await replica.out.first((line) => /"pod":"web.*"pod\.evicted"/.test(line) || undefined);
   assert.match(marks[0] ?? '', new RegExp(`-${name}$`));
+  const audit = await rulesStore.audit({ from: 0, to: Number.POSITIVE_INFINITY });
+  assert.deepEqual([audit.length, audit.at(-1)?.actor], [2, 'anna'], 'kept for nine days');
   assert.ok((await lease.read())?.spec.holderIdentity);
   const { code, stderr } = await replica.stop();
   assert.match(stderr, /^Stopping\. /m);
@@ -117,7 +117,7 @@ test('a replica leads, evicts under its name, and releases its lease when it sto
 
 test('a leader whose lease expired evicts no more, and ends when another replica has its lease', async (t) => {
   const { cluster, start, lease, marks } = await stateCluster(t);
-  const replica = start();
+  const replica = start('--enforce');
   await printed(replica, /^This replica is/);
   cluster.taint('node-1', 'maintenance=now:NoExecute');
   await replica.out.first((line) => /"pod":"db.*"eviction\.scheduled"/.test(line) || undefined);

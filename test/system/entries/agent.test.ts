@@ -18,6 +18,7 @@ import type { AwsCall } from '#test/world/aws-over-http.ts';
 import type { Child } from '#test/world/child.ts';
 import {
   clusterWithoutDelete,
+  comparing,
   forwarding,
   type Installation,
   kubeconfigOf,
@@ -105,7 +106,7 @@ test('the entry of an agent that stops finishes the eviction in hand, then posts
   const { aws, cluster, environment: shared, queueUrl } = await startInstallation(context);
   const queue = 'taintward-agent-edge-1-evictions-due';
   await registered(shared);
-  const forward = forwarding(cluster);
+  const forward = forwarding(cluster, comparing);
   /** Requests that wait for their release, by kind. */
   const held = { deletes: Promise.withResolvers<void>(), events: Promise.withResolvers<void>() };
   const sent = { deletes: 0, events: 0 };
@@ -123,9 +124,16 @@ test('the entry of an agent that stops finishes the eviction in hand, then posts
     context,
     '#functions/agent/main.ts',
     ['--context', 'c', '--kubeconfig', await kubeconfigOf(context, server)],
-    { ...shared, EVICTIONS_DUE_URL: queueUrl(queue), AGENT: 'edge-1', CLUSTER: EDGE },
+    {
+      ...shared,
+      EVICTIONS_DUE_URL: queueUrl(queue),
+      AGENT: 'edge-1',
+      CLUSTER: EDGE,
+      COMPARISON_OPERATORS: 'true',
+    },
   );
-  cluster.taint('node-1', 'maintenance=now:NoExecute');
+  const tolerant = cluster.pods().find(({ name, node }) => name.startsWith('db') && node === 'node-1');
+  cluster.taint('node-1', 'maintenance=5:NoExecute');
   const deltas = await until('deltas are sent', () => aws.take('node-deltas.fifo'));
   process.env['SOURCE_QUEUE_URL'] = queueUrl('node-deltas.fifo');
   // An entry reads its environment when it is loaded.
@@ -143,6 +151,8 @@ test('the entry of an agent that stops finishes the eviction in hand, then posts
   await until('its message is deleted', () => !aws.bodies(queue).includes(inHand));
   held.events.resolve();
   assert.equal((await stopped).code, 0);
+  const kept = cluster.pods().find(({ uid }) => uid === tolerant?.uid);
+  assert.equal(kept?.status, 'Running', 'it tolerates the taint by its number');
 });
 
 test('the entry of an agent shows faults, trips, and an unreachable queue on its probes', async (context) => {

@@ -72,20 +72,36 @@ export async function kubeconfigOf(context: TestContext, server: Server): Promis
   return file;
 }
 
-/** Forwards requests to a simulated cluster. */
-export function forwarding({
-  kubeconfig,
-}: SimulatedCluster): (...given: Parameters<RequestListener>) => void {
+/** Replaces the toleration of `db`, for 10 s, by a comparison with the taint's number. */
+export const comparing = (text: string): string =>
+  text.replaceAll(
+    '"key":"maintenance","operator":"Exists","effect":"NoExecute","tolerationSeconds":10',
+    '"key":"maintenance","operator":"Gt","value":"3","effect":"NoExecute"',
+  );
+
+/** Forwards requests to a simulated cluster, and each line of its answers as `changed`. */
+export function forwarding(
+  { kubeconfig }: SimulatedCluster,
+  changed = (text: string): string => text,
+): (...given: Parameters<RequestListener>) => void {
   const text = readFileSync(kubeconfig, 'utf8');
   const [, origin = ''] = /server: (\S+)/.exec(text) ?? [];
   const [, token = ''] = /token: (\S+)/.exec(text) ?? [];
   return (incoming, answer) => {
     const { method, url = '' } = incoming;
-    const headers = { ...incoming.headers, authorization: `Bearer ${token}` };
+    const { 'accept-encoding': _, ...others } = incoming.headers;
+    const headers = { ...others, authorization: `Bearer ${token}` };
     const sent = { method, headers, rejectUnauthorized: false };
     const onward = request(new URL(url, origin), sent, (found) => {
-      answer.writeHead(found.statusCode ?? 502, found.headers);
-      found.pipe(answer);
+      const { 'content-length': _length, ...kept } = found.headers;
+      answer.writeHead(found.statusCode ?? 502, kept);
+      let rest = '';
+      found.setEncoding('utf8').on('data', (part: string) => {
+        const lines = `${rest}${part}`.split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) answer.write(changed(`${line}\n`));
+      });
+      found.on('end', () => answer.end(changed(rest)));
     });
     onward.on('error', () => answer.destroy());
     answer.on('close', () => onward.destroy());

@@ -1,18 +1,29 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, createServer as createSocket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { buildSync } from 'esbuild';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { perform } from '#shared/operations/acts/perform.ts';
 import { REACHED_BY_FILE, readReachedBy } from '#shared/operations/fleet/reached-by.ts';
 import { askSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
+import { openState } from '#shared/state/sqlite/sqlite-state.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { startSimulatedCluster } from '#simulator/cluster.ts';
+import { until } from '#test/cluster/rig/until.ts';
 import { NpmStart } from '#test/world/npm-start.ts';
-import { clusterWithoutDelete } from '../entries/entries.ts';
+import {
+  clusterWithoutDelete,
+  comparing,
+  forwarding,
+  kubeconfigOf,
+  startProgram,
+} from '../entries/entries.ts';
 
 test('npm start loads nothing of the AWS SDK', () => {
   const { inputs } = buildSync({
@@ -92,12 +103,64 @@ test('npm start on a cluster prints what it manages, by which rules, and how to 
   assert.equal((await service.stop()).code, 0);
 });
 
+test('npm start keeps its audit for --history-days, and the console matches tolerations by its options', async (context) => {
+  const dir = mkdtempSync(join(tmpdir(), 'main-'));
+  const cluster = await startSimulatedCluster({ clock: systemClock, dir });
+  context.after(async () => {
+    await cluster.close();
+    rmSync(dir, { recursive: true });
+  });
+  const state = join(dir, 'state');
+  mkdirSync(state, { mode: 0o700 });
+  const { rulesStore, store } = openState(state);
+  for (const days of [10, 8]) {
+    const clock = { now: () => Date.now() - days * 24 * 3_600_000 };
+    const act = {
+      kind: 'apply-policy',
+      cluster: clusterName('c'),
+      text: `# ${days}\nmode: observe\n`,
+    } as const;
+    await perform(act, { rulesStore, clock, actor: 'anna' });
+  }
+  const kubeconfig = await kubeconfigOf(context, createServer(forwarding(cluster, comparing)));
+  const service = startProgram(
+    context,
+    '#functions/service/main.ts',
+    [
+      ...['--context', 'c', '--kubeconfig', kubeconfig],
+      ...['--state-dir', state, '--port', '0', '--no-console', '--log', 'json'],
+      ...['--history-days', '9', '--comparison-operators'],
+    ],
+    // Tasks of each hour begin immediately.
+    {
+      NODE_OPTIONS:
+        '--import=data:text/javascript,const{setInterval:set}=globalThis;globalThis.setInterval=(run,ms)=>set(run,ms<36e5?ms:100)',
+    },
+  );
+  await service.out.first((line) => line.includes('"relay.synced"') || undefined);
+  await until(
+    'the older entry is removed',
+    async () => (await rulesStore.audit({ from: 0, to: Date.now() })).length < 2,
+  );
+  const [first] = await rulesStore.audit({ from: 0, to: Date.now() });
+  assert.ok(first, 'the newer one is kept');
+  const question = '/api/what-if?cluster=c&taint=maintenance=5:NoExecute&nodes=node-1';
+  const answer = await until('it answers', () => askSocket(join(state, SOCKET_FILE), question));
+  assert.partialDeepStrictEqual(
+    answer,
+    { pods: 4, keep: 2 },
+    'logs tolerates all taints, and db this number',
+  );
+  rulesStore.close();
+  store.close();
+});
+
 test('npm start that cannot start prints one sentence', async (context) => {
   const dir = mkdtempSync(join(tmpdir(), 'main-'));
   context.after(() => rmSync(dir, { recursive: true }));
   const file = join(dir, 'file');
   writeFileSync(file, 'mode: on\n');
-  const taken = createServer();
+  const taken = createSocket();
   await once(taken.listen(0, '127.0.0.1'), 'listening');
   context.after(() => taken.close());
   const { port } = taken.address() as AddressInfo;

@@ -3,6 +3,8 @@ import { test } from 'node:test';
 import { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { addConsoleCommand } from '#functions/cli/console.ts';
+import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { NOW, quiet } from './command-line.ts';
@@ -34,6 +36,44 @@ test('serves the console until stopped, prints a link, opens another link, and c
   assert.deepEqual(ended, ['browser', 'fleet']);
   await assert.rejects(fetch(link));
   await assert.rejects(program.parseAsync(['console', '--host', '0.0.0.0'], { from: 'user' }), CliError);
+});
+
+test('matches tolerations that compare only with --comparison-operators', async (t) => {
+  const clock = new DrivenClock(NOW);
+  const pod = {
+    metadata: { name: 'web', namespace: 'default', uid: 'web', creationTimestamp: timeText(NOW) },
+    spec: { nodeName: 'node-1', tolerations: [{ key: 'level', operator: 'Gt', value: '3' }] },
+  };
+  const objects = {
+    get: async () => undefined,
+    async *list(path: string) {
+      if (path.endsWith('/nodes')) yield { metadata: { name: 'node-1', uid: 'n' }, spec: {}, status: {} };
+      if (path.endsWith('/pods')) yield pod;
+    },
+  };
+  const live = { objects, close: () => undefined } as unknown as LiveCluster;
+  const kept = async (...args: readonly string[]) => {
+    const { fleet } = embeddedFleet(t, { clusters: ['prod'], clock }, { cluster: async () => live });
+    const link = Promise.withResolvers<string>();
+    const stop = Promise.withResolvers<void>();
+    const program = new Command();
+    const print = (text: string) => link.resolve(/http:\S+/.exec(text)?.[0] ?? '');
+    addConsoleCommand(program, { fleet: () => fleet, clock, print } as unknown as CliDeps, {
+      browser: () => undefined,
+      untilStopped: () => stop.promise,
+      untilRead: () => stop.promise,
+    });
+    const running = program.parseAsync(['console', '--no-open', ...args], { from: 'user' });
+    const entered = await fetch(await link.promise);
+    const [, path] = /url=(\/[^/]+\/)/.exec(await entered.text()) ?? [];
+    const cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? '';
+    const question = `${path}api/what-if?cluster=prod&taint=level=5:NoExecute&nodes=node-1`;
+    const answer = await fetch(new URL(question, entered.url), { headers: { cookie } });
+    stop.resolve();
+    await running;
+    return ((await answer.json()) as { readonly keep: number }).keep;
+  };
+  assert.deepEqual([await kept(), await kept('--comparison-operators')], [0, 1]);
 });
 
 test('gets a link from a running process and ends after a browser opened a second link', async (t) => {

@@ -299,21 +299,22 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual(await leases.stuck(cluster), []);
       const former = await taken(cluster, 'a');
       assert.deepEqual(await leases.stuck(cluster), []);
-      const pod: StuckPod = {
+      const states = { there: 0, unreachable: 0, gone: 0 } satisfies Record<StuckPod['nodeState'], 0>;
+      const pods = Object.keys(states).map((nodeState) => ({
         node: nodeName('n1'),
         uid: podUid('u1'),
         namespace: 'default',
         name: 'web-0',
         gracePeriodEndedAt: NOW,
         finalizers: ['example.com/backup'],
-        nodeState: 'unreachable',
-      };
-      await leases.reportStuck(former, [pod]);
-      assert.deepEqual(await leases.stuck(cluster), [pod]);
+        nodeState: nodeState as StuckPod['nodeState'],
+      }));
+      await leases.reportStuck(former, pods);
+      assert.deepEqual(await leases.stuck(cluster), pods);
       await leases.release(former);
       const present = await taken(cluster, 'b');
       await leases.reportStuck(former, []);
-      assert.deepEqual(await leases.stuck(cluster), [pod]);
+      assert.deepEqual(await leases.stuck(cluster), pods);
       await leases.reportStuck(present, []);
       assert.deepEqual(await leases.stuck(cluster), []);
     });

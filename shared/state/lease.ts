@@ -9,7 +9,7 @@ import {
   podUid,
 } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
-import type { KeysOf } from '#shared/text/schema-of.ts';
+import { type KeysOf, schemaOf } from '#shared/text/schema-of.ts';
 import { cached } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { type EpochMs, epochMs } from '#shared/time/epoch-ms.ts';
@@ -121,6 +121,7 @@ export const tripProgressSchema = z
       resetsAt: epochMs.exactOptional(),
     }),
   )
+  .apply(schemaOf<readonly ReportedProgress[]>())
   .catch([]);
 
 /** Maximum of trips whose progress is in a lease, because each renewal is charged by the lease's size. */

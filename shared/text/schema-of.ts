@@ -3,16 +3,14 @@ import type * as z from 'zod';
 /** `T` in which no key is optional, at any depth. */
 type Whole<T> = T extends bigint | boolean | number | string | undefined
   ? T
-  : { [Key in keyof T]-?: Whole<T[Key]> };
+  : { readonly [Key in keyof T]-?: Whole<T[Key]> };
+type Same<One, Other> = [One, Other] extends [Other, One] ? true : false;
 
-/**
- * Types a schema as `T`. A schema that lacks a key of `T`, also an optional or a nested one, does not compile:
- * otherwise the first read would drop it, or reject it.
- */
+/** Types a schema as `T`. It needs every key and value of `T`, at any depth, or a read would drop or reject them. */
 export const schemaOf =
   <T>() =>
   <Schema extends z.ZodType<T>>(
-    schema: Schema & ([Whole<z.output<Schema>>] extends [Whole<T>] ? unknown : Whole<T>),
+    schema: Schema & (Same<Whole<z.output<Schema>>, Whole<T>> extends true ? unknown : Whole<T>),
   ): z.ZodType<T> =>
     schema;
 

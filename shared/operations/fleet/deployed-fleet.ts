@@ -5,7 +5,7 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { AccessError } from '#shared/access/access-error.ts';
 import { agentOf, recentRegistrations } from '#shared/access/agent-of.ts';
-import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
+import { CLIENT_SETTINGS, INVOCATION_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import type { Connect } from '#shared/access/connect.ts';
 import { agentsPrefix } from '#shared/aws/agent-names.ts';
 import { RoutedSender, sqsDueQueues } from '#shared/aws/due-queues.ts';
@@ -25,12 +25,6 @@ import { AwsAccount } from './aws-account.ts';
 import { type Fleet, FleetError } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { SqsQueues } from './sqs-queues.ts';
-
-/** `evict` responds within its own timeout, during which it waits for the API server. */
-const INVOCATION_SETTINGS = {
-  requestHandler: { ...CLIENT_SETTINGS.requestHandler, requestTimeout: 60_000 },
-  maxAttempts: 1,
-} as const;
 
 /** The actor is the caller's AWS identity, whose credentials also reach clusters by their registered access. */
 export function deployedFleet(

@@ -20,6 +20,8 @@ import type { PendingRow } from './api.ts';
 
 /** Maximum share of time that is spent on reads, so that other work in this process isn't delayed. */
 const READING_SHARE = 0.1;
+/** Maximum time between two reads, however slow they are: the page shows a snapshot as current. */
+const MAX_PAUSE_MS = 20_000;
 
 /** A snapshot of the fleet, with the console's row for each pod. */
 export interface Seen extends Snapshot {
@@ -87,7 +89,8 @@ export class FleetView {
     const seen = { ...found, version: isSame ? version : version + 1 };
     this.#seen = seen;
     this.#age = age;
-    this.#goodForMs = Math.max(maxAgeMs, age.atLeastMs / READING_SHARE);
+    const tookMs = age.atLeastMs;
+    this.#goodForMs = Math.max(maxAgeMs, Math.min(tookMs / READING_SHARE, tookMs + MAX_PAUSE_MS));
     for (const listener of this.#listeners) listener(seen);
     return seen;
   }

@@ -15,7 +15,7 @@ import { Age } from '#shared/time/age.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
-import { endsWithin } from '#shared/time/stopping.ts';
+import { endsWithin, reportSilence } from '#shared/time/stopping.ts';
 import type { DueMetrics } from './due-metrics.ts';
 
 /**
@@ -27,8 +27,8 @@ export const WAIT_SECONDS = 10;
 export const MAX_CONCURRENT_BATCHES = 16;
 /** Delays between receive calls while the queue doesn't answer. */
 export const RETRY: Backoff = { firstMs: 500, longestMs: 10_000 };
-/** Time without an answer after which the queue counts as unreachable. Shorter outages are ignored. */
-export const UNREACHED_MS = 30_000;
+/** Time without an answer after which the queue counts as unreachable: `WAIT_SECONDS`, and the time of a call. */
+export const UNREACHED_MS = 15_000;
 /** Interval at which an ongoing outage is logged again. */
 const LOG_AGAIN_MS = 10 * 60_000;
 
@@ -41,6 +41,8 @@ export interface DueSourceDeps {
   /** Processes messages, and resolves with those that return to the queue. */
   readonly handle: (messages: readonly ReceivedMessage[]) => Promise<readonly ReceivedMessage[]>;
   readonly visibility: VisibilityControl;
+  /** The queue answered; with an error, it did not. */
+  readonly reached: (error?: unknown) => void;
   readonly metrics: DueMetrics;
   readonly clock: Clock;
   readonly log: Log;
@@ -58,7 +60,6 @@ export class DueSource {
   readonly #stopping = new AbortController();
   readonly #inHand = new Map<Promise<void>, readonly ReceivedMessage[]>();
   readonly #polling: Promise<void>;
-  #failing: Age | undefined;
   #logged: Age | undefined;
 
   /** Starts polling immediately. */
@@ -67,11 +68,6 @@ export class DueSource {
     this.#name = queueName(deps.queueUrl);
     deps.metrics.observe(() => this.#inHand.size);
     this.#polling = this.#poll();
-  }
-
-  /** An outage shorter than `UNREACHED_MS` still counts as reachable. */
-  get reaches(): boolean {
-    return this.#failing === undefined || this.#failing.atLeastMs < UNREACHED_MS;
   }
 
   /**
@@ -88,13 +84,14 @@ export class DueSource {
   /** Never rejects. */
   async #poll(): Promise<void> {
     const { signal } = this.#stopping;
+    const { reached } = this.#deps;
     for (let failures = 0; !signal.aborted; ) {
       while (this.#inHand.size >= MAX_CONCURRENT_BATCHES) await Promise.race(this.#inHand.keys());
       if (signal.aborted) return;
       try {
-        const records = await this.#receive();
+        const records = await reportSilence(this.#receive(), reached, UNREACHED_MS);
         failures = 0;
-        this.#failing = undefined;
+        reached();
         if (signal.aborted) await this.#giveBack(records);
         else if (records.length > 0) this.#take(records);
       } catch (error) {
@@ -170,9 +167,9 @@ export class DueSource {
   }
 
   #failed(reason: unknown): void {
-    const { clock, metrics, log } = this.#deps;
+    const { reached, clock, metrics, log } = this.#deps;
+    reached(reason);
     metrics.receiveFailed();
-    this.#failing ??= new Age(clock);
     if (this.#logged && this.#logged.atLeastMs < LOG_AGAIN_MS) return;
     this.#logged = new Age(clock);
     log.error('queue.unreachable', { queue: this.#name, error: reason });

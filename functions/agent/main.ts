@@ -20,8 +20,8 @@ import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { chosenCluster } from '#shared/engine/clusters/chosen-clusters.ts';
 import { ClustersRejectedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import {
+  type ClusterState,
   ProbeAddressError,
-  type ProbedState,
   startProbeServer,
 } from '#shared/engine/clusters/probe-server.ts';
 import { prometheusEvictionMetrics } from '#shared/engine/evict/eviction-metrics.ts';
@@ -115,19 +115,18 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     queueUrl,
     handle: (messages) => laterEvents.ahead(() => processBatch(messages, consumer)),
     visibility: ports.visibility,
+    reached: (error) => relay.received(cluster, error),
     metrics: dueMetrics(prometheus),
     clock,
     log,
   });
-  const states = (): ReadonlyMap<ClusterName, ProbedState> =>
-    due.reaches
-      ? new Map([...clusters.states, ...relay.states()])
-      : new Map([[cluster, { kind: 'queue-unavailable' }]]);
+  let registryError: unknown = 'they have not been read yet';
   const probes = await startProbeServer(probeAddress(environment), {
     registry: prometheus,
-    states,
+    states: () => new Map<ClusterName, ClusterState>([...clusters.states, ...relay.states()]),
     trips: () => relay.trips(),
     faults: () => relay.faults(),
+    registryError: () => registryError,
     log,
   });
   log.info('relay.started', { port: probes.port });
@@ -141,6 +140,9 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     installation: environment.INSTALLATION_NAME,
     connect,
     relay,
+    read: (error) => {
+      registryError = error;
+    },
     log,
     signal: stopping.signal,
   });

@@ -50,11 +50,13 @@ async function run(): Promise<void> {
     metrics: relayMetrics(prometheus, stdoutEmf(environment.METRIC_NAMESPACE)),
     log,
   });
+  let registryError: unknown = 'they have not been read yet';
   const probes = await startProbeServer(probeAddress(environment), {
     registry: prometheus,
     states: () => relay.states(),
     trips: () => relay.trips(),
     faults: () => relay.faults(),
+    registryError: () => registryError,
     log,
   });
   log.info('relay.started', { port: probes.port });
@@ -63,6 +65,9 @@ async function run(): Promise<void> {
     follows: followedFromOutside(environment.CLUSTERS),
     connect: connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection }),
     relay,
+    read: (error) => {
+      registryError = error;
+    },
     installation: environment.INSTALLATION_NAME,
     log,
     signal: stopping.signal,

@@ -1,20 +1,10 @@
 import { defined } from '#shared/defined.ts';
 import type { ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
-import type { ClusterState, ProbedState } from '#shared/engine/clusters/probe-server.ts';
+import type { ClusterState } from '#shared/engine/clusters/probe-server.ts';
 import type { Relay } from '#shared/engine/watch/relay.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { ServiceClusterView, ServiceView } from '#shared/operations/fleet/service-view.ts';
 import type { Fault } from '#shared/state/fault.ts';
-
-/** Reports clusters in service as `lease-unavailable`, whatever else is known of them. */
-export function leaseless(
-  states: ReadonlyMap<ClusterName, ClusterState>,
-): ReadonlyMap<ClusterName, ProbedState> {
-  const inService = (kind: ClusterState['kind']): boolean => kind === 'standby' || kind === 'live';
-  return new Map(
-    [...states].map(([name, state]) => [name, inService(state.kind) ? { kind: 'lease-unavailable' } : state]),
-  );
-}
 
 /** Returns the state of each cluster that only this process has. */
 export function clusterViews(

@@ -4,8 +4,8 @@ import { localUser } from '#shared/access/local-user.ts';
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
 import type { ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import {
+  type ClusterState,
   type ProbeAddress,
-  type ProbedState,
   startProbeServer,
 } from '#shared/engine/clusters/probe-server.ts';
 import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
@@ -34,7 +34,7 @@ import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
-import { clusterViews, leaseless } from './cluster-views.ts';
+import { clusterViews } from './cluster-views.ts';
 import { announceLater, Decisions } from './decisions.ts';
 import { beginRequested, Evictions, handleNode } from './evictions.ts';
 import { type ChosenPolicies, StartPolicies } from './start-policies.ts';
@@ -170,13 +170,10 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       return found.filter((lease) => typeof lease === 'object');
     },
   });
-  const states = () => new Map([...clusters.states, ...relay.states()]);
   const faults = () => new Map([...clusters.faults, ...relay.faults()]);
-  const probed = (): ReadonlyMap<ClusterName, ProbedState> =>
-    state.reachesLeases?.() === false ? leaseless(states()) : states();
   const probes = await startProbeServer(options.probes, {
     registry,
-    states: probed,
+    states: () => new Map<ClusterName, ClusterState>([...clusters.states, ...relay.states()]),
     log,
     trips: () => relay.trips(),
     faults,

@@ -35,14 +35,7 @@ export interface ClusterFacts {
   readonly error?: string;
   /** State that only the relay's own process knows. */
   readonly service?: {
-    readonly state:
-      | 'live'
-      | 'syncing'
-      | 'disconnected'
-      | 'standby'
-      | 'access-denied'
-      | 'lease-unavailable'
-      | 'queue-unavailable';
+    readonly state: 'live' | 'syncing' | 'disconnected' | 'standby' | 'access-denied';
     readonly why?: string | undefined;
     readonly breakerOpen: boolean;
   };
@@ -77,6 +70,8 @@ export interface ClusterFacts {
 export interface FleetFacts {
   readonly at: EpochMs;
   readonly clusters: readonly ClusterFacts[];
+  /** Why the registered clusters are not known. */
+  readonly registryError?: string;
   /** State of the process of the whole service. Absent: the fleet has none. */
   readonly process?: 'responding' | 'not-responding' | 'not-running';
   readonly stop?: FleetStop;
@@ -124,8 +119,6 @@ export type ConditionType =
   | 'not-running'
   | 'not-responding'
   | 'access-denied'
-  | 'lease-unavailable'
-  | 'queue-unavailable'
   | 'guard-tripped'
   | 'lease-expired'
   | 'disconnected'
@@ -162,11 +155,16 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
   unreadable: {
     severity: 'critical',
     check: 'store',
-    meaning: 'The stored state of a cluster cannot be read.',
+    meaning: 'The registered clusters, or the stored state of one of them, cannot be read.',
     ofCluster: ({ cluster, error }) =>
       error !== undefined && {
         message: `Its state is unreadable: ${error}`,
         remediation: `For details, run taintward doctor ${cluster}.`,
+      },
+    ofFleet: ({ registryError }) =>
+      registryError !== undefined && {
+        message: `The registered clusters are unreadable: ${sentence(registryError)}`,
+        remediation: 'Check the store, and the permissions for it.',
       },
   },
   'not-running': {
@@ -207,21 +205,19 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     ...BLIND_RELAY,
     meaning: 'The relay can neither read nor renew the lease of a cluster.',
     runbook: 'Cluster without relay',
-    ofCluster: ({ service }) =>
-      service?.state === 'lease-unavailable' && {
-        message: 'Its lease can be neither read nor renewed.',
-        remediation: 'Check the store, and the permissions for it.',
-      },
+    ofFault: ({ error }) => ({
+      message: `Its lease can be neither read nor renewed: ${sentence(error)}`,
+      remediation: 'Check the store, and the permissions for it. Until then, the relay sends nothing.',
+    }),
   },
   'queue-unavailable': {
     ...BLIND_RELAY,
     meaning: 'An agent cannot receive the messages of due evictions.',
     runbook: 'Agent silent',
-    ofCluster: ({ service }) =>
-      service?.state === 'queue-unavailable' && {
-        message: 'Due messages cannot be received.',
-        remediation: 'Check the queue of the agent, and the permissions for it.',
-      },
+    ofFault: ({ error }) => ({
+      message: `Due messages cannot be received: ${sentence(error)}`,
+      remediation: 'Check the queue of the agent, and the permissions for it.',
+    }),
   },
   'guard-tripped': {
     severity: 'critical',

@@ -4,6 +4,8 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Every kind of fault that the holder of a cluster's lease reports, the most urgent first. Their conditions say what each means. */
 export const FAULT_TYPES = [
+  'lease-unavailable',
+  'queue-unavailable',
   'same-cluster',
   'list-failing',
   'watch-failing',

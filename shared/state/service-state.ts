@@ -45,8 +45,6 @@ export interface ServiceState {
   readonly history: History & RecentEvictions;
   /** Resolves when this process begins to evict. Absent: it is the only process, and evicts from the start. */
   readonly leads?: Promise<void>;
-  /** Reports whether this process can determine which process evicts. Absent: always. */
-  readonly reachesLeases?: () => boolean;
   /** `act` is called each time this process may evict again after an interruption. Absent: it always may. */
   whenRegained?(act: () => void): void;
   /** Removes and returns requests from outside; this process must then perform them. Rejects with `StoreError`. */

@@ -1,9 +1,12 @@
+import { durationText } from './duration.ts';
 import { pause } from './pause.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** A terminal sends Ctrl-C to npm and to its child, and npm forwards it: signals within this time are one request. */
 const ONE_REQUEST_MS = 1_000;
 const PARENT_CHECK_MS = 1_000;
+/** Calls to a service that works end within this time. */
+export const ANSWERED_WITHIN_MS = 5_000;
 
 /**
  * Calls `stop` once when the process is asked to stop: by Ctrl-C, by its supervisor, or by the end of the npm that runs
@@ -32,5 +35,19 @@ export async function endsWithin(ms: number, work: Promise<unknown>): Promise<bo
     return await Promise.race([work.then(() => true), pause(ms, waited.signal).then(() => false)]);
   } finally {
     waited.abort();
+  }
+}
+
+/** Resolves as `call` does. Calls `report` if the call is still pending after `ms`: it neither fails nor succeeds. */
+export async function reportSilence<T>(
+  call: Promise<T>,
+  report: (error: Error) => void,
+  ms = ANSWERED_WITHIN_MS,
+): Promise<T> {
+  const silence = setTimeout(() => report(new Error(`There is no answer within ${durationText(ms)}`)), ms);
+  try {
+    return await call;
+  } finally {
+    clearTimeout(silence);
   }
 }

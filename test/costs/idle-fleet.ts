@@ -134,6 +134,7 @@ async function runRelay(
       },
       remove: (name) => relay.remove(name),
     },
+    read: () => undefined,
     log,
     signal,
   });

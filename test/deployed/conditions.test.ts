@@ -6,8 +6,10 @@ import { CONDITIONS, type ConditionType, type Issue } from '#shared/conditions/c
 import type { Finding } from '#shared/operations/look/finding.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
+import { Agent } from './rig/agent.ts';
 import { CommandError } from './rig/command.ts';
 import { deployed } from './rig/deployed-stage.ts';
+import type { RelayProcess } from './rig/relay-process.ts';
 import { refOf } from './rig/stored-state.ts';
 
 /*
@@ -27,8 +29,16 @@ async function read<T>(command: string): Promise<{ readonly json: T; readonly co
   }
 }
 
-/** Waits until both commands, and `/readyz` if asked for, show a condition, or do not. */
-const shows = (type: ConditionType, isShown: boolean, { probed = false } = {}): Promise<unknown> =>
+/** Waits until `/readyz` of a relay or an agent shows a condition of a cluster, or does not. */
+const probes = (relay: RelayProcess, cluster: string, type: ConditionType, isShown: boolean) =>
+  until(
+    `/readyz shows ${isShown ? '' : 'no '}${type}`,
+    async () => (await relay.conditions(cluster)).includes(type) === isShown,
+    WITHIN_MS,
+  );
+
+/** Waits until both commands show a condition, or do not. */
+const shows = (type: ConditionType, isShown: boolean): Promise<unknown> =>
   until(
     `all surfaces show ${isShown ? '' : 'no '}${type}`,
     async () => {
@@ -44,11 +54,9 @@ const shows = (type: ConditionType, isShown: boolean, { probed = false } = {}): 
           check === CONDITIONS[type].check &&
           issues.some((issue) => issue.message === message),
       );
-      const relays = await Promise.all(deployed().relays.map((relay) => relay.conditions('alpha')));
       return (
         issues.length > 0 === isShown &&
         found.length === issues.length &&
-        (!probed || relays.flat().includes(type) === isShown) &&
         (!isShown || (status.code === 2 && doctor.code === 2))
       );
     },
@@ -77,9 +85,42 @@ test('a queue that does not answer: deltas are not sent, until it does', async (
   const node = await alpha.cluster.addNode('unsent');
   const held = relay.tap.hold(({ service, operation }) => service === 'sqs' && operation.startsWith('Send'));
   await alpha.cluster.taint(node, { key: 'x' });
-  await shows('queue-failing', true, { probed: true });
+  await Promise.all([shows('queue-failing', true), probes(relay, 'alpha', 'queue-failing', true)]);
   held.release();
-  await shows('queue-failing', false, { probed: true });
+  await Promise.all([shows('queue-failing', false), probes(relay, 'alpha', 'queue-failing', false)]);
+});
+
+test('a table that does not answer: the relay cannot renew its lease, and sends nothing until it does', async () => {
+  const { alpha } = deployed();
+  const [relay = assert.fail('no relay')] = await deployed().withRelays(1);
+  const node = await alpha.cluster.addNode('silent');
+  const held = relay.tap.hold(({ service }) => service === 'dynamodb');
+  await Promise.all([probes(relay, 'alpha', 'lease-unavailable', true), shows('lease-expired', true)]);
+  const expiredAt = Date.now();
+  await alpha.cluster.taint(node, { key: 'x' });
+  const sends = () => relay.tap.since(expiredAt).filter(({ service }) => service === 'sqs');
+  await until('the relay tries to renew', () =>
+    relay.tap.since(expiredAt).some(({ service }) => service === 'dynamodb'),
+  );
+  assert.deepEqual(sends(), []);
+  held.release();
+  await Promise.all([probes(relay, 'alpha', 'lease-unavailable', false), shows('lease-expired', false)]);
+  await until('the relay sends what it saw meanwhile', () => sends().length > 0);
+});
+
+test('a queue of due messages that does not answer: an agent receives nothing, until it does', async (t) => {
+  const { beta } = deployed();
+  const agent = await Agent.open('edge-2', deployed(), beta);
+  t.after(async () => {
+    await agent.close();
+    await deployed().served();
+  });
+  await agent.takeOver();
+  const started = await agent.start();
+  const held = started.tap.hold(({ operation }) => operation === 'ReceiveMessage');
+  await Promise.all([shows('queue-unavailable', true), probes(started, 'beta', 'queue-unavailable', true)]);
+  held.release();
+  await Promise.all([shows('queue-unavailable', false), probes(started, 'beta', 'queue-unavailable', false)]);
 });
 
 test('an item that no release wrote: the state of its cluster is unreadable, until it is gone', async () => {

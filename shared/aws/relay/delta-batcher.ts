@@ -15,6 +15,7 @@ import { Age } from '#shared/time/age.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
+import { reportSilence } from '#shared/time/stopping.ts';
 
 /** Concurrent calls to a queue. At 15 ms a call, that is about 10,000 deltas a second, more than a core makes. */
 export const CALLS = 16;
@@ -174,9 +175,10 @@ export class DeltaBatcher {
     const failuresBefore = this.#failures;
     this.#calls += 1;
     for (const of of clusters) this.#callsOf.set(of, this.#callsWith(of) + 1);
-    const answer = await this.#deps.queue
-      .send(deltas.map(({ message }) => message))
-      .catch((reason: unknown) => ({ reason }));
+    const { name, queue } = this.#deps;
+    const answer = await reportSilence(queue.send(deltas.map(({ message }) => message)), (error) => {
+      for (const of of clusters) of.onSent(name, error);
+    }).catch((reason: unknown) => ({ reason }));
     this.#calls -= 1;
     for (const of of clusters) this.#callsOf.set(of, this.#callsWith(of) - 1);
     if ('reason' in answer) {

@@ -18,6 +18,8 @@ export interface FollowRegistryDeps {
   /** The installation that evicts in these clusters, as marks on their pods name it. `undefined`: unknown. */
   readonly installation: string | undefined;
   readonly relay: Pick<Relay, 'add' | 'remove'>;
+  /** Called after each read of the registry; with an error, it failed. */
+  readonly read: (error?: unknown) => void;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
@@ -37,6 +39,7 @@ export async function followRegistry({
   connect,
   installation,
   relay,
+  read,
   log,
   signal,
 }: FollowRegistryDeps): Promise<void> {
@@ -66,12 +69,14 @@ export async function followRegistry({
   while (!signal.aborted) {
     try {
       const { clusters } = await registry.list();
+      read();
       const registered = new Map(clusters.filter(follows).map((cluster) => [cluster.name, cluster]));
       for (const item of [...followed.values()]) {
         if (!isDeepStrictEqual(item.cluster, registered.get(item.cluster.name))) end(item);
       }
       for (const cluster of registered.values()) if (!followed.has(cluster.name)) start(cluster);
     } catch (error) {
+      read(error);
       log.error('registry.unreadable', { error });
     }
     await pause(REGISTRY_POLL_MS, signal);

@@ -9,15 +9,13 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { type Listener, type ListenerLog, openListener } from '#shared/http/listener.ts';
 import type { Fault } from '#shared/state/fault.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
 import { type Stopwatch, systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 
 /** A process's state for a cluster; `access-denied`: its credentials are rejected, and it tries again. */
 export type ClusterState = ClusterRelayState | { readonly kind: 'access-denied' };
-
-/** `lease-unavailable`: the lease can be neither read nor renewed. `queue-unavailable`: due evictions don't arrive. */
-export type ProbedState = ClusterState | { readonly kind: 'lease-unavailable' | 'queue-unavailable' };
 
 /** The probes can't be served at their address; the message names the setting and the fix. */
 export class ProbeAddressError extends Error {
@@ -36,10 +34,12 @@ export const RENDERED_EACH_MS = 1_000;
 
 export interface ProbeDeps {
   readonly registry: Registry;
-  readonly states: () => ReadonlyMap<ClusterName, ProbedState>;
+  readonly states: () => ReadonlyMap<ClusterName, ClusterState>;
   readonly trips: () => ReadonlyMap<ClusterName, readonly Trip[]>;
   /** The faults of the clusters whose lease this process holds. */
   readonly faults: () => ReadonlyMap<ClusterName, readonly Fault[]>;
+  /** Returns why the registered clusters are not known. Absent: this process reads no registry. */
+  readonly registryError?: () => unknown;
   readonly log: ListenerLog;
   readonly stopwatch?: Stopwatch;
 }
@@ -48,14 +48,14 @@ export interface ProbeDeps {
  * Serves `/healthz` (200 while the process answers), `/readyz` and `/metrics` (Prometheus). Rejects with
  * `ProbeAddressError`.
  *
- * `/readyz` is 503 while a cluster is not listed yet. It is also 503 if this process holds leases, but none of their
+ * `/readyz` is 503 while a cluster is not listed yet, or the registered clusters are not known. It is also 503 if this process holds leases, but none of their
  * clusters is connected and can be evicted from. A single such cluster among others is reported and raises an alarm,
  * but doesn't keep a new release from starting. A process on standby is ready. The answer has a line for each condition,
  * in Kubernetes' form; with `?verbose`, for every cluster.
  */
 export async function startProbeServer(
   { host, port, setBy }: ProbeAddress,
-  { registry, states, trips, faults, log, stopwatch = systemStopwatch }: ProbeDeps,
+  { registry, states, trips, faults, registryError, log, stopwatch = systemStopwatch }: ProbeDeps,
 ): Promise<Listener> {
   const metrics = renderedEachSecond(registry, stopwatch);
   const serve = async (response: ServerResponse, { pathname, searchParams }: URL): Promise<void> => {
@@ -63,9 +63,9 @@ export async function startProbeServer(
       case '/healthz':
         return answer(response, 200, 'ok\n');
       case '/readyz': {
-        const [all, found] = [states(), faults()];
-        const ready = isReady([...all], found);
-        const text = readyText({ all, trips: trips(), found, ready }, searchParams.has('verbose'));
+        const [all, found, unread] = [states(), faults(), registryError?.()];
+        const ready = unread === undefined && isReady([...all], found);
+        const text = readyText({ all, trips: trips(), found, unread, ready }, searchParams.has('verbose'));
         return answer(response, ready ? 200 : 503, text || 'ok\n');
       }
       case '/metrics':
@@ -112,51 +112,59 @@ function refusal({ host, port, setBy }: ProbeAddress, code = ''): string {
 }
 
 function isReady(
-  all: readonly (readonly [ClusterName, ProbedState])[],
+  all: readonly (readonly [ClusterName, ClusterState])[],
   faults: ReadonlyMap<ClusterName, readonly Fault[]>,
 ): boolean {
-  const held = all.filter(([, { kind }]) => kind !== 'standby');
+  const isStopped = (name: ClusterName) => faults.get(name)?.some(stopsEvictions) === true;
+  const held = all.filter(([name, { kind }]) => kind !== 'standby' || isStopped(name));
   if (held.some(([, { kind }]) => kind === 'syncing')) return false;
-  const works = ([name, { kind }]: (typeof held)[number]) =>
-    kind === 'live' && !faults.get(name)?.some(stopsEvictions);
-  return held.length === 0 || held.some(works);
+  return held.length === 0 || held.some(([name, { kind }]) => kind === 'live' && !isStopped(name));
 }
 
 /** An API server that doesn't answer may recover by itself; other faults must be fixed. */
 const stopsEvictions = ({ type, status }: Fault): boolean =>
-  type === 'store-failing' || status === 401 || status === 403;
+  type.endsWith('-unavailable') || type === 'store-failing' || status === 401 || status === 403;
 
 interface Probed {
-  readonly all: ReadonlyMap<ClusterName, ProbedState>;
+  readonly all: ReadonlyMap<ClusterName, ClusterState>;
   readonly trips: ReadonlyMap<ClusterName, readonly Trip[]>;
   readonly found: ReadonlyMap<ClusterName, readonly Fault[]>;
+  /** Why the registered clusters are not known. */
+  readonly unread: unknown;
   readonly ready: boolean;
 }
 
-function readyText({ all, trips, found, ready }: Probed, isVerbose: boolean): string {
+function readyText({ all, trips, found, unread, ready }: Probed, isVerbose: boolean): string {
   const at = systemClock.now();
   const clusters = [...new Set([...all.keys(), ...found.keys(), ...trips.keys()])].map((name) =>
     factsOf(name, all.get(name), trips.get(name) ?? [], found.get(name) ?? [], at),
   );
-  const issues = Map.groupBy(issuesOf({ at, clusters }), ({ cluster }) => cluster);
-  const lines = clusters.flatMap(({ cluster: name, service }): readonly string[] => {
-    const failed = issues.get(name)?.map(({ type, message, since }) => {
+  const registryError = unread === undefined ? {} : { registryError: errorMessage(unread) };
+  const issues = Map.groupBy(issuesOf({ at, clusters, ...registryError }), ({ cluster }) => cluster);
+  const failedIn = (name?: ClusterName): readonly string[] =>
+    (issues.get(name) ?? []).map(({ type, message, since }) => {
       const when = since === undefined ? '' : ` Since ${timeText(since)}.`;
-      return `[-]${name}/${type} failed: ${message}${when}\n`;
+      return `[-]${name === undefined ? '' : `${name}/`}${type} failed: ${message}${when}\n`;
     });
+  const lines = clusters.flatMap(({ cluster: name, service }): readonly string[] => {
     const state = service?.state;
     if (state === 'syncing')
-      return [`[-]${name}/syncing failed: It has not been listed yet.\n`, ...(failed ?? [])];
-    const isFine = isVerbose && (state === 'live' || state === 'standby');
-    return [...(isFine ? [`[+]${name}/${state} ok\n`] : []), ...(failed ?? [])];
+      return [`[-]${name}/syncing failed: It has not been listed yet.\n`, ...failedIn(name)];
+    const isFine =
+      isVerbose && (state === 'live' || state === 'standby') && !found.get(name)?.some(stopsEvictions);
+    return [...(isFine ? [`[+]${name}/${state} ok\n`] : []), ...failedIn(name)];
   });
-  return [...lines, ...(isVerbose ? [`readyz check ${ready ? 'passed' : 'failed'}\n`] : [])].join('');
+  return [
+    ...failedIn(),
+    ...lines,
+    ...(isVerbose ? [`readyz check ${ready ? 'passed' : 'failed'}\n`] : []),
+  ].join('');
 }
 
 /** What this process knows of a cluster whose lease it holds, or waits for. */
 const factsOf = (
   cluster: ClusterName,
-  state: ProbedState | undefined,
+  state: ClusterState | undefined,
   trips: readonly Trip[],
   faults: readonly Fault[],
   at: EpochMs,

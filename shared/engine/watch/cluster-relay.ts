@@ -55,7 +55,7 @@ export class ClusterRelay {
           deps.outbox.send();
         },
         report: () => ({ ...this.#session?.report, breakerOpen: api.breakerOpen, faults: this.faults }),
-        reached: (error) => this.#faults.note(STORE_FAILING, error, { by: 'lease' }),
+        reached: (error) => this.#faults.note({ type: 'lease-unavailable' }, error),
       },
       deps,
     );
@@ -87,6 +87,11 @@ export class ClusterRelay {
   /** Notes that the decider in this process stored decisions about the cluster or, with an error, couldn't. */
   stored(error?: unknown): void {
     this.#faults.note(STORE_FAILING, error, { by: 'decided', lastsMs: UNSTORED_MS });
+  }
+
+  /** Notes that this process could receive due messages or, with an error, couldn't. */
+  received(error?: unknown): void {
+    this.#faults.note({ type: 'queue-unavailable' }, error);
   }
 
   /** Milliseconds that the API server's clock is ahead; `undefined`: unknown, or another relay holds the lease. */

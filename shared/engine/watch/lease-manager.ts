@@ -13,6 +13,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
 import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
+import { reportSilence } from '#shared/time/stopping.ts';
 import type { Fleet } from './fleet.ts';
 
 /** Interval between renewals. Three attempts fit into the lifetime of a lease. */
@@ -33,7 +34,7 @@ export interface LeaseCallbacks {
   regained(): void;
   /** Returns what is known of the cluster now. */
   report(): Omit<LeaseReport, 'renewedAt' | 'declines' | 'claim'>;
-  /** Leases could be read or written; with an error, they could not. */
+  /** Leases could be read or written; with an error, they could not, or there is no answer yet. */
   reached(error?: unknown): void;
 }
 
@@ -69,6 +70,7 @@ export class LeaseManager {
   }
 
   start(): void {
+    this.#callbacks.reached(new Error('It has not been read yet'));
     this.#running ??= this.#run();
   }
 
@@ -107,15 +109,14 @@ export class LeaseManager {
     while (!signal.aborted) {
       let waitMs = LEASE_READ_MS * (0.5 + Math.random() / 2);
       try {
-        const record = await leases.read(this.#cluster, { mayLag: true });
-        this.#callbacks.reached();
+        const record = await this.#answered(leases.read(this.#cluster, { mayLag: true }));
         fleet.saw(this.#cluster, record);
         const readAge = new Age(clock);
         const nowMs = stopwatchMs(clock);
         seen = sighting(seen, record, nowMs);
         const leftMs = seen.since + this.#patienceMs(record) - nowMs;
         if (leftMs <= 0) {
-          const lease = await leases.take(this.#cluster, record, holder, clock.now());
+          const lease = await this.#answered(leases.take(this.#cluster, record, holder, clock.now()));
           if (lease) {
             this.#renewed = readAge;
             fleet.saw(this.#cluster, lease);
@@ -174,8 +175,7 @@ export class LeaseManager {
       if (over.aborted) return;
       const requestAge = new Age(clock);
       try {
-        const renewed = await leases.renew(lease, this.#report(declines));
-        this.#callbacks.reached();
+        const renewed: Lease | undefined = await this.#answered(leases.renew(lease, this.#report(declines)));
         if (!renewed) break;
         const ranOut = !this.canSend();
         this.#renewed = requestAge;
@@ -191,6 +191,13 @@ export class LeaseManager {
     }
     this.#lease = undefined;
     ending.abort('lost' satisfies LeaseEnd);
+  }
+
+  async #answered<T>(call: Promise<T>): Promise<T> {
+    const { reached } = this.#callbacks;
+    const answer = await reportSilence(call, reached);
+    reached();
+    return answer;
   }
 
   #report(declines: boolean): LeaseReport {

@@ -150,6 +150,11 @@ export class Relay {
     this.#clusters.get(cluster)?.stored(error);
   }
 
+  /** Notes that this process could receive due messages of a cluster or, with an error, couldn't. */
+  received(cluster: ClusterName, error?: unknown): void {
+    this.#clusters.get(cluster)?.received(error);
+  }
+
   /** Requests clusters while another relay's load is clearly higher, and reports a load above this relay's capacity. */
   async #share(): Promise<void> {
     const { leases, holder, log, metrics } = this.#deps;

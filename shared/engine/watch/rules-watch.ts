@@ -6,6 +6,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
+import { reportSilence } from '#shared/time/stopping.ts';
 
 /** Interval of reads: allowed evictions start within 5 s. Handlers apply new prohibitions sooner. */
 export const POLL_MS = 2_000;
@@ -71,13 +72,15 @@ export class RulesWatch {
     const { readAll, clock, log } = this.#deps;
     const clusters = [...this.#followed.keys()];
     if (clusters.length === 0) return;
+    const failed = (error: unknown) => {
+      for (const cluster of clusters) this.#followed.get(cluster)?.read(error);
+    };
     let read: ReadonlyMap<ClusterName, Rules>;
     try {
-      read = await readAll(clusters);
+      read = await reportSilence(readAll(clusters), failed);
     } catch (error) {
       log.warn('rules.unreadable', { error });
-      for (const cluster of clusters) this.#followed.get(cluster)?.read(error);
-      return;
+      return failed(error);
     }
     this.#logUnreadable(clusters.filter((cluster) => !read.has(cluster)));
     const now = clock.now();

@@ -29,6 +29,7 @@ function blindnessOf({ issues, unknown }: FleetStatus, seen: Snapshot): Blindnes
 function stallOf(type: ConditionType, { kind }: Snapshot): string | undefined {
   if (type === 'not-running') return 'no npm start runs';
   if (type === 'not-responding') return 'npm start does not respond';
+  if (type === 'lease-unavailable' && kind === 'local') return 'its lease cannot be renewed';
   if (type === 'store-failing') return 'decisions cannot be stored';
   return type === 'lease-expired' && kind === 'in-cluster' ? 'no replica holds the lease' : undefined;
 }

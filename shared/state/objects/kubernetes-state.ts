@@ -84,7 +84,6 @@ export function ledState(options: KeptInClusterOptions & { readonly log: Log }):
     ...kept,
     leases: leadership,
     leads: leadership.begun,
-    reachesLeases: leadership.reachesLeases,
     whenRegained: leadership.whenRegained,
     requests: async () => (leadership.mayAct() ? requests.take() : []),
     purge,

@@ -28,7 +28,6 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #ended = Promise.withResolvers<void>();
   #leads = false;
   #renewed: Age | undefined;
-  #reached: Age | undefined;
   #regained: () => void = () => undefined;
 
   constructor(deps: LeadershipDeps) {
@@ -54,9 +53,6 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
     this.#regained = act;
   };
 
-  /** A replica that cannot read the leases never leads, and a leader that cannot renew its lease stops leading. */
-  reachesLeases = (): boolean => this.#reached !== undefined && this.#reached.atLeastMs < LEASE_TTL_MS;
-
   async take(
     cluster: ClusterName,
     found: LeaseRecord | undefined,
@@ -64,7 +60,7 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
     now: EpochMs,
   ): Promise<Lease | undefined> {
     const requestAge = new Age(this.#deps.clock);
-    const lease = await this.#reaching(this.#deps.leases.take(cluster, found, holder, now));
+    const lease = await this.#deps.leases.take(cluster, found, holder, now);
     if (!lease) return undefined;
     this.#renewed = requestAge;
     this.#leads = true;
@@ -74,7 +70,7 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
 
   async renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined> {
     const requestAge = new Age(this.#deps.clock);
-    const renewed = await this.#reaching(this.#deps.leases.renew(lease, report));
+    const renewed = await this.#deps.leases.renew(lease, report);
     if (!renewed) {
       this.#end();
       return undefined;
@@ -92,7 +88,7 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   }
 
   read(cluster: ClusterName): Promise<LeaseRecord | undefined> {
-    return this.#reaching(this.#deps.leases.read(cluster));
+    return this.#deps.leases.read(cluster);
   }
 
   bid(lease: Lease, bid: LeaseRequest): Promise<void> {
@@ -109,12 +105,6 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
 
   epoch(cluster: ClusterName): Promise<number | undefined> {
     return this.#deps.leases.epoch(cluster);
-  }
-
-  async #reaching<T>(answer: Promise<T>): Promise<T> {
-    const given = await answer;
-    this.#reached = new Age(this.#deps.clock);
-    return given;
   }
 
   #end(): void {

@@ -38,6 +38,10 @@ function source(t: TestContext, perform: (messageId: string) => Promise<Again | 
     waiting: [] as Message[],
     /** Thrown in place of an answer. */
     away: undefined as Error | undefined,
+    /** The answers to receive calls, or errors. */
+    reached: [] as unknown[],
+    /** Calls to receive messages never settle. */
+    isSilent: false,
     refusesDeletes: false,
     /** The handler of batches throws. */
     isBroken: false,
@@ -64,6 +68,7 @@ function source(t: TestContext, perform: (messageId: string) => Promise<Again | 
   const receive = async (input: ReceiveMessageCommandInput): Promise<{ Messages?: Message[] }> => {
     queue.requests.push(input);
     if (queue.away) throw queue.away;
+    if (queue.isSilent) return new Promise(() => undefined);
     const endsAt = Date.now() + (input.WaitTimeSeconds ?? 0) * 1_000;
     while (queue.waiting.length === 0 && Date.now() < endsAt) {
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -108,6 +113,7 @@ function source(t: TestContext, perform: (messageId: string) => Promise<Again | 
       return processBatch(messages, consumer);
     },
     visibility,
+    reached: (error) => queue.reached.push(error),
     metrics: dueMetrics(registry),
     clock: drivenClock,
     log,
@@ -243,17 +249,18 @@ describe('the source of due messages', () => {
 });
 
 describe('while the queue is unreachable, the source', () => {
-  test('backs off, logs once, and reports the queue as unreachable after 30 s', async (t) => {
+  test('backs off, logs once, and reports each failed call', async (t) => {
     const world = source(t, done);
-    const { due, queue, time, events, metric } = world;
-    queue.away = new Error('no way there');
+    const { queue, time, events, metric } = world;
+    const outage = new Error('no way there');
+    queue.away = outage;
     await time.pass(WAIT_SECONDS * 1_000 + 200);
-    assert.ok(due.reaches, 'a moment is a hiccup');
-    await time.pass(UNREACHED_MS + 1_000);
-    assert.ok(!due.reaches);
+    assert.deepEqual(queue.reached.slice(0, 2), [undefined, outage]);
+    await time.pass(30_000);
     const requested = queue.requests.length;
     assert.ok(requested < 15, `asked ${requested} times`);
     await time.pass(60_000);
+    assert.equal(queue.reached.filter((error) => error === outage).length, queue.requests.length - 1);
     assert.ok(queue.requests.length - requested >= 6, 'it is asked again');
     assert.ok(
       queue.requests.length - requested <= 12,
@@ -265,9 +272,20 @@ describe('while the queue is unreachable, the source', () => {
     queue.away = undefined;
     queue.put('m1');
     await time.pass(11_000);
-    assert.ok(due.reaches);
+    assert.equal(queue.reached.at(-1), undefined);
     assert.deepEqual(queue.deleted, ['handle of m1']);
     await stopped(world);
+  });
+
+  test('reports a call that never settles within 15 s, and none that waits for messages', async (t) => {
+    const { queue, time } = source(t, done);
+    await time.pass(5 * WAIT_SECONDS * 1_000 + 500);
+    queue.isSilent = true;
+    await time.pass(WAIT_SECONDS * 1_000);
+    assert.ok(queue.reached.every((error) => error === undefined));
+    await time.pass(UNREACHED_MS);
+    assert.deepEqual(queue.reached.at(-1), new Error('There is no answer within 15s'));
+    assert.ok(UNREACHED_MS <= 15_000);
   });
 
   test('logs that again every 10 minutes, and in a later outage', async (t) => {

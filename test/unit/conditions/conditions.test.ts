@@ -139,9 +139,8 @@ test('words each issue and its remediation as recorded', (t) => {
     { process: 'not-running', ...relayed({ renewedAt: NOW - 60_000 }) },
     { process: 'not-responding', ...relayed({ renewedAt: NOW - 60_000 }) },
     relayed({ error: 'It is away.' }),
+    { registryError: 'It is away' },
     relayed({ service: { ...VIEW, state: 'access-denied', why: 'It lacks permissions.' } }),
-    relayed({ service: { ...VIEW, state: 'lease-unavailable' } }),
-    relayed({ service: { ...VIEW, state: 'queue-unavailable' } }),
     relayed({ breakerOpen: true }),
     ...[NOW - 100_000, NOW - 130_000, undefined].map((lastContactAt) =>
       relayed({

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import * as fc from 'fast-check';
 import { Registry } from 'prom-client';
 import { CONDITIONS, type Issue } from '#shared/conditions/conditions.ts';
-import { type ProbedState, startProbeServer } from '#shared/engine/clusters/probe-server.ts';
+import { type ClusterState, startProbeServer } from '#shared/engine/clusters/probe-server.ts';
 import { clusterName, podUid } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
@@ -197,7 +197,7 @@ async function shown(t: Parameters<typeof commandLine>[0], given: Facts) {
   const doctor: readonly Finding[] = JSON.parse(await run('doctor', '-o', 'json'));
   const { ask } = await served.enter();
   const page = await ask('GET api/status', {});
-  const probed: ProbedState =
+  const probed: ClusterState =
     view === 'disconnected'
       ? { kind: view, since: NOW - 130_000 }
       : view === 'live' && breakerOpen

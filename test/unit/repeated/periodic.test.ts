@@ -160,6 +160,7 @@ const PERIODIC: Readonly<Record<string, Periodic>> = {
           installation: undefined,
           registry: { list: () => work().then(() => ({ clusters: [], strays: [] })) },
           relay: { add: ignored, remove: async () => undefined },
+          read: ignored,
           follows: () => true,
           connect: () => assert.fail('it has no cluster'),
           log,
@@ -182,6 +183,7 @@ const PERIODIC: Readonly<Record<string, Periodic>> = {
         log,
         handle: () => assert.fail('it has no message'),
         visibility: { retryIn: async () => undefined },
+        reached: ignored,
         metrics: dueMetrics(new Registry()),
       });
       return () => due.stop(0);

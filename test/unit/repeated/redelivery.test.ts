@@ -126,6 +126,7 @@ const agent: Host = async (bench, deliveries) => {
       handled = processed;
       return processed;
     },
+    reached: () => undefined,
     metrics: dueMetrics(new Registry()),
   });
   await ended.promise;

@@ -28,6 +28,7 @@ function follow(t: TestContext, only?: readonly string[]) {
     list: async () => ({ clusters: registry.clusters, strays: [] }),
   };
   const calls: string[] = [];
+  const reads: unknown[] = [];
   const connected: string[] = [];
   const broken = new Set<string>();
   const apis = new Map<ClusterName, KubernetesApi>();
@@ -52,6 +53,7 @@ function follow(t: TestContext, only?: readonly string[]) {
         calls.push(`-${name}`);
       },
     },
+    read: (error) => reads.push(error),
     log,
     signal: stopping.signal,
   });
@@ -59,7 +61,7 @@ function follow(t: TestContext, only?: readonly string[]) {
     stopping.abort();
     await ended;
   };
-  return { registry, calls, connected, broken, apis, log, stop, poll: () => time.pass(POLL_MS) };
+  return { registry, calls, reads, connected, broken, apis, log, stop, poll: () => time.pass(POLL_MS) };
 }
 
 test("marks pods with the installation's name", async (t) => {
@@ -78,6 +80,7 @@ test("marks pods with the installation's name", async (t) => {
     registry: { list: async () => ({ clusters: [registered('a')], strays: [] }) },
     connect: () => ({ host, requestOptions: async () => access }),
     relay: { add: (_, api) => void mark(api), remove: async () => undefined },
+    read: () => undefined,
   });
   assert.match(requests[0]?.url ?? '', /fieldManager=taintward-ours/);
 });
@@ -159,8 +162,8 @@ describe('following the registry', () => {
     await stop();
   });
 
-  test('follows the known clusters while the registry is unreadable', async (t) => {
-    const { registry, calls, log, poll, stop } = follow(t);
+  test('follows the known clusters while the registry is unreadable, and reports that', async (t) => {
+    const { registry, calls, reads, log, poll, stop } = follow(t);
     registry.clusters = [registered('a')];
     await poll();
     registry.list = () => Promise.reject(new StoreError('out of reach'));
@@ -169,6 +172,7 @@ describe('following the registry', () => {
     registry.list = async () => ({ clusters: [], strays: [] });
     await poll();
     assert.deepEqual(calls, ['+a', '-a']);
+    assert.deepEqual(reads, [undefined, undefined, new StoreError('out of reach'), undefined]);
     assert.deepEqual(
       log.lines.slice(1).map(({ event, fields }) => [event, fields]),
       [

@@ -35,6 +35,7 @@ import { HISTORY_CHARS, MAX_CHARS } from '#shared/state/objects/node-eviction.ts
 import { MAX_SLOTS, RECENT_MS, SLOT_CHARS } from '#shared/state/objects/past-slots.ts';
 import { RULES_MAX_AGE_MS } from '#shared/state/rules-store.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
+import { ANSWERED_WITHIN_MS } from '#shared/time/stopping.ts';
 import {
   FAILOVER_MS,
   FIRST_MS,
@@ -127,7 +128,7 @@ export const CONCEPTS: Pages = {
     ],
     ['The age must be less than {} by', LEASE_TTL_MS],
     ['a delete at most {} after it read', NODE_MAX_AGE_MS],
-    ['neither read nor renew the lease for {}.', LEASE_TTL_MS],
+    ['lease failed, or has no answer for {}.', ANSWERED_WITHIN_MS],
     ['a standby leads within {}, and every', FAILOVER_MS],
     ['and every {} of a taint add', RESYNC_MS],
     ['The leader caches {} of objects', REMEMBERED_CHARS],

@@ -200,7 +200,7 @@ export const HOW_TO: Pages = {
     ['releases its lease; within {} |', entryConstant('functions/agent/main.ts', 'STOP_TIMEOUT_MS')],
     ['{} replicas make half a million requests', REPLICAS],
     ['are redelivered {} later, to', QUEUES.evictionsDue.functionTimeoutSeconds * SECOND_MS],
-    ['up to every {}. After {} `/readyz` is 503', RETRY.longestMs, UNREACHED_MS],
+    ['up to every {}. After a failed call, and {} without an answer', RETRY.longestMs, UNREACHED_MS],
     ['polls its queue every {}:', WAIT_SECONDS * SECOND_MS],
   ],
   'docs/how-to/replace-built-in-controller.md': [

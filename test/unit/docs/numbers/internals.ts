@@ -45,6 +45,7 @@ import { DISCONNECTED_AFTER_MS, LEASE_TTL_MS, READ_MAX_AGE_MS } from '#shared/st
 import { RULES_MAX_AGE_MS } from '#shared/state/rules-store.ts';
 import { ENDED_WINDOW_MS } from '#shared/state/store.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
+import { ANSWERED_WITHIN_MS } from '#shared/time/stopping.ts';
 import { SOME_MINUTES } from '../../../../cdk/alarms.ts';
 import {
   FIRST_MS,
@@ -61,6 +62,7 @@ import { DAY_MS, MINUTE_MS, type Pages, SECOND_MS } from './stated.ts';
 
 export const INTERNALS: Pages = {
   'docs/internals/design.md': [
+    ['A call without an answer for {} counts', ANSWERED_WITHIN_MS],
     ['after a gap, and every {}, so', RESYNC_MS],
     ['in each invocation, at most {} before they use it', READ_MAX_AGE_MS],
     ['or one older than {}, decides nothing', DELTA_MAX_AGE_MS],

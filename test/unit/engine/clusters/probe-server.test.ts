@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Counter, Registry } from 'prom-client';
 import {
+  type ClusterState,
   type ProbeAddress,
   ProbeAddressError,
   type ProbeDeps,
-  type ProbedState,
   startProbeServer,
 } from '#shared/engine/clusters/probe-server.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
@@ -30,14 +30,14 @@ const LOCAL = { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--po
 /** Starts a probe server that is closed at the end of the test, and returns a function that requests a path. */
 async function served(
   context: TestContext,
-  states: Readonly<Record<string, ProbedState>> = {},
+  states: Readonly<Record<string, ClusterState>> = {},
   {
     registry = new Registry(),
     trips = [],
     faults = [],
   }: { registry?: Registry; trips?: readonly Trip[]; faults?: readonly Fault[] } = {},
 ) {
-  const all = new Map<ClusterName, ProbedState>(
+  const all = new Map<ClusterName, ClusterState>(
     Object.entries(states).map(([name, state]) => [clusterName(name), state]),
   );
   const server = await startProbeServer(LOCAL, {
@@ -71,23 +71,6 @@ test('is not ready before it has listed a cluster whose lease it holds, and name
   const response = await get('/readyz');
   assert.equal(response.status, 503);
   assert.equal(await response.text(), '[-]c2/syncing failed: It has not been listed yet.\n');
-});
-
-test('is not ready where due messages cannot be received', async (context) => {
-  const { get } = await served(context, { c1: { kind: 'queue-unavailable' } });
-  const response = await get('/readyz');
-  assert.equal(response.status, 503);
-  assert.equal(await response.text(), '[-]c1/queue-unavailable failed: Due messages cannot be received.\n');
-});
-
-test('is not ready where it can neither read nor renew its only lease', async (context) => {
-  const { get } = await served(context, { c1: { kind: 'lease-unavailable' } });
-  const response = await get('/readyz');
-  assert.equal(response.status, 503);
-  assert.equal(
-    await response.text(),
-    '[-]c1/lease-unavailable failed: Its lease can be neither read nor renewed.\n',
-  );
 });
 
 test('reports a disconnected cluster among others, and stays ready', async (context) => {
@@ -127,7 +110,7 @@ test('reports the trips of a guard, and stays ready', async (context) => {
 
 test('reports faults of a cluster, and is not ready where a repair is needed before any eviction', async (context) => {
   const since = Date.UTC(2026, 0, 1);
-  const readiness = async (states: Readonly<Record<string, ProbedState>>, fault: Omit<Fault, 'since'>) => {
+  const readiness = async (states: Readonly<Record<string, ClusterState>>, fault: Omit<Fault, 'since'>) => {
     const { get } = await served(context, states, { faults: [{ since, ...fault }] });
     const response = await get('/readyz');
     return [response.status, await response.text()];
@@ -155,6 +138,15 @@ test('reports faults of a cluster, and is not ready where a repair is needed bef
     503,
     '[-]c1/store-failing failed: Decisions cannot be stored: The disk is full. Since 2026-01-01T00:00:00Z.\n',
   ]);
+  for (const [type, what] of [
+    ['lease-unavailable', 'Its lease can be neither read nor renewed'],
+    ['queue-unavailable', 'Due messages cannot be received'],
+  ] as const)
+    for (const state of [LIVE, STANDBY])
+      assert.deepEqual(await readiness({ c1: state }, { type, error: 'There is no answer' }), [
+        503,
+        `[-]c1/${type} failed: ${what}: There is no answer. Since 2026-01-01T00:00:00Z.\n`,
+      ]);
   const silent = { type: 'watch-failing', resource: 'nodes', error: 'No answer' } as const;
   assert.equal((await readiness({ c1: LIVE }, silent))[0], 200);
 });
@@ -174,9 +166,17 @@ test('reports the state of every cluster in verbose mode', async (context) => {
   );
 });
 
-test('is ready without clusters', async (context) => {
+test('is ready without clusters, unless they are not known', async (context) => {
   const { get } = await served(context);
   assert.equal((await get('/readyz')).status, 200);
+  const server = await startProbeServer(LOCAL, { ...NOTHING, registryError: () => new Error('It is away') });
+  context.after(() => server.close());
+  const response = await fetch(`http://127.0.0.1:${server.port}/readyz`);
+  assert.equal(response.status, 503);
+  assert.equal(
+    await response.text(),
+    '[-]unreadable failed: The registered clusters are unreadable: It is away.\n',
+  );
 });
 
 test('serves metrics in the format of Prometheus', async (context) => {

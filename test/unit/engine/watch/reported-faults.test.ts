@@ -9,6 +9,7 @@ import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { FaultType } from '#shared/state/fault.ts';
 import { QueueError } from '#shared/state/sender.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { NODE_NOT_READY } from '#shared/taints/taint.ts';
@@ -32,6 +33,8 @@ const START = Date.UTC(2026, 0, 1);
 const A_WHILE = 15 * SECOND;
 
 const refused = (status: number) => new ApiError(`Cannot list pods: ${status}`, status);
+
+type Bench = ReturnType<typeof bench>;
 
 /** Returns a relay that holds the lease of a cluster with one tainted node. */
 function bench(context: TestContext) {
@@ -180,6 +183,33 @@ describe('the lease of a cluster reports', () => {
     const [fault] = (await stored()) ?? [];
     assert.ok(fault && fault.since < START + A_WHILE);
   });
+
+  for (const [what, type, silence] of [
+    ['renewals of the lease', 'lease-unavailable', ({ leases }) => [leases, 'renew']],
+    ['reads of the rules', 'store-failing', ({ governing }) => [governing, 'read']],
+    ['sends of deltas', 'queue-failing', ({ nodes }) => [nodes, 'send']],
+  ] satisfies readonly (readonly [string, FaultType, (bench: Bench) => readonly [object, string]])[])
+    test(`${what} that never settle, within 15 s, until there is an answer`, async (context) => {
+      const world = bench(context);
+      const { time, cluster, relay, faultsAfter } = world;
+      const other = { kind: 'upsert', object: liveNode('n1', 'other') } as const;
+      cluster.nodes.watches = [endsAfter(2 * SECOND), ends('quiet', other)];
+      assert.deepEqual(await faultsAfter(SECOND), undefined);
+      const [port, call] = silence(world);
+      const answer = Promise.withResolvers<void>();
+      const calls = Reflect.get(port, call) as (...args: unknown[]) => unknown;
+      Reflect.set(port, call, async (...args: unknown[]) => {
+        await answer.promise;
+        return calls.apply(port, args);
+      });
+      await time.pass(A_WHILE);
+      assert.deepEqual(
+        relay.faults.map((fault) => [fault.type, fault.error]),
+        [[type, 'There is no answer within 5s']],
+      );
+      answer.resolve();
+      assert.deepEqual(await faultsAfter(), []);
+    });
 
   test('a failing history', async (context) => {
     const { cluster, history, faultsAfter } = bench(context);
@@ -408,7 +438,7 @@ test('a relay reports a failing renewal itself, and then on the lease', async (c
   await time.pass(A_WHILE);
   assert.deepEqual(
     relay.faults.map(({ type, error }) => `${type}: ${error}`),
-    ['store-failing: the disk is full'],
+    ['lease-unavailable: the disk is full'],
   );
   leases.renew = renew;
   await time.pass(2 * LEASE_RENEW_MS);

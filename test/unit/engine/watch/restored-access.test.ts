@@ -73,6 +73,7 @@ test('a missing secret or EKS cluster affects no other cluster, and the relay co
     follows: () => true,
     connect: connector({ aws, clock, localContext: localContextConnection }),
     relay,
+    read: () => undefined,
     log,
     signal: stopping.signal,
   });

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { LEASE_TTL_MS, type Lease } from '#shared/state/lease.ts';
 import { Leadership } from '#shared/state/objects/leadership.ts';
 import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
-import { StoreError } from '#shared/state/store.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 
@@ -118,25 +116,6 @@ describe('a leadership', () => {
     assert.equal(leadership.mayAct(), false);
     await releasing;
     assert.equal((await leases.read(own))?.holder, undefined);
-  });
-
-  test('reports leases as reachable for the lease duration after an answer', async () => {
-    assert.equal(leadership.reachesLeases(), false);
-    await leadership.read(own);
-    pass(LEASE_TTL_MS - 1);
-    assert.equal(leadership.reachesLeases(), true);
-    objects.get = () => Promise.reject(new ApiError('It does not answer.', 0));
-    await assert.rejects(leadership.read(own), StoreError);
-    pass(1);
-    assert.equal(leadership.reachesLeases(), false);
-  });
-
-  test('reports leases as reachable after the lease was taken, and after each renewal', async () => {
-    const lease = await took();
-    assert.equal(leadership.reachesLeases(), true);
-    pass(LEASE_TTL_MS);
-    await leadership.renew(lease, { renewedAt: at });
-    assert.equal(leadership.reachesLeases(), true);
   });
 
   test('measures a renewal from its request', async () => {

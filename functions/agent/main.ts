@@ -115,7 +115,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     queueUrl,
     handle: (messages) => laterEvents.ahead(() => processBatch(messages, consumer)),
     visibility: ports.visibility,
-    reached: (error) => relay.received(cluster, error),
+    reached: (error) => relay.noted(cluster, { type: 'queue-unavailable' }, error),
     metrics: dueMetrics(prometheus),
     clock,
     log,

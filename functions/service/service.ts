@@ -16,6 +16,7 @@ import { LaterEvents } from '#shared/engine/evict/later-events.ts';
 import type { EvictDeps } from '#shared/engine/evict/ports.ts';
 import { whyNotEvicting } from '#shared/engine/evict/proofs.ts';
 import { reportingStore } from '#shared/engine/evict/reporting-store.ts';
+import { STORE_FAILING } from '#shared/engine/watch/cluster-faults.ts';
 import type { Prover } from '#shared/engine/watch/ports.ts';
 import { Relay } from '#shared/engine/watch/relay.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
@@ -97,7 +98,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   // A replica among others applies policies only as the leader.
   if (!state.leads) await policies.apply();
 
-  const reporting = reportingStore(store, (cluster, error) => relay.stored(cluster, error));
+  const reporting = reportingStore(store, (cluster, error) => relay.noted(cluster, STORE_FAILING, error));
   const rulesNow = rulesReader({ rulesStore, matching, clock });
   const laterEvents = new LaterEvents();
   const permits = new EmbeddedPermits(systemStopwatch, state.permits);

@@ -7,7 +7,7 @@ import { LEASE_TTL_MS, type Lease } from '#shared/state/lease.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import { endsWithin } from '#shared/time/stopping.ts';
-import { ClusterFaults, STORE_FAILING, UNSTORED_MS } from './cluster-faults.ts';
+import { ClusterFaults, type FaultKind, STORE_FAILING, UNSTORED_MS } from './cluster-faults.ts';
 import type { ClusterRelayState } from './cluster-state.ts';
 import { type LeaseEnd, LeaseManager, type LeaseManagerDeps } from './lease-manager.ts';
 import { CHECK_MS, LeaseSession, type SessionPorts } from './lease-session.ts';
@@ -84,14 +84,9 @@ export class ClusterRelay {
     return this.#faults.list;
   }
 
-  /** Notes that the decider in this process stored decisions about the cluster or, with an error, couldn't. */
-  stored(error?: unknown): void {
-    this.#faults.note(STORE_FAILING, error, { by: 'decided', lastsMs: UNSTORED_MS });
-  }
-
-  /** Notes that this process could receive due messages or, with an error, couldn't. */
-  received(error?: unknown): void {
-    this.#faults.note({ type: 'queue-unavailable' }, error);
+  /** Notes what another part of this process met in its work for the cluster: an error or, without one, a success. */
+  noted(kind: FaultKind, error?: unknown): void {
+    this.#faults.note(kind, error, { by: 'process', lastsMs: UNSTORED_MS });
   }
 
   /** Milliseconds that the API server's clock is ahead; `undefined`: unknown, or another relay holds the lease. */

@@ -50,8 +50,9 @@ interface ClusterGauge {
 const CLUSTER_GAUGES: readonly ClusterGauge[] = [
   {
     name: 'taintward_relay_lease_held',
-    help: '1 while this relay holds the lease of the cluster.',
-    value: ({ state }) => (state.kind === 'standby' ? 0 : 1),
+    help: '1 while this relay holds the lease of the cluster, and can renew it.',
+    value: ({ state, faults }) =>
+      state.kind === 'standby' || faults.some(({ type }) => type === 'lease-unavailable') ? 0 : 1,
   },
   {
     name: 'taintward_relay_synced',

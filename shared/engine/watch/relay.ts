@@ -12,6 +12,7 @@ import {
 } from '#shared/telemetry/metrics.ts';
 import { stopwatchMs } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
+import type { FaultKind } from './cluster-faults.ts';
 import { ClusterRelay, type ClusterRelayDeps } from './cluster-relay.ts';
 import type { ClusterRelayState } from './cluster-state.ts';
 import { Fleet } from './fleet.ts';
@@ -145,14 +146,9 @@ export class Relay {
     return new Map([...reported, ...followed]);
   }
 
-  /** Notes that the decider in this process stored decisions about a cluster or, with an error, couldn't. */
-  stored(cluster: ClusterName, error?: unknown): void {
-    this.#clusters.get(cluster)?.stored(error);
-  }
-
-  /** Notes that this process could receive due messages of a cluster or, with an error, couldn't. */
-  received(cluster: ClusterName, error?: unknown): void {
-    this.#clusters.get(cluster)?.received(error);
+  /** Notes what another part of this process met in its work for a cluster: an error or, without one, a success. */
+  noted(cluster: ClusterName, kind: FaultKind, error?: unknown): void {
+    this.#clusters.get(cluster)?.noted(kind, error);
   }
 
   /** Requests clusters while another relay's load is clearly higher, and reports a load above this relay's capacity. */

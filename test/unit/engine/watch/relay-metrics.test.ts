@@ -36,7 +36,7 @@ test('exposes each metric with its name, type, help, labels, and value', async (
       counts: { nodes: 0, tainted: 0, pods: 0 },
       stuck: 0,
       trips: [],
-      faults: [],
+      faults: [{ type: 'lease-unavailable', since: 1, error: 'it is away' }],
     },
     {
       cluster: STANDBY,

@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { Emf } from '#shared/aws/emf.ts';
 import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
+import { STORE_FAILING } from '#shared/engine/watch/cluster-faults.ts';
 import { OVER_BUDGET_MS } from '#shared/engine/watch/fleet.ts';
 import { LEASE_READ_MS } from '#shared/engine/watch/lease-manager.ts';
 import { Relay } from '#shared/engine/watch/relay.ts';
@@ -124,8 +125,8 @@ test('follows many clusters, each until it is removed', async (context) => {
 
   assert.deepEqual([...relay.clusters().keys()], [C1, C2]);
   assert.deepEqual([...relay.faults().values()], [[], []]);
-  relay.stored(C1, new Error('the disk is full'));
-  relay.stored(clusterName('unknown'), new Error('the disk is full'));
+  relay.noted(C1, STORE_FAILING, new Error('the disk is full'));
+  relay.noted(clusterName('unknown'), STORE_FAILING, new Error('the disk is full'));
   assert.deepEqual(
     [...relay.faults()].map(([name, faults]) => [name, faults.map(({ type }) => type)]),
     [

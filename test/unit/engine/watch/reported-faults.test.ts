@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { REPORTED_FOR_MS } from '#shared/engine/watch/built-in-evictions.ts';
-import { UNSTORED_MS } from '#shared/engine/watch/cluster-faults.ts';
+import { STORE_FAILING, UNSTORED_MS } from '#shared/engine/watch/cluster-faults.ts';
 import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
 import { PING_MS } from '#shared/engine/watch/permission-watch.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
@@ -240,13 +240,13 @@ describe('the lease of a cluster reports', () => {
   test('failing writes, as reported by the process that decides', async (context) => {
     const { time, relay, faultsAfter } = bench(context);
     await time.pass(SECOND);
-    relay.stored(new StoreError('the disk is full'));
+    relay.noted(STORE_FAILING, new StoreError('the disk is full'));
     assert.deepEqual(await faultsAfter(), ['store-failing']);
     assert.deepEqual(relay.gauges.faults, relay.faults);
-    relay.stored();
+    relay.noted(STORE_FAILING);
     assert.deepEqual(await faultsAfter(), []);
     // The next decision may be far away.
-    relay.stored(new StoreError('the disk is full'));
+    relay.noted(STORE_FAILING, new StoreError('the disk is full'));
     assert.deepEqual(await faultsAfter(UNSTORED_MS + A_WHILE), []);
   });
 

@@ -65,11 +65,12 @@ export interface TripReport extends Omit<Trip, 'outOf'>, Partial<Omit<ReportedPr
   readonly total: number;
 }
 
-export const reportOf = ({ outOf: total, ...trip }: Trip): TripReport => ({ ...trip, total });
-
-/** Reports whether a relay reported this progress of this very trip, not of an earlier one. */
-export const isProgressOf = (progress: ReportedProgress, trip: Trip): boolean =>
-  isSame(progress, trip) && progress.trippedAt === trip.trippedAt;
+/** Adds the progress that a relay reported of this very trip, not of an earlier one. */
+export const reportOf = (trip: Trip, progress: readonly ReportedProgress[] = []): TripReport => {
+  const { outOf: total, ...rest } = trip;
+  const found = progress.find((each) => isSame(each, trip) && each.trippedAt === trip.trippedAt);
+  return { ...rest, total, ...found };
+};
 
 export function tripText({ scope, zone, nodes, total }: Omit<TripReport, 'trippedAt'>): string {
   const what = scope === 'customTaints' ? 'with custom taints' : 'down';

@@ -204,8 +204,8 @@ export function forecastsOf({ now, taint, nodes, pods, rules, counts, released }
       if (forecast?.kind === 'held' && forecast.by.kind === 'guard') guarded.add(pod.uid);
     }
   }
-  const trips = (dryRun ? review.wouldTrip : review.added).map(reportOf);
-  const existing = review.trips.filter((trip) => !review.added.includes(trip)).map(reportOf);
+  const trips = (dryRun ? review.wouldTrip : review.added).map((trip) => reportOf(trip));
+  const existing = review.trips.filter((trip) => !review.added.includes(trip)).map((trip) => reportOf(trip));
   return { pods: forecasts, guarded, guard: { trips, dryRun, existing } };
 }
 

@@ -4,9 +4,8 @@ import type { Registry } from 'prom-client';
 import { type ClusterFacts, connectionStatusOf, issuesOf } from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import type { ClusterRelayState } from '#shared/engine/watch/cluster-state.ts';
-import { reportOf } from '#shared/eviction/guard.ts';
+import type { TripReport } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { Trip } from '#shared/eviction/policy.ts';
 import { type Listener, type ListenerLog, openListener } from '#shared/http/listener.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
@@ -35,7 +34,7 @@ export const RENDERED_EACH_MS = 1_000;
 export interface ProbeDeps {
   readonly registry: Registry;
   readonly states: () => ReadonlyMap<ClusterName, ClusterState>;
-  readonly trips: () => ReadonlyMap<ClusterName, readonly Trip[]>;
+  readonly trips: () => ReadonlyMap<ClusterName, readonly TripReport[]>;
   /** The faults of the clusters whose lease this process holds. */
   readonly faults: () => ReadonlyMap<ClusterName, readonly Fault[]>;
   /** Returns why the registered clusters are not known. Absent: this process reads no registry. */
@@ -127,7 +126,7 @@ const stopsEvictions = ({ type, status }: Fault): boolean =>
 
 interface Probed {
   readonly all: ReadonlyMap<ClusterName, ClusterState>;
-  readonly trips: ReadonlyMap<ClusterName, readonly Trip[]>;
+  readonly trips: ReadonlyMap<ClusterName, readonly TripReport[]>;
   readonly found: ReadonlyMap<ClusterName, readonly Fault[]>;
   /** Why the registered clusters are not known. */
   readonly unread: unknown;
@@ -165,13 +164,13 @@ function readyText({ all, trips, found, unread, ready }: Probed, isVerbose: bool
 const factsOf = (
   cluster: ClusterName,
   state: ClusterState | undefined,
-  trips: readonly Trip[],
+  trips: readonly TripReport[],
   faults: readonly Fault[],
   at: EpochMs,
 ): ClusterFacts => ({
   cluster,
   ...(state ? { service: { state: state.kind, breakerOpen: 'breakerOpen' in state } } : {}),
-  trips: trips.map(reportOf),
+  trips,
   faults,
   ...(state?.kind === 'live' ? { connection: 'connected' } : {}),
   ...(state?.kind === 'disconnected'

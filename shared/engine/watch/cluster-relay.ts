@@ -1,4 +1,4 @@
-import type { GuardCounts } from '#shared/eviction/guard.ts';
+import type { GuardCounts, TripReport } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
@@ -73,6 +73,10 @@ export class ClusterRelay {
 
   get gauges(): Omit<ClusterGauges, 'cluster'> {
     return { ...(this.#session?.gauges ?? NO_SESSION), state: this.state, faults: this.faults };
+  }
+
+  get trips(): readonly TripReport[] {
+    return this.#session?.guard.reports ?? [];
   }
 
   get tally(): GuardCounts | undefined {

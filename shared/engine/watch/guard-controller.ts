@@ -7,6 +7,7 @@ import {
   type ReportedProgress,
   reportOf,
   reviewGuard,
+  type TripReport,
   tripText,
   unreported,
 } from '#shared/eviction/guard.ts';
@@ -76,6 +77,10 @@ export class GuardController {
 
   get counts(): GuardCounts {
     return this.#counts(this.trips);
+  }
+
+  get reports(): readonly TripReport[] {
+    return this.trips.map((trip) => reportOf(trip, this.progress));
   }
 
   /** The progress of the active trips; empty: this relay doesn't know the cluster's current state. */

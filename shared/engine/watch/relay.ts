@@ -1,6 +1,6 @@
 import { once } from 'node:events';
+import type { TripReport } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import {
@@ -136,8 +136,8 @@ export class Relay {
     return this.#clusters;
   }
 
-  trips(): ReadonlyMap<ClusterName, readonly Trip[]> {
-    return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.gauges.trips]));
+  trips(): ReadonlyMap<ClusterName, readonly TripReport[]> {
+    return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.trips]));
   }
 
   faults(): ReadonlyMap<ClusterName, readonly Fault[]> {

@@ -12,7 +12,7 @@ import {
 } from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import { isOn } from '#shared/eviction/gate.ts';
-import { isProgressOf, type ReportedProgress, reportOf } from '#shared/eviction/guard.ts';
+import { type ReportedProgress, reportOf } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type GuardPolicy, type Hold } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
@@ -216,10 +216,7 @@ function ruledBy(
   return {
     mode: policy.mode,
     policyRevision: orders.policy?.revision ?? 0,
-    trips: guard.trips.map((trip) => ({
-      ...reportOf(trip),
-      ...progress.find((each) => isProgressOf(each, trip)),
-    })),
+    trips: guard.trips.map((trip) => reportOf(trip, progress)),
     releasedScopes: (guard.released ?? []).map((trip) => ({
       scope: scopeText(trip),
       ...('upTo' in trip ? { tripsAbove: trip.upTo } : {}),

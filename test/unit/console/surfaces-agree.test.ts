@@ -5,6 +5,7 @@ import * as fc from 'fast-check';
 import { Registry } from 'prom-client';
 import { CONDITIONS, type Issue } from '#shared/conditions/conditions.ts';
 import { type ClusterState, startProbeServer } from '#shared/engine/clusters/probe-server.ts';
+import { reportOf } from '#shared/eviction/guard.ts';
 import { clusterName, podUid } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
@@ -208,7 +209,7 @@ async function shown(t: Parameters<typeof commandLine>[0], given: Facts) {
     {
       registry: new Registry(),
       states: () => new Map([[PROD, probed]]),
-      trips: () => new Map([[PROD, given.trips]]),
+      trips: () => new Map([[PROD, given.trips.map((trip) => reportOf(trip))]]),
       faults: () => new Map([[PROD, given.faults]]),
       log: recordingLog(),
     },

@@ -8,8 +8,8 @@ import {
   type GuardCounts,
   type Guarded,
   type GuardReview,
-  isProgressOf,
   progressOf,
+  reportOf,
   reviewGuard,
   tripText,
   unreported,
@@ -114,9 +114,9 @@ describe('the progress of a trip', () => {
   test('belongs to this trip, not to an earlier one of the scope', () => {
     const trip: Trip = { scope: 'zone', zone: 'a', trippedAt: at(0), nodes: 12, outOf: 60 };
     const progress = { affectedNow: 1, resetsBelow: 6, scope: 'zone', zone: 'a', trippedAt: at(0) } as const;
-    assert.ok(isProgressOf(progress, trip));
+    assert.equal(reportOf(trip, [progress]).affectedNow, 1);
     for (const other of [{ trippedAt: at(1) }, { zone: 'b' }, { scope: 'customTaints' as const }])
-      assert.ok(!isProgressOf({ ...progress, ...other }, trip));
+      assert.equal(reportOf(trip, [{ ...progress, ...other }]).affectedNow, undefined);
   });
 });
 

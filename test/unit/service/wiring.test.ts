@@ -216,7 +216,7 @@ test('a service announces countdowns and evictions, and counts its deletions', a
   t.mock.method(
     Relay.prototype,
     'trips',
-    () => new Map([[C1, [{ scope: 'cluster' as const, trippedAt: 0, nodes: 1, outOf: 1 }]]]),
+    () => new Map([[C1, [{ scope: 'cluster' as const, trippedAt: 0, nodes: 1, total: 1 }]]]),
   );
   assert.match(await answer('readyz'), /^\[-\]c1\/guard-tripped /m);
   await stop();

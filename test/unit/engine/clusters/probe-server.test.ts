@@ -8,8 +8,8 @@ import {
   type ProbeDeps,
   startProbeServer,
 } from '#shared/engine/clusters/probe-server.ts';
+import type { TripReport } from '#shared/eviction/guard.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
-import type { Trip } from '#shared/eviction/policy.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
@@ -35,7 +35,7 @@ async function served(
     registry = new Registry(),
     trips = [],
     faults = [],
-  }: { registry?: Registry; trips?: readonly Trip[]; faults?: readonly Fault[] } = {},
+  }: { registry?: Registry; trips?: readonly TripReport[]; faults?: readonly Fault[] } = {},
 ) {
   const all = new Map<ClusterName, ClusterState>(
     Object.entries(states).map(([name, state]) => [clusterName(name), state]),
@@ -90,8 +90,8 @@ test('reports the trips of a guard, and stays ready', async (context) => {
     { c1: LIVE },
     {
       trips: [
-        { scope: 'zone', zone: 'a', trippedAt, nodes: 11, outOf: 20 },
-        { scope: 'customTaints', trippedAt, nodes: 18, outOf: 60 },
+        { scope: 'zone', zone: 'a', trippedAt, nodes: 11, total: 20 },
+        { scope: 'customTaints', trippedAt, nodes: 18, total: 60 },
       ],
     },
   );

@@ -700,6 +700,10 @@ describe('nodes that go down', () => {
     await given.time.pass(3 * SECOND);
     assert.deepEqual(sentRevisions(nodes).slice(5), []);
     assert.deepEqual(relay.gauges.trips, rulesStore.state.trips);
+    assert.deepEqual(
+      relay.trips.map(({ affectedNow, resetsBelow }) => [affectedNow, resetsBelow]),
+      [[3, 2]],
+    );
     assert.ok(events().includes('guard.tripped'));
   });
 

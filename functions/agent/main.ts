@@ -120,7 +120,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     clock,
     log,
   });
-  let registryError: unknown = 'they have not been read yet';
+  let registryError: unknown;
   const probes = await startProbeServer(probeAddress(environment), {
     registry: prometheus,
     states: () => new Map<ClusterName, ClusterState>([...clusters.states, ...relay.states()]),
@@ -134,6 +134,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   clusters.admit(() => admit(), stopping.signal);
   stopping.signal.addEventListener('abort', () => admit());
   await admitted;
+  registryError = 'they have not been read yet';
   await followRegistry({
     registry: ownRegistration({ registry, cluster, agent, log }),
     follows: () => true,

@@ -147,7 +147,8 @@ export class LeaseSession {
       this.#cluster,
       this.#view,
       () => this.#canSend(),
-      (by, error) => faults.note({ type: 'queue-failing' }, error, { by }),
+      // The answer to a call may come when the lease, and its faults, are another relay's.
+      (by, error) => !signal.aborted && faults.note({ type: 'queue-failing' }, error, { by }),
     );
     this.watch.start();
   }

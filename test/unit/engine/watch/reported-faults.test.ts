@@ -168,8 +168,13 @@ describe('the lease of a cluster reports', () => {
     nodes.onSend = throwing(new QueueError('the queue is away'));
     await time.pass(RESYNC_MS);
     assert.equal(relay.faults[0]?.type, 'queue-failing');
+    const answer = Promise.withResolvers<never>();
+    nodes.onSend = () => answer.promise;
+    await time.pass(A_WHILE);
     await leases.take(CLUSTER, await leases.read(CLUSTER), 'another', Date.now());
     await time.pass(2 * LEASE_RENEW_MS);
+    answer.reject(new QueueError('the queue is away'));
+    await time.settle();
     assert.deepEqual([relay.state.kind, relay.faults], ['standby', []]);
   });
 

@@ -78,7 +78,7 @@ export type Forecast =
       };
       /** Disruption budgets that block the eviction until `at`. */
       readonly blockedBy: readonly string[];
-      /** A webhook's or admission policy's message. It blocks the pod until `at` unless it accepts earlier. */
+      /** The last answer of a webhook, an admission policy, or an unreadable budget. It blocks the pod until `at` at most. */
       readonly rejected?: string;
     })
   /**
@@ -91,7 +91,7 @@ export type Forecast =
       readonly before: readonly EvictionGate[];
       readonly blockedBy?: readonly string[];
     })
-  /** Disruption budgets, or admission (`rejected`), block the pod, and policy never deletes such pods. */
+  /** Disruption budgets, or the last answer (`rejected`), block the pod, and policy never deletes such pods. */
   | (Due & { readonly kind: 'blocked'; readonly by: readonly string[]; readonly rejected?: string })
   | (Due & { readonly kind: 'failed'; readonly at: EpochMs; readonly error: string })
   | {
@@ -190,7 +190,7 @@ function follow(
   node: NodeState,
   { question, knownLife, verdictAt }: Course,
 ): Forecast {
-  const { now, rules, budgets = [] } = question;
+  const { now, rules, budgets } = question;
   const heldBy: EvictionGate[] = [];
   let blockedBy: readonly string[] = [];
   let rejected: Pick<Extract<Forecast, { kind: 'blocked' }>, 'rejected'> = {};
@@ -205,10 +205,11 @@ function follow(
     const verdict = verdictAt(at)(record, pod);
     switch (verdict.kind) {
       case 'evict': {
-        const asks = verdict.by === 'evict' ? budgetsOf(budgets, pod.labels ?? {}) : [];
-        // A budget's answer can be computed. A webhook's answer is known only from the last try.
-        const isRefused = verdict.by === 'evict' && record.blocked?.by === 'admission';
-        if (!refuses(asks) && !isRefused) {
+        const asks = verdict.by === 'evict' ? budgetsOf(budgets ?? [], pod.labels ?? {}) : [];
+        // The answer of known budgets can be computed. Any other answer is known only from the last try.
+        const isLast = verdict.by === 'evict' && (!budgets || record.blocked?.by === 'admission');
+        const last = isLast ? record.blocked : undefined;
+        if (!refuses(asks) && !last) {
           const { evictionRate, maxEvictionsPerWorkload } = verdict.unlimited ? {} : rules.policy;
           const own = maxEvictionsPerWorkload && 'maxEvictionsPerWorkload';
           const pacedBy = evictionRate !== undefined ? 'evictionRate' : drained ? 'releaseRate' : own;
@@ -226,7 +227,7 @@ function follow(
           };
         }
         blockedBy = refuses(asks) ? asks.map(({ name }) => name) : [];
-        rejected = isRefused && record.blocked ? { rejected: record.blocked.reason } : {};
+        rejected = last ? { rejected: last.reason } : {};
         const { method } = rules.policy;
         if (method.kind === 'delete' || method.onTimeout === 'fail')
           return { kind: 'blocked', dueAt, causes, by: blockedBy, ...rejected };
@@ -244,7 +245,7 @@ function follow(
         );
         const gate = withoutNever(held.by, knownLife);
         if (ends.length === 0) {
-          const asks = verdict.would?.by === 'evict' ? budgetsOf(budgets, pod.labels ?? {}) : [];
+          const asks = verdict.would?.by === 'evict' ? budgetsOf(budgets ?? [], pod.labels ?? {}) : [];
           const blocked = refuses(asks) ? { blockedBy: asks.map(({ name }) => name) } : {};
           return { kind: 'held', dueAt, causes, by: gate, before: heldBy, ...blocked };
         }

@@ -195,9 +195,10 @@ export function forecastsOf({ now, taint, nodes, pods, rules, counts, released }
   const forecasts = new Map<PodUid, Forecast>();
   const guarded = new Set<PodUid>();
   for (const { partition, taints, zone } of nodes) {
-    const live = { taints: withTaint(taints, taint), zone };
-    const freely = forecastPod({ now, partition, live, rules: free });
-    const underGuard = forecastPod({ now, partition, live, rules: { ...free, trips: review.trips } });
+    // Budgets are judged apart.
+    const node = { now, partition, live: { taints: withTaint(taints, taint), zone }, budgets: [] };
+    const freely = forecastPod({ ...node, rules: free });
+    const underGuard = forecastPod({ ...node, rules: { ...free, trips: review.trips } });
     for (const pod of byNode.get(partition.ref.node) ?? []) {
       forecasts.set(pod.uid, freely.forecastOf(pod));
       const forecast = review.trips.length > 0 ? underGuard.forecastOf(pod) : undefined;

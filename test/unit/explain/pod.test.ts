@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import { podUid } from '#shared/eviction/identity.ts';
 import type { Hold } from '#shared/eviction/policy.ts';
-import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import type { Block, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { heldText } from '#shared/eviction/skew.ts';
 import type { ForecastPod } from '#shared/explain/forecast.ts';
 import { known } from '#shared/explain/known.ts';
@@ -31,13 +31,15 @@ const governed = (
 const refused = (
   onTimeout: 'delete' | 'fail',
   reason = '429; admission webhook "x" denied the request: not now.',
+  blocker: Pick<Block, 'by'> = { by: 'admission' },
 ): Partial<PodCase> => {
   const record = recordIn(after(nodeDelta(20, { taints: [taint('a', 20)] }))) as EvictionRecord;
-  const blocked = { since: at(85), nextTryAt: at(103), by: 'admission', reason } as const;
+  const blocked = { since: at(85), nextTryAt: at(103), ...blocker, reason };
   const method = { kind: 'evict', timeoutMs: 60_000, onTimeout } as const;
   const partition = known(stored([since(20)], { ...record, blocked }));
   return { service: service({ rules: known(ruled({ method })), partition }) };
 };
+const NO_DISRUPTION = '429; The disruption budget web needs 2 healthy pods and has 2 currently.';
 const noDisruption = { budgets: known([{ name: 'web', selector: {}, allowed: 0 }]) };
 const evicting = (onTimeout: 'delete' | 'fail') =>
   governed({ method: { kind: 'evict', timeoutMs: 60_000, onTimeout } });
@@ -124,6 +126,14 @@ const HEADLINES: Readonly<Record<string, PodCase>> = {
   'a webhook that refused the pod': aCase([since(20)], refused('delete')),
   'a webhook that refused the pod, and that policy heeds': aCase([since(20)], refused('fail')),
   'a webhook and a disruption budget': aCase([since(20)], { ...refused('delete'), ...noDisruption }),
+  'a budget that blocked the pod, and allows it now': aCase(
+    [since(20)],
+    refused('delete', NO_DISRUPTION, {}),
+  ),
+  'a budget that blocked the pod, and cannot be read': aCase([since(20)], {
+    ...refused('delete', NO_DISRUPTION, {}),
+    budgets: { unknown: 'forbidden' },
+  }),
   'a pod that a webhook refused before its node went down': aCase(
     [since(20), since(20, 'node.kubernetes.io/unreachable')],
     refused('fail'),

@@ -10,12 +10,12 @@ import { SeededRandom } from './seeded-random.ts';
 
 export type ForecastPod = typeof forecastPod;
 
-/** A forecast for a pod, and the rules it was based on. */
+/** A forecast for a pod, and the revision of the rules and budgets it was based on. */
 interface MadeForecast {
   readonly pod: LivePod;
   readonly forecast: Forecast;
   readonly madeAt: EpochMs;
-  readonly revisions: number;
+  readonly revision: string;
 }
 
 /** The seed of the judge's own random numbers: everything else happens as without it. */
@@ -100,7 +100,12 @@ export class ForecastJudge {
         this.#isSettled(cluster, pod, now) &&
         !cluster.truth.isLost(pod.uid),
     );
-    const revisions = rulesStore?.history(cluster.name).length ?? 0;
+    const revision = this.#revisionOf(cluster);
+    const budgets = Array.from(cluster.budgets, ([name, { app, allowed }]) => ({
+      name,
+      selector: { matchLabels: { app } },
+      allowed,
+    }));
     const rules = rulesStore
       ? rulesOf(rulesStore.now(cluster.name), MATCHING)
       : await enforcing(MATCHING)(cluster.name);
@@ -110,9 +115,9 @@ export class ForecastJudge {
       const partition = await storage.open.store.load({ cluster: cluster.name, node: pod.node }, now);
       const node = cluster.liveNodes.get(pod.node);
       const live = { taints: node?.taints, taintsStamp: node?.taintsStamp, zone: node?.zone };
-      const forecast = this.#forecastPod({ now, partition, rules, live }).forecastOf(pod);
+      const forecast = this.#forecastPod({ now, partition, rules, live, budgets }).forecastOf(pod);
       const forecasts = this.#forecasts.get(pod.uid) ?? [];
-      forecasts.push({ pod, forecast, madeAt: now, revisions });
+      forecasts.push({ pod, forecast, madeAt: now, revision });
       if (forecast.kind !== 'evict') this.#count(forecast);
       this.#forecasts.set(pod.uid, forecasts);
     }
@@ -129,10 +134,17 @@ export class ForecastJudge {
     return disturbances.excusedUntil(name, changedAt) < now;
   }
 
-  /** Returns the forecasts for a pod under the current rules. */
+  /** Returns the forecasts for a pod under the current rules and budgets. */
   #valid(name: ClusterName, uid: PodUid): readonly MadeForecast[] {
-    const revisions = this.#scene.rulesStore?.history(name).length ?? 0;
-    return (this.#forecasts.get(uid) ?? []).filter((each) => each.revisions === revisions);
+    const cluster = this.#scene.clusters.find((each) => each.name === name);
+    const revision = cluster && this.#revisionOf(cluster);
+    return (this.#forecasts.get(uid) ?? []).filter((each) => each.revision === revision);
+  }
+
+  /** A budget changes, too, once it allows no further eviction. */
+  #revisionOf({ name, budgets, budgetChanges }: LiveCluster): string {
+    const spent = [...budgets.values()].filter(({ allowed }) => allowed === 0).length;
+    return [this.#scene.rulesStore?.history(name).length, budgetChanges, spent].join();
   }
 
   #judgeLate(cluster: LiveCluster): void {

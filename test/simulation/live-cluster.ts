@@ -46,6 +46,8 @@ export class LiveCluster extends FakeCluster {
   onMarked: (pod: LivePod) => void = () => undefined;
   /** The most pods that existed at the same time. */
   mostPods = 0;
+  /** The number of budgets that were added or removed. */
+  budgetChanges = 0;
   readonly #witness: Witness;
   readonly #clock: SimulationClock;
   readonly #specs = new Map<PodUid, PodSpec>();
@@ -181,6 +183,13 @@ export class LiveCluster extends FakeCluster {
     if (answer.kind === 'evicted') await this.deletePodAs(pod, preconditions, { ...sent, means: 'evict' });
     else this.#witness.blocked(found.uid);
     return answer;
+  }
+
+  /** `budget`: absent: it is removed. */
+  setBudget(name: string, budget?: { readonly app: string; allowed: number }): void {
+    this.budgetChanges += 1;
+    if (budget) this.budgets.set(name, budget);
+    else this.budgets.delete(name);
   }
 
   #change(changed: Omit<LivePod, 'resourceVersion'>): void {

@@ -280,12 +280,12 @@ export class Owner {
 
   /** Adds a disruption budget that allows few evictions, or none. */
   #budget(): () => void {
-    const { budgets } = this.#cluster;
+    const cluster = this.#cluster;
     const random = this.#random;
     this.#orders += 1;
     const name = `b${this.#orders}`;
-    budgets.set(name, { app: random.pick(['web', 'batch']), allowed: random.between(0, 3) });
-    return () => budgets.delete(name);
+    cluster.setBudget(name, { app: random.pick(['web', 'batch']), allowed: random.between(0, 3) });
+    return () => cluster.setBudget(name);
   }
 
   #releaseGuard(): void {

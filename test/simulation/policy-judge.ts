@@ -25,6 +25,11 @@ const TURNS_MS = 60_000;
 /** The factor for unused turns: the turn of a pod that is held by then evicts no pod. */
 const RATED = 3;
 /**
+ * The factor for unused permits of released pods: turns come each second, and where API servers are slow, the next pass begins
+ * before this one has evicted its pods, and takes permits for them, too.
+ */
+const RELEASED = 2;
+/**
  * The factor for earlier evictions of a workload: each takes a window, plus the time for which a permit lasts beyond the window.
  */
 const PERMITTED = 1.5;
@@ -177,7 +182,7 @@ export class PolicyJudge {
       if (forbidden === undefined && retriedAt === undefined && evictionRate === Infinity && limitMs === 0)
         return undefined;
       const releaseRate = Math.min(...policies.map((policy) => policy.releaseRate));
-      const drainMs = forbidden === undefined ? 0 : (cluster.mostPods / releaseRate) * 1000;
+      const drainMs = forbidden === undefined ? 0 : ((RELEASED * cluster.mostPods) / releaseRate) * 1000;
       const rateMs =
         evictionRate === Infinity ? 0 : 2 * TURNS_MS + ((RATED * cluster.mostPods) / evictionRate) * 1000;
       const last = Math.max(forbidden ?? dueAt, retriedAt ?? dueAt, changedAt);

@@ -207,24 +207,13 @@ function follow(
       case 'evict': {
         const asks = verdict.by === 'evict' ? budgetsOf(budgets ?? [], pod.labels ?? {}) : [];
         // The answer of known budgets can be computed. Any other answer is known only from the last try.
-        const isLast = verdict.by === 'evict' && (!budgets || record.blocked?.by === 'admission');
-        const last = isLast ? record.blocked : undefined;
+        const last = verdict.by === 'evict' && (!budgets || record.blocked?.by) ? record.blocked : undefined;
         if (!refuses(asks) && !last) {
           const { evictionRate, maxEvictionsPerWorkload } = verdict.unlimited ? {} : rules.policy;
           const own = maxEvictionsPerWorkload && 'maxEvictionsPerWorkload';
           const pacedBy = evictionRate !== undefined ? 'evictionRate' : drained ? 'releaseRate' : own;
-          return {
-            kind: 'evict',
-            at,
-            by: verdict.by,
-            dueAt,
-            causes,
-            heldBy,
-            blockedBy,
-            ...rejected,
-            ...(pacedBy ? { pacedBy } : {}),
-            ...retrying(record, node, now),
-          };
+          const due = { dueAt, causes, heldBy, blockedBy, ...rejected, ...retrying(record, node, now) };
+          return { kind: 'evict', at, by: verdict.by, ...due, ...(pacedBy ? { pacedBy } : {}) };
         }
         blockedBy = refuses(asks) ? asks.map(({ name }) => name) : [];
         rejected = last ? { rejected: last.reason } : {};
@@ -275,22 +264,15 @@ function follow(
   throw new Error(`rules ended ${MAX_STEPS} times, and still something holds the pod`);
 }
 
-function staying({ taints, deletedAt }: NodeState, { podSince }: ForecastPod): Forecast {
-  if (taints.length === 0) return { kind: 'keep', cause: 'untainted' };
-  const isLater = deletedAt !== undefined && podSince > deletedAt;
-  return { kind: 'keep', cause: isLater ? 'bound-later' : 'tolerated' };
-}
+const staying = ({ taints, deletedAt = NEVER }: NodeState, { podSince }: ForecastPod): Forecast => ({
+  kind: 'keep',
+  cause: taints.length === 0 ? 'untainted' : podSince > deletedAt ? 'bound-later' : 'tolerated',
+});
 
 function leaving({ disrupted, evicted, deleted, leaving }: ForecastPod): Forecast {
   const { gracePeriodEndedAt, finalizers = [] } = leaving ?? {};
-  const other = deleted?.by ?? 'other';
-  const deleter = disrupted && !deleted ? 'taintward' : evicted ? 'eviction-api' : other;
-  return {
-    kind: 'terminating',
-    by: deleter,
-    ...defined({ gracePeriodEndedAt }),
-    finalizers,
-  };
+  const deleter = disrupted && !deleted ? 'taintward' : evicted ? 'eviction-api' : (deleted?.by ?? 'other');
+  return { kind: 'terminating', by: deleter, ...defined({ gracePeriodEndedAt }), finalizers };
 }
 
 export function gaveUp({ dueAt, causes, failure }: EvictionRecord, at: EpochMs): Forecast {

@@ -1,3 +1,4 @@
+import { meansOf } from '#shared/eviction/budget.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { downSince, findGate, isTripOf, mayStillHold, withoutTraits } from '#shared/eviction/gate.ts';
 import type { Rules, Trip } from '#shared/eviction/policy.ts';
@@ -46,18 +47,26 @@ export function recordedForecast(
   rules: Rules,
   now: EpochMs,
 ): Forecast {
-  const { dueAt, causes, gaveUpAt } = record;
+  const { dueAt, causes, gaveUpAt, blocked } = record;
   if (gaveUpAt !== undefined) return gaveUp(record, gaveUpAt);
   const [gate] = storedGates(stored, rules, now)(record);
   if (gate) return { kind: 'held', dueAt, causes, by: gate, before: [] };
+  const { method, evictionRate } = rules.policy;
+  const next = Math.max(now, momentOf(record, stored.node) ?? now);
+  const dueBy = causes.map(({ taint }) => taint.key);
+  const nodeGone = stored.node?.deletedAt !== undefined;
+  const means = meansOf(method, { dueBy, nodeGone, namespaceTerminating: false, blocked }, next);
+  const last =
+    blocked && means === 'evict' && method.kind === 'evict' ? { ...blocked, ...method } : undefined;
+  const due = { dueAt, causes, ...(last ? { rejected: last.reason } : {}) };
+  if (last?.onTimeout === 'fail') return { kind: 'blocked', ...due, by: [] };
   return {
     kind: 'evict',
-    at: Math.max(now, momentOf(record, stored.node) ?? now),
-    by: rules.policy.method.kind,
-    dueAt,
-    causes,
+    ...due,
+    at: last ? last.since + last.timeoutMs : next,
+    by: last ? 'delete' : means,
     heldBy: [],
-    ...(rules.policy.evictionRate === undefined ? {} : { pacedBy: 'evictionRate' }),
+    ...(evictionRate === undefined ? {} : { pacedBy: 'evictionRate' }),
     blockedBy: [],
     ...retrying(record, stored.node ?? {}, now),
   };

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { defined } from '#shared/defined.ts';
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import { podUid } from '#shared/eviction/identity.ts';
 import type { Hold } from '#shared/eviction/policy.ts';
@@ -32,8 +33,8 @@ const refused = (
   onTimeout: 'delete' | 'fail',
   reason = '429; admission webhook "x" denied the request: not now.',
   blocker: Pick<Block, 'by'> = { by: 'admission' },
+  record = recordIn(after(nodeDelta(20, { taints: [taint('a', 20)] }))) as EvictionRecord,
 ): Partial<PodCase> => {
-  const record = recordIn(after(nodeDelta(20, { taints: [taint('a', 20)] }))) as EvictionRecord;
   const blocked = { since: at(85), nextTryAt: at(103), ...blocker, reason };
   const method = { kind: 'evict', timeoutMs: 60_000, onTimeout } as const;
   const partition = known(stored([since(20)], { ...record, blocked }));
@@ -370,6 +371,23 @@ test('answers from the stored record when the API server does not answer, and li
     lineOf(answer),
     'default/pod-u1 will be evicted at 140s because it tolerates a:NoExecute for 1m. This is its record: the pod could not be read.',
   );
+});
+
+test("answers from the record of a blocked pod that can't be read by the last answer of the Eviction API", () => {
+  const unreachable = { unknown: 'the API server does not answer' };
+  const web0 = pod('u1', { namespace: 'shop', name: 'web-0' });
+  const blocked = (onTimeout: 'delete' | 'fail', key = 'a') => {
+    const record = recordIn(after(nodeDelta(20, { taints: [taint(key, 20)], pods: [web0] })));
+    assert.ok(record);
+    const { service } = refused(onTimeout, NO_DISRUPTION, {}, record);
+    return line(aCase([], { pod: unreachable, node: unreachable, ...defined({ service }) }));
+  };
+  assert.match(
+    blocked('delete'),
+    /rejected \(429; The disruption budget .*\), and it will be deleted at 145s/,
+  );
+  assert.match(blocked('fail'), /stays as long as its eviction is rejected .*: the policy never deletes/);
+  assert.match(blocked('fail', 'node.kubernetes.io/unreachable'), /will be evicted at 103s/);
 });
 
 test('lists the command that retries a failed eviction', () => {

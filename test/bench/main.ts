@@ -1,10 +1,14 @@
 import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError } from 'commander';
 import { onStopSignal } from '#shared/time/stopping.ts';
+import { traced } from './eviction/trace.ts';
 import { figureRow, HEAD } from './figure-text.ts';
 import { type Figure, loadNow, stolenSince, thisMachine, timesNow } from './result.ts';
 import { type BenchOptions, NotHereError } from './scenario.ts';
 import { PARTS, SCENARIOS } from './scenarios.ts';
+
+/** Pods on the node of each trace. */
+const TRACED = [1, 30];
 
 /** Above this load by other processes, in cores, or above this share of stolen time, a measurement is marked. */
 const QUIET = { load: 0.5, stolen: 0.02 };
@@ -73,7 +77,15 @@ await new Command('bench')
   )
   .option('--short', 'within seconds: shows that it works, and measures nothing', false)
   .option('--minutes <minutes>', 'how long the soak takes', whole, 120)
-  .action(async (names: readonly string[], { runs, short, minutes }) => {
+  .option('--trace', 'prints each request and wait of an eviction, for one pod and for a node of 30', false)
+  .action(async (names: readonly string[], { runs, short, minutes, trace }) => {
+    for (const podsPerNode of trace ? TRACED : []) {
+      const text = await traced({ nodes: 1, podsPerNode });
+      process.stdout.write(
+        `pods: ${podsPerNode}, milliseconds from the first request after the taint\n${text}\n`,
+      );
+    }
+    if (trace) return;
     const all = Object.keys(SCENARIOS);
     process.stdout.write(`${HEAD}\n`);
     const measured: string[] = [];

@@ -6,7 +6,7 @@ import type { ForecastPod } from '#test/simulation/forecast-judge.ts';
 import { type Simulated, simulate } from '#test/simulation/simulate.ts';
 
 /** `SIMULATION_FROM=<number>` plays other histories than usual. */
-const { SIMULATION_FROM = '100' } = process.env;
+const { SIMULATION_FROM = '300' } = process.env;
 const FROM = Number(SIMULATION_FROM);
 const CLIMATES: readonly [ClimateName, ...ClimateName[]] = ['fair', 'alone', 'shifting', 'slow', 'fickle'];
 /** Histories in which budgets block pods; others are played up to the number of all. */

@@ -145,8 +145,12 @@ export class Judge {
     this.#naive.podIs(cluster, pod);
   }
 
-  /** P9: a pod is marked. */
+  /** P1: a pod is marked after a look that showed a taint. P9: not forbidden. */
   mark(cluster: LiveCluster, pod: LivePod, sent: Sent): void {
+    const shown = sent.reads.flatMap(({ node, state, begunAt }) =>
+      node !== pod.node || state === undefined ? [] : cluster.truth.keysBy(node, state, begunAt),
+    );
+    if (shown.length === 0) this.#accuse(`P1: ${pod.uid} was marked, and no look had shown a taint`);
     this.#policy.mark(cluster, pod, sent);
   }
 
@@ -169,10 +173,9 @@ export class Judge {
     this.#count(cluster, pod);
     this.#records.deleted(cluster.name, pod.uid);
     this.#naive.deletion(cluster, pod);
-    const { sentAt, markedAt = 0 } = sent;
+    const { sentAt } = sent;
     const reads = sent.reads.filter(
-      ({ node, begunAt, answeredAt }) =>
-        node === pod.node && begunAt >= markedAt && sentAt - answeredAt <= NODE_MAX_AGE_MS,
+      ({ node, answeredAt }) => node === pod.node && sentAt - answeredAt <= NODE_MAX_AGE_MS,
     );
     if (reads.length === 0) this.#accuse(`P1: ${pod.uid} was deleted by a look that is too old`);
     const moments = reads.flatMap(({ state, begunAt }) =>

@@ -94,14 +94,22 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     instead: "if (!deadline) return { kind: 'cancel', because: whyCanceled(record, taints) };",
     planted: "if (!deadline) return { kind: 'evict', by: 'delete', unlimited: false };",
   },
+  'a pod is marked, whatever the look before shows': {
+    area: 'core',
+    shows: { climate: 'slow', governed: false },
+    file: 'shared/engine/evict/evict-pod.ts',
+    instead: "if (verdict.kind !== 'evict') return verdict;\n      if (!pod) return GONE;",
+    planted:
+      "if (verdict.kind === 'cancel') verdict = { kind: 'evict', by: 'delete', unlimited: false };\n      if (verdict.kind !== 'evict') return verdict;\n      if (!pod) return GONE;",
+  },
   'no second judgement after the condition was set': {
     area: 'core',
     shows: { climate: 'slow', governed: false },
     file: 'shared/engine/evict/evict-pod.ts',
     instead:
-      'const view = await this.#reader.again();\n        const verdict = await this.#reader.decide(view, record, shown);',
+      'const view = await this.#reader.recent(reads === 0 ? YOUNG_MS : 0);\n        const verdict = await this.#reader.decide(view, record, shown);',
     planted:
-      "const view = await this.#reader.again();\n        const verdict = { kind: 'evict', by: means } as Verdict & { kind: 'evict' };",
+      "const view = await this.#reader.recent(reads === 0 ? YOUNG_MS : 0);\n        const verdict = { kind: 'evict', by: means } as Verdict & { kind: 'evict' };",
   },
   'a look is as young as what was read of the store beside it': {
     area: 'core',

@@ -41,8 +41,6 @@ export interface Sent {
   readonly reads: readonly NodeObservation[];
   /** The method by which a pod is evicted. */
   readonly means: Method['kind'];
-  /** The time when the pod's mark was answered, if this process marked it. */
-  readonly markedAt: EpochMs | undefined;
 }
 
 /** Receives the node states that a process sees, by their numbers in the truth. */
@@ -78,7 +76,6 @@ export class SimulatedApi implements KubernetesApi {
   readonly #skew: ClockSkew;
   readonly #turns: PrioritySemaphore;
   #reads: NodeObservation[] = [];
-  readonly #marks = new Map<PodUid, EpochMs>();
 
   constructor(cluster: LiveCluster, process: Process, scene: Scene, onlooker = NOBODY) {
     this.#cluster = cluster;
@@ -170,37 +167,31 @@ export class SimulatedApi implements KubernetesApi {
     let sent: Sent | undefined;
     const send = async () => {
       this.#mustBeInTime(await allowed?.());
-      sent = this.#sent(undefined);
+      sent = this.#sent();
     };
-    const marked = await this.#call(
+    return this.#call(
       async () => {
         if (!sent) throw new Error('it was never sent');
         return this.#cluster.markDisruptedAs(pod, uid, sent);
       },
       { inHurry: false, send },
     );
-    this.#marks.set(uid, this.#scene.clock.now());
-    return marked;
   }
 
   deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void> {
-    return this.#end(preconditions.uid, notAfter, (sent) =>
-      this.#cluster.deletePodAs(pod, preconditions, sent),
-    );
+    return this.#end(notAfter, (sent) => this.#cluster.deletePodAs(pod, preconditions, sent));
   }
 
   evictPod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<EvictionAnswer> {
-    return this.#end(preconditions.uid, notAfter, (sent) =>
-      this.#cluster.evictPodAs(pod, preconditions, sent),
-    );
+    return this.#end(notAfter, (sent) => this.#cluster.evictPodAs(pod, preconditions, sent));
   }
 
   /** Sends a request by `notAfter` that deletes or evicts a pod. */
-  async #end<T>(uid: PodUid, notAfter: EpochMs | undefined, perform: (sent: Sent) => Promise<T>): Promise<T> {
+  async #end<T>(notAfter: EpochMs | undefined, perform: (sent: Sent) => Promise<T>): Promise<T> {
     let sent: Sent | undefined;
     const send = () => {
       this.#mustBeInTime(notAfter);
-      sent = this.#sent(this.#marks.get(uid));
+      sent = this.#sent();
     };
     return this.#call(
       async () => {
@@ -216,8 +207,8 @@ export class SimulatedApi implements KubernetesApi {
       throw new LateCallError('it could not be sent in time');
   }
 
-  #sent(markedAt: EpochMs | undefined): Sent {
-    return { sentAt: this.#scene.clock.now(), reads: [...this.#reads], means: 'delete', markedAt };
+  #sent(): Sent {
+    return { sentAt: this.#scene.clock.now(), reads: [...this.#reads], means: 'delete' };
   }
 
   createEvent(event: PodEvent): Promise<void> {

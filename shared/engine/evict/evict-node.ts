@@ -49,7 +49,7 @@ export async function evictNode(
     return undefined;
   }
   if (outage?.attempts === 0) api.answeredElsewhere(outage.nextTryAt);
-  const settled = await runPass(byDeadline(due, now), { ...deps, partition, api });
+  const settled = await runPass(byDeadline(due, now), { ...deps, partition, loadedAt: now, api });
   const events = settled.flatMap(({ record, outcome }) =>
     outcome.kind === 'deleted' ? markingForDeletion(record) : [],
   );

@@ -3,7 +3,7 @@
  *
  * 1. No mark is sent before a look of this pass has confirmed that a taint evicts the pod.
  * 2. The mark precedes the delete: otherwise, a Job's podFailurePolicy counts the pod as failed (KEP-3329).
- * 3. Another look follows the mark. The delete is sent at most 250 ms after the server's answer to it, or not at all.
+ * 3. The pod is evaluated as the mark's answer shows it, and deleted at most 250 ms after the answer to a look, or not at all.
  */
 
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
@@ -16,7 +16,7 @@ import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { NAMESPACE_TERMINATING, refuserOf } from '#shared/kubernetes/http/eviction-refusal.ts';
 import { API_REFUSALS } from '#shared/telemetry/metrics.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { byRules, type NodeReader, type NodeView } from './node-reader.ts';
+import { byRules, type NodeReader, type NodeView, YOUNG_MS } from './node-reader.ts';
 import type { PassPermits } from './pass-permits.ts';
 import type { PassScope } from './ports.ts';
 
@@ -94,7 +94,8 @@ export class PodEvictor {
         const marked = isUnmarked ? await this.#mark(record, shown, seen) : shown;
         if (!marked && this.#stopped) return this.#stopped;
         shown = marked ?? shown;
-        const view = await this.#reader.again();
+        // A delete that was late needs all the time that a look allows.
+        const view = await this.#reader.recent(reads === 0 ? YOUNG_MS : 0);
         const verdict = await this.#reader.decide(view, record, shown);
         if (verdict.kind !== 'evict') return verdict;
         // The mark was late, or the node has gone down: then the pod must be marked first, as this look confirms.

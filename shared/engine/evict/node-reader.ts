@@ -17,6 +17,8 @@ import type { PassScope } from './ports.ts';
 
 /** Maximum age of a node's Lease: kubelets renew theirs as often, and most passes end sooner. */
 export const LEASE_MAX_AGE_MS = 10_000;
+/** A younger look serves the next delete, too: half of what a delete allows, as the delete waits for its turn. */
+export const YOUNG_MS = 125;
 
 /** A node as one look found it, and the rules by which it decides pods. */
 export interface NodeView {
@@ -38,8 +40,8 @@ export interface FirstView {
 export class NodeReader {
   readonly #scope: PassScope;
   readonly #terminatingNamespaces = new Set<string>();
-  #lastRead: Promise<unknown> = Promise.resolve();
-  #nextRead: Promise<NodeView> | undefined;
+  #newest: NodeView | undefined;
+  #reading: Promise<NodeView> | undefined;
   #lease: { readonly requestedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
 
   constructor(scope: PassScope) {
@@ -48,27 +50,30 @@ export class NodeReader {
 
   /** Reads the node, its Lease if that may decide, and the due pods. */
   async first(due: readonly EvictionRecord[]): Promise<FirstView> {
-    const { api, partition } = this.#scope;
+    const { api, partition, loadedAt } = this.#scope;
     // A server that counts as unreachable gets a single request: a second one would be rejected, and fail the pass.
     const isInReach = !api.breakerOpen;
     const reading = this.#readNow(partition, isInReach ? this.#foreseenLife(due) : undefined);
     if (!isInReach) await reading;
     const [view, found] = await Promise.all([reading, api.podsOnNode(partition.ref.node, due)]);
+    // The stored state is older than the answer.
+    this.#newest = { ...view, answeredAt: Math.min(view.answeredAt, loadedAt) };
     const pods = new Map(found.map((pod) => [pod.uid, pod]));
     if (!due.some((record) => isUnread(view.verdict(record, pods.get(record.uid))))) return { view, pods };
     const life = await this.#life().catch(() => undefined);
     return { view: life ? withLife(view, life) : view, pods };
   }
 
-  /** Looks at the node, beginning no earlier than now; one look serves all callers that ask before it begins. */
-  again(): Promise<NodeView> {
-    this.#nextRead ??= this.#lastRead.then(() => {
-      this.#nextRead = undefined;
-      const read = this.#readNow();
-      this.#lastRead = read.catch(() => undefined);
-      return read;
+  /** Resolves with a look that is younger, by the current rules; 0: with one that begins no earlier than now. */
+  async recent(youngerThanMs: number): Promise<NodeView> {
+    if (youngerThanMs === 0) await this.#reading?.catch(() => undefined);
+    const known = this.#newest;
+    if (known && this.#scope.clock.now() - known.answeredAt < youngerThanMs)
+      return byRules(known, await this.rules(known.stored));
+    this.#reading ??= this.#readNow().finally(() => {
+      this.#reading = undefined;
     });
-    return this.#nextRead;
+    return this.#reading;
   }
 
   /** Resolves with the current rules, at least as new as a view's stored state requires. */
@@ -106,7 +111,9 @@ export class NodeReader {
     const terminatingNamespaces = this.#terminatingNamespaces;
     const observation = { node: ref.node, at, taints, taintsStamp, zone, life, skews, terminatingNamespaces };
     // Read the rules last: a server may take longer than rules stay valid.
-    return judged({ observation, stored, answeredAt, rules: await this.rules(stored) });
+    const rules = await this.rules(stored);
+    this.#newest = judged({ observation, stored, answeredAt, rules });
+    return this.#newest;
   }
 
   /**

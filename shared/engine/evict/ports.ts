@@ -28,9 +28,10 @@ export interface PassDeps {
   readonly setAside?: SetAside;
 }
 
-/** One pass over a node: its partition at the start, the cluster, and the ports. */
+/** One pass over a node: its partition as loaded at a time, the cluster, and the ports. */
 export interface PassScope extends PassDeps {
   readonly partition: Partition;
+  readonly loadedAt: EpochMs;
   readonly api: KubernetesApi;
 }
 

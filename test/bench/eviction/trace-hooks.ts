@@ -62,7 +62,7 @@ replace(
       return original.call(this, inTurn, ...rest);
     },
 );
-note(NodeReader.prototype, 'again', () => 'wait for a look at the node');
+note(NodeReader.prototype, 'recent', () => 'wait for a look at the node');
 note(ObjectStore.prototype, 'load', () => 'read the store');
 note(ObjectStore.prototype, 'commit', () => 'write the store');
 

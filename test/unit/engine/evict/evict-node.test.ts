@@ -5,6 +5,7 @@ import { createHandler } from '#functions/evict/handler.ts';
 import { encodeRetry, parseDueMessage } from '#shared/aws/due-message.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { NODE_MAX_AGE_MS } from '#shared/engine/evict/evict-pod.ts';
+import { YOUNG_MS } from '#shared/engine/evict/node-reader.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
@@ -27,7 +28,7 @@ describe('a due pod', () => {
     await bench.clock.advanceTo(at(62));
     const requests = bench.requests();
     await bench.pass();
-    assert.deepEqual(requests, ['get', 'list', 'patch', 'get', 'delete', 'create']);
+    assert.deepEqual(requests, ['get', 'list', 'patch', 'delete', 'create']);
     assert.deepEqual(bench.deleted, ['u1']);
     assert.equal(bench.cluster.deletions[0]?.meant, 'u1');
     assert.deepEqual(await bench.states(), { u1: 'evicted' });
@@ -46,7 +47,7 @@ describe('a due pod', () => {
     assert.deepEqual(bench.cluster.events, []);
     const requests = bench.requests();
     await bench.nextTry();
-    assert.deepEqual(requests, ['get', 'list', 'get', 'delete', 'create']);
+    assert.deepEqual(requests, ['get', 'list', 'delete', 'create']);
     await bench.pass();
     assert.equal(bench.cluster.events.length, 1);
     assert.deepEqual(bench.deleted, ['u1']);
@@ -77,6 +78,15 @@ describe('an eviction that the live state contradicts is not executed:', () => {
       deleted: [],
       events: ['Cancelling deletion of Pod default/pod-u1'],
     },
+    'the taint is removed after the pods were listed': {
+      given: ({ cluster }) => {
+        const listed = Promise.withResolvers<void>();
+        beforeCalls(cluster, 'podsOnNode', () => setImmediate(listed.resolve));
+        beforeCalls(cluster, 'getNode', () => listed.promise.then(() => cluster.putNode(liveNode())));
+      },
+      states: { u1: 'canceled' },
+      isMarked: false,
+    },
     'the pod tolerates the taint now': {
       pods: [livePod('u1', { tolerations: forever })],
       states: { u1: 'canceled' },
@@ -104,13 +114,14 @@ describe('an eviction that the live state contradicts is not executed:', () => {
 });
 
 describe('a delta that arrives during a pass applies:', () => {
-  /** Applies a delta before a mark is answered. */
+  /** Applies a delta before a mark is answered, too late for a delete by the look before it. */
   function changeWhileMarking(bench: EvictBench, delta: Delta): void {
     beforeCalls(bench.cluster, 'markDisrupted', async () => {
       const before = await bench.stored();
       const { node } = plan(before, delta, bench.ruling, { now: at(60) });
       assert.ok(node);
       await bench.store.commit(ref, before.revision, { node, schedule: [], end: [], live: true }, at(60));
+      await bench.delay(YOUNG_MS);
     });
   }
 
@@ -504,6 +515,27 @@ test('ends the records of an unregistered cluster, with a copy to redrive', asyn
   assert.equal(ended.get(podUid('u1'))?.outcome, 'unregistered');
   assert.equal(elsewhere.deadLetters.sent.length, 1);
   assert.equal(elsewhere.givenUp, 1);
+});
+
+describe('a look at the node', () => {
+  const slowMark = (ms: number) => (bench: EvictBench) =>
+    beforeCalls(bench.cluster, 'markDisrupted', () => bench.delay(ms));
+  for (const [what, reads, given] of [
+    ['serves a delete that follows its answer soon', 1, slowMark(YOUNG_MS - 1)],
+    ['is repeated for a delete that does not', 2, slowMark(YOUNG_MS)],
+    [
+      'is as old as the stored state that was loaded before it',
+      2,
+      (bench) => beforeCalls(bench.clusters, 'api', () => bench.delay(YOUNG_MS)),
+    ],
+  ] as readonly [string, number, (bench: EvictBench) => void][])
+    test(what, async () => {
+      const bench = await due(livePod());
+      given(bench);
+      const requests = bench.requests();
+      assert.deepEqual(await bench.evicts(), ['u1']);
+      assert.equal(requests.filter((verb) => verb === 'get').length, reads);
+    });
 });
 
 describe('a long pass', () => {

@@ -6,7 +6,7 @@ import type { SkewRange } from '#shared/eviction/skew.ts';
 import type { Permission } from '#shared/kubernetes/http/call.ts';
 import type { EvictionAnswer } from '#shared/kubernetes/http/eviction-refusal.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
-import { Age } from '#shared/time/age.ts';
+import { parsedJson } from '#shared/text/parsed-json.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PodEvent } from './announcement.ts';
@@ -35,9 +35,6 @@ const NODE_LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NODE_LEASE_NAMESP
 const FEW_PODS = 3;
 /** Parallel reads of one node's pods, if listing them costs too much. */
 const PARALLEL_READS = 16;
-/** A cluster is upgraded a few times a year. */
-const VERSION_MAX_AGE_MS = 60 * 60_000;
-const UNKNOWN_VERSION_MAX_AGE_MS = 60_000;
 const TAKEOVER = { resource: 'takeovers.taintward.dev', object: TAKEOVER_NAME, path: TAKEOVER_PATH };
 const VERSION: Call = { verb: 'get', resource: '/version', path: '/version', answer: 'short' };
 const KUBE_SYSTEM: Call = {
@@ -58,14 +55,13 @@ export class RestApi implements KubernetesApi, PermissionReview {
   readonly nodes: Resource<LiveNode>;
   readonly pods: Resource<LivePod>;
   readonly #transport: Transport;
-  readonly #clock: Clock;
   readonly #marker: Marker | undefined;
-  #version: { readonly age: Age; lastsMs: number; readonly cachesLists: Promise<boolean> } | undefined;
+  /** By the version that the last ping found; `undefined`: the server did not answer yet. */
+  #cachesLists: boolean | undefined;
 
   /** `installation` is the unique name of the installation that evicts by these calls; absent for clients that only read. */
   constructor(connection: Connection, clock: Clock = systemClock, installation?: string) {
     this.#transport = new Transport(connection, clock);
-    this.#clock = clock;
     this.#marker = installation === undefined ? undefined : new Marker(installation, clock.now());
     this.nodes = new RestResource(this.#transport, 'nodes', NODES, {
       project: projectNode,
@@ -299,9 +295,12 @@ export class RestApi implements KubernetesApi, PermissionReview {
   }
 
   async ping(): Promise<void> {
-    await this.#transport.perform(VERSION).catch((error: unknown) => {
+    try {
+      this.#cachesLists = cachesLists(parsedJson(await this.#transport.readText(VERSION)));
+    } catch (error) {
       if (!(error instanceof ApiError) || error.unanswered) throw error;
-    });
+      this.#cachesLists ??= false;
+    }
   }
 
   async lacking<R extends Permission>(rights: readonly R[]): Promise<readonly R[]> {
@@ -330,19 +329,10 @@ export class RestApi implements KubernetesApi, PermissionReview {
     return projectPod(json);
   }
 
-  /** Reports whether the server answers a consistent list of one node's pods without scanning all pods in etcd. */
-  #listsFromCache(): Promise<boolean> {
-    if (this.#version && this.#version.age.atMostMs < this.#version.lastsMs) return this.#version.cachesLists;
-    const version = {
-      age: new Age(this.#clock),
-      lastsMs: VERSION_MAX_AGE_MS,
-      cachesLists: this.#transport.read(VERSION).then(cachesLists, () => {
-        version.lastsMs = UNKNOWN_VERSION_MAX_AGE_MS;
-        return false;
-      }),
-    };
-    this.#version = version;
-    return version.cachesLists;
+  /** Reports whether the server lists one node's pods without a scan of etcd. With a relay, a ping precedes all evictions. */
+  async #listsFromCache(): Promise<boolean> {
+    if (this.#cachesLists === undefined) await this.ping().catch(() => undefined);
+    return this.#cachesLists === true;
   }
 
   async #find(call: Call): Promise<unknown> {

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { type Clock, systemClock } from '#shared/time/clock.ts';
-import { DrivenClock } from '#test/world/driven-clock.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { NODE, NOW, node, POD, rejection, signal, UID } from './builders.ts';
 import { type Answer, clientOf, json, type Received, scriptedServer, status } from './scripted-server.ts';
 
@@ -323,7 +322,7 @@ describe('the pods of a node', () => {
   const CURRENT = json({ major: '1', minor: '36' });
 
   /** A server that gives this answer when it is asked for its version. */
-  async function server(t: TestContext, version: Answer, clock: Clock = systemClock) {
+  async function server(t: TestContext, version: Answer) {
     const answer: Answer = (response, request) => {
       const name = request.url.split('/').at(-1) ?? '';
       if (request.url === '/version') version(response, request);
@@ -331,13 +330,13 @@ describe('the pods of a node', () => {
       else if (name === 'web-1') status(404, 'NotFound', 'not found')(response, request);
       else json(podJson(name))(response, request);
     };
-    const { api, requests } = await scriptedServer(t, answer, { clock });
+    const { api, requests } = await scriptedServer(t, answer);
     const ask = async (count: number) => {
       const refs = Array.from({ length: count }, (_, index) => ({ namespace: 'shop', name: `web-${index}` }));
       return (await api.podsOnNode(NODE, refs)).map(({ name }) => name);
     };
     const countOf = (path: string) => requests.filter(({ url }) => url === path).length;
-    return { ask, countOf, requests };
+    return { api, ask, countOf, requests };
   }
 
   test('are read one by one if they are few, whatever the version, and missing pods are omitted', async (t) => {
@@ -362,31 +361,35 @@ describe('the pods of a node', () => {
     test(`are read one by one from a server of a version ${what}, if they are many`, async (t) => {
       const { ask, countOf } = await server(t, version);
       assert.equal((await ask(5)).length, 4);
-      assert.equal(countOf(LIST), 0);
+      await ask(5);
+      assert.deepEqual([countOf('/version'), countOf(LIST)], [1, 0]);
     });
   }
 
-  test('need the version once an hour', async (t) => {
-    const clock = new DrivenClock(NOW);
-    const { ask, countOf } = await server(t, CURRENT, clock);
-    await Promise.all([ask(4), ask(4)]);
-    await clock.advanceTo(NOW + 59 * 60_000);
+  test('need no request for the version after a ping', async (t) => {
+    const { api, ask, countOf } = await server(t, CURRENT);
+    await api.ping();
     await ask(4);
-    assert.equal(countOf('/version'), 1);
-    await clock.advanceTo(NOW + 60 * 60_000);
     await ask(4);
-    assert.equal(countOf('/version'), 2);
+    assert.deepEqual([countOf('/version'), countOf(LIST)], [1, 2]);
   });
 
-  test('need the version again a minute after a failed request', async (t) => {
-    const clock = new DrivenClock(NOW);
+  test('need the version again after a failed request', async (t) => {
     let version = status(503, '', 'later');
-    const { ask, countOf } = await server(t, (...of) => version(...of), clock);
-    await ask(4);
-    version = CURRENT;
+    const { ask, countOf } = await server(t, (...of) => version(...of));
     await ask(4);
     assert.equal(countOf(LIST), 0);
-    await clock.advanceTo(NOW + 60_000);
+    version = CURRENT;
+    await ask(4);
+    assert.equal(countOf(LIST), 1);
+  });
+
+  test('are listed as the last ping found the server, which was upgraded', async (t) => {
+    let minor = '30';
+    const { api, ask, countOf } = await server(t, (...of) => json({ major: '1', minor })(...of));
+    await ask(4);
+    minor = '31';
+    await api.ping();
     await ask(4);
     assert.equal(countOf(LIST), 1);
   });

@@ -1,11 +1,12 @@
 import { defined } from '#shared/defined.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { Cause } from '#shared/eviction/records.ts';
+import { causeTexts } from '#shared/operations/look/history-text.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import { causesOutput, causeTexts } from './causes.ts';
+import { causesOutput } from './causes.ts';
 import { tableText } from './output.ts';
 
 const SECOND_MS = 1_000;

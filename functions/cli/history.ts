@@ -1,14 +1,11 @@
 import { Argument, type Command, Option } from 'commander';
 import { defined } from '#shared/defined.ts';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
-import { CANCELED, wordsOf } from '#shared/explain/gate-text.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { type Happening, happened } from '#shared/operations/look/history.ts';
+import { HISTORY_COLUMNS } from '#shared/operations/look/history-text.ts';
 import type { HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
-import type { AuditEntry } from '#shared/state/rules-store.ts';
-import { durationText } from '#shared/time/duration.ts';
-import { timeText } from '#shared/time/time-text.ts';
-import { causesOutput, causeTexts } from './causes.ts';
+import { causesOutput } from './causes.ts';
 import { type CliDeps, parseClusterName } from './command.ts';
 import { compare, comparisonOutput, comparisonText } from './comparison.ts';
 import {
@@ -125,89 +122,8 @@ function historyText(happenings: readonly Happening[], wide: boolean, paint: Pai
 }
 
 function columnsFor(happenings: readonly Happening[], wide: boolean): readonly Column<Happening>[] {
-  const several = new Set(happenings.map(clusterOf).filter((cluster) => cluster !== undefined)).size > 1;
-  return COLUMNS.filter(({ head }) => several || wide || head !== 'CLUSTER');
-}
-
-const clusterOf = ({ entry }: Happening): ClusterName | undefined => entry.cluster;
-
-const cell =
-  (ofPod: (entry: HistoryEntry) => string, ofCluster: (entry: AuditEntry) => string = () => '') =>
-  (happening: Happening): string =>
-    happening.of === 'pod' ? ofPod(happening.entry) : ofCluster(happening.entry);
-
-const COLUMNS: readonly Column<Happening>[] = [
-  { head: 'TIME', of: ({ entry }) => timeText(entry.at) },
-  { head: 'CLUSTER', of: (happening) => clusterOf(happening) ?? '(all)' },
-  {
-    head: 'WHAT',
-    of: cell(
-      ({ event }) => event.replaceAll('-', ' '),
-      ({ kind }) => KINDS[kind],
-    ),
-  },
-  {
-    head: 'POD',
-    of: cell(
-      ({ namespace, pod }) => `${namespace}/${pod}`,
-      ({ cluster }) => (cluster === undefined ? '(all clusters)' : ''),
-    ),
-  },
-  { head: 'NODE', of: cell(({ node }) => node) },
-  { head: 'DUE', of: cell(dueText) },
-  { head: 'DELAY', of: cell(({ delayMs }) => (delayMs === undefined ? '' : durationText(delayMs))) },
-  { head: 'REMOVED', of: cell(removedText) },
-  { head: 'BY', of: cell(actorText, ({ actor }) => actor) },
-  { head: 'UID', of: cell(({ uid }) => uid), wide: true },
-  {
-    head: 'CAUSE',
-    of: cell(causeText, ({ message, reason }) => (reason === undefined ? message : `${message}: ${reason}`)),
-  },
-];
-
-const KINDS: Readonly<Record<AuditEntry['kind'], string>> = {
-  policy: 'policy',
-  stop: 'stop',
-  resume: 'resume',
-  hold: 'hold',
-  release: 'release',
-  'release-guard': 'guard released',
-  retry: 'retry',
-  'guard-tripped': 'guard tripped',
-  'guard-calm': 'guard reset',
-  'cluster-added': 'cluster added',
-  'cluster-changed': 'cluster changed',
-  'cluster-removed': 'cluster removed',
-  'takeover-applied': 'takeover applied',
-  'takeover-released': 'takeover released',
-};
-
-function dueText({ dueAt }: HistoryEntry): string {
-  return dueAt === undefined ? '' : timeText(dueAt);
-}
-
-/** Never negative, although clocks differ. */
-function removedText({ at, deleted, removedAt }: HistoryEntry): string {
-  if (removedAt === undefined) return '';
-  return `after ${durationText(removedAt - (deleted?.at ?? at))}`;
-}
-
-function actorText({ event, deleted, by: gate }: HistoryEntry): string {
-  if (deleted) {
-    const who = deleted.by === 'taint-manager' ? 'built-in controller' : 'another client';
-    return `${who}, ${timeText(deleted.at)}`;
-  }
-  if (gate) return wordsOf(gate).name(gate);
-  return event === 'evicted' ? 'taintward' : '';
-}
-
-function causeText({ causes, cancelReason, deleted, error, previousDueAt }: HistoryEntry): string {
-  return [
-    ...(cancelReason && !deleted ? [CANCELED[cancelReason]] : []),
-    ...(error ? [error] : []),
-    ...(previousDueAt === undefined ? [] : [`previously due ${timeText(previousDueAt)}`]),
-    ...causeTexts(causes),
-  ].join('; ');
+  const several = new Set(happenings.flatMap(({ entry }) => entry.cluster ?? [])).size > 1;
+  return HISTORY_COLUMNS.filter(({ head }) => several || wide || head !== 'CLUSTER');
 }
 
 /** Entries of one or all clusters have no pod. */

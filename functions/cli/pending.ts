@@ -4,6 +4,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import { GROUPINGS, type Grouping, pendingGroups } from '#shared/operations/ask/pending-groups.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { blindnessIn } from '#shared/operations/look/blind.ts';
+import { causeTexts } from '#shared/operations/look/history-text.ts';
 import { type Snapshot, view } from '#shared/operations/look/look.ts';
 import type { PendingEviction } from '#shared/operations/look/pending.ts';
 import { isHeldNow, pendingStateOf, retryOf } from '#shared/operations/look/pending-state.ts';
@@ -11,7 +12,7 @@ import { taintText } from '#shared/taints/taint.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import { causeTexts } from './causes.ts';
+
 import type { CliDeps } from './command.ts';
 import {
   type Column,

@@ -8,8 +8,8 @@ import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { TolerationsAnswer } from '#shared/operations/ask/tolerations.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { historyCsv } from '#shared/operations/look/history-text.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
-import type { HistoryEntry } from '#shared/state/history.ts';
 import { policyJsonSchema, policyText } from '#shared/state/policy-document.ts';
 import { once } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -22,11 +22,11 @@ import {
   type DemoNode,
   demoTaintSchema,
   draftSchema,
-  type HistoryPage,
-  type HistoryQuestion,
+  historyCsvSchema,
   historySchema,
   inClusterSchema,
   listSchema,
+  MAX_ROWS,
   nodeSchema,
   nothingSchema,
   ofClusterSchema,
@@ -36,6 +36,7 @@ import {
   whatIfSchema,
 } from './api.ts';
 import type { FleetView } from './fleet-view.ts';
+import { historyPage } from './history.ts';
 import { nodesOf, pendingPage, stuckOf, timelineOf } from './overview.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -99,6 +100,10 @@ export function answersOf(deps: AnswersDeps): Answers {
     'GET api/nodes': route(ofClusterSchema, async ({ cluster }) => nodesOf(await view.read(), cluster)),
     'GET api/stuck': route(ofClusterSchema, async ({ cluster }) => stuckOf(await view.read(), cluster)),
     'GET api/history': route(historySchema, (query) => historyPage(fleet, query, clock.now())),
+    'GET api/history.csv': route(historyCsvSchema, async (query) => {
+      const { entries } = await historyPage(fleet, { ...query, limit: MAX_ROWS }, clock.now());
+      return historyCsv(entries.toReversed());
+    }),
     'GET api/audit': route(ofClusterSchema, ({ cluster }) => {
       const now = clock.now();
       return fleet.rulesStore.audit({ ...defined({ cluster }), from: now - AUDIT_MS, to: now + 1 });
@@ -146,31 +151,4 @@ async function policyOf(fleet: Fleet, cluster: ClusterName): Promise<PolicyShown
     schema: { ...policyJsonSchema() },
     ...(policy?.owner === undefined ? {} : { refusal: ownedText(cluster, policy.owner) }),
   };
-}
-
-async function historyPage(
-  fleet: Pick<Fleet, 'history' | 'clusters'>,
-  { cluster, event, from, to, limit, ...about }: HistoryQuestion,
-  now: number,
-): Promise<HistoryPage> {
-  const { node, namespace, pod } = about;
-  const query = {
-    ...defined({ node, namespace, pod }),
-    from: from ?? now - DAY_MS,
-    to: to ?? now,
-  };
-  const clusters = cluster === undefined ? await fleet.clusters() : [cluster];
-  const found: HistoryEntry[] = [];
-  for (const name of clusters) {
-    let taken = 0;
-    for await (const entry of fleet.history.entries({ cluster: name, ...query })) {
-      if (event !== undefined && entry.event !== event) continue;
-      found.push(entry);
-      // One entry beyond the limit shows that there are more.
-      if (++taken > limit) break;
-    }
-  }
-  // Entries of the same time keep the order in which they were recorded.
-  if (clusters.length > 1) found.sort((a, b) => b.at - a.at);
-  return { entries: found.slice(0, limit), more: found.length > limit };
 }

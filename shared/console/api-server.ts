@@ -87,7 +87,9 @@ export class ApiServer {
     const asks = request.method === 'GET' ? Object.fromEntries(searchParams) : await readJson(request);
     const read = readAs(schema as z.ZodType, asks);
     if (!read.success) throw new RejectedError(400, sentence(read.error));
-    sendJson(response, 200, await answer(read.data, token));
+    const answered = await answer(read.data, token);
+    if (typeof answered === 'string') send(response, 200, 'text/csv; charset=utf-8', answered);
+    else sendJson(response, 200, answered);
   }
 }
 
@@ -141,8 +143,11 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-function sendJson(response: ServerResponse, status: number, answer: unknown): void {
-  const body = Buffer.from(JSON.stringify(answer));
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length });
+const sendJson = (response: ServerResponse, status: number, answer: unknown): void =>
+  send(response, status, 'application/json', JSON.stringify(answer));
+
+function send(response: ServerResponse, status: number, type: string, text: string): void {
+  const body = Buffer.from(text);
+  response.writeHead(status, { 'content-type': type, 'content-length': body.length });
   response.end(body);
 }

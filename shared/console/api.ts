@@ -8,9 +8,9 @@ import type { WarnedNodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import { type TolerationsAnswer, tolerationSchema } from '#shared/operations/ask/tolerations.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
+import type { Happening, Tainted } from '#shared/operations/look/history.ts';
 import { PENDING_STATES, type PendingState } from '#shared/operations/look/pending-state.ts';
 import type { FleetStatus } from '#shared/operations/look/status.ts';
-import type { HistoryEntry } from '#shared/state/history.ts';
 import { EVICTION_EVENTS } from '#shared/state/history.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
@@ -34,6 +34,8 @@ export interface Api {
   'GET api/nodes': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly NodeRow[] };
   'GET api/stuck': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly StuckRow[] };
   'GET api/history': { readonly asks: z.input<typeof historySchema>; readonly answer: HistoryPage };
+  /** The newest of the same entries in CSV, the oldest first. */
+  'GET api/history.csv': { readonly asks: z.input<typeof historyCsvSchema>; readonly answer: string };
   /** The last thirty days. */
   'GET api/audit': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly AuditEntry[] };
   /** A policy document as it would be applied now, with its faults or its effects. Changes nothing. */
@@ -160,8 +162,8 @@ export interface StuckRow extends StuckPod {
 }
 
 export interface HistoryPage {
-  /** Newest first. */
-  readonly entries: readonly HistoryEntry[];
+  /** Newest first. Filtered by event, only events of pods. */
+  readonly entries: readonly (Happening | Tainted)[];
   /** True if there are older entries. To get them, ask again with `to` set to the last entry's time. */
   readonly more: boolean;
 }
@@ -244,6 +246,7 @@ export const historySchema = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_ENTRIES).default(200),
 });
 export type HistoryQuestion = z.output<typeof historySchema>;
+export const historyCsvSchema = historySchema.omit({ limit: true });
 
 export const podSchema = z.strictObject({ cluster: clusterNameSchema, namespace: text, pod: text });
 export const nodeSchema = z.strictObject({ cluster: clusterNameSchema, node });

@@ -23,6 +23,7 @@ const SHARED = [
   '#shared/explain/job.ts',
   '#shared/operations/ask/words.ts',
   '#shared/operations/acts/act.ts',
+  '#shared/operations/look/history-text.ts',
   '#shared/taints/int64.ts',
   '#shared/taints/taint.ts',
   '#shared/taints/tolerations.ts',

@@ -24,10 +24,14 @@ export async function get<Q extends Questions>(
   asks: Api[Q]['asks'],
   signal?: AbortSignal,
 ): Promise<Api[Q]['answer']> {
+  return answer(pathOf(question, asks), signal ? { signal } : {});
+}
+
+/** Returns the path of an answer, as for a link to a file. */
+export function pathOf(question: Questions, asks: object): string {
   const fields = Object.entries(asks).filter(([, value]) => value !== undefined && value !== '');
   const query = new URLSearchParams(fields.map(([name, value]) => [name, String(value)]));
-  const path = `${question.slice('GET '.length)}${query.size > 0 ? `?${query}` : ''}`;
-  return answer(path, signal ? { signal } : {});
+  return `${question.slice('GET '.length)}${query.size > 0 ? `?${query}` : ''}`;
 }
 
 let token: Promise<string> | undefined;

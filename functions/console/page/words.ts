@@ -1,14 +1,10 @@
 import type { ConnectionStatus } from '#shared/conditions/conditions.ts';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import type { Cause } from '#shared/eviction/records.ts';
-import { CANCELED, GATE_KINDS, keptLabel, wordsOf } from '#shared/explain/gate-text.ts';
+import { GATE_KINDS, keptLabel, wordsOf } from '#shared/explain/gate-text.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
-import type { EvictionEvent, HistoryEntry } from '#shared/state/history.ts';
-import { taintText } from '#shared/taints/taint.ts';
+import type { EvictionEvent } from '#shared/state/history.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
-import { durationText } from '#shared/time/duration.ts';
-import { momentText } from './moments.ts';
 
 /** A color's meaning: evicted or failed, waiting for an operator, or fine. `link` has none. */
 export type Tone = 'goes' | 'held' | 'well' | 'link';
@@ -61,32 +57,6 @@ export const EVENT: Readonly<Record<EvictionEvent, Word>> = {
   canceled: { text: 'canceled', tone: 'well' },
   unregistered: { text: 'cluster unregistered' },
 };
-
-function oneCauseText({ taint, toleration, seconds, policy }: Cause): string {
-  const name = taintText(taint);
-  const origin = policy === undefined ? '' : ` (policy: ${policy})`;
-  if (toleration === undefined) return `no toleration for ${name}${origin}`;
-  return `tolerations[${toleration}] tolerates ${name} for ${durationText(seconds * 1_000)}${origin}`;
-}
-
-/** Returns the known reasons for an event of an eviction. */
-export function causeText(entry: HistoryEntry, now: number): string {
-  const { by: gate, cancelReason, deleted, error, previousDueAt, dueAt, causes, delayMs } = entry;
-  const parts = [
-    ...(deleted
-      ? [`deleted by ${deleted.by === 'taint-manager' ? 'the built-in controller' : 'another client'}`]
-      : []),
-    ...(cancelReason && !deleted ? [CANCELED[cancelReason]] : []),
-    ...(gate ? [`${entry.event === 'released' ? 'no longer held by ' : ''}${wordsOf(gate).name(gate)}`] : []),
-    ...(error === undefined ? [] : [error]),
-    ...(previousDueAt === undefined || dueAt === undefined
-      ? []
-      : [`was due ${momentText(previousDueAt, now)}, now ${momentText(dueAt, now)}`]),
-    ...causes.map(oneCauseText),
-    ...(delayMs === undefined ? [] : [`${durationText(delayMs)} after the deadline`]),
-  ];
-  return parts.join('; ');
-}
 
 const CONNECTIONS: Readonly<Record<ConnectionStatus, Word>> = {
   connected: { text: 'connected', tone: 'well' },

@@ -5,11 +5,13 @@ import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { durationText } from '#shared/time/duration.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import type { Happening } from './history.ts';
+import type { Happening, Tainted } from './history.ts';
+
+type Shown = Happening | Tainted;
 
 interface HistoryColumn {
   readonly head: string;
-  readonly of: (happening: Happening) => string;
+  readonly of: (shown: Shown) => string;
   readonly wide?: true;
 }
 
@@ -25,21 +27,28 @@ export function causeTexts(causes: readonly Cause[]): readonly string[] {
 }
 
 const cell =
-  (ofPod: (entry: HistoryEntry) => string, ofCluster: (entry: AuditEntry) => string = () => '') =>
-  (happening: Happening): string =>
-    happening.of === 'pod' ? ofPod(happening.entry) : ofCluster(happening.entry);
+  (
+    ofPod: (entry: HistoryEntry) => string,
+    ofCluster: (entry: AuditEntry) => string = () => '',
+    ofTaint: (entry: Tainted['entry']) => string = () => '',
+  ) =>
+  (shown: Shown): string => {
+    if (shown.of === 'pod') return ofPod(shown.entry);
+    return shown.of === 'taint' ? ofTaint(shown.entry) : ofCluster(shown.entry);
+  };
+
+/** Returns the event in a few words: "evicted", "guard released", "tainted". */
+export const whatText = cell(
+  ({ event }) => event.replaceAll('-', ' '),
+  ({ kind }) => KINDS[kind],
+  () => 'tainted',
+);
 
 /** Columns of the history, for tables and for CSV. */
 export const HISTORY_COLUMNS: readonly HistoryColumn[] = [
   { head: 'TIME', of: ({ entry }) => timeText(entry.at) },
   { head: 'CLUSTER', of: ({ entry }) => entry.cluster ?? '(all)' },
-  {
-    head: 'WHAT',
-    of: cell(
-      ({ event }) => event.replaceAll('-', ' '),
-      ({ kind }) => KINDS[kind],
-    ),
-  },
+  { head: 'WHAT', of: whatText },
   {
     head: 'POD',
     of: cell(
@@ -53,10 +62,7 @@ export const HISTORY_COLUMNS: readonly HistoryColumn[] = [
   { head: 'REMOVED', of: cell(removedText) },
   { head: 'BY', of: cell(actorText, ({ actor }) => actor) },
   { head: 'UID', of: cell(({ uid }) => uid), wide: true },
-  {
-    head: 'CAUSE',
-    of: cell(causeText, ({ message, reason }) => (reason === undefined ? message : `${message}: ${reason}`)),
-  },
+  { head: 'CAUSE', of: cell(causeText, actText, taintedText) },
 ];
 
 const KINDS: Readonly<Record<AuditEntry['kind'], string>> = {
@@ -75,6 +81,14 @@ const KINDS: Readonly<Record<AuditEntry['kind'], string>> = {
   'takeover-applied': 'takeover applied',
   'takeover-released': 'takeover released',
 };
+
+function taintedText({ taint, nodes }: Tainted['entry']): string {
+  return `${taint} on ${nodes === 1 ? '1 node' : `${nodes} nodes`}`;
+}
+
+function actText({ message, reason }: AuditEntry): string {
+  return reason === undefined ? message : `${message}: ${reason}`;
+}
 
 function dueText({ dueAt }: HistoryEntry): string {
   return dueAt === undefined ? '' : timeText(dueAt);
@@ -103,3 +117,26 @@ function causeText({ causes, cancelReason, deleted, error, previousDueAt }: Hist
     ...causeTexts(causes),
   ].join('; ');
 }
+
+/** Returns everything known about an entry, except its time. */
+export const whyText = cell(
+  (entry) => {
+    const actor = entry.event === 'evicted' && !entry.deleted ? '' : actorText(entry);
+    const late = entry.delayMs === undefined ? '' : `${durationText(entry.delayMs)} after the deadline`;
+    return [actor, causeText(entry), late].filter(Boolean).join('; ');
+  },
+  (entry) => `${entry.actor} ${actText(entry)}`,
+  taintedText,
+);
+
+/** Returns the history as CSV, with the columns of the command line. */
+export const historyCsv = (all: readonly Shown[]): string =>
+  [
+    HISTORY_COLUMNS.map(({ head }) => head),
+    ...all.map((shown) => HISTORY_COLUMNS.map((column) => column.of(shown))),
+  ]
+    .map((cells) => `${cells.map(csvCell).join()}\r\n`)
+    .join('');
+
+/** A spreadsheet would run a text that others chose, if it began like a formula. */
+const csvCell = (text: string): string => `"${text.replace(/^(?=[=+\-@\t\r])/, "'").replaceAll('"', '""')}"`;

@@ -1,6 +1,7 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { History, HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
+import { taintText } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 
@@ -8,6 +9,17 @@ import type { Fleet } from '../fleet/fleet.ts';
 export type Happening =
   | { readonly of: 'pod'; readonly entry: HistoryEntry }
   | { readonly of: 'cluster'; readonly entry: AuditEntry };
+
+/** A taint that nodes of a cluster got within the same minute, and that caused evictions. */
+export interface Tainted {
+  readonly of: 'taint';
+  readonly entry: {
+    readonly at: EpochMs;
+    readonly cluster: ClusterName;
+    readonly taint: string;
+    readonly nodes: number;
+  };
+}
 
 /**
  * Events of pods and audit entries, oldest first. Queries for a node, namespace, or pod return only events of pods.
@@ -20,22 +32,54 @@ export async function happened(
   /** Called before each cluster is read. */
   reading: (cluster: ClusterName, index: number) => void,
 ): Promise<readonly Happening[]> {
-  const { node, namespace, pod, from, to } = about;
-  const found: Happening[] = [];
+  const found: HistoryEntry[] = [];
   for (const [index, cluster] of clusters.entries()) {
     reading(cluster, index);
-    for await (const entry of history.entries({ cluster, ...about })) found.push({ of: 'pod', entry });
+    for await (const entry of history.entries({ cluster, ...about })) found.push(entry);
   }
-  if (node === undefined && namespace === undefined && pod === undefined) {
-    const [only, ...more] = clusters;
-    const which = only !== undefined && more.length === 0 ? { cluster: only } : {};
-    for (const entry of await rulesStore.audit({ ...which, from, to: to + 1 })) {
-      if (entry.cluster === undefined || clusters.includes(entry.cluster))
-        found.push({ of: 'cluster', entry });
-    }
-  }
+  return merged(found, await actsOn(rulesStore, clusters, about));
+}
+
+/** Returns the audit entries about these clusters, the newest first; none about a node, a namespace, or a pod. */
+export async function actsOn(
+  rulesStore: Fleet['rulesStore'],
+  clusters: readonly ClusterName[],
+  { node, namespace, pod, from, to }: Omit<HistoryQuery, 'cluster'>,
+): Promise<readonly AuditEntry[]> {
+  if (node !== undefined || namespace !== undefined || pod !== undefined) return [];
+  const [only, ...more] = clusters;
+  const which = only !== undefined && more.length === 0 ? { cluster: only } : {};
+  const found = await rulesStore.audit({ ...which, from, to: to + 1 });
+  return found.filter(({ cluster }) => cluster === undefined || clusters.includes(cluster));
+}
+
+/** Merges events of pods and audit entries, each the newest first, into one order, the oldest first. */
+export function merged(pods: readonly HistoryEntry[], acts: readonly AuditEntry[]): readonly Happening[] {
+  const found: readonly Happening[] = [
+    ...pods.map((entry) => ({ of: 'pod', entry }) as const),
+    ...acts.map((entry) => ({ of: 'cluster', entry }) as const),
+  ];
   // Events of the same time keep their order, and changes of the rules precede their effects.
-  return found.reverse().sort((a, b) => a.entry.at - b.entry.at);
+  return found.toReversed().sort((a, b) => a.entry.at - b.entry.at);
+}
+
+const MINUTE_MS = 60_000;
+
+/** Returns the taints that caused events of pods. */
+export function taintsOf(pods: readonly HistoryEntry[]): readonly Tainted[] {
+  const causes = pods.flatMap(({ cluster, node, causes: ofPod }) =>
+    ofPod.map(({ taint, since: at }) => ({ cluster, node, taint: taintText(taint), at })),
+  );
+  const groups = Map.groupBy(causes, ({ cluster, taint, at }) =>
+    [cluster, taint, Math.floor(at / MINUTE_MS)].join(),
+  );
+  return [...groups.values()].flatMap((group) => {
+    const [first, ...others] = group.sort((a, b) => a.at - b.at);
+    if (!first) return [];
+    const { node, ...entry } = first;
+    const nodes = new Set([node, ...others.map((each) => each.node)]).size;
+    return { of: 'taint', entry: { ...entry, nodes } };
+  });
 }
 
 const MAX_ENTRIES = 50;

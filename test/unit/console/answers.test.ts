@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Api } from '#shared/console/api.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
 import { policyJsonSchema } from '#shared/state/policy-document.ts';
+import { whatText, whyText } from '#shared/operations/look/history-text.ts';
 import { aNode, anEnding, aReason, aRecord, NOW, someRecords } from '#test/contracts/partition-builders.ts';
 import { servedConsole } from './served-console.ts';
 
@@ -290,11 +292,43 @@ test('returns history newest first, filtered by event, and reports whether there
     const record = aRecord({ name: `web-${index}`, uid: podUid(`u${index}`), startedAt: NOW - 9 * MINUTE });
     await store.end(ref, [anEnding(record)], NOW - index * MINUTE);
   }
+  const podsOf = ({ entries }: Api['GET api/history']['answer']) =>
+    entries.map(({ entry }) => 'pod' in entry && entry.pod);
   const done = await ask('GET api/history', { event: 'evicted', limit: 2 });
-  assert.deepEqual([done.entries.map(({ pod }) => pod), done.more], [['web-1', 'web-2'], true]);
+  assert.deepEqual([podsOf(done), done.more], [['web-1', 'web-2'], true]);
   const older = await ask('GET api/history', { event: 'evicted', to: NOW - 3 * MINUTE });
-  assert.deepEqual([older.entries.map(({ pod }) => pod), older.more], [['web-3'], false]);
-  assert.deepEqual((await ask('GET api/history', { pod: 'web-2' })).entries.length, 2);
+  assert.deepEqual([podsOf(older), older.more], [['web-3'], false]);
+  assert.deepEqual((await ask('GET api/history', { pod: 'web-2' })).entries.length, 3);
+});
+
+test('merges taints, evictions, and acts into one timeline, and into CSV that no spreadsheet runs', async (t) => {
+  const { ask, store, operator, clock, send, own, path } = await consoleOf(t, {});
+  const end = async (name: string, at: number, since: number) => {
+    const causes = [{ ...aReason('maintenance', 'now'), since }];
+    const record = aRecord({ uid: podUid(name), name, startedAt: NOW - 9 * MINUTE, causes });
+    await store.end({ cluster: PROD, node: nodeName(`node-${name}`) }, [anEnding(record)], at);
+  };
+  await end('first', NOW - 5 * MINUTE, NOW - 10 * MINUTE);
+  const target = { kind: 'pod', namespace: 'default', name: 'x' } as const;
+  await perform({ kind: 'hold', cluster: PROD, target, reason: 'a "test"' }, { ...operator, actor: '=1+1' });
+  await end('last', NOW + MINUTE, NOW - 10 * MINUTE + 1);
+  await clock.advanceTo(NOW + 2 * MINUTE);
+  const { entries } = await ask('GET api/history', {});
+  assert.deepEqual(
+    entries.map((shown) => `${(shown.entry.at - NOW) / MINUTE} ${whatText(shown)}`),
+    ['1 evicted', '0 hold', '-5 evicted', '-9 scheduled', '-9 scheduled', '-10 tainted'],
+  );
+  assert.equal(whyText(entries.at(-1) ?? assert.fail()), 'maintenance=now:NoExecute on 2 nodes');
+  const page = await ask('GET api/history', { limit: 1 });
+  assert.deepEqual([page.entries.map(whatText), page.more], [['evicted', 'tainted'], true]);
+  assert.deepEqual((await ask('GET api/history', { pod: 'none' })).entries, []);
+
+  const { body, headers } = await send('GET', `${path}api/history.csv`, own);
+  assert.equal(headers['content-type'], 'text/csv; charset=utf-8');
+  const lines = body.split('\r\n');
+  assert.match(lines[0] ?? '', /^"TIME","CLUSTER","WHAT","POD",/);
+  assert.match(lines[1] ?? '', /"tainted".*"maintenance=now:NoExecute on 2 nodes"$/);
+  assert.match(lines[5] ?? '', /"hold".*"'=1\+1","","held pod default\/x \(h\w+\): a ""test"""$/);
 });
 
 test('returns a policy as written and audits its author', async (t) => {

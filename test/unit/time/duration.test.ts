@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { podHistoryLines } from '#functions/cli/history.ts';
-import { causeText } from '#functions/console/page/words.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { whyText } from '#shared/operations/look/history-text.ts';
 import { textLog } from '#shared/telemetry/text-log.ts';
 import { durationMs, durationText } from '#shared/time/duration.ts';
 
@@ -46,7 +46,7 @@ test('formats any duration alike on the command line, on the page, and in the lo
       write.info('pod.evicted', { ...pod, delta: '', delayMs });
       const shown = [
         /Z +(\S+) +taintward/.exec(row),
-        /(\S+) after the deadline/.exec(causeText(entry, 0)),
+        /(\S+) after the deadline/.exec(whyText({ of: 'pod', entry })),
         /delay (\S+)\)/.exec(log.at(-1) ?? ''),
       ].map((found) => found?.[1]);
       assert.deepEqual(shown, Array(3).fill(durationText(delayMs)));

@@ -1,7 +1,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { EvictionEvent, HistoryEntry } from '#shared/state/history.ts';
+import type { Api } from '#shared/console/api.ts';
+import { whatText, whyText } from '#shared/operations/look/history-text.ts';
+import type { EvictionEvent } from '#shared/state/history.ts';
 import { clusters, now } from '../live.ts';
 import { counted } from '../moments.ts';
 import {
@@ -18,9 +20,12 @@ import {
 } from '../parts.ts';
 import { ask, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
+import { pathOf } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
-import { causeText, EVENT } from '../words.ts';
+import { EVENT } from '../words.ts';
+import { localText } from './story.ts';
 
+const FILTERS = ['cluster', 'node', 'namespace', 'pod', 'event'];
 const HOUR_MS = 3_600_000;
 const SINCE: readonly (readonly [ms: string, text: string])[] = [
   [String(HOUR_MS), 'the last hour'],
@@ -32,12 +37,12 @@ const DAY = String(24 * HOUR_MS);
 const STEP = 200;
 const MAX = 1_000;
 
-/** Past evictions, newest first. */
+/** One timeline of taints, evictions, and the acts of operators, newest first. */
 export function History(): VNode {
   const { query } = route.value;
   const asks = (name: string) => query.get(name) ?? '';
   const [limit, setLimit] = useState(STEP);
-  const [cluster, node, namespace, pod, event] = ['cluster', 'node', 'namespace', 'pod', 'event'].map(asks);
+  const [cluster, node, namespace, pod, event] = FILTERS.map(asks);
   const since = asks('since') || DAY;
   const { answer, error } = useAnswer(
     'GET api/history',
@@ -59,7 +64,12 @@ export function History(): VNode {
     <${Title}
       title="History"
       lead=${error === undefined ? `${count}${more ? ', and older entries' : ''}` : 'Unknown'}
-    />
+    >
+      <a class="button" download="taintward-history.csv" href=${pathOf('GET api/history.csv', {
+        ...Object.fromEntries(FILTERS.map((name) => [name, asks(name).trim()])),
+        from: Math.max(0, now.peek() - Number(since)),
+      })}>Download CSV</a>
+    </${Title}>
     <search class="filters">
       <${Choice}
         label="Event"
@@ -100,45 +110,51 @@ const EVENTS: readonly (readonly [string, string])[] = [
 
 const isEvent = (text: string | undefined): text is EvictionEvent => text !== undefined && text in EVENT;
 
-const entryKey = ({ at, uid, event, dueAt }: HistoryEntry): string => `${at} ${uid} ${event} ${dueAt}`;
+type Entry = Api['GET api/history']['answer']['entries'][number];
 
-const COLUMNS: readonly Column<HistoryEntry>[] = [
+const entryKey = ({ entry }: Entry): string =>
+  'uid' in entry ? `${entry.at} ${entry.uid} ${entry.event} ${entry.dueAt}` : JSON.stringify(entry);
+
+const COLUMNS: readonly Column<Entry>[] = [
   {
     key: 'pod',
     head: 'Pod',
     width: 'minmax(10rem, 1.5fr)',
-    cell: ({ cluster, namespace, pod }) => html`<${PodLink} ...${{ cluster, namespace, pod }} />`,
+    cell: ({ entry }) =>
+      'pod' in entry &&
+      html`<${PodLink} cluster=${entry.cluster} namespace=${entry.namespace} pod=${entry.pod} />`,
   },
   {
     key: 'at',
     head: 'Time',
     width: 'minmax(5rem, 0.7fr)',
-    cell: ({ at }) => html`<${Moment} at=${at} />`,
+    cell: ({ entry: { at } }) => html`<${Moment} at=${at} />`,
   },
   {
     key: 'event',
     head: 'Event',
     width: 'minmax(7rem, 0.8fr)',
-    cell: ({ event }) => html`<${Tag} ...${EVENT[event]} />`,
+    cell: (shown) =>
+      html`<${Tag} text=${whatText(shown)} tone=${shown.of === 'pod' ? EVENT[shown.entry.event].tone : 'link'} />`,
   },
   {
     key: 'node',
     head: 'Node',
     width: 'minmax(5rem, 0.8fr)',
-    cell: ({ cluster, node }) => html`<${NodeLink} ...${{ cluster, node }} />`,
+    cell: ({ entry }) => 'node' in entry && html`<${NodeLink} cluster=${entry.cluster} node=${entry.node} />`,
   },
   {
     key: 'cluster',
     head: 'Cluster',
     width: 'minmax(5rem, 0.8fr)',
-    cell: ({ cluster }) => cluster,
+    cell: ({ entry: { cluster } }) => cluster ?? 'all clusters',
   },
   {
     key: 'cause',
     head: 'Cause',
     width: 'minmax(12rem, 3fr)',
-    cell: (entry) => {
-      const text = causeText(entry, entry.at);
+    cell: (shown) => {
+      const text = localText(whyText(shown), shown.entry.at);
       return html`<span class="soft" title=${text}>${text}</span>`;
     },
   },

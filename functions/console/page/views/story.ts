@@ -2,11 +2,12 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { PodAnswer } from '#shared/explain/pod.ts';
 import { governingFacts, schedulingTexts } from '#shared/operations/ask/words.ts';
+import { whyText } from '#shared/operations/look/history-text.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import { momentText } from '../moments.ts';
 import { Empty, Moment, PodLink, Tag } from '../parts.ts';
-import { causeText, EVENT, sentence } from '../words.ts';
+import { EVENT, sentence } from '../words.ts';
 
 interface PastProps {
   readonly entries: readonly HistoryEntry[];
@@ -29,7 +30,7 @@ export const Past = ({ entries, named }: PastProps): VNode => html`
                   <div>
                     <${Tag} ...${EVENT[entry.event]} />
                     ${named && html` <${PodLink} ...${{ cluster: entry.cluster, namespace: entry.namespace, pod: entry.pod }} />`}
-                    <p class="soft">${causeText(entry, entry.at)}</p>
+                    <p class="soft">${localText(whyText({ of: 'pod', entry }), entry.at)}</p>
                   </div>
                 </li>
               `,

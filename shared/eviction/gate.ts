@@ -312,9 +312,10 @@ function guardOn(trips: readonly Trip[], pod: DuePod, key: string): TaintGate | 
 export const isTripOf = (known: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>, trip: Trip): boolean =>
   trip.scope === known.scope && trip.zone === known.zone && trip.trippedAt === known.trippedAt;
 
-function holdsBy(
-  { scope, zone: tripped, trippedAt }: Trip,
-  { zone, downSince }: DuePod,
+/** Reports whether a trip holds pods that are due by a taint with this key. */
+export function holdsBy(
+  { scope, zone: tripped, trippedAt }: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>,
+  { zone, downSince }: Pick<DuePod, 'zone' | 'downSince'>,
   key: string,
 ): boolean {
   const down = DOWN_KEYS.includes(key);

@@ -63,7 +63,8 @@ const actOf = ({ draft }: Intent, reason: string, durationMs: number): Act =>
   ({ ...draft, reason, ...(durationMs > 0 ? { durationMs } : {}) }) as Act;
 
 /** The server previews an act only with a reason. The reason doesn't affect the preview. */
-const NO_REASON_YET = '…';
+export const previewOf = (intended: Intent, durationMs = 0): Promise<Preview> =>
+  post('POST api/preview', actOf(intended, '…', durationMs));
 
 /** The settings of a policy that differ. */
 export const Changes = ({ settings }: { readonly settings: readonly ChangedSetting[] }): VNode =>
@@ -90,7 +91,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
   }, []);
   useEffect(() => {
     let stale = false;
-    post('POST api/preview', actOf(intended, NO_REASON_YET, durationMs)).then(
+    previewOf(intended, durationMs).then(
       (preview) => {
         if (!stale) setShown(preview);
       },
@@ -120,7 +121,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
       showMessage(done.message);
     } catch (thrown) {
       const changed = thrown instanceof ServerError && thrown.status === 409;
-      if (changed) setShown(await post('POST api/preview', actOf(intended, NO_REASON_YET, durationMs)));
+      if (changed) setShown(await previewOf(intended, durationMs));
       setError(sentenceOf(thrown));
     } finally {
       setBusy(false);

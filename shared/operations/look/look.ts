@@ -53,7 +53,7 @@ export type ClusterRead = StoredRead & {
   readonly live: LiveFacts;
 };
 
-interface StoredFacts extends LeaseSeen {
+export interface StoredFacts extends LeaseSeen {
   readonly storedRules: StoredRules;
   readonly tainted: readonly TaintedNode[];
   readonly zones?: Zones;

@@ -11,18 +11,20 @@ import {
   LATE_MS,
 } from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
-import { isOn } from '#shared/eviction/gate.ts';
-import { type ReportedProgress, reportOf } from '#shared/eviction/guard.ts';
+import { downSince, holdsBy, isOn } from '#shared/eviction/gate.ts';
+import { type ReportedProgress, reportOf, type TripReport } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY, type GuardPolicy, type Hold } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, type GuardPolicy, type Hold, type Trip } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
 import type { Fault } from '#shared/state/fault.ts';
-import { type StoredRules, stopsInForce } from '#shared/state/rules-store.ts';
+import { stopsInForce } from '#shared/state/rules-store.ts';
+import { taintText } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
-import type { ClusterRead, Snapshot } from './look.ts';
+import type { ClusterRead, Snapshot, StoredFacts } from './look.ts';
+import type { PendingEviction } from './pending.ts';
 import { countsOf, lateOf, nextOf, type PendingCounts, retryOf } from './pending-state.ts';
 
 /** Status of a fleet. Times are epoch milliseconds. */
@@ -57,7 +59,16 @@ export interface RelayStatus {
   readonly renewedAt: EpochMs;
 }
 
+/** A trip with what it holds, now or once it is due, also if another rule holds it, too. */
+export interface HoldingTrip extends TripReport {
+  readonly pods: number;
+  readonly onNodes: number;
+  /** Formatted as by kubectl. */
+  readonly taints: readonly string[];
+}
+
 export interface ClusterStatus extends ClusterFacts, Partial<PendingCounts> {
+  readonly trips?: readonly HoldingTrip[];
   readonly policyRevision?: number;
   readonly builtIn?: BuiltIn;
   readonly kubernetes?: string;
@@ -158,7 +169,7 @@ const unreported = (read: ClusterRead, seen: Snapshot): readonly string[] =>
 function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
   const { at } = seen;
   if (read.error !== undefined) return { cluster: read.cluster, error: read.error };
-  const { cluster, storedRules, lease, renewedAt, service, live, tainted, pending, stuck } = read;
+  const { cluster, lease, renewedAt, service, live, tainted, pending, stuck } = read;
   const lastContactAt = service?.lastContactAt ?? lease?.lastContactAt;
   const breakerOpen = (service ?? (isCurrent(read, seen) ? lease : undefined))?.breakerOpen;
   const nodes = nodesOf(read);
@@ -171,7 +182,7 @@ function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
   const next = nextOf(pending, at);
   return {
     cluster,
-    ...ruledBy(storedRules, at, progressOf(read, seen)),
+    ...ruledBy(read, at, progressOf(read, seen)),
     ...live,
     ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
     ...defined({ lastContactAt, renewedAt }),
@@ -202,8 +213,23 @@ function connectionOf(
 const guardStateOf = ({ dryRun, cluster, zone, customTaints }: GuardPolicy) =>
   dryRun ? 'dry-run' : cluster || zone || customTaints ? 'watching' : 'off';
 
+/** The evictions that a trip holds, by the taints for which it does. */
+function holdingOf(trip: Trip, pending: readonly PendingEviction[]) {
+  const held = pending.flatMap(({ node, zone, state, record, gates }) => {
+    const pod = { zone, downSince: downSince(state?.taints) };
+    const causes = record.causes.filter(({ taint }) => holdsBy(trip, pod, taint.key));
+    return causes.length > 0 && gates.some(({ kind }) => kind === 'guard') ? [{ node, causes }] : [];
+  });
+  const taints = held.flatMap(({ causes }) => causes.map(({ taint }) => taintText(taint)));
+  return {
+    pods: held.length,
+    onNodes: new Set(held.map(({ node }) => node)).size,
+    taints: [...new Set(taints)].sort(),
+  };
+}
+
 function ruledBy(
-  storedRules: StoredRules,
+  { storedRules, pending }: Pick<StoredFacts, 'storedRules' | 'pending'>,
   now: EpochMs,
   progress: readonly ReportedProgress[],
 ): Partial<ClusterStatus> {
@@ -216,7 +242,7 @@ function ruledBy(
   return {
     mode: policy.mode,
     policyRevision: orders.policy?.revision ?? 0,
-    trips: guard.trips.map((trip) => reportOf(trip, progress)),
+    trips: guard.trips.map((trip) => ({ ...reportOf(trip, progress), ...holdingOf(trip, pending) })),
     releasedScopes: (guard.released ?? []).map((trip) => ({
       scope: scopeText(trip),
       ...('upTo' in trip ? { tripsAbove: trip.upTo } : {}),

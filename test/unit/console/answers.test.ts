@@ -175,6 +175,29 @@ test('returns the state of each cluster and the required actions, most urgent fi
   assert.deepEqual([prod.due, prod.heldBy, prod.failed], [2, { stopped: 1 }, 1]);
 });
 
+test('returns what each trip of the guard holds, by its taints and nodes', async (t) => {
+  const of = (name: string, key: string) =>
+    aRecord({ name, uid: podUid(name), dueAt: NOW, causes: [aReason(key)] });
+  const { ask, operator, rulesStore } = await consoleOf(t, {
+    'node-1': [of('a', 'maintenance'), of('b', 'node.kubernetes.io/unreachable')],
+    'node-2': [of('c', 'maintenance'), of('d', 'node.kubernetes.io/out-of-service')],
+  });
+  await perform({ kind: 'apply-policy', cluster: PROD, text: 'mode: enforce' }, operator);
+  const trip = { trippedAt: NOW, nodes: 6, outOf: 10 };
+  await rulesStore.changeGuard(PROD, (await rulesStore.read(PROD)).guard, [
+    { scope: 'cluster', ...trip },
+    { scope: 'customTaints', ...trip },
+  ]);
+  const { clusters } = await ask('GET api/status', {});
+  assert.deepEqual(
+    clusters[0]?.trips?.map(({ scope, pods, onNodes, taints }) => [scope, pods, onNodes, taints]),
+    [
+      ['cluster', 1, 1, ['node.kubernetes.io/unreachable:NoExecute']],
+      ['customTaints', 2, 2, ['maintenance:NoExecute']],
+    ],
+  );
+});
+
 test("reports a cluster that can't be read next to the others", async (t) => {
   const { ask, rulesStore } = await consoleOf(t, { 'node-1': [aRecord()] }, ['prod', 'torn']);
   const read = rulesStore.read.bind(rulesStore);

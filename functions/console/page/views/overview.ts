@@ -4,15 +4,17 @@ import type { Issue } from '#shared/conditions/conditions.ts';
 import type { PendingRow } from '#shared/console/api.ts';
 import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
 import { durationText } from '#shared/time/duration.ts';
-import { ActButton, releaseGuard, resumeEvictions, retry, stopEvictions } from '../act-button.ts';
-import { clusters, pending, session, staleSince, status } from '../live.ts';
+import { ActButton, resumeEvictions, retry, stopEvictions } from '../act-button.ts';
+import { clusters, now, pending, session, staleSince, status } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, Empty, PodLink, Tag, TimeLeft, Title } from '../parts.ts';
 import { href } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { connectionWord, modeOf, STATE_WORDS } from '../words.ts';
 import { DemoNodes } from './demo.ts';
+import { GuardCard } from './guard-card.ts';
 import { NextHour } from './next-hour.ts';
+import { localText } from './story.ts';
 
 /** Required actions, the next evictions, and the state of each cluster. */
 export function Overview(): VNode {
@@ -70,7 +72,7 @@ const Issues = ({ issues, unknown }: Pick<FleetStatus, 'issues' | 'unknown'>): V
                 <li key=${`${need.type} ${need.cluster} ${need.message}`}>
                   <span class="lamp" data-tone=${need.severity === 'warning' ? 'held' : 'goes'}></span>
                   <p>
-                    ${need.cluster !== undefined && html`<a class="strong" href=${href(['rules', need.cluster])}>${need.cluster}</a> `}${need.message}
+                    ${need.cluster !== undefined && html`<a class="strong" href=${href(['rules', need.cluster])}>${need.cluster}</a> `}${localText(need.message, now.value)}
                     ${need.since !== undefined && html` <span class="soft small">for <${Ago} at=${need.since} /></span>`}
                   </p>
                   <${Remedy} need=${need} />
@@ -82,15 +84,16 @@ const Issues = ({ issues, unknown }: Pick<FleetStatus, 'issues' | 'unknown'>): V
   </section>
 `;
 
-function Remedy({ need: { type, cluster, scope, stop } }: { readonly need: Issue }): VNode | undefined {
+function Remedy({
+  need: { type, cluster, scope, stop },
+}: {
+  readonly need: Issue;
+}): VNode | string | undefined {
   const see = (path: string, text: string) =>
     html`<a class="button" href=${href([path], { cluster: cluster ?? '' })}>${text}</a>`;
   switch (type) {
     case 'guard-tripped':
-      return html`<div class="buttons">
-        ${see('nodes', 'Show nodes')}
-        ${cluster && scope && html`<${ActButton} intent=${releaseGuard(cluster, scope)} about=${`of ${cluster} for ${scope}`} />`}
-      </div>`;
+      return cluster && scope && html`<${GuardCard} ...${{ cluster, scope }} />`;
     case 'stopped':
       return html`<${ActButton} intent=${resumeEvictions(cluster, stop)} about=${cluster} />`;
     case 'failed':

@@ -18,6 +18,8 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ComponentChildren;
   /** Sort key of a row. Absent: the column isn't sortable. */
   readonly by?: (row: Row) => string | number;
+  /** Left out where a table without it fits, and one with it does not. Cards have it. */
+  readonly minor?: true;
   /** Numbers are aligned right. */
   readonly numeric?: true;
   /** The head is visible only to screen readers. */
@@ -55,7 +57,7 @@ function leastWidth(columns: readonly { readonly width: string }[]): number {
  * Scrolls with the page and renders only visible rows, and the focused one. Assistive technology gets counts and
  * indexes.
  */
-export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }: RowsProps<Row>): VNode {
+export function Rows<Row>({ label, columns: all, rows, keyOf, order, onOrder, wrap }: RowsProps<Row>): VNode {
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   const body = useRef<HTMLDivElement>(null);
   const focused = useRef<string | undefined>(undefined);
@@ -63,8 +65,12 @@ export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }:
     const row = rows[index];
     return row === undefined ? String(index) : keyOf(row);
   };
-  const isNarrow = () => (body.current?.clientWidth ?? Number.POSITIVE_INFINITY) < leastWidth(columns);
-  const isCards = isNarrow();
+  const fits = (shown: typeof all) =>
+    (body.current?.clientWidth ?? Number.POSITIVE_INFINITY) >= leastWidth(shown);
+  const fitting = () => [all, all.filter(({ minor }) => !minor)].find(fits);
+  const table = fitting();
+  const columns = table ?? all;
+  const isCards = table === undefined;
   const options = {
     count: rows.length,
     getScrollElement: () => window,
@@ -94,7 +100,8 @@ export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }:
   useLayoutEffect(() => virtualizer._willUpdate());
   // The position and width of the table are known only after it is rendered.
   useLayoutEffect(() => {
-    if (topOf(body.current) !== virtualizer.options.scrollMargin || isNarrow() !== isCards) redraw(0);
+    if (topOf(body.current) !== virtualizer.options.scrollMargin || fitting()?.length !== table?.length)
+      redraw(0);
   });
   useLayoutEffect(() => {
     const observer = new ResizeObserver(() => redraw(0));

@@ -175,6 +175,7 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
   {
     key: 'built-in',
     head: 'Built-in',
+    minor: true,
     width: 'minmax(3.5rem, 0.6fr)',
     cell: ({ builtIn }) =>
       html`<span title=${builtIn?.evidence} class=${builtIn?.state === 'on' || builtIn?.state === 'off' ? '' : 'soft'}>${builtIn?.state ?? '?'}</span>`,

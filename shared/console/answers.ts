@@ -22,6 +22,7 @@ import {
   type DemoNode,
   demoTaintSchema,
   draftSchema,
+  groupsSchema,
   historyCsvSchema,
   historySchema,
   inClusterSchema,
@@ -36,6 +37,7 @@ import {
   whatIfSchema,
 } from './api.ts';
 import type { FleetView } from './fleet-view.ts';
+import { groupsIn } from './groups.ts';
 import { historyPage } from './history.ts';
 import { nodesOf, pendingPage, stuckOf, timelineOf } from './overview.ts';
 
@@ -96,6 +98,7 @@ export function answersOf(deps: AnswersDeps): Answers {
     })),
     'GET api/status': route(nothingSchema, async () => statusOf(await view.read())),
     'GET api/pending': route(pendingSchema, async (query) => pendingPage(await view.read(), query)),
+    'GET api/groups': route(groupsSchema, groupsIn(fleet, view, clock)),
     'GET api/timeline': route(ofClusterSchema, async ({ cluster }) => timelineOf(await view.read(), cluster)),
     'GET api/nodes': route(ofClusterSchema, async ({ cluster }) => nodesOf(await view.read(), cluster)),
     'GET api/stuck': route(ofClusterSchema, async ({ cluster }) => stuckOf(await view.read(), cluster)),

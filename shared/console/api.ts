@@ -6,6 +6,7 @@ import { NO_REASON } from '#shared/operations/acts/act.ts';
 import type { EvictionPreview } from '#shared/operations/acts/preview.ts';
 import type { WarnedNodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
+import { GROUPINGS, type groupTexts, type PendingGroup } from '#shared/operations/ask/pending-groups.ts';
 import { type TolerationsAnswer, tolerationSchema } from '#shared/operations/ask/tolerations.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import type { Happening, Tainted } from '#shared/operations/look/history.ts';
@@ -30,6 +31,8 @@ export interface Api {
   'GET api/session': { readonly asks: Nothing; readonly answer: Session };
   'GET api/status': { readonly asks: Nothing; readonly answer: FleetStatus };
   'GET api/pending': { readonly asks: z.input<typeof pendingSchema>; readonly answer: PendingPage };
+  /** Groups of pending evictions, by what the cluster showed up to a few seconds ago. */
+  'GET api/groups': { readonly asks: z.input<typeof groupsSchema>; readonly answer: GroupsPage };
   'GET api/timeline': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: Timeline };
   'GET api/nodes': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly NodeRow[] };
   'GET api/stuck': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly StuckRow[] };
@@ -127,6 +130,12 @@ export interface PendingPage {
   /** Number of rows that match, also beyond the limit. */
   readonly total: number;
   readonly rows: readonly PendingRow[];
+}
+
+export interface GroupsPage {
+  readonly groups: readonly (PendingGroup & ReturnType<typeof groupTexts>)[];
+  /** Facts that the cluster does not show, as sentences. */
+  readonly unknown: readonly string[];
 }
 
 /** Future evictions by minute, from the minute that contains `from`. */
@@ -234,6 +243,9 @@ export const pendingSchema = z.strictObject({
 });
 export type PendingQuery = z.output<typeof pendingSchema>;
 
+export const groupsSchema = pendingSchema.omit({ limit: true }).extend({ by: z.enum(GROUPINGS) });
+export type GroupsQuestion = z.output<typeof groupsSchema>;
+
 export const historySchema = z.strictObject({
   cluster: clusterNameSchema.optional(),
   node: node.optional(),
@@ -285,14 +297,18 @@ export type WhatIfQuestion = z.output<typeof whatIfSchema>;
 
 const cluster = clusterNameSchema;
 
+const holding = z.strictObject({ cluster, reason });
+/** A cluster has at most 100 holds. */
+const others = <Each extends z.ZodType>(each: Each) => z.array(each).max(99).readonly().optional();
+
 /** Acts of an operator. `stop` and `resume` without a cluster apply to all clusters. */
 export const actSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('stop'), cluster: cluster.optional(), reason: stopReason, durationMs }),
   z
     .strictObject({ kind: z.literal('resume'), cluster: cluster.optional(), id: text.optional(), reason })
     .refine(({ cluster, id }) => id === undefined || cluster !== undefined, 'id needs a cluster'),
-  z.strictObject({ kind: z.literal('hold'), cluster, target: holdTarget, reason, durationMs }),
-  z.strictObject({ kind: z.literal('release'), cluster, id: text, reason }),
+  holding.extend({ kind: z.literal('hold'), target: holdTarget, others: others(holdTarget), durationMs }),
+  holding.extend({ kind: z.literal('release'), id: text, others: others(text) }),
   z.strictObject({ kind: z.literal('release-guard'), cluster, scope: text.optional(), reason }),
   z.strictObject({ kind: z.literal('apply-policy'), cluster, text: z.string(), reason }),
   z.strictObject({ kind: z.literal('retry'), cluster: cluster.optional(), node: node.optional(), reason }),

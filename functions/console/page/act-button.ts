@@ -5,7 +5,7 @@ import { targetText } from '#shared/operations/acts/act.ts';
 import { confirm, type Intent } from './acts.ts';
 import { Icon, type IconName } from './icons.ts';
 
-type HeldTarget = Extract<Intent['draft'], { readonly kind: 'hold' }>['target'];
+export type HeldTarget = Extract<Intent['draft'], { readonly kind: 'hold' }>['target'];
 
 interface ActButtonProps {
   readonly intent: Intent;
@@ -46,16 +46,20 @@ export const releaseGuard = (cluster: string, scope: string): Intent => ({
   draft: { kind: 'release-guard', cluster, scope },
 });
 
-export const releaseHold = (cluster: string, id: string): Intent => ({
-  title: `Release hold ${id}?`,
+export const releaseHold = (cluster: string, id: string, others: readonly string[] = []): Intent => ({
+  title: `Release hold ${[id, ...others].join(' and ')}?`,
   verb: 'Release',
-  draft: { kind: 'release', cluster, id },
+  draft: { kind: 'release', cluster, id, ...(others.length > 0 ? { others } : {}) },
 });
 
-export const holdPods = (cluster: string, target: HeldTarget): Intent => ({
-  title: `Hold ${targetText(target as HoldTarget)}?`,
+export const holdPods = (
+  cluster: string,
+  target: HeldTarget,
+  others: readonly HeldTarget[] = [],
+): Intent => ({
+  title: `Hold ${targetText(target as HoldTarget)}${others.length > 0 ? ` and ${others.length} more` : ''}?`,
   verb: 'Hold',
-  draft: { kind: 'hold', cluster, target },
+  draft: { kind: 'hold', cluster, target, ...(others.length > 0 ? { others } : {}) },
 });
 
 export const applyPolicy = (cluster: string, text: string): Intent => ({

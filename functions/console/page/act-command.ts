@@ -32,9 +32,11 @@ function wordsOf(draft: Draft): readonly string[] | undefined {
     case 'resume':
       return ['resume', cluster, ...(draft.id === undefined ? [] : ['--id', draft.id])];
     case 'hold':
-      return ['hold', ...targetText(draft.target as HoldTarget).split(' '), '--cluster', cluster];
+      return draft.others
+        ? undefined
+        : ['hold', ...targetText(draft.target as HoldTarget).split(' '), '--cluster', cluster];
     case 'release':
-      return ['release', draft.id];
+      return draft.others ? undefined : ['release', draft.id];
     case 'release-guard':
       return ['release', 'guard', cluster, ...(draft.scope === undefined ? [] : ['--scope', draft.scope])];
     case 'apply-policy':

@@ -24,8 +24,11 @@ interface Acts {
   readonly stop: OfClusters & WithDuration;
   /** `id`: that of the stop of a cluster. Absent: the only one, or with no stop of its own, the stop of all clusters. */
   readonly resume: OfClusters & WithReason & { readonly id?: string | undefined };
-  readonly hold: OfCluster & WithDuration & { readonly target: HoldTarget };
-  readonly release: OfCluster & WithReason & { readonly id: string };
+  /** `others`: further targets, each of which gets a hold, too. */
+  readonly hold: OfCluster &
+    WithDuration & { readonly target: HoldTarget; readonly others?: readonly HoldTarget[] | undefined };
+  readonly release: OfCluster &
+    WithReason & { readonly id: string; readonly others?: readonly string[] | undefined };
   /** Absent: the only scope that tripped. */
   readonly 'release-guard': OfCluster & WithReason & { readonly scope?: string | undefined };
   /** `owner`: what alone may change the policy from then on. Absent: commands. */

@@ -173,36 +173,46 @@ const DECISIONS: {
   },
 
   hold: (act, { orders }, context) => {
-    const { cluster, target } = act;
-    if (orders.holds.length >= MAX_HOLDS) {
+    const { cluster, target, others = [] } = act;
+    if (orders.holds.length + others.length >= MAX_HOLDS) {
       throw new OperatorError(
         `Cluster ${cluster} has the maximum of ${MAX_HOLDS} holds. Release some, or exclude pods in its policy.`,
       );
     }
-    const text = targetText(target);
-    if (text.length > MAX_TARGET_CHARACTERS)
+    const holds = [target, ...others].map(
+      (each): Hold => ({ id: newId('h'), target: each, ...actionOf(act, context) }),
+    );
+    const texts = holds.map((hold) => targetText(hold.target));
+    if (texts.some((text) => text.length > MAX_TARGET_CHARACTERS))
       throw new OperatorError(
         `The target exceeds ${MAX_TARGET_CHARACTERS} characters. Shorten its label selector.`,
       );
-    const id = newId('h');
-    const hold: Hold = { id, target, ...actionOf(act, context) };
+    const until = untilText(holds[0] ?? {});
+    const are = others.length > 0 || target.kind === 'labels' ? 'are' : 'is';
     return {
-      next: { orders: { ...orders, holds: [...orders.holds, hold] } },
-      audit: { kind: 'hold', message: `held ${text}${untilText(hold)} (${id})` },
-      message: `${capitalized(text)} in cluster ${cluster} ${target.kind === 'labels' ? 'are' : 'is'} held${untilText(hold)}.`,
-      hold: id,
+      next: { orders: { ...orders, holds: [...orders.holds, ...holds] } },
+      audit: {
+        kind: 'hold',
+        message: `held ${texts.join(', ')}${until} (${holds.map(({ id }) => id).join(', ')})`,
+      },
+      message: `${capitalized(texts.join(', '))} in cluster ${cluster} ${are} held${until}.`,
+      ...defined({ hold: holds[0]?.id }),
     };
   },
 
-  release: ({ cluster, id }, { orders }) => {
-    const hold = orders.holds.find((each) => each.id === id);
-    if (!hold)
-      throw new OperatorError(`Hold "${id}" not found in cluster "${cluster}". It expired or was released.`);
-    const target = targetText(hold.target);
+  release: ({ cluster, id, others = [] }, { orders }) => {
+    const ids = [id, ...others];
+    const released = orders.holds.filter((each) => ids.includes(each.id));
+    const missing = ids.find((each) => !released.some((hold) => hold.id === each));
+    if (missing !== undefined)
+      throw new OperatorError(
+        `Hold "${missing}" not found in cluster "${cluster}". It expired or was released.`,
+      );
+    const texts = released.map(({ target }) => targetText(target)).join(', ');
     return {
-      next: { orders: { ...orders, holds: orders.holds.filter((each) => each !== hold) } },
-      audit: { kind: 'release', message: `released ${target} (${id})` },
-      message: `Hold ${id} is released: ${target} in cluster ${cluster}.`,
+      next: { orders: { ...orders, holds: orders.holds.filter((each) => !released.includes(each)) } },
+      audit: { kind: 'release', message: `released ${texts} (${ids.join(', ')})` },
+      message: `${ids.length === 1 ? `Hold ${id} is` : `Holds ${ids.join(', ')} are`} released: ${texts} in cluster ${cluster}.`,
     };
   },
 

@@ -216,6 +216,51 @@ test("reports a cluster that can't be read next to the others", async (t) => {
   assert.deepEqual([issues[0]?.type, issues[0]?.cluster], ['unreadable', 'torn']);
 });
 
+test('holds and releases several targets at once, or none of them', async (t) => {
+  const { ask, operator, rulesStore } = await consoleOf(t, {
+    'node-1': ['a', 'b', 'c'].map((name) => aRecord({ name, uid: podUid(name), dueAt: NOW + MINUTE })),
+  });
+  await perform({ kind: 'apply-policy', cluster: PROD, text: 'mode: enforce' }, operator);
+  const pod = (name: string) => ({ kind: 'pod', namespace: 'default', name }) as const;
+  const hold = { kind: 'hold', cluster: 'prod', target: pod('a'), others: [pod('b')], reason: 'x' } as const;
+  const { change, effects, confirm } = await ask('POST api/preview', hold);
+  assert.equal(change, 'Pod default/a, pod default/b in cluster prod are held.');
+  assert.deepEqual(effects, ['2 pending evictions are held by it.']);
+  await ask('POST api/acts', { act: hold, confirm });
+  const { groups } = await ask('GET api/groups', { by: 'node' });
+  const [{ target, holds, pending } = assert.fail()] = groups;
+  assert.deepEqual([target, holds.length, pending], [{ kind: 'node', node: 'node-1' }, 2, 3]);
+  assert.deepEqual((await ask('GET api/groups', { by: 'node', state: 'hold' })).groups[0]?.pending, 2);
+  const [first = '', second = ''] = holds;
+  const release = { kind: 'release', cluster: 'prod', id: first, others: [second], reason: 'x' } as const;
+  const none = { ...release, others: ['h0'] };
+  await assert.rejects(ask('POST api/preview', none), /Hold \\"h0\\" not found/);
+  const shown = await ask('POST api/preview', release);
+  await ask('POST api/acts', { act: release, confirm: shown.confirm });
+  assert.deepEqual((await rulesStore.read(PROD)).orders.holds, []);
+  const [entry] = await ask('GET api/audit', {});
+  assert.equal(entry?.message, `released pod default/a, pod default/b (${first}, ${second})`);
+});
+
+test('groups by workload with a target that holds all of the group, and says what is unknown', async (t) => {
+  const web = { kind: 'ReplicaSet', name: 'web-5d4f8c7b9d' };
+  const { ask } = await consoleOf(t, {
+    'node-1': [
+      aRecord({ name: 'x', uid: podUid('x'), owner: web }),
+      aRecord({ name: 'alone', uid: podUid('y') }),
+    ],
+  });
+  const { groups, unknown } = await ask('GET api/groups', { by: 'workload' });
+  assert.deepEqual(
+    groups.map(({ name, target }) => [name, target]),
+    [
+      ['default/Pod/alone', { kind: 'pod', namespace: 'default', name: 'alone' }],
+      ['default/ReplicaSet/web-5d4f8c7b9d', { kind: 'workload', namespace: 'default', owner: web }],
+    ],
+  );
+  assert.deepEqual(unknown, ['The workloads of cluster prod are unknown: it cannot be asked.']);
+});
+
 test('counts evictions and held pods for each minute of the next hour', async (t) => {
   const web = { kind: 'ReplicaSet', name: 'web-5d4f8c7b9d' };
   const { ask, operator } = await consoleOf(t, {

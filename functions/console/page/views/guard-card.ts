@@ -41,7 +41,7 @@ export function GuardCard({ cluster, scope }: Props): VNode {
       }
       <div class="buttons">
         <a class="button" href=${href(['nodes'], { cluster })}>Show nodes</a>
-        <a class="button" href=${href(['pending'], { cluster, state: 'guard', by: 'workload' })}>Hold a workload</a>
+        <a class="button" href=${href(['pending'], { cluster, by: 'workload' })}>Hold a workload</a>
         <button type="button" class="button" onClick=${rehearse}>What if I release?<span class="unseen"> ${scope}</span></button>
         <${ActButton} intent=${intent} kind="edged" about=${`of ${cluster} for ${scope}`} />
       </div>

@@ -1,11 +1,10 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useMemo } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import type { PendingRow } from '#shared/console/api.ts';
 import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import { stuckAdvice } from '#shared/operations/ask/words.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
-import { ActButton, holdPods, releaseHold } from '../act-button.ts';
 import { clusters, now, pending, pendingTotal } from '../live.ts';
 import { counted } from '../moments.ts';
 import {
@@ -23,19 +22,27 @@ import {
 } from '../parts.ts';
 import { ask, route } from '../route.ts';
 import { type Column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
+import { Checkbox, RowActs, type Selectable, Selection, selected } from '../selection.ts';
 import { useAnswer } from '../use-answer.ts';
 import { furtherText, STATE_WORDS, sentence } from '../words.ts';
+import { PendingGroups } from './pending-groups.ts';
 import { localText } from './story.ts';
 
 /** All pending evictions, and the evicted pods that are stuck terminating. */
 export function Pending(): VNode {
   const { query } = route.value;
-  const [cluster, search, state] = ['cluster', 'search', 'state'].map((name) => query.get(name) ?? '');
+  const [cluster, search = '', state, by = ''] = ['cluster', 'search', 'state', 'by'].map(
+    (name) => query.get(name) ?? '',
+  );
+  // Only shown rows are selected.
+  useEffect(() => {
+    selected.value = new Set();
+  }, [cluster, search, state, by]);
   const order = orderOf(query.get('sort'), 'due');
   const all = pending.value;
   const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
   const rows = useMemo(() => {
-    const words = (search ?? '').toLowerCase().split(/\s+/).filter(Boolean);
+    const words = search.toLowerCase().split(/\s+/).filter(Boolean);
     const wanted = [...(all?.values() ?? [])].filter(
       ([, ofCluster, node, namespace, pod, , ofState, taints]) =>
         (!cluster || ofCluster === cluster) &&
@@ -65,6 +72,12 @@ export function Pending(): VNode {
         options=${STATES}
         onChoice=${(value: string) => ask({ state: value })}
       />
+      <${Choice}
+        label="Group by"
+        value=${by}
+        options=${GROUPINGS}
+        onChoice=${(value: string) => ask({ by: value, sort: '' })}
+      />
       <${ClusterChoice} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
     </search>
     ${
@@ -73,9 +86,11 @@ export function Pending(): VNode {
         : undefined
     }
     ${
-      all && rows.length === 0
-        ? html`<${NothingPending} filtered=${total > 0} />`
-        : html`<${Rows}
+      by
+        ? html`<${PendingGroups} key=${by} ...${{ by, cluster, state, search }} />`
+        : all && rows.length === 0
+          ? html`<${NothingPending} filtered=${total > 0} />`
+          : html`<${Selection} rows=${selected.value.size > 0 ? rows.map(selectable) : []} /><${Rows}
             label="Pending evictions"
             columns=${columns}
             rows=${rows}
@@ -93,6 +108,11 @@ const NothingPending = ({ filtered }: { readonly filtered: boolean }): VNode =>
     : html`<${Empty} title="No pending evictions">Pods appear here when a node is tainted.
       </${Empty}>`;
 
+const GROUPINGS: readonly (readonly [string, string])[] = [
+  ['', 'no group'],
+  ...['workload', 'node', 'zone'].map((by) => [by, by] as const),
+];
+
 const STATES: readonly (readonly [string, string])[] = [
   ['', 'any'],
   ...Object.entries(STATE_WORDS).map(([state, { text }]) => [state, text] as const),
@@ -103,7 +123,22 @@ export const isHeld = (state: PendingState): boolean => GATE_KINDS.some((kind) =
 
 const COUNTS: readonly PendingState[] = ['scheduled', 'due', 'rate-limited'];
 
+const selectable = ([uid, cluster, , namespace, name, , , , , holds]: PendingRow): Selectable => ({
+  key: `${cluster}/${uid}`,
+  name: `${namespace}/${name}`,
+  cluster,
+  target: { kind: 'pod', namespace, name },
+  holds: holds.split(',').filter(Boolean),
+});
+
 const COLUMNS: readonly Column<PendingRow>[] = [
+  {
+    key: 'pick',
+    head: 'Select',
+    unseen: true,
+    width: '1.25rem',
+    cell: (row) => html`<${Checkbox} row=${selectable(row)} />`,
+  },
   {
     key: 'pod',
     head: 'Pod',
@@ -150,6 +185,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   {
     key: 'taints',
     head: 'Taints',
+    minor: true,
     width: 'minmax(5rem, 1.4fr)',
     by: ([, , , , , , , taints]) => taints,
     cell: ([, , , , , , , taints]) => html`<span title=${taints}>${shortTaints(taints)}</span>`,
@@ -159,15 +195,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     head: 'Actions',
     unseen: true,
     width: '4.5rem',
-    cell: ([, cluster, , namespace, pod, , , , , holds]) =>
-      holds !== ''
-        ? holds
-            .split(',')
-            .map(
-              (id) =>
-                html`<${ActButton} key=${id} kind="plain" intent=${releaseHold(cluster, id)} about=${id} />`,
-            )
-        : html`<${ActButton} kind="plain" intent=${holdPods(cluster, { kind: 'pod', namespace, name: pod })} about=${`${namespace}/${pod}`} />`,
+    cell: (row) => html`<${RowActs} rows=${[selectable(row)]} />`,
   },
 ];
 

@@ -11,6 +11,7 @@ import { PROBE_AGAIN } from '#shared/aws/relay/probing-prover.ts';
 import { AUDIT_MS } from '#shared/console/answers.ts';
 import { MAX_ROWS } from '#shared/console/api.ts';
 import { MAX_AGE_MS, QUEUES_AGE_MS } from '#shared/console/fleet-api.ts';
+import { PLACES_MS } from '#shared/console/groups.ts';
 import { LINK_MS } from '#shared/console/session.ts';
 import { RENDERED_EACH_MS } from '#shared/engine/clusters/probe-server.ts';
 import { NODE_MAX_AGE_MS } from '#shared/engine/evict/evict-pod.ts';
@@ -168,6 +169,8 @@ export const HOW_TO: Pages = {
   'docs/how-to/preview-a-taint.md': [['deadlines are within {} of each other', TOGETHER_MS]],
   'docs/how-to/use-console.md': [
     ['once, in one browser, within {}.', LINK_MS],
+    ['places that a cluster shows are up to {} old', PLACES_MS],
+    ['saves the newest {} events of pods', MAX_ROWS],
     ['Of more than {} pods, it shows', MAX_ROWS],
     ['which has the last {}.', AUDIT_MS],
     ['On AWS, messages are counted once {}.', QUEUES_AGE_MS.deployed],

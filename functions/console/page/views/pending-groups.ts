@@ -1,0 +1,95 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import type { Api } from '#shared/console/api.ts';
+import type { HeldTarget } from '../act-button.ts';
+import { Countdown, Empty, Failed } from '../parts.ts';
+import { ask, href, route } from '../route.ts';
+import { type Column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
+import { Checkbox, RowActs, type Selectable, Selection } from '../selection.ts';
+import { useAnswer } from '../use-answer.ts';
+
+type Asks = Api['GET api/groups']['asks'];
+type Group = Omit<Api['GET api/groups']['answer']['groups'][number], 'target'> & Selectable;
+
+/** Pending evictions by workload, node, or zone, as `taintward pending --by` lists them. */
+export function PendingGroups({ by, cluster, state, search }: Asks & { readonly search: string }): VNode {
+  const order = orderOf(route.value.query.get('sort') || '-pending', '');
+  const { answer, error } = useAnswer('GET api/groups', () => ({ by, cluster, state }), [by, cluster, state]);
+  const groups = (answer?.groups ?? [])
+    .filter(({ name }) => name.includes(search))
+    .map(
+      (group): Group => ({
+        ...group,
+        target: group.target as HeldTarget,
+        key: `${group.cluster}/${group.name}`,
+      }),
+    );
+  return html`
+    ${error !== undefined && html`<${Failed} error=${error} />`}
+    ${answer && answer.unknown.length > 0 && html`<p class="card pad soft">${answer.unknown.join(' ')}</p>`}
+    <${Selection} rows=${groups} />
+    ${
+      answer && groups.length === 0
+        ? html`<${Empty} title="No matching groups">Groups of pending evictions appear here.</${Empty}>`
+        : html`<${Rows}
+            label="Groups of pending evictions" wrap
+            columns=${COLUMNS}
+            rows=${sorted(groups, COLUMNS, order)}
+            keyOf=${({ key }: Group) => key}
+            order=${order}
+            onOrder=${(chosen: Order) => ask({ sort: orderText(chosen) })}
+          />`
+    }
+  `;
+}
+
+function addressOf({ cluster, place, name }: Group): string {
+  if ('node' in place) return href(['node', cluster, place.node]);
+  return href(['pending'], {
+    cluster,
+    search: 'namespace' in place ? `${place.namespace}/${place.name}` : name,
+  });
+}
+
+const small = { width: 'minmax(4.5rem, 0.5fr)' };
+const COLUMNS: readonly Column<Group>[] = [
+  {
+    key: 'pick',
+    head: 'Select',
+    unseen: true,
+    width: '1.25rem',
+    cell: (row) => html`<${Checkbox} row=${row} />`,
+  },
+  {
+    key: 'name',
+    head: 'Group',
+    width: 'minmax(12rem, 2fr)',
+    by: ({ name }) => name,
+    cell: (row) => html`<a href=${addressOf(row)}>${row.name}</a>`,
+  },
+  { key: 'cluster', head: 'Cluster', ...small, cell: ({ cluster }) => cluster },
+  { key: 'pending', head: 'Pending', ...small, by: ({ pending }) => pending, cell: ({ pending }) => pending },
+  { key: 'due', head: 'Due', minor: true, ...small, by: ({ due }) => due, cell: ({ due }) => due },
+  {
+    key: 'held',
+    head: 'Held',
+    width: 'minmax(8rem, 1fr)',
+    by: ({ held }) => held,
+    cell: ({ keptBy }) => keptBy,
+  },
+  {
+    key: 'next',
+    head: 'Next',
+    ...small,
+    cell: ({ nextAt }) => nextAt && html`<${Countdown} at=${nextAt} />`,
+  },
+  { key: 'ready', head: 'Ready', ...small, cell: ({ ready }) => ready },
+  { key: 'budget', head: 'Budget', width: 'minmax(6rem, 1fr)', cell: ({ budget }) => budget },
+  {
+    key: 'acts',
+    head: 'Actions',
+    unseen: true,
+    width: '4.5rem',
+    cell: (row) => html`<${RowActs} rows=${[row]} />`,
+  },
+];

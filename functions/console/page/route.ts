@@ -12,10 +12,14 @@ addEventListener('hashchange', () => {
   hash.value = location.hash;
 });
 
+/** Never throws: a shared address may have been cut off within a character. */
+const decoded = (part: string): string =>
+  new URLSearchParams(`part=${part.replaceAll('+', '%2B')}`).get('part') ?? '';
+
 export const route = computed<Route>(() => {
   const [path = '', query = ''] = hash.value.replace(/^#\/?/, '').split('?');
   return {
-    path: path.split('/').filter(Boolean).map(decodeURIComponent),
+    path: path.split('/').filter(Boolean).map(decoded),
     query: new URLSearchParams(query),
   };
 });

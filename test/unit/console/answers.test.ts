@@ -4,8 +4,8 @@ import type { Api } from '#shared/console/api.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
-import { policyJsonSchema } from '#shared/state/policy-document.ts';
 import { whatText, whyText } from '#shared/operations/look/history-text.ts';
+import { policyJsonSchema } from '#shared/state/policy-document.ts';
 import { aNode, anEnding, aReason, aRecord, NOW, someRecords } from '#test/contracts/partition-builders.ts';
 import { servedConsole } from './served-console.ts';
 

@@ -219,6 +219,7 @@ test('a policy is changed as text and as a form, and rolled back, by keyboard al
   const document = page.getByRole('textbox', { name: 'Policy document' });
   const effects = page.locator('.editor .says');
   const apply = async (reason: string) => {
+    await page.getByRole('button', { name: 'Apply policy' }).waitFor();
     await tabTo('Apply policy');
     await page.keyboard.press('Enter');
     await preview(page.getByRole('dialog')).waitFor();
@@ -243,6 +244,8 @@ test('a policy is changed as text and as a form, and rolled back, by keyboard al
   }
   await page.keyboard.press('Control+A');
   await page.keyboard.type('mode: enforce # as agreed\nexclude:\n- namespaces: [kube-*]\n');
+  // A button that the server's answer brings.
+  await page.getByRole('button', { name: 'Count selected pods' }).waitFor();
   await tabTo('Count selected pods');
   await page.keyboard.press('Enter');
   await effects.getByText(/^exclude\[0\] selects \d+ of \d+ pods\.$/).waitFor();

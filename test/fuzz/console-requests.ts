@@ -241,8 +241,8 @@ async function answered(port: number, text: Buffer) {
   return {
     status: status === undefined ? undefined : Number(status),
     head,
-    // A rejection fits into one chunk.
-    body: isChunked ? body.replace(/^[0-9a-f]+\r\n/, '').replace(/\r\n0\r\n\r\n$/, '') : body,
+    // A rejection fits into one chunk. What follows a request without an end is another request, with an answer of its own.
+    body: isChunked ? body.replace(/^[0-9a-f]+\r\n/, '').replace(/\r\n0\r\n\r\n.*$/s, '') : body,
   };
 }
 

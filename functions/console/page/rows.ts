@@ -26,6 +26,12 @@ export interface Column<Row> {
   readonly unseen?: true;
 }
 
+/** A column, from its head and what a cell shows. */
+export const column = <Row>(head: Omit<Column<Row>, 'cell'>, cell: Column<Row>['cell']): Column<Row> => ({
+  ...head,
+  cell,
+});
+
 /** Sort order of rows. */
 export interface Order {
   readonly column: string;

@@ -19,7 +19,7 @@ import {
   Title,
 } from '../parts.ts';
 import { ask, route } from '../route.ts';
-import { type Column, Rows } from '../rows.ts';
+import { type Column, column, Rows } from '../rows.ts';
 import { pathOf } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
 import { EVENT } from '../words.ts';
@@ -116,46 +116,31 @@ const entryKey = ({ entry }: Entry): string =>
   'uid' in entry ? `${entry.at} ${entry.uid} ${entry.event} ${entry.dueAt}` : JSON.stringify(entry);
 
 const COLUMNS: readonly Column<Entry>[] = [
-  {
-    key: 'pod',
-    head: 'Pod',
-    width: 'minmax(10rem, 1.5fr)',
-    cell: ({ entry }) =>
+  column(
+    { key: 'pod', head: 'Pod', width: 'minmax(10rem, 1.5fr)' },
+    ({ entry }) =>
       'pod' in entry &&
       html`<${PodLink} cluster=${entry.cluster} namespace=${entry.namespace} pod=${entry.pod} />`,
-  },
-  {
-    key: 'at',
-    head: 'Time',
-    width: 'minmax(5rem, 0.7fr)',
-    cell: ({ entry: { at } }) => html`<${Moment} at=${at} />`,
-  },
-  {
-    key: 'event',
-    head: 'Event',
-    width: 'minmax(7rem, 0.8fr)',
-    cell: (shown) =>
+  ),
+  column(
+    { key: 'at', head: 'Time', width: 'minmax(5rem, 0.7fr)' },
+    ({ entry: { at } }) => html`<${Moment} at=${at} />`,
+  ),
+  column(
+    { key: 'event', head: 'Event', width: 'minmax(7rem, 0.8fr)' },
+    (shown) =>
       html`<${Tag} text=${whatText(shown)} tone=${shown.of === 'pod' ? EVENT[shown.entry.event].tone : 'link'} />`,
-  },
-  {
-    key: 'node',
-    head: 'Node',
-    width: 'minmax(5rem, 0.8fr)',
-    cell: ({ entry }) => 'node' in entry && html`<${NodeLink} cluster=${entry.cluster} node=${entry.node} />`,
-  },
-  {
-    key: 'cluster',
-    head: 'Cluster',
-    width: 'minmax(5rem, 0.8fr)',
-    cell: ({ entry: { cluster } }) => cluster ?? 'all clusters',
-  },
-  {
-    key: 'cause',
-    head: 'Cause',
-    width: 'minmax(12rem, 3fr)',
-    cell: (shown) => {
-      const text = localText(whyText(shown), shown.entry.at);
-      return html`<span class="soft" title=${text}>${text}</span>`;
-    },
-  },
+  ),
+  column(
+    { key: 'node', head: 'Node', width: 'minmax(5rem, 0.8fr)' },
+    ({ entry }) => 'node' in entry && html`<${NodeLink} cluster=${entry.cluster} node=${entry.node} />`,
+  ),
+  column(
+    { key: 'cluster', head: 'Cluster', width: 'minmax(5rem, 0.8fr)' },
+    ({ entry: { cluster } }) => cluster ?? 'all clusters',
+  ),
+  column({ key: 'cause', head: 'Cause', width: 'minmax(12rem, 3fr)' }, (shown) => {
+    const text = localText(whyText(shown), shown.entry.at);
+    return html`<span class="soft" title=${text}>${text}</span>`;
+  }),
 ];

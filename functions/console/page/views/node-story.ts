@@ -8,7 +8,7 @@ import { clusters } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, Countdown, Empty, Failed, Moment, PodLink, Tag, Title } from '../parts.ts';
 import { route } from '../route.ts';
-import { type Column, Rows } from '../rows.ts';
+import { type Column, column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';
 import { EVENT, STATE_WORDS, type Tone } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
@@ -95,43 +95,24 @@ const OUTCOME: Readonly<Record<NodePod['outcome']['kind'], readonly [text: strin
 };
 
 const podColumns = (cluster: string): readonly Column<NodePod>[] => [
-  {
-    key: 'pod',
-    head: 'Pod',
-    width: 'minmax(11rem, 2.4fr)',
-    cell: ({ namespace, name }) => html`<${PodLink} ...${{ cluster, namespace, pod: name }} />`,
-  },
-  {
-    key: 'outcome',
-    head: 'Outcome',
-    width: 'minmax(8rem, 1fr)',
-    cell: ({ outcome: { kind } }) => html`<${Tag} text=${OUTCOME[kind][0]} tone=${OUTCOME[kind][1]} />`,
-  },
-  {
-    key: 'in',
-    head: 'In',
-    width: 'minmax(5rem, 0.6fr)',
-    numeric: true,
-    cell: ({ outcome }) =>
-      outcome.kind === 'evict'
-        ? html`<span class="left">${outcome.pacedBy ? '≥ ' : ''}<${Countdown} at=${outcome.at} /></span>`
-        : '',
-  },
-  {
-    key: 'due',
-    head: 'Deadline',
-    width: 'minmax(6rem, 0.8fr)',
-    numeric: true,
-    cell: ({ outcome }) =>
-      'dueAt' in outcome && outcome.dueAt !== undefined ? html`<${Moment} at=${outcome.dueAt} />` : '',
-  },
-  {
-    key: 'workload',
-    head: 'Workload',
-    width: 'minmax(9rem, 1.6fr)',
-    cell: ({ owner, workload }) => {
-      const runner = workload ?? owner;
-      return runner ? `${runner.kind} ${runner.name}` : html`<span class="soft">none</span>`;
-    },
-  },
+  column(
+    { key: 'pod', head: 'Pod', width: 'minmax(11rem, 2.4fr)' },
+    ({ namespace, name }) => html`<${PodLink} ...${{ cluster, namespace, pod: name }} />`,
+  ),
+  column(
+    { key: 'outcome', head: 'Outcome', width: 'minmax(8rem, 1fr)' },
+    ({ outcome: { kind } }) => html`<${Tag} text=${OUTCOME[kind][0]} tone=${OUTCOME[kind][1]} />`,
+  ),
+  column({ key: 'in', head: 'In', width: 'minmax(5rem, 0.6fr)', numeric: true }, ({ outcome }) =>
+    outcome.kind === 'evict'
+      ? html`<span class="left">${outcome.pacedBy ? '≥ ' : ''}<${Countdown} at=${outcome.at} /></span>`
+      : '',
+  ),
+  column({ key: 'due', head: 'Deadline', width: 'minmax(6rem, 0.8fr)', numeric: true }, ({ outcome }) =>
+    'dueAt' in outcome && outcome.dueAt !== undefined ? html`<${Moment} at=${outcome.dueAt} />` : '',
+  ),
+  column({ key: 'workload', head: 'Workload', width: 'minmax(9rem, 1.6fr)' }, ({ owner, workload }) => {
+    const runner = workload ?? owner;
+    return runner ? `${runner.kind} ${runner.name}` : html`<span class="soft">none</span>`;
+  }),
 ];

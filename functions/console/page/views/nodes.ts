@@ -5,7 +5,7 @@ import { clusters, session } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, ClusterChoice, Countdown, Empty, Failed, NodeLink, Tag, Taints, Title } from '../parts.ts';
 import { ask, route } from '../route.ts';
-import { type Column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
+import { type Column, column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';
 import { DemoNodes } from './demo.ts';
 
@@ -44,70 +44,61 @@ export function Nodes(): VNode {
 }
 
 const COLUMNS: readonly Column<NodeRow>[] = [
-  {
-    key: 'node',
-    head: 'Node',
-    width: 'minmax(7.5rem, 1.6fr)',
-    by: ({ node }) => node,
-    cell: ({ cluster, node, deletedAt }) => html`
+  column(
+    { key: 'node', head: 'Node', width: 'minmax(7.5rem, 1.6fr)', by: ({ node }) => node },
+    ({ cluster, node, deletedAt }) => html`
       <${NodeLink} ...${{ cluster, node }} />${deletedAt !== undefined && html` <${Tag} text="deleted" />`}
     `,
-  },
-  {
-    key: 'next',
-    head: 'Next eviction',
-    width: 'minmax(6.25rem, 0.6fr)',
-    numeric: true,
-    by: ({ nextAt }) => nextAt ?? Number.MAX_SAFE_INTEGER,
-    cell: ({ nextAt }) =>
+  ),
+  column(
+    {
+      key: 'next',
+      head: 'Next eviction',
+      width: 'minmax(6.25rem, 0.6fr)',
+      numeric: true,
+      by: ({ nextAt }) => nextAt ?? Number.MAX_SAFE_INTEGER,
+    },
+    ({ nextAt }) =>
       nextAt === undefined
         ? html`<span class="soft">none</span>`
         : html`<span class="left"><${Countdown} at=${nextAt} /></span>`,
-  },
-  {
-    key: 'taints',
-    head: 'Taints',
-    width: 'minmax(8rem, 3fr)',
-    by: ({ taints }) => taints[0]?.key ?? '',
-    cell: ({ taints }) => html`<${Taints} taints=${taints} />`,
-  },
-  {
-    key: 'since',
-    head: 'Since',
-    width: 'minmax(4.5rem, 0.9fr)',
-    by: ({ taints }) => Math.min(...taints.map(({ since }) => since)),
-    cell: ({ taints }) =>
+  ),
+  column(
+    { key: 'taints', head: 'Taints', width: 'minmax(8rem, 3fr)', by: ({ taints }) => taints[0]?.key ?? '' },
+    ({ taints }) => html`<${Taints} taints=${taints} />`,
+  ),
+  column(
+    {
+      key: 'since',
+      head: 'Since',
+      width: 'minmax(4.5rem, 0.9fr)',
+      by: ({ taints }) => Math.min(...taints.map(({ since }) => since)),
+    },
+    ({ taints }) =>
       taints.length === 0 ? '' : html`<${Ago} at=${Math.min(...taints.map(({ since }) => since))} />`,
-  },
-  {
-    key: 'cluster',
-    head: 'Cluster',
-    width: 'minmax(4.5rem, 0.9fr)',
-    by: ({ cluster }) => cluster,
-    cell: ({ cluster }) => cluster,
-  },
-  {
-    key: 'pending',
-    head: 'Pending',
-    width: 'minmax(4.5rem, 0.5fr)',
-    numeric: true,
-    by: ({ pending }) => pending,
-    cell: ({ pending }) => pending.toLocaleString('en'),
-  },
-  {
-    key: 'held',
-    head: 'Held',
-    width: 'minmax(3.5rem, 0.5fr)',
-    numeric: true,
-    by: ({ held }) => held,
-    cell: ({ held }) => held.toLocaleString('en'),
-  },
-  {
-    key: 'retry',
-    head: 'Error',
-    width: 'minmax(4rem, 1fr)',
-    cell: ({ retry }) =>
+  ),
+  column(
+    { key: 'cluster', head: 'Cluster', width: 'minmax(4.5rem, 0.9fr)', by: ({ cluster }) => cluster },
+    ({ cluster }) => cluster,
+  ),
+  column(
+    {
+      key: 'pending',
+      head: 'Pending',
+      width: 'minmax(4.5rem, 0.5fr)',
+      numeric: true,
+      by: ({ pending }) => pending,
+    },
+    ({ pending }) => pending.toLocaleString('en'),
+  ),
+  column(
+    { key: 'held', head: 'Held', width: 'minmax(3.5rem, 0.5fr)', numeric: true, by: ({ held }) => held },
+    ({ held }) => held.toLocaleString('en'),
+  ),
+  column(
+    { key: 'retry', head: 'Error', width: 'minmax(4rem, 1fr)' },
+    ({ retry }) =>
       retry &&
       html`<span class="failed small" title=${retry.error}>retry in <${Countdown} at=${retry.nextTryAt} />: ${retry.error}</span>`,
-  },
+  ),
 ];

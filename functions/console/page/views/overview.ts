@@ -9,7 +9,7 @@ import { clusters, now, pending, session, staleSince, status } from '../live.ts'
 import { counted } from '../moments.ts';
 import { Ago, Empty, PodLink, Tag, TimeLeft, Title } from '../parts.ts';
 import { href } from '../route.ts';
-import { type Column, Rows } from '../rows.ts';
+import { type Column, column, Rows } from '../rows.ts';
 import { connectionWord, modeOf, STATE_WORDS } from '../words.ts';
 import { DemoNodes } from './demo.ts';
 import { GuardCard } from './guard-card.ts';
@@ -157,86 +157,60 @@ const GOING: readonly PendingRow[6][] = ['scheduled', 'due', 'rate-limited', 'bl
 const number = (count: number | undefined): string => count?.toLocaleString('en') ?? '?';
 
 const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
-  {
-    key: 'cluster',
-    head: 'Cluster',
-    width: 'minmax(6rem, 1.6fr)',
-    cell: ({ cluster, error }) => html`
+  column(
+    { key: 'cluster', head: 'Cluster', width: 'minmax(6rem, 1.6fr)' },
+    ({ cluster, error }) => html`
       <a class="strong" href=${href(['rules', cluster])}>${cluster}</a>
       ${error !== undefined && html` <span class="failed small">${error}</span>`}
     `,
-  },
-  {
-    key: 'mode',
-    head: 'Mode',
-    width: 'minmax(6.75rem, 0.9fr)',
-    cell: (each) => html`<${Tag} ...${modeOf(each)} />`,
-  },
-  {
-    key: 'built-in',
-    head: 'Built-in',
-    minor: true,
-    width: 'minmax(3.5rem, 0.6fr)',
-    cell: ({ builtIn }) =>
+  ),
+  column(
+    { key: 'mode', head: 'Mode', width: 'minmax(6.75rem, 0.9fr)' },
+    (each) => html`<${Tag} ...${modeOf(each)} />`,
+  ),
+  column(
+    { key: 'built-in', head: 'Built-in', minor: true, width: 'minmax(3.5rem, 0.6fr)' },
+    ({ builtIn }) =>
       html`<span title=${builtIn?.evidence} class=${builtIn?.state === 'on' || builtIn?.state === 'off' ? '' : 'soft'}>${builtIn?.state ?? '?'}</span>`,
-  },
-  {
-    key: 'tainted',
-    head: 'Tainted',
-    width: 'minmax(4.5rem, 0.6fr)',
-    numeric: true,
-    cell: ({ cluster, tainted, nodes }) => html`
+  ),
+  column(
+    { key: 'tainted', head: 'Tainted', width: 'minmax(4.5rem, 0.6fr)', numeric: true },
+    ({ cluster, tainted, nodes }) => html`
       <a href=${href(['nodes'], { cluster })}>${number(tainted)}</a>
       ${nodes !== undefined && html`<span class="soft"> of ${number(nodes)}</span>`}
     `,
-  },
-  {
-    key: 'pending',
-    head: 'Pending',
-    width: 'minmax(3.5rem, 0.6fr)',
-    numeric: true,
-    cell: ({ cluster, pending: count }) =>
-      html`<a href=${href(['pending'], { cluster })}>${number(count)}</a>`,
-  },
-  {
-    key: 'held',
-    head: 'Held',
-    width: 'minmax(2.5rem, 0.4fr)',
-    numeric: true,
-    cell: ({ held }) => number(held),
-  },
-  {
-    key: 'delay',
-    head: 'Delay',
-    width: 'minmax(3.5rem, 0.6fr)',
-    numeric: true,
-    cell: ({ delayMs = 0, pending: count }) =>
+  ),
+  column(
+    { key: 'pending', head: 'Pending', width: 'minmax(3.5rem, 0.6fr)', numeric: true },
+    ({ cluster, pending: count }) => html`<a href=${href(['pending'], { cluster })}>${number(count)}</a>`,
+  ),
+  column({ key: 'held', head: 'Held', width: 'minmax(2.5rem, 0.4fr)', numeric: true }, ({ held }) =>
+    number(held),
+  ),
+  column(
+    { key: 'delay', head: 'Delay', width: 'minmax(3.5rem, 0.6fr)', numeric: true },
+    ({ delayMs = 0, pending: count }) =>
       count === undefined
         ? '?'
         : delayMs === 0
           ? html`<span class="soft">none</span>`
           : durationText(delayMs),
-  },
-  {
-    key: 'contact',
-    head: 'Last contact',
-    width: 'minmax(7.5rem, 0.8fr)',
-    cell: ({ connection, lastContactAt }) => {
+  ),
+  column(
+    { key: 'contact', head: 'Last contact', width: 'minmax(7.5rem, 0.8fr)' },
+    ({ connection, lastContactAt }) => {
       const isOld = connection === 'stale' || connection === 'disconnected';
       const { text, tone } = connectionWord(staleSince.value === undefined ? connection : undefined);
       return html`<span class="heard"><span class="lamp" data-tone=${tone}></span><span>${text}${
         isOld && lastContactAt !== undefined && html`, <${Ago} at=${lastContactAt} /> ago`
       }</span></span>`;
     },
-  },
-  {
-    key: 'acts',
-    head: 'Actions',
-    unseen: true,
-    width: 'minmax(6.5rem, 1.2fr)',
-    cell: ({ cluster, stop }) => html`<div class="buttons">
+  ),
+  column(
+    { key: 'acts', head: 'Actions', unseen: true, width: 'minmax(6.5rem, 1.2fr)' },
+    ({ cluster, stop }) => html`<div class="buttons">
       ${stop && html`<${ActButton} intent=${resumeEvictions(cluster, stop.id)} about=${cluster} icon="resume" />`}
       <${ActButton} intent=${stopEvictions(cluster)} about=${cluster} icon="stop" kind="edged" />
     </div>`,
-  },
+  ),
 ];

@@ -4,7 +4,7 @@ import type { Api } from '#shared/console/api.ts';
 import type { HeldTarget } from '../act-button.ts';
 import { Countdown, Empty, Failed } from '../parts.ts';
 import { ask, href, route } from '../route.ts';
-import { type Column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
+import { type Column, column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
 import { Checkbox, RowActs, type Selectable, Selection } from '../selection.ts';
 import { useAnswer } from '../use-answer.ts';
 
@@ -53,43 +53,32 @@ function addressOf({ cluster, place, name }: Group): string {
 
 const small = { width: 'minmax(4.5rem, 0.5fr)' };
 const COLUMNS: readonly Column<Group>[] = [
-  {
-    key: 'pick',
-    head: 'Select',
-    unseen: true,
-    width: '1.25rem',
-    cell: (row) => html`<${Checkbox} row=${row} />`,
-  },
-  {
-    key: 'name',
-    head: 'Group',
-    width: 'minmax(12rem, 2fr)',
-    by: ({ name }) => name,
-    cell: (row) => html`<a href=${addressOf(row)}>${row.name}</a>`,
-  },
-  { key: 'cluster', head: 'Cluster', ...small, cell: ({ cluster }) => cluster },
-  { key: 'pending', head: 'Pending', ...small, by: ({ pending }) => pending, cell: ({ pending }) => pending },
-  { key: 'due', head: 'Due', minor: true, ...small, by: ({ due }) => due, cell: ({ due }) => due },
-  {
-    key: 'held',
-    head: 'Held',
-    width: 'minmax(8rem, 1fr)',
-    by: ({ held }) => held,
-    cell: ({ keptBy }) => keptBy,
-  },
-  {
-    key: 'next',
-    head: 'Next',
-    ...small,
-    cell: ({ nextAt }) => nextAt && html`<${Countdown} at=${nextAt} />`,
-  },
-  { key: 'ready', head: 'Ready', ...small, cell: ({ ready }) => ready },
-  { key: 'budget', head: 'Budget', width: 'minmax(6rem, 1fr)', cell: ({ budget }) => budget },
-  {
-    key: 'acts',
-    head: 'Actions',
-    unseen: true,
-    width: '4.5rem',
-    cell: (row) => html`<${RowActs} rows=${[row]} />`,
-  },
+  column(
+    { key: 'pick', head: 'Select', unseen: true, width: '1.25rem' },
+    (row) => html`<${Checkbox} row=${row} />`,
+  ),
+  column(
+    { key: 'name', head: 'Group', width: 'minmax(12rem, 2fr)', by: ({ name }) => name },
+    (row) => html`<a href=${addressOf(row)}>${row.name}</a>`,
+  ),
+  column({ key: 'cluster', head: 'Cluster', ...small }, ({ cluster }) => cluster),
+  column(
+    { key: 'pending', head: 'Pending', ...small, by: ({ pending }) => pending },
+    ({ pending }) => pending,
+  ),
+  column({ key: 'due', head: 'Due', minor: true, ...small, by: ({ due }) => due }, ({ due }) => due),
+  column(
+    { key: 'held', head: 'Held', width: 'minmax(8rem, 1fr)', by: ({ held }) => held },
+    ({ keptBy }) => keptBy,
+  ),
+  column(
+    { key: 'next', head: 'Next', ...small },
+    ({ nextAt }) => nextAt && html`<${Countdown} at=${nextAt} />`,
+  ),
+  column({ key: 'ready', head: 'Ready', ...small }, ({ ready }) => ready),
+  column({ key: 'budget', head: 'Budget', width: 'minmax(6rem, 1fr)' }, ({ budget }) => budget),
+  column(
+    { key: 'acts', head: 'Actions', unseen: true, width: '4.5rem' },
+    (row) => html`<${RowActs} rows=${[row]} />`,
+  ),
 ];

@@ -21,7 +21,7 @@ import {
   Title,
 } from '../parts.ts';
 import { ask, route } from '../route.ts';
-import { type Column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
+import { type Column, column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
 import { Checkbox, RowActs, type Selectable, Selection, selected } from '../selection.ts';
 import { useAnswer } from '../use-answer.ts';
 import { furtherText, STATE_WORDS, sentence } from '../words.ts';
@@ -132,71 +132,67 @@ const selectable = ([uid, cluster, , namespace, name, , , , , holds]: PendingRow
 });
 
 const COLUMNS: readonly Column<PendingRow>[] = [
-  {
-    key: 'pick',
-    head: 'Select',
-    unseen: true,
-    width: '1.25rem',
-    cell: (row) => html`<${Checkbox} row=${selectable(row)} />`,
-  },
-  {
-    key: 'pod',
-    head: 'Pod',
-    width: 'minmax(10rem, 3fr)',
-    by: ([, , , namespace, pod]) => `${namespace}/${pod}`,
-    cell: ([, cluster, , namespace, pod, , state]) =>
+  column(
+    { key: 'pick', head: 'Select', unseen: true, width: '1.25rem' },
+    (row) => html`<${Checkbox} row=${selectable(row)} />`,
+  ),
+  column(
+    {
+      key: 'pod',
+      head: 'Pod',
+      width: 'minmax(10rem, 3fr)',
+      by: ([, , , namespace, pod]) => `${namespace}/${pod}`,
+    },
+    ([, cluster, , namespace, pod, , state]) =>
       html`<span class=${isHeld(state) ? 'soft' : ''}><${PodLink} ...${{ cluster, namespace, pod }} /></span>`,
-  },
-  {
-    key: 'due',
-    head: 'Due',
-    width: 'minmax(5rem, 0.6fr)',
-    numeric: true,
-    by: ([, , , , , dueAt]) => dueAt,
-    cell: ([, , , , , dueAt, state, , , , nextTryAt]) =>
+  ),
+  column(
+    {
+      key: 'due',
+      head: 'Due',
+      width: 'minmax(5rem, 0.6fr)',
+      numeric: true,
+      by: ([, , , , , dueAt]) => dueAt,
+    },
+    ([, , , , , dueAt, state, , , , nextTryAt]) =>
       html`<span class=${COUNTS.includes(state) ? 'left' : 'soft'}><${TimeLeft} ...${{ dueAt, state, nextTryAt }} /></span>`,
-  },
-  {
-    key: 'state',
-    head: 'State',
-    width: 'minmax(8.5rem, 1.2fr)',
-    by: ([, , , , , , state]) => STATE_WORDS[state].text,
-    cell: ([, , , , , , state, , written]) => {
+  ),
+  column(
+    {
+      key: 'state',
+      head: 'State',
+      width: 'minmax(8.5rem, 1.2fr)',
+      by: ([, , , , , , state]) => STATE_WORDS[state].text,
+    },
+    ([, , , , , , state, , written]) => {
       const note = localText(written, now.value);
       return html`
       <span title=${note}><${Tag} ...${STATE_WORDS[state]} /></span>${note !== '' && html` <span class="soft small note" title=${note}>${furtherText(STATE_WORDS[state].text, note)}</span>`}
     `;
     },
-  },
-  {
-    key: 'node',
-    head: 'Node',
-    width: 'minmax(6rem, 1.1fr)',
-    by: ([, , node]) => node,
-    cell: ([, cluster, node]) => html`<${NodeLink} ...${{ cluster, node }} />`,
-  },
-  {
-    key: 'cluster',
-    head: 'Cluster',
-    width: 'minmax(4.5rem, 0.9fr)',
-    by: ([, cluster]) => cluster,
-    cell: ([, cluster]) => cluster,
-  },
-  {
-    key: 'taints',
-    head: 'Taints',
-    minor: true,
-    width: 'minmax(5rem, 1.4fr)',
-    by: ([, , , , , , , taints]) => taints,
-    cell: ([, , , , , , , taints]) => html`<span title=${taints}>${shortTaints(taints)}</span>`,
-  },
-  {
-    key: 'acts',
-    head: 'Actions',
-    unseen: true,
-    width: '4.5rem',
-    cell: (row) => html`<${RowActs} rows=${[selectable(row)]} />`,
-  },
+  ),
+  column(
+    { key: 'node', head: 'Node', width: 'minmax(6rem, 1.1fr)', by: ([, , node]) => node },
+    ([, cluster, node]) => html`<${NodeLink} ...${{ cluster, node }} />`,
+  ),
+  column(
+    { key: 'cluster', head: 'Cluster', width: 'minmax(4.5rem, 0.9fr)', by: ([, cluster]) => cluster },
+    ([, cluster]) => cluster,
+  ),
+  column(
+    {
+      key: 'taints',
+      head: 'Taints',
+      minor: true,
+      width: 'minmax(5rem, 1.4fr)',
+      by: ([, , , , , , , taints]) => taints,
+    },
+    ([, , , , , , , taints]) => html`<span title=${taints}>${shortTaints(taints)}</span>`,
+  ),
+  column(
+    { key: 'acts', head: 'Actions', unseen: true, width: '4.5rem' },
+    (row) => html`<${RowActs} rows=${[selectable(row)]} />`,
+  ),
 ];
 
 /** Leaves out the parts that nearly all taints share. The tooltip shows the full text. */

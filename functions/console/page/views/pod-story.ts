@@ -9,7 +9,7 @@ import { Command } from '../command.ts';
 import { now } from '../live.ts';
 import { Countdown, Failed, Moment, NodeLink, Tag, Title } from '../parts.ts';
 import { href, route } from '../route.ts';
-import { type Column, Rows } from '../rows.ts';
+import { type Column, column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';
 import { sentence, type Tone } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
@@ -116,49 +116,34 @@ function toneOf(kind: Story['outcome']['kind']): Tone | undefined {
 }
 
 const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
-  {
-    key: 'taint',
-    head: 'Taint',
-    width: 'minmax(10rem, 2.6fr)',
-    cell: ({ taint, decides }) => html`
+  column(
+    { key: 'taint', head: 'Taint', width: 'minmax(10rem, 2.6fr)' },
+    ({ taint, decides }) => html`
       <span class="taint" title=${taintText(taint)}>${taintText(taint)}</span>${decides && html` <${Tag} text="decisive" tone="goes" />`}
     `,
-  },
-  {
-    key: 'deadline',
-    head: 'Deadline',
-    width: 'minmax(6rem, 0.8fr)',
-    numeric: true,
-    cell: ({ deadlineAt, evicts }) =>
+  ),
+  column(
+    { key: 'deadline', head: 'Deadline', width: 'minmax(6rem, 0.8fr)', numeric: true },
+    ({ deadlineAt, evicts }) =>
       deadlineAt !== undefined
         ? html`<${Moment} at=${deadlineAt} />`
         : html`<span class="soft">${evicts === 'no' ? 'does not evict' : 'none'}</span>`,
-  },
-  {
-    key: 'toleration',
-    head: 'Toleration',
-    width: 'minmax(9rem, 1.6fr)',
-    cell: (account) => {
-      const later = account.shadowed.map(placeText);
-      const shadowed = later.length === 0 ? '' : `, takes precedence over ${later.join(', ')}`;
-      const text = `${tolerationText(account)}${shadowed}`;
-      return html`<span title=${text}>${text}</span>`;
-    },
-  },
-  {
-    key: 'since',
-    head: 'Since',
-    width: 'minmax(8rem, 1fr)',
-    cell: ({ since, known }) =>
+  ),
+  column({ key: 'toleration', head: 'Toleration', width: 'minmax(9rem, 1.6fr)' }, (account) => {
+    const later = account.shadowed.map(placeText);
+    const shadowed = later.length === 0 ? '' : `, takes precedence over ${later.join(', ')}`;
+    const text = `${tolerationText(account)}${shadowed}`;
+    return html`<span title=${text}>${text}</span>`;
+  }),
+  column(
+    { key: 'since', head: 'Since', width: 'minmax(8rem, 1fr)' },
+    ({ since, known }) =>
       since !== undefined &&
       html`<${Moment} at=${since} /> <span class="soft small">${known === 'preexisting' ? 'first seen' : known}</span>`,
-  },
-  {
-    key: 'schedules',
-    head: 'New pods',
-    width: 'minmax(6rem, 0.8fr)',
-    cell: ({ schedules }) => (schedules ? 'can be scheduled' : html`<span class="soft">not scheduled</span>`),
-  },
+  ),
+  column({ key: 'schedules', head: 'New pods', width: 'minmax(6rem, 0.8fr)' }, ({ schedules }) =>
+    schedules ? 'can be scheduled' : html`<span class="soft">not scheduled</span>`,
+  ),
 ];
 
 const Remediations = ({

@@ -18,7 +18,7 @@ import { Changes } from '../acts.ts';
 import { clusters, status } from '../live.ts';
 import { ClusterChoice, Empty, Failed, Moment, Tag, Title } from '../parts.ts';
 import { href, route } from '../route.ts';
-import { type Column, Rows } from '../rows.ts';
+import { type Column, column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';
 import { modeOf } from '../words.ts';
 import { type Opened, PolicyEditor } from './policy-editor.ts';
@@ -188,31 +188,21 @@ function Recorded({ cluster }: { readonly cluster: string }): VNode {
 const auditKey = ({ at, kind, actor, message }: AuditEntry): string => `${at} ${kind} ${actor} ${message}`;
 
 const auditColumns = (current: string, restore?: (text: string) => void): readonly Column<AuditEntry>[] => [
-  {
-    key: 'message',
-    head: 'Action',
-    width: 'minmax(10rem, 2fr)',
-    cell: ({
-      cluster,
-      message,
-      policy: { revision, text, settings } = { revision: 0, settings: [] },
-    }) => html`
+  column(
+    { key: 'message', head: 'Action', width: 'minmax(10rem, 2fr)' },
+    ({ cluster, message, policy: { revision, text, settings } = { revision: 0, settings: [] } }) => html`
       ${message}${cluster === undefined && html` <${Tag} text="all clusters" />`}
       <${Changes} settings=${settings} />
       ${restore && text !== undefined && text !== current && html`<button type="button" class="button" onClick=${() => restore(text)}>Restore revision ${revision}</button>`}
     `,
-  },
-  { key: 'at', head: 'Time', width: 'minmax(5rem, 0.8fr)', cell: ({ at }) => html`<${Moment} at=${at} />` },
-  {
-    key: 'reason',
-    head: 'Reason',
-    width: 'minmax(8rem, 2fr)',
-    cell: ({ reason }) => html`<span title=${reason}>${reason}</span>`,
-  },
-  {
-    key: 'actor',
-    head: 'Actor',
-    width: 'minmax(8rem, 1.4fr)',
-    cell: ({ actor }) => html`<span class="soft" title=${actor}>${actor}</span>`,
-  },
+  ),
+  column({ key: 'at', head: 'Time', width: 'minmax(5rem, 0.8fr)' }, ({ at }) => html`<${Moment} at=${at} />`),
+  column(
+    { key: 'reason', head: 'Reason', width: 'minmax(8rem, 2fr)' },
+    ({ reason }) => html`<span title=${reason}>${reason}</span>`,
+  ),
+  column(
+    { key: 'actor', head: 'Actor', width: 'minmax(8rem, 1.4fr)' },
+    ({ actor }) => html`<span class="soft" title=${actor}>${actor}</span>`,
+  ),
 ];

@@ -10,7 +10,7 @@ import { clusters } from '../live.ts';
 import { counted } from '../moments.ts';
 import { ClusterChoice, Empty, Failed, TextField, Title } from '../parts.ts';
 import { ask, route } from '../route.ts';
-import { type Column, Rows } from '../rows.ts';
+import { type Column, column, Rows } from '../rows.ts';
 import { get, sentenceOf } from '../server.ts';
 import { STATE_WORDS } from '../words.ts';
 
@@ -164,82 +164,53 @@ const STAYS: Readonly<Record<WorkloadForecast['keep'][number]['cause'], string>>
 };
 
 const WORKLOAD_COLUMNS = (at: number): readonly Column<WorkloadForecast>[] => [
-  {
-    key: 'workload',
-    head: 'Workload',
-    width: 'minmax(10rem, 2fr)',
-    cell: ({ namespace, kind, name }) =>
+  column(
+    { key: 'workload', head: 'Workload', width: 'minmax(10rem, 2fr)' },
+    ({ namespace, kind, name }) =>
       html`<span class="soft">${namespace}/</span>${name} <span class="soft small">${kind === 'Pod' ? 'bare pod' : kind}</span>`,
-  },
-  {
-    key: 'now',
-    head: 'Now',
-    width: '4rem',
-    numeric: true,
-    cell: ({ now }) => (now > 0 ? html`<span class="failed strong">${now}</span>` : NONE),
-  },
-  {
-    key: 'later',
-    head: 'Later',
-    width: 'minmax(8rem, 1fr)',
-    numeric: true,
-    cell: ({ later: { pods, firstAt, lastAt } }) => {
+  ),
+  column({ key: 'now', head: 'Now', width: '4rem', numeric: true }, ({ now }) =>
+    now > 0 ? html`<span class="failed strong">${now}</span>` : NONE,
+  ),
+  column(
+    { key: 'later', head: 'Later', width: 'minmax(8rem, 1fr)', numeric: true },
+    ({ later: { pods, firstAt, lastAt } }) => {
       if (pods === 0 || firstAt === undefined || lastAt === undefined) return NONE;
       const [first, last] = [durationText(firstAt - at), durationText(lastAt - at)];
       return html`${pods} <span class="soft">after ${first === last ? first : `${first} – ${last}`}</span>`;
     },
-  },
-  {
-    key: 'stays',
-    head: 'Kept',
-    width: 'minmax(4rem, 1.4fr)',
-    numeric: true,
-    cell: ({ keep }) =>
-      keep.length === 0
-        ? NONE
-        : keep.map(
-            ({ cause, hold, pods }) =>
-              html`<div key=${`${cause} ${hold}`}>${pods} <span class="soft">${hold ?? STAYS[cause]}</span></div>`,
-          ),
-  },
-  {
-    key: 'replicas',
-    head: 'Ready',
-    width: '7rem',
-    numeric: true,
-    cell: ({ replicas }) =>
-      replicas ? `${replicas.ready} of ${replicas.desired}` : html`<span class="soft">unknown</span>`,
-  },
+  ),
+  column({ key: 'stays', head: 'Kept', width: 'minmax(4rem, 1.4fr)', numeric: true }, ({ keep }) =>
+    keep.length === 0
+      ? NONE
+      : keep.map(
+          ({ cause, hold, pods }) =>
+            html`<div key=${`${cause} ${hold}`}>${pods} <span class="soft">${hold ?? STAYS[cause]}</span></div>`,
+        ),
+  ),
+  column({ key: 'replicas', head: 'Ready', width: '7rem', numeric: true }, ({ replicas }) =>
+    replicas ? `${replicas.ready} of ${replicas.desired}` : html`<span class="soft">unknown</span>`,
+  ),
 ];
 
 const BUDGET_COLUMNS: readonly Column<BudgetForecast>[] = [
-  {
-    key: 'budget',
-    head: 'Budget',
-    width: 'minmax(10rem, 2fr)',
-    cell: ({ namespace, name }) => html`<span class="soft">${namespace}/</span>${name ?? 'not readable'}`,
-  },
-  {
-    key: 'breaks',
-    head: 'Result',
-    width: '6rem',
-    cell: ({ breaks }) =>
-      html`<span class=${breaks ? 'failed strong' : ''}>${breaks ? 'breaks' : 'ok'}</span>`,
-  },
-  { key: 'going', head: 'Evicted', width: '5rem', numeric: true, cell: ({ evicted }) => evicted },
-  { key: 'together', head: 'Together', width: '6rem', numeric: true, cell: ({ together }) => together },
-  {
-    key: 'allowed',
-    head: 'Allowed',
-    width: '6rem',
-    numeric: true,
-    cell: ({ allowed }) => allowed ?? html`<span class="soft">unknown</span>`,
-  },
-  {
-    key: 'known',
-    head: 'Source',
-    width: 'minmax(8rem, 2fr)',
-    cell: ({ source, error, reason }) =>
+  column(
+    { key: 'budget', head: 'Budget', width: 'minmax(10rem, 2fr)' },
+    ({ namespace, name }) => html`<span class="soft">${namespace}/</span>${name ?? 'not readable'}`,
+  ),
+  column(
+    { key: 'breaks', head: 'Result', width: '6rem' },
+    ({ breaks }) => html`<span class=${breaks ? 'failed strong' : ''}>${breaks ? 'breaks' : 'ok'}</span>`,
+  ),
+  column({ key: 'going', head: 'Evicted', width: '5rem', numeric: true }, ({ evicted }) => evicted),
+  column({ key: 'together', head: 'Together', width: '6rem', numeric: true }, ({ together }) => together),
+  column(
+    { key: 'allowed', head: 'Allowed', width: '6rem', numeric: true },
+    ({ allowed }) => allowed ?? html`<span class="soft">unknown</span>`,
+  ),
+  column(
+    { key: 'known', head: 'Source', width: 'minmax(8rem, 2fr)' },
+    ({ source, error, reason }) =>
       html`<span class="soft" title=${reason ?? error}>${source === 'eviction-api' ? 'Eviction API' : `budget status: ${error ?? ''}`}</span>`,
-  },
+  ),
 ];

@@ -8,6 +8,7 @@ import {
 import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
 import { useLayoutEffect, useMemo, useReducer, useRef } from 'preact/hooks';
+import { ask, route } from './route.ts';
 
 /** A column of a table. */
 export interface Column<Row> {
@@ -33,7 +34,7 @@ export const column = <Row>(head: Omit<Column<Row>, 'cell'>, cell: Column<Row>['
 });
 
 /** Sort order of rows. */
-export interface Order {
+interface Order {
   readonly column: string;
   readonly direction: 'ascending' | 'descending';
 }
@@ -43,8 +44,8 @@ interface RowsProps<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string;
-  readonly order?: Order;
-  readonly onOrder?: (order: Order) => void;
+  /** Sort order until the user chooses one: `due`, or `-due` for descending. Absent: the rows are in order. */
+  readonly sort?: string;
   /** Present: text wraps. Absent: text is cut off after one line. */
   readonly wrap?: true;
 }
@@ -63,7 +64,9 @@ function leastWidth(columns: readonly { readonly width: string }[]): number {
  * Scrolls with the page and renders only visible rows, and the focused one. Assistive technology gets counts and
  * indexes.
  */
-export function Rows<Row>({ label, columns: all, rows, keyOf, order, onOrder, wrap }: RowsProps<Row>): VNode {
+export function Rows<Row>({ label, columns: all, rows: given, keyOf, sort, wrap }: RowsProps<Row>): VNode {
+  const order = sort === undefined ? undefined : orderOf(route.value.query.get('sort') || sort);
+  const rows = useMemo(() => sorted(given, all, order), [given, order?.column, order?.direction]);
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   const body = useRef<HTMLDivElement>(null);
   const focused = useRef<string | undefined>(undefined);
@@ -135,7 +138,7 @@ export function Rows<Row>({ label, columns: all, rows, keyOf, order, onOrder, wr
     >
       <div class="heads" role="rowgroup">
         <div class="row" role="row" aria-rowindex="1">
-          ${columns.map((column) => html`<${Head} key=${column.key} ...${{ column, order, onOrder }} />`)}
+          ${columns.map((column) => html`<${Head} key=${column.key} ...${{ column, order }} />`)}
         </div>
       </div>
       <div
@@ -194,23 +197,22 @@ function inSight({ startIndex, endIndex, overscan, count }: Range, focused: numb
 interface HeadProps<Row> {
   readonly column: Column<Row>;
   readonly order?: Order;
-  readonly onOrder?: (order: Order) => void;
 }
 
-function Head<Row>({ column, order, onOrder }: HeadProps<Row>): VNode {
+function Head<Row>({ column, order }: HeadProps<Row>): VNode {
   const { key, head, by: sortsBy, numeric, unseen } = column;
   const sorted = order?.column === key ? order.direction : undefined;
-  const next = sorted === 'ascending' ? 'descending' : 'ascending';
+  const next = sorted === 'ascending' ? `-${key}` : key;
   return html`
     <div
       role="columnheader"
       data-column=${key}
       class=${numeric ? 'numeric' : undefined}
-      aria-sort=${sortsBy && onOrder ? (sorted ?? 'none') : undefined}
+      aria-sort=${sortsBy && order ? (sorted ?? 'none') : undefined}
     >
       ${
-        sortsBy && onOrder
-          ? html`<button type="button" class="sort" onClick=${() => onOrder({ column: key, direction: next })}>
+        sortsBy && order
+          ? html`<button type="button" class="sort" onClick=${() => ask({ sort: next })}>
               ${head}<span class="arrow" aria-hidden="true"></span>
             </button>`
           : html`<span class=${unseen ? 'unseen' : undefined}>${head}</span>`
@@ -219,26 +221,18 @@ function Head<Row>({ column, order, onOrder }: HeadProps<Row>): VNode {
   `;
 }
 
-/** Reads a sort order: `due`, or `-due` for descending. */
-export function orderOf(text: string | null, column: string): Order {
-  const direction = text?.startsWith('-') ? 'descending' : 'ascending';
-  return { column: text?.replace(/^-/, '') || column, direction };
-}
-
-export const orderText = ({ column, direction }: Order): string =>
-  `${direction === 'descending' ? '-' : ''}${column}`;
+const orderOf = (text: string): Order => ({
+  column: text.replace(/^-/, ''),
+  direction: text.startsWith('-') ? 'descending' : 'ascending',
+});
 
 /** Sorts rows. Ties keep their order. */
-export function sorted<Row>(
-  rows: readonly Row[],
-  columns: readonly Column<Row>[],
-  { column, direction }: Order,
-): readonly Row[] {
-  const order = columns.find(({ key }) => key === column)?.by;
-  if (!order) return rows;
-  const sign = direction === 'ascending' ? 1 : -1;
+function sorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], order?: Order): readonly Row[] {
+  const sortKey = columns.find(({ key }) => key === order?.column)?.by;
+  if (!sortKey) return rows;
+  const sign = order?.direction === 'ascending' ? 1 : -1;
   return rows
-    .map((row) => ({ row, value: order(row) }))
+    .map((row) => ({ row, value: sortKey(row) }))
     .sort((a, b) => (a.value < b.value ? -sign : a.value > b.value ? sign : 0))
     .map(({ row }) => row);
 }

@@ -5,7 +5,7 @@ import { clusters, session } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, ClusterChoice, Countdown, Empty, Failed, NodeLink, Tag, Taints, Title } from '../parts.ts';
 import { ask, route } from '../route.ts';
-import { type Column, column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
+import { type Column, column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';
 import { DemoNodes } from './demo.ts';
 
@@ -13,7 +13,6 @@ import { DemoNodes } from './demo.ts';
 export function Nodes(): VNode {
   const { query } = route.value;
   const cluster = query.get('cluster') ?? '';
-  const order = orderOf(query.get('sort'), 'next');
   const { answer, error } = useAnswer('GET api/nodes', () => ({ cluster }), [cluster]);
   const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
   const rows = answer ?? [];
@@ -31,12 +30,10 @@ export function Nodes(): VNode {
             Nodes with a NoExecute taint appear here, with the age of each taint and the number of pending evictions.
           </${Empty}>`
         : html`<${Rows}
-            label="Tainted nodes" wrap
+            label="Tainted nodes" wrap sort="next"
             columns=${columns}
-            rows=${sorted(rows, COLUMNS, order)}
+            rows=${rows}
             keyOf=${({ cluster: of, node }: NodeRow) => `${of}/${node}`}
-            order=${order}
-            onOrder=${(chosen: Order) => ask({ sort: orderText(chosen) })}
           />`
     }
     ${demo && html`<${DemoNodes} cluster=${demo.cluster} />`}

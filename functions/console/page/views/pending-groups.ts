@@ -3,8 +3,8 @@ import type { VNode } from 'preact';
 import type { Api } from '#shared/console/api.ts';
 import type { HeldTarget } from '../act-button.ts';
 import { Countdown, Empty, Failed } from '../parts.ts';
-import { ask, href, route } from '../route.ts';
-import { type Column, column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
+import { href } from '../route.ts';
+import { type Column, column, Rows } from '../rows.ts';
 import { Checkbox, RowActs, type Selectable, Selection } from '../selection.ts';
 import { useAnswer } from '../use-answer.ts';
 
@@ -13,7 +13,6 @@ type Group = Omit<Api['GET api/groups']['answer']['groups'][number], 'target'> &
 
 /** Pending evictions by workload, node, or zone, as `taintward pending --by` lists them. */
 export function PendingGroups({ by, cluster, state, search }: Asks & { readonly search: string }): VNode {
-  const order = orderOf(route.value.query.get('sort') || '-pending', '');
   const { answer, error } = useAnswer('GET api/groups', () => ({ by, cluster, state }), [by, cluster, state]);
   const groups = (answer?.groups ?? [])
     .filter(({ name }) => name.includes(search))
@@ -32,12 +31,10 @@ export function PendingGroups({ by, cluster, state, search }: Asks & { readonly 
       answer && groups.length === 0
         ? html`<${Empty} title="No matching groups">Groups of pending evictions appear here.</${Empty}>`
         : html`<${Rows}
-            label="Groups of pending evictions" wrap
+            label="Groups of pending evictions" wrap sort="-pending"
             columns=${COLUMNS}
-            rows=${sorted(groups, COLUMNS, order)}
+            rows=${groups}
             keyOf=${({ key }: Group) => key}
-            order=${order}
-            onOrder=${(chosen: Order) => ask({ sort: orderText(chosen) })}
           />`
     }
   `;

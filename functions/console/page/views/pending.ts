@@ -21,7 +21,7 @@ import {
   Title,
 } from '../parts.ts';
 import { ask, route } from '../route.ts';
-import { type Column, column, type Order, orderOf, orderText, Rows, sorted } from '../rows.ts';
+import { type Column, column, Rows } from '../rows.ts';
 import { Checkbox, RowActs, type Selectable, Selection, selected } from '../selection.ts';
 import { useAnswer } from '../use-answer.ts';
 import { furtherText, STATE_WORDS, sentence } from '../words.ts';
@@ -38,19 +38,17 @@ export function Pending(): VNode {
   useEffect(() => {
     selected.value = new Set();
   }, [cluster, search, state, by]);
-  const order = orderOf(query.get('sort'), 'due');
   const all = pending.value;
   const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
   const rows = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    const wanted = [...(all?.values() ?? [])].filter(
+    return [...(all?.values() ?? [])].filter(
       ([, ofCluster, node, namespace, pod, , ofState, taints]) =>
         (!cluster || ofCluster === cluster) &&
         (!state || ofState === state) &&
         words.every((word) => `${namespace}/${pod} ${node} ${taints}`.toLowerCase().includes(word)),
     );
-    return sorted(wanted, COLUMNS, order);
-  }, [all, cluster, search, state, order.column, order.direction]);
+  }, [all, cluster, search, state]);
   const total = pendingTotal.value;
   const shown =
     rows.length === total
@@ -91,12 +89,10 @@ export function Pending(): VNode {
         : all && rows.length === 0
           ? html`<${NothingPending} filtered=${total > 0} />`
           : html`<${Selection} rows=${selected.value.size > 0 ? rows.map(selectable) : []} /><${Rows}
-            label="Pending evictions"
+            label="Pending evictions" sort="due"
             columns=${columns}
             rows=${rows}
             keyOf=${([uid, ofCluster]: PendingRow) => `${ofCluster}/${uid}`}
-            order=${order}
-            onOrder=${(chosen: Order) => ask({ sort: orderText(chosen) })}
           />`
     }
   `;

@@ -4,20 +4,10 @@ import { useState } from 'preact/hooks';
 import type { Api } from '#shared/console/api.ts';
 import { whatText, whyText } from '#shared/operations/look/history-text.ts';
 import type { EvictionEvent } from '#shared/state/history.ts';
+import { Choice, ClusterChoice, TextField } from '../fields.ts';
 import { clusters, now } from '../live.ts';
 import { counted } from '../moments.ts';
-import {
-  Choice,
-  ClusterChoice,
-  Empty,
-  Failed,
-  Moment,
-  NodeLink,
-  PodLink,
-  Tag,
-  TextField,
-  Title,
-} from '../parts.ts';
+import { Empty, Failed, Moment, NodeLink, PodLink, Tag, Title } from '../parts.ts';
 import { ask, route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { pathOf } from '../server.ts';

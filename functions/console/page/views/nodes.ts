@@ -1,9 +1,10 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { NodeRow } from '#shared/console/api.ts';
+import { ClusterChoice } from '../fields.ts';
 import { clusters, session } from '../live.ts';
 import { counted } from '../moments.ts';
-import { Ago, ClusterChoice, Countdown, Empty, Failed, NodeLink, Tag, Taints, Title } from '../parts.ts';
+import { Ago, Countdown, Empty, Failed, NodeLink, Tag, Taints, Title } from '../parts.ts';
 import { ask, route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';

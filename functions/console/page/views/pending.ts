@@ -5,21 +5,10 @@ import type { PendingRow } from '#shared/console/api.ts';
 import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import { stuckAdvice } from '#shared/operations/ask/words.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
+import { Choice, ClusterChoice, TextField } from '../fields.ts';
 import { clusters, now, pending, pendingTotal } from '../live.ts';
 import { counted } from '../moments.ts';
-import {
-  Ago,
-  Choice,
-  ClusterChoice,
-  Empty,
-  Failed,
-  NodeLink,
-  PodLink,
-  Tag,
-  TextField,
-  TimeLeft,
-  Title,
-} from '../parts.ts';
+import { Ago, Empty, Failed, NodeLink, PodLink, Tag, TimeLeft, Title } from '../parts.ts';
 import { ask, route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { Checkbox, RowActs, type Selectable, Selection, selected } from '../selection.ts';

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Api, PolicyDraft, PolicyShown } from '#shared/console/api.ts';
 import { ActButton, applyPolicy } from '../act-button.ts';
 import { Changes } from '../acts.ts';
-import { Choice } from '../parts.ts';
+import { Choice } from '../fields.ts';
 import { post, sentenceOf } from '../server.ts';
 
 /** A text in the editor, and the policy that was in force when it was put there. */

@@ -15,8 +15,9 @@ import {
   stopEvictions,
 } from '../act-button.ts';
 import { Changes } from '../acts.ts';
+import { ClusterChoice } from '../fields.ts';
 import { clusters, status } from '../live.ts';
-import { ClusterChoice, Empty, Failed, Moment, Tag, Title } from '../parts.ts';
+import { Empty, Failed, Moment, Tag, Title } from '../parts.ts';
 import { href, route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';

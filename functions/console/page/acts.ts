@@ -8,6 +8,7 @@ import { durationText } from '#shared/time/duration.ts';
 import { commandOf, type Draft } from './act-command.ts';
 import { Command } from './command.ts';
 import { isConfirmed } from './confirmed.ts';
+import { Choice } from './fields.ts';
 import { counted } from './moments.ts';
 import { post, ServerError, sentenceOf } from './server.ts';
 
@@ -46,7 +47,9 @@ export function showMessage(text: string): void {
 }
 
 const MINUTE_MS = 60_000;
-const LASTS_MS = [15, 60, 4 * 60, 24 * 60, 7 * 24 * 60].map((minutes) => minutes * MINUTE_MS);
+const DURATIONS = [15, 60, 4 * 60, 24 * 60, 7 * 24 * 60]
+  .map((minutes) => minutes * MINUTE_MS)
+  .map((ms) => [String(ms), `for ${durationText(ms)}`]);
 
 /** Shows the effect of an act, asks for the reason, and does the act. */
 export function Confirmation(): VNode | undefined {
@@ -78,7 +81,7 @@ interface FormProps {
 function Form({ intent: intended, onClose }: FormProps): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const [reason, setReason] = useState('');
-  const [durationMs, setForMs] = useState(0);
+  const [durationMs, setDurationMs] = useState(0);
   const [shown, setShown] = useState<Preview | undefined>(undefined);
   const [error, setError] = useState('');
   const [busy, setBusy] = useState(false);
@@ -169,19 +172,12 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
         </label>
         ${
           lasts &&
-          html`<label class="field">
-            <span>Duration</span>
-            <select
-              value=${String(durationMs)}
-              onChange=${(event: Event) => {
-                if (event.currentTarget instanceof HTMLSelectElement)
-                  setForMs(Number(event.currentTarget.value));
-              }}
-            >
-              <option value="0">until ${optional ? 'resumed' : 'released'}</option>
-              ${LASTS_MS.map((ms) => html`<option key=${ms} value=${String(ms)}>for ${durationText(ms)}</option>`)}
-            </select>
-          </label>`
+          html`<${Choice}
+            label="Duration"
+            value=${String(durationMs)}
+            options=${[['0', `until ${optional ? 'resumed' : 'released'}`], ...DURATIONS]}
+            onChoice=${(ms: string) => setDurationMs(Number(ms))}
+          />`
         }
         ${error !== '' && html`<p class="failed" role="alert">${error}</p>`}
         <div class="buttons">

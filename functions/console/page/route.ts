@@ -36,3 +36,6 @@ export function ask(query: Readonly<Record<string, string>>): void {
   history.replaceState(null, '', href(route.value.path, merged));
   hash.value = location.hash;
 }
+
+/** Returns the function by which a field changes one parameter of the query. */
+export const querySetter = (name: string) => (value: string) => ask({ [name]: value });

@@ -8,7 +8,7 @@ import { Choice, ClusterChoice, TextField } from '../fields.ts';
 import { clusters, now } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Empty, Failed, Moment, NodeLink, PodLink, Tag, Title } from '../parts.ts';
-import { ask, route } from '../route.ts';
+import { querySetter, route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { pathOf } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
@@ -61,17 +61,12 @@ export function History(): VNode {
       })}>Download CSV</a>
     </${Title}>
     <search class="filters">
-      <${Choice}
-        label="Event"
-        value=${event}
-        options=${EVENTS}
-        onChoice=${(value: string) => ask({ event: value })}
-      />
-      <${Choice} label="Period" value=${since} options=${SINCE} onChoice=${(value: string) => ask({ since: value })} />
-      <${TextField} label="Namespace" value=${namespace} onText=${(value: string) => ask({ namespace: value })} />
-      <${TextField} label="Pod" value=${pod} onText=${(value: string) => ask({ pod: value })} />
-      <${TextField} label="Node" value=${node} onText=${(value: string) => ask({ node: value })} />
-      <${ClusterChoice} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
+      <${Choice} label="Event" value=${event} options=${EVENTS} onChoice=${querySetter('event')} />
+      <${Choice} label="Period" value=${since} options=${SINCE} onChoice=${querySetter('since')} />
+      <${TextField} label="Namespace" value=${namespace} onText=${querySetter('namespace')} />
+      <${TextField} label="Pod" value=${pod} onText=${querySetter('pod')} />
+      <${TextField} label="Node" value=${node} onText=${querySetter('node')} />
+      <${ClusterChoice} value=${cluster} onChoice=${querySetter('cluster')} />
     </search>
     ${error !== undefined && html`<${Failed} error=${error} />`}
     ${

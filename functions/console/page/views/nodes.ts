@@ -5,7 +5,7 @@ import { ClusterChoice } from '../fields.ts';
 import { clusters, session } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, Countdown, Empty, Failed, NodeLink, Tag, Taints, Title } from '../parts.ts';
-import { ask, route } from '../route.ts';
+import { querySetter, route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';
 import { DemoNodes } from './demo.ts';
@@ -22,7 +22,7 @@ export function Nodes(): VNode {
   return html`
     <${Title} title="Tainted nodes" lead=${error === undefined ? lead : 'Unknown'} />
     <search class="filters">
-      <${ClusterChoice} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
+      <${ClusterChoice} value=${cluster} onChoice=${querySetter('cluster')} />
     </search>
     ${error !== undefined && html`<${Failed} error=${error} />`}
     ${

@@ -9,7 +9,7 @@ import { Choice, ClusterChoice, TextField } from '../fields.ts';
 import { clusters, now, pending, pendingTotal } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, Empty, Failed, NodeLink, PodLink, Tag, TimeLeft, Title } from '../parts.ts';
-import { ask, route } from '../route.ts';
+import { ask, querySetter, route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { Checkbox, RowActs, type Selectable, Selection, selected } from '../selection.ts';
 import { useAnswer } from '../use-answer.ts';
@@ -51,21 +51,16 @@ export function Pending(): VNode {
         label="Pod, node, or taint"
         value=${search}
         placeholder="default/web node-1"
-        onText=${(text: string) => ask({ search: text })}
+        onText=${querySetter('search')}
       />
-      <${Choice}
-        label="State"
-        value=${state}
-        options=${STATES}
-        onChoice=${(value: string) => ask({ state: value })}
-      />
+      <${Choice} label="State" value=${state} options=${STATES} onChoice=${querySetter('state')} />
       <${Choice}
         label="Group by"
         value=${by}
         options=${GROUPINGS}
         onChoice=${(value: string) => ask({ by: value, sort: '' })}
       />
-      <${ClusterChoice} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
+      <${ClusterChoice} value=${cluster} onChoice=${querySetter('cluster')} />
     </search>
     ${
       all && total > all.size

@@ -10,7 +10,7 @@ import { ClusterChoice, TextField } from '../fields.ts';
 import { clusters } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Empty, Failed, Title } from '../parts.ts';
-import { ask, route } from '../route.ts';
+import { querySetter, route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { get, sentenceOf } from '../server.ts';
 import { STATE_WORDS } from '../words.ts';
@@ -47,14 +47,14 @@ export function WhatIf(): VNode {
         if (!busy) void find();
       }}
     >
-      <${ClusterChoice} all=${false} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
-      <${TextField} label="Taint" value=${taint} onText=${(text: string) => ask({ taint: text })} />
+      <${ClusterChoice} all=${false} value=${cluster} onChoice=${querySetter('cluster')} />
+      <${TextField} label="Taint" value=${taint} onText=${querySetter('taint')} />
       <${TextField}
         label="Nodes (names or label selector)"
         wide
         value=${nodes}
         placeholder="all nodes"
-        onText=${(text: string) => ask({ nodes: text })}
+        onText=${querySetter('nodes')}
       />
       <button type="submit" class="button main" disabled=${busy || cluster === ''}>
         ${busy ? 'Loading …' : 'Preview'}

@@ -92,3 +92,23 @@ export const Title = ({ title, lead, children }: TitleProps): VNode => html`
     ${children !== undefined && html`<div class="buttons">${children}</div>`}
   </div>
 `;
+
+interface SectionProps {
+  /** ID of its heading. */
+  readonly id: string;
+  readonly title: string;
+  /** Stands beside the heading. */
+  readonly note?: ComponentChildren;
+  readonly children?: ComponentChildren;
+}
+
+/** A part of a view, with a heading. */
+export const Section = ({ id, title, note, children }: SectionProps): VNode => html`
+  <section class="section" aria-labelledby=${id}>
+    <div class="lead">
+      <h2 id=${id}>${title}</h2>
+      ${note !== undefined && html`<p class="soft small">${note}</p>`}
+    </div>
+    ${children}
+  </section>
+`;

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import type { DemoNode, PendingRow } from '#shared/console/api.ts';
 import { showMessage } from '../acts.ts';
 import { pending } from '../live.ts';
-import { Countdown } from '../parts.ts';
+import { Countdown, Section } from '../parts.ts';
 import { href } from '../route.ts';
 import { post, sentenceOf } from '../server.ts';
 import { useAnswer } from '../use-answer.ts';
@@ -18,18 +18,13 @@ export function DemoNodes({ cluster }: { readonly cluster: string }): VNode {
   const { answer: nodes = [], error } = useAnswer('GET api/demo/nodes', () => ({}), []);
   const rows = new Map([...(pending.value?.values() ?? [])].map((row) => [row[0], row]));
   return html`
-    <section class="section" aria-labelledby="try">
-      <div class="lead">
-        <h2 id="try">Try it: taint a node</h2>
-        <p class="soft small">
-          web is evicted immediately, db after 10s, checkout after 30s; logs stays
-        </p>
-      </div>
+    <${Section} id="try" title="Try it: taint a node"
+      note="web is evicted immediately, db after 10s, checkout after 30s; logs stays">
       ${error !== undefined && html`<p class="failed">${error}</p>`}
       <ul class="demo">
         ${nodes.map((node) => html`<${Node} key=${node.node} ...${{ cluster, node, rows }} />`)}
       </ul>
-    </section>
+    </${Section}>
   `;
 }
 

@@ -6,7 +6,7 @@ import { taintText } from '#shared/taints/taint.ts';
 import { ActButton, holdPods, releaseHold, retry } from '../act-button.ts';
 import { clusters } from '../live.ts';
 import { counted } from '../moments.ts';
-import { Ago, Countdown, Empty, Failed, Moment, PodLink, Tag, Title } from '../parts.ts';
+import { Ago, Countdown, Empty, Failed, Moment, PodLink, Section, Tag, Title } from '../parts.ts';
 import { route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';
@@ -36,8 +36,7 @@ export function NodeStory(): VNode {
       html`
         <p class="card verdict">${localText(answer.headline, answer.at)}</p>
         <${Taints} taints=${answer.taints} />
-        <section class="section" aria-labelledby="pods">
-          <h2 id="pods">Pods</h2>
+        <${Section} id="pods" title="Pods">
           ${
             answer.pods.length === 0
               ? html`<${Empty} title="No pods">The pods of this node appear here, with what happens to each.</${Empty}>`
@@ -48,7 +47,7 @@ export function NodeStory(): VNode {
                   keyOf=${({ uid }: NodePod) => uid}
                 />`
           }
-        </section>
+        </${Section}>
         <${Around} answer=${answer} about="node" />
         <${Past} named
           entries=${answer.history.toReversed()}

@@ -7,7 +7,7 @@ import { durationText } from '#shared/time/duration.ts';
 import { ActButton, resumeEvictions, retry, stopEvictions } from '../act-button.ts';
 import { clusters, now, pending, session, staleSince, status } from '../live.ts';
 import { counted } from '../moments.ts';
-import { Ago, Empty, PodLink, Tag, TimeLeft, Title } from '../parts.ts';
+import { Ago, Empty, PodLink, Section, Tag, TimeLeft, Title } from '../parts.ts';
 import { href } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { connectionWord, modeOf, STATE_WORDS } from '../words.ts';
@@ -34,8 +34,7 @@ export function Overview(): VNode {
       <${NextHour} />
       <${NextToGo} />
     </section>
-    <section class="section" aria-labelledby="clusters">
-      <h2 id="clusters">Clusters</h2>
+    <${Section} id="clusters" title="Clusters">
       ${
         known && known.clusters.length === 0
           ? html`<${Empty} title="No clusters">
@@ -48,13 +47,12 @@ export function Overview(): VNode {
               keyOf=${({ cluster }: ClusterStatus) => cluster}
             />`
       }
-    </section>
+    </${Section}>
   `;
 }
 
 const Issues = ({ issues, unknown }: Pick<FleetStatus, 'issues' | 'unknown'>): VNode => html`
-  <section class="section" aria-labelledby="needs">
-    <h2 id="needs">Action required</h2>
+  <${Section} id="needs" title="Action required">
     ${
       issues.length === 0
         ? unknown.length > 0
@@ -81,7 +79,7 @@ const Issues = ({ issues, unknown }: Pick<FleetStatus, 'issues' | 'unknown'>): V
             )}
           </ul>`
     }
-  </section>
+  </${Section}>
 `;
 
 function Remedy({

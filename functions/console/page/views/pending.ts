@@ -8,7 +8,7 @@ import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import { Choice, ClusterChoice, TextField } from '../fields.ts';
 import { clusters, now, pending, pendingTotal } from '../live.ts';
 import { counted } from '../moments.ts';
-import { Ago, Empty, Failed, NodeLink, PodLink, Tag, TimeLeft, Title } from '../parts.ts';
+import { Ago, Empty, Failed, NodeLink, PodLink, Section, Tag, TimeLeft, Title } from '../parts.ts';
 import { ask, querySetter, route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { Checkbox, RowActs, type Selectable, Selection, selected } from '../selection.ts';
@@ -184,11 +184,8 @@ function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | u
   if (error !== undefined) return html`<${Failed} error=${error} />`;
   if (stuck.length === 0) return undefined;
   return html`
-    <section class="section" aria-labelledby="stuck">
-      <div class="lead">
-        <h2 id="stuck">Stuck terminating</h2>
-        <p class="soft small">${counted(stuck.length, 'pod')}; Taintward never deletes by force</p>
-      </div>
+    <${Section} id="stuck" title="Stuck terminating"
+      note=${`${counted(stuck.length, 'pod')}; Taintward never deletes by force`}>
       <ul class="card needs">
         ${stuck.map(
           ({
@@ -212,6 +209,6 @@ function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | u
           `,
         )}
       </ul>
-    </section>
+    </${Section}>
   `;
 }

@@ -7,7 +7,7 @@ import { taintText } from '#shared/taints/taint.ts';
 import { ActButton, holdPods, releaseHold } from '../act-button.ts';
 import { Command } from '../command.ts';
 import { now } from '../live.ts';
-import { Countdown, Failed, Moment, NodeLink, Tag, Title } from '../parts.ts';
+import { Countdown, Failed, Moment, NodeLink, Section, Tag, Title } from '../parts.ts';
 import { href, route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';
@@ -48,15 +48,14 @@ export function PodStory(): VNode {
         <${Verdict} answer=${answer} />
         ${
           answer.taints.length > 0 &&
-          html`<section class="section" aria-labelledby="taints">
-            <h2 id="taints">Taints and tolerations</h2>
+          html`<${Section} id="taints" title="Taints and tolerations">
             <${Rows}
               label="Taints of the node" wrap
               columns=${TAINT_COLUMNS}
               rows=${answer.taints}
               keyOf=${({ taint }: TaintAccount) => taintText(taint)}
             />
-          </section>`
+          </${Section}>`
         }
         <${Around} answer=${answer} about="pod" />
         <${Remediations} answer=${answer} />
@@ -154,8 +153,7 @@ const Remediations = ({
   remediations.length === 0
     ? undefined
     : html`
-        <section class="section" aria-labelledby="saves">
-          <h2 id="saves">How to keep this pod</h2>
+        <${Section} id="saves" title="How to keep this pod">
           <ul class="card needs">
             ${remediations.map(
               (remedy) => html`
@@ -165,5 +163,5 @@ const Remediations = ({
               `,
             )}
           </ul>
-        </section>
+        </${Section}>
       `;

@@ -17,7 +17,7 @@ import {
 import { Changes } from '../acts.ts';
 import { ClusterChoice } from '../fields.ts';
 import { clusters, status } from '../live.ts';
-import { Empty, Failed, Moment, Tag, Title } from '../parts.ts';
+import { Empty, Failed, Moment, Section, Tag, Title } from '../parts.ts';
 import { href, route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { useAnswer } from '../use-answer.ts';
@@ -94,8 +94,7 @@ function Forbids({
 }): VNode {
   const none = mode !== undefined && !stop && [...holds, ...trips, ...releasedScopes].length === 0;
   return html`
-    <section class="section" aria-labelledby="forbids">
-      <h2 id="forbids">Stops, holds, and guard</h2>
+    <${Section} id="forbids" title="Stops, holds, and guard">
       ${
         none
           ? html`<${Empty} title="No stops or holds">
@@ -141,7 +140,7 @@ function Forbids({
               )}
             </ul>`
       }
-    </section>
+    </${Section}>
   `;
 }
 
@@ -160,11 +159,8 @@ function Recorded({ cluster }: { readonly cluster: string }): VNode {
     if (!opened) button.current?.focus();
   }, [opened]);
   return html`
-    <section class="section" aria-labelledby="policy">
-      <div class="lead">
-        <h2 id="policy">Policy</h2>
-        <p class="soft small">${revision === 0 ? 'default policy' : `revision ${revision ?? '?'}`}</p>
-      </div>
+    <${Section} id="policy" title="Policy"
+      note=${revision === 0 ? 'default policy' : `revision ${revision ?? '?'}`}>
       ${error !== undefined && html`<${Failed} error=${error} />`}
       ${refusal !== undefined && html`<p>${refusal}</p>`}
       ${
@@ -173,16 +169,15 @@ function Recorded({ cluster }: { readonly cluster: string }): VNode {
           : answer && html`<pre class="card pad" tabindex="0" aria-label="Policy document">${current}</pre>`
       }
       ${open && !opened && html`<div class="buttons"><button type="button" class="button" ref=${button} onClick=${() => open(current)}>Edit policy</button></div>`}
-    </section>
-    <section class="section" aria-labelledby="audit">
-      <h2 id="audit">Audit log</h2>
+    </${Section}>
+    <${Section} id="audit" title="Audit log">
       ${audit.error !== undefined && html`<${Failed} error=${audit.error} />`}
       ${
         audit.answer?.length === 0
           ? html`<${Empty} title="No audit entries">Policies, stops, holds, and releases appear here, with their actors and reasons.</${Empty}>`
           : html`<${Rows} label="Audit log" wrap columns=${auditColumns(current, open || undefined)} rows=${audit.answer ?? []} keyOf=${auditKey} />`
       }
-    </section>
+    </${Section}>
   `;
 }
 

@@ -6,7 +6,7 @@ import { whyText } from '#shared/operations/look/history-text.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import { momentText } from '../moments.ts';
-import { Empty, Moment, PodLink, Tag } from '../parts.ts';
+import { Empty, Moment, PodLink, Section, Tag } from '../parts.ts';
 import { EVENT, sentence } from '../words.ts';
 
 interface PastProps {
@@ -17,8 +17,7 @@ interface PastProps {
 
 /** Past events, newest first. */
 export const Past = ({ entries, named }: PastProps): VNode => html`
-  <section class="section" aria-labelledby="past">
-    <h2 id="past">History</h2>
+  <${Section} id="past" title="History">
     ${
       entries.length === 0
         ? html`<${Empty} title="No history">No eviction was scheduled, carried out, or canceled here recently.</${Empty}>`
@@ -37,7 +36,7 @@ export const Past = ({ entries, named }: PastProps): VNode => html`
             )}
           </ol>`
     }
-  </section>
+  </${Section}>
 `;
 
 /** Times as on this page, without their distances, such as `(in 5 s)`, which are outdated. */
@@ -63,14 +62,13 @@ export function Around({ answer, about }: AroundProps): VNode | undefined {
   ];
   if (facts.length === 0) return undefined;
   return html`
-    <section class="section" aria-labelledby="around">
-      <h2 id="around">Details</h2>
+    <${Section} id="around" title="Details">
       <dl class="facts card pad">
         ${facts.map(
           ([name, text], index) => html`<dt key=${index}>${capitalized(name)}</dt>
             <dd>${localText(text, answer.at)}</dd>`,
         )}
       </dl>
-    </section>
+    </${Section}>
   `;
 }

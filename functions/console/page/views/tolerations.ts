@@ -10,7 +10,7 @@ import { quoted } from '../act-command.ts';
 import { Command } from '../command.ts';
 import { Choice, TextField } from '../fields.ts';
 import { now } from '../live.ts';
-import { Failed, NodeLink, PodLink, Tag, Title } from '../parts.ts';
+import { Failed, NodeLink, PodLink, Section, Tag, Title } from '../parts.ts';
 import { href, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get, sentenceOf } from '../server.ts';
@@ -137,27 +137,24 @@ function Preview({ answer, drafts, adds }: PreviewProps): VNode {
   const apply = ['taintward', ...target, ...(sets ?? []), '--context', 'CONTEXT', '--apply'];
   return html`
     ${faults.map((text) => html`<${Failed} key=${text} error=${text} />`)}
-    <section class="section" aria-labelledby="pods">
-      <h2 id="pods">Pods</h2>
+    <${Section} id="pods" title="Pods">
       <${Rows}
         label="Pods" wrap columns=${podColumns(cluster, now.value).slice(0, drafts ? 4 : 3)} rows=${answer.pods}
         keyOf=${(pod: TolerationForecast) => `${pod.namespace}/${pod.name}`}
       />
-    </section>
-    <section class="section" aria-labelledby="taints">
-      <h2 id="taints">Taints of today's nodes</h2>
+    </${Section}>
+    <${Section} id="taints" title="Taints of today's nodes">
       <${Rows} label="Taints of today's nodes" wrap columns=${TAINT_COLUMNS} rows=${answer.taints} keyOf=${JSON.stringify} />
-    </section>
+    </${Section}>
     ${
       drafts &&
-      html`<section class="section" aria-labelledby="change">
-        <h2 id="change">Make the change</h2>
+      html`<${Section} id="change" title="Make the change">
         <ul class="card needs">${[...obstacles, ...effects].map((text) => html`<li key=${text}><p>${text}</p></li>`)}</ul>
         <p class="soft">The console changes nothing here, because it may have the credentials of the service. Copy what you need; CONTEXT is the kubeconfig context of your own credentials.</p>
         ${commands.length > 0 && drafts.length > 0 && html`<${Command} text=${apply.map(quoted).join(' ')} />`}
         ${commands.length > 0 && html`<${Command} text=${commands.join('\n')} />`}
         ${!adds && html`<${Command} text=${['tolerations:', ...drafts.map((draft) => `- ${JSON.stringify(objectOf(draft))}`)].join('\n')} />`}
-      </section>`
+      </${Section}>`
     }
   `;
 }

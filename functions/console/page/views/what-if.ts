@@ -9,7 +9,7 @@ import { durationText } from '#shared/time/duration.ts';
 import { ClusterChoice, TextField } from '../fields.ts';
 import { clusters } from '../live.ts';
 import { counted } from '../moments.ts';
-import { Empty, Failed, Title } from '../parts.ts';
+import { Empty, Failed, Section, Title } from '../parts.ts';
 import { querySetter, route } from '../route.ts';
 import { type Column, column, Rows } from '../rows.ts';
 import { get, sentenceOf } from '../server.ts';
@@ -106,8 +106,7 @@ function Outcome({ answer }: { readonly answer: Answer }): VNode {
       )}
     </dl>
     ${provisosOf(answer).map((text) => html`<p key=${text} class="card pad">${text}</p>`)}
-    <section class="section" aria-labelledby="breaks">
-      <h2 id="breaks">What breaks</h2>
+    <${Section} id="breaks" title="What breaks">
       ${
         breaks.length === 0
           ? html`<p class="card pad calm"><span class="lamp" data-tone="well"></span>Nothing breaks.</p>`
@@ -122,30 +121,25 @@ function Outcome({ answer }: { readonly answer: Answer }): VNode {
               )}
             </ul>`
       }
-    </section>
-    <section class="section" aria-labelledby="workloads">
-      <div class="lead">
-        <h2 id="workloads">By workload</h2>
-        <p class="soft small">${paceText(answer)}</p>
-      </div>
+    </${Section}>
+    <${Section} id="workloads" title="By workload" note=${paceText(answer)}>
       <${Rows}
         label="Workloads" wrap
         columns=${WORKLOAD_COLUMNS(at)}
         rows=${workloads}
         keyOf=${({ namespace, kind, name }: WorkloadForecast) => `${namespace}/${kind}/${name}`}
       />
-    </section>
+    </${Section}>
     ${
       budgets.length > 0 &&
-      html`<section class="section" aria-labelledby="budgets">
-        <h2 id="budgets">Disruption budgets</h2>
+      html`<${Section} id="budgets" title="Disruption budgets">
         <${Rows}
           label="Disruption budgets" wrap
           columns=${BUDGET_COLUMNS}
           rows=${budgets}
           keyOf=${({ namespace, name }: BudgetForecast) => `${namespace}/${name ?? ''}`}
         />
-      </section>`
+      </${Section}>`
     }
   `;
 }

@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import type { ComponentType, VNode } from 'preact';
+import type { ComponentChildren, ComponentType, VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { durationText } from '#shared/time/duration.ts';
 import { ActButton, resumeEvictions, stopEvictions } from './act-button.ts';
@@ -9,7 +9,7 @@ import { clock, connection, now, pendingTotal, staleSince, status, trouble } fro
 import { momentText, zone } from './moments.ts';
 import { Empty, Title } from './parts.ts';
 import { href, route } from './route.ts';
-import { nextTheme, type Theme, theme } from './theme.ts';
+import { nextTheme, nextZone, theme } from './theme.ts';
 import { History } from './views/history.ts';
 import { NodeStory } from './views/node-story.ts';
 import { Nodes } from './views/nodes.ts';
@@ -102,37 +102,28 @@ function Side(): VNode {
       <div class="foot">
         ${status.value?.stop && html`<${ActButton} intent=${resumeEvictions()} text="Resume all" icon="resume" />`}
         <${ActButton} intent=${stopEvictions()} icon="stop" kind="edged" />
-        <${ThemeSwitch} />
-        <${ZoneSwitch} />
+        <${Switch} icon=${theme.value} label="Theme" text=${THEME_TEXT[theme.value]} onClick=${nextTheme} />
+        <${Switch} icon="history" label="Times" text=${ZONE_TEXT[zone.value]} onClick=${nextZone} />
         <${Lamp} />
       </div>
     </header>
   `;
 }
 
-const THEME_TEXT: Readonly<Record<Theme, string>> = { auto: 'System', light: 'Light', dark: 'Dark' };
+const THEME_TEXT = { auto: 'System', light: 'Light', dark: 'Dark' };
+const ZONE_TEXT = { UTC: 'UTC', local: 'Local time' };
 
-const ThemeSwitch = (): VNode => html`
-  <button
-    type="button"
-    class="button plain"
-    onClick=${() => {
-      theme.value = nextTheme(theme.value);
-    }}
-  >
-    <${Icon} name=${theme.value} /><span class="word"><span class="unseen">Theme: </span>${THEME_TEXT[theme.value]}</span>
-  </button>
-`;
+interface SwitchProps {
+  readonly icon: IconName;
+  readonly label: string;
+  readonly text: string;
+  readonly onClick: () => void;
+}
 
-const ZoneSwitch = (): VNode => html`
-  <button
-    type="button"
-    class="button plain"
-    onClick=${() => {
-      zone.value = zone.value === 'UTC' ? 'local' : 'UTC';
-    }}
-  >
-    <${Icon} name="history" /><span class="word"><span class="unseen">Times: </span>${zone.value === 'UTC' ? 'UTC' : 'Local time'}</span>
+/** A button that shows a setting of the page, and changes it. */
+const Switch = ({ icon, label, text, onClick }: SwitchProps): VNode => html`
+  <button type="button" class="button plain" onClick=${onClick}>
+    <${Icon} name=${icon} /><span class="word"><span class="unseen">${label}: </span>${text}</span>
   </button>
 `;
 
@@ -146,11 +137,21 @@ function Lamp(): VNode {
   return html`<div class="connection"><span class="lamp" data-tone=${tone}></span><span class="word">${text}</span></div>`;
 }
 
-/** Screen readers would announce an age again with each second. */
-const StateOf = ({ at }: { readonly at: number }): VNode => html`
-  This page shows the state of
-  ${' '}${momentText(at, clock.value)}<span aria-hidden="true">, ${durationText(clock.value - at)} ago</span>.
-`;
+interface OutdatedProps {
+  readonly title: string;
+  readonly children: ComponentChildren;
+}
+
+/** Why the page shows a past state, and which. Screen readers would announce its age again with each second. */
+function Outdated({ title, children }: OutdatedProps): VNode {
+  const at = now.value;
+  return html`<div class="banner" data-tone="goes">
+    <p>
+      <strong>${title}</strong> ${children} This page shows the state of
+      ${' '}${momentText(at, clock.value)}<span aria-hidden="true">, ${durationText(clock.value - at)} ago</span>.
+    </p>
+  </div>`;
+}
 
 function Banners(): VNode {
   const held = useRef<HTMLDivElement>(null);
@@ -161,30 +162,17 @@ function Banners(): VNode {
   });
   const connected = connection.value;
   const stop = status.value?.issues.find(({ type, cluster }) => type === 'stopped' && !cluster);
-  const since = staleSince.value ?? now.value;
   return html`
     <div class="banners" ref=${held} role="status">
       ${
         connected.state === 'lost' &&
-        html`<div class="banner" data-tone="goes">
-          <p>
-            <strong>Connection lost.</strong> <${StateOf} at=${since} /> It reconnects automatically if the same service
-            responds again. After a restart of the service, run taintward console, or type console at npm start.
-          </p>
-        </div>`
+        html`<${Outdated} title="Connection lost.">
+          The page reconnects automatically if the same service responds again. After a restart of the service,
+          run taintward console, or type console at npm start.
+        </${Outdated}>`
       }
-      ${
-        connected.state === 'over' &&
-        html`<div class="banner" data-tone="goes">
-          <p><strong>Session ended.</strong> ${connected.why} <${StateOf} at=${since} /></p>
-        </div>`
-      }
-      ${
-        trouble.value !== '' &&
-        html`<div class="banner" data-tone="goes">
-          <p><strong>The server cannot read its clusters.</strong> ${trouble.value} <${StateOf} at=${since} /></p>
-        </div>`
-      }
+      ${connected.state === 'over' && html`<${Outdated} title="Session ended.">${connected.why}</${Outdated}>`}
+      ${trouble.value !== '' && html`<${Outdated} title="The server cannot read its clusters.">${trouble.value}</${Outdated}>`}
       ${
         stop &&
         html`<div class="banner">

@@ -2,7 +2,7 @@ import { effect, signal } from '@preact/signals';
 import { zone } from './moments.ts';
 
 /** The system's color scheme, or the user's choice. */
-export type Theme = 'auto' | 'light' | 'dark';
+type Theme = 'auto' | 'light' | 'dark';
 
 const KEY = 'taintward.theme';
 const THEMES: readonly Theme[] = ['auto', 'light', 'dark'];
@@ -23,4 +23,10 @@ if (localStorage.getItem(ZONE_KEY) === 'local') zone.value = 'local';
 
 effect(() => localStorage.setItem(ZONE_KEY, zone.value));
 
-export const nextTheme = (now: Theme): Theme => THEMES[(THEMES.indexOf(now) + 1) % THEMES.length] ?? 'auto';
+export function nextTheme(): void {
+  theme.value = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'auto';
+}
+
+export function nextZone(): void {
+  zone.value = zone.value === 'UTC' ? 'local' : 'UTC';
+}

@@ -55,14 +55,9 @@ const Issues = ({ issues, unknown }: Pick<FleetStatus, 'issues' | 'unknown'>): V
   <${Section} id="needs" title="Action required">
     ${
       issues.length === 0
-        ? unknown.length > 0
-          ? html`<p class="card pad calm">
-              <span class="lamp" data-tone="held"></span>
-              <span>Unknown whether an action is required. <span class="soft">${unknown.join(' ')}</span></span>
-            </p>`
-          : html`<p class="card pad calm">
-            <span class="lamp" data-tone="well"></span>
-            <span>No action required.</span>
+        ? html`<p class="card pad calm">
+            <span class="lamp" data-tone=${unknown.length > 0 ? 'held' : 'well'}></span>
+            <span>${unknown.length > 0 ? 'Unknown whether an action is required.' : 'No action required.'} <span class="soft">${unknown.join(' ')}</span></span>
           </p>`
         : html`<ul class="card needs">
             ${issues.map(

@@ -99,7 +99,7 @@ const STATES: readonly (readonly [string, string])[] = [
 ];
 
 /** Reports whether a gate holds the eviction. The row of such a pod is gray. */
-export const isHeld = (state: PendingState): boolean => GATE_KINDS.some((kind) => kind === state);
+const isHeld = (state: PendingState): boolean => GATE_KINDS.some((kind) => kind === state);
 
 const COUNTS: readonly PendingState[] = ['scheduled', 'due', 'rate-limited'];
 

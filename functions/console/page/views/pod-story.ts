@@ -86,33 +86,25 @@ function Verdict({ answer }: { readonly answer: Story }): VNode {
   const { outcome } = answer;
   const at = outcome.kind === 'evict' && outcome.at > now.value ? outcome.at : undefined;
   return html`
-    <div class="card verdict" data-tone=${toneOf(outcome.kind)}>
+    <div class="card verdict" data-tone=${TONES[outcome.kind]}>
       ${at !== undefined && html`<p class="big" aria-hidden="true"><${Countdown} at=${at} /></p>`}
       <p>${localText(answer.headline, answer.at)}</p>
     </div>
   `;
 }
 
-function toneOf(kind: Story['outcome']['kind']): Tone | undefined {
-  switch (kind) {
-    case 'evict':
-    case 'failed':
-    case 'evicted':
-      return 'goes';
-    case 'held':
-    case 'blocked':
-    case 'terminating':
-    case 'unknown':
-      return 'held';
-    case 'keep':
-      return 'well';
-    case 'deleted':
-    case 'not-found':
-      return undefined;
-    default:
-      return kind satisfies never;
-  }
-}
+const TONES: Readonly<Record<Story['outcome']['kind'], Tone | undefined>> = {
+  evict: 'goes',
+  failed: 'goes',
+  evicted: 'goes',
+  held: 'held',
+  blocked: 'held',
+  terminating: 'held',
+  unknown: 'held',
+  keep: 'well',
+  deleted: undefined,
+  'not-found': undefined,
+};
 
 const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
   column(

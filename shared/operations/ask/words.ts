@@ -5,7 +5,8 @@ import { failsJob, jobText } from '#shared/explain/job.ts';
 import type { PodAnswer, StuckReport } from '#shared/explain/pod.ts';
 import type { Remedy } from '#shared/explain/remedies.ts';
 import type { PlacedToleration, TaintAccount } from '#shared/explain/taints.ts';
-import type { Break, BudgetForecast, WhatIf } from '#shared/explain/what-if.ts';
+import type { Break, BudgetForecast } from '#shared/explain/what-if.ts';
+import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import { NODE_OUT_OF_SERVICE, taintText } from '#shared/taints/taint.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -98,14 +99,8 @@ function workloadFacts({ workload, owner }: Pick<PodAnswer, 'workload' | 'owner'
 }
 
 /** Returns what follows the eviction of a pod, one clause each. */
-export function schedulingTexts({
-  scheduling,
-  owner,
-  workload,
-  node,
-  outcome,
-  taints,
-}: Pick<PodAnswer, 'scheduling' | 'owner' | 'workload' | 'node' | 'outcome' | 'taints'>): readonly string[] {
+export function schedulingTexts(answer: PodAnswer): readonly string[] {
+  const { scheduling, owner, workload, node, outcome, taints } = answer;
   if (!scheduling || outcome.kind === 'keep') return [];
   const { replacedBy, keptOffBy, loops, finished, job } = scheduling;
   if (finished) return ['the pod has finished: only its object and its logs are deleted'];
@@ -185,17 +180,8 @@ export function stuckAdvice({
 }
 
 /** Returns under which conditions a preview applies, one sentence each. */
-export function provisosOf({
-  policy,
-  gate,
-  guarded,
-  guard,
-  mirrors,
-  unknown,
-}: Pick<WhatIf, 'gate' | 'guarded' | 'guard' | 'mirrors'> & {
-  readonly policy: string;
-  readonly unknown: readonly string[];
-}): readonly string[] {
+export function provisosOf(answer: WhatIfAnswer): readonly string[] {
+  const { policy, gate, guarded, guard, mirrors, unknown } = answer;
   return [
     ...(policy === 'default'
       ? ['The policy of the cluster is unknown. This preview uses the default policy in enforce mode.']
@@ -221,12 +207,7 @@ export function provisosOf({
 }
 
 /** Returns when the last pod of a preview is evicted. Empty: none is. */
-export function paceText({
-  at,
-  pace,
-  gate,
-  guarded,
-}: Pick<WhatIf, 'at' | 'pace' | 'gate' | 'guarded'>): string {
+export function paceText({ at, pace, gate, guarded }: WhatIfAnswer): string {
   if (pace.lastAt === undefined) return '';
   const when = pace.lastAt <= at ? 'immediately' : `in ${durationText(pace.lastAt - at)}`;
   const rate = pace.evictionRate === undefined ? '' : `, at ${pace.evictionRate} per second`;

@@ -6,20 +6,18 @@ import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/reco
 import { storedGates } from '#shared/explain/recorded-forecast.ts';
 import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
 import type { Store, TaintedNode } from '#shared/state/store.ts';
+import { NO_RULES } from '#shared/state/stored-rules.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Zones, zonesOf } from './zones.ts';
 
 const PARALLEL_NODES = 16;
 
-export interface Pending {
+/** A pending eviction with the state of its node, and all gates that hold it now or once it is due. */
+export interface PendingEviction {
   readonly cluster: ClusterName;
   readonly node: NodeName;
   readonly record: EvictionRecord;
-}
-
-/** A pending eviction with the state of its node, and all gates that hold it now or once it is due. */
-export interface PendingEviction extends Pending {
   readonly state: NodeState | undefined;
   /** Absent: not known. Empty: another one than the zones for which the guard tripped. */
   readonly zone?: string;
@@ -55,47 +53,34 @@ export async function pendingEvictions(
 }
 
 /** Does the same as {@link pendingEvictions}, for these nodes and under these rules. */
-export const pendingOn = (
+export async function pendingOn(
   store: Pick<Store, 'load'>,
   cluster: ClusterName,
   nodes: readonly TaintedNode[],
   rules: RulesHere,
   now: EpochMs,
-): Promise<PendingEviction[]> =>
-  readNodes(store, cluster, nodes, now, (partition) => pendingIn(partition, rules, now));
-
-/** By deadline and then by name. Those that have just ended may be included. Rejects with `StoreError`. */
-export const pendingOf = async (
-  store: Store,
-  cluster: ClusterName,
-  now: EpochMs,
-): Promise<readonly Pending[]> =>
-  readNodes(
-    store,
-    cluster,
-    await Array.fromAsync(store.taintedNodes(cluster)),
-    now,
-    ({ ref, scheduled }): readonly Pending[] => [...scheduled.values()].map((record) => ({ ...ref, record })),
-  );
-
-async function readNodes<Found extends Pending>(
-  store: Pick<Store, 'load'>,
-  cluster: ClusterName,
-  nodes: readonly TaintedNode[],
-  now: EpochMs,
-  found: (partition: Partition) => readonly Found[],
-): Promise<Found[]> {
+): Promise<PendingEviction[]> {
   const read = async ({ node }: TaintedNode) => {
     // A store in this process answers synchronously, so let other work run first.
     await turn();
-    return found(await store.load({ cluster, node }, now));
+    return pendingIn(await store.load({ cluster, node }, now), rules, now);
   };
   return (await pMap(nodes, read, { concurrency: PARALLEL_NODES })).flat().sort(firstDue);
 }
 
+/** Does the same as {@link pendingEvictions}, without gates and zones: it reads no rules. */
+export const pendingOf = async (
+  store: Store,
+  cluster: ClusterName,
+  now: EpochMs,
+): Promise<readonly Pick<PendingEviction, 'cluster' | 'node' | 'record'>[]> => {
+  const nodes = await Array.fromAsync(store.taintedNodes(cluster));
+  return pendingOn(store, cluster, nodes, [NO_RULES, undefined], now);
+};
+
 /** Compares by deadline, and then by name: a table whose rows change places is unreadable. */
-export const firstDue = (a: Pending, b: Pending): number =>
+export const firstDue = (a: PendingEviction, b: PendingEviction): number =>
   a.record.dueAt - b.record.dueAt || (placeOf(a) < placeOf(b) ? -1 : 1);
 
-const placeOf = ({ cluster, record }: Pending): string =>
+const placeOf = ({ cluster, record }: PendingEviction): string =>
   `${cluster}/${record.namespace}/${record.name}/${record.uid}`;

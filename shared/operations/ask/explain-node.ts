@@ -5,13 +5,11 @@ import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
 import { type Fact, known, knownOr } from '#shared/explain/known.ts';
 import { explainNode, type NodeAnswer, type NodeQuestion } from '#shared/explain/node.ts';
-import { projectPod } from '#shared/kubernetes/project.ts';
 import { recentHistory } from '#shared/operations/look/history.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
 import { type Blindness, type RelayStory, relayStory } from '../look/blind.ts';
 import { builtInOf } from '../look/built-in.ts';
@@ -20,7 +18,8 @@ import { factOf } from './facts.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
 import { type Reached, reach, rulesNow } from './reach.ts';
 import { momentText } from './time-text.ts';
-import { type OwnedPod, ownersOf } from './workload-finder.ts';
+import { podsOf } from './what-if.ts';
+import { ownersOf } from './workload-finder.ts';
 
 export interface NodeOfCluster {
   readonly cluster: ClusterName;
@@ -92,7 +91,7 @@ export async function nodeStory(
   // The built-in controller doesn't read Leases.
   const leases = fleet.kind === 'context' ? undefined : { clock };
   const live = await askFirst((reached) => liveNode(reached, node, leases));
-  const found = await ask(({ objects }) => podsOn(objects, node));
+  const found = await ask(({ objects }) => podsOf(objects, [{ name: node }]));
   const there = knownOr(found, []).filter(({ pod }) => only(node, pod));
   const pods = 'unknown' in found ? found : known(there.map(({ pod }) => pod));
   const namespaces = [...new Set(there.map(({ pod }) => pod.namespace))];
@@ -133,22 +132,11 @@ export async function nodeStory(
   };
 }
 
-async function podsOn(objects: ClusterObjects, node: NodeName): Promise<readonly OwnedPod[]> {
-  const pods = await Array.fromAsync(
-    objects.list('/api/v1/pods', { fieldSelector: `spec.nodeName=${node}` }),
-  );
-  return pods.map((json) => ({ pod: projectPod(json), json }));
-}
-
 async function serviceFacts(
   fleet: Fleet,
   { cluster, node, matching, only = () => true }: NodeOfCluster,
   now: EpochMs,
-): Promise<
-  Omit<NonNullable<NodeQuestion['service']>, 'history' | 'disconnection'> & {
-    readonly history: Fact<readonly HistoryEntry[]>;
-  }
-> {
+) {
   const [rules, partition, past] = await Promise.all([
     rulesNow(fleet, cluster, matching),
     factOf(async () => {

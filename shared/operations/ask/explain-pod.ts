@@ -4,8 +4,8 @@ import { emptyPartition } from '#shared/eviction/records.ts';
 import type { NodeCase } from '#shared/explain/forecast.ts';
 import { headline } from '#shared/explain/headline.ts';
 import { jobOutcome } from '#shared/explain/job.ts';
-import { type Fact, known, knownOr } from '#shared/explain/known.ts';
-import { explainPod, type PodAnswer, type PodCase, type ServiceFacts } from '#shared/explain/pod.ts';
+import { known, knownOr } from '#shared/explain/known.ts';
+import { explainPod, type PodAnswer, type PodCase } from '#shared/explain/pod.ts';
 import type { PodEnd } from '#shared/explain/scheduling.ts';
 import { workloadText } from '#shared/explain/workload.ts';
 import { projectPod } from '#shared/kubernetes/project.ts';
@@ -137,9 +137,7 @@ async function serviceFacts(
   { cluster, namespace, name, matching }: PodQuestion,
   node: NodeName,
   now: EpochMs,
-): Promise<
-  Omit<ServiceFacts, 'history' | 'disconnection'> & { readonly history: Fact<readonly HistoryEntry[]> }
-> {
+) {
   const { store, history, leases } = fleet;
   const [rules, partition, past, stuck] = await Promise.all([
     rulesNow(fleet, cluster, matching),

@@ -96,7 +96,7 @@ async function stepsOf(
     const before = present.rules.get(cluster)?.orders.policy?.read ?? DEFAULT_POLICY;
     // A new cluster, or new access, is checked with its registration.
     const isManaged = present.clusters.includes(cluster);
-    const doubts = isManaged ? ((await evictorDoubts(policy, [cluster], fleet)).get(cluster) ?? []) : [];
+    const doubts = isManaged ? await evictorDoubts(policy, cluster, fleet) : [];
     const after = [...doubts, ...neededTexts(policy), ...evictedByOthers(policy)];
     const [preview] = await previewsOf([{ act, after }], fleet, deps);
     if (!preview) throw new Error('each act has a preview');

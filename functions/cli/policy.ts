@@ -1,4 +1,6 @@
 import type { Command } from 'commander';
+import pMap from 'p-map';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { looserSettings } from '#shared/eviction/looser.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import type { Act } from '#shared/operations/acts/act.ts';
@@ -11,7 +13,12 @@ import {
   parseFleet,
   resolvePolicies,
 } from '#shared/operations/fleet/fleet-documents.ts';
-import { evictedByOthers, evictorDoubts, neededTexts } from '#shared/operations/look/evictor-permissions.ts';
+import {
+  evictedByOthers,
+  evictorDoubts,
+  neededTexts,
+  PARALLEL_CHECKS,
+} from '#shared/operations/look/evictor-permissions.ts';
 import { changedSettings } from '#shared/state/policy-change.ts';
 import {
   parseAppliedPolicy,
@@ -90,11 +97,12 @@ function addApply(policy: Command, deps: CliDeps): void {
       const permissions = neededTexts(policy);
       const warnings = evictedByOthers(policy);
       const clusters = await clustersNamed(names, options.all, fleet);
-      const doubts = await evictorDoubts(policy, clusters, fleet);
-      const acts = clusters.map((cluster) => ({
+      const actOn = async (cluster: ClusterName) => ({
         act: { kind: 'apply-policy', cluster, text, ...why } as const,
-        after: doubts.get(cluster) ?? [],
-      }));
+        after: await evictorDoubts(policy, cluster, fleet),
+      });
+      const acts = await pMap(clusters, actOn, { concurrency: PARALLEL_CHECKS });
+      const doubts = acts.flatMap(({ after }) => after);
       if (options.dryRun) {
         const previews = await previewsOf(acts, fleet, deps);
         const all = previews.map(({ effects, ...preview }) => ({
@@ -104,8 +112,8 @@ function addApply(policy: Command, deps: CliDeps): void {
         printPreviews(all, options, deps);
         return;
       }
-      deps.print(linesText([...warnings, ...[...doubts.values()].flat()]));
-      if (doubts.size > 0 && !options.yes)
+      deps.print(linesText([...warnings, ...doubts]));
+      if (doubts.length > 0 && !options.yes)
         throw new CliError('Pods may not be evicted. Nothing was changed. To proceed, rerun with --yes.');
       if (!(await mayApply(policy, acts, fleet, options, deps))) {
         throw new CliError('Canceled. Nothing was changed.');

@@ -1,4 +1,3 @@
-import pMap from 'p-map';
 import { asksLease } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Policy } from '#shared/eviction/policy.ts';
@@ -159,23 +158,19 @@ async function findingsOf(
 }
 
 /**
- * Why pods may not be evicted in clusters that a policy switches to enforce mode: permissions that it needs are
+ * Why pods may not be evicted in a cluster that a policy switches to enforce mode: permissions that it needs are
  * missing, or not verified.
  */
 export async function evictorDoubts(
   policy: Policy,
-  clusters: readonly ClusterName[],
+  cluster: ClusterName,
   fleet: Fleet,
-): Promise<ReadonlyMap<ClusterName, readonly string[]>> {
-  const doubts = new Map<ClusterName, readonly string[]>();
-  const verify = async (cluster: ClusterName) => {
-    const { orders } = await fleet.rulesStore.read(cluster);
-    if (orders.policy?.read.mode === 'enforce') return;
-    const [{ verdict, message, remediation }] = await evictorPermissions(fleet, cluster, policy);
-    if (verdict !== 'ok') doubts.set(cluster, [`Cluster ${cluster}: ${message} ${remediation}`]);
-  };
-  if (policy.mode === 'enforce') await pMap(clusters, verify, { concurrency: PARALLEL_CHECKS });
-  return doubts;
+): Promise<readonly string[]> {
+  if (policy.mode !== 'enforce') return [];
+  const { orders } = await fleet.rulesStore.read(cluster);
+  if (orders.policy?.read.mode === 'enforce') return [];
+  const [{ verdict, message, remediation }] = await evictorPermissions(fleet, cluster, policy);
+  return verdict === 'ok' ? [] : [`Cluster ${cluster}: ${message} ${remediation}`];
 }
 
 /** Returns the permissions that settings of a policy require, one sentence each. */
@@ -200,7 +195,7 @@ export const policyNotes = async (
   cluster: ClusterName,
   fleet: Fleet,
 ): Promise<readonly string[]> => [
-  ...((await evictorDoubts(policy, [cluster], fleet)).get(cluster) ?? []),
+  ...(await evictorDoubts(policy, cluster, fleet)),
   ...neededTexts(policy),
   ...evictedByOthers(policy),
 ];

@@ -1,12 +1,11 @@
 import type { Command } from 'commander';
-import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
+import { nodeName } from '#shared/eviction/identity.ts';
 import type { Workload } from '#shared/explain/workload.ts';
 import { askNode } from '#shared/operations/ask/explain-node.ts';
-import { askPod } from '#shared/operations/ask/explain-pod.ts';
+import { askPod, type PodQuestion } from '#shared/operations/ask/explain-pod.ts';
 import { askWorkload } from '#shared/operations/ask/explain-workload.ts';
 import { type ContextFleet, type Fleet, theCluster, UsageError } from '#shared/operations/fleet/fleet.ts';
 import type { Blindness } from '#shared/operations/look/blind.ts';
-import type { MatchOptions } from '#shared/taints/taint.ts';
 import { type CliDeps, comparisonOption } from './command.ts';
 import { nodeStoryText, workloadStoryText } from './node-story.ts';
 import { type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
@@ -20,16 +19,7 @@ interface ExplainOptions {
   readonly output: OutputFormat;
 }
 
-/** The cluster in question. */
-interface NamedCluster {
-  readonly cluster: ClusterName;
-  readonly matching: MatchOptions;
-}
-
-interface NamedPod {
-  readonly namespace: string;
-  readonly name: string;
-}
+type NamedCluster = Pick<PodQuestion, 'cluster' | 'matching'>;
 
 /** `taintward explain`: explains why a pod is evicted or stays, or which pods of a workload or node are evicted. */
 export function addExplainCommand(program: Command, deps: CliDeps): void {
@@ -102,7 +92,7 @@ function answerBy<Story>(
     );
 }
 
-function parsePod(text: string): NamedPod {
+function parsePod(text: string): Pick<PodQuestion, 'namespace' | 'name'> {
   const [namespace, name, ...more] = text.split('/');
   if (namespace && name && more.length === 0) return { namespace, name };
   throw new UsageError('Specify NAMESPACE/NAME, for example shop/web-0, or NAME with --namespace.');

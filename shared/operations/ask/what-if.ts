@@ -96,7 +96,7 @@ export async function askWhatIf(
       rules,
       nodes: chosen.map((node, index) => toTaint(node, partitions[index])),
       pods: pods.map(({ pod }) => pod),
-      ...guardWith(all, chosen, { taint, rules, guard: storedRules?.guard ?? { trips: [] }, now: at }),
+      ...guardWith(all, chosen, { taint, rules, now: at }, storedRules?.guard),
     };
     const forecasts = forecastsOf(situation);
     progress('reading workloads and budgets');
@@ -232,17 +232,8 @@ function toTaint({ taints, zone }: LiveNode, partition: Partition | undefined): 
 function guardWith(
   all: readonly NodeHere[],
   chosen: readonly LiveNode[],
-  {
-    taint,
-    rules: { policy },
-    guard: { trips, released = [] },
-    now,
-  }: {
-    readonly taint: Taint;
-    readonly rules: Rules;
-    readonly guard: Pick<StoredRules['guard'], 'trips' | 'released'>;
-    readonly now: EpochMs;
-  },
+  { taint, rules: { policy }, now }: Pick<Situation, 'taint' | 'rules' | 'now'>,
+  { trips, released = [] }: Pick<StoredRules['guard'], 'trips' | 'released'> = { trips: [] },
 ): Pick<Situation, 'counts' | 'released'> {
   const tally = new NodeTally();
   const seen = ({ taints }: Pick<LiveNode, 'taints'>) =>

@@ -1,7 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
-import { type ClusterFacts, connectionStatusOf, issuesOf } from '#shared/conditions/conditions.ts';
+import {
+  type ClusterFacts,
+  connectionStatusOf,
+  type FleetFacts,
+  issuesOf,
+} from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import type { ClusterRelayState } from '#shared/engine/watch/cluster-state.ts';
 import type { TripReport } from '#shared/eviction/guard.ts';
@@ -54,7 +59,7 @@ export interface ProbeDeps {
  */
 export async function startProbeServer(
   { host, port, setBy }: ProbeAddress,
-  { registry, states, trips, faults, registryError, log, stopwatch = systemStopwatch }: ProbeDeps,
+  { registry, log, stopwatch = systemStopwatch, ...reported }: ProbeDeps,
 ): Promise<Listener> {
   const metrics = renderedEachSecond(registry, stopwatch);
   const serve = async (response: ServerResponse, { pathname, searchParams }: URL): Promise<void> => {
@@ -62,9 +67,12 @@ export async function startProbeServer(
       case '/healthz':
         return answer(response, 200, 'ok\n');
       case '/readyz': {
-        const [all, found, unread] = [states(), faults(), registryError?.()];
-        const ready = unread === undefined && isReady([...all], found);
-        const text = readyText({ all, trips: trips(), found, unread, ready }, searchParams.has('verbose'));
+        const at = systemClock.now();
+        const [clusters, unread] = [clustersIn(reported, at), reported.registryError?.()];
+        const ready = unread === undefined && isReady(clusters);
+        const registryError = unread === undefined ? undefined : errorMessage(unread);
+        const facts = { at, clusters, ...defined({ registryError }) };
+        const text = readyText(facts, ready, searchParams.has('verbose'));
         return answer(response, ready ? 200 : 503, text || 'ok\n');
       }
       case '/metrics':
@@ -110,47 +118,33 @@ function refusal({ host, port, setBy }: ProbeAddress, code = ''): string {
   }
 }
 
-function isReady(
-  all: readonly (readonly [ClusterName, ClusterState])[],
-  faults: ReadonlyMap<ClusterName, readonly Fault[]>,
-): boolean {
-  const isStopped = (name: ClusterName) => faults.get(name)?.some(stopsEvictions) === true;
-  const held = all.filter(([name, { kind }]) => kind !== 'standby' || isStopped(name));
-  if (held.some(([, { kind }]) => kind === 'syncing')) return false;
-  return held.length === 0 || held.some(([name, { kind }]) => kind === 'live' && !isStopped(name));
+function isReady(clusters: readonly ClusterFacts[]): boolean {
+  const held = clusters.filter(
+    (each) => each.service && (each.service.state !== 'standby' || isStopped(each)),
+  );
+  if (held.some(({ service }) => service?.state === 'syncing')) return false;
+  return held.length === 0 || held.some((each) => each.service?.state === 'live' && !isStopped(each));
 }
+
+const isStopped = ({ faults = [] }: ClusterFacts): boolean => faults.some(stopsEvictions);
 
 /** An API server that doesn't answer may recover by itself; other faults must be fixed. */
 const stopsEvictions = ({ type, status }: Fault): boolean =>
   type.endsWith('-unavailable') || type === 'store-failing' || status === 401 || status === 403;
 
-interface Probed {
-  readonly all: ReadonlyMap<ClusterName, ClusterState>;
-  readonly trips: ReadonlyMap<ClusterName, readonly TripReport[]>;
-  readonly found: ReadonlyMap<ClusterName, readonly Fault[]>;
-  /** Why the registered clusters are not known. */
-  readonly unread: unknown;
-  readonly ready: boolean;
-}
-
-function readyText({ all, trips, found, unread, ready }: Probed, isVerbose: boolean): string {
-  const at = systemClock.now();
-  const clusters = [...new Set([...all.keys(), ...found.keys(), ...trips.keys()])].map((name) =>
-    factsOf(name, all.get(name), trips.get(name) ?? [], found.get(name) ?? [], at),
-  );
-  const registryError = unread === undefined ? {} : { registryError: errorMessage(unread) };
-  const issues = Map.groupBy(issuesOf({ at, clusters, ...registryError }), ({ cluster }) => cluster);
+function readyText(facts: FleetFacts, ready: boolean, isVerbose: boolean): string {
+  const issues = Map.groupBy(issuesOf(facts), ({ cluster }) => cluster);
   const failedIn = (name?: ClusterName): readonly string[] =>
     (issues.get(name) ?? []).map(({ type, message, since }) => {
       const when = since === undefined ? '' : ` Since ${timeText(since)}.`;
       return `[-]${name === undefined ? '' : `${name}/`}${type} failed: ${message}${when}\n`;
     });
-  const lines = clusters.flatMap(({ cluster: name, service }): readonly string[] => {
+  const lines = facts.clusters.flatMap((each): readonly string[] => {
+    const { cluster: name, service } = each;
     const state = service?.state;
     if (state === 'syncing')
       return [`[-]${name}/syncing failed: It has not been listed yet.\n`, ...failedIn(name)];
-    const isFine =
-      isVerbose && (state === 'live' || state === 'standby') && !found.get(name)?.some(stopsEvictions);
+    const isFine = isVerbose && (state === 'live' || state === 'standby') && !isStopped(each);
     return [...(isFine ? [`[+]${name}/${state} ok\n`] : []), ...failedIn(name)];
   });
   return [
@@ -160,28 +154,29 @@ function readyText({ all, trips, found, unread, ready }: Probed, isVerbose: bool
   ].join('');
 }
 
-/** What this process knows of a cluster whose lease it holds, or waits for. */
-const factsOf = (
-  cluster: ClusterName,
-  state: ClusterState | undefined,
-  trips: readonly TripReport[],
-  faults: readonly Fault[],
+/** What this process knows of the clusters whose leases it holds, or waits for. */
+function clustersIn(
+  { states, trips, faults }: Pick<ProbeDeps, 'states' | 'trips' | 'faults'>,
   at: EpochMs,
-): ClusterFacts => ({
-  cluster,
-  ...(state ? { service: { state: state.kind, breakerOpen: 'breakerOpen' in state } } : {}),
-  trips,
-  faults,
-  ...(state?.kind === 'live' ? { connection: 'connected' } : {}),
-  ...(state?.kind === 'disconnected'
-    ? {
-        connection: connectionStatusOf(state.lastContactAt, at),
-        ...defined({ lastContactAt: state.lastContactAt }),
-        holder: 'The relay',
-        renewedAt: at,
-      }
-    : {}),
-});
+): readonly ClusterFacts[] {
+  const [all, tripped, found] = [states(), trips(), faults()];
+  return [...new Set([...all.keys(), ...found.keys(), ...tripped.keys()])].map((cluster) => ({
+    cluster,
+    trips: tripped.get(cluster) ?? [],
+    faults: found.get(cluster) ?? [],
+    ...stateFacts(all.get(cluster), at),
+  }));
+}
+
+function stateFacts(state: ClusterState | undefined, at: EpochMs): Omit<ClusterFacts, 'cluster'> {
+  if (!state) return {};
+  const service = { state: state.kind, breakerOpen: 'breakerOpen' in state };
+  if (state.kind === 'live') return { service, connection: 'connected' };
+  if (state.kind !== 'disconnected') return { service };
+  const { lastContactAt } = state;
+  const connection = connectionStatusOf(lastContactAt, at);
+  return { service, connection, ...defined({ lastContactAt }), holder: 'The relay', renewedAt: at };
+}
 
 function answer(
   response: ServerResponse,

@@ -174,7 +174,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     isBlind: true,
     ofFleet: (facts) =>
       downState(facts) === 'not-running' && {
-        ...lastRenewal(facts),
+        ...defined({ since: lastRenewal(facts) }),
         message: `No npm start runs on this state directory: changes of nodes and pods are missed, and no pods are evicted.${renewalText(facts)}`,
         remediation: 'Start it again. Deadlines are kept.',
       },
@@ -186,7 +186,7 @@ export const CONDITIONS: Readonly<Record<ConditionType, Condition>> = {
     isBlind: true,
     ofFleet: (facts) =>
       downState(facts) === 'not-responding' && {
-        ...lastRenewal(facts),
+        ...defined({ since: lastRenewal(facts) }),
         message: `The running npm start does not respond: it is frozen, overloaded, or just starting.${renewalText(facts)}`,
         remediation:
           'Check whether the process is suspended (to continue it, run kill -CONT), or restart it.',
@@ -498,21 +498,18 @@ function foundIn(type: ConditionType, facts: ClusterFacts, at: EpochMs): readonl
 }
 
 /** `undefined`: the fleet has no process, or it responds, or renewed a lease recently. */
-function downState({ process, clusters, at }: FleetFacts): 'not-running' | 'not-responding' | undefined {
+function downState(facts: FleetFacts): 'not-running' | 'not-responding' | undefined {
+  const { process, at } = facts;
   if (process === undefined || process === 'responding') return undefined;
-  return process === 'not-responding' && isRenewed(lastRenewalOf(clusters), at) ? undefined : process;
+  return process === 'not-responding' && isRenewed(lastRenewal(facts), at) ? undefined : process;
 }
 
-const lastRenewalOf = (clusters: readonly ClusterFacts[]): EpochMs =>
-  Math.max(0, ...clusters.map(({ renewedAt = 0 }) => renewedAt));
-
-function lastRenewal({ clusters }: FleetFacts): Pick<Found, 'since'> {
-  const since = lastRenewalOf(clusters);
-  return since === 0 ? {} : { since };
-}
+/** `undefined`: there never was a lease. */
+const lastRenewal = ({ clusters }: FleetFacts): EpochMs | undefined =>
+  Math.max(0, ...clusters.map(({ renewedAt = 0 }) => renewedAt)) || undefined;
 
 function renewalText(facts: FleetFacts): string {
-  const { since } = lastRenewal(facts);
+  const since = lastRenewal(facts);
   return since === undefined ? '' : ` Its last lease renewal was ${durationText(facts.at - since)} ago.`;
 }
 

@@ -14,6 +14,7 @@ import {
 import { forecastText, tolerationText } from '#shared/operations/ask/words.ts';
 import { theCluster, UsageError } from '#shared/operations/fleet/fleet.ts';
 import { readFiles } from '#shared/operations/fleet/fleet-documents.ts';
+import { withCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { firstFault } from '#shared/text/read-as.ts';
@@ -85,8 +86,7 @@ export function addTolerationsCommand(program: Command, deps: CliDeps): void {
       const tolerations = options.set ?? (file === undefined ? undefined : readTolerations(file));
       mustFit(options, tolerations);
       const cluster = await theCluster(options.cluster, fleet);
-      const live = await fleet.cluster(cluster);
-      try {
+      await withCluster(fleet, cluster, async (live) => {
         const question = {
           cluster,
           workload,
@@ -118,9 +118,7 @@ export function addTolerationsCommand(program: Command, deps: CliDeps): void {
           );
           deps.print(linesText([done]));
         }
-      } finally {
-        live.close();
-      }
+      });
     }),
   );
 }

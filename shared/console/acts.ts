@@ -6,7 +6,7 @@ import type { Policy } from '#shared/eviction/policy.ts';
 import { projectPod } from '#shared/kubernetes/project.ts';
 import { performAct, previewAct } from '#shared/operations/acts/perform.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
-import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
+import { type LiveCluster, withCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { policyNotes } from '#shared/operations/look/evictor-permissions.ts';
 import { editedPolicy } from '#shared/state/edited-policy.ts';
 import { OperatorError } from '#shared/state/operator.ts';
@@ -52,26 +52,23 @@ export async function draftOf(
   const draft = { text, faults, ...defined({ document }) };
   if (!policy) return draft;
   const { effects, settings } = await previewAct({ kind: 'apply-policy', cluster, text }, seen, fleet);
-  const selected = count ? await selectedTexts(policy, await fleet.cluster(cluster), seen.at) : [];
+  const selectedIn = ({ objects }: LiveCluster) => selectedTexts(policy, objects, seen.at);
+  const selected = count ? await withCluster(fleet, cluster, selectedIn) : [];
   return { ...draft, effects: [...effects, ...selected], ...defined({ settings }) };
 }
 
 /** Returns how many pods each entry of a policy selects, if a taint that it names evicts them, one sentence each. */
-async function selectedTexts(policy: Policy, live: LiveCluster, now: EpochMs): Promise<readonly string[]> {
+async function selectedTexts(policy: Policy, objects: LiveCluster['objects'], now: EpochMs) {
   const entries = (['exclude', 'include'] as const).flatMap((name) =>
     policy[name].map((selection, index) => ({ name: `${name}[${index}]`, selection, pods: 0 })),
   );
   let all = 0;
-  try {
-    for await (const json of live.objects.list('/api/v1/pods')) {
-      const pod = projectPod(json);
-      const isSelected = ({ selection }: (typeof entries)[number]) =>
-        selects(selection, { record: pod, traits: pod }, selection.taints?.[0] ?? '', now);
-      for (const entry of entries.filter(isSelected)) entry.pods += 1;
-      all += 1;
-    }
-  } finally {
-    live.close();
+  for await (const json of objects.list('/api/v1/pods')) {
+    const pod = projectPod(json);
+    const isSelected = ({ selection }: (typeof entries)[number]) =>
+      selects(selection, { record: pod, traits: pod }, selection.taints?.[0] ?? '', now);
+    for (const entry of entries.filter(isSelected)) entry.pods += 1;
+    all += 1;
   }
   return entries.map(({ name, pods }) => `${name} selects ${pods} of ${all} pods.`);
 }

@@ -1,6 +1,7 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { withCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { builtInOf } from '#shared/operations/look/built-in.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { cached } from '#shared/time/cache.ts';
@@ -18,10 +19,7 @@ export function watchBuiltIn(
   ask = builtInOf,
 ): (cluster: ClusterName) => BuiltIn {
   const known = new Map<ClusterName, BuiltIn>();
-  const read = async (cluster: ClusterName): Promise<BuiltIn> => {
-    const live = await fleet.cluster(cluster);
-    return ask(live.objects).finally(() => live.close());
-  };
+  const read = (cluster: ClusterName) => withCluster(fleet, cluster, ({ objects }) => ask(objects));
   const unknown = (error: unknown): BuiltIn => ({ state: 'unknown', evidence: errorMessage(error) });
   const refresh = cached(
     ASK_AGAIN_MS,

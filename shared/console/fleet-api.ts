@@ -4,6 +4,7 @@ import { parseLabelSelector } from '#shared/operations/ask/label-selector.ts';
 import { askTolerations } from '#shared/operations/ask/tolerations.ts';
 import { askWhatIf, type NodeChoice } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { withCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { type QueueCounts, queuesOf } from '#shared/operations/look/look.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import { parseTaint } from '#shared/taints/taint-argument.ts';
@@ -65,12 +66,11 @@ const questionsTo = (
   explainPod: ({ cluster, namespace, pod: name }) =>
     askPod(fleet, { cluster, namespace, name, matching }, { clock }),
   explainNode: ({ cluster, node }) => askNode(fleet, { cluster, node, matching }, { clock }),
-  tolerations: async ({ cluster, list, pods, ...workload }) => {
-    const live = await fleet.cluster(cluster);
-    const question = { cluster, workload, pods, matching, ...(list && { tolerations: list }) };
-    const answered = askTolerations(live, fleet, question, { clock });
-    return answered.then(({ answer }) => answer).finally(() => live.close());
-  },
+  tolerations: ({ cluster, list, pods, ...workload }) =>
+    withCluster(fleet, cluster, async (live) => {
+      const question = { cluster, workload, pods, matching, ...(list && { tolerations: list }) };
+      return (await askTolerations(live, fleet, question, { clock })).answer;
+    }),
   whatIf: ({ cluster, taint, ...which }) =>
     askWhatIf(
       fleet,

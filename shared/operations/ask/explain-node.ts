@@ -51,8 +51,7 @@ export async function askNode(
   question: NodeOfCluster,
   { clock }: { readonly clock: Clock },
 ): Promise<WarnedNodeStory> {
-  const reached = await reach(fleet, question.cluster);
-  try {
+  return reach(fleet, question.cluster, async (reached) => {
     const facts = sharedFacts(reached, fleet, question.cluster, clock);
     const [story, { warnings }] = await Promise.all([
       nodeStory(reached, fleet, question, { clock, facts }),
@@ -60,9 +59,7 @@ export async function askNode(
       facts.builtIn,
     ]);
     return { ...story, warnings };
-  } finally {
-    reached.close();
-  }
+  });
 }
 
 /** Facts that all nodes of a cluster share. Await all of them, so that none rejects unnoticed. */

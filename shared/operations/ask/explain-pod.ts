@@ -50,8 +50,7 @@ export async function askPod(
   { cluster, namespace, name, matching }: PodQuestion,
   { clock }: { readonly clock: Clock },
 ): Promise<PodStory> {
-  const { ask, askFirst, close } = await reach(fleet, cluster);
-  try {
+  return reach(fleet, cluster, async ({ ask, askFirst }) => {
     const found = await askFirst(({ objects }) => podNamed(objects, { namespace, name }));
     const there = knownOr(found, undefined);
     const pod = 'unknown' in found ? found : known(there?.pod);
@@ -93,9 +92,7 @@ export async function askPod(
       warnings,
       history: service ? knownOr(service.history, []) : [],
     };
-  } finally {
-    close();
-  }
+  });
 }
 
 /** `undefined`: there is none. */

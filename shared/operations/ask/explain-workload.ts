@@ -45,8 +45,7 @@ export async function askWorkload(
   { cluster, matching, ...workload }: Workload & Omit<NodeOfCluster, 'node'>,
   { clock }: { readonly clock: Clock },
 ): Promise<WorkloadStory> {
-  const reached = await reach(fleet, cluster);
-  try {
+  return reach(fleet, cluster, async (reached) => {
     const { namespace, kind, name } = workload;
     const target = { kind: 'workload', namespace, owner: { kind, name } } as const;
     const act = { kind: 'hold', cluster, target, reason: 'a preview' } as const;
@@ -98,9 +97,7 @@ export async function askWorkload(
       warnings,
       nodes: stories,
     };
-  } finally {
-    reached.close();
-  }
+  });
 }
 
 /** Rejects with `OperatorError` if the cluster takes no more holds. */

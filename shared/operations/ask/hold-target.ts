@@ -5,24 +5,17 @@ import { selectorText } from '#shared/eviction/selectors.ts';
 import type { Fact } from '#shared/explain/known.ts';
 import { projectPod } from '#shared/kubernetes/project.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import type { LiveCluster } from '../fleet/live-cluster.ts';
+import { type LiveCluster, withCluster } from '../fleet/live-cluster.ts';
 import { zonesIn } from '../look/zones.ts';
-import { reach } from './reach.ts';
+import { factOf } from './facts.ts';
 import type { OwnedPod } from './workload-finder.ts';
 
 /** Reports whether a hold would prevent anything now. Unknown, with the reason, if the cluster can't be asked. */
-export async function targetExists(
+export const targetExists = (
   fleet: Fleet,
   cluster: ClusterName,
   target: HoldTarget,
-): Promise<Fact<boolean>> {
-  const reached = await reach(fleet, cluster);
-  try {
-    return await reached.ask((live) => exists(live, target));
-  } finally {
-    reached.close();
-  }
-}
+): Promise<Fact<boolean>> => factOf(() => withCluster(fleet, cluster, (live) => exists(live, target)));
 
 async function exists({ api, objects }: LiveCluster, target: HoldTarget): Promise<boolean> {
   switch (target.kind) {

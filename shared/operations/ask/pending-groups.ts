@@ -11,12 +11,12 @@ import { type Workload, workloadText } from '#shared/explain/workload.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import { type LiveCluster, withCluster } from '../fleet/live-cluster.ts';
 import type { PendingEviction } from '../look/pending.ts';
 import { countsOf, nextOf, type PendingCounts } from '../look/pending-state.ts';
 import { zonesIn } from '../look/zones.ts';
 import { budgetsInAll } from './budgets.ts';
 import { factOf } from './facts.ts';
-import { reach } from './reach.ts';
 import { podsOf } from './what-if.ts';
 import { WorkloadFinder } from './workload-finder.ts';
 
@@ -120,16 +120,11 @@ export async function placesIn(
 ): Promise<Places> {
   const stored = { placeOf: STORED[grouping] };
   if (grouping === 'node' || pending.length === 0) return stored;
-  const { ask, close } = await reach(fleet, cluster);
-  try {
-    const places = await ask(({ objects }) =>
-      grouping === 'zone' ? zonePlaces(objects) : workloadsIn(objects, pending),
-    );
-    if ('value' in places) return places.value;
-    return { ...stored, unknown: [`The ${grouping}s of cluster ${cluster} are unknown: ${places.unknown}.`] };
-  } finally {
-    close();
-  }
+  const read = ({ objects }: LiveCluster) =>
+    grouping === 'zone' ? zonePlaces(objects) : workloadsIn(objects, pending);
+  const places = await factOf(() => withCluster(fleet, cluster, read));
+  if ('value' in places) return places.value;
+  return { ...stored, unknown: [`The ${grouping}s of cluster ${cluster} are unknown: ${places.unknown}.`] };
 }
 
 async function zonePlaces(objects: ClusterObjects): Promise<Places> {

@@ -12,21 +12,21 @@ export interface Reached {
   ask<T>(what: (live: LiveCluster) => Promise<T>): Promise<Fact<T>>;
   /** Rejects as `what` does if only the cluster can be asked. */
   askFirst<T>(what: (live: LiveCluster) => Promise<T>): Promise<Fact<T>>;
-  close(): void;
 }
 
-/** If the cluster cannot be reached, all questions get the reason as their answer. */
-export async function reach(fleet: Fleet | ContextFleet, cluster: ClusterName): Promise<Reached> {
+/** Asks questions of a cluster. If it cannot be reached, all of them get the reason as their answer. */
+export async function reach<Answer>(
+  fleet: Fleet | ContextFleet,
+  cluster: ClusterName,
+  use: (reached: Reached) => Promise<Answer>,
+): Promise<Answer> {
   const way = await factOf(() => fleet.cluster(cluster));
   async function ask<T>(what: (live: LiveCluster) => Promise<T>): Promise<Fact<T>> {
     return 'unknown' in way ? way : factOf(() => what(way.value));
   }
-  return {
-    ask,
-    askFirst: async (what) =>
-      fleet.kind === 'context' && 'value' in way ? known(await what(way.value)) : ask(what),
-    close: () => knownOr(way, undefined)?.close(),
-  };
+  const askFirst: Reached['askFirst'] = async (what) =>
+    fleet.kind === 'context' && 'value' in way ? known(await what(way.value)) : ask(what);
+  return use({ ask, askFirst }).finally(() => knownOr(way, undefined)?.close());
 }
 
 export const rulesNow = (

@@ -33,6 +33,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
+import { withCluster } from '../fleet/live-cluster.ts';
 import { budgetsIn } from './budgets.ts';
 import { traitsOf } from './job.ts';
 import { type OwnedPod, WorkloadFinder } from './workload-finder.ts';
@@ -69,9 +70,7 @@ export async function askWhatIf(
   { cluster, taint, nodes: choice, matching }: WhatIfQuestion,
   { clock, progress }: { readonly clock: Clock; readonly progress: (text: string) => void },
 ): Promise<WhatIfAnswer> {
-  const live = await fleet.cluster(cluster);
-  try {
-    const { objects } = live;
+  return withCluster(fleet, cluster, async ({ objects }) => {
     const storedRules = fleet.kind === 'context' ? undefined : await fleet.rulesStore.read(cluster);
     const rules = storedRules ? rulesOf(storedRules, matching) : enforcedRules(matching);
     mustEvict(taint, rules);
@@ -117,9 +116,7 @@ export async function askWhatIf(
     };
     const policy = fleet.kind === 'context' ? 'default' : 'applied';
     return { cluster, policy, unknown, ...whatIf(situation, forecasts, findings) };
-  } finally {
-    live.close();
-  }
+  });
 }
 
 /** Throws `FleetError` if the taint would evict no pods on any node. */

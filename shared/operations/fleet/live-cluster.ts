@@ -1,3 +1,4 @@
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import type { PermissionReview } from '#shared/kubernetes/permissions.ts';
@@ -12,6 +13,20 @@ export interface LiveCluster {
   /** All objects, in the API server's JSON. */
   readonly objects: ClusterObjects;
   close(): void;
+}
+
+/** Uses a cluster of a fleet, and then closes its connection. Rejects with `FleetError` if there is no access. */
+export async function withCluster<T>(
+  fleet: { cluster(name: ClusterName): Promise<LiveCluster> },
+  name: ClusterName,
+  use: (live: LiveCluster) => Promise<T>,
+): Promise<T> {
+  const live = await fleet.cluster(name);
+  try {
+    return await use(live);
+  } finally {
+    live.close();
+  }
 }
 
 /** Makes a cluster without any request. If the access is wrong, each call rejects with `ApiError`. */

@@ -1,8 +1,8 @@
 import pMap from 'p-map';
-import { CONDITIONS } from '#shared/conditions/conditions.ts';
+import { type ClusterFacts, CONDITIONS } from '#shared/conditions/conditions.ts';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY, type Mode, type Policy, type Stop } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import {
   type IneffectiveToleration,
@@ -30,7 +30,7 @@ import { VERSION } from '#shared/version.ts';
 import type { Account } from '../fleet/account.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet, ServiceAccount } from '../fleet/fleet.ts';
-import type { LiveCluster } from '../fleet/live-cluster.ts';
+import { type LiveCluster, withCluster } from '../fleet/live-cluster.ts';
 import { type TakeoverState, takeoverState } from '../takeover/state.ts';
 import { alarmFindings, quotaFindings, versionFindings } from './account-findings.ts';
 import { builtInOf } from './built-in.ts';
@@ -51,10 +51,7 @@ const CLOCK_QUESTIONS = 12;
 const CLOCK_QUESTION_MS = 130;
 
 /** The mode that the cluster's owner set, and the stop in force. */
-interface Wanted {
-  readonly mode: Mode;
-  readonly stop?: Stop;
-}
+type Wanted = Pick<ClusterFacts, 'mode' | 'stop'>;
 
 export interface DoctorDeps {
   readonly clock: Clock;
@@ -259,8 +256,7 @@ async function examineLive(
   storedRules: StoredRules | undefined,
   clock: Clock,
 ): Promise<readonly ClusterFinding[]> {
-  const live = await fleet.cluster(cluster);
-  try {
+  return withCluster(fleet, cluster, async (live) => {
     const requestedAt = clock.now();
     const version = textOf((await unlessDenied(live.objects.get('/version')))?.['gitVersion']);
     const reached = ok(
@@ -284,9 +280,7 @@ async function examineLive(
       ),
     ]);
     return [reached, ...provenFindings(version), ...(await clockFindings(live)), ...groups.flat()];
-  } finally {
-    live.close();
-  }
+  });
 }
 
 const WORKLOADS = [
@@ -417,7 +411,7 @@ function hiddenTakeover(error: unknown): ClusterFinding {
 
 function builtInFinding(
   { state, evidence }: BuiltIn,
-  { mode, stop }: Partial<Wanted> = {},
+  { mode, stop }: Wanted = {},
   { nodes, now = 0 }: Partial<TakeoverState> = {},
 ): ClusterFinding {
   const source = `by ${evidence}`;

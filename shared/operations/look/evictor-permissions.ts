@@ -19,7 +19,7 @@ import {
 import { identityOf, type RegisteredCluster } from '#shared/state/registry.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { type Fleet, FleetError, type ServiceAccount } from '../fleet/fleet.ts';
-import type { LiveCluster } from '../fleet/live-cluster.ts';
+import { type LiveCluster, withCluster } from '../fleet/live-cluster.ts';
 import { accountPermissions, userOf } from './account-permissions.ts';
 import { bad, type ClusterFinding, ok, warn } from './finding.ts';
 
@@ -47,8 +47,7 @@ export async function evictorPermissions(
       if (found) return await evictPermissions(checkAccess, found, policy);
       throw new FleetError(`Cluster "${name}" not found.`);
     }
-    const live = await fleet.cluster(name);
-    return await servicePermissions(live, policy, serviceAccount).finally(() => live.close());
+    return await withCluster(fleet, name, (live) => servicePermissions(live, policy, serviceAccount));
   } catch (error) {
     return notVerified(checkAccess ? 'evict' : 'the service', errorMessage(error));
   }

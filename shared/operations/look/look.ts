@@ -16,6 +16,7 @@ import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { Clusters, Fleet } from '../fleet/fleet.ts';
+import { type LiveCluster, withCluster } from '../fleet/live-cluster.ts';
 import { builtInOf } from './built-in.ts';
 import { type PendingEviction, pendingOn } from './pending.ts';
 import { type Zones, zonesOf } from './zones.ts';
@@ -222,27 +223,16 @@ async function leaseOf(
 
 async function liveFacts(fleet: Clusters, cluster: ClusterName): Promise<LiveFacts> {
   const unknown = (evidence: string) => ({ builtIn: { state: 'unknown', evidence } as const });
-  let live: Awaited<ReturnType<Fleet['cluster']>>;
-  try {
-    live = await fleet.cluster(cluster);
-  } catch (error) {
-    return unknown(errorMessage(error));
-  }
-  const { objects } = live;
   const over = new AbortController();
-  const late = pause(LIVE_MS, over.signal).then(() => unknown(`no response within ${durationText(LIVE_MS)}`));
-  const facts = async () => {
-    try {
-      const version = textOf((await unlessDenied(objects.get('/version')))?.['gitVersion']);
-      return { builtIn: await builtInOf(objects), ...(version === '' ? {} : { kubernetes: version }) };
-    } catch (error) {
-      return unknown(errorMessage(error));
-    }
+  const late = async () => {
+    await pause(LIVE_MS, over.signal);
+    return unknown(`no response within ${durationText(LIVE_MS)}`);
   };
-  try {
-    return await Promise.race([facts(), late]);
-  } finally {
-    over.abort();
-    live.close();
-  }
+  const facts = async ({ objects }: LiveCluster) => {
+    const version = textOf((await unlessDenied(objects.get('/version')))?.['gitVersion']);
+    return { builtIn: await builtInOf(objects), ...(version === '' ? {} : { kubernetes: version }) };
+  };
+  return withCluster(fleet, cluster, (live) => Promise.race([facts(live), late()]))
+    .catch((error: unknown) => unknown(errorMessage(error)))
+    .finally(() => over.abort());
 }

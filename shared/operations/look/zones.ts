@@ -5,6 +5,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import { withCluster } from '../fleet/live-cluster.ts';
 
 const READ_WITHIN_MS = 5_000;
 const VALID_MS = 60_000;
@@ -29,19 +30,11 @@ export async function zonesOf(
   if (zones.length > 0 && before?.guardRevision === guard.revision && at - before.at < VALID_MS)
     return before;
   const over = new AbortController();
-  const read = zones.length === 0 ? undefined : nodesIn(zones, fleet, cluster);
+  const read =
+    zones.length === 0 ? undefined : withCluster(fleet, cluster, ({ objects }) => zonesIn(objects, zones));
   const nodes = await Promise.race([read, pause(READ_WITHIN_MS, over.signal)]).catch(() => undefined);
   over.abort();
   return { at, guardRevision: guard.revision, ...(nodes ? { nodes } : {}) };
-}
-
-async function nodesIn(zones: readonly string[], fleet: Pick<Fleet, 'cluster'>, cluster: ClusterName) {
-  const { objects, close } = await fleet.cluster(cluster);
-  try {
-    return await zonesIn(objects, zones);
-  } finally {
-    close();
-  }
 }
 
 /** Returns the zone of each node, of these zones or of all. Rejects with `ApiError`. */

@@ -33,7 +33,8 @@ const countIn = (indexes: string): number =>
     return range === '' ? count : count + Number(to) - Number(from) + 1;
   }, 0);
 
-const numberOf = (value: unknown, absent: number): number => (typeof value === 'number' ? value : absent);
+export const numberOf = (value: unknown, absent: number): number =>
+  typeof value === 'number' ? value : absent;
 
 function matchesEvicted({ onExitCodes, onPodConditions }: Json): boolean {
   const { operator, values } = fieldsOf(onExitCodes);

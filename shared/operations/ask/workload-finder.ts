@@ -9,7 +9,7 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { FleetError } from '../fleet/fleet.ts';
-import { projectJob } from './job.ts';
+import { numberOf, projectJob } from './job.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -140,15 +140,13 @@ function replicasOf(kind: string, { spec, status }: Json): Replicas | undefined 
   const { readyReplicas, numberReady, desiredNumberScheduled } = fieldsOf(status);
   switch (kind) {
     case 'DaemonSet':
-      return { desired: countOf(desiredNumberScheduled, 0), ready: countOf(numberReady, 0) };
+      return { desired: numberOf(desiredNumberScheduled, 0), ready: numberOf(numberReady, 0) };
     case 'Deployment':
     case 'ReplicaSet':
     case 'ReplicationController':
     case 'StatefulSet':
-      return { desired: countOf(replicas, 1), ready: countOf(readyReplicas, 0) };
+      return { desired: numberOf(replicas, 1), ready: numberOf(readyReplicas, 0) };
     default:
       return undefined;
   }
 }
-
-const countOf = (value: unknown, absent: number): number => (typeof value === 'number' ? value : absent);

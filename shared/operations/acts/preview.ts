@@ -7,7 +7,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PendingEviction } from '../look/pending.ts';
 import { type Act, place, type RulesAct, type RulesActKind } from './act.ts';
 import { type Decision, withNext } from './decide.ts';
-import { type Affected, effectOf, isOther, retried, zonesText } from './effect.ts';
+import { type Affected, type Effect, effectOf, isOther, retried, zonesText } from './effect.ts';
 import { rehearsed } from './rehearsal.ts';
 
 /** The effect that an act would have now. */
@@ -25,10 +25,7 @@ export interface Preview {
   readonly objects?: readonly ChangedObject[];
 }
 
-export interface EvictionPreview extends Preview {
-  readonly pods: Affected;
-  readonly goes: readonly PendingEviction[];
-}
+export type EvictionPreview = Preview & Pick<Effect, 'pods' | 'goes'>;
 
 /** A Kubernetes object that an act changes. */
 export interface ChangedObject {

@@ -5,21 +5,22 @@ import type { NodeCase } from '#shared/explain/forecast.ts';
 import { headline } from '#shared/explain/headline.ts';
 import { jobOutcome } from '#shared/explain/job.ts';
 import { known, knownOr } from '#shared/explain/known.ts';
+import type { NodeAnswer } from '#shared/explain/node.ts';
 import { explainPod, type PodAnswer, type PodCase } from '#shared/explain/pod.ts';
 import type { PodEnd } from '#shared/explain/scheduling.ts';
 import { workloadText } from '#shared/explain/workload.ts';
 import { projectPod } from '#shared/kubernetes/project.ts';
 import { recentHistory } from '#shared/operations/look/history.ts';
-import type { HistoryEntry } from '#shared/state/history.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
-import { type Blindness, relayStory } from '../look/blind.ts';
+import { relayStory } from '../look/blind.ts';
 import { builtInOf } from '../look/built-in.ts';
 import { pendingOf } from '../look/pending.ts';
 import { budgetsIn } from './budgets.ts';
+import type { WarnedNodeStory } from './explain-node.ts';
 import { factOf } from './facts.ts';
 import { traitsOf } from './job.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
@@ -35,11 +36,7 @@ export interface PodQuestion {
 }
 
 /** An answer, with the outcome and its time as a sentence. */
-export interface PodStory extends PodAnswer, Pick<Blindness, 'warnings'> {
-  readonly headline: string;
-  /** Oldest first. */
-  readonly history: readonly HistoryEntry[];
-}
+export type PodStory = PodAnswer & Omit<WarnedNodeStory, keyof NodeAnswer>;
 
 /**
  * Explains a pod from the service's state and all of the cluster that the caller may read; lists what could not be

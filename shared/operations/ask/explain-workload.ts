@@ -1,10 +1,9 @@
 import pMap from 'p-map';
 import { defined } from '#shared/defined.ts';
 import { isTarget } from '#shared/eviction/gate.ts';
-import { type Budget, budgetsOf } from '#shared/explain/budgets.ts';
+import { budgetsOf } from '#shared/explain/budgets.ts';
 import { workloadHeadline } from '#shared/explain/headline.ts';
 import { knownOr } from '#shared/explain/known.ts';
-import type { Replicas } from '#shared/explain/what-if.ts';
 import { type Workload, workloadText } from '#shared/explain/workload.ts';
 import { NO_RULES } from '#shared/state/stored-rules.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -19,18 +18,13 @@ import { budgetsIn } from './budgets.ts';
 import { type NodeOfCluster, type NodeStory, nodeStory, sharedFacts } from './explain-node.ts';
 import { factOf } from './facts.ts';
 import { podsOf } from './hold-target.ts';
+import type { PendingGroup } from './pending-groups.ts';
 import { reach } from './reach.ts';
 import { momentText } from './time-text.ts';
 import { WorkloadFinder } from './workload-finder.ts';
 
-export interface WorkloadStory extends Workload, Pick<Blindness, 'warnings'> {
-  /** Why nothing is evicted at present. Absent: nothing is known to prevent it. */
-  readonly stalled?: string;
+export interface WorkloadStory extends Workload, Blindness, Pick<PendingGroup, 'replicas' | 'budgets'> {
   readonly headline: string;
-  /** Absent: unknown, or the workload keeps no number of pods ready. */
-  readonly replicas?: Replicas;
-  /** Budgets that select one of the pods. Absent: unknown. */
-  readonly budgets?: readonly Budget[];
   /** Its nodes, with its pods alone. */
   readonly nodes: readonly NodeStory[];
   /** Effects that a hold would have. Absent: no service manages the cluster. */

@@ -8,12 +8,8 @@ import { readOwn, replaceOwn } from '#shared/files/owner-only.ts';
 export const REACHED_BY_FILE = 'clusters.json';
 
 /** A kubeconfig context. Absent `kubeconfig`: the files that kubectl reads. */
-export interface ReachedBy {
-  readonly context: string;
-  readonly kubeconfig?: string | undefined;
-}
-
-const schema = z.record(z.string(), z.object({ context: z.string(), kubeconfig: z.string().optional() }));
+export type ReachedBy = Readonly<z.infer<typeof reachedBySchema>>;
+const reachedBySchema = z.object({ context: z.string(), kubeconfig: z.string().optional() });
 
 /** Writes the file at `path`. Throws `ForeignFileError` if another user owns the existing file. */
 export function writeReachedBy(path: string, clusters: ReadonlyMap<ClusterName, ReachedBy>): void {
@@ -24,7 +20,7 @@ export function writeReachedBy(path: string, clusters: ReadonlyMap<ClusterName, 
 export function readReachedBy(path: string): ReadonlyMap<ClusterName, ReachedBy> {
   const text = readOwn(path);
   if (text === undefined) return new Map();
-  const found = schema.parse(JSON.parse(text));
+  const found = z.record(z.string(), reachedBySchema).parse(JSON.parse(text));
   return new Map(Object.entries(found).map(([name, by]) => [clusterName(name), by]));
 }
 

@@ -15,7 +15,6 @@ import { downSince, holdsBy, isOn } from '#shared/eviction/gate.ts';
 import { type ReportedProgress, reportOf, type TripReport } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type GuardPolicy, type Hold, type Trip } from '#shared/eviction/policy.ts';
-import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
 import type { Fault } from '#shared/state/fault.ts';
@@ -23,7 +22,7 @@ import { stopsInForce } from '#shared/state/rules-store.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
-import type { ClusterRead, Snapshot, StoredFacts } from './look.ts';
+import type { ClusterRead, LiveFacts, Snapshot, StoredFacts } from './look.ts';
 import type { PendingEviction } from './pending.ts';
 import { countsOf, lateOf, nextOf, type PendingCounts, retryOf } from './pending-state.ts';
 
@@ -67,11 +66,9 @@ export interface HoldingTrip extends TripReport {
   readonly taints: readonly string[];
 }
 
-export interface ClusterStatus extends ClusterFacts, Partial<PendingCounts> {
+export interface ClusterStatus extends ClusterFacts, LiveFacts, Partial<PendingCounts> {
   readonly trips?: readonly HoldingTrip[];
   readonly policyRevision?: number;
-  readonly builtIn?: BuiltIn;
-  readonly kubernetes?: string;
   readonly service?: ServiceClusterView;
   readonly nodes?: number;
   readonly tainted?: number;

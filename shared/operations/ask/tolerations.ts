@@ -243,16 +243,10 @@ const commandOf = ({ object, operations }: TolerationsWrite, namespace: string):
 function obstaclesOf(json: Json, kind: string): readonly string[] {
   const { managedFields, ownerReferences } = fieldsOf(json['metadata']);
   const path = fieldPath(kind);
+  const ownedPath = path.map((name) => `f:${name}`);
   const managers = itemsOf(managedFields)
     .map(fieldsOf)
-    .filter(
-      ({ fieldsV1 }) =>
-        'f:tolerations' in
-        fieldsAt(
-          fieldsV1,
-          path.map((name) => `f:${name}`),
-        ),
-    )
+    .filter(({ fieldsV1 }) => 'f:tolerations' in fieldsAt(fieldsV1, ownedPath))
     .map(({ manager }) => textOf(manager))
     .filter((manager) => manager !== TOLERATIONS_MANAGER);
   const controller = controllerOf(ownerReferences);

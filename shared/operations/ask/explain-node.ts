@@ -1,9 +1,8 @@
 import { defined } from '#shared/defined.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
-import { type Fact, known, knownOr } from '#shared/explain/known.ts';
+import { known, knownOr } from '#shared/explain/known.ts';
 import { explainNode, type NodeAnswer, type NodeQuestion } from '#shared/explain/node.ts';
 import { recentHistory } from '#shared/operations/look/history.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
@@ -11,7 +10,7 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
-import { type Blindness, type RelayStory, relayStory } from '../look/blind.ts';
+import { type Blindness, relayStory } from '../look/blind.ts';
 import { builtInOf } from '../look/built-in.ts';
 import { budgetsInAll } from './budgets.ts';
 import { factOf } from './facts.ts';
@@ -62,18 +61,13 @@ export async function askNode(
   });
 }
 
-/** Facts that all nodes of a cluster share. Await all of them, so that none rejects unnoticed. */
-export interface SharedFacts {
-  readonly relay: Promise<RelayStory>;
-  readonly builtIn: Promise<Fact<BuiltIn>>;
-}
-
+/** Returns facts that all nodes of a cluster share. Await all of them, so that none rejects unnoticed. */
 export const sharedFacts = (
   { ask }: Reached,
   fleet: Fleet | ContextFleet,
   cluster: ClusterName,
   clock: Clock,
-): SharedFacts => ({
+) => ({
   relay: relayStory(fleet, cluster, clock),
   builtIn: ask(({ objects }) => builtInOf(objects)),
 });
@@ -83,7 +77,7 @@ export async function nodeStory(
   { ask, askFirst }: Reached,
   fleet: Fleet | ContextFleet,
   { cluster, node, matching, only = () => true }: NodeOfCluster,
-  { clock, facts }: { readonly clock: Clock; readonly facts: SharedFacts },
+  { clock, facts }: { readonly clock: Clock; readonly facts: ReturnType<typeof sharedFacts> },
 ): Promise<NodeStory> {
   // The built-in controller doesn't read Leases.
   const leases = fleet.kind === 'context' ? undefined : { clock };

@@ -1,6 +1,10 @@
 import { CONDITIONS } from '#shared/conditions/conditions.ts';
 import { table } from './table.ts';
 
+/** Returns the place of a runbook, from docs/how-to. */
+export const runbookPath = (heading: string): string =>
+  `runbooks.md#${heading.toLowerCase().replaceAll(' ', '-')}`;
+
 /** Returns docs/reference/conditions.md, from the catalogue of conditions. */
 export function conditionsPage(): string {
   const rows = Object.entries(CONDITIONS).map(([type, { severity, check, meaning, runbook }]) => [
@@ -8,9 +12,7 @@ export function conditionsPage(): string {
     severity,
     check,
     meaning,
-    runbook === undefined
-      ? ''
-      : `[${runbook}](../how-to/runbooks.md#${runbook.toLowerCase().replaceAll(' ', '-')})`,
+    runbook === undefined ? '' : `[${runbook}](../how-to/${runbookPath(runbook)})`,
   ]);
   return `# Conditions
 

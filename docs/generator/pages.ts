@@ -6,6 +6,7 @@ import { createProgram } from '#functions/cli/program.ts';
 import { referenceOf } from '#functions/cli/reference.ts';
 import { policyJsonSchema } from '#shared/state/policy-document.ts';
 import { noticeSchema } from '#shared/telemetry/notice.ts';
+import { alertsFile } from './alerts-file.ts';
 import { conditionsPage } from './conditions-page.ts';
 import { configurationPage } from './configuration-page.ts';
 import { housePicture } from './house-picture.ts';
@@ -21,6 +22,8 @@ export interface Page {
   readonly path: string;
   readonly text: string;
 }
+
+const ALERTS = join(import.meta.dirname, '../integrations/alerts.yaml');
 
 /** Returns all pages for the current code. */
 export async function pages(): Promise<readonly Page[]> {
@@ -44,6 +47,7 @@ export async function pages(): Promise<readonly Page[]> {
     schema('notifications.schema.json', z.toJSONSchema(noticeSchema, { io: 'input' })),
     schema('policy.schema.json', policyJsonSchema()),
     page('policy.md', policyPage(readFileSync(join(import.meta.dirname, '../reference/policy.md'), 'utf8'))),
+    { path: ALERTS, text: alertsFile(readFileSync(ALERTS, 'utf8')) },
     { path: join(import.meta.dirname, '../images/house.svg'), text: housePicture() },
   ];
 }

@@ -11,7 +11,12 @@ const rule = z.strictObject({
   expr: z.string(),
   for: z.string().optional(),
   labels: z.strictObject({ severity: z.enum(['warning', 'critical']) }),
-  annotations: z.strictObject({ summary: z.string(), description: z.string(), runbook: z.string() }),
+  annotations: z.strictObject({
+    condition: z.string().optional(),
+    summary: z.string(),
+    description: z.string(),
+    runbook: z.string(),
+  }),
 });
 const file = z.strictObject({
   groups: z.tuple([z.strictObject({ name: z.string(), rules: z.array(rule) })]),

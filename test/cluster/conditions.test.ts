@@ -2,21 +2,16 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
-import { CONDITIONS, type ConditionType, type Issue } from '#shared/conditions/conditions.ts';
 import { FORGOTTEN_MS } from '#shared/engine/watch/lease-session.ts';
 import { TAINT_MANAGER_REASON } from '#shared/kubernetes/announcement.ts';
-import { consoleLinkSchema } from '#shared/operations/fleet/service-view.ts';
-import { askSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
-import type { Finding } from '#shared/operations/look/finding.ts';
 import { RULES_FILE, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { taintward } from '#test/transcripts/transcript.ts';
-import { opened } from '#test/world/console-client.ts';
 import { fileStage } from './rig/file-stage.ts';
 import { kubeconfigText } from './rig/kubeconfig.ts';
 import { OwnClock } from './rig/own-clock.ts';
 import { ServiceProcess } from './rig/service-process.ts';
 import { CONTEXT } from './rig/stage.ts';
+import { surfacesOf, WITHIN_MS } from './rig/surfaces.ts';
 import { until } from './rig/until.ts';
 import { passOn, Wiretap } from './rig/wiretap.ts';
 
@@ -27,57 +22,8 @@ import { passOn, Wiretap } from './rig/wiretap.ts';
 
 const stage = fileStage('bare');
 
-const WITHIN_MS = 30_000;
 /** `delayed` and `stuck-terminating` hold after a minute. */
 const AFTER_A_MINUTE_MS = 60_000 + WITHIN_MS;
-
-const BETWEEN_READS_MS = 500;
-
-/** Conditions that `/readyz` does not show: pods and operators cause them, not the relay. */
-const NOT_PROBED: readonly ConditionType[] = ['delayed', 'failed', 'stuck-terminating', 'stopped'];
-
-/** Opens all surfaces of a service; returns a function that waits until they show a condition, or all of them do not. */
-async function surfacesOf(service: ServiceProcess) {
-  const { link = assert.fail('it serves no console') } = consoleLinkSchema.parse(
-    await askSocket(join(service.stateDir, SOCKET_FILE), '/console/link', 'POST'),
-  );
-  const { request } = await opened(link);
-  const command = async (name: string) => {
-    const { out, code } = await taintward(name, '-o', 'json', '--state-dir', service.stateDir);
-    return { code, json: JSON.parse(out) };
-  };
-
-  return async (type: ConditionType, isShown: boolean, withinMs = WITHIN_MS): Promise<void> => {
-    const messagesIn = (issues: readonly Issue[]) =>
-      issues
-        .filter((issue) => issue.type === type && issue.severity === CONDITIONS[type].severity)
-        .map(({ message, remediation }) => `${message} ${remediation}`);
-    const agree = async () => {
-      const [status, doctor, page, { lines }] = await Promise.all([
-        command('status'),
-        command('doctor'),
-        request('GET api/status', {}),
-        service.readyz(),
-      ]);
-      const messages = messagesIn(status.json.issues);
-      const findings: readonly Finding[] = doctor.json;
-      const found = findings.flatMap(({ verdict, message, remediation }) =>
-        verdict === 'bad' && messages.includes(`${message} ${remediation}`) ? message : [],
-      );
-      const probed = lines.filter((line) => line.split(' ')[1] === `${type}:`);
-      const isAgreed =
-        messages.length > 0 === isShown &&
-        // A duration in a message may grow between two reads.
-        messagesIn(page.issues).length === messages.length &&
-        found.length === messages.length &&
-        probed.length === (NOT_PROBED.includes(type) ? 0 : messages.length) &&
-        (!isShown || (status.code === 2 && doctor.code === 2));
-      if (!isAgreed) await delay(BETWEEN_READS_MS);
-      return isAgreed;
-    };
-    await until(`all surfaces show ${isShown ? '' : 'no '}${type}`, agree, withinMs);
-  };
-}
 
 /** Waits until `promises` resolve, which bring about conditions beside each other. */
 const beside = (...promises: readonly Promise<unknown>[]) => Promise.all(promises);

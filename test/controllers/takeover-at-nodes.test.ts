@@ -8,6 +8,7 @@ import { momentComes } from '#test/cluster/rig/on-time.ts';
 import { OwnClock } from '#test/cluster/rig/own-clock.ts';
 import { Ruling } from '#test/cluster/rig/ruling.ts';
 import type { ServiceProcess } from '#test/cluster/rig/service-process.ts';
+import { surfacesOf } from '#test/cluster/rig/surfaces.ts';
 import { TakeoverStage } from '#test/cluster/rig/takeover-stage.ts';
 import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
@@ -307,6 +308,8 @@ test('an ineffective policy is detected, reported everywhere within a minute, an
     async () =>
       (await service.metric('taintward_cluster_faults{cluster="alpha",type="heartbeat-suspended"}')) === 1,
   );
+  const shows = await surfacesOf(service);
+  await shows('heartbeat-suspended', true);
   await stage.nodes.fail(node);
   await stage.tainted(node, NODE_NOT_READY, 'NoExecute');
   await gone(soon);
@@ -316,6 +319,7 @@ test('an ineffective policy is detected, reported everywhere within a minute, an
   await api.remove(POLICY_PATH);
   await stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
   await stage.heartbeatAfter(since);
+  await shows('heartbeat-suspended', false);
   await removeWithPods(node, [late, forever]);
   await stage.stage.service.kill();
 });

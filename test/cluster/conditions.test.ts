@@ -238,6 +238,10 @@ test('who evicts: nobody in observe mode, and another taint manager despite a st
   await until('the service applies the stop', () => changes() > before);
   const held = await cluster.addPod(other, 'stopped');
   await cluster.taint(other, { key: 'x' });
+  // What is gone before the relay has listed the node's pods, it cannot notice.
+  await until('the stop holds the pod', async () =>
+    (await taintward('pending', '--state-dir', stopped.stateDir)).out.includes(held.name),
+  );
   const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: TAINT_MANAGER_REASON }];
   const status = `${cluster.podPath(held.name)}/status?fieldManager=kube-controller-manager`;
   await cluster.api.patch(status, { status: { conditions } });

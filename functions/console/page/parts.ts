@@ -56,9 +56,12 @@ export function PodLink({ cluster, namespace, pod }: PodLinkProps): VNode {
   return html`<a href=${href(['pod', cluster, namespace, pod])} title=${name} aria-label=${name}><span class="stem"><span class="soft">${namespace}/</span>${pod.slice(0, -SUFFIX)}</span>${pod.slice(-SUFFIX)}</a>`;
 }
 
-/** A link to a node's story. Where it has too little room, its name is cut off in the middle. */
-export const NodeLink = ({ cluster, node }: { readonly cluster: string; readonly node: string }): VNode =>
-  html`<a href=${href(['node', cluster, node])} title=${node} aria-label=${node}><span class="stem">${node.slice(0, -SUFFIX)}</span>${node.slice(-SUFFIX)}</a>`;
+/** A link to a node's story, without the domain of its name. Where it has too little room, the name is cut off in the middle. */
+export function NodeLink({ cluster, node }: { readonly cluster: string; readonly node: string }): VNode {
+  // Of an IP address, all parts are needed.
+  const host = node.replace(/^([^.]*[a-z][^.]*)\..*$/, '$1');
+  return html`<a href=${href(['node', cluster, node])} title=${node} aria-label=${node}><span class="stem">${host.slice(0, -SUFFIX)}</span>${host.slice(-SUFFIX)}</a>`;
+}
 
 interface EmptyProps {
   readonly title: string;

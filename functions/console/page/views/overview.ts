@@ -162,7 +162,7 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     (each) => html`<${Tag} ...${modeOf(each)} />`,
   ),
   column(
-    { key: 'built-in', head: 'Built-in', minor: true, width: 'minmax(3.5rem, 0.6fr)' },
+    { key: 'built-in', head: 'Built-in', minor: true, width: 'minmax(4.75rem, 0.6fr)' },
     ({ builtIn }) =>
       html`<span title=${builtIn?.evidence} class=${builtIn?.state === 'on' || builtIn?.state === 'off' ? '' : 'soft'}>${builtIn?.state ?? '?'}</span>`,
   ),

@@ -13,6 +13,8 @@ const IMAGES = join(PROJECT_DIR, 'docs/images');
 const MAX_BYTES = 200_000;
 /** Enough pods to give the timeline a shape. */
 const PODS = 180;
+/** A policy document in the editor. */
+const POLICY = 'mode: enforce\nreleaseRate: 20\nexclude:\n- namespaces: [kube-*]\n';
 const VIEWPORT = { width: 1180, height: 680 };
 /** The overview is taller. */
 const TALLER = { width: 1180, height: 850 };
@@ -47,6 +49,19 @@ async function ofTheDemo(visitor: Visitor, theme: Theme): Promise<void> {
   await page.getByRole('table', { name: 'Taints of the node' }).locator('[data-key]').first().waitFor();
   await page.getByText(/^Tainted node/).waitFor({ state: 'detached' });
   await picture(page, 'story', theme);
+  await page.getByRole('link', { name: 'Tolerations', exact: true }).click();
+  await page.getByRole('heading', { name: 'Pods' }).waitFor();
+  await page.setViewportSize(TALLER);
+  await picture(page, 'tolerations', theme);
+  await page.setViewportSize(VIEWPORT);
+  await visitor.go('#/rules/simulated');
+  await page.getByRole('button', { name: 'Edit policy' }).click();
+  await page.getByRole('textbox', { name: 'Policy document' }).fill(POLICY);
+  await page.getByText('releaseRate: 50 → 20').waitFor();
+  await picture(page, 'policy', theme);
+  await visitor.go('#/history');
+  await page.locator('[role="table"] [data-key]').first().waitFor();
+  await picture(page, 'history', theme);
   await visitor.go('#/what-if?taint=maintenance:NoExecute&nodes=topology.kubernetes.io/zone=zone-a');
   await page.getByRole('button', { name: 'Preview' }).click();
   await page.getByRole('table', { name: 'Workloads' }).locator('[data-key]').first().waitFor();

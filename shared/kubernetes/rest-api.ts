@@ -58,6 +58,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
   readonly #marker: Marker | undefined;
   /** By the version that the last ping found; `undefined`: the server did not answer yet. */
   #cachesLists: boolean | undefined;
+  #firstPing: Promise<void> | undefined;
 
   /** `installation` is the unique name of the installation that evicts by these calls; absent for clients that only read. */
   constructor(connection: Connection, clock: Clock = systemClock, installation?: string) {
@@ -331,7 +332,15 @@ export class RestApi implements KubernetesApi, PermissionReview {
 
   /** Reports whether the server lists one node's pods without a scan of etcd. With a relay, a ping precedes all evictions. */
   async #listsFromCache(): Promise<boolean> {
-    if (this.#cachesLists === undefined) await this.ping().catch(() => undefined);
+    if (this.#cachesLists === undefined) {
+      // A function's passes over several nodes share one request.
+      this.#firstPing ??= this.ping()
+        .catch(() => undefined)
+        .finally(() => {
+          this.#firstPing = undefined;
+        });
+      await this.#firstPing;
+    }
     return this.#cachesLists === true;
   }
 

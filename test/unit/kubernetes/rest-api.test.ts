@@ -374,6 +374,12 @@ describe('the pods of a node', () => {
     assert.deepEqual([countOf('/version'), countOf(LIST)], [1, 2]);
   });
 
+  test('need the version once for several nodes at the same time', async (t) => {
+    const { ask, countOf } = await server(t, CURRENT);
+    await Promise.all([ask(4), ask(4), ask(4)]);
+    assert.deepEqual([countOf('/version'), countOf(LIST)], [1, 3]);
+  });
+
   test('need the version again after a failed request', async (t) => {
     let version = status(503, '', 'later');
     const { ask, countOf } = await server(t, (...of) => version(...of));

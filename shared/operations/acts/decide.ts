@@ -179,15 +179,14 @@ const DECISIONS: {
         `Cluster ${cluster} has the maximum of ${MAX_HOLDS} holds. Release some, or exclude pods in its policy.`,
       );
     }
-    const holds = [target, ...others].map(
-      (each): Hold => ({ id: newId('h'), target: each, ...actionOf(act, context) }),
-    );
+    const action = actionOf(act, context);
+    const holds = [target, ...others].map((each): Hold => ({ id: newId('h'), target: each, ...action }));
     const texts = holds.map((hold) => targetText(hold.target));
     if (texts.some((text) => text.length > MAX_TARGET_CHARACTERS))
       throw new OperatorError(
         `The target exceeds ${MAX_TARGET_CHARACTERS} characters. Shorten its label selector.`,
       );
-    const until = untilText(holds[0] ?? {});
+    const until = untilText(action);
     const are = others.length > 0 || target.kind === 'labels' ? 'are' : 'is';
     return {
       next: { orders: { ...orders, holds: [...orders.holds, ...holds] } },
@@ -202,12 +201,13 @@ const DECISIONS: {
 
   release: ({ cluster, id, others = [] }, { orders }) => {
     const ids = [id, ...others];
-    const released = orders.holds.filter((each) => ids.includes(each.id));
-    const missing = ids.find((each) => !released.some((hold) => hold.id === each));
-    if (missing !== undefined)
+    const released = ids.map((each) => {
+      const hold = orders.holds.find((known) => known.id === each);
+      if (hold) return hold;
       throw new OperatorError(
-        `Hold "${missing}" not found in cluster "${cluster}". It expired or was released.`,
+        `Hold "${each}" not found in cluster "${cluster}". It expired or was released.`,
       );
+    });
     const texts = released.map(({ target }) => targetText(target)).join(', ');
     return {
       next: { orders: { ...orders, holds: orders.holds.filter((each) => !released.includes(each)) } },

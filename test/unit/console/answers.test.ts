@@ -235,6 +235,11 @@ test('holds and releases several targets at once, or none of them', async (t) =>
   const release = { kind: 'release', cluster: 'prod', id: first, others: [second], reason: 'x' } as const;
   const none = { ...release, others: ['h0'] };
   await assert.rejects(ask('POST api/preview', none), /Hold \\"h0\\" not found/);
+  const turned = await ask('POST api/preview', { ...release, id: second, others: [first] });
+  assert.match(
+    turned.change,
+    new RegExp(`^Holds ${second}, ${first} are released: pod default/b, pod default/a `),
+  );
   const shown = await ask('POST api/preview', release);
   await ask('POST api/acts', { act: release, confirm: shown.confirm });
   assert.deepEqual((await rulesStore.read(PROD)).orders.holds, []);

@@ -28,9 +28,13 @@ export const MAX_DOCUMENT_CHARACTERS = 32_000;
 /** Maximum of aliases: aliases of aliases let a short text expand to an enormous document. */
 export const MAX_ALIASES = 20;
 
-/** Returns the same rules for editors: the JSON Schema of a policy document. */
-export const policyJsonSchema = (): object =>
-  z.toJSONSchema(policyDocument, { io: 'input', unrepresentable: 'any' });
+let jsonSchema: object | undefined;
+
+/** Returns the same rules for editors: the JSON Schema of a policy document, made once. */
+export function policyJsonSchema(): object {
+  jsonSchema ??= z.toJSONSchema(policyDocument, { io: 'input', unrepresentable: 'any' });
+  return jsonSchema;
+}
 
 /** Parses a policy document, in YAML. Omitted settings are as in `DEFAULT_POLICY`. Throws `PolicyError`. */
 export const parsePolicyDocument = (written: string): Policy => read(written).policy;

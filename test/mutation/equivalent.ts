@@ -374,7 +374,7 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
   ],
   'shared/state/policy-document.ts': [
     {
-      line: "z.toJSONSchema(policyDocument, { io: 'input', unrepresentable: 'any' });",
+      line: "jsonSchema ??= z.toJSONSchema(policyDocument, { io: 'input', unrepresentable: 'any' });",
       mutants: { StringLiteral: 1 },
       reason: 'Zod checks only whether to throw.',
     },

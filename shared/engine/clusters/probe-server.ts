@@ -52,10 +52,10 @@ export interface ProbeDeps {
  * Serves `/healthz` (200 while the process answers), `/readyz` and `/metrics` (Prometheus). Rejects with
  * `ProbeAddressError`.
  *
- * `/readyz` is 503 while a cluster is not listed yet, or the registered clusters are not known. It is also 503 if this process holds leases, but none of their
- * clusters is connected and can be evicted from. A single such cluster among others is reported and raises an alarm,
- * but doesn't keep a new release from starting. A process on standby is ready. The answer has a line for each condition,
- * in Kubernetes' form; with `?verbose`, for every cluster.
+ * `/readyz` is 503 while a cluster is not listed yet, or the registered clusters are not known. It is also 503 if this
+ * process holds leases, but none of their clusters is connected and can be evicted from. A single such cluster among
+ * others is reported and raises an alarm, but doesn't keep a new release from starting. A process on standby is ready. The
+ * answer has a line for each condition, in Kubernetes' form; with `?verbose`, for every cluster.
  */
 export async function startProbeServer(
   { host, port, setBy }: ProbeAddress,

@@ -66,16 +66,18 @@ export async function pendingGroups(
   const { placeOf, factsOf, unknown = [] } = places ?? (await placesIn(fleet, cluster, grouping, pending));
   const groups = [...Map.groupBy(pending, (each) => JSON.stringify(placeOf(each)))]
     .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([place, its]) => ({
-      cluster,
-      place: JSON.parse(place),
-      ...countsOf(its, at),
-      ...defined({ nextAt: nextOf(its, at), target: targetOf(JSON.parse(place), its) }),
-      holds: [
-        ...new Set(its.flatMap(({ gates }) => gates.flatMap((by) => (by.kind === 'hold' ? by.id : [])))),
-      ],
-      ...factsOf?.(its),
-    }));
+    .map(([text, its]) => {
+      const place: PendingGroup['place'] = JSON.parse(text);
+      const holds = its.flatMap(({ gates }) => gates.flatMap((by) => (by.kind === 'hold' ? by.id : [])));
+      return {
+        cluster,
+        place,
+        ...countsOf(its, at),
+        ...defined({ nextAt: nextOf(its, at), target: targetOf(place, its) }),
+        holds: [...new Set(holds)],
+        ...factsOf?.(its),
+      };
+    });
   return { groups, unknown };
 }
 

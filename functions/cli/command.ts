@@ -14,9 +14,9 @@ import type { Watch } from './watch.ts';
 
 /** Dependencies of all commands. */
 export interface CliDeps {
-  /** Opens a fleet. Throws `FleetError` or `StoreError` if there is none. */
-  fleet(choice: FleetChoice): Fleet;
-  /** A fleet, or a kubeconfig's cluster that belongs to none. Rejects with the errors that `fleet` throws. */
+  /** Opens a fleet. Rejects with `FleetError` or `StoreError` if there is none. */
+  fleet(choice: FleetChoice): Promise<Fleet>;
+  /** A fleet, or a kubeconfig's cluster that belongs to none. Rejects as `fleet` does. */
   live(choice: LiveChoice): Promise<Fleet | ContextFleet>;
   readonly connect: Connect;
   readonly clock: Clock;

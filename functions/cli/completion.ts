@@ -54,7 +54,7 @@ async function clusterNames(words: readonly string[], deps: CliDeps): Promise<re
   const late = AbortSignal.timeout(NAMES_MS);
   const none = new Promise<readonly string[]>((resolve) => late.addEventListener('abort', () => resolve([])));
   try {
-    const fleet = deps.fleet(choice);
+    const fleet = await deps.fleet(choice);
     return await Promise.race([fleet.clusters(), none]).finally(() => fleet.close());
   } catch {
     return [];

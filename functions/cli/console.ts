@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { LINK_TERMS } from '#shared/console/session.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
-import { textLog } from '#shared/telemetry/text-log.ts';
 import { pause } from '#shared/time/pause.ts';
 import { onStopSignal } from '#shared/time/stopping.ts';
 import { type Browser, startBrowser } from './browser.ts';
@@ -73,9 +72,10 @@ export function addConsoleCommand(
       }
       // Report an unreadable fleet here, not on a page that shows nothing.
       await fleet.clusters();
-      const [{ startConsole }, { fleetApi }] = await Promise.all([
+      const [{ startConsole }, { fleetApi }, { textLog }] = await Promise.all([
         import('#shared/console/server.ts'),
         import('#shared/console/fleet-api.ts'),
+        import('#shared/telemetry/text-log.ts'),
       ]);
       const { clock, print } = deps;
       const log = textLog(clock, (line) => void process.stderr.write(`${line}\n`));

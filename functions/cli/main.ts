@@ -1,6 +1,5 @@
-import { AwsClients } from '#shared/access/aws-clients.ts';
-import { connector } from '#shared/access/connect.ts';
-import { localContextConnection } from '#shared/access/local-context-connection.ts';
+import type { Connect } from '#shared/access/connect.ts';
+import { lazyConnection, localContextConnection } from '#shared/access/local-context-connection.ts';
 import { type OpenFleetDeps, openFleet, openLive } from '#shared/operations/fleet/open-fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { onStopSignal } from '#shared/time/stopping.ts';
@@ -12,11 +11,18 @@ import { terminalProgress } from './progress.ts';
 import { run } from './run.ts';
 import { watchOn } from './watch.ts';
 
-const connect = connector({
-  aws: new AwsClients(),
-  clock: systemClock,
-  localContext: localContextConnection,
-});
+async function loadConnect(): Promise<Connect> {
+  const { AwsClients } = await import('#shared/access/aws-clients.ts');
+  const { connector } = await import('#shared/access/connect.ts');
+  return connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection });
+}
+
+let loaded: Promise<Connect> | undefined;
+const connect: Connect = (cluster, part) =>
+  lazyConnection(`cluster ${cluster.name}`, async () => {
+    loaded ??= loadConnect();
+    return (await loaded)(cluster, part);
+  });
 const progress = terminalProgress(process.stderr);
 const fleetDeps: OpenFleetDeps = {
   clock: systemClock,

@@ -12,7 +12,7 @@ export async function withFleet<Options>(
   act: (fleet: Fleet, options: Options) => Promise<void>,
 ): Promise<void> {
   const options = command.optsWithGlobals<FleetChoice & Options>();
-  await using(deps.fleet(options), command, deps, (fleet) => act(fleet, options));
+  await using(await deps.fleet(options), command, deps, (fleet) => act(fleet, options));
 }
 
 /** Does the same for commands that ask clusters directly: see {@link addLiveOptions}. */

@@ -234,7 +234,7 @@ async function feed(
   const code = await run(line, {
     clock,
     connect,
-    fleet: (choice) => (choice.stateDir === undefined ? fleet : openFleet(choice, deps)),
+    fleet: async (choice) => (choice.stateDir === undefined ? fleet : openFleet(choice, deps)),
     live: async (choice) => {
       const { table: _, ...others } = choice;
       return choice.context === undefined && choice.stateDir === undefined ? fleet : openLive(others, deps);

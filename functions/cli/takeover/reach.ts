@@ -82,11 +82,11 @@ async function reached(name: string | undefined, command: Command, deps: CliDeps
   }
   if (kubeconfig !== undefined)
     throw new UsageError('--kubeconfig requires --context NAME, which selects the cluster.');
-  const fleet = deps.fleet(choice);
+  const fleet = await deps.fleet(choice);
   try {
     if (changesEvictions(command)) await printFleet(fleet, deps);
     const { objects, managedAs } = await named(name ?? '', fleet, deps);
-    return { objects, managing: async () => ({ fleet: deps.fleet(choice), managedAs }) };
+    return { objects, managing: async () => ({ fleet: await deps.fleet(choice), managedAs }) };
   } finally {
     fleet.close();
   }

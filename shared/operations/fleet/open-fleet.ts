@@ -9,10 +9,8 @@ import { DEFAULT_NAMESPACE } from '#shared/state/objects/kubernetes-state.ts';
 import type { LocalContextAccess } from '#shared/state/registry.ts';
 import { isInUse, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { deployedFleet } from './deployed-fleet.ts';
 import { type ContextFleet, type Fleet, FleetError, UsageError } from './fleet.ts';
 import type { FleetChoice, LiveChoice } from './fleet-choice.ts';
-import { inClusterFleet } from './in-cluster-fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { localFleet } from './local-fleet.ts';
 
@@ -32,17 +30,22 @@ export interface OpenFleetDeps {
 
 /**
  * Opens the specified cluster, state directory, or table; else the state directory here, if its `npm start` runs or no
- * AWS account is selected. Throws `FleetError` or `StoreError` if there is none.
+ * AWS account is selected. Rejects with `FleetError` or `StoreError` if there is none. Loads only the code of that kind
+ * of fleet, because AWS' clients take longer to load than a command takes otherwise.
  */
-export function openFleet(
+export async function openFleet(
   { stateDir, table, inClusterContext, inClusterNamespace = DEFAULT_NAMESPACE }: FleetChoice,
   { clock, connect, hint, env = process.env }: OpenFleetDeps,
-): Fleet {
+): Promise<Fleet> {
   if (inClusterContext !== undefined) {
+    const { inClusterFleet } = await import('./in-cluster-fleet.ts');
     return inClusterFleet({ kind: 'local-context', context: inClusterContext }, inClusterNamespace, clock);
   }
   if (stateDir !== undefined) return localFleet(stateDir, clock);
-  if (table !== undefined) return deployedFleet(table, { clock, connect });
+  if (table !== undefined) {
+    const { deployedFleet } = await import('./deployed-fleet.ts');
+    return deployedFleet(table, { clock, connect });
+  }
   const here = foundHere();
   if (here === undefined) {
     throw new UsageError(
@@ -67,7 +70,7 @@ export function openFleet(
 
 /**
  * Reads the fleet's cluster by a context if one is specified; opens only that if no fleet is specified and no `npm
- * start` here manages the cluster. Throws as {@link openFleet} does.
+ * start` here manages the cluster. Rejects as {@link openFleet} does.
  */
 export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise<Fleet | ContextFleet> {
   const { stateDir, table, context, kubeconfig } = choice;
@@ -92,7 +95,7 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
     deps.hint(`Using the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
     return connectedBy(access, local, deps.clock);
   }
-  return connectedBy(access, openFleet(choice, deps), deps.clock);
+  return connectedBy(access, await openFleet(choice, deps), deps.clock);
 }
 
 const connectedBy = (access: LocalContextAccess, fleet: Fleet, clock: Clock): Fleet => ({

@@ -93,7 +93,7 @@ for (const [what, make] of Object.entries(FLEETS)) {
     };
     const deps: CliDeps = {
       ...plainOutput().deps,
-      fleet: open,
+      fleet: async () => open(),
       live: async () => open(),
       clock,
       connect: () => {

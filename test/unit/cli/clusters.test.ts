@@ -70,7 +70,7 @@ async function commandLineOf(
   const connected: Part[] = [];
   const state = Object.assign(output.state, { complaint: '', tables: [] as (string | undefined)[] });
   const program = createProgram({
-    fleet: ({ table }) => {
+    fleet: async ({ table }) => {
       state.tables.push(table);
       return fleet;
     },

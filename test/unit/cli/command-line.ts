@@ -42,7 +42,7 @@ export function commandLine(t: TestContext, parts: Partial<Fleet> = {}) {
     state.exitCode = 0;
     const { answer } = state;
     const deps: Omit<CliDeps, 'connect'> = {
-      fleet: (where) => {
+      fleet: async (where) => {
         state.where = where;
         return fleet;
       },

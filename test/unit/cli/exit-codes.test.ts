@@ -67,7 +67,7 @@ async function codeOf(t: TestContext, command: string, given: Case): Promise<num
     });
   let progress: string | undefined;
   const deps: Omit<CliDeps, 'exitWith' | 'connect'> = {
-    fleet: () => fleet,
+    fleet: async () => fleet,
     live: async () => fleet,
     clock,
     ...plainOutput().deps,

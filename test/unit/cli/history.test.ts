@@ -33,7 +33,7 @@ function commandLine(t: TestContext) {
   const clock = new DrivenClock(at(60));
   const output = plainOutput();
   const program = createProgram({
-    fleet: ({ stateDir: dir = assert.fail('no state directory was named') }) => localFleet(dir, clock),
+    fleet: async ({ stateDir: dir = assert.fail('no state directory was named') }) => localFleet(dir, clock),
     live: () => assert.fail('a cluster was asked for'),
     clock,
     ...output.deps,

@@ -42,7 +42,7 @@ async function printed(t: TestContext, name: string, ...argv: readonly string[])
   await run(argv, {
     ...output.deps,
     paint,
-    fleet: () => fleet,
+    fleet: async () => fleet,
     live: async () => fleet,
     clock: new DrivenClock(NOW),
     connect: () => assert.fail('a cluster was asked for'),

@@ -51,7 +51,7 @@ async function printed(t: TestContext, end: string, ...argv: readonly string[]):
   let complaint = '';
   await run(argv, {
     ...output.deps,
-    fleet: () => fleet,
+    fleet: async () => fleet,
     live: async () => fleet,
     clock,
     connect: () => assert.fail('a cluster was asked for'),

@@ -43,7 +43,7 @@ async function here(t: TestContext) {
 
 test('uses the fleet of a running npm start in the directory by default, and prints that', async (t) => {
   const { deps, hints, state } = await here(t);
-  const fleet = openFleet({}, deps);
+  const fleet = await openFleet({}, deps);
   t.after(() => fleet.close());
   assert.equal(fleet.kind, 'local');
   assert.deepEqual(await fleet.clusters(), ['prod']);
@@ -53,7 +53,7 @@ test('uses the fleet of a running npm start in the directory by default, and pri
 
 test('closes each database of a state directory', async (t) => {
   const { deps, state } = await here(t);
-  const fleet = openFleet({}, deps);
+  const fleet = await openFleet({}, deps);
   fleet.close();
   const { rulesStore, store, leases } = fleet;
   const node = { cluster: PROD, node: nodeName('n1') };
@@ -65,14 +65,14 @@ test('closes each database of a state directory', async (t) => {
 test('uses the state directory that a stopped npm start left, and prints that', async (t) => {
   const { deps, hints, state } = await here(t);
   state.release();
-  const fleet = openFleet({}, deps);
+  const fleet = await openFleet({}, deps);
   t.after(() => fleet.close());
   assert.deepEqual([fleet.kind, fleet.isAbandoned, await fleet.clusters()], ['local', true, ['prod']]);
   assert.match(
     hints.join(),
     /^No npm start runs in this directory\. Using its state directory as it was left/,
   );
-  const specified = openFleet({ stateDir: '.taintward' }, deps);
+  const specified = await openFleet({ stateDir: '.taintward' }, deps);
   t.after(() => specified.close());
   assert.equal(specified.isAbandoned, undefined);
 });
@@ -84,18 +84,18 @@ const AWS_SETTINGS = [
 ].flat();
 test('rejects a stopped npm start beside AWS settings, and names both fleets', async (t) => {
   const { deps, state } = await here(t);
-  const choose = (env: Record<string, string>) => () => openFleet({}, { ...deps, env });
-  const running = choose({ AWS_REGION: 'eu-west-1' })();
+  const choose = (env: Record<string, string>) => openFleet({}, { ...deps, env });
+  const running = await choose({ AWS_REGION: 'eu-west-1' });
   assert.equal(running.kind, 'local');
   running.close();
   state.release();
   for (const name of AWS_SETTINGS) {
-    assert.throws(choose({ [name]: 'x', AWS_PAGER: '' }), {
+    await assert.rejects(choose({ [name]: 'x', AWS_PAGER: '' }), {
       name: 'UsageError',
       message: `No npm start runs on the state directory .taintward of this directory, and the environment selects an AWS account (${name}). Specify the fleet: run taintward --state-dir .taintward COMMAND, or taintward --table NAME COMMAND.`,
     });
   }
-  choose({ AWS_REGION: '', AWS_PAGER: 'less', AWS_CA_BUNDLE: '/etc/ca.pem' })().close();
+  (await choose({ AWS_REGION: '', AWS_PAGER: 'less', AWS_CA_BUNDLE: '/etc/ca.pem' })).close();
 });
 
 test('opens no fleet that is not specified in a directory without state', async (t) => {
@@ -104,7 +104,7 @@ test('opens no fleet that is not specified in a directory without state', async 
   mkdirSync('below/.taintward', { recursive: true, mode: 0o700 });
   process.chdir('below');
   for (const env of [{}, { AWS_REGION: 'eu-west-1', AWS_ACCESS_KEY_ID: 'x' }]) {
-    assert.throws(() => openFleet({}, { ...deps, env }), {
+    await assert.rejects(openFleet({}, { ...deps, env }), {
       name: 'UsageError',
       message:
         /^No fleet is specified, and this directory has no state directory \.taintward\. Specify --table /,
@@ -114,10 +114,10 @@ test('opens no fleet that is not specified in a directory without state', async 
 
 test('prefers a state directory to a table, and a table to a running npm start', async (t) => {
   const { deps, state } = await here(t);
-  const named = openFleet({ stateDir: '.taintward', table: 'fleet' }, deps);
+  const named = await openFleet({ stateDir: '.taintward', table: 'fleet' }, deps);
   t.after(() => named.close());
   assert.equal(named.kind, 'local');
-  assert.equal(openFleet({ table: 'fleet' }, deps).where, 'table fleet');
+  assert.equal((await openFleet({ table: 'fleet' }, deps)).where, 'table fleet');
   state.release();
 });
 
@@ -134,7 +134,7 @@ test('uses a bare context without records unless the npm start in the directory 
 test('reaches a cluster of a state directory by the context that its process uses', async (t) => {
   const { deps, state } = await here(t);
   state.release();
-  const fleet = openFleet({ stateDir: '.taintward' }, deps);
+  const fleet = await openFleet({ stateDir: '.taintward' }, deps);
   t.after(() => fleet.close());
   const cluster = await fleet.cluster(PROD);
   t.after(() => cluster.close());
@@ -178,7 +178,7 @@ users: [{name: u, user: ${user}}]`,
   });
   process.env['KUBECONFIG'] = '/nowhere/config';
   const open = async (choice: FleetChoice): Promise<unknown> => {
-    const fleet = openFleet(choice, opened.deps);
+    const fleet = await openFleet(choice, opened.deps);
     const cluster = await fleet.cluster(PROD);
     try {
       return await cluster.objects.get('/api/v1/nodes/n');
@@ -221,20 +221,20 @@ test('runs an exec plugin if the state directory was named or kubectl reads the 
 test('rejects a state directory that others may write, and reads none of it for a context', async (t) => {
   const { deps, hints, state } = await here(t);
   chmodSync(state.path, 0o777);
-  assert.throws(() => openFleet({}, deps), { name: 'ForeignFileError' });
+  await assert.rejects(openFleet({}, deps), { name: 'ForeignFileError' });
   assert.equal((await openLive({ context: 'prod' }, deps)).kind, 'context');
   assert.match(
     hints.join(),
     /^The state directory \.taintward of this directory is ignored: .*\.taintward may be written by other users \(mode 777\)/,
   );
-  assert.throws(() => openFleet({ stateDir: '.taintward' }, deps), { name: 'ForeignFileError' });
+  await assert.rejects(openFleet({ stateDir: '.taintward' }, deps), { name: 'ForeignFileError' });
   state.release();
 });
 
 test('rejects a clusters.json that others may write', async (t) => {
   const { deps, state } = await here(t);
   state.release();
-  const fleet = openFleet({ stateDir: '.taintward' }, deps);
+  const fleet = await openFleet({ stateDir: '.taintward' }, deps);
   t.after(() => fleet.close());
   chmodSync(state.file(REACHED_BY_FILE), 0o666);
   await assert.rejects(fleet.cluster(PROD), /clusters\.json may be written by other users/);
@@ -249,7 +249,7 @@ test('prints no link to a console elsewhere or with more than a key', async (t) 
     recordingLog(),
   );
   t.after(() => socket?.close());
-  const fleet = openFleet({}, deps);
+  const fleet = await openFleet({}, deps);
   t.after(() => fleet.close());
   for (link of ['http://127.0.0.1:8080/?key=aB3-_x', 'http://[::1]:8080/?key=aB3-_x'])
     assert.equal(await fleet.consoleLink?.(), link);

@@ -1,5 +1,5 @@
 import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
-import { AnyPrincipal, Effect, Grant, PolicyStatement, type Role } from 'aws-cdk-lib/aws-iam';
+import { AnyPrincipal, Effect, PolicyStatement, type Role } from 'aws-cdk-lib/aws-iam';
 import { Queue } from 'aws-cdk-lib/aws-sqs';
 import type { Construct } from 'constructs';
 import { type AgentNames, agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
@@ -7,7 +7,6 @@ import type {
   agentVariables,
   deltaQueueVariables,
   historyVariables,
-  installationVariables,
   matchingVariables,
   ValuesOf,
 } from '#shared/aws/environment.ts';
@@ -18,7 +17,7 @@ import { agentAlarmSpecs } from './alarms.ts';
 import { bindItemsOf } from './cluster-items.ts';
 import type { AgentConfig, Config } from './config.ts';
 import { encryptData, grantDataKey } from './data-key.ts';
-import { setEndpoint } from './grantee.ts';
+import { grant, setEndpoint, setInstallation } from './grantee.ts';
 import { serviceAlarm } from './service-alarm.ts';
 import { Timers } from './timers.ts';
 
@@ -64,11 +63,7 @@ export class AgentStack extends Stack {
       NODE_DELTAS_URL: nodes.queueUrl,
       POD_DELTAS_URL: pods.queueUrl,
     } satisfies ValuesOf<typeof deltaQueueVariables>);
-    Grant.addToPrincipal({
-      grantee: identity,
-      actions: ['sqs:SendMessage'],
-      resourceArns: [nodes.queueArn, pods.queueArn],
-    });
+    grant(identity, ['sqs:SendMessage'], [nodes.queueArn, pods.queueArn]);
   }
 
   /** Sets the environment variables that give no access. */
@@ -79,13 +74,8 @@ export class AgentStack extends Stack {
       CLUSTER: cluster,
       HISTORY_DAYS: String(config.historyDays),
       COMPARISON_OPERATORS: String(config.comparisonOperators),
-      INSTALLATION_NAME: `${config.name}.${this.region}.${this.account}`,
-    } satisfies ValuesOf<
-      typeof agentVariables &
-        typeof historyVariables &
-        typeof matchingVariables &
-        typeof installationVariables
-    >);
+    } satisfies ValuesOf<typeof agentVariables & typeof historyVariables & typeof matchingVariables>);
+    setInstallation(identity, config);
   }
 
   /**

@@ -1,11 +1,10 @@
 import { Stack } from 'aws-cdk-lib';
-import { Grant } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import type { ClusterGrants } from '#shared/access/cluster-grants.ts';
 import type { clusterGrantsVariables, ValuesOf } from '#shared/aws/environment.ts';
 import type { Part } from '#shared/state/registry.ts';
 import { ALL_ROLES, type Config, ConfigError } from './config.ts';
-import { type Grantee, grantWildcard } from './grantee.ts';
+import { type Grantee, grant, grantWildcard } from './grantee.ts';
 
 /** Lambda allows 4 KB for all variables of a function. Those of `evict` besides this one have at most 1.3 KB. */
 const MAX_GRANTS_CHARACTERS = 2_700;
@@ -72,15 +71,9 @@ export class ClusterAccess extends Construct {
     });
     for (const arn of [...secretArns, ...roles]) this.#granted[part].add(arn);
     if (this.#secretKeys.length === 0) return;
-    Grant.addToPrincipal({
-      grantee,
-      actions: ['kms:Decrypt'],
-      resourceArns: [...this.#secretKeys],
-      // The keys may be used for requests of Secrets Manager only, and for no other data that they encrypt.
-      conditions: {
-        StringEquals: { 'kms:ViaService': `secretsmanager.${Stack.of(this).region}.amazonaws.com` },
-      },
-    });
+    // The keys may be used for requests of Secrets Manager only, and for no other data that they encrypt.
+    const service = `secretsmanager.${stack.region}.amazonaws.com`;
+    grant(grantee, ['kms:Decrypt'], this.#secretKeys, { StringEquals: { 'kms:ViaService': service } });
   }
 
   /** Gives `evict` the secrets and roles of all binds before, so that it can say why another cannot be used. */

@@ -1,5 +1,4 @@
 import { Stack } from 'aws-cdk-lib';
-import { Grant } from 'aws-cdk-lib/aws-iam';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { type ClusterName, nodeKey, nodeName } from '#shared/eviction/identity.ts';
 import { LEASE_PREFIX } from '#shared/state/dynamodb/dynamodb-leases.ts';
@@ -7,8 +6,8 @@ import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { indexedUnder } from '#shared/state/dynamodb/items.ts';
 import { CLUSTER_INDEX } from '#shared/state/dynamodb/table-definition.ts';
-import type { Grantee } from './grantee.ts';
-import { onlyKeys } from './state.ts';
+import { type Grantee, grant } from './grantee.ts';
+import { dynamoDb, onlyKeys } from './state.ts';
 
 /**
  * Partition keys of one cluster's agent as IAM patterns. The name contains no pattern characters
@@ -45,16 +44,11 @@ export function bindItemsOf(cluster: ClusterName, agent: Grantee, tableName: str
   });
   const index = `${table}/index/${CLUSTER_INDEX}`;
   const { read, found, put, updated } = clusterKeys(cluster);
-  const grant = (actions: readonly string[], resource: string, keys?: readonly string[]) =>
-    Grant.addToPrincipal({
-      grantee: agent,
-      actions: actions.map((action) => `dynamodb:${action}`),
-      resourceArns: [resource],
-      ...(keys ? { conditions: onlyKeys(...keys) } : {}),
-    });
-  grant(['GetItem', 'BatchGetItem', 'Query'], table, read);
-  grant(['Query'], index, found);
-  grant(['PutItem', 'DeleteItem', 'BatchWriteItem'], table, put);
-  grant(['UpdateItem'], table, updated);
-  grant(['DescribeTable', 'ListTagsOfResource'], table);
+  const bind = (actions: readonly string[], resource: string, keys?: readonly string[]) =>
+    grant(agent, actions.map(dynamoDb), [resource], keys && onlyKeys(...keys));
+  bind(['GetItem', 'BatchGetItem', 'Query'], table, read);
+  bind(['Query'], index, found);
+  bind(['PutItem', 'DeleteItem', 'BatchWriteItem'], table, put);
+  bind(['UpdateItem'], table, updated);
+  bind(['DescribeTable', 'ListTagsOfResource'], table);
 }

@@ -1,8 +1,9 @@
 import { Stack } from 'aws-cdk-lib';
-import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
+import type { IGrantable } from 'aws-cdk-lib/aws-iam';
 import { type IKey, Key } from 'aws-cdk-lib/aws-kms';
 import type { IConstruct } from 'constructs';
 import type { Config } from './config.ts';
+import { grant } from './grantee.ts';
 
 const ID = 'DataKey';
 
@@ -21,10 +22,6 @@ export function grantDataKey(grantee: IGrantable & IConstruct): void {
   if (key === undefined) return;
   // In China, these names end with .cn.
   const services = ['dynamodb', 'sqs'].map((name) => `${name}.${Stack.of(grantee).region}.amazonaws.com*`);
-  Grant.addToPrincipal({
-    grantee,
-    actions: ['kms:Decrypt', 'kms:DescribeKey', 'kms:GenerateDataKey'],
-    resourceArns: [key.keyArn],
-    conditions: { StringLike: { 'kms:ViaService': services } },
-  });
+  const conditions = { StringLike: { 'kms:ViaService': services } };
+  grant(grantee, ['kms:Decrypt', 'kms:DescribeKey', 'kms:GenerateDataKey'], [key.keyArn], conditions);
 }

@@ -1,4 +1,4 @@
-import { Duration, Stack } from 'aws-cdk-lib';
+import { Duration } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
 import { FilterCriteria, FilterRule, MetricType, StartingPosition } from 'aws-cdk-lib/aws-lambda';
@@ -11,7 +11,6 @@ import { EVICT_BATCH_SIZE } from '#shared/aws/due-consumption.ts';
 import type {
   clusterMetricVariables,
   historyVariables,
-  installationVariables,
   matchingVariables,
   metricVariables,
   ValuesOf,
@@ -22,7 +21,7 @@ import type { Agents } from './agents.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';
-import { setEndpoint } from './grantee.ts';
+import { setEndpoint, setInstallation } from './grantee.ts';
 import type { Network } from './network.ts';
 import type { Notices } from './notices.ts';
 import { ServiceFunction } from './service-function.ts';
@@ -92,8 +91,7 @@ export class Functions extends Construct {
     timers.bindArm(fn);
     agents.bindArm(fn);
     notices.bind(fn);
-    this.#setHistory(fn);
-    this.#setMatching(fn);
+    this.#setDeciding(fn);
     feed(fn, source, DELTA_BATCH_SIZE, config.concurrency);
     return fn;
   }
@@ -113,16 +111,12 @@ export class Functions extends Construct {
     agents.bindArm(fn);
     notices.bind(fn);
     clusters.bind(fn, 'evict');
-    this.#setHistory(fn);
-    this.#setMatching(fn);
+    this.#setDeciding(fn);
     this.#setMetrics(fn);
     fn.setEnvironment({
       METRICS_BY_CLUSTER: String(config.metricsByCluster),
     } satisfies ValuesOf<typeof clusterMetricVariables>);
-    const { account, region } = Stack.of(this);
-    fn.setEnvironment({
-      INSTALLATION_NAME: `${config.name}.${region}.${account}`,
-    } satisfies ValuesOf<typeof installationVariables>);
+    setInstallation(fn, config);
     feed(fn, due, EVICT_BATCH_SIZE, config.concurrency);
     return fn;
   }
@@ -201,17 +195,12 @@ export class Functions extends Construct {
     } satisfies ValuesOf<typeof metricVariables>);
   }
 
-  #setHistory(fn: ServiceFunction): void {
-    fn.setEnvironment({
-      HISTORY_DAYS: String(this.#props.config.historyDays),
-    } satisfies ValuesOf<typeof historyVariables>);
-  }
-
-  #setMatching(fn: ServiceFunction): void {
+  #setDeciding(fn: ServiceFunction): void {
     const { config } = this.#props;
     fn.setEnvironment({
+      HISTORY_DAYS: String(config.historyDays),
       COMPARISON_OPERATORS: String(config.comparisonOperators),
-    } satisfies ValuesOf<typeof matchingVariables>);
+    } satisfies ValuesOf<typeof historyVariables & typeof matchingVariables>);
     setEndpoint(fn, config);
   }
 }

@@ -1,7 +1,7 @@
 import { Stack, Token, Validations } from 'aws-cdk-lib';
 import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
 import type { IConstruct } from 'constructs';
-import type { endpointVariables, ValuesOf } from '#shared/aws/environment.ts';
+import type { endpointVariables, installationVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { defined } from '#shared/defined.ts';
 import type { Config } from './config.ts';
 
@@ -22,11 +22,32 @@ export function setEndpoint(
     grantee.setEnvironment({ ENDPOINT: endpoint } satisfies ValuesOf<typeof endpointVariables>);
 }
 
+/** Sets the installation's name, by which other installations that share a cluster know it. */
+export function setInstallation(grantee: Grantee, { name }: Pick<Config, 'name'>): void {
+  const { account, region } = Stack.of(grantee);
+  grantee.setEnvironment({
+    INSTALLATION_NAME: `${name}.${region}.${account}`,
+  } satisfies ValuesOf<typeof installationVariables>);
+}
+
+export type Conditions = Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
+
+/** Grants actions on resources. See also {@link grantWildcard}. */
+export function grant(
+  grantee: IGrantable,
+  actions: readonly string[],
+  resources: readonly string[],
+  conditions?: Conditions,
+): void {
+  const allowed = { actions: [...actions], resourceArns: [...resources], ...defined({ conditions }) };
+  Grant.addToPrincipal({ grantee, ...allowed });
+}
+
 export interface WildcardGrant {
   readonly action: string;
   /** ARNs, at least some of them with a wildcard. */
   readonly resources: readonly string[];
-  readonly conditions?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  readonly conditions?: Conditions;
   /** The reason why nothing narrower works. */
   readonly reason: string;
 }
@@ -36,12 +57,7 @@ export function grantWildcard(
   grantee: IGrantable & IConstruct,
   { action, resources, conditions, reason }: WildcardGrant,
 ): void {
-  Grant.addToPrincipal({
-    grantee,
-    actions: [action],
-    resourceArns: [...resources],
-    ...defined({ conditions }),
-  });
+  grant(grantee, [action], resources, conditions);
   for (const resource of resources.filter((arn) => arn.includes('*'))) {
     Validations.of(grantee).acknowledge({
       id: `AwsSolutions-IAM5[Resource::${asPrinted(resource, Stack.of(grantee))}]`,

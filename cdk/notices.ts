@@ -1,9 +1,8 @@
 import { Stack } from 'aws-cdk-lib';
-import { Grant } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import type { noticeVariables, ValuesOf } from '#shared/aws/environment.ts';
 import type { Config } from './config.ts';
-import type { Grantee } from './grantee.ts';
+import { type Grantee, grant } from './grantee.ts';
 
 /** The event bus for results of evictions, if configured: the user's, so this construct creates no resource. */
 export class Notices extends Construct {
@@ -21,6 +20,6 @@ export class Notices extends Construct {
   bind(grantee: Grantee): void {
     if (this.#busArn === undefined) return;
     grantee.setEnvironment({ EVENT_BUS: this.#busArn } satisfies ValuesOf<typeof noticeVariables>);
-    Grant.addToPrincipal({ grantee, actions: ['events:PutEvents'], resourceArns: [this.#busArn] });
+    grant(grantee, ['events:PutEvents'], [this.#busArn]);
   }
 }

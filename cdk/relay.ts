@@ -21,7 +21,6 @@ import { Construct, type IDependable } from 'constructs';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import {
   type followedVariables,
-  type installationVariables,
   type metricVariables,
   NODES_PER_MIB,
   PROBE_PORT,
@@ -33,7 +32,7 @@ import type { ClusterAccess } from './cluster-access.ts';
 import { type Config, ConfigError, fargateCpu, type OwnRelay } from './config.ts';
 import { dataKeyOf } from './data-key.ts';
 import type { Deltas } from './deltas.ts';
-import { type Grantee, setEndpoint } from './grantee.ts';
+import { type Grantee, setEndpoint, setInstallation } from './grantee.ts';
 import type { Network } from './network.ts';
 import { LOG_RETENTION } from './service-function.ts';
 import type { State } from './state.ts';
@@ -67,10 +66,7 @@ function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayPro
     relay.setEnvironment({ CLUSTERS: own.clusters.join(',') } satisfies ValuesOf<typeof followedVariables>);
   }
   relay.setEnvironment({ METRIC_NAMESPACE: config.name } satisfies ValuesOf<typeof metricVariables>);
-  const { account, region } = Stack.of(relay);
-  relay.setEnvironment({
-    INSTALLATION_NAME: `${config.name}.${region}.${account}`,
-  } satisfies ValuesOf<typeof installationVariables>);
+  setInstallation(relay, config);
 }
 
 /** The relays that the stack runs. */

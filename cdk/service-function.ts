@@ -8,7 +8,7 @@ import {
   Stack,
   Validations,
 } from 'aws-cdk-lib';
-import { Effect, Grant, type IPrincipal, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Effect, type IPrincipal, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import {
   Architecture,
   Code,
@@ -22,7 +22,7 @@ import { BUNDLE_FILE, bundleFunction, type FunctionName, PROJECT_DIR, roomOf } f
 import { defined } from '#shared/defined.ts';
 import { accountWideName } from './account-wide-name.ts';
 import { dataKeyOf } from './data-key.ts';
-import type { Grantee } from './grantee.ts';
+import { type Grantee, grant } from './grantee.ts';
 import type { Network } from './network.ts';
 
 /** Enough memory for TLS and parsing: a function's share of a processor grows with its memory. */
@@ -131,11 +131,7 @@ export class ServiceFunction extends Construct implements Grantee {
   }
 
   bindInvoke(grantee: Grantee): void {
-    Grant.addToPrincipal({
-      grantee,
-      actions: ['lambda:InvokeFunction'],
-      resourceArns: [this.lambda.functionArn],
-    });
+    grant(grantee, ['lambda:InvokeFunction'], [this.lambda.functionArn]);
   }
 
   setEnvironment(values: Readonly<Record<string, string>>): void {

@@ -1,5 +1,4 @@
 import { Duration, Stack, Validations } from 'aws-cdk-lib';
-import { Grant } from 'aws-cdk-lib/aws-iam';
 import {
   DeduplicationScope,
   FifoThroughputLimit,
@@ -19,7 +18,10 @@ import {
 } from '#shared/aws/queue-set.ts';
 import { defined } from '#shared/defined.ts';
 import { dataKeyOf } from './data-key.ts';
-import type { Grantee } from './grantee.ts';
+import { type Grantee, grant } from './grantee.ts';
+
+/** The actions that show how many messages a queue holds. */
+const COUNT = ['sqs:GetQueueUrl', 'sqs:GetQueueAttributes'];
 
 export interface ServiceQueueProps {
   readonly spec: QueueSpec;
@@ -61,32 +63,25 @@ export class ServiceQueue extends Construct {
 
   /** Allows another process to receive the queue's messages, and to set unreadable ones aside. */
   bindTake(grantee: Grantee): void {
-    Grant.addToPrincipal({
-      grantee,
-      actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility'],
-      resourceArns: [this.queue.queueArn],
-    });
+    const actions = ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility'];
+    grant(grantee, actions, [this.queue.queueArn]);
     this.deadLetters.bindSend(grantee);
   }
 
   grantSend(grantee: Grantee): void {
-    grantSend(this.queue, grantee);
+    grant(grantee, ['sqs:SendMessage'], [this.queue.queueArn]);
   }
 
   /** Allows an operator to see how many messages the queue and its dead-letter queue hold. */
   bindCount(grantee: Grantee): void {
-    grantCount([this.queue, this.deadLetters.queue], grantee);
+    grant(grantee, COUNT, [this.queue.queueArn, this.deadLetters.queue.queueArn]);
   }
 
   /** Allows an operator to read its dead letters, and to resend them. */
   bindRedrive(grantee: Grantee): void {
     this.deadLetters.bindRead(grantee);
-    Grant.addToPrincipal({
-      grantee,
-      actions: ['sqs:StartMessageMoveTask', 'sqs:DeleteMessage'],
-      resourceArns: [this.deadLetters.queue.queueArn],
-    });
-    grantSend(this.queue, grantee);
+    grant(grantee, ['sqs:StartMessageMoveTask', 'sqs:DeleteMessage'], [this.deadLetters.queue.queueArn]);
+    this.grantSend(grantee);
   }
 }
 
@@ -127,32 +122,20 @@ export class DeadLetterQueue extends Construct {
 
   /** Allows an operator to see how many messages it holds. */
   bindCount(grantee: Grantee): void {
-    grantCount([this.queue], grantee);
+    grant(grantee, COUNT, [this.queue.queueArn]);
   }
 
   /** Allows an operator to read its messages, and to make them visible again. */
   bindRead(grantee: Grantee): void {
-    Grant.addToPrincipal({
-      grantee,
-      actions: ['sqs:ReceiveMessage', 'sqs:ChangeMessageVisibility'],
-      resourceArns: [this.queue.queueArn],
-    });
+    grant(grantee, ['sqs:ReceiveMessage', 'sqs:ChangeMessageVisibility'], [this.queue.queueArn]);
   }
 
   bindSend(grantee: Grantee): void {
     grantee.setEnvironment({
       DEAD_LETTER_QUEUE_URL: this.queue.queueUrl,
     } satisfies ValuesOf<typeof deadLetterVariables>);
-    grantSend(this.queue, grantee);
+    grant(grantee, ['sqs:SendMessage'], [this.queue.queueArn]);
   }
-}
-
-function grantCount(queues: readonly Queue[], grantee: Grantee): void {
-  Grant.addToPrincipal({
-    grantee,
-    actions: ['sqs:GetQueueUrl', 'sqs:GetQueueAttributes'],
-    resourceArns: queues.map(({ queueArn }) => queueArn),
-  });
 }
 
 function commonProps(scope: Construct, queueName: string, fifo: boolean): QueueProps {
@@ -171,8 +154,4 @@ function commonProps(scope: Construct, queueName: string, fifo: boolean): QueueP
         }
       : {}),
   };
-}
-
-function grantSend(queue: Queue, grantee: Grantee): void {
-  Grant.addToPrincipal({ grantee, actions: ['sqs:SendMessage'], resourceArns: [queue.queueArn] });
 }

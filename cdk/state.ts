@@ -1,6 +1,6 @@
 import { DefaultStackSynthesizer, Fn, RemovalPolicy, Stack, Tags } from 'aws-cdk-lib';
 import { AttributeType, BillingMode, ProjectionType, StreamViewType, Table } from 'aws-cdk-lib/aws-dynamodb';
-import { AnyPrincipal, Effect, Grant, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { AnyPrincipal, Effect, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { defined } from '#shared/defined.ts';
@@ -15,7 +15,7 @@ import {
 } from '#shared/state/dynamodb/table-definition.ts';
 import { VERSION } from '#shared/version.ts';
 import { dataKeyOf, grantDataKey } from './data-key.ts';
-import { type Grantee, grantWildcard } from './grantee.ts';
+import { type Conditions, type Grantee, grant, grantWildcard } from './grantee.ts';
 
 export interface StateProps {
   readonly tableName: string;
@@ -23,8 +23,6 @@ export interface StateProps {
   readonly retain: boolean;
   readonly historyDays: number;
 }
-
-type Conditions = Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
 
 /**
  * Beside conditions on keys: `ForAllValues` is true for a request without any (IAM User Guide, "Single-valued vs.
@@ -37,6 +35,8 @@ export const onlyKeys = (...patterns: readonly string[]): Conditions => ({
   ...NAMES_KEYS,
   'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': patterns },
 });
+
+export const dynamoDb = (action: string): string => `dynamodb:${action}`;
 
 const KEY_ATTRIBUTES = ['pk', 'sk', 'clusterKey', 'clusterSort'];
 /** The attributes written for stops, holds and releases, and for each in the audit log. */
@@ -167,12 +167,7 @@ export class State extends Construct {
   bindStream(grantee: Grantee): string {
     const streamArn = this.table.tableStreamArn;
     if (streamArn === undefined) throw new Error('the table was made without a stream');
-    const actions = ['DescribeStream', 'GetRecords', 'GetShardIterator'];
-    Grant.addToPrincipal({
-      grantee,
-      actions: actions.map((action) => `dynamodb:${action}`),
-      resourceArns: [streamArn],
-    });
+    grant(grantee, ['DescribeStream', 'GetRecords', 'GetShardIterator'].map(dynamoDb), [streamArn]);
     const resourceName = `${this.#tableName}/stream/*`;
     grantWildcard(grantee, {
       action: 'dynamodb:ListStreams',
@@ -184,12 +179,7 @@ export class State extends Construct {
 
   #bind(grantee: Grantee, actions: readonly string[], resourceArns: string[], conditions?: Conditions): void {
     grantee.setEnvironment({ TABLE_NAME: this.table.tableName } satisfies ValuesOf<typeof tableVariables>);
-    Grant.addToPrincipal({
-      grantee,
-      actions: actions.map((action) => `dynamodb:${action}`),
-      resourceArns,
-      ...defined({ conditions }),
-    });
+    grant(grantee, actions.map(dynamoDb), resourceArns, conditions);
   }
 }
 

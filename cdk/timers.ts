@@ -1,12 +1,12 @@
 import { RemovalPolicy, Stack } from 'aws-cdk-lib';
-import { Grant, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { ScheduleGroup } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
 import type { dueQueueVariables, timerVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
 import { accountWideName } from './account-wide-name.ts';
 import { grantDataKey } from './data-key.ts';
-import { type Grantee, grantWildcard } from './grantee.ts';
+import { type Grantee, grant, grantWildcard } from './grantee.ts';
 import { ServiceQueue } from './service-queue.ts';
 
 /** The timers that report due nodes: the queue of due messages, and the schedules that send to it. */
@@ -36,11 +36,7 @@ export class Timers extends Construct {
         },
       }),
     });
-    Grant.addToPrincipal({
-      grantee: this.#role,
-      actions: ['sqs:SendMessage'],
-      resourceArns: [this.due.queue.queueArn],
-    });
+    grant(this.#role, ['sqs:SendMessage'], [this.due.queue.queueArn]);
     grantDataKey(this.#role);
   }
 
@@ -59,21 +55,14 @@ export class Timers extends Construct {
       reason:
         'Schedules of our own group, which nobody else uses; their names are hashes of node and moment.',
     });
-    Grant.addToPrincipal({
-      grantee,
-      actions: ['iam:PassRole'],
-      resourceArns: [this.#role.roleArn],
-      conditions: { StringEquals: { 'iam:PassedToService': 'scheduler.amazonaws.com' } },
+    grant(grantee, ['iam:PassRole'], [this.#role.roleArn], {
+      StringEquals: { 'iam:PassedToService': 'scheduler.amazonaws.com' },
     });
   }
 
   bindRetry(grantee: Grantee): void {
     this.bindSend(grantee);
-    Grant.addToPrincipal({
-      grantee,
-      actions: ['sqs:GetQueueUrl'],
-      resourceArns: [this.due.queue.queueArn],
-    });
+    grant(grantee, ['sqs:GetQueueUrl'], [this.due.queue.queueArn]);
   }
 
   /** Allows a function to report that a node is due immediately. */

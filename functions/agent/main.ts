@@ -15,7 +15,7 @@ import {
   readEnvironment,
 } from '#shared/aws/environment.ts';
 import { openAwsRelay } from '#shared/aws/relay/aws-relay.ts';
-import { followRegistry } from '#shared/aws/relay/follow-registry.ts';
+import { RegistryFollower } from '#shared/aws/relay/follow-registry.ts';
 import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { chosenCluster } from '#shared/engine/clusters/chosen-clusters.ts';
 import { ClustersRejectedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
@@ -120,13 +120,13 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     clock,
     log,
   });
-  let registryError: unknown;
+  let follower: RegistryFollower | undefined;
   const probes = await startProbeServer(probeAddress(environment), {
     registry: prometheus,
     states: () => new Map<ClusterName, ClusterState>([...clusters.states, ...relay.states()]),
     trips: () => relay.trips(),
     faults: () => relay.faults(),
-    registryError: () => registryError,
+    registryError: () => follower?.error,
     log,
   });
   log.info('relay.started', { port: probes.port });
@@ -134,19 +134,16 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   clusters.admit(() => admit(), stopping.signal);
   stopping.signal.addEventListener('abort', () => admit());
   await admitted;
-  registryError = 'they have not been read yet';
-  await followRegistry({
+  follower = new RegistryFollower({
     registry: ownRegistration({ registry, cluster, agent, log }),
     follows: () => true,
     installation: environment.INSTALLATION_NAME,
     connect,
     relay,
-    read: (error) => {
-      registryError = error;
-    },
     log,
     signal: stopping.signal,
   });
+  await follower.run();
 
   log.info('relay.stopping');
   const stopped = stopAgent({

@@ -13,7 +13,7 @@ import {
   relayEnvironment,
 } from '#shared/aws/environment.ts';
 import { openAwsRelay } from '#shared/aws/relay/aws-relay.ts';
-import { followedFromOutside, followRegistry } from '#shared/aws/relay/follow-registry.ts';
+import { followedFromOutside, RegistryFollower } from '#shared/aws/relay/follow-registry.ts';
 import { ProbeAddressError, startProbeServer } from '#shared/engine/clusters/probe-server.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { exitWithError } from '#shared/files/system-error.ts';
@@ -50,28 +50,25 @@ async function run(): Promise<void> {
     metrics: relayMetrics(prometheus, stdoutEmf(environment.METRIC_NAMESPACE)),
     log,
   });
-  let registryError: unknown = 'they have not been read yet';
+  const follower = new RegistryFollower({
+    registry,
+    follows: followedFromOutside(environment.CLUSTERS),
+    connect: connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection }),
+    relay,
+    installation: environment.INSTALLATION_NAME,
+    log,
+    signal: stopping.signal,
+  });
   const probes = await startProbeServer(probeAddress(environment), {
     registry: prometheus,
     states: () => relay.states(),
     trips: () => relay.trips(),
     faults: () => relay.faults(),
-    registryError: () => registryError,
+    registryError: () => follower.error,
     log,
   });
   log.info('relay.started', { port: probes.port });
-  await followRegistry({
-    registry,
-    follows: followedFromOutside(environment.CLUSTERS),
-    connect: connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection }),
-    relay,
-    read: (error) => {
-      registryError = error;
-    },
-    installation: environment.INSTALLATION_NAME,
-    log,
-    signal: stopping.signal,
-  });
+  await follower.run();
 
   log.info('relay.stopping');
   if (!(await endsWithin(STOP_TIMEOUT_MS, stop())))

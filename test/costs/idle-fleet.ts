@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import { createHandler } from '#functions/heartbeat/handler.ts';
 import { Emf } from '#shared/aws/emf.ts';
 import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
-import { followRegistry } from '#shared/aws/relay/follow-registry.ts';
+import { RegistryFollower } from '#shared/aws/relay/follow-registry.ts';
 import { Relay } from '#shared/engine/watch/relay.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
@@ -121,7 +121,7 @@ async function runRelay(
     outbox: new DeltaSender({ nodeDeltas: nothing, podDeltas: nothing, clock, log, metrics }),
     nodeBudget: Number.POSITIVE_INFINITY,
   });
-  await followRegistry({
+  const follower = new RegistryFollower({
     installation: undefined,
     registry: new DynamoDbClusterRegistry(table),
     follows: () => true,
@@ -134,10 +134,10 @@ async function runRelay(
       },
       remove: (name) => relay.remove(name),
     },
-    read: () => undefined,
     log,
     signal,
   });
+  await follower.run();
   await relay.stop();
   await rules.stop();
 }

@@ -11,15 +11,13 @@ import { pause } from '#shared/time/pause.ts';
 /** Interval of registry reads: an added or removed cluster must take effect within 30 s. */
 export const REGISTRY_POLL_MS = 10_000;
 
-export interface FollowRegistryDeps {
+export interface RegistryFollowerDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;
   readonly follows: (cluster: RegisteredCluster) => boolean;
   readonly connect: Connect;
   /** The installation that evicts in these clusters, as marks on their pods name it. `undefined`: unknown. */
   readonly installation: string | undefined;
   readonly relay: Pick<Relay, 'add' | 'remove'>;
-  /** Called after each read of the registry; with an error, it failed. */
-  readonly read: (error?: unknown) => void;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
@@ -30,22 +28,46 @@ interface Followed {
 }
 
 /**
- * Adds and removes clusters as the registry changes, until `signal` aborts; changed access does both. While it is
- * unreadable, the known ones are followed. An unreachable cluster is retried, and delays no other. Never rejects.
+ * Adds and removes clusters as the registry changes; changed access does both. While it is unreadable, the known ones are
+ * followed. An unreachable cluster is retried, and delays no other.
  */
-export async function followRegistry({
-  registry,
-  follows,
-  connect,
-  installation,
-  relay,
-  read,
-  log,
-  signal,
-}: FollowRegistryDeps): Promise<void> {
-  const followed = new Map<ClusterName, Followed>();
+export class RegistryFollower {
+  readonly #deps: RegistryFollowerDeps;
+  readonly #followed = new Map<ClusterName, Followed>();
+  #error: unknown = 'they have not been read yet';
 
-  const start = (cluster: RegisteredCluster): void => {
+  constructor(deps: RegistryFollowerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Why the registered clusters are not known; `undefined`: they are. */
+  get error(): unknown {
+    return this.#error;
+  }
+
+  /** Follows the registry until `signal` aborts. Never rejects. */
+  async run(): Promise<void> {
+    const { registry, follows, log, signal } = this.#deps;
+    while (!signal.aborted) {
+      try {
+        const { clusters } = await registry.list();
+        this.#error = undefined;
+        const registered = new Map(clusters.filter(follows).map((cluster) => [cluster.name, cluster]));
+        for (const item of [...this.#followed.values()]) {
+          if (!isDeepStrictEqual(item.cluster, registered.get(item.cluster.name))) this.#end(item);
+        }
+        for (const cluster of registered.values())
+          if (!this.#followed.has(cluster.name)) this.#start(cluster);
+      } catch (error) {
+        this.#error = error;
+        log.error('registry.unreadable', { error });
+      }
+      await pause(REGISTRY_POLL_MS, signal);
+    }
+  }
+
+  #start(cluster: RegisteredCluster): void {
+    const { connect, installation, relay, log } = this.#deps;
     let api: RestApi;
     try {
       api = new RestApi(connect(cluster, 'relay'), systemClock, installation);
@@ -54,32 +76,16 @@ export async function followRegistry({
       log.error('cluster.access-denied', { cluster: cluster.name, error });
       return;
     }
-    followed.set(cluster.name, { cluster, api });
+    this.#followed.set(cluster.name, { cluster, api });
     relay.add(cluster.name, api);
     log.info('cluster.added', { cluster: cluster.name, access: cluster.access.kind });
-  };
+  }
 
-  const end = ({ cluster: { name }, api }: Followed): void => {
-    followed.delete(name);
-    log.info('cluster.removed', { cluster: name });
+  #end({ cluster: { name }, api }: Followed): void {
+    this.#followed.delete(name);
+    this.#deps.log.info('cluster.removed', { cluster: name });
     // Don't wait: the cluster's last deltas wait as long as its queue is unreachable.
-    void relay.remove(name).finally(() => api.close());
-  };
-
-  while (!signal.aborted) {
-    try {
-      const { clusters } = await registry.list();
-      read();
-      const registered = new Map(clusters.filter(follows).map((cluster) => [cluster.name, cluster]));
-      for (const item of [...followed.values()]) {
-        if (!isDeepStrictEqual(item.cluster, registered.get(item.cluster.name))) end(item);
-      }
-      for (const cluster of registered.values()) if (!followed.has(cluster.name)) start(cluster);
-    } catch (error) {
-      read(error);
-      log.error('registry.unreadable', { error });
-    }
-    await pause(REGISTRY_POLL_MS, signal);
+    void this.#deps.relay.remove(name).finally(() => api.close());
   }
 }
 

@@ -7,7 +7,7 @@ import { Registry } from 'prom-client';
 import { dueMetrics } from '#functions/agent/due-metrics.ts';
 import { DueSource } from '#functions/agent/due-source.ts';
 import { startUpkeep } from '#functions/service/upkeep.ts';
-import { followRegistry } from '#shared/aws/relay/follow-registry.ts';
+import { RegistryFollower } from '#shared/aws/relay/follow-registry.ts';
 import type { FleetView, Seen } from '#shared/console/fleet-view.ts';
 import { Live } from '#shared/console/live.ts';
 import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
@@ -156,16 +156,15 @@ const PERIODIC: Readonly<Record<string, Periodic>> = {
     everyMs: 10_000,
     begin: (work) =>
       aborting((signal) =>
-        followRegistry({
+        new RegistryFollower({
           installation: undefined,
           registry: { list: () => work().then(() => ({ clusters: [], strays: [] })) },
           relay: { add: ignored, remove: async () => undefined },
-          read: ignored,
           follows: () => true,
           connect: () => assert.fail('it has no cluster'),
           log,
           signal,
-        }),
+        }).run(),
       ),
   },
   'the call that receives due messages': {

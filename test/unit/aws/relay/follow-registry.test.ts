@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, mock, type TestContext, test } from 'node:test';
-import { followedFromOutside, followRegistry } from '#shared/aws/relay/follow-registry.ts';
+import { followedFromOutside, RegistryFollower } from '#shared/aws/relay/follow-registry.ts';
 import { type ClusterName, clusterName, podUid } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Access, RegisteredCluster } from '#shared/state/registry.ts';
@@ -28,12 +28,11 @@ function follow(t: TestContext, only?: readonly string[]) {
     list: async () => ({ clusters: registry.clusters, strays: [] }),
   };
   const calls: string[] = [];
-  const reads: unknown[] = [];
   const connected: string[] = [];
   const broken = new Set<string>();
   const apis = new Map<ClusterName, KubernetesApi>();
   const log = recordingLog();
-  const ended = followRegistry({
+  const follower = new RegistryFollower({
     installation: undefined,
     registry,
     follows: followedFromOutside(only),
@@ -53,15 +52,15 @@ function follow(t: TestContext, only?: readonly string[]) {
         calls.push(`-${name}`);
       },
     },
-    read: (error) => reads.push(error),
     log,
     signal: stopping.signal,
   });
+  const ended = follower.run();
   const stop = async () => {
     stopping.abort();
     await ended;
   };
-  return { registry, calls, reads, connected, broken, apis, log, stop, poll: () => time.pass(POLL_MS) };
+  return { registry, calls, follower, connected, broken, apis, log, stop, poll: () => time.pass(POLL_MS) };
 }
 
 test("marks pods with the installation's name", async (t) => {
@@ -72,7 +71,7 @@ test("marks pods with the installation's name", async (t) => {
     await api.markDisrupted(livePod(), podUid('u1'), NOW).catch(() => undefined);
     stopping.abort();
   };
-  await followRegistry({
+  const follower = new RegistryFollower({
     installation: 'ours',
     follows: () => true,
     log: recordingLog(),
@@ -80,8 +79,8 @@ test("marks pods with the installation's name", async (t) => {
     registry: { list: async () => ({ clusters: [registered('a')], strays: [] }) },
     connect: () => ({ host, requestOptions: async () => access }),
     relay: { add: (_, api) => void mark(api), remove: async () => undefined },
-    read: () => undefined,
   });
+  await follower.run();
   assert.match(requests[0]?.url ?? '', /fieldManager=taintward-ours/);
 });
 
@@ -163,16 +162,17 @@ describe('following the registry', () => {
   });
 
   test('follows the known clusters while the registry is unreadable, and reports that', async (t) => {
-    const { registry, calls, reads, log, poll, stop } = follow(t);
+    const { registry, calls, follower, log, poll, stop } = follow(t);
+    assert.equal(follower.error, 'they have not been read yet');
     registry.clusters = [registered('a')];
     await poll();
+    assert.equal(follower.error, undefined);
     registry.list = () => Promise.reject(new StoreError('out of reach'));
     await poll();
-    assert.deepEqual(calls, ['+a']);
+    assert.deepEqual([calls, follower.error], [['+a'], new StoreError('out of reach')]);
     registry.list = async () => ({ clusters: [], strays: [] });
     await poll();
-    assert.deepEqual(calls, ['+a', '-a']);
-    assert.deepEqual(reads, [undefined, undefined, new StoreError('out of reach'), undefined]);
+    assert.deepEqual([calls, follower.error], [['+a', '-a'], undefined]);
     assert.deepEqual(
       log.lines.slice(1).map(({ event, fields }) => [event, fields]),
       [

@@ -7,7 +7,7 @@ import { Registry } from 'prom-client';
 import { connector } from '#shared/access/connect.ts';
 import { localContextConnection } from '#shared/access/local-context-connection.ts';
 import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
-import { followRegistry } from '#shared/aws/relay/follow-registry.ts';
+import { RegistryFollower } from '#shared/aws/relay/follow-registry.ts';
 import { Relay } from '#shared/engine/watch/relay.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
@@ -67,16 +67,16 @@ test('a missing secret or EKS cluster affects no other cluster, and the relay co
     registered('sound', { kind: 'local-context', kubeconfig, context }),
   ];
   const stopping = new AbortController();
-  const following = followRegistry({
+  const follower = new RegistryFollower({
     installation: undefined,
     registry: { list: async () => ({ clusters, strays: [] }) },
     follows: () => true,
     connect: connector({ aws, clock, localContext: localContextConnection }),
     relay,
-    read: () => undefined,
     log,
     signal: stopping.signal,
   });
+  const following = follower.run();
   closing.defer(() => {
     stopping.abort();
     return following;

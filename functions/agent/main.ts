@@ -1,10 +1,10 @@
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { Registry } from 'prom-client';
 import { CLIENT_SETTINGS, SQS_SETTINGS, SQS_WAITING_SETTINGS } from '#shared/access/client-settings.ts';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { processBatch } from '#shared/aws/consume.ts';
+import { deployedTable } from '#shared/aws/deployed-table.ts';
 import { dueConsumption } from '#shared/aws/due-consumption.ts';
 import { duePorts } from '#shared/aws/due-ports.ts';
 import { schedulesIn } from '#shared/aws/due-queues.ts';
@@ -36,7 +36,6 @@ import { requiredUnder } from '#shared/kubernetes/permissions.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
-import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { rulesReader } from '#shared/state/rules-store.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -68,10 +67,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   const chosen = chosenCluster(cluster, connect, (way) => new RestApi(way, clock));
   const prometheus = new Registry();
   const sqs = new SQSClient(SQS_SETTINGS);
-  const table = new DynamoDbTable({
-    client: new DynamoDBClient(CLIENT_SETTINGS),
-    tableName: environment.TABLE_NAME,
-  });
+  const table = deployedTable(environment);
   const rulesStore = new DynamoDbRulesStore(table);
   const permissions = async (name: ClusterName) =>
     requiredUnder((await rulesStore.read(name)).orders.policy?.read ?? DEFAULT_POLICY);

@@ -1,9 +1,9 @@
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { agentOf as agentBy, recentRegistrations } from '#shared/access/agent-of.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
+import { deployedTable } from '#shared/aws/deployed-table.ts';
 import { RoutedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { eventBusOf } from '#shared/aws/event-bus.ts';
@@ -15,7 +15,6 @@ import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
-import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { onceASecond } from '#shared/state/lease.ts';
 import { rulesReader } from '#shared/state/rules-store.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
@@ -28,10 +27,7 @@ const clock = new LambdaClock();
 const lines = jsonLog();
 const notices = eventBusOf(environment, { clock, log: lines });
 const log = notices?.log ?? lines;
-const table = new DynamoDbTable({
-  client: new DynamoDBClient(CLIENT_SETTINGS),
-  tableName: environment.TABLE_NAME,
-});
+const table = deployedTable(environment);
 const leases = new DynamoDbLeases(table);
 const rulesStore = new DynamoDbRulesStore(table);
 const matching = { comparisonOperators: environment.COMPARISON_OPERATORS };

@@ -1,4 +1,3 @@
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { agentOf as agentBy, recentRegistrations } from '#shared/access/agent-of.ts';
@@ -6,6 +5,7 @@ import { AwsClients } from '#shared/access/aws-clients.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import { connector } from '#shared/access/connect.ts';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
+import { deployedTable } from '#shared/aws/deployed-table.ts';
 import { duePorts } from '#shared/aws/due-ports.ts';
 import { RoutedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { stdoutEmf } from '#shared/aws/emf.ts';
@@ -13,7 +13,6 @@ import { evictEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { eventBusOf } from '#shared/aws/event-bus.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
-import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { rulesReader } from '#shared/state/rules-store.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { renewable } from '#shared/time/cache.ts';
@@ -28,10 +27,7 @@ const notices = eventBusOf(environment, { clock, log: lines });
 const log = notices?.log ?? lines;
 const sqs = new SQSClient(SQS_SETTINGS);
 const scheduler = new SchedulerClient(CLIENT_SETTINGS);
-const table = new DynamoDbTable({
-  client: new DynamoDBClient(CLIENT_SETTINGS),
-  tableName: environment.TABLE_NAME,
-});
+const table = deployedTable(environment);
 const rulesStore = new DynamoDbRulesStore(table);
 const matching = { comparisonOperators: environment.COMPARISON_OPERATORS };
 const rules = renewable(() => rulesReader({ rulesStore, matching, clock }));

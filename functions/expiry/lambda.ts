@@ -1,23 +1,19 @@
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { agentOf, recentRegistrations } from '#shared/access/agent-of.ts';
-import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
+import { SQS_SETTINGS } from '#shared/access/client-settings.ts';
+import { deployedTable } from '#shared/aws/deployed-table.ts';
 import { RoutedSender, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { expiryEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
-import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(expiryEnvironment, process.env);
 const sqs = new SQSClient(SQS_SETTINGS);
-const table = new DynamoDbTable({
-  client: new DynamoDBClient(CLIENT_SETTINGS),
-  tableName: environment.TABLE_NAME,
-});
+const table = deployedTable(environment);
 
 /** The entry of the Lambda function on the table's stream. */
 export const handler = createHandler({

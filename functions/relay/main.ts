@@ -1,10 +1,10 @@
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { Registry } from 'prom-client';
 import { AwsClients } from '#shared/access/aws-clients.ts';
-import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
+import { SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import { connector } from '#shared/access/connect.ts';
 import { localContextConnection } from '#shared/access/local-context-connection.ts';
+import { deployedTable } from '#shared/aws/deployed-table.ts';
 import { stdoutEmf } from '#shared/aws/emf.ts';
 import {
   EnvironmentError,
@@ -18,7 +18,6 @@ import { ProbeAddressError, startProbeServer } from '#shared/engine/clusters/pro
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { exitWithError } from '#shared/files/system-error.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
-import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { endsWithin, onStopSignal } from '#shared/time/stopping.ts';
@@ -37,10 +36,7 @@ async function run(): Promise<void> {
   onStopSignal(() => stopping.abort());
 
   const prometheus = new Registry();
-  const table = new DynamoDbTable({
-    client: new DynamoDBClient(CLIENT_SETTINGS),
-    tableName: environment.TABLE_NAME,
-  });
+  const table = deployedTable(environment);
   const registry = new DynamoDbClusterRegistry(table);
   const { relay, stop } = await openAwsRelay(environment, {
     table,

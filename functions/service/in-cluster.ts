@@ -5,11 +5,11 @@ import { chosenCluster } from '#shared/engine/clusters/chosen-clusters.ts';
 import { ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { DEFAULT_NAMESPACE, IN_CLUSTER, ledState } from '#shared/state/objects/kubernetes-state.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { onStopSignal } from '#shared/time/stopping.ts';
-import { LeaderOnlyApi } from './leader-only-api.ts';
 import { type StartOptions, serviceOptions } from './options.ts';
 import { type LocalService, startLocalService } from './service.ts';
 import { neededPermissions } from './start-policies.ts';
@@ -37,7 +37,7 @@ export async function runInCluster(options: StartOptions, { log, print }: Termin
   });
   const installation = `${hostname()}-${randomUUID().slice(0, 8)}`;
   const apiOf = (connection: Connection) =>
-    new LeaderOnlyApi(connection, { clock: systemClock, installation, mayAct: leadership.mayAct });
+    new RestApi(connection, systemClock, installation, leadership.mayAct);
   const { policies: chosen, ...given } = serviceOptions(options);
   const policies = { ...chosen, source: chosen.source ?? state.policies };
   const clusters = await ManagedClusters.open([chosenCluster(IN_CLUSTER, connect, apiOf)], {

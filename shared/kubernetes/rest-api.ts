@@ -15,7 +15,7 @@ import type { DeletePreconditions, KubernetesApi, LiveNode, LivePod, Resource, T
 import { ApiError } from './http/api-error.ts';
 import { type Fields, fieldsOf, itemsOf, textOf } from './http/api-json.ts';
 import { trimNode, trimPod } from './http/bulk.ts';
-import type { AnswerKind, Call } from './http/call.ts';
+import { type AnswerKind, type Call, callText } from './http/call.ts';
 import type { Connection } from './http/connection.ts';
 import { blockedBy } from './http/eviction-refusal.ts';
 import { Transport } from './http/transport.ts';
@@ -56,13 +56,23 @@ export class RestApi implements KubernetesApi, PermissionReview {
   readonly pods: Resource<LivePod>;
   readonly #transport: Transport;
   readonly #marker: Marker | undefined;
+  readonly #mayAct: () => boolean;
   /** By the version that the last ping found; `undefined`: the server did not answer yet. */
   #cachesLists: boolean | undefined;
   #firstPing: Promise<void> | undefined;
 
-  /** `installation` is the unique name of the installation that evicts by these calls; absent for clients that only read. */
-  constructor(connection: Connection, clock: Clock = systemClock, installation?: string) {
+  /**
+   * `installation` is the unique name of the installation that evicts by these calls; absent for clients that only read.
+   * `mayAct`: pods are changed only while it returns true.
+   */
+  constructor(
+    connection: Connection,
+    clock: Clock = systemClock,
+    installation?: string,
+    mayAct: () => boolean = () => true,
+  ) {
     this.#transport = new Transport(connection, clock);
+    this.#mayAct = mayAct;
     this.#marker = installation === undefined ? undefined : new Marker(installation, clock.now());
     this.nodes = new RestResource(this.#transport, 'nodes', NODES, {
       project: projectNode,
@@ -176,7 +186,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
     allowed?: () => Promise<EpochMs>,
   ): Promise<LivePod> {
     try {
-      const marked = await this.#transport.read({
+      const call = this.#permitted({
         verb: 'patch',
         resource: 'pods/status',
         object: podText(pod),
@@ -186,7 +196,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
         contentType: 'application/strategic-merge-patch+json',
         ...defined({ allowed }),
       });
-      return this.#livePod(marked);
+      return this.#livePod(await this.#transport.read(call));
     } catch (error) {
       // To the server, another pod's UID is a change of an immutable field.
       if (!(error instanceof ApiError && error.status === 422 && error.message.includes('metadata.uid'))) {
@@ -197,7 +207,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
   }
 
   async deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void> {
-    await this.#transport.perform({
+    const call = this.#permitted({
       verb: 'delete',
       resource: 'pods',
       object: podText(pod),
@@ -205,6 +215,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
       body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions },
       ...(notAfter === undefined ? {} : { notAfter, inHurry: true }),
     });
+    await this.#transport.perform(call);
   }
 
   async evictPod(
@@ -214,7 +225,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
   ): Promise<EvictionAnswer> {
     const { namespace, name } = pod;
     try {
-      await this.#transport.perform({
+      const call = this.#permitted({
         verb: 'create',
         resource: 'pods/eviction',
         object: podText(pod),
@@ -228,12 +239,19 @@ export class RestApi implements KubernetesApi, PermissionReview {
         },
         ...(notAfter === undefined ? {} : { notAfter, inHurry: true }),
       });
+      await this.#transport.perform(call);
       return { kind: 'evicted' };
     } catch (error) {
       const answer = error instanceof ApiError ? blockedBy(error) : undefined;
       if (answer) return answer;
       throw error;
     }
+  }
+
+  /** Returns a call that changes a pod. Throws `ApiError` if this process may not act now. */
+  #permitted(call: Call): Call {
+    if (this.#mayAct()) return call;
+    throw new ApiError(`Did not ${callText(call)}: this replica doesn't hold the lease.`, 0);
   }
 
   async createEvent(event: PodEvent, now: EpochMs): Promise<void> {

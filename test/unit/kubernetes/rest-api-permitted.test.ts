@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LeaderOnlyApi } from '#functions/service/leader-only-api.ts';
 import { podUid } from '#shared/eviction/identity.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { systemClock } from '#shared/time/clock.ts';
 
 test('a replica without the lease rejects pod calls before any request is sent', async (t) => {
@@ -13,7 +13,7 @@ test('a replica without the lease rejects pod calls before any request is sent',
       throw new Error('asked');
     },
   };
-  const api = new LeaderOnlyApi(connection, { clock: systemClock, installation: 'a', mayAct: () => false });
+  const api = new RestApi(connection, systemClock, 'a', () => false);
   t.after(() => api.close());
   const pod = { namespace: 'default', name: 'web-0' };
   const refusal = {

@@ -25,29 +25,21 @@ import {
   withEntry,
 } from './eviction-rules.ts';
 
-export interface AuditLog {
-  /** Returns the objects, for a write together with that entry: both or neither. */
-  noting(entry: AuditEntry): Objects;
-  /** Resolves with the entries, the newest first. Rejects with `StoreError`. */
-  entries(query: AuditQuery): Promise<readonly AuditEntry[]>;
-}
-
 export interface ObjectRulesStoreOptions {
   readonly objects: Objects;
-  /** Absent: the objects hold the audit, as much of it as they can. */
-  readonly audit?: AuditLog;
   readonly historyDays?: number;
 }
 
-/** One `EvictionRules` for each cluster, and one for all. Every method rejects with `StoreError`. */
+/**
+ * One `EvictionRules` for each cluster, and one for all, with as much of the audit as they can hold. Every method rejects
+ * with `StoreError`.
+ */
 export class ObjectRulesStore implements RulesStore {
   readonly #objects: Objects;
-  readonly #audit: AuditLog | undefined;
   readonly #historyDays: number;
 
-  constructor({ objects, audit, historyDays = HISTORY_DAYS }: ObjectRulesStoreOptions) {
+  constructor({ objects, historyDays = HISTORY_DAYS }: ObjectRulesStoreOptions) {
     this.#objects = objects;
-    this.#audit = audit;
     this.#historyDays = historyDays;
   }
 
@@ -116,7 +108,6 @@ export class ObjectRulesStore implements RulesStore {
   }
 
   async audit(query: AuditQuery): Promise<readonly AuditEntry[]> {
-    if (this.#audit) return this.#audit.entries(query);
     const objects = await this.#all();
     return auditFor(
       query,
@@ -130,15 +121,21 @@ export class ObjectRulesStore implements RulesStore {
     entry: AuditEntry | undefined,
     decide: (kept: KeptRules) => KeptRules | undefined,
   ): Promise<Change> {
-    const objects = (entry && this.#audit?.noting(entry)) ?? this.#objects;
-    const stored = await changeObject(objects, rulesName(cluster), (object) => {
-      const kept = keptIn(object, cluster);
-      const next = decide(kept);
-      if (!next) return undefined;
-      const audit = entry && !this.#audit ? { audit: withEntry(kept, entry, this.#historyDays) } : {};
-      return evictionRules({ ...next, ...audit }, rulesName(cluster));
+    const stored = await changeObject(this.objectsFor(entry), rulesName(cluster), (object) => {
+      const next = decide(keptIn(object, cluster));
+      return next && evictionRules(entry ? this.noting(next, entry) : next, rulesName(cluster));
     });
     return stored === undefined ? 'conflict' : 'changed';
+  }
+
+  /** Returns the objects, for a write together with that audit entry: both or neither. */
+  protected objectsFor(_entry: AuditEntry | undefined): Objects {
+    return this.#objects;
+  }
+
+  /** Returns the rules with an audit entry, if they hold the audit. */
+  protected noting(rules: KeptRules, entry: AuditEntry): KeptRules {
+    return { ...rules, audit: withEntry(rules, entry, this.#historyDays) };
   }
 
   async #kept(cluster: ClusterName | undefined): Promise<KeptRules> {

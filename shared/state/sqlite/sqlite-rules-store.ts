@@ -3,13 +3,8 @@ import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop } from '#shared/eviction/policy.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
-import { rulesName } from '#shared/state/objects/eviction-rules.ts';
-import {
-  type AuditLog,
-  fleetStopIn,
-  ObjectRulesStore,
-  withFleetStop,
-} from '#shared/state/objects/object-rules-store.ts';
+import { type KeptRules, rulesName } from '#shared/state/objects/eviction-rules.ts';
+import { fleetStopIn, ObjectRulesStore, withFleetStop } from '#shared/state/objects/object-rules-store.ts';
 import type { AuditEntry, AuditQuery, Change, StoredRules } from '#shared/state/rules-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { HISTORY_DAYS, historyBefore, parseStored, parseStoredText } from '#shared/state/stored.ts';
@@ -31,22 +26,24 @@ export interface SqliteRulesStoreOptions {
   readonly records?: DatabaseSync;
 }
 
-/** Another process may write to the database, too. Every method rejects with `StoreError`. */
+/**
+ * Another process may write to the database, too. The audit is a log beside the objects, so that only its retention limits
+ * it, not its size. Every method rejects with `StoreError`.
+ */
 export class SqliteRulesStore extends ObjectRulesStore {
   readonly #database: DatabaseSync;
   readonly #path: string;
   readonly #objects: SqliteObjects;
-  readonly #audit: SqliteAudit;
+  readonly #statements: ReturnType<typeof prepareStatements>;
   readonly #known: KnownRules | undefined;
 
   constructor({ database, records }: SqliteRulesStoreOptions) {
     const objects = new SqliteObjects(database, KINDS.rules);
-    const audit = new SqliteAudit(database, objects);
-    super({ objects, audit });
+    super({ objects });
     this.#database = database;
     this.#path = database.location() ?? ':memory:';
     this.#objects = objects;
-    this.#audit = audit;
+    this.#statements = prepareStatements(database);
     this.#known = records && new KnownRules({ rules: database, records });
   }
 
@@ -69,7 +66,7 @@ export class SqliteRulesStore extends ObjectRulesStore {
   #stopAll(stop: Stop): void {
     this.#objects.write(withFleetStop(this.#objects.read(rulesName(undefined)), stop));
     const { actor, at, reason } = stop;
-    this.#audit.add({ actor, at, kind: 'stop', message: 'stopped evictions in all clusters', reason });
+    this.#note({ actor, at, kind: 'stop', message: 'stopped evictions in all clusters', reason });
     this.#known?.renew();
   }
 
@@ -96,7 +93,8 @@ export class SqliteRulesStore extends ObjectRulesStore {
 
   /** Removes audit entries that are older than `historyDays`, as TTL does in DynamoDB. Throws `StoreError`. */
   purge(now: EpochMs, historyDays = HISTORY_DAYS): void {
-    this.#audit.purge(historyBefore(now, historyDays));
+    const before = historyBefore(now, historyDays);
+    orSqliteStoreError(this.#path, () => this.#statements.purge.run({ before }));
   }
 
   close(): void {
@@ -114,41 +112,26 @@ export class SqliteRulesStore extends ObjectRulesStore {
     }
     return result;
   }
-}
 
-/** The audit as a log beside the objects, so that only its retention limits it, not its size. */
-class SqliteAudit implements AuditLog {
-  readonly #objects: SqliteObjects;
-  readonly #path: string;
-  readonly #statements: ReturnType<typeof prepareStatements>;
-
-  constructor(database: DatabaseSync, objects: SqliteObjects) {
-    this.#objects = objects;
-    this.#path = database.location() ?? ':memory:';
-    this.#statements = prepareStatements(database);
+  protected override objectsFor(entry: AuditEntry | undefined): Objects {
+    return entry ? this.#objects.beside(() => this.#note(entry)) : this.#objects;
   }
 
-  noting(entry: AuditEntry): Objects {
-    return this.#objects.beside(() => this.add(entry));
+  protected override noting(rules: KeptRules): KeptRules {
+    return rules;
   }
 
-  async entries({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
-    const rows = this.#run(() => this.#statements.between.all({ cluster: cluster ?? null, from, to }));
+  override async audit({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
+    const range = { cluster: cluster ?? null, from, to };
+    const rows = orSqliteStoreError(this.#path, () => this.#statements.between.all(range));
     const what = 'entry of the audit';
     return rows.map((row) => parseStoredText(auditSchema, parseStored(jsonRow, row, what).json, what));
   }
 
-  add(entry: AuditEntry): void {
+  #note(entry: AuditEntry): void {
     const { cluster, at } = entry;
-    this.#run(() => this.#statements.add.run({ cluster: cluster ?? null, at, json: JSON.stringify(entry) }));
-  }
-
-  purge(before: EpochMs): void {
-    this.#run(() => this.#statements.purge.run({ before }));
-  }
-
-  #run<T>(work: () => T): T {
-    return orSqliteStoreError(this.#path, work);
+    const row = { cluster: cluster ?? null, at, json: JSON.stringify(entry) };
+    orSqliteStoreError(this.#path, () => this.#statements.add.run(row));
   }
 }
 

@@ -15,8 +15,11 @@ const INITIAL_END = 'k8s.io/initial-events-end';
 const NOT_OLDER_THAN = { resourceVersionMatch: 'NotOlderThan' };
 
 interface ResourceReading<T> {
+  /** Reads one object, or throws `ApiError`. */
   readonly project: (json: unknown) => T;
+  /** Removes what `project` does not read. */
   readonly trim: Trim;
+  /** Counts the values of an object. */
   readonly keeps: (object: T) => number;
 }
 
@@ -25,26 +28,13 @@ export class RestResource<T> implements Resource<T> {
   readonly #transport: Transport;
   readonly #resource: string;
   readonly #path: string;
-  readonly #project: (json: unknown) => T;
-  readonly #trim: Trim;
-  readonly #keeps: (object: T) => number;
+  readonly #reading: ResourceReading<T>;
 
-  /**
-   * `project`: reads one object, or throws `ApiError`; `trim`: removes what it does not read; `keeps`: counts its
-   * values.
-   */
-  constructor(
-    transport: Transport,
-    resource: string,
-    path: string,
-    { project, trim, keeps }: ResourceReading<T>,
-  ) {
+  constructor(transport: Transport, resource: string, path: string, reading: ResourceReading<T>) {
     this.#transport = transport;
     this.#resource = resource;
     this.#path = path;
-    this.#project = project;
-    this.#trim = trim;
-    this.#keeps = keeps;
+    this.#reading = reading;
   }
 
   async list(options: ListOptions): Promise<Page<T>> {
@@ -66,11 +56,11 @@ export class RestResource<T> implements Resource<T> {
     };
     const kept = new KeptCount();
     const project = (json: unknown): T => {
-      const object = this.#project(json);
-      kept.add(this.#keeps(object));
+      const object = this.#reading.project(json);
+      kept.add(this.#reading.keeps(object));
       return object;
     };
-    const { metadata, items } = await this.#transport.readList(call, project, this.#trim);
+    const { metadata, items } = await this.#transport.readList(call, project, this.#reading.trim);
     const { resourceVersion, continue: next } = fieldsOf(metadata);
     return {
       items,
@@ -100,7 +90,7 @@ export class RestResource<T> implements Resource<T> {
     for await (const line of this.#transport.lines(call, timeoutMs, opened)) {
       const passed = follows && versionPassed(line, follows);
       if (passed !== undefined) yield { kind: 'passed', resourceVersion: passed };
-      else yield this.#event(call, this.#transport.parseEvent(call, line, this.#trim));
+      else yield this.#event(call, this.#transport.parseEvent(call, line, this.#reading.trim));
     }
   }
 
@@ -109,9 +99,9 @@ export class RestResource<T> implements Resource<T> {
     switch (type) {
       case 'ADDED':
       case 'MODIFIED':
-        return { kind: 'upsert', object: this.#project(object) };
+        return { kind: 'upsert', object: this.#reading.project(object) };
       case 'DELETED':
-        return { kind: 'delete', object: this.#project(object) };
+        return { kind: 'delete', object: this.#reading.project(object) };
       case 'BOOKMARK': {
         const { resourceVersion, annotations } = fieldsOf(fieldsOf(object)['metadata']);
         const isEnd = fieldsOf(annotations)[INITIAL_END] === 'true';

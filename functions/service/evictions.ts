@@ -5,7 +5,7 @@ import { type Timers, WORK_BACKOFF } from '#shared/engine/timers.ts';
 import { WorkQueue } from '#shared/engine/work-queue/work-queue.ts';
 import { Workers } from '#shared/engine/work-queue/workers.ts';
 import { type NodeRef, nodeKey, type PodUid, parseNodeKey } from '#shared/eviction/identity.ts';
-import type { ServiceState } from '#shared/state/service-state.ts';
+import type { ServiceState, ServiceStore } from '#shared/state/service-state.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -57,9 +57,7 @@ export class Evictions implements Timers {
   }
 
   /** Arms a timer for every pending eviction in the store. Rejects with `StoreError`. */
-  async rearm(store: {
-    upcoming(): AsyncIterable<{ readonly ref: NodeRef; readonly dueAt: EpochMs }>;
-  }): Promise<void> {
+  async rearm(store: Pick<ServiceStore, 'upcoming'>): Promise<void> {
     for await (const { ref, dueAt } of store.upcoming()) this.#queue.addAt(nodeKey(ref), dueAt);
   }
 

@@ -62,16 +62,13 @@ export interface History {
   entries(query: HistoryQuery): AsyncIterable<HistoryEntry>;
   /** Records when evicted pods were removed: any number of them, in few writes. Rejects with `StoreError`. */
   noteGone(cluster: ClusterName, pods: readonly GonePod[]): Promise<void>;
+  /** Resolves with the nodes from which any taint manager evicted pods since `from`. Rejects with `StoreError`. */
+  nodesEvictedFrom(cluster: ClusterName, from: EpochMs): Promise<ReadonlySet<NodeName>>;
 }
 
 export interface GonePod {
   readonly uid: PodUid;
   readonly at: EpochMs;
-}
-
-export interface RecentEvictions {
-  /** Resolves with the nodes from which any taint manager evicted pods since `from`. Rejects with `StoreError`. */
-  nodesEvictedFrom(cluster: ClusterName, from: EpochMs): Promise<ReadonlySet<NodeName>>;
 }
 
 export interface HistoryItem {

@@ -269,8 +269,6 @@ export const isSameLease = (one: LeaseRecord | undefined, other: LeaseRecord | u
 export interface LeaseReader {
   /** Resolves with the leases of those clusters that have one, strongly consistent. Unreadable leases are omitted. */
   readAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]>;
-  /** The epoch of the last acquisition, whether or not it is still held. `undefined`: never. */
-  epoch(cluster: ClusterName): Promise<number | undefined>;
 }
 
 export const READ_MAX_AGE_MS = 1_000;
@@ -281,5 +279,5 @@ export const onceASecond = <T>(
 ): ((cluster: ClusterName) => Promise<T>) => cached(READ_MAX_AGE_MS, read, clock);
 
 /** Returns a reader of epochs that reads each at most once a second. It rejects with `StoreError`. */
-export const leaseEpochs = (leases: Pick<LeaseReader, 'epoch'>, clock: Clock): LeaseReader['epoch'] =>
-  onceASecond((cluster) => leases.epoch(cluster), clock);
+export const leaseEpochs = (leases: Pick<Leases, 'read'>, clock: Clock) =>
+  onceASecond(async (cluster) => (await leases.read(cluster))?.epoch, clock);

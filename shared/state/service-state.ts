@@ -1,8 +1,8 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { ClusterName, NodeRef } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { History, RecentEvictions, ScheduledEviction } from './history.ts';
-import type { LeaseReader, Leases } from './lease.ts';
+import type { History, ScheduledEviction } from './history.ts';
+import type { Leases } from './lease.ts';
 import type { Permits } from './permits.ts';
 import type { PolicySource } from './policy-file.ts';
 import type { RulesStore } from './rules-store.ts';
@@ -37,12 +37,12 @@ export interface ServiceStore extends Store {
 
 export interface ServiceState {
   readonly store: ServiceStore;
-  readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
+  readonly leases: Leases;
   readonly rulesStore: RulesStore;
   /** The object that owns the policies, if it exists. */
   readonly policies?: PolicySource;
   readonly permits: Permits;
-  readonly history: History & RecentEvictions;
+  readonly history: History;
   /** Resolves when this process begins to evict. Absent: it is the only process, and evicts from the start. */
   readonly leads?: Promise<void>;
   /** `act` is called each time this process may evict again after an interruption. Absent: it always may. */

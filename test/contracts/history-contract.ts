@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { type ClusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import type { History, HistoryEntry, HistoryQuery, RecentEvictions } from '#shared/state/history.ts';
+import type { History, HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
 import type { Store } from '#shared/state/store.ts';
 import { eventually } from './eventually.ts';
 import { aCluster, aNode, anEnding, aReason, aRecord, aRef, NOW, someRecords } from './partition-builders.ts';
@@ -11,7 +11,7 @@ import { aCluster, aNode, anEnding, aReason, aRecord, aRef, NOW, someRecords } f
 /** A store and the history of its writes. */
 export interface HistoryUnderContract {
   readonly store: Store;
-  readonly history: Pick<History, 'entries'> & RecentEvictions;
+  readonly history: Pick<History, 'entries' | 'nodesEvictedFrom'>;
   /** The writer of removed pods, which can be another process. */
   readonly notes: Pick<History, 'noteGone'>;
   close(): Promise<void>;

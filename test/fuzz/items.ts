@@ -339,7 +339,6 @@ async function feedDatabase(
       ...readings({ store, history: new SqliteHistory({ database }), leases, rulesStore }),
       () => leases.stuck(CLUSTER),
       () => leases.clusters(),
-      () => leases.epoch(CLUSTER),
       () => sqliteRequests(database).take(),
       () => collected(store.upcoming()),
       () => store.countdowns(10),

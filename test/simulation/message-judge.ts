@@ -89,8 +89,8 @@ export class MessageJudge {
 
   /** A relay may acquire a lease without receiving the answer. */
   async #readLease(message: OutgoingMessage): Promise<void> {
-    const epoch = await this.#bench.storage.open.leases.epoch(this.#about(message.body).cluster);
-    if (epoch !== undefined) this.#knowledgeOf(message)?.leaseTaken(epoch);
+    const lease = await this.#bench.storage.open.leases.read(this.#about(message.body).cluster);
+    if (lease) this.#knowledgeOf(message)?.leaseTaken(lease.epoch);
   }
 
   #knowledgeOf({ body }: OutgoingMessage): Knowledge | undefined {

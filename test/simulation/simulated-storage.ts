@@ -7,8 +7,8 @@ import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registr
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
-import type { History, RecentEvictions } from '#shared/state/history.ts';
-import type { LeaseReader, Leases } from '#shared/state/lease.ts';
+import type { History } from '#shared/state/history.ts';
+import type { Leases } from '#shared/state/lease.ts';
 import type { Permits } from '#shared/state/permits.ts';
 import type { ProbeTrace, ProofNotes, ProofReader } from '#shared/state/proofs.ts';
 import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/state/registry.ts';
@@ -23,10 +23,10 @@ import type { Process, Surroundings } from './process.ts';
 /** The stored data, as one process accesses it. */
 export interface StoragePorts {
   readonly store: Store;
-  readonly history: Pick<History, 'noteGone'> & RecentEvictions;
+  readonly history: Pick<History, 'noteGone' | 'nodesEvictedFrom'>;
   readonly permits: Permits;
   readonly proofs: ProofNotes & ProbeTrace & ProofReader;
-  readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
+  readonly leases: Leases;
   readonly registry: Pick<ClusterRegistry, 'get' | 'add' | 'remove'>;
 }
 

@@ -520,7 +520,7 @@ class TakeoverHistory {
     const { leases } = this.#scene.storage.open;
     return {
       send: async (messages) => {
-        const epoch = await leases.epoch(CLUSTER);
+        const { epoch } = (await leases.read(CLUSTER)) ?? {};
         for (const { body } of messages) this.#judge.spoke(JSON.parse(body).version.epoch, epoch);
         return this.#refusing(queue).send(messages);
       },

@@ -2,7 +2,7 @@ import { defined } from '#shared/defined.ts';
 import { type Countdown, countdownOf, type News } from '#shared/engine/news.ts';
 import type { Timers } from '#shared/engine/timers.ts';
 import { type Delta, deltaId, onlyPod } from '#shared/eviction/facts.ts';
-import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import { type Plan, type PlanTime, type PodDecision, plan } from '#shared/eviction/plan.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import {
@@ -12,7 +12,6 @@ import {
   type Partition,
 } from '#shared/eviction/records.ts';
 import { ownMomentOf } from '#shared/eviction/retry.ts';
-import type { LeaseReader } from '#shared/state/lease.ts';
 import type { RulesReader } from '#shared/state/rules-store.ts';
 import { commitUnderLock, type Store } from '#shared/state/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -25,8 +24,8 @@ export interface ApplyDeltasDeps {
   readonly timers: Timers;
   /** Has the Events of decisions posted by `evict`, which alone reaches the clusters. */
   readonly announce: (ref: NodeRef, news: News) => Promise<void>;
-  /** Epoch of a cluster's lease: deltas of an earlier holder decide nothing. */
-  readonly leaseEpoch: LeaseReader['epoch'];
+  /** Epoch of a cluster's lease; `undefined`: never acquired. Deltas of an earlier holder decide nothing. */
+  readonly leaseEpoch: (cluster: ClusterName) => Promise<number | undefined>;
   readonly clock: Clock;
   readonly log: Log;
   /** Returns a cluster's rules; at most a second old. */

@@ -13,7 +13,7 @@ import { apartText, areApart } from '#shared/eviction/skew.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import type { History, RecentEvictions } from '#shared/state/history.ts';
+import type { History } from '#shared/state/history.ts';
 import { type Lease, type LeaseRecord, type LeaseReport, MAX_STUCK } from '#shared/state/lease.ts';
 import type { RulesStore } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
@@ -46,7 +46,7 @@ export interface SessionPorts extends Omit<LeaseManagerDeps, 'fleet'> {
   readonly store: Store;
   readonly outbox: Outbox;
   readonly rulesStore: Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'>;
-  readonly history: Pick<History, 'noteGone'> & RecentEvictions;
+  readonly history: Pick<History, 'noteGone' | 'nodesEvictedFrom'>;
   readonly limits: PodFollowLimits;
   readonly prover: Prover;
   readonly metrics: RelayMetrics;

@@ -10,7 +10,6 @@ import {
   type HistoryItem,
   type HistoryQuery,
   nodesWithEvictions,
-  type RecentEvictions,
   type ScheduledEviction,
 } from '../history.ts';
 import type { Item } from './dynamodb-item.ts';
@@ -50,7 +49,7 @@ const PARALLEL_NODES = 8;
  * A node's history is read from its partition, a cluster's by the index, which lags briefly, plus all tainted nodes for
  * scheduled evictions.
  */
-export class DynamoDbHistory implements History, RecentEvictions {
+export class DynamoDbHistory implements History {
   readonly #table: DynamoDbTable;
   readonly #historyDays: () => Promise<number>;
 

@@ -124,10 +124,6 @@ export class DynamoDbLeases implements Leases, LeaseReader {
       return data ? [checked(clusterName(`${item['pk']}`.slice(LEASE_PREFIX.length)), data)] : [];
     });
   }
-
-  async epoch(cluster: ClusterName): Promise<number | undefined> {
-    return (await this.read(cluster))?.epoch;
-  }
 }
 
 const withSender = (sender: string, before: readonly string[] = []): readonly string[] =>

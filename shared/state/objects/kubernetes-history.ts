@@ -9,7 +9,6 @@ import {
   type HistoryItem,
   type HistoryQuery,
   nodesWithEvictions,
-  type RecentEvictions,
 } from '#shared/state/history.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { KubernetesStore } from './kubernetes-store.ts';
@@ -36,7 +35,7 @@ export interface KubernetesHistoryOptions {
 }
 
 /** The history in the nodes' objects, as much as they can hold. A busy node's history covers less than its days. */
-export class KubernetesHistory implements History, RecentEvictions {
+export class KubernetesHistory implements History {
   readonly #store: Pick<KubernetesStore, 'all' | 'allOf'>;
   readonly #configMaps: Objects;
 

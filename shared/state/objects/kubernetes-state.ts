@@ -13,7 +13,7 @@ import { KubernetesHistory } from './kubernetes-history.ts';
 import { KubernetesStore, type KubernetesStoreOptions } from './kubernetes-store.ts';
 import { Leadership } from './leadership.ts';
 import { NODE_EVICTIONS, STATE_GROUP } from './node-eviction.ts';
-import { LEASE_GROUP, LEASES, ObjectLeases } from './object-leases.ts';
+import { LEASE_GROUP, LEASES } from './object-leases.ts';
 import { ObjectPermits } from './object-permits.ts';
 import { ObjectRulesStore } from './object-rules-store.ts';
 
@@ -24,7 +24,8 @@ export const IN_CLUSTER = clusterName('in-cluster');
 export const DEFAULT_NAMESPACE = 'taintward';
 
 export interface KeptInCluster
-  extends Pick<ServiceState, 'store' | 'rulesStore' | 'permits' | 'history' | 'leases' | 'policies'> {
+  extends Pick<ServiceState, 'store' | 'rulesStore' | 'permits' | 'history' | 'policies'> {
+  readonly leases: Leadership;
   /** Removes state whose retention is over. Rejects with `StoreError`. */
   purge(now: EpochMs): Promise<void>;
   /** Operators' requests to the leader. */
@@ -60,7 +61,7 @@ export function keptInCluster(
     policies: configMapPolicy(objects('v1', 'configmaps'), namespace),
     permits: new ObjectPermits(objects('v1', 'configmaps')),
     history: new KubernetesHistory({ store, configMaps: objects('v1', 'configmaps') }),
-    leases: new ObjectLeases(objects(LEASE_GROUP, LEASES)),
+    leases: new Leadership(objects(LEASE_GROUP, LEASES), clock),
     purge: (now) => store.purge(now),
     requests: new ConfigMapQueue(objects('v1', 'configmaps'), `taintward-asked-${IN_CLUSTER}`),
     close: () => transport.close(),
@@ -74,20 +75,17 @@ export interface LedState {
 
 /** Returns the state in the cluster itself, which one replica at a time writes. Throws `StoreError`. */
 export function ledState(options: KeptInClusterOptions & { readonly log: Log }): LedState {
-  const { clock, log } = options;
-  const { requests, close, purge, ...kept } = keptInCluster(options, {
+  const { log } = options;
+  const { requests, ...kept } = keptInCluster(options, {
     leads: () => leadership.mayAct(),
     unreadable: (reason) => log.error('state.unreadable', { error: reason }),
   });
-  const leadership: Leadership = new Leadership({ leases: kept.leases, clock });
+  const leadership: Leadership = kept.leases;
   const state: ServiceState = {
     ...kept,
-    leases: leadership,
     leads: leadership.begun,
     whenRegained: leadership.whenRegained,
     requests: async () => (leadership.mayAct() ? requests.take() : []),
-    purge,
-    close,
   };
   return { state, leadership };
 }

@@ -11,7 +11,6 @@ import {
   LEASE_TTL_MS,
   type Lease,
   type LeaseChange,
-  type LeaseReader,
   type LeaseRecord,
   type LeaseReport,
   type LeaseRequest,
@@ -71,7 +70,7 @@ export interface FoundLease {
 }
 
 /** Leases in the form of `coordination.k8s.io`, an annotation for what that lacks. Methods reject with `StoreError`. */
-export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
+export class ObjectLeases implements Leases {
   readonly #objects: Objects;
 
   constructor(objects: Objects) {
@@ -127,10 +126,6 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
       .map(clusterOf)
       .filter((name) => name !== undefined)
       .sort();
-  }
-
-  async epoch(cluster: ClusterName): Promise<number | undefined> {
-    return (await this.read(cluster))?.epoch;
   }
 
   async #found(cluster: ClusterName): Promise<FoundLease> {

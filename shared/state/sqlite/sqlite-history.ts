@@ -15,7 +15,6 @@ import {
   type HistoryItem,
   type HistoryQuery,
   nodesWithEvictions,
-  type RecentEvictions,
 } from '#shared/state/history.ts';
 import { endedSchema, notedSchema, parseStored, parseStoredText } from '#shared/state/stored.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -38,7 +37,7 @@ const goneRow = z.object({ uid: text.transform(podUid), at: z.int() });
 const PAGE_ROWS = 5_000;
 
 /** History in the embedded store's database, to which another process may write. */
-export class SqliteHistory implements History, RecentEvictions {
+export class SqliteHistory implements History {
   readonly #database: DatabaseSync;
   readonly #path: string;
   readonly #objects: SqliteObjects;

@@ -20,6 +20,7 @@ import { aRecord } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
 
 const C1 = clusterName('c1');
 const HOUR_MS = 3_600_000;
@@ -115,7 +116,7 @@ async function startLeading(context: TestContext) {
     log,
     lost: assert.fail,
   });
-  const leadership = new Leadership({ leases: kept.leases, clock: systemClock });
+  const leadership = new Leadership(new FakeObjects(), systemClock);
   const mayWrite = Promise.withResolvers<void>();
   const rulesStore = new Proxy(kept.rulesStore, {
     get:

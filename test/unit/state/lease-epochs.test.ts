@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
-import { type LeaseReader, leaseEpochs, nextEpoch } from '#shared/state/lease.ts';
+import { leaseEpochs, nextEpoch } from '#shared/state/lease.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -11,17 +11,17 @@ const [A, B] = [clusterName('a'), clusterName('b')];
 let clock: DrivenClock;
 let reads: ClusterName[];
 let stored: number | Error;
-let epochOf: LeaseReader['epoch'];
+let epochOf: ReturnType<typeof leaseEpochs>;
 beforeEach(() => {
   clock = new DrivenClock(0);
   reads = [];
   stored = 1;
-  const epoch = async (cluster: ClusterName) => {
+  const read = async (cluster: ClusterName) => {
     reads.push(cluster);
     if (stored instanceof Error) throw stored;
-    return stored;
+    return { cluster, epoch: stored, renewals: 0, renewedAt: 0 };
   };
-  epochOf = leaseEpochs({ epoch }, clock);
+  epochOf = leaseEpochs({ read }, clock);
 });
 
 test('epochs are unique and at least the time, even after the table was recreated or restored', () => {

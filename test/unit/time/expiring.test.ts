@@ -10,7 +10,6 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { LEASE_TTL_MS } from '#shared/state/lease.ts';
 import { Leadership } from '#shared/state/objects/leadership.ts';
-import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
 import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rules-store.ts';
 import { cached, RefreshingCache } from '#shared/time/cache.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -79,8 +78,7 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
   'a lease that is held': [
     LEASE_TTL_MS,
     async (clock) => {
-      const leases = new ObjectLeases(new FakeObjects());
-      const leadership = new Leadership({ leases, clock });
+      const leadership = new Leadership(new FakeObjects(), clock);
       await leadership.take(C1, undefined, 'a', clock.now());
       return leadership.mayAct;
     },

@@ -80,7 +80,7 @@ function bench(context: TestContext, inCluster = false) {
           store: kept,
           timers: { arm: async () => undefined },
           announce: async () => undefined,
-          leaseEpoch: (name) => leases.epoch(name),
+          leaseEpoch: async (name) => (await leases.read(name))?.epoch,
           rules: async () => ({ ...enforced({ comparisonOperators: false }), policy: POLICY }),
           clock,
           log,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
+import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import { LEASE_TTL_MS, type Lease } from '#shared/state/lease.ts';
 import { Leadership } from '#shared/state/objects/leadership.ts';
 import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
@@ -29,7 +30,7 @@ describe('a leadership', () => {
     [at, stopwatchMs] = [NOW, 0];
     objects = new FakeObjects();
     leases = new ObjectLeases(objects);
-    leadership = new Leadership({ leases, clock: { now: () => at, stopwatch: () => stopwatchMs } });
+    leadership = new Leadership(objects, { now: () => at, stopwatch: () => stopwatchMs });
   });
 
   test('begins with the lease and lasts until another process could acquire it', async () => {
@@ -43,17 +44,15 @@ describe('a leadership', () => {
     assert.equal(await isOver(), false, 'nobody has taken it yet');
   });
 
-  test('is measured from the request of the lease, however late the answer', async () => {
-    const late = async <T>(answer: Promise<T>): Promise<T> => {
-      const given = await answer;
-      pass(5_000);
-      return given;
-    };
-    const slow = Object.assign(Object.create(leases), {
-      take: (...args: Parameters<ObjectLeases['take']>) => late(leases.take(...args)),
-      renew: (...args: Parameters<ObjectLeases['renew']>) => late(leases.renew(...args)),
-    });
-    leadership = new Leadership({ leases: slow, clock: { now: () => at, stopwatch: () => stopwatchMs } });
+  test('is measured from the request of the lease, however late the answer', async (t) => {
+    for (const write of ['create', 'replace'] as const) {
+      const written = objects[write].bind(objects);
+      t.mock.method(objects, write, async (object: KubernetesObject) => {
+        const given = await written(object);
+        pass(5_000);
+        return given;
+      });
+    }
     const lease = await took();
     pass(LEASE_TTL_MS - 5_000 - 1);
     assert.equal(leadership.mayAct(), true);

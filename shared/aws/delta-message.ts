@@ -296,7 +296,7 @@ class ToleratedLists {
  * A node's deltas stay in order, and nodes don't wait for each other. Hashed: a group ID has at most 128 characters.
  */
 export function messageGroupId(ref: NodeRef): string {
-  return sha256(nodeKey(ref));
+  return hash('sha256', nodeKey(ref));
 }
 
 const SECRET = randomUUID();
@@ -308,9 +308,5 @@ const SECRET = randomUUID();
 export function deduplicationId(delta: Delta): string {
   const { ref, version } = delta;
   const subject = `${nodeKey(ref)}#${onlyPod(delta) ?? 'node'}`;
-  return sha256(`${SECRET}#${subject}#${version.epoch}.${version.sequence}`);
-}
-
-function sha256(text: string): string {
-  return hash('sha256', text);
+  return hash('sha256', `${SECRET}#${subject}#${version.epoch}.${version.sequence}`);
 }

@@ -36,11 +36,6 @@ interface Probes {
   nextAtMs: number;
 }
 
-interface ProofsRead {
-  readonly at: EpochMs;
-  readonly found: StoredProofs;
-}
-
 /**
  * Sends probes through the path of evictions, and reads the results from the table. Only this process's clock counts: a
  * probe is identified by its sending time, and a pass is at least as recent as the previous read, which did not include
@@ -61,15 +56,16 @@ export class ProbingProver implements Prover {
     const isSent = stopwatchMs(clock) >= probes.nextAtMs;
     const refusal = isSent ? await this.#send(cluster, probes) : undefined;
     if (refusal !== undefined) return { unproven: `the node-deltas queue rejects probes: ${refusal}` };
-    let before: ProofsRead | undefined;
+    let before: { readonly at: EpochMs; readonly passes: number } | undefined;
     for (const waitMs of isSent ? READS_AFTER_MS : [0]) {
       await pause(waitMs, signal);
-      const read = { at: clock.now(), found: await proofs.read(cluster) };
-      learn(probes, read.found);
-      if (before && before.found.passes !== read.found.passes) learnPass(probes, before.at);
+      const at = clock.now();
+      const found = await proofs.read(cluster);
+      learn(probes, found);
+      if (before && before.passes !== found.passes) learnPass(probes, before.at);
       // Accept a late answer too: in a storm, the next answer would arrive no sooner.
       if (probes.proven?.isNews || probes.unanswered.length === 0 || signal.aborted) break;
-      before = read;
+      before = { at, passes: found.passes };
     }
     return this.#conclude(cluster, probes);
   }

@@ -48,12 +48,18 @@ export const earliest = (moments: readonly (EpochMs | undefined)[]): EpochMs | u
     undefined,
   );
 
+/** A controller that pods belong to, in their namespace: the one that their owner references name, or one behind it. */
+export interface Owner {
+  readonly kind: string;
+  readonly name: string;
+}
+
 /** The facts about a pod that decide its eviction. */
 export interface PodFacts {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
-  readonly owner?: { readonly kind: string; readonly name: string };
+  readonly owner?: Owner;
   /** When the pod was bound to the node, as exactly as the relay observed it. */
   readonly podSince: EpochMs;
   /** In a delta, only the tolerations that count under the delta's taints, each with its index in the pod's list. */

@@ -2,15 +2,13 @@ import { defined } from '#shared/defined.ts';
 import { DOWN_KEYS, type LiveTaint, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterGate, EvictionGate, OfTaints } from './eviction-gate.ts';
-import { earliest, type PodFacts, type PodTraits } from './facts.ts';
+import { earliest, type Owner, type PodTraits } from './facts.ts';
 import type { NodeName } from './identity.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
 import type { Hold, HoldTarget, Rules, Selection, Stop, Trip } from './policy.ts';
 import type { EvictionRecord, NodeState } from './records.ts';
 import type { LabelExpression, LabelSelector } from './selectors.ts';
 import { INTERMEDIATE_OWNERS, matchesPattern } from './selectors.ts';
-
-type Owner = NonNullable<PodFacts['owner']>;
 
 /** A node that was down for this long when the guard tripped did not cause the trip. */
 export const DOWN_BEFORE_MS = 15 * 60_000;

@@ -1,4 +1,5 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { Owner, PodTraits } from './facts.ts';
 import type { PodUid } from './identity.ts';
 
 /** A limit: within any time span of `windowMs`, at most `count` pods of a workload are evicted. */
@@ -54,12 +55,6 @@ export const counts = ({ at }: Permit, limit: PermitLimit, now: EpochMs): boolea
 
 const lapseOf = (at: EpochMs, { windowMs }: PermitLimit): EpochMs => at + windowMs + PERMIT_LASTS_MS;
 
-/** The controller of a pod, in the pod's namespace. */
-export interface Workload {
-  readonly kind: string;
-  readonly name: string;
-}
-
 /** The label by which a Deployment distinguishes its ReplicaSets. The names of ReplicaSets end with its value. */
 const TEMPLATE_HASH = 'pod-template-hash';
 
@@ -67,13 +62,7 @@ const TEMPLATE_HASH = 'pod-template-hash';
  * The pod's controller, or the Deployment behind it, so that a rollout has no separate limit; `undefined`: none.
  * Upstream: `getNewReplicaSet` of the Deployment controller.
  */
-export function workloadOf({
-  owner,
-  labels = {},
-}: {
-  readonly owner?: Workload;
-  readonly labels?: Readonly<Record<string, string>>;
-}): Workload | undefined {
+export function workloadOf({ owner, labels = {} }: Pick<PodTraits, 'owner' | 'labels'>): Owner | undefined {
   const suffix = `-${labels[TEMPLATE_HASH]}`;
   if (owner?.kind !== 'ReplicaSet' || !owner.name.endsWith(suffix)) return owner;
   return { kind: 'Deployment', name: owner.name.slice(0, -suffix.length) };

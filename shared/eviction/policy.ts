@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { duration } from '#shared/time/written.ts';
+import type { Owner } from './facts.ts';
 import type { NodeName, PodUid } from './identity.ts';
 import { contradiction, type LabelSelector } from './selectors.ts';
 import {
@@ -272,11 +273,7 @@ export interface Hold extends OperatorAction {
 export type HoldTarget =
   | { readonly kind: 'pod'; readonly namespace: string; readonly name: string; readonly uid?: PodUid }
   /** The controller that the pods' owner references name, or the Deployment or CronJob behind it. */
-  | {
-      readonly kind: 'workload';
-      readonly namespace: string;
-      readonly owner: { readonly kind: string; readonly name: string };
-    }
+  | { readonly kind: 'workload'; readonly namespace: string; readonly owner: Owner }
   | { readonly kind: 'node'; readonly node: NodeName }
   | { readonly kind: 'namespace'; readonly namespace: string }
   /** Absent namespace: pods of all. */

@@ -1,7 +1,7 @@
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { EvictionGate } from './eviction-gate.ts';
-import type { Deletion, TaintOrigin, Version } from './facts.ts';
+import type { Deletion, Owner, TaintOrigin, Version } from './facts.ts';
 import type { NodeRef, PodUid } from './identity.ts';
 
 /** A taint of a node that evicts, with the start of its countdown. */
@@ -66,7 +66,7 @@ export interface EvictionRecord {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
-  readonly owner?: { readonly kind: string; readonly name: string };
+  readonly owner?: Owner;
   readonly podSince: EpochMs;
   /** When this eviction was first scheduled. */
   readonly startedAt: EpochMs;

@@ -1,9 +1,10 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { Owner } from './facts.ts';
 import type { PodUid } from './identity.ts';
 
 export interface HeldPod {
   readonly uid: PodUid;
-  readonly owner?: { readonly kind: string; readonly name: string } | undefined;
+  readonly owner?: Owner | undefined;
   readonly namespace: string;
   readonly dueAt: EpochMs;
 }

@@ -1,4 +1,4 @@
-import type { Deletion, PodTraits } from '#shared/eviction/facts.ts';
+import type { Deletion, Owner, PodTraits } from '#shared/eviction/facts.ts';
 import type { ClusterUids, NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
@@ -50,12 +50,7 @@ export interface LivePod extends PodTraits {
   /** With `terminating`: the deletion by another actor than this service. Absent, too, if the actor is unknown. */
   readonly deleted?: Deletion;
   /** The controller that created the pod (`ownerReferences`); absent: nobody recreates it. */
-  readonly owner?: PodOwner;
-}
-
-export interface PodOwner {
-  readonly kind: string;
-  readonly name: string;
+  readonly owner?: Owner;
 }
 
 /** One page of a list. */

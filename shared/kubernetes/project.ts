@@ -6,13 +6,13 @@
 
 import { defined } from '#shared/defined.ts';
 import { MOVING_ANNOTATION } from '#shared/eviction/budget.ts';
-import type { Deletion } from '#shared/eviction/facts.ts';
+import type { Deletion, Owner } from '#shared/eviction/facts.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { MAX_ANNOTATION_CHARACTERS } from '#shared/eviction/selectors.ts';
 import { FIELD_MANAGER } from '#shared/kubernetes/http/call.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import { EVICTION_API_REASON, TAINT_MANAGER_REASON } from './announcement.ts';
-import type { LiveNode, LivePod, PodOwner } from './api.ts';
+import type { LiveNode, LivePod } from './api.ts';
 import { controllerOf } from './controller-of.ts';
 import { ApiError } from './http/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from './http/api-json.ts';
@@ -54,7 +54,7 @@ const TOLERATION_LISTS = 10_000;
 const NAMES = 100_000;
 
 const tolerationLists = new Interner<readonly Toleration[]>(TOLERATION_LISTS);
-const owners = new Interner<PodOwner>(NAMES);
+const owners = new Interner<Owner>(NAMES);
 const names = new Interner<string>(NAMES);
 const shared = (name: string) => names.get(name, () => name);
 
@@ -207,7 +207,7 @@ function stampOfTaints(managedFields: unknown): string {
     .join();
 }
 
-function projectOwner(ownerReferences: unknown): PodOwner | undefined {
+function projectOwner(ownerReferences: unknown): Owner | undefined {
   const controller = controllerOf(ownerReferences);
   if (controller === undefined) return undefined;
   const [kind, name] = [textOf(controller['kind']), textOf(controller['name'])];

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type { Owner } from '#shared/eviction/facts.ts';
 import type { PodRef } from '#shared/eviction/identity.ts';
 import { isSameCluster, type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
-import type { KubernetesApi, LivePod, PodOwner, Resource, WatchEvent } from '#shared/kubernetes/api.ts';
+import type { KubernetesApi, LivePod, Resource, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { PROOF_NODE } from '#shared/kubernetes/takeover-proof.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
@@ -44,7 +45,7 @@ export interface NewPod {
   readonly node: NodeName;
   readonly tolerations?: readonly Toleration[];
   /** An existing controller: a node, because the tests create no other objects. */
-  readonly owner?: PodOwner;
+  readonly owner?: Owner;
 }
 
 /** The UID of no pod. */

@@ -1,7 +1,8 @@
+import type { Owner } from '#shared/eviction/facts.ts';
 import type { PodRef } from '#shared/eviction/identity.ts';
 import { type ClusterName, type NodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
-import type { DeletePreconditions, LiveNode, LivePod, PodOwner } from '#shared/kubernetes/api.ts';
+import type { DeletePreconditions, LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { EvictionAnswer } from '#shared/kubernetes/http/eviction-refusal.ts';
 import { type LiveTaint, NODE_UNREACHABLE, type Toleration } from '#shared/taints/taint.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
@@ -15,7 +16,7 @@ import type { Truth } from './truth.ts';
 export interface PodSpec extends PodRef {
   /** The value of the pod's label and annotation `app`, and its priority class. */
   readonly app: string;
-  readonly owner?: PodOwner;
+  readonly owner?: Owner;
   readonly node: NodeName;
   readonly tolerations: readonly Toleration[];
   /** The time that the pod takes to end once it is deleted. */

@@ -1,13 +1,15 @@
 import { defined } from '#shared/defined.ts';
 import type { Evict } from '#shared/eviction/evaluate.ts';
+import type { Owner } from '#shared/eviction/facts.ts';
 import type { PodUid } from '#shared/eviction/identity.ts';
 import type { PodOutcome } from '#shared/eviction/outcome.ts';
-import { PERMIT_LASTS_MS, permitted, type Workload, workloadOf } from '#shared/eviction/permits.ts';
+import { PERMIT_LASTS_MS, permitted, workloadOf } from '#shared/eviction/permits.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { type Pace, RATE_PERMIT_LASTS_MS, type Turn } from '#shared/eviction/rate.ts';
 import { drainsOnRelease, type EvictionRecord } from '#shared/eviction/records.ts';
 import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
+import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
 import type { WorkloadLimit } from '#shared/state/permits.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { evictionOf, type FirstView, type NodeView } from './node-reader.ts';
@@ -25,7 +27,7 @@ interface RatePermit {
 interface LimitedPod {
   readonly record: EvictionRecord;
   readonly pod: LivePod;
-  readonly workload: Workload;
+  readonly workload: Owner;
 }
 
 /** Decides which evictions of one pass may be sent now: by the limits of workloads, and by the cluster's rates. */
@@ -186,14 +188,14 @@ export class PassPermits {
   }
 }
 
-const limitingWorkload = ({ policy }: Rules, pod: LivePod): Workload | undefined =>
+const limitingWorkload = ({ policy }: Rules, pod: LivePod): Owner | undefined =>
   policy.maxEvictionsPerWorkload && workloadOf(pod);
 
 /** `undefined`: unknown without the permission to count the workload's replicas. */
 async function countOf(
   count: number | string,
   api: KubernetesApi,
-  workload: Workload & { readonly namespace: string },
+  workload: WorkloadRef,
 ): Promise<number | undefined> {
   if (typeof count === 'number') return count;
   try {

@@ -8,7 +8,7 @@ export class Moments<Key> {
   readonly #keys = new Map<EpochMs, Set<Key>>();
   /** A binary heap of the times: each is at or before the two at twice its place. */
   readonly #heap: EpochMs[] = [];
-  #alarm: Alarm | undefined;
+  #cancelAlarm: (() => void) | undefined;
 
   constructor(clock: Clock, due: (key: Key) => void) {
     this.#clock = clock;
@@ -28,15 +28,15 @@ export class Moments<Key> {
   }
 
   clear(): void {
-    this.#alarm?.cancel();
+    this.#cancelAlarm?.();
     this.#keys.clear();
     this.#heap.length = 0;
   }
 
   #wait(): void {
-    this.#alarm?.cancel();
+    this.#cancelAlarm?.();
     const [first] = this.#heap;
-    this.#alarm = first === undefined ? undefined : new Alarm(this.#clock, first, () => this.#ring());
+    this.#cancelAlarm = first === undefined ? undefined : setAlarm(this.#clock, first, () => this.#ring());
   }
 
   #ring(): void {
@@ -83,31 +83,16 @@ export class Moments<Key> {
 /** Interval at which it checks the clock, which may have been set forward. */
 const CLOCK_CHECK_MS = 1_000;
 
-/** Fires once, at its time by the clock or up to a second later, never before; doesn't keep a process alive. */
-export class Alarm {
-  readonly #clock: Clock;
-  readonly #at: EpochMs;
-  readonly #ring: () => void;
-  #timeout: NodeJS.Timeout;
-
-  /** `at`: any time, however far; a past time fires in the next turn of the event loop. */
-  constructor(clock: Clock, at: EpochMs, ring: () => void) {
-    this.#clock = clock;
-    this.#at = at;
-    this.#ring = ring;
-    this.#timeout = this.#wait();
-  }
-
-  /** Prevents the alarm from firing; does nothing once it fired. */
-  cancel(): void {
-    clearTimeout(this.#timeout);
-  }
-
-  #wait(): NodeJS.Timeout {
-    const leftMs = Math.min(Math.max(this.#at - this.#clock.now(), 0), CLOCK_CHECK_MS);
-    return setTimeout(() => {
-      if (this.#clock.now() < this.#at) this.#timeout = this.#wait();
-      else this.#ring();
-    }, leftMs).unref();
-  }
+/**
+ * Fires once, at its time by the clock or up to a second later, never before; doesn't keep a process alive. Returns
+ * what prevents it from firing. `at`: any time, however far; a past time fires in the next turn of the event loop.
+ */
+export function setAlarm(clock: Clock, at: EpochMs, ring: () => void): () => void {
+  let timeout: NodeJS.Timeout;
+  const wait = () => {
+    const leftMs = Math.min(Math.max(at - clock.now(), 0), CLOCK_CHECK_MS);
+    timeout = setTimeout(() => (clock.now() < at ? wait() : ring()), leftMs).unref();
+  };
+  wait();
+  return () => clearTimeout(timeout);
 }

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
-import { Alarm } from '#shared/engine/work-queue/moments.ts';
+import { setAlarm } from '#shared/engine/work-queue/moments.ts';
 import { systemClock } from '#shared/time/clock.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 const DAY_MS = 24 * 3600 * 1000;
 
-describe('Alarm', () => {
+describe('an alarm', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'], now: NOW }));
   afterEach(() => mock.timers.reset());
 
   /** Returns a function that counts how often an alarm set to `at` fired. */
   function rung(at: number, clock = systemClock): () => number {
     let times = 0;
-    new Alarm(clock, at, () => {
+    setAlarm(clock, at, () => {
       times += 1;
     });
     return () => times;
@@ -46,11 +46,11 @@ describe('Alarm', () => {
 
   test('does not fire once it was canceled, however often it looked at the clock before', () => {
     let times = 0;
-    const alarm = new Alarm(systemClock, NOW + 5_000, () => {
+    const cancel = setAlarm(systemClock, NOW + 5_000, () => {
       times += 1;
     });
     mock.timers.tick(3_500);
-    alarm.cancel();
+    cancel();
     mock.timers.tick(DAY_MS);
     assert.equal(times, 0);
   });
@@ -86,11 +86,11 @@ describe('Alarm', () => {
 
   test('does not fire after cancellation', () => {
     let rang = false;
-    const alarm = new Alarm(systemClock, NOW + 10, () => {
+    const cancel = setAlarm(systemClock, NOW + 10, () => {
       rang = true;
     });
     mock.timers.tick(9);
-    alarm.cancel();
+    cancel();
     mock.timers.tick(DAY_MS);
     assert.equal(rang, false);
   });

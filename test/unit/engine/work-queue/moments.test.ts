@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Alarm, Moments } from '#shared/engine/work-queue/moments.ts';
+import { Moments, setAlarm } from '#shared/engine/work-queue/moments.ts';
 import { drivenClock as clock, driveTimers } from '#test/world/driven-timers.ts';
 
 describe('moments', () => {
@@ -56,8 +56,8 @@ test('an alarm rings by its clock, which may be set back, and never once it is c
   const time = driveTimers(context, 0);
   let now = 0;
   const rung: number[] = [];
-  new Alarm(clock, 3_000, () => rung.push(-1)).cancel();
-  new Alarm({ now: () => now }, 2_000, () => rung.push(now));
+  setAlarm(clock, 3_000, () => rung.push(-1))();
+  setAlarm({ now: () => now }, 2_000, () => rung.push(now));
   await time.pass(5_000);
   assert.deepEqual(rung, []);
   now = 2_000;

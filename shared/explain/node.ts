@@ -19,7 +19,7 @@ import {
   type UnknownForecast,
   ungoverned,
 } from './governing.ts';
-import { type Fact, knownOr } from './known.ts';
+import { type Fact, knownOr, unknownAmong } from './known.ts';
 import { lifeKnown } from './node-life.ts';
 import { isToGo, type ServiceFacts } from './pod.ts';
 import { recordedForecast, storedGates } from './recorded-forecast.ts';
@@ -318,21 +318,18 @@ function unknownOf({
   service,
   builtIn,
 }: NodeQuestion): NodeAnswer['unknown'] {
-  const facts: readonly (readonly [string, Fact<unknown>])[] = [
-    ['the node', live],
-    ['its pods', pods],
-    ['what runs them', workloads],
-    ['budgets', budgets],
-    ...(service
-      ? ([
-          ['rules', service.rules],
-          ['its stored state', service.partition],
-          ['history', service.history],
-          ['whether it renews its Lease', lifeKnown(live, service.rules)],
-          ['whether a relay is connected to the cluster', service.disconnection],
-        ] as const)
-      : []),
-    ['the built-in controller', builtIn],
-  ];
-  return facts.flatMap(([what, fact]) => ('unknown' in fact ? [{ what, reason: fact.unknown }] : []));
+  return unknownAmong({
+    'the node': live,
+    'its pods': pods,
+    'what runs them': workloads,
+    budgets,
+    ...(service && {
+      rules: service.rules,
+      'its stored state': service.partition,
+      history: service.history,
+      'whether it renews its Lease': lifeKnown(live, service.rules),
+      'whether a relay is connected to the cluster': service.disconnection,
+    }),
+    'the built-in controller': builtIn,
+  });
 }

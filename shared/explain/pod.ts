@@ -21,7 +21,7 @@ import {
   type UnknownForecast,
   ungoverned,
 } from './governing.ts';
-import { type Fact, knownOr } from './known.ts';
+import { type Fact, knownOr, unknownAmong } from './known.ts';
 import { lifeKnown } from './node-life.ts';
 import { type PastEntry, type PastOutcome, pastOutcome } from './past.ts';
 import { recordedForecast, storedGates } from './recorded-forecast.ts';
@@ -239,30 +239,17 @@ function storedLife({ node }: Partition): NodeCase['live'] | undefined {
 
 function unknownOf({ pod, workload, node, service, budgets, builtIn }: PodCase): PodAnswer['unknown'] {
   const isThere = 'value' in pod && pod.value !== undefined;
-  const facts: readonly (readonly [string, Fact<unknown>])[] = [
-    ['the pod', pod],
-    ...(isThere
-      ? ([
-          ['its workload', workload],
-          ['its node', node],
-        ] as const)
-      : []),
-    ...(service
-      ? ([
-          ['rules', service.rules],
-          ['the stored state of its node', service.partition],
-          ['history', service.history],
-          ['stuck pods', service.stuck],
-          ['whether its node renews its Lease', lifeKnown(node, service.rules)],
-          ['whether a relay is connected to the cluster', service.disconnection],
-        ] as const)
-      : []),
-    ...(isThere
-      ? ([
-          ['budgets', budgets],
-          ['the built-in controller', builtIn],
-        ] as const)
-      : []),
-  ];
-  return facts.flatMap(([what, fact]) => ('unknown' in fact ? [{ what, reason: fact.unknown }] : []));
+  return unknownAmong({
+    'the pod': pod,
+    ...(isThere && { 'its workload': workload, 'its node': node }),
+    ...(service && {
+      rules: service.rules,
+      'the stored state of its node': service.partition,
+      history: service.history,
+      'stuck pods': service.stuck,
+      'whether its node renews its Lease': lifeKnown(node, service.rules),
+      'whether a relay is connected to the cluster': service.disconnection,
+    }),
+    ...(isThere && { budgets, 'the built-in controller': builtIn }),
+  });
 }

@@ -4,12 +4,12 @@ import { agentOf as agentBy, recentRegistrations } from '#shared/access/agent-of
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { deployedTable } from '#shared/aws/deployed-table.ts';
-import { RoutedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.ts';
+import { routedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { eventBusOf } from '#shared/aws/event-bus.ts';
 import { leaseSenders } from '#shared/aws/lease-senders.ts';
 import { SqsSender } from '#shared/aws/sqs-sender.ts';
-import { SqsVisibility } from '#shared/aws/sqs-visibility.ts';
+import { sqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
@@ -36,7 +36,7 @@ const recentLease = renewable(() => onceASecond((cluster) => leases.read(cluster
 const sqs = new SQSClient(SQS_SETTINGS);
 const scheduler = new SchedulerClient(CLIENT_SETTINGS);
 const agentOf = agentBy(recentRegistrations(new DynamoDbClusterRegistry(table), clock));
-const dueQueue = new RoutedSender(sqsDueQueues(environment, sqs), agentOf);
+const dueQueue = routedSender(sqsDueQueues(environment, sqs), agentOf);
 
 /** The entry of both delta functions: on `node-deltas.fifo` and on `pod-deltas.fifo`. */
 export const handler = createHandler({
@@ -47,7 +47,7 @@ export const handler = createHandler({
   timers: new AwsTimers({ dueQueue, scheduler, schedulesOf: schedulesBy(environment, agentOf), clock }),
   dueQueue,
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
-  visibility: new SqsVisibility({ client: sqs, queueUrl: environment.SOURCE_QUEUE_URL, log }),
+  visibility: sqsVisibility(sqs, environment.SOURCE_QUEUE_URL, log),
   notices,
   clock,
   log,

@@ -7,7 +7,7 @@ import { connector } from '#shared/access/connect.ts';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { deployedTable } from '#shared/aws/deployed-table.ts';
 import { duePorts } from '#shared/aws/due-ports.ts';
-import { RoutedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.ts';
+import { routedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { stdoutEmf } from '#shared/aws/emf.ts';
 import { evictEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { eventBusOf } from '#shared/aws/event-bus.ts';
@@ -35,7 +35,7 @@ const registry = recentRegistrations(new DynamoDbClusterRegistry(table), clock);
 const agentOf = agentBy(registry);
 const connect = connector({ aws: new AwsClients(), clock });
 const queues = sqsDueQueues(environment, sqs);
-const dueQueue = new RoutedSender(queues, agentOf);
+const dueQueue = routedSender(queues, agentOf);
 
 const ports = duePorts(environment, {
   table,

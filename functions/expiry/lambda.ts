@@ -2,7 +2,7 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import { agentOf, recentRegistrations } from '#shared/access/agent-of.ts';
 import { SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import { deployedTable } from '#shared/aws/deployed-table.ts';
-import { RoutedSender, sqsDueQueues } from '#shared/aws/due-queues.ts';
+import { routedSender, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { expiryEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
@@ -18,7 +18,7 @@ const table = deployedTable(environment);
 /** The entry of the Lambda function on the table's stream. */
 export const handler = createHandler({
   store: new DynamoDbStore(table),
-  dueQueue: new RoutedSender(
+  dueQueue: routedSender(
     sqsDueQueues(environment, sqs),
     agentOf(recentRegistrations(new DynamoDbClusterRegistry(table), systemClock)),
   ),

@@ -19,7 +19,7 @@ import type {
   Variables,
 } from './environment.ts';
 import { SqsSender } from './sqs-sender.ts';
-import { SqsVisibility } from './sqs-visibility.ts';
+import { sqsVisibility } from './sqs-visibility.ts';
 
 type DueEnvironment = Variables<typeof historyVariables> &
   Variables<typeof installationVariables> &
@@ -57,7 +57,7 @@ export function duePorts(
     ...deps,
     store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
     clusters: new CheckedAccess({ clusters, lease, rules, clock, log }),
-    visibility: new SqsVisibility({ client: sqs, queueUrl, log }),
+    visibility: sqsVisibility(sqs, queueUrl, log),
     deadLetters,
     setAside: settingAside(deadLetters),
     permits: new DynamoDbPermits(table),

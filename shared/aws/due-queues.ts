@@ -1,7 +1,7 @@
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { AgentOf } from '#shared/access/agent-of.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
-import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
+import type { QueueSender, SendFailure } from '#shared/state/sender.ts';
 import { agentDueUrl, agentSchedules, type Schedules } from './agent-names.ts';
 import type { agentsVariables, dueQueueVariables, timerVariables, Variables } from './environment.ts';
 import { SqsSender } from './sqs-sender.ts';
@@ -16,32 +16,24 @@ export interface DueQueues {
  * Sends each due message by its group, the cluster: to the queue of an agent in it, or else to the service's own.
  * Rejects also with `StoreError`.
  */
-export class RoutedSender implements QueueSender {
-  readonly #queues: DueQueues;
-  readonly #agentOf: AgentOf;
-
-  constructor(queues: DueQueues, agentOf: AgentOf) {
-    this.#queues = queues;
-    this.#agentOf = agentOf;
-  }
-
-  async send(messages: readonly OutgoingMessage[]): Promise<readonly SendFailure[]> {
+export const routedSender = (queues: DueQueues, agentOf: AgentOf): QueueSender => ({
+  async send(messages) {
     const placed = await Promise.all(
       messages.map(async (message, index) => {
         const { groupId } = message;
-        const agent = groupId === undefined ? undefined : await this.#agentOf(clusterName(groupId));
+        const agent = groupId === undefined ? undefined : await agentOf(clusterName(groupId));
         return { message, index, agent };
       }),
     );
     const failures: SendFailure[] = [];
     for (const [agent, some] of Map.groupBy(placed, (each) => each.agent)) {
-      const queue = agent === undefined ? this.#queues.own : this.#queues.ofAgent(agent);
+      const queue = agent === undefined ? queues.own : queues.ofAgent(agent);
       for (const failure of await queue.send(some.map(({ message }) => message)))
         failures.push({ ...failure, index: some[failure.index]?.index ?? failure.index });
     }
     return failures.sort((a, b) => a.index - b.index);
-  }
-}
+  },
+});
 
 /** Returns the queues of due messages on SQS: the installation's, which the environment names, and its agents'. */
 export const sqsDueQueues = (

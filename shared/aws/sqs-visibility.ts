@@ -9,15 +9,8 @@ export interface VisibilityControl {
 }
 
 /** If this fails, the message keeps its visibility timeout. */
-export class SqsVisibility implements VisibilityControl {
-  readonly #deps: { readonly client: SQSClient; readonly queueUrl: string; readonly log: Log };
-
-  constructor(deps: { readonly client: SQSClient; readonly queueUrl: string; readonly log: Log }) {
-    this.#deps = deps;
-  }
-
-  async retryIn(messages: Parameters<VisibilityControl['retryIn']>[0]): Promise<void> {
-    const { client, queueUrl, log } = this.#deps;
+export const sqsVisibility = (client: SQSClient, queueUrl: string, log: Log): VisibilityControl => ({
+  async retryIn(messages) {
     for (let from = 0; from < messages.length; from += MAX_BATCH_MESSAGES) {
       const entries = messages
         .slice(from, from + MAX_BATCH_MESSAGES)
@@ -35,5 +28,5 @@ export class SqsVisibility implements VisibilityControl {
       for (const error of failures)
         log.warn('message.visibility-update-failed', { queue: queueName(queueUrl), error });
     }
-  }
-}
+  },
+});

@@ -8,7 +8,7 @@ import { agentOf, recentRegistrations } from '#shared/access/agent-of.ts';
 import { CLIENT_SETTINGS, INVOCATION_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import type { Connect } from '#shared/access/connect.ts';
 import { agentsPrefix } from '#shared/aws/agent-names.ts';
-import { RoutedSender, sqsDueQueues } from '#shared/aws/due-queues.ts';
+import { routedSender, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
@@ -72,7 +72,7 @@ export function deployedFleet(
     async dueQueue() {
       const EVICTIONS_DUE_URL = await queues.url(QUEUES.evictionsDue.name);
       const due = sqsDueQueues({ EVICTIONS_DUE_URL, AGENT_PREFIX: agentsPrefix(tableName) }, sqs);
-      return new RoutedSender(due, agentOf(recentRegistrations(registry, clock)));
+      return routedSender(due, agentOf(recentRegistrations(registry, clock)));
     },
     close() {
       for (const client of [dynamoDb, sqs, lambda, cloudWatch]) client.destroy();

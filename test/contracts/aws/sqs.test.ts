@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { QUEUES, type QueueSpec } from '#shared/aws/queue-set.ts';
 import { SqsSender } from '#shared/aws/sqs-sender.ts';
-import { SqsVisibility } from '#shared/aws/sqs-visibility.ts';
+import { sqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import { QueueError } from '#shared/state/sender.ts';
 import { type AwsEndpoint, awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';
 import { receiveSome } from '#test/aws/received.ts';
@@ -39,7 +39,7 @@ describe('SQS', () => {
         return {
           log,
           sender: new SqsSender({ client, queueUrl }),
-          visibility: new SqsVisibility({ client, queueUrl, log }),
+          visibility: sqsVisibility(client, queueUrl, log),
           consume(handler, { batchSize = 10, concurrency = 2 } = {}) {
             const consumer = startSqsConsumer({ client, queueUrl, handler, batchSize, concurrency, log });
             context.after(() => consumer.stop());
@@ -68,7 +68,7 @@ describe('SQS', () => {
 
     test('does not reject changes of visibility', async () => {
       const log = recordingLog();
-      const nowhere = new SqsVisibility({ client, queueUrl, log });
+      const nowhere = sqsVisibility(client, queueUrl, log);
       await nowhere.retryIn([{ receiptHandle: 'no such receipt', seconds: 1 }]);
       assert.deepEqual(
         log.lines.map(({ event }) => event),

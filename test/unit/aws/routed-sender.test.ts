@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { RoutedSender } from '#shared/aws/due-queues.ts';
+import { routedSender } from '#shared/aws/due-queues.ts';
 import { recordingSender } from './recording-sender.ts';
 
 const agentOf = async (cluster: string) => (cluster.startsWith('closed') ? `of-${cluster}` : undefined);
 
-describe('RoutedSender', () => {
+describe('routedSender', () => {
   test('sends each message to the queue of its cluster’s agent, and otherwise to our own queue', async () => {
     const own = recordingSender();
     const agents = new Map<string, ReturnType<typeof recordingSender>>();
@@ -18,7 +18,7 @@ describe('RoutedSender', () => {
       body: `${index}`,
       ...(groupId === undefined ? {} : { groupId }),
     }));
-    assert.deepEqual(await new RoutedSender({ own, ofAgent }, agentOf).send(messages), []);
+    assert.deepEqual(await routedSender({ own, ofAgent }, agentOf).send(messages), []);
     const bodies = (queue = recordingSender()) => queue.calls.map((call) => call.map(({ body }) => body));
     assert.deepEqual(bodies(own), [['0', '2']]);
     assert.deepEqual(bodies(agents.get('of-closed-1')), [['1', '4']]);
@@ -29,7 +29,7 @@ describe('RoutedSender', () => {
     const last = recordingSender((messages) => [
       { index: messages.length - 1, reason: 'full', permanent: false },
     ]);
-    const sender = new RoutedSender({ own: last, ofAgent: () => last }, agentOf);
+    const sender = routedSender({ own: last, ofAgent: () => last }, agentOf);
     const failures = await sender.send(
       ['closed', 'open', 'open', 'closed', 'open'].map((groupId) => ({ body: 'x', groupId })),
     );

@@ -4,7 +4,7 @@ import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { AgentOf } from '#shared/access/agent-of.ts';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
-import { RoutedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.ts';
+import { routedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/state/store.ts';
@@ -34,7 +34,7 @@ function routed(agentOf: AgentOf) {
     },
   } as unknown as SQSClient;
   const timers = new AwsTimers({
-    dueQueue: new RoutedSender(sqsDueQueues(ENVIRONMENT, sqs), agentOf),
+    dueQueue: routedSender(sqsDueQueues(ENVIRONMENT, sqs), agentOf),
     scheduler,
     schedulesOf: schedulesBy(ENVIRONMENT, agentOf),
     clock: { now: () => NOW },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { SqsVisibility } from '#shared/aws/sqs-visibility.ts';
+import { sqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { scriptedSqs } from './scripted-sqs.ts';
 
@@ -9,7 +9,7 @@ const queueUrl = 'https://sqs.us-east-1.amazonaws.com/000000000000/evictions-due
 function visibility(answer: Parameters<typeof scriptedSqs>[0] = () => ({})) {
   const { client, requests } = scriptedSqs(answer);
   const log = recordingLog();
-  return { requests, log, control: new SqsVisibility({ client, queueUrl, log }) };
+  return { requests, log, control: sqsVisibility(client, queueUrl, log) };
 }
 
 describe('changed visibility timeouts', () => {

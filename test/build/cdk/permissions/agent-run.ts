@@ -13,7 +13,7 @@ import { encodeDue } from '#shared/aws/due-message.ts';
 import { schedulesIn } from '#shared/aws/due-queues.ts';
 import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { SqsSender } from '#shared/aws/sqs-sender.ts';
-import { SqsVisibility } from '#shared/aws/sqs-visibility.ts';
+import { sqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
@@ -130,7 +130,7 @@ async function inItsName({ aws, cluster }: AgentRun, env: NodeJS.ProcessEnv): Pr
   });
   await timers.arm({ cluster, node: nodeName('n9') }, [Date.now() + 86_400_000]);
   const { EVICTIONS_DUE_URL: queueUrl } = environment;
-  const visibility = new SqsVisibility({ client: sqs, queueUrl, log: jsonLog() });
+  const visibility = sqsVisibility(sqs, queueUrl, jsonLog());
   await visibility.retryIn([{ receiptHandle: 'r', seconds: 5 }]);
   const client = new DynamoDBClient(settings);
   const store = new DynamoDbStore(new DynamoDbTable({ client, tableName: environment.TABLE_NAME }));

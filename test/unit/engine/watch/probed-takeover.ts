@@ -7,7 +7,7 @@ import { createHandler as createEvictHandler, forwardToAgent } from '#functions/
 import { agentOf as agentBy, recentRegistrations } from '#shared/access/agent-of.ts';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { settingAside } from '#shared/aws/due-message.ts';
-import { RoutedSender } from '#shared/aws/due-queues.ts';
+import { routedSender } from '#shared/aws/due-queues.ts';
 import { ProbingProver } from '#shared/aws/relay/probing-prover.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { keepTakeover } from '#shared/engine/watch/takeover-heartbeat.ts';
@@ -130,7 +130,7 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
     agentBy(recentRegistrations(new DynamoDbClusterRegistry(tableOf(who)), clock));
   const queues = { own: dueQueue, ofAgent: () => dueQueue };
   const timers = new AwsTimers({
-    dueQueue: counted ? new RoutedSender(queues, agentOf('deltas')) : dueQueue,
+    dueQueue: counted ? routedSender(queues, agentOf('deltas')) : dueQueue,
     scheduler: scriptedScheduler().scheduler,
     clock,
     schedulesOf: () => assert.fail('a probe took a schedule'),

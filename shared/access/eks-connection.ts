@@ -76,17 +76,12 @@ async function orAccessError<T>(action: string, call: Promise<T>): Promise<T> {
 const URL_EXPIRES_SECONDS = 60;
 const PREFIX = 'k8s-aws-v1.';
 
-/** A bearer token for an EKS cluster, and when the credentials that signed it expire, if they do. */
-export interface EksToken {
-  readonly token: string;
-  readonly credentialsExpireAt: EpochMs | undefined;
-}
-
 /**
- * Signs a token as the client's identity: a presigned `sts:GetCallerIdentity` that names the cluster. Rejects with the
- * error of the credentials' provider, the only one that is called.
+ * Signs a bearer token for an EKS cluster as the client's identity: a presigned `sts:GetCallerIdentity` that names the
+ * cluster. `credentialsExpireAt`: when the credentials that signed it expire, if they do. Rejects with the error of the
+ * credentials' provider, the only one that is called.
  */
-export async function eksToken({ config }: EKSClient, clusterName: string, now: EpochMs): Promise<EksToken> {
+export async function eksToken({ config }: EKSClient, clusterName: string, now: EpochMs) {
   const [region, credentials] = await Promise.all([config.region(), config.credentials()]);
   const signer = new SignatureV4({ service: 'sts', region, credentials, sha256: config.sha256 });
   // Regional endpoints differ only in the service's name, in every partition.

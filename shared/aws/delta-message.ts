@@ -178,13 +178,8 @@ export function encodeDelta(delta: Delta): string {
   }
 }
 
-export interface DeltaMessage {
-  readonly delta: Delta;
-  readonly body: string;
-}
-
 /** If a node's delta is too large, its message has all UIDs, the facts of the pods that fit, and no `deleted`. */
-export function deltaMessage(delta: Delta): DeltaMessage {
+export function deltaMessage(delta: Delta): { readonly delta: Delta; readonly body: string } {
   const body = encodeDelta(delta);
   if (delta.kind !== 'node' || Buffer.byteLength(body) <= MAX_MESSAGE_BYTES) return { delta, body };
   const fitting = whatFits(delta);

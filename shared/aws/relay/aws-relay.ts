@@ -45,17 +45,14 @@ export interface AwsRelayDeps {
   readonly log: Log;
 }
 
-export interface AwsRelay {
-  readonly relay: Relay;
-  /** Sends pending deltas, releases the leases, and stops the relay. */
-  stop(): Promise<void>;
-}
-
-/** A relay without clusters. Asks STS for its identity first; rejects as `ownSender` does. */
+/**
+ * A relay without clusters. Asks STS for its identity first; rejects as `ownSender` does. `stop` sends pending deltas,
+ * releases the leases, and stops the relay.
+ */
 export async function openAwsRelay(
   queues: Variables<typeof deltaQueueVariables & typeof endpointVariables>,
   { table, sqs, registry, nodeBudget, metrics, log }: AwsRelayDeps,
-): Promise<AwsRelay> {
+): Promise<{ readonly relay: Relay; stop(): Promise<void> }> {
   const clock = systemClock;
   const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
   const nodeDeltas = sender(queues.NODE_DELTAS_URL);

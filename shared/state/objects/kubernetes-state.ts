@@ -68,13 +68,8 @@ export function keptInCluster(
   };
 }
 
-export interface LedState {
-  readonly state: ServiceState;
-  readonly leadership: Leadership;
-}
-
-/** Returns the state in the cluster itself, which one replica at a time writes. Throws `StoreError`. */
-export function ledState(options: KeptInClusterOptions & { readonly log: Log }): LedState {
+/** Returns the state in the cluster itself, which one replica at a time writes, and who that is. Throws `StoreError`. */
+export function ledState(options: KeptInClusterOptions & { readonly log: Log }) {
   const { log } = options;
   const { requests, ...kept } = keptInCluster(options, {
     leads: () => leadership.mayAct(),

@@ -53,30 +53,22 @@ export interface KubernetesStoreOptions {
  * conflict makes it read again.
  */
 export class KubernetesStore extends ObjectStore {
-  readonly #objects: Objects;
-  readonly #own: ClusterName;
-  readonly #historyDays: number;
-  readonly #leads: (() => boolean) | undefined;
-  readonly #unreadable: ((reason: StoreError) => void) | undefined;
+  readonly #options: KubernetesStoreOptions & { readonly historyDays: number };
   readonly #remembered = new Remembered<unknown>(REMEMBERED_CHARS);
   /** A pass reads its node several times for each pod, and unpacking takes a millisecond each time. */
   readonly #unpacked = new WeakMap<object, KeptNode>();
 
-  constructor({ objects, own, historyDays = HISTORY_DAYS, leads, unreadable }: KubernetesStoreOptions) {
+  constructor(options: KubernetesStoreOptions) {
     super();
-    this.#objects = objects;
-    this.#own = own;
-    this.#historyDays = historyDays;
-    this.#leads = leads;
-    this.#unreadable = unreadable;
+    this.#options = { historyDays: HISTORY_DAYS, ...options };
   }
 
   protected read(ref: NodeRef): Promise<KeptNode> {
-    return this.#readAs(objectName(ref, this.#own), ref);
+    return this.#readAs(objectName(ref, this.#options.own), ref);
   }
 
   protected async known(ref: NodeRef): Promise<KeptNode> {
-    const remembered = this.#remembered.get(objectName(ref, this.#own));
+    const remembered = this.#remembered.get(objectName(ref, this.#options.own));
     return remembered === undefined ? this.read(ref) : this.#keptIn(remembered);
   }
 
@@ -97,13 +89,13 @@ export class KubernetesStore extends ObjectStore {
     this.#refuseIdle();
     const moved = await this.#moved(next, ended.length > 0, now);
     const { history: before, ...kept } = moved;
-    const history = noted.length === 0 ? before : withHistory(moved, noted, now, this.#historyDays);
-    const oldest = historyBefore(now, this.#historyDays);
+    const history = noted.length === 0 ? before : withHistory(moved, noted, now, this.#options.historyDays);
+    const oldest = historyBefore(now, this.#options.historyDays);
     const ends = [...kept.ended.filter(({ endedAt }) => endedAt > oldest), ...ended];
     const object = nodeEviction({ ...kept, ended: ends, ...defined({ history }) });
     // Whatever the result of this write, the remembered object is outdated.
     this.#remembered.forget(next.name);
-    const stored = await writeObject(this.#objects, object);
+    const stored = await writeObject(this.#options.objects, object);
     this.#remember(next.name, stored);
     return stored !== undefined;
   }
@@ -115,13 +107,13 @@ export class KubernetesStore extends ObjectStore {
   /** Rejects with `StoreError`. */
   async *kept(labels?: Readonly<Record<string, string>>): AsyncIterable<KeptNode> {
     for await (const kept of this.all(labels)) {
-      if (kept.name === objectName(kept.ref, this.#own)) yield kept;
+      if (kept.name === objectName(kept.ref, this.#options.own)) yield kept;
     }
   }
 
   /** Together, all objects have the nodes' whole history. Rejects with `StoreError`. */
   async *all(labels?: Readonly<Record<string, string>>): AsyncIterable<KeptNode> {
-    const objects = this.#objects.list(labels)[Symbol.asyncIterator]();
+    const objects = this.#options.objects.list(labels)[Symbol.asyncIterator]();
     for (;;) {
       const next = await orStoreError(objects.next());
       if (next.done) return;
@@ -138,18 +130,18 @@ export class KubernetesStore extends ObjectStore {
     try {
       return readNodeEviction(object);
     } catch (error) {
-      if (!this.#unreadable || !(error instanceof StoreError)) throw error;
-      this.#unreadable(error);
+      if (!this.#options.unreadable || !(error instanceof StoreError)) throw error;
+      this.#options.unreadable(error);
       return undefined;
     }
   }
 
   /** Removes objects without live records, recent ends or history. Rejects with `StoreError`. */
   async purge(now: EpochMs): Promise<void> {
-    const before = historyBefore(now, this.#historyDays);
+    const before = historyBefore(now, this.#options.historyDays);
     for await (const kept of this.all()) {
       const { ref, name, ttl = Number.POSITIVE_INFINITY, scheduled, resourceVersion } = kept;
-      const own = objectName(ref, this.#own);
+      const own = objectName(ref, this.#options.own);
       const isOwn = name === own;
       const isLive = isOwn ? ttl * 1000 > now || scheduled.length > 0 : endsOf(kept).some(recently(now));
       if (isLive || resourceVersion === undefined) continue;
@@ -158,7 +150,7 @@ export class KubernetesStore extends ObjectStore {
       this.#refuseIdle();
       await this.inTurn(ref, async () => {
         this.#remembered.forget(name);
-        await orStoreError(this.#objects.remove(name, resourceVersion));
+        await orStoreError(this.#options.objects.remove(name, resourceVersion));
       });
     }
   }
@@ -169,8 +161,8 @@ export class KubernetesStore extends ObjectStore {
   }
 
   async #readAs(name: string, ref: NodeRef): Promise<KeptNode> {
-    const known = this.#leads?.() ? this.#remembered.get(name) : undefined;
-    const object = known ?? (await orStoreError(this.#objects.get(name)));
+    const known = this.#options.leads?.() ? this.#remembered.get(name) : undefined;
+    const object = known ?? (await orStoreError(this.#options.objects.get(name)));
     const kept = object === undefined ? nothingKept(ref, name) : this.#keptIn(object);
     // Unreadable objects are not remembered. Once an operator deletes one, the next read finds it gone.
     this.#remember(name, object);
@@ -209,7 +201,7 @@ export class KubernetesStore extends ObjectStore {
       past = filled(past, past.current, ends);
     }
     await this.#changePast(ref, 'history', (found) => {
-      const history = withHistory(found, historyOf(kept), now, this.#historyDays);
+      const history = withHistory(found, historyOf(kept), now, this.#options.historyDays);
       const { history: _history, ...rest } = found;
       return { ...rest, ...defined({ history }) };
     });
@@ -241,12 +233,12 @@ export class KubernetesStore extends ObjectStore {
       const next = decide(found);
       return next && nodeEviction({ ...next, revision: found.revision + 1 });
     };
-    const stored = await changeObject(this.#objects, name, change, known);
+    const stored = await changeObject(this.#options.objects, name, change, known);
     if (stored !== undefined) this.#remember(name, stored);
   }
 
   #refuseIdle(): void {
-    if (this.#leads?.() !== false) return;
+    if (this.#options.leads?.() !== false) return;
     throw new StoreError("Not written: this replica doesn't hold the lease.");
   }
 }

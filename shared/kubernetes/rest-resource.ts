@@ -1,6 +1,5 @@
 import { defined } from '#shared/defined.ts';
-import type { NodeName } from '#shared/eviction/identity.ts';
-import { nodeName } from '#shared/eviction/identity.ts';
+import { type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from './api.ts';
 import { failure } from './http/api-error.ts';

@@ -1,5 +1,4 @@
-import type { LiveTaint } from '#shared/taints/taint.ts';
-import { taintText } from '#shared/taints/taint.ts';
+import { type LiveTaint, taintText } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { KubernetesApi, Takeover } from './api.ts';

@@ -16,7 +16,7 @@ import {
 } from '#shared/aws/environment.ts';
 import { openAwsRelay } from '#shared/aws/relay/aws-relay.ts';
 import { RegistryFollower } from '#shared/aws/relay/follow-registry.ts';
-import { SqsSender } from '#shared/aws/sqs-sender.ts';
+import { sqsSender } from '#shared/aws/sqs-sender.ts';
 import { chosenCluster } from '#shared/engine/clusters/chosen-clusters.ts';
 import { ClustersRejectedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import {
@@ -89,7 +89,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     }),
     registry,
     timers: new AwsTimers({
-      dueQueue: new SqsSender({ client: sqs, queueUrl }),
+      dueQueue: sqsSender(sqs, queueUrl),
       scheduler: new SchedulerClient(CLIENT_SETTINGS),
       schedulesOf: async () => schedulesIn(environment),
       clock,

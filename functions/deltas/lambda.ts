@@ -8,7 +8,7 @@ import { routedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.
 import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { eventBusOf } from '#shared/aws/event-bus.ts';
 import { leaseSenders } from '#shared/aws/lease-senders.ts';
-import { SqsSender } from '#shared/aws/sqs-sender.ts';
+import { sqsSender } from '#shared/aws/sqs-sender.ts';
 import { sqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
@@ -46,7 +46,7 @@ export const handler = createHandler({
   canSend: leaseSenders(leases, recentLease.call),
   timers: new AwsTimers({ dueQueue, scheduler, schedulesOf: schedulesBy(environment, agentOf), clock }),
   dueQueue,
-  deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
+  deadLetters: sqsSender(sqs, environment.DEAD_LETTER_QUEUE_URL),
   visibility: sqsVisibility(sqs, environment.SOURCE_QUEUE_URL, log),
   notices,
   clock,

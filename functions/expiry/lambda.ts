@@ -4,7 +4,7 @@ import { SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import { deployedTable } from '#shared/aws/deployed-table.ts';
 import { routedSender, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { expiryEnvironment, readEnvironment } from '#shared/aws/environment.ts';
-import { SqsSender } from '#shared/aws/sqs-sender.ts';
+import { sqsSender } from '#shared/aws/sqs-sender.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
@@ -22,7 +22,7 @@ export const handler = createHandler({
     sqsDueQueues(environment, sqs),
     agentOf(recentRegistrations(new DynamoDbClusterRegistry(table), systemClock)),
   ),
-  deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
+  deadLetters: sqsSender(sqs, environment.DEAD_LETTER_QUEUE_URL),
   clock: systemClock,
   log: jsonLog(),
 });

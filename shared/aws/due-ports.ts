@@ -4,7 +4,7 @@ import { RegisteredClusters } from '#shared/access/registered-clusters.ts';
 import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
@@ -18,7 +18,7 @@ import type {
   installationVariables,
   Variables,
 } from './environment.ts';
-import { SqsSender } from './sqs-sender.ts';
+import { sqsSender } from './sqs-sender.ts';
 import { sqsVisibility } from './sqs-visibility.ts';
 
 type DueEnvironment = Variables<typeof historyVariables> &
@@ -52,7 +52,7 @@ export function duePorts(
   });
   const leases = new DynamoDbLeases(table);
   const lease = onceASecond((cluster) => leases.read(cluster), clock);
-  const deadLetters = new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL });
+  const deadLetters = sqsSender(sqs, environment.DEAD_LETTER_QUEUE_URL);
   return {
     ...deps,
     store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
@@ -60,7 +60,7 @@ export function duePorts(
     visibility: sqsVisibility(sqs, queueUrl, log),
     deadLetters,
     setAside: settingAside(deadLetters),
-    permits: new DynamoDbPermits(table),
+    permits: dynamoDbPermits(table),
     proofs: new NotedProofs({ notes: new DynamoDbProofs(table), clock, log }),
   };
 }

@@ -4,7 +4,7 @@ import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { QueueSender, SendFailure } from '#shared/state/sender.ts';
 import { agentDueUrl, agentSchedules, type Schedules } from './agent-names.ts';
 import type { agentsVariables, dueQueueVariables, timerVariables, Variables } from './environment.ts';
-import { SqsSender } from './sqs-sender.ts';
+import { sqsSender } from './sqs-sender.ts';
 
 export interface DueQueues {
   /** `evictions-due`, which `evict` processes. */
@@ -43,8 +43,8 @@ export const sqsDueQueues = (
   }: Variables<typeof dueQueueVariables> & Variables<typeof agentsVariables>,
   client: SQSClient,
 ): DueQueues => ({
-  own: new SqsSender({ client, queueUrl: url }),
-  ofAgent: (agent) => new SqsSender({ client, queueUrl: agentDueUrl(url, prefix, agent) }),
+  own: sqsSender(client, url),
+  ofAgent: (agent) => sqsSender(client, agentDueUrl(url, prefix, agent)),
 });
 
 /** Returns the schedules that send to the queue that the environment names. */

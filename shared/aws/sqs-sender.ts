@@ -4,12 +4,7 @@ import {
   type SendMessageBatchRequestEntry,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
-import {
-  type OutgoingMessage,
-  QueueError,
-  type QueueSender,
-  type SendFailure,
-} from '#shared/state/sender.ts';
+import { QueueError, type QueueSender } from '#shared/state/sender.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from './limits.ts';
 import { ATTRIBUTE_TYPE, messageBytes, type Numbered, SendFailures, withoutFaulty } from './sqs-message.ts';
@@ -18,25 +13,19 @@ import { ATTRIBUTE_TYPE, messageBytes, type Numbered, SendFailures, withoutFault
  * In one call, SQS may accept the second of two messages of a group but not the first. Both count as failed, and the
  * deduplication ID prevents a duplicate. `useQueueUrlAsEndpoint: false` if a queue is not reachable at its URL.
  */
-export class SqsSender implements QueueSender {
-  readonly #client: SQSClient;
-  readonly #queueUrl: string;
-
-  constructor({ client, queueUrl }: { readonly client: SQSClient; readonly queueUrl: string }) {
-    this.#client = client;
-    this.#queueUrl = queueUrl;
-  }
-
-  async send(messages: readonly OutgoingMessage[]): Promise<readonly SendFailure[]> {
+export const sqsSender = (client: SQSClient, queueUrl: string): QueueSender => ({
+  async send(messages) {
     const failures = new SendFailures();
     const batches = inBatches(withoutFaulty(messages, failures));
     for (const [at, planned] of batches.entries()) {
       const batch = planned.filter((each) => !failures.addIfBehind(each));
       if (batch.length === 0) continue;
       try {
-        addRefused(batch, await this.#call(batch), failures);
+        const Entries = batch.map(toEntry);
+        const { Failed } = await client.send(new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries }));
+        addRefused(batch, Failed ?? [], failures);
       } catch (error) {
-        if (at === 0) throw this.#unreachable(error);
+        if (at === 0) throw unreachable(queueUrl, error);
         // Messages of earlier calls are in the queue, so only the rest is sent again.
         const reason = `the queue could not be reached any more: ${errorMessage(error)}`;
         for (const each of batches.slice(at).flat()) failures.add(each, reason, false);
@@ -44,22 +33,14 @@ export class SqsSender implements QueueSender {
       }
     }
     return failures.list();
-  }
+  },
+});
 
-  async #call(batch: readonly Numbered[]): Promise<readonly BatchResultErrorEntry[]> {
-    const { Failed } = await this.#client.send(
-      new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: batch.map(toEntry) }),
-    );
-    return Failed ?? [];
-  }
-
-  #unreachable(cause: unknown): QueueError {
-    return new QueueError(
-      `queue ${queueName(this.#queueUrl)} could not be reached: ${errorMessage(cause)}; check that it exists and that sqs:SendMessage is granted`,
-      { cause },
-    );
-  }
-}
+const unreachable = (queueUrl: string, cause: unknown): QueueError =>
+  new QueueError(
+    `queue ${queueName(queueUrl)} could not be reached: ${errorMessage(cause)}; check that it exists and that sqs:SendMessage is granted`,
+    { cause },
+  );
 
 /** Returns as few batches as SQS's limits allow, in order. No message is larger than a batch. */
 function inBatches(messages: readonly Numbered[]): readonly (readonly Numbered[])[] {

@@ -7,7 +7,7 @@ import { podUid } from '#shared/eviction/identity.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
@@ -193,7 +193,7 @@ async function feedTable(item: Record<string, AttributeValue>, copy: SqliteStore
   const store = new DynamoDbStore(table);
   const [leases, rulesStore] = [new DynamoDbLeases(table), new DynamoDbRulesStore(table)];
   const registry = new DynamoDbClusterRegistry(table);
-  const permits = new DynamoDbPermits(table);
+  const permits = dynamoDbPermits(table);
   return outcomeOf([
     ...readings({ store, history: new DynamoDbHistory(table), leases, rulesStore }),
     () => leases.stuck(CLUSTER),

@@ -4,7 +4,7 @@ import { KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
 import { NODE_EVICTIONS, STATE_GROUP } from '#shared/state/objects/node-eviction.ts';
 import { LEASE_GROUP, LEASES, ObjectLeases } from '#shared/state/objects/object-leases.ts';
-import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { objectPermits } from '#shared/state/objects/object-permits.ts';
 import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { historyContract } from '#test/contracts/history-contract.ts';
 import { leaseContract } from '#test/contracts/lease-contract.ts';
@@ -41,10 +41,10 @@ leaseContract('ObjectLeases, on a real API server,', async () => {
 });
 
 permitsContract(
-  'ObjectPermits, on a real API server,',
+  'objectPermits, on a real API server,',
   async () => {
     const place = await StatePlace.open();
-    return { open: () => new ObjectPermits(place.objects('v1', 'configmaps')), close: () => place.close() };
+    return { open: () => objectPermits(place.objects('v1', 'configmaps')), close: () => place.close() };
   },
   { shared: true, histories: 2 },
 );

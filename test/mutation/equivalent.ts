@@ -56,7 +56,7 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
   ],
   'shared/aws/sqs-sender.ts': [
     {
-      line: 'return Failed ?? [];',
+      line: 'addRefused(batch, Failed ?? [], failures);',
       mutants: { ArrayDeclaration: 1 },
       reason: 'A text has no `Id`, so it matches no message.',
     },

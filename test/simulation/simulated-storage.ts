@@ -1,7 +1,7 @@
 import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
@@ -54,7 +54,7 @@ export function dynamoStorage({ clock, weather }: Surroundings): SimulatedStorag
     return {
       store: new DynamoDbStore(adapter),
       history: new DynamoDbHistory(adapter),
-      permits: new DynamoDbPermits(adapter),
+      permits: dynamoDbPermits(adapter),
       proofs: new DynamoDbProofs(adapter),
       leases: new DynamoDbLeases(adapter),
       registry: new DynamoDbClusterRegistry(adapter),

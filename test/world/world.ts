@@ -7,7 +7,7 @@ import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, type NodeRef } from '#shared/eviction/identity.ts';
 import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
-import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { objectPermits } from '#shared/state/objects/object-permits.ts';
 import type { OutgoingMessage, QueueSender } from '#shared/state/sender.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import type { TaintedNode } from '#shared/state/store.ts';
@@ -96,7 +96,7 @@ export class World {
         ...common,
         setAside: settingAside(deadLetters),
         clusters: { api: async () => this.cluster },
-        permits: new EmbeddedPermits(() => clock.now(), new ObjectPermits(new FakeObjects())),
+        permits: new EmbeddedPermits(() => clock.now(), objectPermits(new FakeObjects())),
         metrics: NO_METRICS,
       }),
     };

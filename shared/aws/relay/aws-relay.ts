@@ -11,7 +11,7 @@ import {
 } from '#shared/aws/environment.ts';
 import { senderOf } from '#shared/aws/lease-senders.ts';
 import { type Endpoint, LOCALSTACK_ACCOUNT, notForAccount } from '#shared/aws/localstack.ts';
-import { SqsSender } from '#shared/aws/sqs-sender.ts';
+import { sqsSender } from '#shared/aws/sqs-sender.ts';
 import { Relay } from '#shared/engine/watch/relay.ts';
 import type { RelayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
@@ -54,7 +54,7 @@ export async function openAwsRelay(
   { table, sqs, registry, nodeBudget, metrics, log }: AwsRelayDeps,
 ): Promise<{ readonly relay: Relay; stop(): Promise<void> }> {
   const clock = systemClock;
-  const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
+  const sender = (queueUrl: string) => sqsSender(sqs, queueUrl);
   const nodeDeltas = sender(queues.NODE_DELTAS_URL);
   const leases = new DynamoDbLeases(table, {
     sender: await ownSender(new STSClient(CLIENT_SETTINGS), log, queues.ENDPOINT),

@@ -1,8 +1,5 @@
 import * as z from 'zod';
-import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { AskingPod, Pace, Turn } from '#shared/eviction/rate.ts';
-import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { type Permits, permitItem, type WorkloadLimit } from '../permits.ts';
+import { type Permits, permitItem } from '../permits.ts';
 import { parseStored } from '../stored.ts';
 import { untilWritten } from '../until-written.ts';
 import type { DynamoDbTable } from './dynamodb-table.ts';
@@ -19,34 +16,23 @@ const itemSchema = z.object({
 });
 
 /** Permits at a cluster's rates in one item, `RATE`, and those of workloads in one item for each beside it. */
-export class DynamoDbPermits implements Permits {
-  readonly #table: DynamoDbTable;
-
-  constructor(table: DynamoDbTable) {
-    this.#table = table;
-  }
-
-  take(
-    cluster: ClusterName,
-    pods: readonly AskingPod[],
-    limit: Pace | WorkloadLimit,
-    now: EpochMs,
-  ): Promise<readonly (Turn | undefined)[]> {
+export const dynamoDbPermits = (table: DynamoDbTable): Permits => ({
+  take(cluster, pods, limit, now) {
     const { key: sk, neededTo, grant } = permitItem(pods, limit, now);
     const key = { pk: `${RATE_PREFIX}${cluster}`, sk };
     const ttl = Math.ceil(neededTo / 1000) + KEPT_SECONDS;
     return untilWritten(
       async () => {
         // Read by a write: taking permits then needs no permission to read neighboring items.
-        const item = await this.#table.update({ key, set: { ttl } });
+        const item = await table.update({ key, set: { ttl } });
         const { revision, permits: stored } = parseStored(itemSchema, item, `${sk} of cluster ${cluster}`);
         const { turns, permits } = grant(stored);
         if (!permits) return { result: turns };
         const set = { permits, ttl, revision: (revision ?? 0) + 1 };
-        return (await this.#table.update({ key, set, expected: { revision } })) && { result: turns };
+        return (await table.update({ key, set, expected: { revision } })) && { result: turns };
       },
       (tries) =>
         `Others took permits (${sk}) of cluster ${cluster} in each of ${tries} attempts. The evictions are retried.`,
     );
-  }
-}
+  },
+});

@@ -14,7 +14,7 @@ import { KubernetesStore, type KubernetesStoreOptions } from './kubernetes-store
 import { Leadership } from './leadership.ts';
 import { NODE_EVICTIONS, STATE_GROUP } from './node-eviction.ts';
 import { LEASE_GROUP, LEASES } from './object-leases.ts';
-import { ObjectPermits } from './object-permits.ts';
+import { objectPermits } from './object-permits.ts';
 import { ObjectRulesStore } from './object-rules-store.ts';
 
 /** The name of a cluster that holds its own state. */
@@ -59,7 +59,7 @@ export function keptInCluster(
     store,
     rulesStore: new ObjectRulesStore({ objects: objects(STATE_GROUP, EVICTION_RULES), historyDays }),
     policies: configMapPolicy(objects('v1', 'configmaps'), namespace),
-    permits: new ObjectPermits(objects('v1', 'configmaps')),
+    permits: objectPermits(objects('v1', 'configmaps')),
     history: new KubernetesHistory({ store, configMaps: objects('v1', 'configmaps') }),
     leases: new Leadership(objects(LEASE_GROUP, LEASES), clock),
     purge: (now) => store.purge(now),

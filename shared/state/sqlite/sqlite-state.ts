@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { ConfigMapQueue } from '#shared/state/objects/config-map-queue.ts';
 import { ObjectLeases, releasedLease } from '#shared/state/objects/object-leases.ts';
-import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { objectPermits } from '#shared/state/objects/object-permits.ts';
+import type { Permits } from '#shared/state/permits.ts';
 import type { ServiceState } from '#shared/state/service-state.ts';
 import { StoreError } from '#shared/state/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -82,8 +83,8 @@ export const sqliteRequests = (database: DatabaseSync): ConfigMapQueue =>
 export const sqliteLeases = (database: DatabaseSync): ObjectLeases =>
   new ObjectLeases(new SqliteObjects(database, KINDS.lease));
 
-export const sqlitePermits = (database: DatabaseSync): ObjectPermits =>
-  new ObjectPermits(new SqliteObjects(database, KINDS.config));
+export const sqlitePermits = (database: DatabaseSync): Permits =>
+  objectPermits(new SqliteObjects(database, KINDS.config));
 
 /** This process has the database to itself, so every earlier holder is dead. */
 function releaseLeases(database: DatabaseSync): void {

@@ -8,7 +8,7 @@ import { settingAside } from '#shared/aws/due-message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { onceASecond } from '#shared/state/lease.ts';
@@ -97,7 +97,7 @@ export class CountedAccount {
         ...common,
         setAside: settingAside(nothing),
         clusters: { api: async () => this.cluster },
-        permits: new DynamoDbPermits(table),
+        permits: dynamoDbPermits(table),
         metrics: NO_METRICS,
       }),
     };

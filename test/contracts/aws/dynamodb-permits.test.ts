@@ -1,12 +1,12 @@
-import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { createTestTable } from '#test/aws/dynamodb-table.ts';
 import { permitsContract } from '../permits-contract.ts';
 
 permitsContract(
-  'DynamoDbPermits',
+  'dynamoDbPermits',
   async () => {
     const { table, close } = await createTestTable();
-    return { open: () => new DynamoDbPermits(table), close };
+    return { open: () => dynamoDbPermits(table), close };
   },
   { shared: true },
 );

@@ -13,7 +13,7 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import { AwsTimers, SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/aws/aws-timers.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
-import { SqsSender } from '#shared/aws/sqs-sender.ts';
+import { sqsSender } from '#shared/aws/sqs-sender.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 import { awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';
 import { skippedOnLocalStack } from '#test/aws/localstack.ts';
@@ -32,7 +32,7 @@ async function openScheduler() {
   await scheduler.send(new CreateScheduleGroupCommand({ Name: groupName }));
   const { url: dueQueueUrl } = await createQueue(client, QUEUES.evictionsDue, `${randomUUID()}-`);
   const dueQueueArn = await queueArn(client, dueQueueUrl);
-  const dueQueue = new SqsSender({ client, queueUrl: dueQueueUrl });
+  const dueQueue = sqsSender(client, dueQueueUrl);
   const roleArn = 'arn:aws:iam::000000000000:role/scheduler';
   const timersBy = (clock: Clock) =>
     new AwsTimers({

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { QUEUES, type QueueSpec } from '#shared/aws/queue-set.ts';
-import { SqsSender } from '#shared/aws/sqs-sender.ts';
+import { sqsSender } from '#shared/aws/sqs-sender.ts';
 import { sqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import { QueueError } from '#shared/state/sender.ts';
 import { type AwsEndpoint, awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';
@@ -38,7 +38,7 @@ describe('SQS', () => {
         const letters: string[] = [];
         return {
           log,
-          sender: new SqsSender({ client, queueUrl }),
+          sender: sqsSender(client, queueUrl),
           visibility: sqsVisibility(client, queueUrl, log),
           consume(handler, { batchSize = 10, concurrency = 2 } = {}) {
             const consumer = startSqsConsumer({ client, queueUrl, handler, batchSize, concurrency, log });
@@ -63,7 +63,7 @@ describe('SQS', () => {
     });
 
     test('rejects sending', async () => {
-      await assert.rejects(new SqsSender({ client, queueUrl }).send([{ body: 'lost' }]), QueueError);
+      await assert.rejects(sqsSender(client, queueUrl).send([{ body: 'lost' }]), QueueError);
     });
 
     test('does not reject changes of visibility', async () => {

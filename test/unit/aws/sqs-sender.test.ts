@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from '#shared/aws/limits.ts';
 import { messageBytes } from '#shared/aws/sqs-message.ts';
-import { SqsSender } from '#shared/aws/sqs-sender.ts';
+import { sqsSender } from '#shared/aws/sqs-sender.ts';
 import { type OutgoingMessage, QueueError } from '#shared/state/sender.ts';
 import { scriptedSqs } from './scripted-sqs.ts';
 
@@ -21,10 +21,10 @@ const message = (groupId: string, body: string): OutgoingMessage => ({
   deduplicationId: body,
 });
 
-describe('SqsSender', () => {
+describe('the sender of an SQS queue', () => {
   test('makes no call without messages', async () => {
     const { client, calls } = scriptedSqs(accepted);
-    assert.deepEqual(await new SqsSender({ client, queueUrl }).send([]), []);
+    assert.deepEqual(await sqsSender(client, queueUrl).send([]), []);
     assert.deepEqual(calls, []);
   });
 
@@ -32,7 +32,7 @@ describe('SqsSender', () => {
     const { client, requests } = scriptedSqs(accepted);
     const attributes = { reason: 'late', by: 'evict' };
     const full = { body: 'a', groupId: 'g', deduplicationId: 'd', delaySeconds: 5, attributes };
-    await new SqsSender({ client, queueUrl }).send([full, { body: 'b' }]);
+    await sqsSender(client, queueUrl).send([full, { body: 'b' }]);
     const text = (StringValue: string) => ({ DataType: 'String', StringValue });
     const unsaid = { MessageGroupId: undefined, MessageDeduplicationId: undefined, DelaySeconds: undefined };
     assert.deepEqual(requests, [
@@ -56,7 +56,7 @@ describe('SqsSender', () => {
   test('names the first failed message of a group in the failures of later messages, for any number of failures', async () => {
     const { client } = scriptedSqs(() => ({ Failed: [refused('1'), refused('3')] }));
     const messages = ['a0', 'a1', 'a2', 'a3', 'a4'].map((body) => message('a', body));
-    const failures = await new SqsSender({ client, queueUrl }).send(messages);
+    const failures = await sqsSender(client, queueUrl).send(messages);
     assert.deepEqual(failures.at(-1), {
       index: 4,
       reason: 'message 1 of its group failed',
@@ -67,7 +67,7 @@ describe('SqsSender', () => {
   test('lists failures in the order of the messages, whenever they were found', async () => {
     const { client, calls } = scriptedSqs(() => ({ Failed: [refused('0')] }));
     const faulty = [message('b', ''), message('b', ''), message('b', 'b2')];
-    const failures = await new SqsSender({ client, queueUrl }).send([{ body: 'a' }, ...faulty]);
+    const failures = await sqsSender(client, queueUrl).send([{ body: 'a' }, ...faulty]);
     assert.deepEqual(failures, [
       { index: 0, reason: 'InternalError: try again', permanent: false },
       { index: 1, reason: 'body is empty', permanent: true },
@@ -80,7 +80,7 @@ describe('SqsSender', () => {
   test('leaves messages after an invalid message of their group out of calls', async () => {
     const { client, calls } = scriptedSqs(accepted);
     const behind = Array.from({ length: 9 }, (_, index) => message('a', `a${index}`));
-    await new SqsSender({ client, queueUrl }).send([
+    await sqsSender(client, queueUrl).send([
       message('a', ''),
       ...behind,
       message('b', 'b0'),
@@ -91,7 +91,7 @@ describe('SqsSender', () => {
 
   test('makes no call for messages that all follow a failed message of their group', async () => {
     const { client, calls } = scriptedSqs(() => ({ Failed: [refused('0')] }));
-    await new SqsSender({ client, queueUrl }).send(
+    await sqsSender(client, queueUrl).send(
       Array.from({ length: 12 }, (_, index) => message('a', `a${index}`)),
     );
     assert.equal(calls.length, 1);
@@ -100,7 +100,7 @@ describe('SqsSender', () => {
   test('sends two messages in one call that together have the largest size of a call', async () => {
     const { client, calls } = scriptedSqs(accepted);
     const half = 'x'.repeat(MAX_BATCH_BYTES / 2);
-    await new SqsSender({ client, queueUrl }).send([{ body: half }, { body: half }]);
+    await sqsSender(client, queueUrl).send([{ body: half }, { body: half }]);
     assert.equal(calls.length, 1);
   });
 
@@ -108,7 +108,7 @@ describe('SqsSender', () => {
     const { client } = scriptedSqs(() => ({
       Failed: [{ Id: '0', Code: 'InternalError', SenderFault: undefined }],
     }));
-    assert.deepEqual(await new SqsSender({ client, queueUrl }).send([{ body: 'a' }]), [
+    assert.deepEqual(await sqsSender(client, queueUrl).send([{ body: 'a' }]), [
       { index: 0, reason: 'InternalError: no reason given', permanent: false },
     ]);
   });
@@ -119,7 +119,7 @@ describe('SqsSender', () => {
     }));
     const messages = [message('a', 'a0'), message('a', 'a1'), message('a', 'a2'), message('b', 'b0')];
     const more = Array.from({ length: 10 }, (_, index) => message(index % 2 ? 'a' : 'b', `more${index}`));
-    const failures = await new SqsSender({ client, queueUrl }).send([...messages, ...more]);
+    const failures = await sqsSender(client, queueUrl).send([...messages, ...more]);
     assert.deepEqual(
       failures.map(({ index }) => index),
       [1, 2, 5, 7, 9, 11, 13],
@@ -132,7 +132,7 @@ describe('SqsSender', () => {
   test('keeps no order in a group of a standard queue, and sends messages after a rejected message', async () => {
     const { client, calls } = scriptedSqs(() => ({ Failed: [refused('0')] }));
     const fair = (body: string): OutgoingMessage => ({ body, groupId: 'c1' });
-    const failures = await new SqsSender({ client, queueUrl }).send([fair('a'), fair('b'), fair('c')]);
+    const failures = await sqsSender(client, queueUrl).send([fair('a'), fair('b'), fair('c')]);
     assert.deepEqual(
       failures.map(({ index }) => index),
       [0],
@@ -142,7 +142,7 @@ describe('SqsSender', () => {
 
   test('reports which failures are permanent', async () => {
     const { client } = scriptedSqs(() => ({ Failed: [refused('0', true)] }));
-    const [failure] = await new SqsSender({ client, queueUrl }).send([{ body: 'a' }, { body: 'b' }]);
+    const [failure] = await sqsSender(client, queueUrl).send([{ body: 'a' }, { body: 'b' }]);
     assert.equal(failure?.permanent, true);
   });
 
@@ -150,7 +150,7 @@ describe('SqsSender', () => {
     const { client } = scriptedSqs(() => {
       throw new Error('connect ECONNREFUSED');
     });
-    await assert.rejects(new SqsSender({ client, queueUrl }).send([{ body: 'a' }]), (error) => {
+    await assert.rejects(sqsSender(client, queueUrl).send([{ body: 'a' }]), (error) => {
       assert.ok(error instanceof QueueError);
       assert.match(
         error.message,
@@ -167,7 +167,7 @@ describe('SqsSender', () => {
       return {};
     });
     const messages = Array.from({ length: 35 }, (_, index) => ({ body: String(index) }));
-    const failures = await new SqsSender({ client, queueUrl }).send(messages);
+    const failures = await sqsSender(client, queueUrl).send(messages);
     assert.deepEqual(
       failures.map(({ index }) => index),
       Array.from({ length: 25 }, (_, index) => index + 10),
@@ -184,10 +184,7 @@ describe('SqsSender', () => {
       fc.asyncProperty(sizes, async (lengths) => {
         const { client, calls } = scriptedSqs(accepted);
         const bodies = lengths.map((length, index) => String(index).padEnd(length, 'x'));
-        assert.deepEqual(
-          await new SqsSender({ client, queueUrl }).send(bodies.map((body) => ({ body }))),
-          [],
-        );
+        assert.deepEqual(await sqsSender(client, queueUrl).send(bodies.map((body) => ({ body }))), []);
         assert.deepEqual(calls.flat(), bodies);
         const bytesOf = (call: readonly string[] = []) =>
           call.reduce((bytes, body) => bytes + messageBytes({ body }), 0);

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
-import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { objectPermits } from '#shared/state/objects/object-permits.ts';
 import { aCluster, NOW } from '#test/contracts/partition-builders.ts';
 import { permitsContract, waitingPods } from '#test/contracts/permits-contract.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 
-const stored = new ObjectPermits(new FakeObjects());
+const stored = objectPermits(new FakeObjects());
 
 permitsContract(
   'EmbeddedPermits',

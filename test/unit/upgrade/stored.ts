@@ -6,7 +6,7 @@ import { type EvictionRecord, ending, type NodeState } from '#shared/eviction/re
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
@@ -248,7 +248,7 @@ export async function writeAll(table: DynamoDbTable): Promise<void> {
   await writeKept(inTable(table));
   const registry = new DynamoDbClusterRegistry(table);
   for (const cluster of REGISTERED) await registry.add(cluster);
-  await new DynamoDbPermits(table).take(CLUSTER, waitingPods(5), RATE, NOW);
+  await dynamoDbPermits(table).take(CLUSTER, waitingPods(5), RATE, NOW);
 }
 
 /** Writes the state that every deployment stores. */
@@ -352,7 +352,7 @@ export async function readAll(table: DynamoDbTable): Promise<typeof MEANING & Re
   const items = await Array.fromAsync(table.query(`${CLUSTER}#${REF.node}`, 'A'));
   const changed = items.filter(({ sk }) => String(sk).startsWith('CHANGED#'));
   const gone = await Array.fromAsync(table.query(`LEASE#${CLUSTER}`, 'GONE#', 'GONE$'));
-  const [turn] = await new DynamoDbPermits(table).take(CLUSTER, waitingPods(1), RATE, NOW);
+  const [turn] = await dynamoDbPermits(table).take(CLUSTER, waitingPods(1), RATE, NOW);
   return {
     ...(await readKept(inTable(table))),
     noted: changed.flatMap(parseChangedItem),

@@ -12,7 +12,7 @@ import { encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { schedulesIn } from '#shared/aws/due-queues.ts';
 import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';
-import { SqsSender } from '#shared/aws/sqs-sender.ts';
+import { sqsSender } from '#shared/aws/sqs-sender.ts';
 import { sqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
@@ -123,7 +123,7 @@ async function inItsName({ aws, cluster }: AgentRun, env: NodeJS.ProcessEnv): Pr
   const [sqs, scheduler] = [new SQSClient(settings), new SchedulerClient(settings)];
   const environment = readEnvironment(agentEnvironment, env);
   const timers = new AwsTimers({
-    dueQueue: new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DUE_URL }),
+    dueQueue: sqsSender(sqs, environment.EVICTIONS_DUE_URL),
     scheduler,
     schedulesOf: async () => schedulesIn(environment),
     clock: systemClock,

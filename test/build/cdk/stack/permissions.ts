@@ -3,7 +3,7 @@ import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { clusterGrantsSchema } from '#shared/access/cluster-grants.ts';
 import { clusterName, podUid } from '#shared/eviction/identity.ts';
-import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
@@ -77,7 +77,7 @@ test('functions write nodes alone, and evict also eviction rates', async () => {
   const ref = aRef(clusterName('prod'));
   const store = new DynamoDbStore(table);
   await store.commit(ref, 0, { node: aNode(), schedule: [aRecord()], end: [], live: true }, 0);
-  const permits = new DynamoDbPermits(table);
+  const permits = dynamoDbPermits(table);
   await permits.take(
     ref.cluster,
     [{ uid: podUid('u1'), drains: false, inTurn: false }],

@@ -11,7 +11,7 @@ import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/http/transport.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
-import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { objectPermits } from '#shared/state/objects/object-permits.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { EVICTION_RETRIES, POD_DELETION_DURATION } from '#shared/telemetry/metrics.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
@@ -130,7 +130,7 @@ test('evicts the pods of a healthy cluster immediately beside 200 nodes of a clu
     rules: async () => rules,
     timers: { arm: async () => undefined },
     clusters: { api: async (name) => apis.get(name) ?? assert.fail(name) },
-    permits: new EmbeddedPermits(systemStopwatch, new ObjectPermits(new FakeObjects())),
+    permits: new EmbeddedPermits(systemStopwatch, objectPermits(new FakeObjects())),
     metrics: {
       put: (name, value) => {
         if (name === POD_DELETION_DURATION) delayMs.push(value * 1000);

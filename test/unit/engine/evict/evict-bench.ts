@@ -12,7 +12,7 @@ import type { Partition } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
-import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { objectPermits } from '#shared/state/objects/object-permits.ts';
 import type { Permits } from '#shared/state/permits.ts';
 import { GIVEN_UP, OUT_OF_REACH, POD_DELETION_DURATION, RIVALS } from '#shared/telemetry/metrics.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -225,7 +225,7 @@ export class EvictBench implements EvictHandlerDeps {
 /** Returns the permits of a process that started long ago. */
 export function longBegun(clock: DrivenClock): EmbeddedPermits {
   let stopwatchMs = 0;
-  const permits = new EmbeddedPermits(() => stopwatchMs + clock.now(), new ObjectPermits(new FakeObjects()));
+  const permits = new EmbeddedPermits(() => stopwatchMs + clock.now(), objectPermits(new FakeObjects()));
   stopwatchMs = 3_600_000;
   return permits;
 }

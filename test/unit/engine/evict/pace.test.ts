@@ -6,10 +6,10 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { RATE_PERMIT_LASTS_MS } from '#shared/eviction/rate.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
-import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { objectPermits } from '#shared/state/objects/object-permits.ts';
 import type { Permits } from '#shared/state/permits.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
@@ -24,14 +24,14 @@ const HOSTS: Readonly<Record<string, (clock: DrivenClock) => () => Permits>> = {
   DynamoDB: (clock) => {
     const fake = new FakeDynamoDb(clock);
     const client = fakeClient(async (command) => fake.perform(command));
-    return () => new DynamoDbPermits(new DynamoDbTable({ client, tableName: 'taintward' }));
+    return () => dynamoDbPermits(new DynamoDbTable({ client, tableName: 'taintward' }));
   },
   // With SQLite, and in a cluster.
   'a single writer': (clock) => {
     let permits = longBegun(clock);
     let first = true;
     return () => {
-      if (!first) permits = new EmbeddedPermits(() => clock.now(), new ObjectPermits(new FakeObjects()));
+      if (!first) permits = new EmbeddedPermits(() => clock.now(), objectPermits(new FakeObjects()));
       first = false;
       return permits;
     };

@@ -6,9 +6,9 @@ import { PERMIT_LASTS_MS } from '#shared/eviction/permits.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { objectPermits } from '#shared/state/objects/object-permits.ts';
 import type { Permits } from '#shared/state/permits.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { sqlitePermits } from '#shared/state/sqlite/sqlite-state.ts';
@@ -78,7 +78,7 @@ const BACKENDS: Readonly<Record<string, () => () => Permits>> = {
   DynamoDB: () => {
     const fake = new FakeDynamoDb(new DrivenClock(at(0)));
     const client = fakeClient(async (command) => fake.perform(command));
-    return () => new DynamoDbPermits(new DynamoDbTable({ client, tableName: 'taintward' }));
+    return () => dynamoDbPermits(new DynamoDbTable({ client, tableName: 'taintward' }));
   },
   SQLite: () => {
     const database = openDatabase(':memory:');
@@ -86,7 +86,7 @@ const BACKENDS: Readonly<Record<string, () => () => Permits>> = {
   },
   'a cluster': () => {
     const objects = new FakeObjects();
-    return () => new ObjectPermits(objects);
+    return () => objectPermits(objects);
   },
 };
 

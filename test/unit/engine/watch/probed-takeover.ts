@@ -21,7 +21,7 @@ import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
 import { onceASecond } from '#shared/state/lease.ts';
-import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { objectPermits } from '#shared/state/objects/object-permits.ts';
 import { rulesReader } from '#shared/state/rules-store.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
@@ -163,7 +163,7 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
         return cluster;
       },
     },
-    permits: new EmbeddedPermits(Date.now, new ObjectPermits(new FakeObjects())),
+    permits: new EmbeddedPermits(Date.now, objectPermits(new FakeObjects())),
     proofs: new NotedProofs({ notes: new DynamoDbProofs(tableOf('evict')), clock, log }),
   });
   const nodeDeltas = new FeedingQueue(() => deltas);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podUid } from '#shared/eviction/identity.ts';
-import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { aCluster, NOW } from '#test/contracts/partition-builders.ts';
 import { permitsContract, waitingPods } from '#test/contracts/permits-contract.ts';
@@ -17,11 +17,11 @@ function counted() {
     calls += 1;
     return fake.perform(command);
   });
-  const open = () => new DynamoDbPermits(new DynamoDbTable({ client, tableName: 'taintward' }));
+  const open = () => dynamoDbPermits(new DynamoDbTable({ client, tableName: 'taintward' }));
   return { open, fake, clock, calls: () => calls };
 }
 
-permitsContract('DynamoDbPermits', async () => ({ open: counted().open, close: async () => undefined }), {
+permitsContract('dynamoDbPermits', async () => ({ open: counted().open, close: async () => undefined }), {
   shared: true,
 });
 

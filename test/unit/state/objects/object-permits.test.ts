@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName, podUid } from '#shared/eviction/identity.ts';
-import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { objectPermits } from '#shared/state/objects/object-permits.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { sqlitePermits } from '#shared/state/sqlite/sqlite-state.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
@@ -9,16 +9,16 @@ import { permitsContract, waitingPods } from '#test/contracts/permits-contract.t
 import { FakeObjects } from '#test/world/fake-objects.ts';
 
 permitsContract(
-  'ObjectPermits, in a cluster,',
+  'objectPermits, in a cluster,',
   async () => {
     const objects = new FakeObjects();
-    return { open: () => new ObjectPermits(objects), close: async () => undefined };
+    return { open: () => objectPermits(objects), close: async () => undefined };
   },
   { shared: true },
 );
 
 permitsContract(
-  'ObjectPermits, in SQLite,',
+  'objectPermits, in SQLite,',
   async () => {
     const database = openDatabase(':memory:');
     return { open: () => sqlitePermits(database), close: async () => database.close() };
@@ -28,7 +28,7 @@ permitsContract(
 
 test('writes nothing without granting a permit, and removes expired permits with the next grant', async () => {
   const objects = new FakeObjects();
-  const permits = new ObjectPermits(objects);
+  const permits = objectPermits(objects);
   const take = (workload: string, pod: string, at: number) => {
     const limit = { workload, count: 1, windowMs: 60_000 };
     return permits.take(clusterName('in-cluster'), waitingPods(1, { uid: podUid(pod) }), limit, at);

@@ -8,7 +8,7 @@ import { type ApplyDeltasDeps, applyDeltas, mayJoin } from '#shared/engine/decid
 import { passProbeOn } from '#shared/engine/decide/probe.ts';
 import { type Delta, deltaId } from '#shared/eviction/facts.ts';
 import { probeOf } from '#shared/eviction/probe.ts';
-import type { ProbeTrace } from '#shared/state/proofs.ts';
+import type { ProofStore } from '#shared/state/proofs.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
@@ -18,7 +18,7 @@ export interface DeltaHandlerDeps extends Omit<ApplyDeltasDeps, 'announce'>, Con
   /** Absent: only the relay can send. */
   readonly canSend?: CanSend;
   /** Absent: probes leave no trace. */
-  readonly trace?: ProbeTrace;
+  readonly trace?: Pick<ProofStore, 'notedDelta'>;
 }
 
 /** Maximum number of records in a batch. */

@@ -11,7 +11,7 @@ import { leaseSenders } from '#shared/aws/lease-senders.ts';
 import { sqsSender } from '#shared/aws/sqs-sender.ts';
 import { sqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
+import { dynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
@@ -41,7 +41,7 @@ const dueQueue = routedSender(sqsDueQueues(environment, sqs), agentOf);
 /** The entry of both delta functions: on `node-deltas.fifo` and on `pod-deltas.fifo`. */
 export const handler = createHandler({
   store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
-  trace: new DynamoDbProofs(table),
+  trace: dynamoDbProofs(table),
   leaseEpoch: async (cluster) => (await recentLease.call(cluster))?.epoch,
   canSend: leaseSenders(leases, recentLease.call),
   timers: new AwsTimers({ dueQueue, scheduler, schedulesOf: schedulesBy(environment, agentOf), clock }),

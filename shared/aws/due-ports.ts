@@ -5,7 +5,7 @@ import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
-import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
+import { dynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { onceASecond } from '#shared/state/lease.ts';
@@ -61,6 +61,6 @@ export function duePorts(
     deadLetters,
     setAside: settingAside(deadLetters),
     permits: dynamoDbPermits(table),
-    proofs: new NotedProofs({ notes: new DynamoDbProofs(table), clock, log }),
+    proofs: new NotedProofs({ notes: dynamoDbProofs(table), clock, log }),
   };
 }

@@ -12,20 +12,13 @@ export interface StoredProofs {
   readonly passes: number;
 }
 
-/** Records proofs that evictions work. Every method rejects with `StoreError`. */
-export interface ProofNotes {
+/** Proofs that evictions work, and traces of probes. Every method rejects with `StoreError`. */
+export interface ProofStore {
   /** Records that a probe was processed. `sentAt`: by its relay's clock. `failure`: why evictions don't work. */
   notedProbe(cluster: ClusterName, sentAt: EpochMs, now: EpochMs, failure?: string): Promise<void>;
   notedPass(cluster: ClusterName, now: EpochMs): Promise<void>;
-}
-
-/** Records that the delta function forwarded a probe to `evict`. Rejects with `StoreError`. */
-export interface ProbeTrace {
+  /** Records that the delta function forwarded a probe to `evict`. */
   notedDelta(cluster: ClusterName, sentAt: EpochMs, now: EpochMs): Promise<void>;
-}
-
-/** Reads proofs and traces. Every method rejects with `StoreError`. */
-export interface ProofReader {
   read(cluster: ClusterName): Promise<StoredProofs>;
   /** The sending time, by its relay's clock, of the probe that the delta function forwarded last. */
   tracedAt(cluster: ClusterName): Promise<EpochMs | undefined>;

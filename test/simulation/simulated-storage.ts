@@ -2,7 +2,7 @@ import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts'
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
-import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
+import { dynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
@@ -10,7 +10,7 @@ import { EmbeddedPermits } from '#shared/state/embedded-permits.ts';
 import type { History } from '#shared/state/history.ts';
 import type { Leases } from '#shared/state/lease.ts';
 import type { Permits } from '#shared/state/permits.ts';
-import type { ProbeTrace, ProofNotes, ProofReader } from '#shared/state/proofs.ts';
+import type { ProofStore } from '#shared/state/proofs.ts';
 import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/state/registry.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { sqliteLeases, sqlitePermits } from '#shared/state/sqlite/sqlite-state.ts';
@@ -25,7 +25,7 @@ export interface StoragePorts {
   readonly store: Store;
   readonly history: Pick<History, 'noteGone' | 'nodesEvictedFrom'>;
   readonly permits: Permits;
-  readonly proofs: ProofNotes & ProbeTrace & ProofReader;
+  readonly proofs: ProofStore;
   readonly leases: Leases;
   readonly registry: Pick<ClusterRegistry, 'get' | 'add' | 'remove'>;
 }
@@ -55,7 +55,7 @@ export function dynamoStorage({ clock, weather }: Surroundings): SimulatedStorag
       store: new DynamoDbStore(adapter),
       history: new DynamoDbHistory(adapter),
       permits: dynamoDbPermits(adapter),
-      proofs: new DynamoDbProofs(adapter),
+      proofs: dynamoDbProofs(adapter),
       leases: new DynamoDbLeases(adapter),
       registry: new DynamoDbClusterRegistry(adapter),
     };

@@ -1,9 +1,9 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { ProbeTrace, ProofNotes, ProofReader, StoredProofs } from '#shared/state/proofs.ts';
+import type { ProofStore, StoredProofs } from '#shared/state/proofs.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Proofs in memory, which a test writes. */
-export class ProofsInMemory implements ProofNotes, ProbeTrace, ProofReader {
+export class ProofsInMemory implements ProofStore {
   readonly #proofs = new Map<ClusterName, StoredProofs>();
   readonly #traces = new Map<ClusterName, EpochMs>();
 

@@ -18,7 +18,7 @@ import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
+import { dynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
@@ -83,7 +83,7 @@ export async function openAwsRelay(
     prover: new ProbingProver({
       nodeDeltas,
       clock,
-      proofs: new DynamoDbProofs(table),
+      proofs: dynamoDbProofs(table),
     }),
     clock,
     nodeBudget,

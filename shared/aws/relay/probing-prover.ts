@@ -2,7 +2,7 @@ import { deduplicationId, encodeDelta, messageGroupId } from '#shared/aws/delta-
 import type { Proof, Prover } from '#shared/engine/watch/ports.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { probeDelta, probeRef } from '#shared/eviction/probe.ts';
-import type { ProofReader, StoredProofs } from '#shared/state/proofs.ts';
+import type { ProofStore, StoredProofs } from '#shared/state/proofs.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
@@ -21,7 +21,7 @@ const MAX_REMEMBERED = 50;
 
 export interface ProbingProverDeps {
   readonly nodeDeltas: QueueSender;
-  readonly proofs: ProofReader;
+  readonly proofs: Pick<ProofStore, 'read' | 'tracedAt'>;
   readonly clock: Clock;
 }
 

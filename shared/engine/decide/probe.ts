@@ -1,11 +1,11 @@
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import { type Probe, probeTimerAt } from '#shared/eviction/probe.ts';
-import type { ProbeTrace } from '#shared/state/proofs.ts';
+import type { ProofStore } from '#shared/state/proofs.ts';
 import type { ApplyDeltasDeps } from './apply-deltas.ts';
 
 export interface ProbeDeps extends ApplyDeltasDeps {
   /** Absent: no probe leaves a trace. */
-  readonly trace?: ProbeTrace;
+  readonly trace?: Pick<ProofStore, 'notedDelta'>;
 }
 
 /**

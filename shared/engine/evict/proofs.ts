@@ -7,7 +7,7 @@ import {
   neededUnder,
   permissionsNeededBy,
 } from '#shared/kubernetes/permissions.ts';
-import type { ProofNotes } from '#shared/state/proofs.ts';
+import type { ProofStore } from '#shared/state/proofs.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { Age } from '#shared/time/age.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -19,7 +19,7 @@ const PROBED_FOR_MS = 10 * 60_000;
 const NOTED_EACH_MS = 5_000;
 
 export interface NotedProofsDeps extends Pick<EvictDeps, 'clock' | 'log'> {
-  readonly notes: ProofNotes;
+  readonly notes: Pick<ProofStore, 'notedProbe' | 'notedPass'>;
 }
 
 /**

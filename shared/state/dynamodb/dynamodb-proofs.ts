@@ -4,7 +4,7 @@ import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
 import { probeRef } from '#shared/eviction/probe.ts';
 import { parseStored } from '#shared/state/stored.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { ProbeTrace, ProofNotes, ProofReader, StoredProofs } from '../proofs.ts';
+import type { ProofStore } from '../proofs.ts';
 import type { Key } from './dynamodb-item.ts';
 import { RATE_PREFIX } from './dynamodb-permits.ts';
 import type { DynamoDbTable } from './dynamodb-table.ts';
@@ -26,45 +26,39 @@ const proofKey = (cluster: ClusterName): Key => ({ pk: `${RATE_PREFIX}${cluster}
 /** In a node's partition, where the delta functions may write. */
 const traceKey = (cluster: ClusterName): Key => ({ pk: nodeKey(probeRef(cluster)), sk: 'PROBE' });
 
-export class DynamoDbProofs implements ProofNotes, ProbeTrace, ProofReader {
-  readonly #table: DynamoDbTable;
-
-  constructor(table: DynamoDbTable) {
-    this.#table = table;
-  }
-
-  async notedProbe(cluster: ClusterName, sentAt: EpochMs, now: EpochMs, failure?: string): Promise<void> {
+export const dynamoDbProofs = (table: DynamoDbTable): ProofStore => ({
+  async notedProbe(cluster, sentAt, now, failure) {
     const set = {
       probeSentAt: sentAt,
       failure: failure?.slice(0, MAX_FAILURE_CHARACTERS),
       ttl: ttlFrom(now),
     };
-    await this.#table.update({ key: proofKey(cluster), set });
-  }
+    await table.update({ key: proofKey(cluster), set });
+  },
 
-  async notedPass(cluster: ClusterName, now: EpochMs): Promise<void> {
-    await this.#table.update({ key: proofKey(cluster), set: { ttl: ttlFrom(now) }, add: { passes: 1 } });
-  }
+  async notedPass(cluster, now) {
+    await table.update({ key: proofKey(cluster), set: { ttl: ttlFrom(now) }, add: { passes: 1 } });
+  },
 
-  async notedDelta(cluster: ClusterName, sentAt: EpochMs, now: EpochMs): Promise<void> {
-    await this.#table.update({
+  async notedDelta(cluster, sentAt, now) {
+    await table.update({
       key: traceKey(cluster),
       set: { probeSentAt: sentAt, ttl: ttlFrom(now) },
     });
-  }
+  },
 
-  async read(cluster: ClusterName): Promise<StoredProofs> {
-    const item = await this.#table.get(proofKey(cluster));
+  async read(cluster) {
+    const item = await table.get(proofKey(cluster));
     if (!item) return { passes: 0 };
     const { probeSentAt, failure, passes } = parseStored(proofItem, item, `proof of cluster ${cluster}`);
     if (probeSentAt === undefined) return { passes };
     return { passes, probe: { sentAt: probeSentAt, ...defined({ failure }) } };
-  }
+  },
 
-  async tracedAt(cluster: ClusterName): Promise<EpochMs | undefined> {
-    const item = await this.#table.get(traceKey(cluster));
+  async tracedAt(cluster) {
+    const item = await table.get(traceKey(cluster));
     return item && parseStored(traceItem, item, `trace of the probe of cluster ${cluster}`).probeSentAt;
-  }
-}
+  },
+});
 
 const ttlFrom = (now: EpochMs): number => Math.ceil(now / 1000) + KEPT_SECONDS;

@@ -17,7 +17,7 @@ import { type ClusterName, clusterName, type NodeRef, nodeName, podUid } from '#
 import { probeDelta, probeRef } from '#shared/eviction/probe.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
+import { dynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import type { Access } from '#shared/state/registry.ts';
@@ -345,7 +345,7 @@ before(async () => {
     const lease = { ...found, holder: 'somebody' };
     await leases.bid(lease, { holder: 'other', load: 1 });
     await leases.reportStuck(lease, []);
-    const proofs = new DynamoDbProofs(tableOf(who));
+    const proofs = dynamoDbProofs(tableOf(who));
     await Promise.all([proofs.read(requests), proofs.tracedAt(requests)]);
     await new DynamoDbHistory(tableOf(who)).noteGone(requests, [{ uid: podUid(first), at: Date.now() }]);
   }

@@ -14,7 +14,7 @@ import { keepTakeover } from '#shared/engine/watch/takeover-heartbeat.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
+import { dynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
@@ -141,7 +141,7 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
     dueQueue,
     rules: rulesOf('deltas'),
     store: new DynamoDbStore(tableOf('deltas')),
-    trace: new DynamoDbProofs(tableOf('deltas')),
+    trace: dynamoDbProofs(tableOf('deltas')),
     leaseEpoch: async (cluster) => {
       if (given.leaseError) throw given.leaseError;
       return counted ? (await leaseOf(cluster))?.epoch : 1;
@@ -164,13 +164,13 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
       },
     },
     permits: new EmbeddedPermits(Date.now, objectPermits(new FakeObjects())),
-    proofs: new NotedProofs({ notes: new DynamoDbProofs(tableOf('evict')), clock, log }),
+    proofs: new NotedProofs({ notes: dynamoDbProofs(tableOf('evict')), clock, log }),
   });
   const nodeDeltas = new FeedingQueue(() => deltas);
   const prover = new ProbingProver({
     nodeDeltas,
     clock,
-    proofs: new DynamoDbProofs(tableOf('relay')),
+    proofs: dynamoDbProofs(tableOf('relay')),
   });
   const stopping = new AbortController();
   const kept = keepTakeover(

@@ -1,6 +1,6 @@
 import { clusterName } from '#shared/eviction/identity.ts';
 import { EVICTION_RULES } from '#shared/state/objects/eviction-rules.ts';
-import { KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
+import { kubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
 import { NODE_EVICTIONS, STATE_GROUP } from '#shared/state/objects/node-eviction.ts';
 import { LEASE_GROUP, LEASES, ObjectLeases } from '#shared/state/objects/object-leases.ts';
@@ -21,10 +21,10 @@ storeContract('KubernetesStore, on a real API server,', async () => {
   return { store, close: () => place.close() };
 });
 
-historyContract('KubernetesHistory, on a real API server,', async () => {
+historyContract('kubernetesHistory, on a real API server,', async () => {
   const place = await StatePlace.open();
   const store = new KubernetesStore({ objects: place.objects(STATE_GROUP, NODE_EVICTIONS), own });
-  const history = new KubernetesHistory({ store, configMaps: place.objects('v1', 'configmaps') });
+  const history = kubernetesHistory(store, place.objects('v1', 'configmaps'));
   return { store, history, notes: history, close: () => place.close() };
 });
 

@@ -5,9 +5,7 @@ import {
   entriesOf,
   type GonePod,
   type History,
-  type HistoryEntry,
   type HistoryItem,
-  type HistoryQuery,
   nodesWithEvictions,
 } from '#shared/state/history.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -29,44 +27,33 @@ export const gonePods = (configMaps: Objects, cluster: ClusterName): PackedList<
     key: 'pods',
   });
 
-export interface KubernetesHistoryOptions {
-  readonly store: Pick<KubernetesStore, 'all' | 'allOf'>;
-  readonly configMaps: Objects;
-}
-
 /** The history in the nodes' objects, as much as they can hold. A busy node's history covers less than its days. */
-export class KubernetesHistory implements History {
-  readonly #store: Pick<KubernetesStore, 'all' | 'allOf'>;
-  readonly #configMaps: Objects;
-
-  constructor({ store, configMaps }: KubernetesHistoryOptions) {
-    this.#store = store;
-    this.#configMaps = configMaps;
-  }
-
-  async *entries(query: HistoryQuery): AsyncIterable<HistoryEntry> {
-    const kept = await this.#kept(query.cluster, query.node);
-    const scheduled = kept.flatMap(({ ref, scheduled: all }) => all.map((record) => ({ ref, record })));
-    const gone = (await gonePods(this.#configMaps, query.cluster).read()).filter(
-      ({ at }) => at >= query.from,
-    );
-    yield* entriesOf({ scheduled, items: itemsOf(kept, query.from), gone }, query);
-  }
-
-  async noteGone(cluster: ClusterName, pods: readonly GonePod[]): Promise<void> {
-    if (pods.length === 0) return;
-    await gonePods(this.#configMaps, cluster).change((known) => pack([...known, ...pods].slice(-MAX_GONE)));
-  }
-
-  async nodesEvictedFrom(cluster: ClusterName, from: EpochMs): Promise<ReadonlySet<NodeName>> {
-    return nodesWithEvictions(itemsOf(await this.#kept(cluster), from));
-  }
-
-  async #kept(cluster: ClusterName, node?: NodeName): Promise<readonly KeptNode[]> {
-    if (node !== undefined) return this.#store.allOf({ cluster, node });
-    const kept = await Array.fromAsync(this.#store.all(labelsOf(cluster)));
+export function kubernetesHistory(
+  store: Pick<KubernetesStore, 'all' | 'allOf'>,
+  configMaps: Objects,
+): History {
+  const keptIn = async (cluster: ClusterName, node?: NodeName): Promise<readonly KeptNode[]> => {
+    if (node !== undefined) return store.allOf({ cluster, node });
+    const kept = await Array.fromAsync(store.all(labelsOf(cluster)));
     return kept.filter(({ ref }) => ref.cluster === cluster);
-  }
+  };
+  return {
+    async *entries(query) {
+      const kept = await keptIn(query.cluster, query.node);
+      const scheduled = kept.flatMap(({ ref, scheduled: all }) => all.map((record) => ({ ref, record })));
+      const gone = (await gonePods(configMaps, query.cluster).read()).filter(({ at }) => at >= query.from);
+      yield* entriesOf({ scheduled, items: itemsOf(kept, query.from), gone }, query);
+    },
+
+    async noteGone(cluster, pods) {
+      if (pods.length === 0) return;
+      await gonePods(configMaps, cluster).change((known) => pack([...known, ...pods].slice(-MAX_GONE)));
+    },
+
+    async nodesEvictedFrom(cluster, from) {
+      return nodesWithEvictions(itemsOf(await keptIn(cluster), from));
+    },
+  };
 }
 
 /** History since `from`, the newest first. Writes interrupted between two objects are returned once. */

@@ -9,7 +9,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { configMapPolicy } from './config-map-policy.ts';
 import { ConfigMapQueue } from './config-map-queue.ts';
 import { EVICTION_RULES } from './eviction-rules.ts';
-import { KubernetesHistory } from './kubernetes-history.ts';
+import { kubernetesHistory } from './kubernetes-history.ts';
 import { KubernetesStore, type KubernetesStoreOptions } from './kubernetes-store.ts';
 import { Leadership } from './leadership.ts';
 import { NODE_EVICTIONS, STATE_GROUP } from './node-eviction.ts';
@@ -60,7 +60,7 @@ export function keptInCluster(
     rulesStore: new ObjectRulesStore({ objects: objects(STATE_GROUP, EVICTION_RULES), historyDays }),
     policies: configMapPolicy(objects('v1', 'configmaps'), namespace),
     permits: objectPermits(objects('v1', 'configmaps')),
-    history: new KubernetesHistory({ store, configMaps: objects('v1', 'configmaps') }),
+    history: kubernetesHistory(store, objects('v1', 'configmaps')),
     leases: new Leadership(objects(LEASE_GROUP, LEASES), clock),
     purge: (now) => store.purge(now),
     requests: new ConfigMapQueue(objects('v1', 'configmaps'), `taintward-asked-${IN_CLUSTER}`),

@@ -1,6 +1,7 @@
 import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
-import { gonePods, KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
+import type { History } from '#shared/state/history.ts';
+import { gonePods, kubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
 import { historyOf } from '#shared/state/objects/node-eviction.ts';
 import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
@@ -25,7 +26,7 @@ export type KeptObjects = Readonly<Record<(typeof KINDS)[number], readonly objec
 interface InCluster extends Keepers {
   readonly objects: Readonly<Record<(typeof KINDS)[number], FakeObjects>>;
   readonly store: KubernetesStore;
-  readonly history: KubernetesHistory;
+  readonly history: History;
   readonly rulesStore: ObjectRulesStore;
 }
 
@@ -40,7 +41,7 @@ export function emptyCluster(): InCluster {
   return {
     objects,
     store,
-    history: new KubernetesHistory({ store, configMaps: objects.configmaps }),
+    history: kubernetesHistory(store, objects.configmaps),
     leases: new ObjectLeases(objects.leases),
     rulesStore: new ObjectRulesStore({ objects: objects.evictionrules }),
   };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName, podUid } from '#shared/eviction/identity.ts';
-import { KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
+import { kubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
 import { historyContract } from '#test/contracts/history-contract.ts';
 import { anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
@@ -11,11 +11,11 @@ const own = clusterName('in-cluster');
 
 function underTest() {
   const store = new KubernetesStore({ objects: new FakeObjects(), own });
-  const history = new KubernetesHistory({ store, configMaps: new FakeObjects() });
+  const history = kubernetesHistory(store, new FakeObjects());
   return { store, history, notes: history };
 }
 
-historyContract('KubernetesHistory', async () => ({ ...underTest(), close: async () => undefined }));
+historyContract('kubernetesHistory', async () => ({ ...underTest(), close: async () => undefined }));
 
 test('keeps the latest removed pods when there are more than one object holds', async () => {
   const { store, history } = underTest();

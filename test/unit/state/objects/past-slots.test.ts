@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { clusterName, type PodUid } from '#shared/eviction/identity.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
-import { KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
+import { kubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
 import { pastName } from '#shared/state/objects/node-eviction.ts';
 import { pack } from '#shared/state/objects/packed.ts';
@@ -130,7 +130,7 @@ describe('a node whose pods are immediately recreated', () => {
       const { scheduled, ended } = await store.load(ref, loop.now, only);
       assert.deepEqual([scheduled.has(first), ended.get(first)?.outcome], [false, 'evicted']);
     }
-    const history = new KubernetesHistory({ store, configMaps: new FakeObjects() });
+    const history = kubernetesHistory(store, new FakeObjects());
     const query = { cluster: own, from: 0, to: Number.POSITIVE_INFINITY };
     for (const narrowed of [query, { ...query, node: ref.node }]) {
       const entries = await Array.fromAsync(history.entries(narrowed));
@@ -160,7 +160,7 @@ describe('a node whose pods are immediately recreated', () => {
       assert.deepEqual(uids(ended.keys()), uids(loop.ended.keys()));
       const more = someRecords(1).map((record) => anEnding(record));
       await store.end(ref, more, loop.now);
-      const history = new KubernetesHistory({ store, configMaps: new FakeObjects() });
+      const history = kubernetesHistory(store, new FakeObjects());
       const query = { cluster: own, from: 0, to: Number.POSITIVE_INFINITY };
       const entries = await Array.fromAsync(history.entries(query));
       const done = entries.filter(({ event }) => event === 'evicted').map(({ uid }) => uid);

@@ -31,59 +31,49 @@ export interface BuiltInEvictionsDeps {
 }
 
 /**
- * Reports pods that another taint manager evicts although the rules here keep them: held, excluded, guarded, or
- * stopped. Operators rely on these rules. In observe mode, other controllers are expected to evict.
+ * Returns what reports deleted pods that another taint manager evicts although the rules here keep them: held, excluded,
+ * guarded, or stopped. Operators rely on these rules. In observe mode, other controllers are expected to evict.
  */
-export class BuiltInEvictions {
-  readonly #cluster: ClusterName;
-  readonly #deps: BuiltInEvictionsDeps;
-  readonly #seen = new Set<PodUid>();
-  #logged = 0;
-
-  constructor(cluster: ClusterName, deps: BuiltInEvictionsDeps) {
-    this.#cluster = cluster;
-    this.#deps = deps;
-  }
-
-  see(pod: LivePod): void {
-    const { faults, metrics, clock, log } = this.#deps;
+export function builtInEvictions(cluster: ClusterName, deps: BuiltInEvictionsDeps): (pod: LivePod) => void {
+  const { faults, metrics, clock, log } = deps;
+  const seen = new Set<PodUid>();
+  let logged = 0;
+  return (pod) => {
     const { uid, node, namespace, name, deleted } = pod;
-    if (!node || deleted?.by !== 'taint-manager' || this.#seen.has(uid)) return;
+    if (!node || deleted?.by !== 'taint-manager' || seen.has(uid)) return;
     // A pod that has been terminating for long may have been evicted before this relay counted evictions.
     const lastsMs = deleted.at + REPORTED_FOR_MS - clock.now();
     if (lastsMs <= 0) return;
-    if (this.#seen.size >= MAX_REMEMBERED) this.#seen.clear();
-    this.#seen.add(uid);
-    const gate = this.#findGate(pod, node, deleted.at);
+    if (seen.size >= MAX_REMEMBERED) seen.clear();
+    seen.add(uid);
+    const gate = findGateOf(pod, node, deleted.at, deps);
     if (!gate || gate.kind === 'observe') return;
     const error = `The built-in controller, or another taint manager, evicts pods that Taintward keeps, the last ${namespace}/${name} (${wordsOf(gate).name(gate)}): switch it off, or take the cluster over.`;
     faults.begin({ type: 'built-in-evicts' }, error, { lastsMs: Math.min(lastsMs, REPORTED_FOR_MS) });
-    metrics.builtInEvictions.inc({ cluster: this.#cluster });
-    this.#logged += 1;
-    if (this.#logged > MAX_LOGGED) return;
+    metrics.builtInEvictions.inc({ cluster });
+    logged += 1;
+    if (logged > MAX_LOGGED) return;
     const shown = gate.kind === 'hold' ? { by: gate.kind, hold: gate.id } : { by: gate.kind };
-    log.warn('pod.evicted-despite-hold', {
-      cluster: this.#cluster,
-      node,
-      namespace,
-      pod: name,
-      uid,
-      ...shown,
-    });
-  }
+    log.warn('pod.evicted-despite-hold', { cluster, node, namespace, pod: name, uid, ...shown });
+  };
+}
 
-  #findGate(pod: LivePod, node: NodeName, at: EpochMs): EvictionGate | undefined {
-    const rules = this.#deps.rules();
-    const { taints, zone, downSince } = this.#deps.view.taintsOf(node);
-    // Evaluate the taints as the built-in controller does.
-    const asGiven = { matching: rules.matching, policy: DEFAULT_POLICY };
-    const dueBy = taints
-      .filter((taint) => !taint.virtual)
-      .filter((taint) => {
-        const deadline = podDeadlines([taint], undefined, asGiven)(pod.tolerations, pod.podSince);
-        return deadline !== undefined && deadline.at <= at + SLACK_MS;
-      })
-      .map(({ key }) => key);
-    return findGate(rules, { node, zone, downSince, dueBy, record: pod, traits: pod }, at);
-  }
+function findGateOf(
+  pod: LivePod,
+  node: NodeName,
+  at: EpochMs,
+  deps: Pick<BuiltInEvictionsDeps, 'rules' | 'view'>,
+): EvictionGate | undefined {
+  const rules = deps.rules();
+  const { taints, zone, downSince } = deps.view.taintsOf(node);
+  // Evaluate the taints as the built-in controller does.
+  const asGiven = { matching: rules.matching, policy: DEFAULT_POLICY };
+  const dueBy = taints
+    .filter((taint) => !taint.virtual)
+    .filter((taint) => {
+      const deadline = podDeadlines([taint], undefined, asGiven)(pod.tolerations, pod.podSince);
+      return deadline !== undefined && deadline.at <= at + SLACK_MS;
+    })
+    .map(({ key }) => key);
+  return findGate(rules, { node, zone, downSince, dueBy, record: pod, traits: pod }, at);
 }

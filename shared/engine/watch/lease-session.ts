@@ -20,7 +20,7 @@ import type { Store } from '#shared/state/store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import { durationText } from '#shared/time/duration.ts';
 import { pause } from '#shared/time/pause.ts';
-import { BuiltInEvictions } from './built-in-evictions.ts';
+import { builtInEvictions } from './built-in-evictions.ts';
 import { type ClusterFaults, STORE_FAILING, UNSTORED_MS } from './cluster-faults.ts';
 import type { ModeInForce } from './cluster-state.ts';
 import { ClusterView } from './cluster-view.ts';
@@ -31,7 +31,7 @@ import type { LeaseManagerDeps } from './lease-manager.ts';
 import type { Outbox, Prover } from './ports.ts';
 import type { RelayMetrics, SessionGauges } from './relay-metrics.ts';
 import { RemovalRecorder } from './removal-recorder.ts';
-import { StalledNodes } from './stalled-nodes.ts';
+import { stalledNodes } from './stalled-nodes.ts';
 import { keepTakeover, type TakeoverHeartbeatDeps } from './takeover-heartbeat.ts';
 
 /** Interval of {@link LeaseSession.check}: trips can reset by time alone. */
@@ -76,7 +76,7 @@ export class LeaseSession {
   readonly #cluster: ClusterName;
   readonly #deps: LeaseSessionDeps;
   readonly #view: ClusterView;
-  readonly #stalled: StalledNodes;
+  readonly #whyStalled: ReturnType<typeof stalledNodes>;
   readonly #gone: RemovalRecorder;
   #rules: Rules;
   #takeover: Promise<void> | undefined;
@@ -103,15 +103,14 @@ export class LeaseSession {
       retell: (wake) => this.#retell(wake),
     });
     const current = { ...deps, view, rules: () => this.#rules };
-    this.#stalled = new StalledNodes(cluster, { ...current, epoch: lease.epoch });
-    const builtIn = new BuiltInEvictions(cluster, current);
+    this.#whyStalled = stalledNodes(cluster, { ...current, epoch: lease.epoch });
     const noted = (error?: unknown) => faults.note(STORE_FAILING, error, { by: 'history' });
     this.#gone = new RemovalRecorder(cluster, { ...deps, noted });
     this.watch = new ClusterWatch(cluster, api, view, {
       ...deps,
       claim: async () => this.#claim(await api.uids()),
       counted: () => this.#nodesChanged(),
-      deleted: (pod) => builtIn.see(pod),
+      deleted: builtInEvictions(cluster, current),
       gone: (pods) => this.#gone.add(pods),
       mark: (subjects, wake) => outbox.mark(cluster, subjects, wake),
     });
@@ -194,7 +193,7 @@ export class LeaseSession {
       ...this.#deps,
       policy: () => this.#rules.policy,
       connectionState: () => this.watch.connectionState.kind,
-      whyStalled: async (keys) => (await this.guard.whyUnwritable()) ?? (await this.#stalled.why(keys)),
+      whyStalled: async (keys) => (await this.guard.whyUnwritable()) ?? (await this.#whyStalled(keys)),
       prove: (signal) => this.#deps.prover.prove(this.#cluster, signal),
       onState: (_, reason) => this.#deps.faults.note({ type: 'heartbeat-suspended' }, reason),
     };

@@ -32,35 +32,26 @@ const MAX_OUTPUT_BYTES = 1024 * 1024;
 
 const EXEC_EXTENSION = 'client.authentication.k8s.io/exec';
 
-/** A credentials plugin of a kubeconfig, whose output is kept until it expires. */
-export class ExecPlugin {
-  readonly #exec: KubeconfigExec;
-  readonly #cluster: KubeconfigCluster;
-  #credential: PluginCredential | undefined;
-
-  constructor(exec: KubeconfigExec, cluster: KubeconfigCluster) {
-    this.#exec = exec;
-    this.#cluster = cluster;
-  }
-
-  /**
-   * Rejects if the plugin fails, with `PluginOutputError` if it prints no credential, and when `signal` aborts: then it
-   * is killed with all that it started.
-   */
-  async credential(signal: AbortSignal): Promise<PluginCredential> {
-    const { expirationTimestamp } = this.#credential ?? {};
+/**
+ * Runs a credentials plugin of a kubeconfig, whose output is kept until it expires. Rejects if the plugin fails, with
+ * `PluginOutputError` if it prints no credential, and when `signal` aborts: then it is killed with all that it started.
+ */
+export function execPlugin(exec: KubeconfigExec, cluster: KubeconfigCluster) {
+  let credential: PluginCredential | undefined;
+  return async (signal: AbortSignal): Promise<PluginCredential> => {
+    const { expirationTimestamp } = credential ?? {};
     const isOver = expirationTimestamp ? Date.parse(expirationTimestamp) <= Date.now() : false;
-    if (this.#credential === undefined || isOver) {
-      const { interactiveMode, installHint } = this.#exec;
+    if (credential === undefined || isOver) {
+      const { interactiveMode, installHint } = exec;
       if (interactiveMode === 'Always')
         throw new PluginOutputError('it asks a person (interactiveMode: Always), and nobody is there');
-      const output = await outputOf(this.#exec, this.#cluster, signal).catch((error: unknown) => {
+      const output = await outputOf(exec, cluster, signal).catch((error: unknown) => {
         throw installHint && error instanceof Error ? Object.assign(error, { installHint }) : error;
       });
-      this.#credential = credentialIn(output, this.#exec);
+      credential = credentialIn(output, exec);
     }
-    return this.#credential;
-  }
+    return credential;
+  };
 }
 
 /** Reads a plugin's output by the rules of client-go. Throws `PluginOutputError`. */

@@ -4,7 +4,7 @@ import { isIPv6 } from 'node:net';
 import { defined } from '#shared/defined.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { Connection, RequestAccess } from '../http/connection.ts';
-import { ExecPlugin, type PluginCredential, PluginOutputError } from './exec-plugin.ts';
+import { execPlugin, type PluginCredential, PluginOutputError } from './exec-plugin.ts';
 import {
   type KubeconfigCluster,
   KubeconfigError,
@@ -83,12 +83,12 @@ function contextCredentials(name: string, { cluster, user }: ResolvedContext): C
   if (user['auth-provider']) return providerCredentials(name, cluster, user);
   const own = ownCredentials(cluster, user);
   // We run plugins ourselves: client-node does not end a plugin that hangs.
-  const plugin = user.exec && new ExecPlugin(user.exec, cluster);
+  const plugin = user.exec && execPlugin(user.exec, cluster);
   return async (signal) => {
     const credentials = own();
     // As with kubectl, a plugin is not asked beside a token of the kubeconfig itself.
     if (!plugin || 'Authorization' in credentials.headers) return credentials;
-    return withPlugin(credentials, await plugin.credential(signal));
+    return withPlugin(credentials, await plugin(signal));
   };
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Registry } from 'prom-client';
-import { BuiltInEvictions, REPORTED_FOR_MS } from '#shared/engine/watch/built-in-evictions.ts';
+import { builtInEvictions, REPORTED_FOR_MS } from '#shared/engine/watch/built-in-evictions.ts';
 import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { clusterName, podUid } from '#shared/eviction/identity.ts';
@@ -36,7 +36,7 @@ function bench(fields: Partial<Rules> = {}, keys: readonly string[] = ['a']) {
   const taints = keys.map(
     (key): TimedTaint => ({ key, effect: 'NoExecute', known: 'added', since: NOW - 1_000 }),
   );
-  const evictions = new BuiltInEvictions(clusterName('c1'), {
+  const see = builtInEvictions(clusterName('c1'), {
     view: { taintsOf: () => ({ taints, zone: 'a', downSince: undefined }) },
     rules: () => ({ ...ENFORCED, ...fields }),
     metrics: relayMetrics(registry),
@@ -46,7 +46,7 @@ function bench(fields: Partial<Rules> = {}, keys: readonly string[] = ['a']) {
   });
   const counted = async () =>
     Number(/built_in_evictions_total\{cluster="c1"\} (\d+)/.exec(await registry.metrics())?.[1] ?? 0);
-  return { clock, faults, log, evictions, counted };
+  return { clock, faults, log, see, counted };
 }
 
 const policy = ENFORCED.policy;
@@ -77,8 +77,8 @@ describe('an eviction by the built-in controller', () => {
   };
   for (const [what, fields] of Object.entries(kept))
     test(`counts once for a pod that is ${what}`, async () => {
-      const { evictions, faults, log, counted } = bench(fields, [what === 'guarded' ? NODE_NOT_READY : 'a']);
-      for (let times = 0; times < 3; times++) evictions.see(evicted('u1', SELECTED));
+      const { see, faults, log, counted } = bench(fields, [what === 'guarded' ? NODE_NOT_READY : 'a']);
+      for (let times = 0; times < 3; times++) see(evicted('u1', SELECTED));
       assert.deepEqual(
         faults.list.map(({ type, count, since }) => [type, count, since]),
         [['built-in-evicts', 1, NOW]],
@@ -97,18 +97,16 @@ describe('an eviction by the built-in controller', () => {
     ['that terminates since long ago', STOPPED, evicted('u1', old)],
   ] as const satisfies readonly (readonly [string, Partial<Rules>, LivePod])[])
     test(`is no fault for a pod ${what}`, async () => {
-      const { evictions, faults, log, counted } = bench(fields, ['a', 'b']);
-      evictions.see(pod);
+      const { see, faults, log, counted } = bench(fields, ['a', 'b']);
+      see(pod);
       assert.deepEqual([faults.list, log.lines, await counted()], [[], [], 0]);
     });
 
   test('is reported until an hour after the last eviction, and logged for at most a hundred pods', async () => {
-    const { clock, evictions, faults, log, counted } = bench({ stops: [{ ...act, scope: 'cluster' }] });
+    const { clock, see, faults, log, counted } = bench({ stops: [{ ...act, scope: 'cluster' }] });
     for (let index = 0; index < 150; index++) {
       clock.at = NOW + index;
-      evictions.see(
-        evicted(`u${index}`, { uid: podUid(`u${index}`), deleted: { at: clock.at, by: 'taint-manager' } }),
-      );
+      see(evicted(`u${index}`, { uid: podUid(`u${index}`), deleted: { at: clock.at, by: 'taint-manager' } }));
     }
     assert.deepEqual([faults.list[0]?.count, log.lines.length, await counted()], [150, 100, 150]);
     clock.at += REPORTED_FOR_MS - 1;

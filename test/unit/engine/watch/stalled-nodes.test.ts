@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { StalledNodes } from '#shared/engine/watch/stalled-nodes.ts';
+import { stalledNodes } from '#shared/engine/watch/stalled-nodes.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import type { DownNode } from '#shared/eviction/stalled.ts';
 import { StoreError } from '#shared/state/store.ts';
@@ -18,7 +18,7 @@ const N1: DownNode = { node: ref.node, taints: [taint('a')], pods: [pod()] };
 function bench({ down = [N1], stored = STORED, begun = 0 } = {}) {
   const given = { down, stored, second: begun, stopwatchSecond: begun, reads: 0, most: 0, fails: false };
   let under = 0;
-  const nodes = new StalledNodes(ref.cluster, {
+  const whyStalled = stalledNodes(ref.cluster, {
     store: {
       load: async () => {
         given.reads += 1;
@@ -37,7 +37,7 @@ function bench({ down = [N1], stored = STORED, begun = 0 } = {}) {
   });
   const why = (second: number, stopwatchSecond = second) => {
     Object.assign(given, { second, stopwatchSecond });
-    return nodes.why(['a']);
+    return whyStalled(['a']);
   };
   return { given, why };
 }

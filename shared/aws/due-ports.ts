@@ -21,10 +21,6 @@ import type {
 import { sqsSender } from './sqs-sender.ts';
 import { sqsVisibility } from './sqs-visibility.ts';
 
-type DueEnvironment = Variables<typeof historyVariables> &
-  Variables<typeof installationVariables> &
-  Variables<typeof deadLetterVariables>;
-
 /** The dependencies that differ between `evict` and agents. */
 export interface DuePortsDeps
   extends Pick<DueDeps, 'rules' | 'timers' | 'metrics' | 'laterEvents' | 'clock' | 'log'> {
@@ -40,7 +36,7 @@ export interface DuePortsDeps
 
 /** Returns the ports of due messages, with their state and queues on AWS: for the deployed `evict` and for agents. */
 export function duePorts(
-  environment: DueEnvironment,
+  environment: Variables<typeof historyVariables & typeof installationVariables & typeof deadLetterVariables>,
   { table, sqs, queueUrl, registry, connect, ...deps }: DuePortsDeps,
 ) {
   const { rules, clock, log } = deps;

@@ -255,7 +255,7 @@ export function whatIf(situation: Situation, forecasts: Forecasts, findings: Fin
     keep: pod.length - going.length,
     mirrors: going.filter(({ workload }) => workload.kind === 'Node').length,
     guarded: guarded.size,
-    ...defined({ gate: gate }),
+    ...defined({ gate }),
     guard,
     pace: paceOf(going, rules),
     breaks: [

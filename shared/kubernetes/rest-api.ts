@@ -153,12 +153,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
   }
 
   async getPod(pod: PodRef): Promise<LivePod | undefined> {
-    const json = await this.#find({
-      verb: 'get',
-      resource: 'pods',
-      object: podText(pod),
-      path: podPath(pod),
-    });
+    const json = await this.#find({ verb: 'get', ...partsOf(pod) });
     return json === undefined ? undefined : this.#livePod(json);
   }
 
@@ -187,9 +182,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
     try {
       const call = this.#permitted({
         verb: 'patch',
-        resource: 'pods/status',
-        object: podText(pod),
-        path: `${podPath(pod)}/status`,
+        ...partsOf(pod, '/status'),
         ...(this.#marker ? { query: { fieldManager: this.#marker.manager } } : {}),
         body: disruptionPatch(uid, pod.generation ?? 0, now),
         contentType: 'application/strategic-merge-patch+json',
@@ -208,9 +201,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
   async deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void> {
     const call = this.#permitted({
       verb: 'delete',
-      resource: 'pods',
-      object: podText(pod),
-      path: podPath(pod),
+      ...partsOf(pod),
       body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions },
       ...(notAfter === undefined ? {} : { notAfter, inHurry: true }),
     });
@@ -226,9 +217,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
     try {
       const call = this.#permitted({
         verb: 'create',
-        resource: 'pods/eviction',
-        object: podText(pod),
-        path: `${podPath(pod)}/eviction`,
+        ...partsOf(pod, '/eviction'),
         answer: 'short',
         body: {
           apiVersion: 'policy/v1',
@@ -401,7 +390,12 @@ const taintJson = ({ key, value, effect, timeAdded }: LiveTaint): object => ({
   ...(timeAdded === undefined ? {} : { timeAdded: new Date(timeAdded).toISOString() }),
 });
 
-const podPath = ({ namespace, name }: PodRef): string =>
-  `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
-
-const podText = ({ namespace, name }: PodRef): string => `${namespace}/${name}`;
+/** Returns the parts of a call by which it names a pod, or a subresource of the pod. */
+const partsOf = (
+  { namespace, name }: PodRef,
+  subresource = '',
+): Pick<Call, 'resource' | 'object' | 'path'> => ({
+  resource: `pods${subresource}`,
+  object: `${namespace}/${name}`,
+  path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}${subresource}`,
+});

@@ -9,7 +9,7 @@ import {
   startProbeServer,
 } from '#shared/engine/clusters/probe-server.ts';
 import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
-import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
+import { checkedAccess } from '#shared/engine/evict/checked-access.ts';
 import { tryAgain } from '#shared/engine/evict/evict-node.ts';
 import { prometheusEvictionMetrics, stateMetrics } from '#shared/engine/evict/eviction-metrics.ts';
 import { LaterEvents } from '#shared/engine/evict/later-events.ts';
@@ -108,7 +108,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     clock,
     log,
   });
-  const access = new CheckedAccess({
+  const access = checkedAccess({
     clusters: { api: async (cluster) => apis.get(cluster) ?? refuseUnknown(cluster) },
     // A service in a cluster manages that cluster only.
     lease: state.leads ? async () => undefined : (cluster) => leases.read(cluster),

@@ -1,7 +1,7 @@
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Connect } from '#shared/access/connect.ts';
 import { RegisteredClusters } from '#shared/access/registered-clusters.ts';
-import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
+import { checkedAccess } from '#shared/engine/evict/checked-access.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
@@ -52,7 +52,7 @@ export function duePorts(
   return {
     ...deps,
     store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
-    clusters: new CheckedAccess({ clusters, lease, rules, clock, log }),
+    clusters: checkedAccess({ clusters, lease, rules, clock, log }),
     visibility: sqsVisibility(sqs, queueUrl, log),
     deadLetters,
     setAside: settingAside(deadLetters),

@@ -28,39 +28,25 @@ interface Checked {
 
 /**
  * Access to clusters. Checks permissions that a policy needs beyond the usual ones, once for each policy, and logs
- * missing ones before the first eviction fails by them.
+ * missing ones before the first eviction fails by them. Rejects with `UnknownClusterError`, too, if the cluster is managed
+ * under another name, by that name's rules.
  */
-export class CheckedAccess implements ClusterAccess {
-  readonly #deps: CheckedAccessDeps;
-  readonly #checked = new Map<ClusterName, Checked>();
-
-  constructor(deps: CheckedAccessDeps) {
-    this.#deps = deps;
-  }
-
-  /** Rejects with `UnknownClusterError`, too, if the cluster is managed under another name, by that name's rules. */
-  async api(cluster: ClusterName): Promise<KubernetesApi> {
-    const { clusters, lease } = this.#deps;
-    const [api, { sameAs } = {}] = await Promise.all([clusters.api(cluster), lease(cluster)]);
-    if (sameAs !== undefined) throw new UnknownClusterError(sameClusterText(cluster, sameAs));
-    await this.#check(cluster, api);
-    return api;
-  }
+export function checkedAccess({ clusters, lease, rules, clock, log }: CheckedAccessDeps): ClusterAccess {
+  const checked = new Map<ClusterName, Checked>();
 
   /** Never rejects: the caller that needs the cluster or the rules reports their errors. */
-  async #check(cluster: ClusterName, api: PermissionReview): Promise<void> {
-    const { rules, clock, log } = this.#deps;
+  const check = async (cluster: ClusterName, api: PermissionReview): Promise<void> => {
     try {
       const { policy, policyRevision: revision } = await rules(cluster);
       const permissions = permissionsNeededBy(policy);
       if (permissions.length === 0) {
-        this.#checked.delete(cluster);
+        checked.delete(cluster);
         return;
       }
-      const before = this.#checked.get(cluster);
+      const before = checked.get(cluster);
       if (before?.revision === revision && before.age.atMostMs < before.lastsMs) return;
       const age = new Age(clock);
-      this.#checked.set(cluster, { revision, age, lastsMs: ASK_AGAIN_MS });
+      checked.set(cluster, { revision, age, lastsMs: ASK_AGAIN_MS });
       let lastsMs = Number.POSITIVE_INFINITY;
       for (const { permissions: needed, setting, grant, lack } of permissions) {
         const missing = await missingPermissions(api, needed);
@@ -69,9 +55,18 @@ export class CheckedAccess implements ClusterAccess {
         const error = `The policy sets ${setting}, but the credentials for ${api.host} lack the permission to ${missing.join(', ')}: grant it (${grant}). Until then, ${lack}.`;
         log.error('policy.permission-missing', { cluster, error });
       }
-      this.#checked.set(cluster, { revision, age, lastsMs });
+      checked.set(cluster, { revision, age, lastsMs });
     } catch {
       // The check is repeated later.
     }
-  }
+  };
+
+  return {
+    async api(cluster) {
+      const [api, { sameAs } = {}] = await Promise.all([clusters.api(cluster), lease(cluster)]);
+      if (sameAs !== undefined) throw new UnknownClusterError(sameClusterText(cluster, sameAs));
+      await check(cluster, api);
+      return api;
+    },
+  };
 }

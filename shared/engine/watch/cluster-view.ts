@@ -32,7 +32,7 @@ import { type LiveTaint, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { PodRoom } from './memory-limits.ts';
+import { podRoom } from './memory-limits.ts';
 import { NodeTally } from './node-tally.ts';
 import { TerminatingPods } from './terminating-pods.ts';
 
@@ -101,7 +101,7 @@ export class ClusterView {
   readonly #wentUntainted = new Set<NodeName>();
   /** Nodes that were deleted and then lost their last pod. The store may not reflect that yet. */
   readonly #deserted = new Set<NodeName>();
-  readonly #room = new PodRoom(() => this.#keptPods());
+  readonly #admit = podRoom(() => this.#keptPods());
   #listed = false;
   /** Ranks of pods that may have been held, as of the last wake. Others are ranked when their deltas are made. */
   readonly #ranks = new Map<PodUid, number>();
@@ -255,7 +255,7 @@ export class ClusterView {
    * Replaces a followed node's pods with a complete list; nothing if unchanged. Throws `ApiError` if there is no room.
    */
   replacePods(node: NodeName, pods: readonly LivePod[], now: EpochMs): readonly Subject[] {
-    this.#room.admit(pods);
+    this.#admit(pods);
     this.leaving.replace(node, pods);
     if (!this.follows(node)) return [];
     const before = this.#pods.get(node);
@@ -269,7 +269,7 @@ export class ClusterView {
 
   /** Adds or updates a pod; nothing if its node's pods aren't listed. Throws `ApiError` if there is no room. */
   upsertPod(pod: LivePod, now: EpochMs): readonly Subject[] {
-    this.#room.admit([pod]);
+    this.#admit([pod]);
     if (pod.terminating) {
       this.leaving.see(pod);
       return this.#lose(pod);

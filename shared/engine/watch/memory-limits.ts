@@ -18,26 +18,22 @@ type Roomy = Pick<PodFacts, 'uid' | 'namespace' | 'name' | 'owner'> & {
   readonly leaving?: { readonly finalizers: readonly string[] };
 };
 
-/** Limits the memory of one cluster's pods, so that no cluster takes the memory of the others. */
-export class PodRoom {
-  readonly #kept: () => Iterable<Roomy>;
+/**
+ * Limits the memory of one cluster's pods, so that no cluster takes the memory of the others. Returns a function that
+ * admits pods, perhaps in place of their earlier states, and throws `ApiError` if there is no room for them. `kept`:
+ * returns all that is kept now. It is called only if the pods that came since could have filled the room.
+ */
+export function podRoom(kept: () => Iterable<Roomy>): (pods: readonly LivePod[]) => void {
   /** Upper bound: the kept pods when they were last counted, and all pods that came since. */
-  #bytes = 0;
-
-  /** `kept`: returns all that is kept now. It is called only if the pods that came since could have filled the room. */
-  constructor(kept: () => Iterable<Roomy>) {
-    this.#kept = kept;
-  }
-
-  /** Admits pods, perhaps in place of their earlier states. Throws `ApiError` if there is no room for them. */
-  admit(pods: readonly LivePod[]): void {
+  let held = 0;
+  return (pods) => {
     const bytes = sumOf(pods, bytesOf);
-    if (this.#bytes + bytes > MAX_KEPT_BYTES) {
-      this.#bytes = sumOf(this.#kept(), bytesOf);
-      if (this.#bytes + bytes > MAX_KEPT_BYTES) throw tooMany(MAX_KEPT_BYTES, 'a third');
+    if (held + bytes > MAX_KEPT_BYTES) {
+      held = sumOf(kept(), bytesOf);
+      if (held + bytes > MAX_KEPT_BYTES) throw tooMany(MAX_KEPT_BYTES, 'a third');
     }
-    this.#bytes += bytes;
-  }
+    held += bytes;
+  };
 }
 
 /** Limits the memory for one cluster's pods that were listed or received and wait for the rest of a list. */

@@ -14,7 +14,7 @@ import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 import { SqliteRulesStore } from './sqlite-rules-store.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import { RULES_FILE, STORE_FILE } from './state-directory.ts';
-import { StateFiles, StateLostError } from './state-files.ts';
+import { StateLostError, watchFiles } from './state-files.ts';
 
 export interface SqliteStateOptions {
   /** The state directory: for this process alone, apart from operators' commands. */
@@ -43,10 +43,10 @@ export function openState(directory: string) {
 export function sqliteState({ directory, historyDays, clock, log, lost }: SqliteStateOptions): ServiceState {
   const { store, rules, rulesStore } = openState(directory);
   const { database } = store;
-  const files = new StateFiles([database, rules]);
+  const checkFiles = watchFiles([database, rules]);
   const check = () => {
     try {
-      files.check();
+      checkFiles();
     } catch (error) {
       if (!(error instanceof StateLostError)) throw error;
       log.error('state.lost', { error });

@@ -13,47 +13,40 @@ export class StateLostError extends StoreError {
   override readonly name = 'StateLostError';
 }
 
-/** Watches open databases' files: SQLite continues to use deleted ones, whose content is lost with the process. */
-export class StateFiles {
-  readonly #databases: readonly DatabaseSync[];
-  #known: ReadonlyMap<string, Stats>;
-
-  constructor(databases: readonly DatabaseSync[]) {
-    this.#databases = databases;
-    this.#known = this.#find();
-  }
-
-  /**
-   * Throws `StateLostError` if files changed, with deleted ones restored. The process must then end without closing the
-   * databases: SQLite would modify other processes' files.
-   */
-  check(): void {
-    const before = this.#known;
-    this.#known = this.#find();
+/**
+ * Watches open databases' files: SQLite continues to use deleted ones, whose content is lost with the process. Returns a
+ * check that throws `StateLostError` if files changed, with deleted ones restored. The process must then end without
+ * closing the databases: SQLite would modify other processes' files.
+ */
+export function watchFiles(databases: readonly DatabaseSync[]): () => void {
+  let known = filesOf(databases);
+  return () => {
+    const before = known;
+    known = filesOf(databases);
     for (const [path, file] of before) {
-      const now = this.#known.get(path);
-      if (now === undefined) throw lost(path, `deleted while it was in use; ${this.#restored()}`);
+      const now = known.get(path);
+      if (now === undefined) throw lost(path, `deleted while it was in use; ${restored(databases)}`);
       if (now.ino !== file.ino || now.dev !== file.dev) throw lost(path, 'replaced while it was in use');
       if (path.endsWith(LOG) && now.size < file.size) throw lost(path, 'cut off while it was in use');
     }
-  }
+  };
+}
 
-  #find(): ReadonlyMap<string, Stats> {
-    const found = new Map<string, Stats>();
-    for (const path of this.#databases.flatMap(pathsOf)) {
-      const file = statSync(path, { throwIfNoEntry: false });
-      if (file) found.set(path, file);
-    }
-    return found;
+function filesOf(databases: readonly DatabaseSync[]): ReadonlyMap<string, Stats> {
+  const found = new Map<string, Stats>();
+  for (const path of databases.flatMap(pathsOf)) {
+    const file = statSync(path, { throwIfNoEntry: false });
+    if (file) found.set(path, file);
   }
+  return found;
+}
 
-  #restored(): string {
-    try {
-      this.#databases.forEach(restore);
-      return 'its content is restored';
-    } catch (error) {
-      return `its content could not be restored (${errorMessage(error)})`;
-    }
+function restored(databases: readonly DatabaseSync[]): string {
+  try {
+    databases.forEach(restore);
+    return 'its content is restored';
+  } catch (error) {
+    return `its content could not be restored (${errorMessage(error)})`;
   }
 }
 

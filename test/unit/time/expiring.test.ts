@@ -5,7 +5,7 @@ import { RegisteredClusters } from '#shared/access/registered-clusters.ts';
 import { watchBuiltIn } from '#shared/console/built-in-watch.ts';
 import { FleetView } from '#shared/console/fleet-view.ts';
 import { Sessions } from '#shared/console/session.ts';
-import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
+import { checkedAccess } from '#shared/engine/evict/checked-access.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { LEASE_TTL_MS } from '#shared/state/lease.ts';
@@ -112,7 +112,7 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
         count();
         return false;
       };
-      const access = new CheckedAccess({
+      const access = checkedAccess({
         clusters: { api: async () => Object.assign(new FakeCluster(clock), { host: 'c1', allowed }) },
         lease: async () => undefined,
         rules: async () => EVICT,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
+import { checkedAccess } from '#shared/engine/evict/checked-access.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
@@ -30,7 +30,7 @@ function checked() {
       return state.answer();
     },
   });
-  const access = new CheckedAccess({
+  const access = checkedAccess({
     clusters: { api: async () => cluster },
     lease: async () => state.lease,
     rules: () => state.rules(),

@@ -4,7 +4,7 @@ import { cached } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /**
- * Maximum age of a registration. With the 20 s of `RegisteredClusters`, a change takes effect within 30 s; messages in
+ * Maximum age of a registration. With the 20 s of `registeredClusters`, a change takes effect within 30 s; messages in
  * the wrong queue meanwhile are forwarded.
  */
 export const REGISTRATION_MAX_AGE_MS = 8_000;

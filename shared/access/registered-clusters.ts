@@ -37,54 +37,48 @@ export interface RegisteredClustersDeps {
   readonly installation: string;
 }
 
-/** The clusters of the current registry. Their connections and credentials are kept from call to call. */
-export class RegisteredClusters implements ClusterAccess {
-  readonly #deps: RegisteredClustersDeps;
-  readonly #known = new Map<ClusterName, KnownCluster>();
-  readonly #checks = new Map<ClusterName, Promise<RestApi>>();
+/**
+ * The clusters of the current registry. Their connections and credentials are kept from call to call. Rejects with
+ * `UnknownClusterError`, or with `StoreError`.
+ */
+export function registeredClusters({ registry, connect, clock, installation }: RegisteredClustersDeps) {
+  const knownClusters = new Map<ClusterName, KnownCluster>();
+  const checks = new Map<ClusterName, Promise<RestApi>>();
 
-  constructor(deps: RegisteredClustersDeps) {
-    this.#deps = deps;
-  }
+  const letGoOf = (name: ClusterName): void => {
+    knownClusters.get(name)?.api.close();
+    knownClusters.delete(name);
+  };
 
-  /** Rejects with `UnknownClusterError`, or with `StoreError`. */
-  async api(name: ClusterName): Promise<RestApi> {
-    this.#letGoOfIdle();
-    const known = this.#known.get(name);
-    if (known && known.age.atMostMs < REGISTRATION_MAX_AGE_MS) return known.api;
-    const check = this.#checks.get(name) ?? this.#check(name).finally(() => this.#checks.delete(name));
-    this.#checks.set(name, check);
-    return check;
-  }
-
-  async #check(name: ClusterName): Promise<RestApi> {
+  const check = async (name: ClusterName): Promise<RestApi> => {
     // Start the age before the request: the answer is at least as new.
-    const age = new Age(this.#deps.clock);
-    const cluster = await this.#deps.registry.get(name);
-    const known = this.#known.get(name);
+    const age = new Age(clock);
+    const cluster = await registry.get(name);
+    const known = knownClusters.get(name);
     if (known && isDeepStrictEqual(known.cluster, cluster)) {
       known.age = age;
       return known.api;
     }
-    this.#letGoOf(name);
+    letGoOf(name);
     if (cluster === undefined) {
       throw new UnknownClusterError(
         `cluster ${name} is not registered. Register it with taintward clusters add ${name}: waiting messages are then processed`,
       );
     }
-    const { connect, clock, installation } = this.#deps;
     const api = new RestApi(connect(cluster, 'evict'), clock, installation);
-    this.#known.set(name, { cluster, api, age });
+    knownClusters.set(name, { cluster, api, age });
     return api;
-  }
+  };
 
-  #letGoOfIdle(): void {
-    // Use the stopwatch: calls in progress would fail if the clock were set forward.
-    for (const [name, { age }] of this.#known) if (age.atLeastMs >= IDLE_MS) this.#letGoOf(name);
-  }
-
-  #letGoOf(name: ClusterName): void {
-    this.#known.get(name)?.api.close();
-    this.#known.delete(name);
-  }
+  return {
+    async api(name: ClusterName): Promise<RestApi> {
+      // Use the stopwatch: calls in progress would fail if the clock were set forward.
+      for (const [idle, { age }] of knownClusters) if (age.atLeastMs >= IDLE_MS) letGoOf(idle);
+      const known = knownClusters.get(name);
+      if (known && known.age.atMostMs < REGISTRATION_MAX_AGE_MS) return known.api;
+      const checking = checks.get(name) ?? check(name).finally(() => checks.delete(name));
+      checks.set(name, checking);
+      return checking;
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Connect } from '#shared/access/connect.ts';
-import { RegisteredClusters } from '#shared/access/registered-clusters.ts';
+import { registeredClusters } from '#shared/access/registered-clusters.ts';
 import { checkedAccess } from '#shared/engine/evict/checked-access.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
@@ -40,7 +40,7 @@ export function duePorts(
   { table, sqs, queueUrl, registry, connect, ...deps }: DuePortsDeps,
 ) {
   const { rules, clock, log } = deps;
-  const clusters = new RegisteredClusters({
+  const clusters = registeredClusters({
     registry,
     connect,
     clock,

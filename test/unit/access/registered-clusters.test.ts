@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RegisteredClusters, UnknownClusterError } from '#shared/access/registered-clusters.ts';
+import { registeredClusters, UnknownClusterError } from '#shared/access/registered-clusters.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { ClusterRegistry, RegisteredCluster } from '#shared/state/registry.ts';
 import { StoreError } from '#shared/state/store.ts';
@@ -38,7 +38,7 @@ function fleet(host = '127.0.0.1:1') {
     clock,
     content,
     state,
-    clusters: new RegisteredClusters({ registry, connect, clock, installation: 'test' }),
+    clusters: registeredClusters({ registry, connect, clock, installation: 'test' }),
   };
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { RegisteredClusters } from '#shared/access/registered-clusters.ts';
+import { registeredClusters } from '#shared/access/registered-clusters.ts';
 import { watchBuiltIn } from '#shared/console/built-in-watch.ts';
 import { FleetView } from '#shared/console/fleet-view.ts';
 import { Sessions } from '#shared/console/session.ts';
@@ -101,7 +101,7 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
         return { name: C1, access: { kind: 'local-context', context: 'kind' }, addedAt: NOW } as const;
       };
       const connect = () => ({ host: 'c1', requestOptions: () => Promise.reject(new Error('not asked')) });
-      const clusters = new RegisteredClusters({ registry: { get }, connect, clock, installation: 'test' });
+      const clusters = registeredClusters({ registry: { get }, connect, clock, installation: 'test' });
       return () => clusters.api(C1);
     }),
   ],

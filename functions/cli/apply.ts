@@ -22,7 +22,7 @@ import {
 } from '#shared/operations/look/evictor-permissions.ts';
 import { parsePolicyOnce } from '#shared/state/stored-rules.ts';
 import { accessText, changeRegistry, checked, lossText, REMOVED, refuseNameForAgent } from './clusters.ts';
-import { type CliDeps, CliError, confirmed, throwFaults } from './command.ts';
+import { type CliDeps, CliError, mustConfirm, throwFaults } from './command.ts';
 import { previewsOf } from './do-acts.ts';
 import { addDryRun, type DryRunOptions, previewText, printPreviews } from './dry-run.ts';
 import { EXIT } from './exit-codes.ts';
@@ -159,8 +159,7 @@ async function perform(steps: readonly Step[], options: ApplyOptions, deps: CliD
   }
   if (steps.some(({ asks }) => asks)) {
     deps.print(previews.map(previewText).join(''));
-    if (!options.yes && !(await confirmed('Apply all of this?', deps.confirm)))
-      throw new CliError('Canceled. Nothing was changed.');
+    await mustConfirm('Apply all of this?', options.yes, deps);
   }
   const errors: Error[] = [];
   // One that fails keeps no other cluster from its change.

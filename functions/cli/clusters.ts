@@ -26,7 +26,7 @@ import type { ClusterAct } from '#shared/state/rules-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
-import { type CliDeps, CliError, confirmed, parseClusterName } from './command.ts';
+import { type CliDeps, CliError, mustConfirm, parseClusterName } from './command.ts';
 import { noteAct } from './note-act.ts';
 import {
   type Column,
@@ -137,7 +137,8 @@ export async function checked(
     : fleet.checkAccess?.({ name, access, namespaces: evictedNamespaces(policy) });
   const evictors = isHere ? ofHost : { ...fleet, ...(checked ? { checkAccess: () => checked } : {}) };
   const [result, ...hints] = await evictorPermissions(evictors, name, policy, cluster);
-  if (result.verdict !== 'ok') throw refused(`${result.message} ${result.remediation}`);
+  if (result.verdict !== 'ok')
+    throw new CliError(`${result.message} ${result.remediation} To skip the check, specify --no-check.`);
   const answer = checked ? await checked : await identified(new RestApi(connect(cluster, 'evict')));
   if ('uids' in answer) await refuseTwin(name, answer.uids, fleet);
   return [
@@ -145,9 +146,6 @@ export async function checked(
     ...hints.map(({ remediation = '' }) => remediation),
   ];
 }
-
-const refused = (message: string): CliError =>
-  new CliError(`${message} To skip the check, specify --no-check.`);
 
 const identified = async (api: RestApi) => ({ uids: await api.uids().finally(() => api.close()) });
 
@@ -193,7 +191,10 @@ function addListCommand(clusters: Command, deps: CliDeps): void {
 
 const COLUMNS: readonly Column<RegisteredCluster>[] = [
   { head: 'NAME', of: ({ name }) => name },
-  { head: 'ADDED', of: (cluster) => addedText(cluster) ?? '?' },
+  {
+    head: 'ADDED',
+    of: ({ addedAt }) => (addedAt === undefined ? '?' : new Date(addedAt).toISOString()),
+  },
   { head: 'ACCESS', of: accessText },
 ];
 
@@ -207,17 +208,8 @@ function addShowCommand(clusters: Command, deps: CliDeps): void {
     withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
       const cluster = await registryOf(fleet).get(name);
       if (!cluster) throw noSuchCluster(name);
-      deps.print(
-        shownAs(output, {
-          data: () => cluster,
-          text: () =>
-            tableText([
-              ['NAME', name],
-              ['ADDED', addedText(cluster) ?? '?'],
-              ['ACCESS', accessText(cluster)],
-            ]),
-        }),
-      );
+      const text = () => tableText(COLUMNS.map((column) => [column.head, column.of(cluster)]));
+      deps.print(shownAs(output, { data: () => cluster, text }));
     }),
   );
 }
@@ -230,34 +222,22 @@ function addRemoveCommand(clusters: Command, deps: CliDeps): void {
     .addArgument(nameArgument())
     .option('--yes', 'skip the confirmation when evictions are pending', false);
   withExamples(command, 'taintward clusters remove prod').action((name: ClusterName) =>
-    withFleet<RemoveOptions>(command, deps, async (fleet, options) => {
+    withFleet<{ yes: boolean }>(command, deps, async (fleet, { yes }) => {
       await printFleet(fleet, deps);
       const from = await registryOf(fleet).get(name);
       if (!from) throw noSuchCluster(name);
       const loss = await lossText(name, fleet, deps.clock.now());
-      if (!(await mayRemove(loss, options, deps))) throw new CliError('Canceled. Nothing was changed.');
+      if (loss !== undefined) {
+        deps.print(linesText([loss]));
+        await mustConfirm('Remove the cluster?', yes, deps);
+      }
       await changeRegistry({ kind: 'remove', from }, fleet, deps);
       deps.print(`Removed cluster ${name} from the registry. ${REMOVED}\n`);
     }),
   );
 }
 
-interface RemoveOptions {
-  readonly yes: boolean;
-}
-
 export const REMOVED = 'Taintward stops managing it within 30s; its nodes and pods are not changed.';
-
-/** Asks only if evictions would be lost. Rejects with `CliError` if it cannot ask. */
-async function mayRemove(
-  loss: string | undefined,
-  { yes }: RemoveOptions,
-  { print, confirm }: CliDeps,
-): Promise<boolean> {
-  if (loss === undefined) return true;
-  print(linesText([loss]));
-  return yes || confirmed('Remove the cluster?', confirm);
-}
 
 /** `undefined`: the cluster has no pending evictions. */
 export async function lossText(
@@ -340,6 +320,3 @@ function textByPart<T extends string | AssumedRole>(given: ByPart<T>, text: (one
   const [relay, evict] = [text(ofPart(given, 'relay')), text(ofPart(given, 'evict'))];
   return relay === evict ? relay : `${relay} (relay) and ${evict} (evict)`;
 }
-
-const addedText = ({ addedAt }: RegisteredCluster): string | undefined =>
-  addedAt === undefined ? undefined : new Date(addedAt).toISOString();

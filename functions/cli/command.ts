@@ -46,10 +46,12 @@ export function throwFaults(faults: readonly string[], { complain }: Pick<CliDep
   throw new CliError(`${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}. Nothing was changed.`);
 }
 
-/** Asks the user at the terminal. Rejects with `CliError` if there is no terminal. */
-export async function confirmed(question: string, confirm: CliDeps['confirm']): Promise<boolean> {
-  if (confirm) return confirm(question);
-  throw new CliError('Cannot prompt: standard input is not a terminal. To proceed, rerun with --yes.');
+/** Asks the user at the terminal, unless `yes`. Rejects with `CliError` if there is no terminal, or the answer is no. */
+export async function mustConfirm(question: string, yes: boolean, { confirm }: CliDeps): Promise<void> {
+  if (yes) return;
+  if (!confirm)
+    throw new CliError('Cannot prompt: standard input is not a terminal. To proceed, rerun with --yes.');
+  if (!(await confirm(question))) throw new CliError('Canceled. Nothing was changed.');
 }
 
 /** Reads a cluster name from an argument. Throws `InvalidArgumentError`. */

@@ -28,7 +28,7 @@ import {
 } from '#shared/state/policy-document.ts';
 import { readPolicyFile } from '#shared/state/policy-file.ts';
 import { parsePolicyOnce } from '#shared/state/stored-rules.ts';
-import { type CliDeps, CliError, confirmed, throwFaults } from './command.ts';
+import { type CliDeps, CliError, mustConfirm, throwFaults } from './command.ts';
 import { previewsOf } from './do-acts.ts';
 import { addDryRun, type DryRunOptions, evictedTable, printPreviews, settingRows } from './dry-run.ts';
 import { EXIT } from './exit-codes.ts';
@@ -115,9 +115,7 @@ function addApply(policy: Command, deps: CliDeps): void {
       deps.print(linesText([...warnings, ...doubts]));
       if (doubts.length > 0 && !options.yes)
         throw new CliError('Pods may not be evicted. Nothing was changed. To proceed, rerun with --yes.');
-      if (!(await mayApply(policy, acts, fleet, options, deps))) {
-        throw new CliError('Canceled. Nothing was changed.');
-      }
+      await confirmLooser(policy, acts, fleet, options, deps);
       for (const { act } of acts) {
         const { message, changed } = await performAct(act, { pending: [], at: 0 }, fleet);
         deps.print(
@@ -137,17 +135,15 @@ export async function effectText(fleet: Fleet): Promise<string> {
 const applicableText = (file: string, deps: CliDeps): string =>
   readPolicyFile(file, (text) => parseAppliedPolicy(text, deps.clock.now()));
 
-/**
- * True if the policy frees and hastens no evictions anywhere; otherwise shows its effects and asks. Rejects with
- * `CliError` if it cannot ask.
- */
-async function mayApply(
+/** Shows the effects of a policy that frees or hastens evictions, and asks. Rejects as {@link mustConfirm} does. */
+async function confirmLooser(
   policy: Policy,
   acts: readonly { readonly act: PolicyAct }[],
   fleet: Fleet,
   { yes }: ApplyOptions,
-  { clock, print, confirm }: CliDeps,
-): Promise<boolean> {
+  deps: CliDeps,
+): Promise<void> {
+  const { clock, print } = deps;
   const looser: (keyof Policy)[] = [];
   for (const { act } of acts) {
     const { orders } = await fleet.rulesStore.read(act.cluster);
@@ -161,8 +157,8 @@ async function mayApply(
     print(`${text}${evictedTable(goes)}${rows}`);
     looser.push(...found);
   }
-  if (looser.length === 0) return true;
-  return yes || confirmed(looser.includes('mode') ? 'Start evicting pods?' : 'Apply the policy?', confirm);
+  const question = looser.includes('mode') ? 'Start evicting pods?' : 'Apply the policy?';
+  if (looser.length > 0) await mustConfirm(question, yes, deps);
 }
 
 function addGet(policy: Command, deps: CliDeps): void {

@@ -19,7 +19,7 @@ import { taintText } from '#shared/taints/taint.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { firstFault } from '#shared/text/read-as.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { type CliDeps, CliError, confirmed, throwFaults } from './command.ts';
+import { type CliDeps, CliError, comparisonOption, mustConfirm, throwFaults } from './command.ts';
 import { parseWorkload } from './explain.ts';
 import { type Column, linesText, type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
 import type { Paint } from './paint.ts';
@@ -60,11 +60,7 @@ export function addTolerationsCommand(program: Command, deps: CliDeps): void {
     .option('--pods', 'add the tolerations to the running pods, instead of changing the template', false)
     .option('--apply', 'make the change, with the credentials of --context', false)
     .option('--yes', 'skip the confirmation of --apply', false)
-    .option(
-      '--comparison-operators',
-      'support the toleration operators Lt and Gt (feature gate TaintTolerationComparisonOperators)',
-      false,
-    )
+    .addOption(comparisonOption())
     .addOption(
       outputOption('output format; patch: commands of kubectl').choices([
         ...['table', 'wide', 'json', 'yaml'],
@@ -105,8 +101,7 @@ export function addTolerationsCommand(program: Command, deps: CliDeps): void {
         deps.print(shownAs(output, { data: () => answer, text: (wide) => answerText(answer, wide, paint) }));
         if (!apply) return;
         throwFaults(answer.obstacles, deps);
-        if (!options.yes && !(await confirmed('Change these tolerations?', deps.confirm)))
-          throw new CliError('Canceled. Nothing was changed.');
+        await mustConfirm('Change these tolerations?', options.yes, deps);
         for (const { object, path, check, operations } of writes) {
           const done = await live.objects.patch(path, [check, ...operations], TOLERATIONS_MANAGER).then(
             () => `Changed ${object}.`,

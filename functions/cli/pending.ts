@@ -1,7 +1,15 @@
 import { type Command, Option } from 'commander';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { GROUPINGS, type Grouping, pendingGroups } from '#shared/operations/ask/pending-groups.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
+import {
+  GROUPINGS,
+  type Grouping,
+  groupTexts,
+  type PendingGroup,
+  pendingGroups,
+} from '#shared/operations/ask/pending-groups.ts';
+import { stuckAdvice } from '#shared/operations/ask/words.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { blindnessIn } from '#shared/operations/look/blind.ts';
 import { causeTexts } from '#shared/operations/look/history-text.ts';
@@ -12,7 +20,6 @@ import { taintText } from '#shared/taints/taint.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
-
 import type { CliDeps } from './command.ts';
 import {
   type Column,
@@ -24,8 +31,6 @@ import {
   shownAs,
   withExamples,
 } from './output.ts';
-import { groupColumns, groupOutput } from './pending-groups.ts';
-import { type StuckPodOf, stuckShown } from './stuck.ts';
 import { warnOutdated, withFleet } from './with-fleet.ts';
 
 interface PendingOptions {
@@ -69,7 +74,7 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
       const read = async () => {
         const clusters = await clusterOrAll(name, fleet);
         const shown = options.stuck
-          ? stuckShown(await stuckOf(fleet, clusters), deps.paint)
+          ? stuckShown(await stuckOf(fleet, clusters), deps)
           : await pendingShown(fleet, await seenOf(fleet, clusters, deps), options, deps);
         return shownAs(options.output, shown);
       };
@@ -165,3 +170,52 @@ function pendingOutput(row: PendingEviction, at: EpochMs) {
   };
 }
 export type PendingOutput = ReturnType<typeof pendingOutput>;
+
+const groupOutput = ({ cluster, place, target: _, holds: _holds, ...group }: PendingGroup) => ({
+  cluster,
+  ...place,
+  ...group,
+});
+export type GroupOutput = ReturnType<typeof groupOutput>;
+
+const groupColumns = (grouping: Grouping, at: EpochMs): readonly Column<PendingGroup>[] => [
+  { head: 'CLUSTER', of: ({ cluster }) => cluster },
+  { head: grouping.toUpperCase(), of: (group) => groupTexts(group).name },
+  { head: 'PENDING', of: ({ pending }) => String(pending) },
+  { head: 'DUE', of: ({ due }) => String(due) },
+  { head: 'HELD', of: (group) => groupTexts(group).keptBy },
+  { head: 'NEXT', of: ({ nextAt }) => (nextAt === undefined ? '' : `in ${durationText(nextAt - at)}`) },
+  ...(grouping === 'workload' ? OF_WORKLOADS : []),
+];
+
+const OF_WORKLOADS: readonly Column<PendingGroup>[] = [
+  { head: 'READY', of: (group) => groupTexts(group).ready },
+  { head: 'BUDGET', of: (group) => groupTexts(group).budget },
+];
+
+/** An evicted pod that is stuck terminating. */
+type StuckPodOf = StuckPod & { readonly cluster: ClusterName };
+
+const stuckShown = (found: readonly StuckPodOf[], { paint }: CliDeps): Shown =>
+  listShown(found, STUCK_COLUMNS, 'No pods are stuck terminating.', paint, () => found.map(stuckOutput));
+
+const stuckOutput = ({ cluster, node, namespace, name, uid, ...state }: StuckPodOf) => ({
+  cluster,
+  node,
+  namespace,
+  pod: name,
+  uid,
+  ...state,
+  remediation: stuckAdvice(state),
+});
+export type StuckOutput = ReturnType<typeof stuckOutput>;
+
+const STUCK_COLUMNS: readonly Column<StuckPodOf>[] = [
+  { head: 'CLUSTER', of: ({ cluster }) => cluster },
+  { head: 'NODE', of: ({ node }) => node },
+  { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
+  { head: 'UID', of: ({ uid }) => uid, wide: true },
+  { head: 'GRACE PERIOD ENDED', of: ({ gracePeriodEndedAt }) => timeText(gracePeriodEndedAt) },
+  { head: 'FINALIZERS', of: ({ finalizers }) => finalizers.join(', ') },
+  { head: 'REMEDIATION', of: stuckAdvice },
+];

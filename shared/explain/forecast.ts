@@ -45,9 +45,9 @@ export interface NodeCase {
   readonly live: Pick<NodeObservation, 'taints' | 'taintsStamp' | 'zone' | 'life'> & {
     /** Why the Lease could not be read, if policy needs it. */
     readonly lifeUnknown?: string;
+    /** Without the service: the latest time of taints without their own. Absent: an unstored countdown starts now. */
+    readonly foundAt?: EpochMs;
   };
-  /** Without the service: the latest time of taints without their own. Absent: an unstored countdown starts now. */
-  readonly foundAt?: EpochMs;
   /** Budgets in the namespace of the pods; absent: not known. */
   readonly budgets?: readonly Budget[];
 }
@@ -162,13 +162,14 @@ function lifeIn({ scheduled }: Partition, now: EpochMs): NodeLife | undefined {
 }
 
 /** The API server's view of a node, as a relay would send it. */
-function factsNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts {
+function factsNow({ now, partition, rules, live }: NodeCase): NodeFacts {
   const facts = { ref: partition.ref, version: NEWEST, observedAt: now };
   if (live.taints === undefined) {
     const { taints = [], deletedAt = now } = partition.node ?? {};
     const last = taints.map(({ since, ...taint }): SeenTaint => ({ ...taint, seenAt: since }));
     return { ...facts, taints: last, deletedAt };
   }
+  const { foundAt } = live;
   const seenAt = ({ timeAdded }: LiveTaint) =>
     foundAt === undefined ? now : Math.min(timeAdded ?? foundAt, foundAt);
   const taints = evictingTaints(live.taints, rules.policy.treatAsNoExecute).map(

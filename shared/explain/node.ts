@@ -31,7 +31,6 @@ export interface NodeQuestion {
   readonly cluster: ClusterName;
   readonly node: NodeName;
   readonly live: Fact<NodeCase['live']>;
-  readonly foundAt?: EpochMs;
   readonly stalled?: string;
   readonly pods: Fact<readonly ForecastPod[]>;
   readonly workloads: Fact<ReadonlyMap<PodUid, Workload>>;
@@ -151,7 +150,7 @@ interface Fates {
 }
 
 function fatesIn(
-  { now, pods, workloads, budgets, foundAt }: NodeQuestion,
+  { now, pods, workloads, budgets }: NodeQuestion,
   {
     partition,
     rules,
@@ -169,7 +168,7 @@ function fatesIn(
       })),
     };
   }
-  const question = { now, partition, rules, live: shown, ...defined({ foundAt }) };
+  const question = { now, partition, rules, live: shown };
   const ofNamespace = knownOr(budgets, undefined);
   const runBy = knownOr(workloads, undefined);
   const foresights = new Map(

@@ -54,8 +54,6 @@ export interface PodCase {
   readonly workload: Fact<Workload | undefined>;
   readonly end?: PodEnd;
   readonly node: Fact<NodeCase['live']>;
-  /** With a node: see {@link NodeCase}. */
-  readonly foundAt?: EpochMs;
   readonly stalled?: string;
   /** Absent: only the cluster was asked, not the service. */
   readonly service?: ServiceFacts;
@@ -162,7 +160,7 @@ function byLife(question: PodCase, pod: ForecastPod): PartialAnswer {
     partition,
     rules,
     live: live ?? { taints: [] },
-    ...defined({ foundAt: question.foundAt, budgets }),
+    ...defined({ budgets }),
   };
   const foresight = forecastPod(node);
   const foretold = foresight.forecastOf(pod);

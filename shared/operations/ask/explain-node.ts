@@ -14,7 +14,7 @@ import { type Blindness, relayStory } from '../look/blind.ts';
 import { builtInOf } from '../look/built-in.ts';
 import { budgetsInAll } from './budgets.ts';
 import { factOf } from './facts.ts';
-import { liveNode, taintsWrittenAt } from './live-node.ts';
+import { liveNode } from './live-node.ts';
 import { type Reached, reach, rulesNow } from './reach.ts';
 import { momentText } from './time-text.ts';
 import { podsOf } from './what-if.ts';
@@ -79,9 +79,7 @@ export async function nodeStory(
   { cluster, node, matching, only = () => true }: NodeOfCluster,
   { clock, facts }: { readonly clock: Clock; readonly facts: ReturnType<typeof sharedFacts> },
 ): Promise<NodeStory> {
-  // The built-in controller doesn't read Leases.
-  const leases = fleet.kind === 'context' ? undefined : { clock };
-  const live = await askFirst((reached) => liveNode(reached, node, leases));
+  const live = await askFirst((reached) => liveNode(reached, node, fleet, clock));
   const found = await ask(({ objects }) => podsOf(objects, [{ name: node }]));
   const there = knownOr(found, []).filter(({ pod }) => only(node, pod));
   const pods = 'unknown' in found ? found : known(there.map(({ pod }) => pod));
@@ -98,8 +96,6 @@ export async function nodeStory(
     facts.relay,
   ]);
   const service = stored && { ...stored, disconnection };
-  const shown = knownOr(live, undefined);
-  const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
   const question: NodeQuestion = {
     now: clock.now(),
     cluster,
@@ -110,7 +106,7 @@ export async function nodeStory(
     budgets,
     builtIn,
     matching,
-    ...defined({ foundAt, service, stalled }),
+    ...defined({ service, stalled }),
   };
   const answer = explainNode(question);
   const history = service ? knownOr(service.history, []) : [];

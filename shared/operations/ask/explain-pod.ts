@@ -23,7 +23,7 @@ import { budgetsIn } from './budgets.ts';
 import type { WarnedNodeStory } from './explain-node.ts';
 import { factOf } from './facts.ts';
 import { traitsOf } from './job.ts';
-import { liveNode, taintsWrittenAt } from './live-node.ts';
+import { liveNode } from './live-node.ts';
 import { reach, rulesNow } from './reach.ts';
 import { momentText } from './time-text.ts';
 import { type OwnedPod, ownersOf } from './workload-finder.ts';
@@ -53,11 +53,11 @@ export async function askPod(
     const pod = 'unknown' in found ? found : known(there?.pod);
     const on = there?.pod.node ?? (await scheduledOn(fleet, { cluster, namespace, name }, pod, clock));
     const none: NodeName = nodeName('');
-    // The built-in controller doesn't read Leases.
-    const leases = fleet.kind === 'context' ? undefined : { clock };
     const [owners, node, budgets, builtIn, facts, { warnings, stalled, disconnection }] = await Promise.all([
       there ? ask(({ objects }) => ownersOf(objects, [there])) : known(undefined),
-      on === undefined ? known<NodeCase['live']>({ taints: [] }) : ask((live) => liveNode(live, on, leases)),
+      on === undefined
+        ? known<NodeCase['live']>({ taints: [] })
+        : ask((live) => liveNode(live, on, fleet, clock)),
       ask(({ objects }) => budgetsIn(objects, namespace)),
       ask(({ objects }) => builtInOf(objects)),
       fleet.kind === 'context'
@@ -66,8 +66,6 @@ export async function askPod(
       relayStory(fleet, cluster, clock),
     ]);
     const service = facts && { ...facts, disconnection };
-    const shown = knownOr(node, undefined);
-    const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
     const question: PodCase = {
       now: clock.now(),
       cluster,
@@ -80,7 +78,7 @@ export async function askPod(
       matching,
       workload: 'unknown' in owners ? owners : known(there && owners.value?.workloads.get(there.pod.uid)),
       ...(there ? { end: endOf(there, knownOr(owners, undefined)) } : {}),
-      ...defined({ foundAt, service, stalled }),
+      ...defined({ service, stalled }),
     };
     const answer = explainPod(question);
     return {

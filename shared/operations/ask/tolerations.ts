@@ -30,7 +30,7 @@ import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { budgetsIn } from './budgets.ts';
 import { factOf } from './facts.ts';
 import { podsOf } from './hold-target.ts';
-import { liveNode, taintsWrittenAt } from './live-node.ts';
+import { liveNode, shownIn } from './live-node.ts';
 import { workloadPath } from './workload-finder.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -176,23 +176,20 @@ async function nodesWith(
   cluster: ClusterName,
   pods: readonly ForecastPod[],
   clock: Clock,
-): Promise<readonly Pick<NodeCase, 'partition' | 'live' | 'foundAt'>[]> {
+): Promise<readonly Pick<NodeCase, 'partition' | 'live'>[]> {
   const all = await Array.fromAsync(live.objects.list('/api/v1/nodes'), projectNode);
   const shown = new Map(all.map(({ name, ...node }) => [name, node]));
   const own = new Set(pods.flatMap(({ node }) => node ?? []));
-  // The built-in controller doesn't read Leases.
-  const leases = fleet.kind === 'context' ? undefined : { clock };
   const read = async (node: NodeName) => {
     const ref = { cluster, node };
     const seen = shown.get(node);
     const isWhole = seen && !(own.has(node) && seen.taints.some(({ key }) => key === NODE_UNREACHABLE));
-    const found = isWhole ? seen : await liveNode(live, node, leases);
-    const foundAt = fleet.kind === 'context' ? taintsWrittenAt(found) : undefined;
+    const found = isWhole ? shownIn(fleet, seen) : await liveNode(live, node, fleet, clock);
     const partition =
       fleet.kind !== 'context' && own.has(node)
         ? await fleet.store.load(ref, clock.now())
         : emptyPartition(ref);
-    return { partition, live: found, ...defined({ foundAt }) };
+    return { partition, live: found };
   };
   return pMap(new Set([...own, ...shown.keys()]), read, { concurrency: PARALLEL_NODES });
 }

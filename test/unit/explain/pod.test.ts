@@ -51,7 +51,7 @@ const [A, B] = [
 const X = { key: 'x', effect: 'NoSchedule' };
 const on = { builtIn: known({ state: 'on', evidence: 'its flags' } as const) };
 
-const { service: _service, ...bare } = aCase([since(80)], { foundAt: at(90) });
+const { service: _service, ...bare } = aCase([since(80)], { node: known({ taints: [A], foundAt: at(90) }) });
 const entry = (second: number, event: PastEntry['event'], fields: Partial<PastEntry> = {}): PastEntry => ({
   at: at(second),
   node: ref.node,

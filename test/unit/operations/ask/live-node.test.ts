@@ -25,29 +25,28 @@ function shown(key: string, refusal?: ApiError) {
     if (verb === 'get-lease' && refusal) throw refusal;
   };
   const api = Object.assign(cluster, { host: 'shown', allowed: async () => true });
-  const read = (leases?: { readonly clock: DrivenClock }) =>
-    liveNode({ api } satisfies Pick<LiveCluster, 'api'>, NODE, leases);
-  return { clock, requests, read };
+  const read = (kind: 'deployed' | 'context' = 'deployed') =>
+    liveNode({ api } satisfies Pick<LiveCluster, 'api'>, NODE, { kind }, clock);
+  return { requests, read };
 }
 
 describe('a read of a node', () => {
   test('returns whether an unreachable node renews its Lease', async () => {
-    const { clock, read } = shown(NODE_UNREACHABLE);
-    const { life, lifeUnknown } = await read({ clock });
+    const { life, lifeUnknown } = await shown(NODE_UNREACHABLE).read();
     assert.deepEqual([life, lifeUnknown], [{ kind: 'alive', renewedAt: at(30), until: at(90) }, undefined]);
   });
 
   test("reads no Lease of a node with other taints, or when the Lease doesn't matter", async () => {
     const other = shown('a');
-    await other.read({ clock: other.clock });
+    await other.read();
     const uncounted = shown(NODE_UNREACHABLE);
-    await uncounted.read();
+    await uncounted.read('context');
     assert.deepEqual([other.requests, uncounted.requests], [['get'], ['get']]);
   });
 
   test('returns the cause of an unreadable Lease and all other fields', async () => {
-    const { clock, read } = shown(NODE_UNREACHABLE, new ApiError('It is forbidden.', 403));
-    const { taints, life, lifeUnknown } = await read({ clock });
+    const { read } = shown(NODE_UNREACHABLE, new ApiError('It is forbidden.', 403));
+    const { taints, life, lifeUnknown } = await read();
     assert.equal(taints?.length, 1);
     assert.deepEqual([life, lifeUnknown], [undefined, 'It is forbidden']);
   });

@@ -26,7 +26,7 @@ import type { ClusterAct } from '#shared/state/rules-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
-import { type CliDeps, CliError, mustConfirm, parseClusterName } from './command.ts';
+import { type CliDeps, CliError, mustConfirm, noSuchCluster, parseClusterName } from './command.ts';
 import { noteAct } from './note-act.ts';
 import {
   type Column,
@@ -291,9 +291,6 @@ function registryOf({ registry, where }: Fleet): ClusterRegistry {
 
 const nameArgument = (): Argument =>
   new Argument('<name>', 'cluster name in the fleet').argParser(parseClusterName);
-
-const noSuchCluster = (name: ClusterName): CliError =>
-  new CliError(`Cluster "${name}" not found. Run "taintward clusters list".`);
 
 export function accessText({ access }: RegisteredCluster): string {
   switch (access.kind) {

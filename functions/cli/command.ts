@@ -39,6 +39,9 @@ export class CliError extends Error {
   override readonly name = 'CliError';
 }
 
+export const noSuchCluster = (name: string): CliError =>
+  new CliError(`Cluster "${name}" not found. Run "taintward clusters list".`);
+
 /** Prints all faults, and throws `CliError` if there are any. */
 export function throwFaults(faults: readonly string[], { complain }: Pick<CliDeps, 'complain'>): void {
   if (faults.length === 0) return;

@@ -1,20 +1,11 @@
-/** Exit codes of commands, for scripts. */
+/** Exit codes of commands, for scripts. {@link EXIT_CODES_TEXT} has their meanings. */
 export const EXIT = {
-  /** The request was done or shown. */
   fine: 0,
-  /** The request could not be done, or was rejected. Standard error holds the reason. */
   failed: 1,
-  /**
-   * The result was shown, and an action is required or something breaks: doctor, status, and what-if. Something would
-   * change: apply --dry-run and policy diff.
-   */
   actionRequired: 2,
-  /**
-   * The result was shown, but parts of it are unknown. Used by explain, pending, and status, and by every command that
-   * found only the state of a stopped `npm start`. Same value as `EX_UNAVAILABLE` in sysexits(3).
-   */
+  /** Same value as `EX_UNAVAILABLE` in sysexits(3). */
   cannotKnow: 69,
-  /** The command line is invalid. Same value as `EX_USAGE` in sysexits(3). */
+  /** Same value as `EX_USAGE` in sysexits(3). */
   usage: 64,
 } as const;
 

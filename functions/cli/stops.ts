@@ -5,7 +5,7 @@ import type { Performed } from '#shared/operations/acts/perform.ts';
 import { clusterNamed, clustersNamed, UsageError } from '#shared/operations/fleet/fleet.ts';
 import { OperatorError } from '#shared/state/operator.ts';
 import { type CliDeps, forOption, whyOption } from './command.ts';
-import { doActs } from './do-acts.ts';
+import { type CliAct, doActs } from './do-acts.ts';
 import { addDryRun, type DryRunOptions } from './dry-run.ts';
 import { withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
@@ -54,13 +54,10 @@ function addStopCommand(program: Command, deps: CliDeps): void {
         return;
       }
       const clusters = await clustersNamed(names, all, fleet);
-      const acts = clusters.map((cluster) => ({ kind: 'stop', cluster, reason, durationMs }) as const);
-      await doActs(
-        acts.map((act) => ({ act, isUrgent })),
-        fleet,
-        options,
-        deps,
-      );
+      const acts = clusters.map((cluster): CliAct => {
+        return { act: { kind: 'stop', cluster, reason, durationMs }, isUrgent };
+      });
+      await doActs(acts, fleet, options, deps);
     }),
   );
 }

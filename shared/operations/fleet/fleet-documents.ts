@@ -6,7 +6,7 @@ import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { matchesPattern } from '#shared/eviction/selectors.ts';
 import { systemErrorCode } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { STATE_GROUP } from '#shared/state/objects/node-eviction.ts';
-import { MAX_ALIASES, PolicyError, parseAppliedPolicy } from '#shared/state/policy-document.ts';
+import { MAX_ALIASES, orFaults, PolicyError, parseAppliedPolicy } from '#shared/state/policy-document.ts';
 import { type Access, accessSchema, clusterNameSchema, roleArn, secretArn } from '#shared/state/registry.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { faultsOf, readAs } from '#shared/text/read-as.ts';
@@ -127,9 +127,9 @@ export function parseFleet(files: readonly FleetFile[], now: EpochMs): FleetDocu
       clusters.push({ where, name: data.metadata.name, access });
     } else {
       const text = dump(data.spec.policy);
-      const fault = policyFault(text, now);
-      if (fault === undefined) policies.push({ where, clusters: data.spec.clusters, text });
-      else faults.push(`${where}: ${fault}`);
+      const { faults: found } = orFaults(() => parseAppliedPolicy(text, now));
+      if (found.length === 0) policies.push({ where, clusters: data.spec.clusters, text });
+      faults.push(...found.map((fault) => `${where}: ${fault.replace(/^policy\b/, 'spec.policy')}`));
     }
   }
   if (clusters.length + policies.length + faults.length === 0)
@@ -154,16 +154,6 @@ function documentsIn({ path, text }: FleetFile, faults: string[]) {
 function namesOf(document: unknown): { readonly kind: unknown; readonly name: unknown } {
   const { kind, metadata } = Object(document);
   return { kind, name: Object(metadata).name };
-}
-
-function policyFault(text: string, now: EpochMs): string | undefined {
-  try {
-    parseAppliedPolicy(text, now);
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof PolicyError)) throw error;
-    return error.message.replace(/^policy\b/, 'spec.policy');
-  }
 }
 
 /** Policies by cluster: for each, that with the most specific pattern. */

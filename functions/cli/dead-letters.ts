@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { QUEUES } from '#shared/aws/queue-set.ts';
 import { agentOfQueue } from '#shared/operations/fleet/agent-queues.ts';
-import type { DeadLetter } from '#shared/operations/fleet/dead-letters.ts';
-import { type Fleet, UsageError } from '#shared/operations/fleet/fleet.ts';
+import type { DeadLetter, DeadLetterBox } from '#shared/operations/fleet/dead-letters.ts';
+import { type Fleet, FleetError, UsageError } from '#shared/operations/fleet/fleet.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { type Column, listShown, type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
@@ -52,10 +52,11 @@ function addList(letters: Command, deps: CliDeps): void {
     'taintward dead-letters list --queue evictions-due -o json',
   ).action(() =>
     withFleet<ListOptions>(command, deps, async (fleet, { queue, limit, output }) => {
-      const found = await fleet.deadLetters.list(limit, queue);
+      const letters = lettersOf(fleet);
+      const found = await letters.list(limit, queue);
       const data = () => found.map(letterOutput);
       deps.print(shownAs(output, listShown(found, COLUMNS, 'No dead-letter messages.', deps.paint, data)));
-      const hidden = found.length < limit ? (await counted(fleet, queue)) - found.length : 0;
+      const hidden = found.length < limit ? (await counted(letters, queue)) - found.length : 0;
       if (hidden > 0) deps.complain(notShown(hidden));
     }),
   );
@@ -78,9 +79,10 @@ function addRedrive(letters: Command, deps: CliDeps): void {
     withFleet<RedriveOptions>(command, deps, async (fleet, { queue, all }) => {
       await printFleet(fleet, deps);
       if ((queue === undefined) !== all) throw new UsageError('Specify either --queue or --all.');
-      for (const name of queue === undefined ? await redrivable(fleet) : [queue]) {
+      const letters = lettersOf(fleet);
+      for (const name of queue === undefined ? await redrivable(letters) : [queue]) {
         deps.progress(`Redriving the dead-letter messages of ${name}`);
-        const count = await fleet.deadLetters.redrive(name);
+        const count = await letters.redrive(name);
         deps.print(
           count === 0
             ? `No dead-letter messages of ${name}.\n`
@@ -91,9 +93,16 @@ function addRedrive(letters: Command, deps: CliDeps): void {
   );
 }
 
+function lettersOf({ deadLetters }: Fleet): DeadLetterBox {
+  if (deadLetters) return deadLetters;
+  throw new FleetError(
+    'A service in one process or in its cluster has no dead-letter messages. To list failed evictions, run "taintward pending"; to retry them, run "taintward retry".',
+  );
+}
+
 /** Approximate. 0: only another process can count them, or the caller lacks the permission to count all. */
-async function counted({ deadLetters }: Fleet, queue?: string): Promise<number> {
-  const counts = (await deadLetters.count().catch(() => undefined)) ?? new Map<string, number>();
+async function counted(letters: DeadLetterBox, queue?: string): Promise<number> {
+  const counts = (await letters.count().catch(() => undefined)) ?? new Map<string, number>();
   if (queue !== undefined) return counts.get(queue) ?? 0;
   return [...counts.values()].reduce((sum, count) => sum + count, 0);
 }
@@ -103,8 +112,8 @@ const notShown = (hidden: number): string =>
   `About ${hidden} messages are not shown. SQS shows at most ten dead-letter messages of a node, and none while another client reads them. To send all again, run taintward dead-letters redrive --queue NAME.\n`;
 
 /** Returns the queues of every deployment, and the queues of agents that have dead letters. */
-async function redrivable({ deadLetters }: Fleet): Promise<readonly string[]> {
-  const counted = [...((await deadLetters.count())?.keys() ?? [])];
+async function redrivable(letters: DeadLetterBox): Promise<readonly string[]> {
+  const counted = [...((await letters.count())?.keys() ?? [])];
   return [...QUEUE_NAMES, ...counted.filter(agentOfQueue)];
 }
 

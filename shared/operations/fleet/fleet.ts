@@ -70,7 +70,8 @@ export interface Fleet extends Clusters {
   checkAccess?(question: AccessQuestion['checkAccess']): Promise<AccessAnswer>;
   /** Identity of the service in its own cluster. Absent: it runs as a user or as an AWS identity. */
   readonly serviceAccount?: ServiceAccount;
-  readonly deadLetters: DeadLetterBox;
+  /** Absent: a service without queues, whose store contains the failed evictions. */
+  readonly deadLetters?: DeadLetterBox;
   /** AWS account of the deployment. Absent: an `npm start` has no account. */
   readonly account?: Account;
   /** Returns the approximate number of messages in each queue. `undefined`: no running process has it. */

@@ -1,13 +1,11 @@
 import { localContextConnection } from '#shared/access/local-context-connection.ts';
 import { localUser } from '#shared/access/local-user.ts';
 import { IN_CLUSTER, keptInCluster } from '#shared/state/objects/kubernetes-state.ts';
-
 import type { LocalContextAccess } from '#shared/state/registry.ts';
 import { MAX_HISTORY_DAYS } from '#shared/state/stored.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Fleet } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
-import { NO_DEAD_LETTERS } from './no-dead-letters.ts';
 
 /** The chart gives it this name, whatever the release is called. */
 const SERVICE_ACCOUNT = 'taintward';
@@ -25,7 +23,6 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
     history: kept.history,
     leases: kept.leases,
     serviceAccount: { namespace, name: SERVICE_ACCOUNT },
-    deadLetters: NO_DEAD_LETTERS,
     clusters: async () => [IN_CLUSTER],
     manages: async (cluster) => cluster === IN_CLUSTER,
     cluster: async () => liveCluster(localContextConnection(access), clock),

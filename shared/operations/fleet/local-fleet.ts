@@ -4,7 +4,6 @@ import { localContextConnection } from '#shared/access/local-context-connection.
 import { localUser } from '#shared/access/local-user.ts';
 import { findOwnDirectory } from '#shared/files/owner-only.ts';
 import { isDefaultKubeconfig } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
-
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import type { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { openState, sqliteLeases, sqliteRequests } from '#shared/state/sqlite/sqlite-state.ts';
@@ -13,7 +12,6 @@ import { StoreError } from '#shared/state/store.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { type Fleet, FleetError } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
-import { NO_DEAD_LETTERS } from './no-dead-letters.ts';
 import { REACHED_BY_FILE, readReachedBy } from './reached-by.ts';
 import { consoleLinkSchema, type ServiceView, serviceViewSchema } from './service-view.ts';
 import { askSocket, SOCKET_FILE } from './state-socket.ts';
@@ -58,7 +56,6 @@ export function localFleet(
     store,
     history: new SqliteHistory({ database }),
     leases,
-    deadLetters: NO_DEAD_LETTERS,
     clusters: () => leases.clusters(),
     manages: async (cluster) => (await leases.clusters()).includes(cluster),
     async cluster(name) {

@@ -104,7 +104,7 @@ async function examineFleet(fleet: Fleet, clusters: readonly ClusterName[], cloc
           return backlog ? [ok('queues', 'No queue has a backlog.')] : [];
         }),
     checked('dead letters', 'Check your permissions for its queues', async () => {
-      deadLetters = await fleet.deadLetters.count();
+      deadLetters = fleet.deadLetters ? await fleet.deadLetters.count() : new Map();
       return deadLetters ? [ok('dead letters', 'No dead-letter messages.')] : [];
     }),
     fleet.account ? examineAccount(fleet.account, fleet) : [],

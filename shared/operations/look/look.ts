@@ -115,7 +115,8 @@ export async function readClusters(
 /** Reads the numbers of messages. Those that can't be read are absent. */
 export async function queuesOf({ deadLetters, backlog }: Pick<Fleet, 'deadLetters' | 'backlog'>) {
   const { unknown, orUnknown } = asking();
-  const [letters, waiting] = await Promise.all([orUnknown(deadLetters.count()), orUnknown(backlog())]);
+  const count = deadLetters ? orUnknown(deadLetters.count()) : new Map<string, number>();
+  const [letters, waiting] = await Promise.all([count, orUnknown(backlog())]);
   return { ...defined({ deadLetters: letters, backlog: waiting }), unknown };
 }
 

@@ -3,12 +3,12 @@ import { test } from 'node:test';
 import { commandLine } from './command-line.ts';
 
 test('counts the dead letters that SQS does not show, on standard error', async (t) => {
-  const { run, letters, state, fleet } = commandLine(t);
+  const { run, letters, state } = commandLine(t);
   for (let count = 0; count < 14; count++)
     letters.add('node-deltas.fifo', { body: '{}' }, 'nobody can read it');
   letters.add('evictions-due', { body: '{}' }, 'it was given up');
-  const { list } = fleet.deadLetters;
-  t.mock.method(fleet.deadLetters, 'list', async (limit: number, queue?: string) =>
+  const { list } = letters;
+  t.mock.method(letters, 'list', async (limit: number, queue?: string) =>
     (await list(limit, queue)).slice(0, 10),
   );
   const { length } = JSON.parse(await run('dead-letters', 'list', '-o', 'json'));

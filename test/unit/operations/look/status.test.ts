@@ -84,7 +84,7 @@ test("reports everything else when one cluster or the queues can't be read", asy
   const { issues, unknown, clusters, deadLetters } = await status({
     ...fleet,
     leases: { read: gone, stuck: gone },
-    deadLetters: { ...fleet.deadLetters, count: gone },
+    deadLetters: { list: gone, redrive: gone, count: gone },
   });
   assert.deepEqual(
     issues.map(({ type, message }) => [type, message]),

@@ -7,12 +7,12 @@ import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { splitNames } from '#functions/cli/explain.ts';
 import { createProgram } from '#functions/cli/program.ts';
-import { leavesOf } from '#functions/cli/reference.ts';
 import { parseOptions } from '#functions/service/options.ts';
 import { callsOf } from '#test/transcripts/dry-run.ts';
 import { FOLLOWED_PAGES } from '#test/transcripts/followed-pages.ts';
 import { blocksOf, commandsOf, nameOf, pageText } from '#test/transcripts/page.ts';
 import { readConfig } from '../../../cdk/config.ts';
+import { leavesOf } from '../../../docs/generator/cli-page.ts';
 
 const CDK_COMMANDS = ['bootstrap', 'deploy', 'destroy', 'diff', 'synth'];
 /** Options of the AWS CDK that pages name. */

@@ -6,7 +6,6 @@ import { describe, type TestContext, test } from 'node:test';
 import type { Command } from 'commander';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
-import { leavesOf } from '#functions/cli/reference.ts';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
@@ -14,6 +13,7 @@ import type { RulesAct } from '#shared/operations/acts/act.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
 import { type PendingEviction, pendingEvictions } from '#shared/operations/look/pending.ts';
 import { aNode, aReason, aRecord, aRef } from '#test/contracts/partition-builders.ts';
+import { leavesOf } from '../../../docs/generator/cli-page.ts';
 import { commandLine, NOW } from './command-line.ts';
 
 const prod = clusterName('prod');

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
-import { leavesOf } from '#functions/cli/reference.ts';
 import { clusterName, podUid } from '#shared/eviction/identity.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
 import { FAULT_TYPES } from '#shared/state/fault.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { assertMatches, assertPublished, SCHEMAS, schemaNameOf } from '#test/contracts/published-schemas.ts';
+import { leavesOf } from '../../../docs/generator/cli-page.ts';
 import { commandLine, NOW } from './command-line.ts';
 
 const PROD = clusterName('prod');

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
-import { leavesOf } from '#functions/cli/reference.ts';
 import type { FleetChoice } from '#shared/operations/fleet/fleet-choice.ts';
+import { leavesOf } from '../../../docs/generator/cli-page.ts';
 import { commandLine } from './command-line.ts';
 
 const program = createProgram({} as CliDeps);

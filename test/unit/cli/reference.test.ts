@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
-import { leavesOf, referenceOf } from '#functions/cli/reference.ts';
+import { leavesOf, referenceOf } from '../../../docs/generator/cli-page.ts';
 
 const program = () => createProgram({} as CliDeps);
 

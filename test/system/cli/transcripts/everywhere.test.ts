@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
-import { leavesOf } from '#functions/cli/reference.ts';
+import { leavesOf } from '../../../../docs/generator/cli-page.ts';
 
 const SIMULATED_DIR = 'test/system/cli/transcripts';
 

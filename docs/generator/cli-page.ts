@@ -1,5 +1,5 @@
 import type { Command, Help } from 'commander';
-import { EXIT } from './exit-codes.ts';
+import { EXIT } from '#functions/cli/exit-codes.ts';
 
 /** A width that help lines never reach, so they aren't wrapped: the page wraps them. */
 const NO_WRAPPING = 10_000;

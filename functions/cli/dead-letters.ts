@@ -21,11 +21,6 @@ interface ListOptions {
   readonly output: OutputFormat;
 }
 
-interface RedriveOptions {
-  readonly queue?: string;
-  readonly all: boolean;
-}
-
 /** `taintward dead-letters`: messages that no consumer could handle. */
 export function addDeadLettersCommand(program: Command, deps: CliDeps): void {
   const letters = program
@@ -76,7 +71,7 @@ function addRedrive(letters: Command, deps: CliDeps): void {
     'taintward dead-letters redrive --queue evictions-due',
     'taintward dead-letters redrive --all',
   ).action(() =>
-    withFleet<RedriveOptions>(command, deps, async (fleet, { queue, all }) => {
+    withFleet<{ queue?: string; all: boolean }>(command, deps, async (fleet, { queue, all }) => {
       await printFleet(fleet, deps);
       if ((queue === undefined) !== all) throw new UsageError('Specify either --queue or --all.');
       const letters = lettersOf(fleet);

@@ -6,10 +6,6 @@ import { addDryRun, type DryRunOptions } from './dry-run.ts';
 import { withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
-interface RetryOptions extends DryRunOptions {
-  readonly reason?: string;
-}
-
 /** `taintward retry`: retries failed evictions. */
 export function addRetryCommand(program: Command, deps: CliDeps): void {
   const command = program
@@ -25,7 +21,7 @@ export function addRetryCommand(program: Command, deps: CliDeps): void {
     'taintward retry prod',
     "taintward retry prod --reason 'the webhook is fixed'",
   ).action((name: string | undefined) =>
-    withFleet<RetryOptions>(command, deps, async (fleet, { reason, ...options }) => {
+    withFleet<DryRunOptions & { reason?: string }>(command, deps, async (fleet, { reason, ...options }) => {
       const clusters = await clusterOrAll(name, fleet);
       const why = reason === undefined ? {} : { reason };
       const acts = clusters.map((cluster) => ({ act: { kind: 'retry', cluster, ...why } }) as const);

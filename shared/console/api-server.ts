@@ -47,14 +47,10 @@ export interface ApiServerDeps {
 
 /** Answers the console's API over HTTP. It does not authenticate: the caller must. */
 export class ApiServer {
-  readonly #answers: Answers;
-  readonly #live: Live;
-  readonly #log: Log;
+  readonly #deps: ApiServerDeps;
 
-  constructor({ answers, live, log }: ApiServerDeps) {
-    this.#answers = answers;
-    this.#live = live;
-    this.#log = log;
+  constructor(deps: ApiServerDeps) {
+    this.#deps = deps;
   }
 
   /** Never rejects. */
@@ -64,7 +60,7 @@ export class ApiServer {
     } catch (error) {
       const failure = failureOf(error);
       // Log neither the query nor the session, because they contain tokens.
-      if (failure.status >= 500) this.#log.error('console.failed', { path: question.path, error });
+      if (failure.status >= 500) this.#deps.log.error('console.failed', { path: question.path, error });
       if (response.headersSent) response.destroy();
       else sendJson(response, failure.status, { error: escapeForDisplay(failure.message) } satisfies Failure);
     }
@@ -75,15 +71,15 @@ export class ApiServer {
     response: ServerResponse,
     { path, searchParams, token, ended }: SessionRequest,
   ): Promise<void> {
+    const { answers, live } = this.#deps;
     if (request.method === 'GET' && path === 'api/live') {
-      if (!(await this.#live.join(response, ended)))
-        throw new RejectedError(503, 'Too many pages are connected.');
+      if (!(await live.join(response, ended))) throw new RejectedError(503, 'Too many pages are connected.');
       return;
     }
     const route = `${request.method} ${path}`;
-    if (!Object.hasOwn(this.#answers, route))
+    if (!Object.hasOwn(answers, route))
       throw new RejectedError(404, `There is no ${escapeForDisplay(route, 100)}.`);
-    const { schema, answer } = this.#answers[route as keyof Answers];
+    const { schema, answer } = answers[route as keyof Answers];
     const asks = request.method === 'GET' ? Object.fromEntries(searchParams) : await readJson(request);
     const read = readAs(schema as z.ZodType, asks);
     if (!read.success) throw new RejectedError(400, sentence(read.error));

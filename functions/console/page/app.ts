@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import type { ComponentChildren, ComponentType, VNode } from 'preact';
+import type { ComponentType, VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { durationText } from '#shared/time/duration.ts';
 import { ActButton, resumeEvictions, stopEvictions } from './act-button.ts';
@@ -7,7 +7,7 @@ import { Confirmation, shownMessage } from './acts.ts';
 import { Icon, type IconName, Mark } from './icons.ts';
 import { clock, connection, now, pendingTotal, staleSince, status, trouble } from './live.ts';
 import { momentText, zone } from './moments.ts';
-import { Empty, Title } from './parts.ts';
+import { Empty, Title, type Titled } from './parts.ts';
 import { href, route } from './route.ts';
 import { nextTheme, nextZone, theme } from './theme.ts';
 import { History } from './views/history.ts';
@@ -137,13 +137,8 @@ function Lamp(): VNode {
   return html`<div class="connection"><span class="lamp" data-tone=${tone}></span><span class="word">${text}</span></div>`;
 }
 
-interface OutdatedProps {
-  readonly title: string;
-  readonly children: ComponentChildren;
-}
-
 /** Why the page shows a past state, and which. Screen readers would announce its age again with each second. */
-function Outdated({ title, children }: OutdatedProps): VNode {
+function Outdated({ title, children }: Titled): VNode {
   const at = now.value;
   return html`<div class="banner" data-tone="goes">
     <p>

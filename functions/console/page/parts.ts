@@ -63,13 +63,13 @@ export function NodeLink({ cluster, node }: { readonly cluster: string; readonly
   return html`<a href=${href(['node', cluster, node])} title=${node} aria-label=${node}><span class="stem">${host.slice(0, -SUFFIX)}</span>${host.slice(-SUFFIX)}</a>`;
 }
 
-interface EmptyProps {
+export interface Titled {
   readonly title: string;
   readonly children?: ComponentChildren;
 }
 
 /** A description of the content, in place of an empty list. */
-export const Empty = ({ title, children }: EmptyProps): VNode => html`
+export const Empty = ({ title, children }: Titled): VNode => html`
   <div class="empty">
     <strong>${title}</strong>
     <p>${children}</p>
@@ -79,10 +79,8 @@ export const Empty = ({ title, children }: EmptyProps): VNode => html`
 export const Failed = ({ error }: { readonly error: string }): VNode =>
   html`<p class="card pad failed" role="alert">${error}</p>`;
 
-interface TitleProps {
-  readonly title: string;
+interface TitleProps extends Titled {
   readonly lead?: ComponentChildren;
-  readonly children?: ComponentChildren;
 }
 
 /** Title of a view. It receives the focus when the view opens. */
@@ -96,13 +94,11 @@ export const Title = ({ title, lead, children }: TitleProps): VNode => html`
   </div>
 `;
 
-interface SectionProps {
+interface SectionProps extends Titled {
   /** ID of its heading. */
   readonly id: string;
-  readonly title: string;
   /** Stands beside the heading. */
   readonly note?: ComponentChildren;
-  readonly children?: ComponentChildren;
 }
 
 /** A part of a view, with a heading. */

@@ -194,12 +194,7 @@ function inSight({ startIndex, endIndex, overscan, count }: Range, focused: numb
   return focused < first ? [focused, ...seen] : [...seen, focused];
 }
 
-interface HeadProps<Row> {
-  readonly column: Column<Row>;
-  readonly order?: Order;
-}
-
-function Head<Row>({ column, order }: HeadProps<Row>): VNode {
+function Head<Row>({ column, order }: { readonly column: Column<Row>; readonly order?: Order }): VNode {
   const { key, head, by: sortsBy, numeric, unseen } = column;
   const sorted = order?.column === key ? order.direction : undefined;
   const next = sorted === 'ascending' ? `-${key}` : key;

@@ -41,7 +41,7 @@ import {
   servicePermissions,
 } from './evictor-permissions.ts';
 import { bad, type ClusterFinding, type Finding, ok, warn } from './finding.ts';
-import { type Snapshot, view } from './look.ts';
+import { type ReadDeps, type Snapshot, view } from './look.ts';
 import { type FleetStatus, statusOf } from './status.ts';
 
 /** Synchronized clocks differ by milliseconds. The stack's alarm has the same threshold. */
@@ -53,16 +53,11 @@ const CLOCK_QUESTION_MS = 130;
 /** The mode that the cluster's owner set, and the stop in force. */
 type Wanted = Pick<ClusterFacts, 'mode' | 'stop'>;
 
-export interface DoctorDeps {
-  readonly clock: Clock;
-  readonly progress: (text?: string) => void;
-}
-
 /** Checks the fleet and these clusters. A check that fails is a finding, too. */
 export async function examine(
   fleet: Fleet | ContextFleet,
   clusters: readonly ClusterName[],
-  { clock, progress }: DoctorDeps,
+  { clock, progress }: Required<Pick<ReadDeps, 'clock' | 'progress'>>,
 ): Promise<readonly Finding[]> {
   const { status, findings = [] } =
     fleet.kind === 'context' ? {} : await examineFleet(fleet, clusters, clock);

@@ -19,12 +19,8 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
 export const pathOf = ({ apiVersion, kind, metadata: { name } }: Manifest): string =>
   `/apis/${apiVersion}/${COLLECTIONS[kind]}/${name}`;
 
-/** The label of Taintward's own objects, including the pods of a service or an agent. */
-export const OUR_LABEL = 'app.kubernetes.io/name';
-export const OUR_NAME = 'taintward';
-
 /** Labels of all objects of a takeover. */
-export const LABELS = { [OUR_LABEL]: OUR_NAME };
+export const LABELS = { 'app.kubernetes.io/name': 'taintward' };
 
 export function manifestText(comment: string, objects: readonly Manifest[]): string {
   const heading = comment

@@ -26,7 +26,6 @@ const WAYS = [
 type Way = (typeof WAYS)[number];
 type Name = Way['by' | 'with'][number];
 
-/** Flags that define the access to a cluster. */
 export type AccessOptions = { readonly [N in Name]?: string };
 
 const namesOf = ({ by: selecting, with: others }: Way): readonly Name[] => [...selecting, ...others];

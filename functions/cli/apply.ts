@@ -38,7 +38,6 @@ interface ApplyOptions extends DryRunOptions {
   readonly reason?: string;
 }
 
-/** A planned act. */
 interface Step {
   readonly preview: Preview;
   /** True: it needs a confirmation. */

@@ -12,7 +12,6 @@ import type { Paint } from './paint.ts';
 import type { Progress } from './progress.ts';
 import type { Watch } from './watch.ts';
 
-/** Dependencies of all commands. */
 export interface CliDeps {
   /** Opens a fleet. Rejects with `FleetError` or `StoreError` if there is none. */
   fleet(choice: FleetChoice): Promise<Fleet>;
@@ -68,7 +67,6 @@ export function parseClusterName(text: string): ClusterName {
 export const whyOption = (): Option =>
   new Option('--reason <text>', 'reason, recorded in the audit log').makeOptionMandatory();
 
-/** Duration of a stop or hold. */
 export const forOption = (): Option =>
   new Option('--for <duration>', 'duration, for example 90s, 15m, 4h, or 4d (default: no expiry)').argParser(
     parseDuration,

@@ -24,7 +24,6 @@ export interface ComparedPod {
   readonly causes: readonly Cause[];
 }
 
-/** The built-in controller's evictions compared with Taintward's. */
 export interface Comparison {
   /** Pods that both evicted, in the order of their evictions. */
   readonly both: readonly Required<ComparedPod>[];

@@ -15,7 +15,6 @@ interface ConsoleOptions {
   readonly comparisonOperators: boolean;
 }
 
-/** Dependencies of this command beyond those of all commands. */
 export interface ConsoleCommandDeps {
   readonly browser: Browser;
   untilStopped(): Promise<unknown>;

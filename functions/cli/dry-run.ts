@@ -6,7 +6,6 @@ import type { ChangedSetting } from '#shared/state/policy-change.ts';
 import type { CliDeps } from './command.ts';
 import { linesText, type OutputFormat, outputOption, shownAs, tableText } from './output.ts';
 
-/** Options of commands that change something. */
 export interface DryRunOptions {
   readonly dryRun: boolean;
   readonly output: OutputFormat;

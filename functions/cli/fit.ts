@@ -9,7 +9,6 @@ type Columns = readonly (readonly string[])[];
 
 export const widthOf = (text: string): number => stripVTControlCharacters(text).length;
 
-/** Layout of a table. */
 export interface Layout {
   readonly widths: readonly number[];
   lines(cell: string, column: number): readonly string[];

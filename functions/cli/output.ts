@@ -52,7 +52,6 @@ export const jsonText = (value: unknown): string => `${JSON.stringify(value, und
 const yamlText = (value: unknown): string =>
   dump(JSON.parse(JSON.stringify(value)), { lineWidth: -1, noRefs: true });
 
-/** A column of a table: its head and its text for a row. */
 export interface Column<Row> {
   readonly head: string;
   of(row: Row): string;

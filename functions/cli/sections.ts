@@ -3,7 +3,6 @@ import type { Paint } from './paint.ts';
 
 const INDENT = '  ';
 
-/** A section of an answer: a heading and its lines. */
 export interface Section {
   readonly heading: string;
   /** Lines without line feeds. A section without lines is left out. */

@@ -28,7 +28,6 @@ const STATUS: readonly (readonly [number, readonly (new (...args: never[]) => Er
   [502, [ApiError, QueueError, StoreError]],
 ];
 
-/** A request of a session. */
 export interface SessionRequest {
   /** Path as in `Api`: `api/status`. */
   readonly path: string;

@@ -6,7 +6,6 @@ import {
   type NodeTakeover,
 } from '#shared/operations/takeover/at-nodes.ts';
 
-/** Flags that define a takeover. */
 export interface TakeoverOptions {
   readonly keys?: readonly string[];
   readonly heartbeatTimeout?: number;

@@ -25,7 +25,6 @@ export const ActButton = ({ intent, text, about, icon, kind }: ActButtonProps): 
   </button>
 `;
 
-/** Stops one cluster, or all. */
 export const stopEvictions = (cluster?: string): Intent => ({
   title: `Stop all evictions in ${cluster ?? 'all clusters'}?`,
   verb: cluster === undefined ? 'Stop all' : 'Stop',

@@ -4,7 +4,6 @@ import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.
 import { PendingReader } from './pending-reader.ts';
 import { get, sentenceOf } from './server.ts';
 
-/** State of the connection to the server. */
 export type Connection =
   | { readonly state: 'connecting' | 'live' | 'lost' }
   /** The server ended the session. */

@@ -10,7 +10,6 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useLayoutEffect, useMemo, useReducer, useRef } from 'preact/hooks';
 import { ask, route } from './route.ts';
 
-/** A column of a table. */
 export interface Column<Row> {
   readonly key: string;
   readonly head: string;
@@ -33,7 +32,6 @@ export const column = <Row>(head: Omit<Column<Row>, 'cell'>, cell: Column<Row>['
   cell,
 });
 
-/** Sort order of rows. */
 interface Order {
   readonly column: string;
   readonly direction: 'ascending' | 'descending';

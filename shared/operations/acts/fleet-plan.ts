@@ -9,7 +9,6 @@ import { type Fleet, storedRulesNow } from '../fleet/fleet.ts';
 import { type FleetDocuments, resolvePolicies } from '../fleet/fleet-documents.ts';
 import type { RulesAct } from './act.ts';
 
-/** A change of the registry. */
 export type RegistryAct =
   | { readonly kind: 'add'; readonly to: RegisteredCluster<Access> }
   | { readonly kind: 'change'; readonly from: RegisteredCluster; readonly to: RegisteredCluster<Access> }

@@ -27,7 +27,6 @@ export interface Preview {
 
 export type EvictionPreview = Preview & Pick<Effect, 'pods' | 'goes'>;
 
-/** A Kubernetes object that an act changes. */
 export interface ChangedObject {
   readonly action: 'create' | 'update' | 'delete';
   readonly object: string;

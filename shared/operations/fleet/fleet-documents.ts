@@ -150,7 +150,6 @@ function documentsIn({ path, text }: FleetFile, faults: string[]) {
   }
 }
 
-/** Kind and name of a document that may have faults. */
 function namesOf(document: unknown): { readonly kind: unknown; readonly name: unknown } {
   const { kind, metadata } = Object(document);
   return { kind, name: Object(metadata).name };

@@ -1,7 +1,6 @@
 import type { Condition } from '#shared/conditions/conditions.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 
-/** A check, its result, and the remediation. */
 export interface Finding {
   /** Absent: the fleet. */
   readonly cluster?: ClusterName;

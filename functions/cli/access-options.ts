@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { defined } from '#shared/defined.ts';
 import { UsageError } from '#shared/operations/fleet/fleet.ts';
 import {
   type Access,
@@ -103,47 +104,42 @@ function agentIdOf(agent: string): string {
 
 function roleOf(options: AccessOptions): Pick<EksAccess, 'role'> {
   const { externalId } = options;
-  const arn = byPart(options, 'roleArn', 'relayRoleArn', 'evictRoleArn');
-  if (arn === undefined) {
-    if (externalId === undefined) return {};
-    throw new UsageError('--external-id requires --role-arn, the role that is assumed with it.');
-  }
-  const role = (arn: string, flag: string): AssumedRole => {
+  const role = byPart(options, ['roleArn', 'relayRoleArn', 'evictRoleArn'], (arn, flag): AssumedRole => {
     if (roleArn.safeParse(arn).success) return { arn, ...(externalId && { externalId }) };
     throw new UsageError(
       `${flag} is not the ARN of a role. Specify one like arn:aws:iam::ACCOUNT:role/NAME.`,
     );
-  };
-  if (typeof arn === 'string') return { role: role(arn, '--role-arn') };
-  return { role: { relay: role(arn.relay, '--relay-role-arn'), evict: role(arn.evict, '--evict-role-arn') } };
+  });
+  if (role === undefined && externalId !== undefined)
+    throw new UsageError('--external-id requires --role-arn, the role that is assumed with it.');
+  return defined({ role });
 }
 
 function secretOf(options: AccessOptions): ByPart<string> {
-  const arn = byPart(options, 'kubeconfigSecret', 'relayKubeconfigSecret', 'evictKubeconfigSecret') ?? '';
-  const check = (value: string, flag: string): void => {
-    if (secretArn.safeParse(value).success) return;
+  const names = ['kubeconfigSecret', 'relayKubeconfigSecret', 'evictKubeconfigSecret'] as const;
+  const secret = byPart(options, names, (arn, flag) => {
+    if (secretArn.safeParse(arn).success) return arn;
     throw new UsageError(
       `${flag} is not the ARN of a secret. Specify one like arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME.`,
     );
-  };
-  if (typeof arn === 'string') {
-    check(arn, '--kubeconfig-secret');
-  } else {
-    check(arn.relay, '--relay-kubeconfig-secret');
-    check(arn.evict, '--evict-kubeconfig-secret');
-  }
-  return arn;
+  });
+  return secret ?? '';
 }
 
-/** Throws `UsageError` if only one part has a value. */
-function byPart(options: AccessOptions, both: Name, relay: Name, evict: Name): ByPart<string> | undefined {
+/** Reads the value of both parts, or of each. Throws `UsageError` if only one part has a value. */
+function byPart<T extends string | AssumedRole>(
+  options: AccessOptions,
+  [both, relay, evict]: readonly [both: Name, relay: Name, evict: Name],
+  read: (arn: string, flag: string) => T,
+): ByPart<T> | undefined {
   const [one, ofRelay, ofEvict] = [options[both], options[relay], options[evict]];
-  if (ofRelay === undefined && ofEvict === undefined) return one;
-  const [flag, relayFlag, evictFlag] = [both, relay, evict].map(flagOf);
+  const [flag, relayFlag, evictFlag] = [flagOf(both), flagOf(relay), flagOf(evict)];
+  if (ofRelay === undefined && ofEvict === undefined) return one === undefined ? one : read(one, flag);
   if (one !== undefined) {
     throw new UsageError(`${flag} is mutually exclusive with ${relayFlag} and ${evictFlag}. Specify either.`);
   }
-  if (ofRelay !== undefined && ofEvict !== undefined) return { relay: ofRelay, evict: ofEvict };
+  if (ofRelay !== undefined && ofEvict !== undefined)
+    return { relay: read(ofRelay, relayFlag), evict: read(ofEvict, evictFlag) };
   const [given, missing] = ofRelay === undefined ? [evictFlag, relayFlag] : [relayFlag, evictFlag];
   throw new UsageError(`${given} requires ${missing}. To use the same for relay and evict, specify ${flag}.`);
 }

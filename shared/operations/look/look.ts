@@ -15,6 +15,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
+import { endsWithin } from '#shared/time/stopping.ts';
 import type { Clusters, Fleet } from '../fleet/fleet.ts';
 import { type LiveCluster, withCluster } from '../fleet/live-cluster.ts';
 import { builtInOf } from './built-in.ts';
@@ -224,16 +225,13 @@ async function leaseOf(
 
 async function liveFacts(fleet: Clusters, cluster: ClusterName): Promise<LiveFacts> {
   const unknown = (evidence: string) => ({ builtIn: { state: 'unknown', evidence } as const });
-  const over = new AbortController();
-  const late = async () => {
-    await pause(LIVE_MS, over.signal);
-    return unknown(`no response within ${durationText(LIVE_MS)}`);
-  };
   const facts = async ({ objects }: LiveCluster) => {
     const version = textOf((await unlessDenied(objects.get('/version')))?.['gitVersion']);
     return { builtIn: await builtInOf(objects), ...(version === '' ? {} : { kubernetes: version }) };
   };
-  return withCluster(fleet, cluster, (live) => Promise.race([facts(live), late()]))
-    .catch((error: unknown) => unknown(errorMessage(error)))
-    .finally(() => over.abort());
+  return withCluster(fleet, cluster, async (live) => {
+    const found = facts(live);
+    if (await endsWithin(LIVE_MS, found)) return found;
+    return unknown(`no response within ${durationText(LIVE_MS)}`);
+  }).catch((error: unknown) => unknown(errorMessage(error)));
 }

@@ -4,7 +4,14 @@ import { clusterNamed } from '#shared/operations/fleet/fleet.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
-import { type Column, listShown, type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
+import {
+  type Column,
+  listShown,
+  type OutputFormat,
+  outputOption,
+  printShown,
+  withExamples,
+} from './output.ts';
 import { type MomentGiven, momentOf, parseMoment } from './time-option.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -40,7 +47,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
           to: now + 60_000,
           ...defined({ cluster }),
         });
-        deps.print(shownAs(output, listShown(entries, COLUMNS, 'No audit entries.', deps.paint)));
+        printShown(listShown(entries, COLUMNS, 'No audit entries.'), output, deps);
       }),
   );
 }

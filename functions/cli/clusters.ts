@@ -34,7 +34,7 @@ import {
   listShown,
   type OutputFormat,
   outputOption,
-  shownAs,
+  printShown,
   tableText,
   withExamples,
 } from './output.ts';
@@ -183,7 +183,7 @@ function addListCommand(clusters: Command, deps: CliDeps): void {
     withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
       const { clusters: found, strays } = await registryOf(fleet).list();
       const none = 'No clusters are registered. To register one, run taintward clusters add.';
-      deps.print(shownAs(output, listShown(found, COLUMNS, none, deps.paint)));
+      printShown(listShown(found, COLUMNS, none), output, deps);
       deps.complain(linesText(strays.map((stray) => `${stray} Delete it from the table.`)));
     }),
   );
@@ -209,7 +209,7 @@ function addShowCommand(clusters: Command, deps: CliDeps): void {
       const cluster = await registryOf(fleet).get(name);
       if (!cluster) throw noSuchCluster(name);
       const text = () => tableText(COLUMNS.map((column) => [column.head, column.of(cluster)]));
-      deps.print(shownAs(output, { data: () => cluster, text }));
+      printShown({ data: () => cluster, text }, output, deps);
     }),
   );
 }

@@ -5,7 +5,14 @@ import type { DeadLetter, DeadLetterBox } from '#shared/operations/fleet/dead-le
 import { type Fleet, FleetError, UsageError } from '#shared/operations/fleet/fleet.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
-import { type Column, listShown, type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
+import {
+  type Column,
+  listShown,
+  type OutputFormat,
+  outputOption,
+  printShown,
+  withExamples,
+} from './output.ts';
 import { printFleet, withFleet } from './with-fleet.ts';
 
 /** Every ten need one call. */
@@ -50,7 +57,7 @@ function addList(letters: Command, deps: CliDeps): void {
       const letters = lettersOf(fleet);
       const found = await letters.list(limit, queue);
       const data = () => found.map(letterOutput);
-      deps.print(shownAs(output, listShown(found, COLUMNS, 'No dead-letter messages.', deps.paint, data)));
+      printShown(listShown(found, COLUMNS, 'No dead-letter messages.', data), output, deps);
       const hidden = found.length < limit ? (await counted(letters, queue)) - found.length : 0;
       if (hidden > 0) deps.complain(notShown(hidden));
     }),

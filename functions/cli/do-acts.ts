@@ -6,7 +6,6 @@ import { type CliDeps, CliError } from './command.ts';
 import { type DryRunOptions, printPreviews } from './dry-run.ts';
 import { linesText } from './output.ts';
 
-/** An act, and what the command line says about it. */
 export interface CliAct {
   readonly act: Act;
   /** True: the act is done before anything else is read, because it may be urgent. No effects are shown. */
@@ -24,7 +23,7 @@ export async function doActs(
   acts: readonly CliAct[],
   fleet: Fleet,
   options: DryRunOptions,
-  deps: Pick<CliDeps, 'clock' | 'print'>,
+  deps: Pick<CliDeps, 'clock' | 'print' | 'paint'>,
 ): Promise<void> {
   if (options.dryRun) {
     printPreviews(await previewsOf(acts, fleet, deps), options, deps);
@@ -40,7 +39,7 @@ export async function doActs(
 async function doAct(
   { act, isUrgent, hint, after = [] }: CliAct,
   fleet: Fleet,
-  deps: Pick<CliDeps, 'clock' | 'print'>,
+  deps: Pick<CliDeps, 'clock' | 'print' | 'paint'>,
 ): Promise<void> {
   const state = isUrgent ? undefined : await actState(act, fleet, deps.clock.now());
   const effects = state ? effectsOf(act, await previewAct(act, state, fleet)) : [];

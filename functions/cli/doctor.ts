@@ -4,7 +4,7 @@ import { examine } from '#shared/operations/look/doctor.ts';
 import type { Finding } from '#shared/operations/look/finding.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
-import { linesText, type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
+import { linesText, type OutputFormat, outputOption, printShown, withExamples } from './output.ts';
 import type { Paint } from './paint.ts';
 import { addLiveOptions, withLive } from './with-fleet.ts';
 
@@ -26,7 +26,7 @@ export function addDoctorCommand(program: Command, deps: CliDeps): void {
   ).action((name: string | undefined) =>
     withLive<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
       const findings = await examine(fleet, await clusterOrAll(name, fleet), deps);
-      deps.print(shownAs(output, { data: () => findings, text: () => findingsText(findings, deps.paint) }));
+      printShown({ data: () => findings, text: ({ paint }) => findingsText(findings, paint) }, output, deps);
       if (findings.some(({ verdict }) => verdict === 'bad')) deps.exitWith(EXIT.actionRequired);
     }),
   );

@@ -4,7 +4,7 @@ import { UsageError } from '#shared/operations/fleet/fleet.ts';
 import type { PendingEviction } from '#shared/operations/look/pending.ts';
 import type { ChangedSetting } from '#shared/state/policy-change.ts';
 import type { CliDeps } from './command.ts';
-import { linesText, type OutputFormat, outputOption, shownAs, tableText } from './output.ts';
+import { linesText, type OutputFormat, outputOption, printShown, tableText } from './output.ts';
 
 export interface DryRunOptions {
   readonly dryRun: boolean;
@@ -25,17 +25,14 @@ export const addDryRun = (command: Command): Command =>
 export function printPreviews(
   previews: readonly Preview[],
   { output }: DryRunOptions,
-  { print }: Pick<CliDeps, 'print'>,
+  deps: Pick<CliDeps, 'print' | 'paint'>,
 ): void {
-  print(
-    shownAs(output, {
-      data: () => previews.map(({ goes: _goes, ...preview }) => preview),
-      text: () =>
-        previews.length === 0
-          ? 'Dry run: nothing would change.\n'
-          : `Dry run: nothing was changed. Without --dry-run:\n${previews.map(previewText).join('')}`,
-    }),
-  );
+  const data = () => previews.map(({ goes: _goes, ...preview }) => preview);
+  const text = () =>
+    previews.length === 0
+      ? 'Dry run: nothing would change.\n'
+      : `Dry run: nothing was changed. Without --dry-run:\n${previews.map(previewText).join('')}`;
+  printShown({ data, text }, output, deps);
 }
 
 /** Returns a change with its effects. */

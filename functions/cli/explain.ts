@@ -8,7 +8,7 @@ import { type ContextFleet, type Fleet, theCluster, UsageError } from '#shared/o
 import type { Blindness } from '#shared/operations/look/blind.ts';
 import { type CliDeps, comparisonOption } from './command.ts';
 import { nodeStoryText, workloadStoryText } from './node-story.ts';
-import { type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
+import { type OutputFormat, outputOption, printShown, type TableLayout, withExamples } from './output.ts';
 import { podStoryText } from './pod-story.ts';
 import { addLiveOptions, warnOutdated, withLive } from './with-fleet.ts';
 
@@ -69,7 +69,7 @@ export function addExplainCommand(program: Command, deps: CliDeps): void {
 function answerBy<Story>(
   command: Command,
   deps: CliDeps,
-  textOf: (story: Story, layout: { readonly wide: boolean; readonly paint: CliDeps['paint'] }) => string,
+  textOf: (story: Story, layout: TableLayout) => string,
   ask: (fleet: Fleet | ContextFleet, name: string, named: NamedCluster) => Promise<Story & Blindness>,
 ): void {
   addLiveOptions(command.option('--cluster <name>', 'cluster name (default: the only one)'))
@@ -82,12 +82,7 @@ function answerBy<Story>(
         const name = namespace === undefined ? text : `${namespace}/${text}`;
         const story = await ask(fleet, name, { cluster, matching: { comparisonOperators } });
         warnOutdated('answer', story.warnings, deps, story.stalled !== undefined);
-        deps.print(
-          shownAs(output, {
-            data: () => story,
-            text: (wide) => textOf(story, { wide, paint: deps.paint }),
-          }),
-        );
+        printShown({ data: () => story, text: (layout) => textOf(story, layout) }, output, deps);
       }),
     );
 }

@@ -12,12 +12,12 @@ import {
   type Column,
   type OutputFormat,
   outputOption,
+  printShown,
   roomIn,
-  shownAs,
+  type TableLayout,
   tableOf,
   withExamples,
 } from './output.ts';
-import type { Paint } from './paint.ts';
 import { tableLines } from './sections.ts';
 import { type MomentGiven, momentOf, parseMoment } from './time-option.ts';
 import { withFleet } from './with-fleet.ts';
@@ -64,23 +64,16 @@ export function addHistoryCommand(program: Command, deps: CliDeps): void {
   ).action((cluster: ClusterName | undefined) =>
     withFleet<HistoryOptions>(command, deps, async (fleet, options) => {
       const happenings = await read(cluster, options, fleet, deps);
-      const entries = happenings.flatMap((each) => (each.of === 'pod' ? [each.entry] : []));
       const { output, compare: compared } = options;
-      const comparison = compared && compare(entries);
-      deps.print(
-        shownAs(
-          output,
-          comparison
-            ? {
-                data: () => comparisonOutput(comparison),
-                text: (wide) => comparisonText(comparison, roomIn({ wide, paint: deps.paint })),
-              }
-            : {
-                data: () => happenings.map(historyOutput),
-                text: (wide) => historyText(happenings, wide, deps.paint),
-              },
-        ),
-      );
+      if (compared) {
+        const entries = happenings.flatMap((each) => (each.of === 'pod' ? [each.entry] : []));
+        const comparison = compare(entries);
+        const text = (layout: TableLayout) => comparisonText(comparison, roomIn(layout));
+        printShown({ data: () => comparisonOutput(comparison), text }, output, deps);
+        return;
+      }
+      const data = () => happenings.map(historyOutput);
+      printShown({ data, text: (layout) => historyText(happenings, layout) }, output, deps);
     }),
   );
 }
@@ -107,18 +100,15 @@ async function read(
 }
 
 /** The lines are part of a larger answer, in the given order. */
-export function podHistoryLines(
-  entries: readonly HistoryEntry[],
-  layout: { readonly wide: boolean; readonly paint: Paint },
-): readonly string[] {
+export function podHistoryLines(entries: readonly HistoryEntry[], layout: TableLayout): readonly string[] {
   const happenings = entries.map((entry): Happening => ({ of: 'pod', entry }));
   return tableLines(happenings, columnsFor(happenings, layout.wide), layout);
 }
 
-function historyText(happenings: readonly Happening[], wide: boolean, paint: Paint): string {
+function historyText(happenings: readonly Happening[], layout: TableLayout): string {
   if (happenings.length === 0)
     return 'No entries in this period. To search further back, specify --since, for example --since 7d.\n';
-  return tableOf(happenings, columnsFor(happenings, wide), { wide, paint });
+  return tableOf(happenings, columnsFor(happenings, layout.wide), layout);
 }
 
 function columnsFor(happenings: readonly Happening[], wide: boolean): readonly Column<Happening>[] {

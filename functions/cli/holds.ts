@@ -28,7 +28,7 @@ import {
   listShown,
   type OutputFormat,
   outputOption,
-  shownAs,
+  printShown,
   withExamples,
 } from './output.ts';
 import { withFleet } from './with-fleet.ts';
@@ -219,7 +219,7 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
           ...[...storedRules].flatMap(([cluster, found]) => heldBy(cluster, found)),
         ].filter(({ until }) => until === undefined || now < until);
         const data = () => rows.map(holdOutput);
-        deps.print(shownAs(output, listShown(rows, COLUMNS, 'No stops or holds.', deps.paint, data)));
+        printShown(listShown(rows, COLUMNS, 'No stops or holds.', data), output, deps);
       }),
   );
 }

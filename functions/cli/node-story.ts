@@ -7,14 +7,13 @@ import type { WorkloadStory } from '#shared/operations/ask/explain-workload.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { podHistoryLines } from './history.ts';
-import type { Column } from './output.ts';
-import type { Paint } from './paint.ts';
+import type { Column, TableLayout } from './output.ts';
 import { sectionsText, tableLines } from './sections.ts';
 
 /** First the answer, then the evidence. `wide`: includes each pod. */
 export function nodeStoryText(
   { headline, taints, workloads, pods, history, unknown, ...answer }: NodeStory,
-  { wide, paint }: { readonly wide: boolean; readonly paint: Paint },
+  { wide, paint }: TableLayout,
 ): string {
   const table = <Row>(rows: readonly Row[], columns: readonly Column<Row>[]) =>
     tableLines(rows, columns, { wide, paint });
@@ -45,7 +44,7 @@ const ruleLines = ({
 /** First the answer, then the pods of all nodes, and the effects of a hold. */
 export function workloadStoryText(
   { headline, nodes, budgets = [], hold, ...workload }: WorkloadStory,
-  { wide, paint }: { readonly wide: boolean; readonly paint: Paint },
+  { wide, paint }: TableLayout,
 ): string {
   const pods = nodes.flatMap(({ node, zone = '', pods: its }) => its.map((pod) => ({ node, zone, ...pod })));
   const command = `taintward hold workload ${workloadText(workload)} --cluster ${nodes[0]?.cluster} --reason 'REASON'`;

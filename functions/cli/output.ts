@@ -18,11 +18,26 @@ export interface Shown {
   /** Returns the answer for programs, of the type that docs/generator/outputs.ts has for the command. */
   data(): unknown;
   /** Returns the answer for people. It ends with a line feed. */
-  text(wide: boolean): string;
+  text(layout: TableLayout): string;
 }
 
+export interface TableLayout {
+  /** Shows all columns, however long the lines are. */
+  readonly wide: boolean;
+  readonly paint: Paint;
+  /** Number of characters that precede each line. */
+  readonly indent?: number;
+}
+
+/** Prints an answer in the format that {@link outputOption} selected. */
+export const printShown = (
+  shown: Shown,
+  format: OutputFormat,
+  { print, paint }: { print(text: string): void; readonly paint: Paint },
+): void => print(shownAs(format, shown, paint));
+
 /** Returns the answer in the format that {@link outputOption} selected. */
-export function shownAs(format: OutputFormat, { data, text }: Shown): string {
+export function shownAs(format: OutputFormat, { data, text }: Shown, paint: Paint): string {
   switch (format) {
     case 'json':
       return jsonText(withTimes(data()));
@@ -30,7 +45,7 @@ export function shownAs(format: OutputFormat, { data, text }: Shown): string {
       return yamlText(withTimes(data()));
     case 'table':
     case 'wide':
-      return text(format === 'wide');
+      return text({ wide: format === 'wide', paint });
     default:
       return format satisfies never;
   }
@@ -59,15 +74,7 @@ export interface Column<Row> {
   readonly wide?: true;
 }
 
-interface TableLayout {
-  /** Shows all columns, however long the lines are. */
-  readonly wide: boolean;
-  readonly paint: Paint;
-  /** Number of characters that precede each line. */
-  readonly indent?: number;
-}
-
-export const roomIn = ({ wide, paint }: Pick<TableLayout, 'wide' | 'paint'>): number =>
+export const roomIn = ({ wide, paint }: TableLayout): number =>
   (wide ? undefined : paint.columns) ?? Number.POSITIVE_INFINITY;
 
 /** Wide columns are left out unless `wide` is set, and rows wrap if the line is too short. */
@@ -86,11 +93,10 @@ export const listShown = <Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
   none: string,
-  paint: Paint,
   data: () => unknown = () => rows,
 ): Shown => ({
   data,
-  text: (wide) => (rows.length === 0 ? `${none}\n` : tableOf(rows, columns, { wide, paint })),
+  text: (layout) => (rows.length === 0 ? `${none}\n` : tableOf(rows, columns, layout)),
 });
 
 /** Columns are as wide as their widest cell, or as `room` allows. The first row holds the heads. */

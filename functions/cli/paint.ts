@@ -2,7 +2,6 @@ import { styleText } from 'node:util';
 
 type Style = 'bold' | 'dim' | 'red' | 'yellow' | 'green';
 
-/** The capabilities of the output. */
 export interface Paint {
   /** Returns a text in a color, if the output shows colors. */
   (style: Style, text: string): string;

@@ -74,9 +74,9 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
       const read = async () => {
         const clusters = await clusterOrAll(name, fleet);
         const shown = options.stuck
-          ? stuckShown(await stuckOf(fleet, clusters), deps)
+          ? stuckShown(await stuckOf(fleet, clusters))
           : await pendingShown(fleet, await seenOf(fleet, clusters, deps), options, deps);
-        return shownAs(options.output, shown);
+        return shownAs(options.output, shown, deps.paint);
       };
       if (options.watch) await deps.watch(read);
       else deps.print(await read());
@@ -109,7 +109,7 @@ async function pendingShown(
   fleet: Fleet,
   { at, clusters }: Snapshot,
   { held, by: grouping }: PendingOptions,
-  { paint, complain }: Pick<CliDeps, 'paint' | 'complain'>,
+  { complain }: CliDeps,
 ): Promise<Shown> {
   const isShown = (eviction: PendingEviction) => !held || isHeldNow(eviction, at);
   const chosen = clusters.map(({ pending = [], ...read }) => ({ ...read, pending: pending.filter(isShown) }));
@@ -119,7 +119,7 @@ async function pendingShown(
     for (const read of chosen) found.push(await pendingGroups(fleet, read, grouping, at));
     complain(linesText(found.flatMap(({ unknown }) => unknown)));
     const groups = found.flatMap((each) => each.groups);
-    return listShown(groups, groupColumns(grouping, at), none, paint, () => groups.map(groupOutput));
+    return listShown(groups, groupColumns(grouping, at), none, () => groups.map(groupOutput));
   }
   const rows = chosen.flatMap(({ storedRules, pending }) =>
     pending.map((eviction): PendingRow => {
@@ -127,7 +127,7 @@ async function pendingShown(
       return { ...eviction, heldBy, inMs: eviction.record.dueAt - at };
     }),
   );
-  return listShown(rows, COLUMNS, none, paint, () => rows.map((row) => pendingOutput(row, at)));
+  return listShown(rows, COLUMNS, none, () => rows.map((row) => pendingOutput(row, at)));
 }
 
 const COLUMNS: readonly Column<PendingRow>[] = [
@@ -193,11 +193,10 @@ const OF_WORKLOADS: readonly Column<PendingGroup>[] = [
   { head: 'BUDGET', of: (group) => groupTexts(group).budget },
 ];
 
-/** An evicted pod that is stuck terminating. */
 type StuckPodOf = StuckPod & { readonly cluster: ClusterName };
 
-const stuckShown = (found: readonly StuckPodOf[], { paint }: CliDeps): Shown =>
-  listShown(found, STUCK_COLUMNS, 'No pods are stuck terminating.', paint, () => found.map(stuckOutput));
+const stuckShown = (found: readonly StuckPodOf[]): Shown =>
+  listShown(found, STUCK_COLUMNS, 'No pods are stuck terminating.', () => found.map(stuckOutput));
 
 const stuckOutput = ({ cluster, node, namespace, name, uid, ...state }: StuckPodOf) => ({
   cluster,

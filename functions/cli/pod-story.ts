@@ -10,15 +10,11 @@ import {
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { podHistoryLines } from './history.ts';
-import type { Column } from './output.ts';
-import type { Paint } from './paint.ts';
+import type { Column, TableLayout } from './output.ts';
 import { sectionsText, tableLines } from './sections.ts';
 
 /** Returns a pod's story as text for people: first the answer, then the evidence. */
-export function podStoryText(
-  story: PodStory,
-  { wide, paint }: { readonly wide: boolean; readonly paint: Paint },
-): string {
+export function podStoryText(story: PodStory, { wide, paint }: TableLayout): string {
   const { headline, taints, history, unknown, node } = story;
   return sectionsText(
     headline,

@@ -37,8 +37,9 @@ import {
   linesText,
   type OutputFormat,
   outputOption,
+  printShown,
   roomIn,
-  shownAs,
+  type TableLayout,
   tableText,
   withExamples,
 } from './output.ts';
@@ -200,18 +201,11 @@ function addDiff(policy: Command, deps: CliDeps): void {
         if (rows.length > 0) deps.exitWith(EXIT.actionRequired);
         const [only, ...others] = shown;
         const table = settingRows(rows).map((row, index) => [rows[index - 1]?.cluster ?? 'CLUSTER', ...row]);
-        deps.print(
-          shownAs(output, {
-            data: () => rows,
-            text: (wide) =>
-              rows.length === 0
-                ? `No settings of ${others.length === 0 ? `cluster ${only}` : `${shown.length} clusters`} would change.\n`
-                : tableText(
-                    others.length === 0 ? settingRows(rows) : table,
-                    roomIn({ wide, paint: deps.paint }),
-                  ),
-          }),
-        );
+        const text = (layout: TableLayout) =>
+          rows.length === 0
+            ? `No settings of ${others.length === 0 ? `cluster ${only}` : `${shown.length} clusters`} would change.\n`
+            : tableText(others.length === 0 ? settingRows(rows) : table, roomIn(layout));
+        printShown({ data: () => rows, text }, output, deps);
       }),
   );
 }

@@ -1,4 +1,4 @@
-import { type Column, linesText, tableOf } from './output.ts';
+import { type Column, linesText, type TableLayout, tableOf } from './output.ts';
 import type { Paint } from './paint.ts';
 
 const INDENT = '  ';
@@ -23,7 +23,7 @@ export function sectionsText(answer: string, sections: readonly Section[], paint
 export const tableLines = <Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
-  layout: { readonly wide: boolean; readonly paint: Paint },
+  layout: TableLayout,
 ): readonly string[] =>
   rows.length === 0
     ? []

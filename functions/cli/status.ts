@@ -22,7 +22,8 @@ import {
   linesText,
   type OutputFormat,
   outputOption,
-  shownAs,
+  printShown,
+  type TableLayout,
   tableOf,
   withExamples,
 } from './output.ts';
@@ -46,24 +47,19 @@ export function addStatusCommand(program: Command, deps: CliDeps): void {
     (name: string | undefined) =>
       withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
         const status = statusOf(await readClusters(fleet, await clusterOrAll(name, fleet), deps));
-        deps.print(
-          shownAs(output, {
-            data: () => statusOutput(status),
-            text: (wide) => statusText(status, wide, deps.paint),
-          }),
-        );
+        const text = (layout: TableLayout) => statusText(status, layout);
+        printShown({ data: () => statusOutput(status), text }, output, deps);
         if (status.issues.length > 0) deps.exitWith(EXIT.actionRequired);
         else if (status.unknown.length > 0) deps.exitWith(EXIT.cannotKnow);
       }),
   );
 }
 
-function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
+function statusText(status: FleetStatus, layout: TableLayout): string {
+  const { paint } = layout;
   const { clusters, relays, where, versions, deadLetters, backlog, unknown, issues, at } = status;
   const table =
-    clusters.length === 0
-      ? 'No clusters are managed.\n'
-      : tableOf(clusters, columnsAt(at, paint), { wide, paint });
+    clusters.length === 0 ? 'No clusters are managed.\n' : tableOf(clusters, columnsAt(at, paint), layout);
   const facts: readonly (readonly [string, string])[] = [
     ['Fleet', where],
     [
@@ -86,8 +82,7 @@ function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
           paint('bold', 'Action required'),
           ...issues.map((need) => `  ${paint('red', '!')} ${needText(need)}`),
         ]);
-  const relayTable =
-    relays.length === 0 ? '' : `\n${tableOf(relays, relayColumns(at, paint), { wide, paint })}`;
+  const relayTable = relays.length === 0 ? '' : `\n${tableOf(relays, relayColumns(at, paint), layout)}`;
   return `${table}${relayTable}\n${lines}\n${found}`;
 }
 

@@ -21,8 +21,15 @@ import { firstFault } from '#shared/text/read-as.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type CliDeps, CliError, comparisonOption, mustConfirm, throwFaults } from './command.ts';
 import { parseWorkload } from './explain.ts';
-import { type Column, linesText, type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
-import type { Paint } from './paint.ts';
+import {
+  type Column,
+  linesText,
+  type OutputFormat,
+  outputOption,
+  printShown,
+  type TableLayout,
+  withExamples,
+} from './output.ts';
 import { sectionsText, tableLines } from './sections.ts';
 import { addLiveOptions, withLive } from './with-fleet.ts';
 
@@ -97,8 +104,7 @@ export function addTolerationsCommand(program: Command, deps: CliDeps): void {
           deps.print(linesText(answer.commands));
           return;
         }
-        const { paint } = deps;
-        deps.print(shownAs(output, { data: () => answer, text: (wide) => answerText(answer, wide, paint) }));
+        printShown({ data: () => answer, text: (layout) => answerText(answer, layout) }, output, deps);
         if (!apply) return;
         throwFaults(answer.obstacles, deps);
         await mustConfirm('Change these tolerations?', options.yes, deps);
@@ -172,10 +178,10 @@ function readTolerations(path: string): readonly TolerationObject[] {
   }
 }
 
-function answerText(answer: TolerationsAnswer, wide: boolean, paint: Paint): string {
+function answerText(answer: TolerationsAnswer, layout: TableLayout): string {
   const { at, next, added, ineffective, taints, pods, effects, obstacles, faults, commands } = answer;
   const table = <Row>(rows: readonly Row[], columns: readonly Column<Row>[]) =>
-    tableLines(rows, columns, { wide, paint });
+    tableLines(rows, columns, layout);
   const isChange = effects.length > 0;
   const rows = [...next, ...added].map((toleration, index) => ({ index, toleration }));
   const note = (index: number) =>
@@ -200,7 +206,7 @@ function answerText(answer: TolerationsAnswer, wide: boolean, paint: Paint): str
       { heading: 'Why Taintward does not make the change', lines: isChange ? obstacles : [] },
       { heading: 'How to make the change', lines: commands },
     ],
-    paint,
+    layout.paint,
   );
 }
 

@@ -15,7 +15,8 @@ import {
   linesText,
   type OutputFormat,
   outputOption,
-  shownAs,
+  printShown,
+  type TableLayout,
   tableOf,
   withExamples,
 } from './output.ts';
@@ -62,11 +63,8 @@ export function addWhatIfCommand(program: Command, deps: CliDeps): void {
       const cluster = await theCluster(name, fleet);
       const question = { cluster, taint, nodes, matching: { comparisonOperators } };
       const answer = await askWhatIf(fleet, question, deps);
-      const shown = {
-        data: () => answer,
-        text: (wide: boolean) => answerText(answer, wide, deps.paint),
-      };
-      deps.print(shownAs(options.output, shown));
+      const text = (layout: TableLayout) => answerText(answer, layout);
+      printShown({ data: () => answer, text }, options.output, deps);
       if (answer.breaks.length > 0) deps.exitWith(EXIT.actionRequired);
     }),
   );
@@ -95,7 +93,7 @@ function readNodes(text: string): NodeChoice {
   }
 }
 
-function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
+function answerText(answer: WhatIfAnswer, layout: TableLayout): string {
   const { cluster, taint, nodes, pods, now, later, keep, at } = answer;
   const which = nodes.length === 1 ? `node ${nodes[0]}` : `${nodes.length} nodes`;
   const lines = [
@@ -105,10 +103,10 @@ function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
   ].filter((line) => line !== '');
   const sections = [
     linesText(lines),
-    ...(pods === 0 ? [] : [tableOf(answer.workloads, workloadColumns(at), { wide, paint })]),
-    ...(answer.budgets.length === 0 ? [] : [tableOf(answer.budgets, BUDGET_COLUMNS, { wide, paint })]),
-    ...(wide && pods > 0 ? [tableOf(answer.each, podColumns(at), { wide, paint })] : []),
-    breaksText(answer, paint),
+    ...(pods === 0 ? [] : [tableOf(answer.workloads, workloadColumns(at), layout)]),
+    ...(answer.budgets.length === 0 ? [] : [tableOf(answer.budgets, BUDGET_COLUMNS, layout)]),
+    ...(layout.wide && pods > 0 ? [tableOf(answer.each, podColumns(at), layout)] : []),
+    breaksText(answer, layout.paint),
   ];
   return sections.join('\n');
 }

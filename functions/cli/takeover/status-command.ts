@@ -3,8 +3,9 @@ import type { CliDeps } from '#functions/cli/command.ts';
 import {
   type OutputFormat,
   outputOption,
+  printShown,
   roomIn,
-  shownAs,
+  type TableLayout,
   tableText,
   withExamples,
 } from '#functions/cli/output.ts';
@@ -34,12 +35,8 @@ export function addStatusCommand(takeover: Command, deps: CliDeps): void {
       const { output } = command.opts<{ readonly output: OutputFormat }>();
       const builtIn = await builtInOf(objects);
       const state = await takeoverState(objects, deps.clock);
-      deps.print(
-        shownAs(output, {
-          data: () => takeoverOutput(state, builtIn),
-          text: (wide) => stateText(state, builtIn, roomIn({ wide, paint: deps.paint })),
-        }),
-      );
+      const text = (layout: TableLayout) => stateText(state, builtIn, roomIn(layout));
+      printShown({ data: () => takeoverOutput(state, builtIn), text }, output, deps);
     }),
   );
 }

@@ -14,7 +14,6 @@ import { post, ServerError, sentenceOf } from './server.ts';
 
 type Act = Api['POST api/preview']['asks'];
 
-/** An act that requires confirmation. */
 export interface Intent {
   readonly title: string;
   /** Label of the button. */

@@ -12,7 +12,6 @@ import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { faultsOf, readAs } from '#shared/text/read-as.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** A cluster as its document declares it. */
 export interface DeclaredCluster {
   /** File, kind, and name, for sentences: "fleet/prod.yaml: Cluster prod". */
   readonly where: string;

@@ -46,7 +46,6 @@ export interface ContextFleet extends Clusters {
   readonly kind: 'context';
 }
 
-/** Identity of a service in its cluster. */
 export interface ServiceAccount {
   readonly namespace: string;
   readonly name: string;

@@ -34,7 +34,6 @@ function stallOf(type: ConditionType, { kind }: Snapshot): string | undefined {
   return type === 'lease-expired' && kind === 'in-cluster' ? 'no replica holds the lease' : undefined;
 }
 
-/** Facts about the relay of a cluster. */
 export interface RelayStory extends Blindness {
   /** `undefined`: a relay is connected or connecting, or the fleet has none. */
   readonly disconnection: Fact<Disconnection | undefined>;

@@ -12,7 +12,6 @@ export interface Faults {
   readonly changed: readonly string[];
 }
 
-/** A complete or partial takeover of a cluster. */
 export interface InstalledTakeover {
   /** The object `takeovers/live`. Absent: it is missing. */
   readonly live?: Takeover;

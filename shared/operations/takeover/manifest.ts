@@ -19,7 +19,6 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
 export const pathOf = ({ apiVersion, kind, metadata: { name } }: Manifest): string =>
   `/apis/${apiVersion}/${COLLECTIONS[kind]}/${name}`;
 
-/** Labels of all objects of a takeover. */
 export const LABELS = { 'app.kubernetes.io/name': 'taintward' };
 
 export function manifestText(comment: string, objects: readonly Manifest[]): string {

@@ -4,21 +4,9 @@ import { clusterNamed } from '#shared/operations/fleet/fleet.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
-import {
-  type Column,
-  listShown,
-  type OutputFormat,
-  outputOption,
-  printShown,
-  withExamples,
-} from './output.ts';
+import { type Column, listShown, outputOption, withExamples } from './output.ts';
 import { type MomentGiven, momentOf, parseMoment } from './time-option.ts';
-import { withFleet } from './with-fleet.ts';
-
-interface AuditOptions {
-  readonly since?: MomentGiven;
-  readonly output: OutputFormat;
-}
+import { showFleet } from './with-fleet.ts';
 
 /** `taintward audit`: changes of the rules of clusters, with time, actor, and reason. */
 export function addAuditCommand(program: Command, deps: CliDeps): void {
@@ -38,7 +26,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
     .addOption(outputOption());
   withExamples(command, 'taintward audit', 'taintward audit prod --since 12h -o json').action(
     (name: string | undefined) =>
-      withFleet<AuditOptions>(command, deps, async (fleet, { since, output }) => {
+      showFleet<{ since?: MomentGiven }>(command, deps, async (fleet, { since }) => {
         const cluster = name === undefined ? undefined : await clusterNamed(name, fleet);
         const now = deps.clock.now();
         const entries = await fleet.rulesStore.audit({
@@ -47,7 +35,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
           to: now + 60_000,
           ...defined({ cluster }),
         });
-        printShown(listShown(entries, COLUMNS, 'No audit entries.'), output, deps);
+        return listShown(entries, COLUMNS, 'No audit entries.');
       }),
   );
 }

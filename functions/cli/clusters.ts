@@ -28,17 +28,8 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
 import { type CliDeps, CliError, mustConfirm, noSuchCluster, parseClusterName } from './command.ts';
 import { noteAct } from './note-act.ts';
-import {
-  type Column,
-  linesText,
-  listShown,
-  type OutputFormat,
-  outputOption,
-  printShown,
-  tableText,
-  withExamples,
-} from './output.ts';
-import { printFleet, withFleet } from './with-fleet.ts';
+import { type Column, linesText, listShown, outputOption, tableText, withExamples } from './output.ts';
+import { printFleet, showFleet, withFleet } from './with-fleet.ts';
 
 /** `taintward clusters`: manages registered clusters. */
 export function addClustersCommand(program: Command, deps: CliDeps): void {
@@ -180,11 +171,11 @@ const alreadyThere = (name: ClusterName): CliError =>
 function addListCommand(clusters: Command, deps: CliDeps): void {
   const command = clusters.command('list').summary('List registered clusters').addOption(outputOption());
   withExamples(command, 'taintward clusters list', 'taintward clusters list -o json').action(() =>
-    withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
+    showFleet(command, deps, async (fleet) => {
       const { clusters: found, strays } = await registryOf(fleet).list();
       const none = 'No clusters are registered. To register one, run taintward clusters add.';
-      printShown(listShown(found, COLUMNS, none), output, deps);
       deps.complain(linesText(strays.map((stray) => `${stray} Delete it from the table.`)));
+      return listShown(found, COLUMNS, none);
     }),
   );
 }
@@ -205,11 +196,11 @@ function addShowCommand(clusters: Command, deps: CliDeps): void {
     .addArgument(nameArgument())
     .addOption(outputOption());
   withExamples(command, 'taintward clusters show prod').action((name: ClusterName) =>
-    withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
+    showFleet(command, deps, async (fleet) => {
       const cluster = await registryOf(fleet).get(name);
       if (!cluster) throw noSuchCluster(name);
       const text = () => tableText(COLUMNS.map((column) => [column.head, column.of(cluster)]));
-      printShown({ data: () => cluster, text }, output, deps);
+      return { data: () => cluster, text };
     }),
   );
 }

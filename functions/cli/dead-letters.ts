@@ -5,15 +5,8 @@ import type { DeadLetter, DeadLetterBox } from '#shared/operations/fleet/dead-le
 import { type Fleet, FleetError, UsageError } from '#shared/operations/fleet/fleet.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
-import {
-  type Column,
-  listShown,
-  type OutputFormat,
-  outputOption,
-  printShown,
-  withExamples,
-} from './output.ts';
-import { printFleet, withFleet } from './with-fleet.ts';
+import { type Column, listShown, outputOption, withExamples } from './output.ts';
+import { printFleet, showFleet, withFleet } from './with-fleet.ts';
 
 /** Every ten need one call. */
 const DEFAULT_LIMIT = 100;
@@ -25,7 +18,6 @@ const EXPIRY = 'expiry';
 interface ListOptions {
   readonly queue?: string;
   readonly limit: number;
-  readonly output: OutputFormat;
 }
 
 /** `taintward dead-letters`: messages that no consumer could handle. */
@@ -53,13 +45,13 @@ function addList(letters: Command, deps: CliDeps): void {
     'taintward dead-letters list',
     'taintward dead-letters list --queue evictions-due -o json',
   ).action(() =>
-    withFleet<ListOptions>(command, deps, async (fleet, { queue, limit, output }) => {
+    showFleet<ListOptions>(command, deps, async (fleet, { queue, limit }) => {
       const letters = lettersOf(fleet);
       const found = await letters.list(limit, queue);
       const data = () => found.map(letterOutput);
-      printShown(listShown(found, COLUMNS, 'No dead-letter messages.', data), output, deps);
       const hidden = found.length < limit ? (await counted(letters, queue)) - found.length : 0;
       if (hidden > 0) deps.complain(notShown(hidden));
+      return listShown(found, COLUMNS, 'No dead-letter messages.', data);
     }),
   );
 }

@@ -4,9 +4,9 @@ import { examine } from '#shared/operations/look/doctor.ts';
 import type { Finding } from '#shared/operations/look/finding.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
-import { linesText, type OutputFormat, outputOption, printShown, withExamples } from './output.ts';
+import { linesText, outputOption, withExamples } from './output.ts';
 import type { Paint } from './paint.ts';
-import { addLiveOptions, withLive } from './with-fleet.ts';
+import { addLiveOptions, showLive } from './with-fleet.ts';
 
 /** `taintward doctor`: checks the installation and suggests fixes. */
 export function addDoctorCommand(program: Command, deps: CliDeps): void {
@@ -24,10 +24,10 @@ export function addDoctorCommand(program: Command, deps: CliDeps): void {
     'taintward doctor prod -o json',
     'taintward doctor --context kind-kind',
   ).action((name: string | undefined) =>
-    withLive<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
+    showLive(command, deps, async (fleet) => {
       const findings = await examine(fleet, await clusterOrAll(name, fleet), deps);
-      printShown({ data: () => findings, text: ({ paint }) => findingsText(findings, paint) }, output, deps);
       if (findings.some(({ verdict }) => verdict === 'bad')) deps.exitWith(EXIT.actionRequired);
+      return { data: () => findings, text: ({ paint }) => findingsText(findings, paint) };
     }),
   );
 }

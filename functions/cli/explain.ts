@@ -8,15 +8,14 @@ import { type ContextFleet, type Fleet, theCluster, UsageError } from '#shared/o
 import type { Blindness } from '#shared/operations/look/blind.ts';
 import { type CliDeps, comparisonOption } from './command.ts';
 import { nodeStoryText, workloadStoryText } from './node-story.ts';
-import { type OutputFormat, outputOption, printShown, type TableLayout, withExamples } from './output.ts';
+import { outputOption, type TableLayout, withExamples } from './output.ts';
 import { podStoryText } from './pod-story.ts';
-import { addLiveOptions, warnOutdated, withLive } from './with-fleet.ts';
+import { addLiveOptions, showLive, warnOutdated } from './with-fleet.ts';
 
 interface ExplainOptions {
   readonly cluster?: string;
   readonly namespace?: string;
   readonly comparisonOperators: boolean;
-  readonly output: OutputFormat;
 }
 
 type NamedCluster = Pick<PodQuestion, 'cluster' | 'matching'>;
@@ -76,13 +75,13 @@ function answerBy<Story>(
     .addOption(comparisonOption())
     .addOption(outputOption())
     .action((text: string) =>
-      withLive<ExplainOptions>(command, deps, async (fleet, options) => {
-        const { namespace, output, comparisonOperators } = options;
+      showLive<ExplainOptions>(command, deps, async (fleet, options) => {
+        const { namespace, comparisonOperators } = options;
         const cluster = await theCluster(options.cluster, fleet);
         const name = namespace === undefined ? text : `${namespace}/${text}`;
         const story = await ask(fleet, name, { cluster, matching: { comparisonOperators } });
         warnOutdated('answer', story.warnings, deps, story.stalled !== undefined);
-        printShown({ data: () => story, text: (layout) => textOf(story, layout) }, output, deps);
+        return { data: () => story, text: (layout) => textOf(story, layout) };
       }),
     );
 }

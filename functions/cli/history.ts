@@ -8,19 +8,10 @@ import type { HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
 import { causesOutput } from './causes.ts';
 import { type CliDeps, parseClusterName } from './command.ts';
 import { compare, comparisonOutput, comparisonText } from './comparison.ts';
-import {
-  type Column,
-  type OutputFormat,
-  outputOption,
-  printShown,
-  roomIn,
-  type TableLayout,
-  tableOf,
-  withExamples,
-} from './output.ts';
+import { type Column, outputOption, roomIn, type TableLayout, tableOf, withExamples } from './output.ts';
 import { tableLines } from './sections.ts';
 import { type MomentGiven, momentOf, parseMoment } from './time-option.ts';
-import { withFleet } from './with-fleet.ts';
+import { showFleet } from './with-fleet.ts';
 
 interface HistoryOptions {
   readonly node?: NodeName;
@@ -29,7 +20,6 @@ interface HistoryOptions {
   readonly since: MomentGiven;
   readonly until?: MomentGiven;
   readonly compare?: true;
-  readonly output: OutputFormat;
 }
 
 const DEFAULT_SINCE = '24h';
@@ -62,18 +52,18 @@ export function addHistoryCommand(program: Command, deps: CliDeps): void {
     'taintward history prod --namespace shop --pod web-0 -o json',
     'taintward history prod --since 7d --compare',
   ).action((cluster: ClusterName | undefined) =>
-    withFleet<HistoryOptions>(command, deps, async (fleet, options) => {
+    showFleet<HistoryOptions>(command, deps, async (fleet, options) => {
       const happenings = await read(cluster, options, fleet, deps);
-      const { output, compare: compared } = options;
-      if (compared) {
-        const entries = happenings.flatMap((each) => (each.of === 'pod' ? [each.entry] : []));
-        const comparison = compare(entries);
-        const text = (layout: TableLayout) => comparisonText(comparison, roomIn(layout));
-        printShown({ data: () => comparisonOutput(comparison), text }, output, deps);
-        return;
-      }
-      const data = () => happenings.map(historyOutput);
-      printShown({ data, text: (layout) => historyText(happenings, layout) }, output, deps);
+      if (!options.compare)
+        return {
+          data: () => happenings.map(historyOutput),
+          text: (layout) => historyText(happenings, layout),
+        };
+      const comparison = compare(happenings.flatMap((each) => (each.of === 'pod' ? [each.entry] : [])));
+      return {
+        data: () => comparisonOutput(comparison),
+        text: (layout) => comparisonText(comparison, roomIn(layout)),
+      };
     }),
   );
 }

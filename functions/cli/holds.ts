@@ -22,16 +22,8 @@ import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
 import { doActs } from './do-acts.ts';
 import { addDryRun, type DryRunOptions } from './dry-run.ts';
-import {
-  type Column,
-  linesText,
-  listShown,
-  type OutputFormat,
-  outputOption,
-  printShown,
-  withExamples,
-} from './output.ts';
-import { withFleet } from './with-fleet.ts';
+import { type Column, linesText, listShown, outputOption, withExamples } from './output.ts';
+import { showFleet, withFleet } from './with-fleet.ts';
 
 /** `taintward hold`, `release`, `holds`: stops, holds, and guard trips that keep pods from being evicted. */
 export function addHoldCommands(program: Command, deps: CliDeps): void {
@@ -203,7 +195,7 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
     .addOption(outputOption());
   withExamples(command, 'taintward holds', 'taintward holds prod -o yaml').action(
     (name: string | undefined) =>
-      withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
+      showFleet(command, deps, async (fleet) => {
         const clusters = await clusterOrAll(name, fleet);
         const storedRules = await storedRulesNow(clusters, fleet);
         const fleetStop = await fleet.rulesStore.fleetStop();
@@ -218,8 +210,7 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
             : []),
           ...[...storedRules].flatMap(([cluster, found]) => heldBy(cluster, found)),
         ].filter(({ until }) => until === undefined || now < until);
-        const data = () => rows.map(holdOutput);
-        printShown(listShown(rows, COLUMNS, 'No stops or holds.', data), output, deps);
+        return listShown(rows, COLUMNS, 'No stops or holds.', () => rows.map(holdOutput));
       }),
   );
 }

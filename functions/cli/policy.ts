@@ -35,15 +35,13 @@ import { EXIT } from './exit-codes.ts';
 import {
   jsonText,
   linesText,
-  type OutputFormat,
   outputOption,
-  printShown,
   roomIn,
   type TableLayout,
   tableText,
   withExamples,
 } from './output.ts';
-import { withFleet } from './with-fleet.ts';
+import { showFleet, withFleet } from './with-fleet.ts';
 
 interface ApplyOptions extends DryRunOptions {
   readonly file: string;
@@ -188,7 +186,7 @@ function addDiff(policy: Command, deps: CliDeps): void {
     .addOption(outputOption());
   withExamples(command, 'taintward policy diff prod -f policy.yaml', 'taintward policy diff -f fleet').action(
     (given: readonly string[]) =>
-      withFleet<{ file: string; output: OutputFormat }>(command, deps, async (fleet, { file, output }) => {
+      showFleet<{ file: string }>(command, deps, async (fleet, { file }) => {
         const { names, policies, rules } = await declaredBy(file, fleet, deps);
         const known = (name: string) => names.find((each) => each === name) ?? clusterNamed(name, fleet);
         const shown = given.length === 0 ? names : await Promise.all(given.map(known));
@@ -205,7 +203,7 @@ function addDiff(policy: Command, deps: CliDeps): void {
           rows.length === 0
             ? `No settings of ${others.length === 0 ? `cluster ${only}` : `${shown.length} clusters`} would change.\n`
             : tableText(others.length === 0 ? settingRows(rows) : table, roomIn(layout));
-        printShown({ data: () => rows, text }, output, deps);
+        return { data: () => rows, text };
       }),
   );
 }

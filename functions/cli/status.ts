@@ -17,18 +17,9 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
-import {
-  type Column,
-  linesText,
-  type OutputFormat,
-  outputOption,
-  printShown,
-  type TableLayout,
-  tableOf,
-  withExamples,
-} from './output.ts';
+import { type Column, linesText, outputOption, type TableLayout, tableOf, withExamples } from './output.ts';
 import type { Paint } from './paint.ts';
-import { withFleet } from './with-fleet.ts';
+import { showFleet } from './with-fleet.ts';
 
 /** The relay counts as gone, if clocks agree: it renews every few seconds. */
 const SILENT_MS = 3 * LEASE_TTL_MS;
@@ -45,12 +36,11 @@ export function addStatusCommand(program: Command, deps: CliDeps): void {
     .addOption(outputOption());
   withExamples(command, 'taintward status', 'taintward status prod -o yaml').action(
     (name: string | undefined) =>
-      withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
+      showFleet(command, deps, async (fleet) => {
         const status = statusOf(await readClusters(fleet, await clusterOrAll(name, fleet), deps));
-        const text = (layout: TableLayout) => statusText(status, layout);
-        printShown({ data: () => statusOutput(status), text }, output, deps);
         if (status.issues.length > 0) deps.exitWith(EXIT.actionRequired);
         else if (status.unknown.length > 0) deps.exitWith(EXIT.cannotKnow);
+        return { data: () => statusOutput(status), text: (layout) => statusText(status, layout) };
       }),
   );
 }

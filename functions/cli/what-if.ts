@@ -10,24 +10,14 @@ import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type CliDeps, comparisonOption } from './command.ts';
 import { EXIT } from './exit-codes.ts';
-import {
-  type Column,
-  linesText,
-  type OutputFormat,
-  outputOption,
-  printShown,
-  type TableLayout,
-  tableOf,
-  withExamples,
-} from './output.ts';
+import { type Column, linesText, outputOption, type TableLayout, tableOf, withExamples } from './output.ts';
 import type { Paint } from './paint.ts';
-import { addLiveOptions, withLive } from './with-fleet.ts';
+import { addLiveOptions, showLive } from './with-fleet.ts';
 
 interface WhatIfOptions {
   readonly taint: Taint;
   readonly nodes: NodeChoice;
   readonly comparisonOperators: boolean;
-  readonly output: OutputFormat;
 }
 
 /** `taintward what-if`: previews the effect of a taint on nodes. */
@@ -58,14 +48,12 @@ export function addWhatIfCommand(program: Command, deps: CliDeps): void {
       'taintward what-if --context kind-kind --taint out=yes:NoExecute --nodes topology.kubernetes.io/zone=a -o wide',
     ),
   ).action((name: string | undefined) =>
-    withLive<WhatIfOptions>(command, deps, async (fleet, options) => {
-      const { taint, nodes, comparisonOperators } = options;
+    showLive<WhatIfOptions>(command, deps, async (fleet, { taint, nodes, comparisonOperators }) => {
       const cluster = await theCluster(name, fleet);
       const question = { cluster, taint, nodes, matching: { comparisonOperators } };
       const answer = await askWhatIf(fleet, question, deps);
-      const text = (layout: TableLayout) => answerText(answer, layout);
-      printShown({ data: () => answer, text }, options.output, deps);
       if (answer.breaks.length > 0) deps.exitWith(EXIT.actionRequired);
+      return { data: () => answer, text: (layout) => answerText(answer, layout) };
     }),
   );
 }

@@ -3,7 +3,7 @@ import type { Clusters, ContextFleet, Fleet } from '#shared/operations/fleet/fle
 import type { FleetChoice, LiveChoice } from '#shared/operations/fleet/fleet-choice.ts';
 import { type CliDeps, kubeconfigOption } from './command.ts';
 import { EXIT } from './exit-codes.ts';
-import { linesText } from './output.ts';
+import { linesText, type OutputFormat, printShown, type Shown } from './output.ts';
 
 /** Runs `act` on the fleet that a command's options select, with those options. */
 export async function withFleet<Options>(
@@ -24,6 +24,28 @@ export async function withLive<Options>(
   const options = command.optsWithGlobals<LiveChoice & Options>();
   await using(await deps.live(options), command, deps, (fleet) => act(fleet, options));
 }
+
+type Formatted = { readonly output: OutputFormat };
+
+/** Prints the answer of `ask` about the fleet that a command's options select. The command has {@link outputOption}. */
+export const showFleet = <Options>(
+  command: Command,
+  deps: CliDeps,
+  ask: (fleet: Fleet, options: Options) => Promise<Shown>,
+): Promise<void> =>
+  withFleet<Options & Formatted>(command, deps, async (fleet, options) =>
+    printShown(await ask(fleet, options), options.output, deps),
+  );
+
+/** Does the same for commands that ask clusters directly. */
+export const showLive = <Options>(
+  command: Command,
+  deps: CliDeps,
+  ask: (fleet: Fleet | ContextFleet, options: Options) => Promise<Shown>,
+): Promise<void> =>
+  withLive<Options & Formatted>(command, deps, async (fleet, options) =>
+    printShown(await ask(fleet, options), options.output, deps),
+  );
 
 /** Adds the options of commands that ask clusters directly. */
 export const addLiveOptions = (command: Command): Command =>

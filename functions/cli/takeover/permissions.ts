@@ -15,24 +15,22 @@ interface Rule {
   readonly verbs: readonly Permission['verb'][];
 }
 
+const MANAGE = ['get', 'create', 'patch', 'delete'] as const;
+
 /** Permissions that an operator needs in a cluster for `taintward takeover`. See cdk/rbac/operators. */
 export const TAKEOVER_RULES: readonly Rule[] = [
-  {
-    apiGroups: ['apiextensions.k8s.io'],
-    resources: ['customresourcedefinitions'],
-    verbs: ['get', 'create', 'patch', 'delete'],
-  },
+  { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: MANAGE },
   {
     apiGroups: ['admissionregistration.k8s.io'],
     resources: ['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings'],
-    verbs: ['get', 'create', 'patch', 'delete'],
+    verbs: MANAGE,
   },
   {
     apiGroups: ['rbac.authorization.k8s.io'],
     resources: ['clusterroles', 'clusterrolebindings'],
-    verbs: ['get', 'create', 'patch', 'delete'],
+    verbs: MANAGE,
   },
-  { apiGroups: [TAKEOVER_GROUP], resources: ['takeovers'], verbs: ['get', 'create', 'patch', 'delete'] },
+  { apiGroups: [TAKEOVER_GROUP], resources: ['takeovers'], verbs: MANAGE },
   { apiGroups: [''], resources: ['nodes'], verbs: ['list'] },
   { apiGroups: [''], resources: ['nodes'], resourceNames: [PROOF_NODE], verbs: ['create', 'patch'] },
 ];

@@ -25,13 +25,11 @@ const NODES_CHECKED = 20;
  * Events are no evidence, because Taintward's have its name. Rejects with `ApiError`.
  */
 export async function builtInOf(objects: ClusterObjects): Promise<BuiltIn> {
-  const found =
+  return (
     (await byFlags(objects)) ??
     (await byMetrics(objects)) ??
     (await byVersion(objects)) ??
-    (await byMarks(objects));
-  return (
-    found ?? {
+    (await byMarks(objects)) ?? {
       state: 'unknown',
       evidence: 'its control plane shows neither flags nor metrics, and no pod is marked by it',
     }

@@ -278,18 +278,14 @@ async function examineLive(
   });
 }
 
-const WORKLOADS = [
-  { kind: 'Deployment', plural: 'deployments' },
-  { kind: 'StatefulSet', plural: 'statefulsets' },
-  { kind: 'DaemonSet', plural: 'daemonsets' },
-] as const;
+const WORKLOADS = ['Deployment', 'StatefulSet', 'DaemonSet'] as const;
 
 /** Warns of ineffective tolerations in workloads, once for each rule. Kinds that may not be read are skipped. */
 async function tolerationFindings(objects: ClusterObjects): Promise<readonly ClusterFinding[]> {
   const found: (IneffectiveToleration & { readonly workload: string })[] = [];
-  for (const { kind, plural } of WORKLOADS) {
+  for (const kind of WORKLOADS) {
     try {
-      for await (const { metadata, spec } of objects.list(`/apis/apps/v1/${plural}`)) {
+      for await (const { metadata, spec } of objects.list(`/apis/apps/v1/${kind.toLowerCase()}s`)) {
         const { namespace, name } = fieldsOf(metadata);
         const pod = fieldsOf(fieldsOf(fieldsOf(spec)['template'])['spec']);
         const workload = `${kind} ${textOf(namespace)}/${textOf(name)}`;

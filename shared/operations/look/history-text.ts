@@ -40,7 +40,7 @@ const cell =
 /** Returns the event in a few words: "evicted", "guard released", "tainted". */
 export const whatText = cell(
   ({ event }) => event.replaceAll('-', ' '),
-  ({ kind }) => KINDS[kind],
+  ({ kind }) => KINDS[kind] ?? kind.replaceAll('-', ' '),
   () => 'tainted',
 );
 
@@ -65,21 +65,10 @@ export const HISTORY_COLUMNS: readonly HistoryColumn[] = [
   { head: 'CAUSE', of: cell(causeText, actText, taintedText) },
 ];
 
-const KINDS: Readonly<Record<AuditEntry['kind'], string>> = {
-  policy: 'policy',
-  stop: 'stop',
-  resume: 'resume',
-  hold: 'hold',
-  release: 'release',
+/** Other kinds are words themselves. */
+const KINDS: Readonly<Partial<Record<AuditEntry['kind'], string>>> = {
   'release-guard': 'guard released',
-  retry: 'retry',
-  'guard-tripped': 'guard tripped',
   'guard-calm': 'guard reset',
-  'cluster-added': 'cluster added',
-  'cluster-changed': 'cluster changed',
-  'cluster-removed': 'cluster removed',
-  'takeover-applied': 'takeover applied',
-  'takeover-released': 'takeover released',
 };
 
 function taintedText({ taint, nodes }: Tainted['entry']): string {

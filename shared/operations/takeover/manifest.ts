@@ -7,17 +7,9 @@ export interface Manifest {
   readonly [field: string]: unknown;
 }
 
-const COLLECTIONS: Readonly<Record<string, string>> = {
-  CustomResourceDefinition: 'customresourcedefinitions',
-  Takeover: 'takeovers',
-  ClusterRole: 'clusterroles',
-  ClusterRoleBinding: 'clusterrolebindings',
-  MutatingAdmissionPolicy: 'mutatingadmissionpolicies',
-  MutatingAdmissionPolicyBinding: 'mutatingadmissionpolicybindings',
-};
-
+/** Kinds of a takeover have regular plurals. */
 export const pathOf = ({ apiVersion, kind, metadata: { name } }: Manifest): string =>
-  `/apis/${apiVersion}/${COLLECTIONS[kind]}/${name}`;
+  `/apis/${apiVersion}/${kind.toLowerCase().replace(/y$/, 'ie')}s/${name}`;
 
 export const LABELS = { 'app.kubernetes.io/name': 'taintward' };
 

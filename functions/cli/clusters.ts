@@ -94,17 +94,11 @@ async function registrationEffects(
     policy
       ? `The policy applied earlier under this name is in force: ${policy.read.mode}.`
       : 'The cluster is in observe mode: no pods are evicted until you apply a policy (taintward policy apply).',
-    ...(access.kind === 'agent'
-      ? [
-          `Only agent ${access.agent} works in this cluster. Run the agent there, with CLUSTER=${cluster.name} (docs/how-to/run-an-agent.md).`,
-        ]
-      : []),
-    ...(access.kind === 'local-context'
-      ? [
-          'Only processes with access to its kubeconfig file can reach the cluster. The deployed stack cannot.',
-        ]
-      : []),
-  ];
+    access.kind === 'agent' &&
+      `Only agent ${access.agent} works in this cluster. Run the agent there, with CLUSTER=${cluster.name} (docs/how-to/run-an-agent.md).`,
+    access.kind === 'local-context' &&
+      'Only processes with access to its kubeconfig file can reach the cluster. The deployed stack cannot.',
+  ].filter((text) => text !== false);
 }
 
 /**

@@ -77,11 +77,7 @@ function statusText(status: FleetStatus, layout: TableLayout): string {
 }
 
 const needText = ({ cluster, message, remediation }: Issue): string =>
-  [
-    ...(cluster === undefined ? [] : [`${cluster}:`]),
-    message,
-    ...(remediation === undefined ? [] : [remediation]),
-  ].join(' ');
+  [cluster && `${cluster}:`, message, remediation].filter(Boolean).join(' ');
 
 const countsText = (counts: Readonly<Record<string, number>>): string =>
   Object.entries(counts)

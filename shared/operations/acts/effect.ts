@@ -39,10 +39,8 @@ interface EffectOptions {
 /** Returns the effect of other rules on the evictions that an act concerns. */
 export function effectOf(judged: readonly Judged[], { pace, now, none }: EffectOptions): Effect {
   const live = judged.filter(({ eviction }) => eviction.record.gaveUpAt === undefined);
-  const [free, held] = [
-    live.filter(({ before }) => before.length === 0),
-    live.filter(({ before }) => before.length > 0),
-  ];
+  const free = live.filter(({ before }) => before.length === 0);
+  const held = live.filter(({ before }) => before.length > 0);
   const freed = held.filter(({ after }) => after.length === 0).map(({ eviction }) => eviction);
   const goes = freed.filter(({ record }) => record.dueAt <= now);
   const caught = free.filter(({ after }) => after.length > 0).map(({ eviction }) => eviction);

@@ -183,27 +183,17 @@ export function stuckAdvice({
 export function provisosOf(answer: WhatIfAnswer): readonly string[] {
   const { policy, gate, guarded, guard, mirrors, unknown } = answer;
   return [
-    ...(policy === 'default'
-      ? ['The policy of the cluster is unknown. This preview uses the default policy in enforce mode.']
-      : []),
-    ...(gate
-      ? [
-          `All evictions are held by ${wordsOf(gate).name(gate)}${gate.kind === 'observe' ? '' : ' until it ends'}.`,
-        ]
-      : []),
-    ...(guarded > 0
-      ? [`The guard would hold ${guarded} of these evictions, until it resets or is released.`]
-      : []),
-    ...(guard.dryRun
-      ? guard.trips.map(
-          (trip) => `The guard is in dry-run mode and would only report a trip: ${tripText(trip)}.`,
-        )
-      : []),
-    ...(mirrors > 0
-      ? [`Static pods: ${mirrors}. Kubelets continue to run them, and recreate their mirror pods.`]
-      : []),
+    policy === 'default' &&
+      'The policy of the cluster is unknown. This preview uses the default policy in enforce mode.',
+    gate &&
+      `All evictions are held by ${wordsOf(gate).name(gate)}${gate.kind === 'observe' ? '' : ' until it ends'}.`,
+    guarded > 0 && `The guard would hold ${guarded} of these evictions, until it resets or is released.`,
+    ...(guard.dryRun ? guard.trips : []).map(
+      (trip) => `The guard is in dry-run mode and would only report a trip: ${tripText(trip)}.`,
+    ),
+    mirrors > 0 && `Static pods: ${mirrors}. Kubelets continue to run them, and recreate their mirror pods.`,
     ...unknown.map((each) => (each.endsWith('.') ? each : `${each}.`)),
-  ];
+  ].filter((text) => typeof text === 'string');
 }
 
 /** Returns when the last pod of a preview is evicted. Empty: none is. */

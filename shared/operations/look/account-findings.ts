@@ -41,16 +41,14 @@ export function quotaFindings(
           `${table} The fleet has ${nodes} nodes.`,
           `Set a warm throughput of ${size.writesAtOnce} writes on the table and its index before tainting many nodes together.`,
         ),
-    ...(size === undefined || FED_FUNCTIONS.every((name) => batches[name] >= size.concurrency)
-      ? []
-      : [
-          warn(
-            'quotas',
-            `The fleet has ${nodes} nodes, and the functions process fewer concurrent batches than that requires.`,
-            `Deploy with taintward:concurrency ${size.concurrency}.`,
-          ),
-        ]),
-  ];
+    size !== undefined &&
+      FED_FUNCTIONS.some((name) => batches[name] < size.concurrency) &&
+      warn(
+        'quotas',
+        `The fleet has ${nodes} nodes, and the functions process fewer concurrent batches than that requires.`,
+        `Deploy with taintward:concurrency ${size.concurrency}.`,
+      ),
+  ].filter((finding) => finding !== false);
 }
 
 /** Checks for firing alarms, and for alarms without receivers. */
@@ -76,15 +74,12 @@ export function alarmFindings(alarms: readonly AlarmSeen[]): readonly ClusterFin
           `${silent.length} of ${alarms.length} alarms have no subscribers.`,
           'Deploy with taintward:alarmTopicArn, an SNS topic with subscribers.',
         ),
-    ...(blind.length === 0
-      ? []
-      : [
-          ok(
-            'alarms',
-            `${blind.length} of ${alarms.length} alarms have no data yet, as in the first minutes after a deployment.`,
-          ),
-        ]),
-  ];
+    blind.length > 0 &&
+      ok(
+        'alarms',
+        `${blind.length} of ${alarms.length} alarms have no data yet, as in the first minutes after a deployment.`,
+      ),
+  ].filter((finding) => finding !== false);
 }
 
 /** Checks that functions, relays, and this command have the same release; `undefined`: unknown. */

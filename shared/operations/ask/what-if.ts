@@ -35,6 +35,7 @@ import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
 import { withCluster } from '../fleet/live-cluster.ts';
 import { budgetsIn } from './budgets.ts';
+import { factOf } from './facts.ts';
 import { traitsOf } from './job.ts';
 import { type OwnedPod, WorkloadFinder } from './workload-finder.ts';
 
@@ -260,15 +261,12 @@ async function budgetsOf(
   unknown: string[],
 ): Promise<ReadonlyMap<string, readonly Budget[]>> {
   const read = async (namespace: string) => {
-    try {
-      return [[namespace, await budgetsIn(objects, namespace)] as const];
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      unknown.push(
-        `Budgets in namespace ${namespace} cannot be read, so only the Eviction API is used: ${error.message}`,
-      );
-      return [];
-    }
+    const found = await factOf(() => budgetsIn(objects, namespace));
+    if ('value' in found) return [[namespace, found.value] as const];
+    unknown.push(
+      `Budgets in namespace ${namespace} cannot be read, so only the Eviction API is used: ${found.unknown}`,
+    );
+    return [];
   };
   return new Map((await pMap(namespaces, read, { concurrency: PARALLEL_CALLS })).flat());
 }

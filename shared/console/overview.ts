@@ -58,14 +58,13 @@ export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly Nod
     .flatMap(({ cluster, tainted = [] }) =>
       tainted.map(({ node, state: { taints, deletedAt, outage, retry = outage } }) => {
         const rows = pending.get(`${cluster}#${node}`) ?? [];
-        const next = nextOf(rows, seen.at);
         return {
           cluster,
           node,
           taints,
           pending: rows.length,
           held: countsOf(rows, seen.at).held,
-          ...defined({ nextAt: next, deletedAt }),
+          ...defined({ nextAt: nextOf(rows, seen.at), deletedAt }),
           ...(retry ? { retry: { error: retry.error, nextTryAt: retry.nextTryAt } } : {}),
         };
       }),

@@ -154,17 +154,11 @@ function namesOf(document: unknown): { readonly kind: unknown; readonly name: un
   return { kind, name: Object(metadata).name };
 }
 
-/** Policies by cluster: for each, that with the most specific pattern. */
-export interface ResolvedPolicies {
-  readonly policies: ReadonlyMap<ClusterName, DeclaredPolicy>;
-  readonly faults: readonly string[];
-}
-
-/** Chooses the policies of these clusters, which are all that are known. */
+/** Chooses the policy with the most specific pattern for each of these clusters, which are all that are known. */
 export function resolvePolicies(
   { policies }: Pick<FleetDocuments, 'policies'>,
   names: readonly ClusterName[],
-): ResolvedPolicies {
+): { readonly policies: ReadonlyMap<ClusterName, DeclaredPolicy>; readonly faults: readonly string[] } {
   const chosen = new Map<ClusterName, DeclaredPolicy>();
   const faults = policies.flatMap(({ where, clusters }) =>
     clusters

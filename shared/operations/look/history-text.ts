@@ -9,12 +9,6 @@ import type { Happening, Tainted } from './history.ts';
 
 type Shown = Happening | Tainted;
 
-interface HistoryColumn {
-  readonly head: string;
-  readonly of: (shown: Shown) => string;
-  readonly wide?: true;
-}
-
 export function causeTexts(causes: readonly Cause[]): readonly string[] {
   return causes.map(({ taint, since, known, toleration, seconds, policy }) => {
     const tolerated =
@@ -45,7 +39,7 @@ export const whatText = cell(
 );
 
 /** Columns of the history, for tables and for CSV. */
-export const HISTORY_COLUMNS: readonly HistoryColumn[] = [
+export const HISTORY_COLUMNS: readonly { head: string; of: (shown: Shown) => string; wide?: true }[] = [
   { head: 'TIME', of: ({ entry }) => timeText(entry.at) },
   { head: 'CLUSTER', of: ({ entry }) => entry.cluster ?? '(all)' },
   { head: 'WHAT', of: whatText },

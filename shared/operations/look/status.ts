@@ -94,8 +94,7 @@ export function statusOf(seen: Snapshot): FleetStatus {
     where,
     versions: {
       cli: VERSION,
-      ...(service ? { service: service.version } : {}),
-      ...defined({ functions }),
+      ...defined({ service: service?.version, functions }),
       // The one process is also the relay.
       ...(kind === 'local' || releases.length === 0 ? {} : { relays: releases }),
     },
@@ -169,29 +168,24 @@ function clusterStatus(read: ClusterRead, seen: Snapshot): ClusterStatus {
   const { cluster, lease, renewedAt, service, live, tainted, pending, stuck } = read;
   const lastContactAt = service?.lastContactAt ?? lease?.lastContactAt;
   const breakerOpen = (service ?? (isCurrent(read, seen) ? lease : undefined))?.breakerOpen;
-  const nodes = nodesOf(read);
-  const connectionState =
+  const connection =
     lastContactAt === undefined && isNew(read, seen) ? undefined : connectionOf(read, lastContactAt, seen);
-  const faults = faultsOf(read, seen);
   const late = lateOf(pending, at);
   const [{ eviction, delayMs } = { delayMs: 0 }] = late;
   const delayCause = eviction && (retryOf(eviction, at)?.error ?? eviction.record.blocked?.reason);
-  const next = nextOf(pending, at);
   return {
     cluster,
     ...ruledBy(read, at, progressOf(read, seen)),
     ...live,
-    ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
-    ...defined({ lastContactAt, renewedAt }),
-    ...(connectionState ? { connection: connectionState } : {}),
-    ...defined({ faults, breakerOpen, service, nodes }),
+    ...defined({ holder: lease?.holder, lastContactAt, renewedAt, connection }),
+    ...defined({ faults: faultsOf(read, seen), breakerOpen, service, nodes: nodesOf(read) }),
     // Nothing is known of a cluster that no relay has seen yet.
     ...(lastContactAt === undefined && tainted.length === 0
       ? {}
       : { tainted: tainted.length, ...countsOf(pending, at), stuck: stuck.length }),
     delayMs,
     delayed: late.filter((each) => each.delayMs >= LATE_MS).length,
-    ...defined({ delayCause, nextAt: next }),
+    ...defined({ delayCause, nextAt: nextOf(pending, at) }),
   };
 }
 

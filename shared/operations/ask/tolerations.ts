@@ -90,18 +90,13 @@ export interface TolerationsWrite {
 export const TOLERATIONS_MANAGER = 'taintward-cli';
 const PARALLEL_NODES = 8;
 
-interface TolerationsPlan {
-  readonly answer: TolerationsAnswer;
-  readonly writes: readonly TolerationsWrite[];
-}
-
 /** Rejects with `FleetError` if there is no such object, and with `ApiError` if it, pods, or nodes cannot be read. */
 export async function askTolerations(
   live: LiveCluster,
   fleet: Fleet | ContextFleet,
   { cluster, matching, workload, tolerations, pods }: TolerationsQuestion,
   { clock }: { readonly clock: Clock },
-): Promise<TolerationsPlan> {
+): Promise<{ readonly answer: TolerationsAnswer; readonly writes: readonly TolerationsWrite[] }> {
   const { kind, namespace } = workload;
   const ofPods = pods || kind === 'Pod';
   const path = workloadPath(workload);

@@ -63,20 +63,14 @@ export class WorkloadFinder {
   readonly #read = new Map<string, Promise<Json | undefined>>();
   readonly #replicas = new Map<string, Replicas>();
   readonly #jobs = new Map<string, Job>();
+  /** Replicas of the workloads found so far that Kubernetes' own controllers run, by {@link workloadText}. */
+  readonly replicas: ReadonlyMap<string, Replicas> = this.#replicas;
+  /** Jobs found so far, by {@link workloadText}. */
+  readonly jobs: ReadonlyMap<string, Job> = this.#jobs;
   readonly #unknown = new Map<string, string>();
 
   constructor(objects: ClusterObjects) {
     this.#objects = objects;
-  }
-
-  /** Replicas of the workloads found so far that Kubernetes' own controllers run, by {@link workloadText}. */
-  get replicas(): ReadonlyMap<string, Replicas> {
-    return this.#replicas;
-  }
-
-  /** Jobs found so far, by {@link workloadText}. */
-  get jobs(): ReadonlyMap<string, Job> {
-    return this.#jobs;
   }
 
   /** Owners that could not be read so far, one sentence for each kind. */

@@ -42,14 +42,10 @@ export interface SqsQueuesDeps {
  * all queues also as `agents` does.
  */
 export class SqsQueues implements DeadLetterBox {
-  readonly #client: SQSClient;
-  readonly #prefix: string;
-  readonly #agents: SqsQueuesDeps['agents'];
+  readonly #deps: SqsQueuesDeps;
 
-  constructor({ client, prefix, agents }: SqsQueuesDeps) {
-    this.#client = client;
-    this.#prefix = prefix;
-    this.#agents = agents;
+  constructor(deps: SqsQueuesDeps) {
+    this.#deps = deps;
   }
 
   /** Returns the number of messages in each queue, including those in flight and delayed. */
@@ -87,7 +83,7 @@ export class SqsQueues implements DeadLetterBox {
       DestinationArn: destination.arn,
     });
     try {
-      await this.#client.send(command);
+      await this.#deps.client.send(command);
     } catch (error) {
       throw notMoved(queue, error);
     }
@@ -96,7 +92,7 @@ export class SqsQueues implements DeadLetterBox {
 
   /** An agent whose stack was deleted doesn't prevent access to the others. */
   async #boxesOfAgents(): Promise<readonly Box[]> {
-    const agents = await this.#agents();
+    const agents = await this.#deps.agents();
     const there = await Promise.all(agents.map((agent) => this.hasAgent(agent)));
     return agents.filter((_, index) => there[index]).map(boxOfAgent);
   }
@@ -119,7 +115,7 @@ export class SqsQueues implements DeadLetterBox {
       for (let before = -1; seen.size > before && seen.size < limit; ) {
         before = seen.size;
         const { Messages = [] } = await this.#permitted(name, 'sqs:ReceiveMessage', () =>
-          this.#client.send(
+          this.#deps.client.send(
             new ReceiveMessageCommand({
               QueueUrl,
               MaxNumberOfMessages: Math.min(MAX_CONCURRENT, limit - seen.size),
@@ -146,7 +142,7 @@ export class SqsQueues implements DeadLetterBox {
         ReceiptHandle,
         VisibilityTimeout: 0,
       }));
-      await this.#client
+      await this.#deps.client
         .send(new ChangeMessageVisibilityBatchCommand({ QueueUrl, Entries }))
         .catch(() => undefined);
     }
@@ -155,7 +151,7 @@ export class SqsQueues implements DeadLetterBox {
   async #attributes(name: string): Promise<{ readonly arn: string; readonly messages: number }> {
     const QueueUrl = await this.url(name);
     const { Attributes = {} } = await this.#permitted(name, 'sqs:GetQueueAttributes', () =>
-      this.#client.send(
+      this.#deps.client.send(
         new GetQueueAttributesCommand({
           QueueUrl,
           AttributeNames: ['QueueArn', ...COUNTS],
@@ -171,7 +167,7 @@ export class SqsQueues implements DeadLetterBox {
   /** Returns the URL of a queue by its name without the prefix. */
   async url(name: string): Promise<string> {
     const { QueueUrl = '' } = await this.#permitted(name, 'sqs:GetQueueUrl', () =>
-      this.#client.send(new GetQueueUrlCommand({ QueueName: `${this.#prefix}-${name}` })),
+      this.#deps.client.send(new GetQueueUrlCommand({ QueueName: `${this.#deps.prefix}-${name}` })),
     );
     return QueueUrl;
   }
@@ -182,7 +178,7 @@ export class SqsQueues implements DeadLetterBox {
     } catch (error) {
       const reason = errorMessage(error);
       throw new FleetError(
-        `The queue ${this.#prefix}-${name} does not answer (${reason}): check table, account and region, and that you have ${right}.`,
+        `The queue ${this.#deps.prefix}-${name} does not answer (${reason}): check table, account and region, and that you have ${right}.`,
         { cause: error },
       );
     }

@@ -10,6 +10,7 @@ import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { evictedNamespaces } from '#shared/kubernetes/permissions.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { RegistryAct } from '#shared/operations/acts/fleet-plan.ts';
+import { noteAct } from '#shared/operations/acts/note-act.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { liveCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { evictorPermissions } from '#shared/operations/look/evictor-permissions.ts';
@@ -27,7 +28,6 @@ import { StoreError } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
 import { type CliDeps, CliError, mustConfirm, noSuchCluster, parseClusterName } from './command.ts';
-import { noteAct } from './note-act.ts';
 import { type Column, linesText, listShown, outputOption, tableText, withExamples } from './output.ts';
 import { printFleet, showFleet, withFleet } from './with-fleet.ts';
 

@@ -1,8 +1,8 @@
 import { Argument, type Command } from 'commander';
 import { type CliDeps, kubeconfigOption, noSuchCluster } from '#functions/cli/command.ts';
-import { noteAct } from '#functions/cli/note-act.ts';
 import { changesEvictions, printFleet, withFleet } from '#functions/cli/with-fleet.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { noteAct } from '#shared/operations/acts/note-act.ts';
 import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { type ContextFleet, clusterNamed, type Fleet, UsageError } from '#shared/operations/fleet/fleet.ts';
 import type { LiveChoice } from '#shared/operations/fleet/fleet-choice.ts';

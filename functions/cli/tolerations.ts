@@ -3,10 +3,9 @@ import { load } from 'js-yaml';
 import * as z from 'zod';
 import type { ToleratedTaint, TolerationForecast } from '#shared/explain/toleration-preview.ts';
 import { type Workload, workloadText } from '#shared/explain/workload.ts';
-import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import {
   askTolerations,
-  TOLERATIONS_MANAGER,
+  changeTolerations,
   type TolerationObject,
   type TolerationsAnswer,
   tolerationSchema,
@@ -97,7 +96,8 @@ export function addTolerationsCommand(program: Command, deps: CliDeps): void {
           matching: { comparisonOperators },
           ...(tolerations ? { tolerations } : {}),
         };
-        const { answer, writes } = await askTolerations(live, fleet, question, deps);
+        const plan = await askTolerations(live, fleet, question, deps);
+        const { answer } = plan;
         throwFaults(tolerations ? answer.faults : [], deps);
         if (output === 'patch') {
           throwFaults(answer.obstacles, deps);
@@ -108,17 +108,7 @@ export function addTolerationsCommand(program: Command, deps: CliDeps): void {
         if (!apply) return;
         throwFaults(answer.obstacles, deps);
         await mustConfirm('Change these tolerations?', options.yes, deps);
-        for (const { object, path, check, operations } of writes) {
-          const done = await live.objects.patch(path, [check, ...operations], TOLERATIONS_MANAGER).then(
-            () => `Changed ${object}.`,
-            (error: unknown) => {
-              // The rollout that may follow removes pods meanwhile.
-              if (error instanceof ApiError && error.status === 404) return `${object} no longer exists.`;
-              throw error;
-            },
-          );
-          deps.print(linesText([done]));
-        }
+        await changeTolerations(live, fleet, plan, deps);
       });
     }),
   );

@@ -73,10 +73,11 @@ export const AUDIT_KINDS = [
   'cluster-removed',
   'takeover-applied',
   'takeover-released',
+  'tolerations-changed',
 ] as const;
 
-/** Actions of operators that change no rules: they register, change, and remove clusters, and apply and release takeovers. */
-export type ClusterAct = Extract<AuditEntry['kind'], `cluster-${string}` | `takeover-${string}`>;
+/** Actions of operators on clusters and their objects. They change no rules. */
+export type ClusterAct = Extract<AuditEntry['kind'], `${'cluster' | 'takeover' | 'tolerations'}-${string}`>;
 
 /** A change of rules by a user or the guard, an act on a cluster, or a retry of failed evictions. */
 export interface AuditEntry {

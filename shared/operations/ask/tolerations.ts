@@ -17,6 +17,7 @@ import {
 } from '#shared/explain/toleration-preview.ts';
 import { type Workload, workloadText } from '#shared/explain/workload.ts';
 import { controllerOf } from '#shared/kubernetes/controller-of.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import { projectNode, projectPod, projectTolerations } from '#shared/kubernetes/project.ts';
 import { rulesOf } from '#shared/state/rules-store.ts';
@@ -24,6 +25,7 @@ import { type MatchOptions, NODE_UNREACHABLE, type Toleration } from '#shared/ta
 import { tolerationProblems } from '#shared/taints/tolerations.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { noteAct } from '../acts/note-act.ts';
 import type { ClusterObjects, PatchOperation } from '../fleet/cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
@@ -77,7 +79,7 @@ export interface TolerationsAnswer extends Workload, TolerationPreview {
   readonly commands: readonly string[];
 }
 
-export interface TolerationsWrite {
+interface TolerationsWrite {
   /** As kubectl names it. */
   readonly object: string;
   readonly path: string;
@@ -87,8 +89,13 @@ export interface TolerationsWrite {
 }
 
 /** The field manager of changed templates. */
-export const TOLERATIONS_MANAGER = 'taintward-cli';
+const TOLERATIONS_MANAGER = 'taintward-cli';
 const PARALLEL_NODES = 8;
+
+export interface TolerationsPlan {
+  readonly answer: TolerationsAnswer;
+  readonly writes: readonly TolerationsWrite[];
+}
 
 /** Rejects with `FleetError` if there is no such object, and with `ApiError` if it, pods, or nodes cannot be read. */
 export async function askTolerations(
@@ -230,6 +237,37 @@ const templateWrite = (
 
 const commandOf = ({ object, operations }: TolerationsWrite, namespace: string): string =>
   `kubectl patch ${object} --namespace ${namespace} --field-manager ${TOLERATIONS_MANAGER} --type json --patch '${JSON.stringify(operations)}'`;
+
+/**
+ * Makes the planned writes with the credentials of `live`, prints a line for each, and records them in the fleet's audit
+ * log. Rejects with `ApiError`: earlier writes stay, and are recorded.
+ */
+export async function changeTolerations(
+  { objects }: Pick<LiveCluster, 'objects'>,
+  fleet: Fleet | ContextFleet,
+  { answer, writes }: TolerationsPlan,
+  { print, complain }: Readonly<Record<'print' | 'complain', (line: string) => void>>,
+  reason?: string,
+): Promise<void> {
+  const changed: string[] = [];
+  try {
+    for (const { object, path, check, operations } of writes) {
+      const exists = await objects.patch(path, [check, ...operations], TOLERATIONS_MANAGER).then(
+        () => changed.push(object),
+        (error: unknown) => {
+          // The rollout that may follow removes pods meanwhile.
+          if (!(error instanceof ApiError && error.status === 404)) throw error;
+        },
+      );
+      print(exists ? `Changed ${object}.\n` : `${object} no longer exists.\n`);
+    }
+  } finally {
+    const what = `${workloadText(answer)}: ${changed.length === 1 ? changed[0] : `${changed.length} pods`}`;
+    const message = `changed tolerations of ${what}`;
+    if (changed.length > 0 && fleet.kind !== 'context')
+      await noteAct(fleet, answer.cluster, 'tolerations-changed', message, { complain }, reason);
+  }
+}
 
 /** Another owner of the list would change it back, or is changed back itself. */
 function obstaclesOf(json: Json, kind: string): readonly string[] {

@@ -109,7 +109,7 @@ describe('taintward tolerations', () => {
   });
 
   test('writes the whole list only to the template that was read, by its own field manager', async (t) => {
-    const { run, patches, state, questions } = bench(t, owned('taintward-cli'));
+    const { run, patches, state, questions, rulesStore } = bench(t, owned('taintward-cli'));
     const apply = ['shop/Deployment/web', ...SET, '--apply', '--context', 'prod'];
     state.answer = false;
     await assert.rejects(run(...apply), { message: 'Canceled. Nothing was changed.' });
@@ -130,6 +130,11 @@ describe('taintward tolerations', () => {
         'taintward-cli',
       ],
     ]);
+    const [{ actor, kind, message } = assert.fail()] = await rulesStore.audit({ from: 0, to: NOW + 1 });
+    assert.deepEqual(
+      [actor, kind, message],
+      ['anna', 'tolerations-changed', 'changed tolerations of shop/Deployment/web: deployment web'],
+    );
   });
 
   test('writes nothing that another field manager or a controller owns, and names it', async (t) => {

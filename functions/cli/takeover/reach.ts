@@ -6,6 +6,7 @@ import { noteAct } from '#shared/operations/acts/note-act.ts';
 import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { type ContextFleet, clusterNamed, type Fleet, UsageError } from '#shared/operations/fleet/fleet.ts';
 import type { LiveChoice } from '#shared/operations/fleet/fleet-choice.ts';
+import { contextAccess } from '#shared/operations/fleet/open-fleet.ts';
 import type { ClusterAct } from '#shared/state/rules-store.ts';
 
 /** Adds the argument and options of a command for one cluster, registered or of a kubeconfig. */
@@ -25,13 +26,12 @@ export async function withCluster(
   deps: CliDeps,
   act: (objects: ClusterObjects, note: NoteAct) => Promise<void>,
 ): Promise<void> {
-  const { context, kubeconfig, ...choice } = command.optsWithGlobals<LiveChoice>();
-  if ((name === undefined) === (context === undefined)) {
+  const choice = command.optsWithGlobals<LiveChoice>();
+  const access = contextAccess(choice);
+  if ((name === undefined) === (access === undefined)) {
     throw new UsageError('Specify either a registered cluster or --context NAME.');
   }
-  if (context === undefined) {
-    if (kubeconfig !== undefined)
-      throw new UsageError('--kubeconfig requires --context NAME, which selects the cluster.');
+  if (access === undefined) {
     await withFleet(command, deps, async (fleet) => {
       const { objects, managedAs } = await named(name ?? '', fleet, deps);
       const note: NoteAct = (kind, what) => noteAct(fleet, managedAs, kind, what, deps);
@@ -39,13 +39,12 @@ export async function withCluster(
     });
     return;
   }
+  const { context } = access;
   if (changesEvictions(command)) await printFleet({ where: `context ${context}` }, deps);
-  const file = kubeconfig ? { kubeconfig } : {};
-  const access = { kind: 'local-context', context, ...file } as const;
   const registered = { name: clusterName(context), access, addedAt: deps.clock.now() };
   const objects = new ClusterObjects(deps.connect(registered, 'relay'));
   const note: NoteAct = async (kind, what) => {
-    const fleet = await deps.live({ ...choice, context, ...file });
+    const fleet = await deps.live(choice);
     try {
       const managedAs = await managed(fleet, registered.name);
       if (managedAs !== undefined && fleet.kind !== 'context')

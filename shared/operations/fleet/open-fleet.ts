@@ -9,7 +9,7 @@ import { DEFAULT_NAMESPACE } from '#shared/state/objects/kubernetes-state.ts';
 import type { LocalContextAccess } from '#shared/state/registry.ts';
 import { isInUse, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { type ContextFleet, type Fleet, FleetError, UsageError } from './fleet.ts';
+import { type ContextFleet, type Fleet, UsageError } from './fleet.ts';
 import type { FleetChoice, LiveChoice } from './fleet-choice.ts';
 import { liveCluster } from './live-cluster.ts';
 import { localFleet } from './local-fleet.ts';
@@ -73,16 +73,9 @@ export async function openFleet(
  * start` here manages the cluster. Rejects as {@link openFleet} does.
  */
 export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise<Fleet | ContextFleet> {
-  const { stateDir, table, context, kubeconfig } = choice;
-  if (context === undefined) {
-    if (kubeconfig === undefined) return openFleet(choice, deps);
-    throw new FleetError('--kubeconfig requires --context NAME, which selects the cluster.');
-  }
-  const access: LocalContextAccess = {
-    kind: 'local-context',
-    context,
-    ...defined({ kubeconfig }),
-  };
+  const { stateDir, table } = choice;
+  const access = contextAccess(choice);
+  if (!access) return openFleet(choice, deps);
   const bare = contextFleet(access, deps.clock);
   if (stateDir === undefined && table === undefined && choice.inClusterContext === undefined) {
     if (!runsHere(deps.hint)) return bare;
@@ -96,6 +89,13 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
     return connectedBy(access, local, deps.clock);
   }
   return connectedBy(access, await openFleet(choice, deps), deps.clock);
+}
+
+/** Returns the access by a context. Throws `UsageError` for a kubeconfig without one. */
+export function contextAccess({ context, kubeconfig }: LiveChoice): LocalContextAccess | undefined {
+  if (context !== undefined) return { kind: 'local-context', context, ...defined({ kubeconfig }) };
+  if (kubeconfig === undefined) return undefined;
+  throw new UsageError('--kubeconfig requires --context NAME, which selects the cluster.');
 }
 
 const connectedBy = (access: LocalContextAccess, fleet: Fleet, clock: Clock): Fleet => ({

@@ -149,7 +149,7 @@ test('rejects a kubeconfig without a context', async (t) => {
   const { deps, state } = await here(t);
   state.release();
   await assert.rejects(openLive({ kubeconfig: 'k' }, deps), {
-    name: 'FleetError',
+    name: 'UsageError',
     message: '--kubeconfig requires --context NAME, which selects the cluster.',
   });
 });

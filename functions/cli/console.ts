@@ -1,14 +1,16 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { LINK_TERMS } from '#shared/console/session.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import type { LiveChoice } from '#shared/operations/fleet/fleet-choice.ts';
+import { contextAccess, contextFleet } from '#shared/operations/fleet/open-fleet.ts';
 import { pause } from '#shared/time/pause.ts';
 import { onStopSignal } from '#shared/time/stopping.ts';
 import { type Browser, startBrowser } from './browser.ts';
-import { type CliDeps, CliError, comparisonOption } from './command.ts';
+import { type CliDeps, CliError, comparisonOption, kubeconfigOption } from './command.ts';
 import { linesText, withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
-interface ConsoleOptions {
+interface ConsoleOptions extends Pick<LiveChoice, 'context' | 'kubeconfig'> {
   readonly host: string;
   readonly port: number;
   readonly open: boolean;
@@ -50,6 +52,8 @@ export function addConsoleCommand(
       new Option('--port <number>', 'port of the console').argParser(parsePort).default(0, 'any free one'),
     )
     .option('--no-open', 'print the link without opening a browser')
+    .option('--context <name>', 'kubeconfig context of your own, by which the page changes tolerations')
+    .addOption(kubeconfigOption())
     .addOption(comparisonOption());
   withExamples(
     command,
@@ -58,8 +62,9 @@ export function addConsoleCommand(
   ).action(() =>
     withFleet<ConsoleOptions>(command, deps, async (fleet, options) => {
       const { host, port, open, comparisonOperators } = options;
+      const access = contextAccess(options);
       // If the service already serves a console, use that: it shows more and needs no second process.
-      const isOwn = OWN_ONLY.some((name) => command.getOptionValueSource(name) !== 'default');
+      const isOwn = OWN_ONLY.some((name) => command.getOptionValueSource(name) === 'cli');
       const served = isOwn ? undefined : await fleet.consoleLink?.();
       if (served !== undefined) {
         deps.print(linkText(fleet, served));
@@ -86,7 +91,8 @@ export function addConsoleCommand(
         portSetBy: '--port',
         clock,
         log,
-        api: async () => fleetApi({ fleet, matching, clock, log }),
+        api: async () =>
+          fleetApi({ fleet, own: access && contextFleet(access, clock), matching, clock, log }),
       }).catch((error: Error) => {
         throw error.name === 'ConsoleAddressError' ? new CliError(error.message) : error;
       });
@@ -104,7 +110,7 @@ export function addConsoleCommand(
 }
 
 /** Options that apply only to a console that this process serves. */
-const OWN_ONLY = ['host', 'port', 'comparisonOperators'];
+const OWN_ONLY = ['host', 'port', 'comparisonOperators', 'context'];
 
 const linkText = ({ where }: Pick<Fleet, 'where'>, link: string): string =>
   linesText([`Console of ${where} (${LINK_TERMS}):`, link]);

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type * as z from 'zod';
 import { defined } from '#shared/defined.ts';
 import { selects } from '#shared/eviction/gate.ts';
@@ -14,12 +14,13 @@ import { current } from '#shared/state/operator-controls.ts';
 import { loadYaml, orFaults, parseAppliedPolicy } from '#shared/state/policy-document.ts';
 import { stopsInForce } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { ConsoleAction, Done, draftSchema, PolicyDraft, Preview } from './api.ts';
+import type { Done, draftSchema, PolicyDraft, Preview, RulesChange } from './api.ts';
 import type { FleetView, Seen } from './fleet-view.ts';
 
 /** State that an act depends on has changed since its preview. The message is for the operator. */
 export class StaleActError extends Error {
   override readonly name = 'StaleActError';
+  override readonly message = 'Something has changed since this was shown: look at it again.';
 }
 
 export interface ActDeps {
@@ -28,7 +29,7 @@ export interface ActDeps {
 }
 
 /** Rejects with `OperatorError` if the act would have no effect now, and with `StoreError`. */
-export async function preview(act: ConsoleAction, { fleet, view }: ActDeps): Promise<Preview> {
+export async function preview(act: RulesChange, { fleet, view }: ActDeps): Promise<Preview> {
   await known(act, fleet);
   const seen = await view.readAgain();
   const { goes: _goes, effects, ...shown } = await previewAct(act, seen, fleet);
@@ -77,31 +78,27 @@ async function selectedTexts(policy: Policy, objects: LiveCluster['objects'], no
  * `confirm`: from the act's preview. Rejects with `StaleActError` if the state that it depends on has changed, and with
  * `OperatorError`, `StoreError`, or `QueueError`.
  */
-export async function perform(act: ConsoleAction, confirm: string, { fleet, view }: ActDeps): Promise<Done> {
+export async function perform(act: RulesChange, confirm: string, { fleet, view }: ActDeps): Promise<Done> {
   await known(act, fleet);
   const seen = await view.readAgain();
-  if (confirmation(act, seen) !== confirm) {
-    throw new StaleActError('Something has changed since this was shown: look at it again.');
-  }
+  if (confirmation(act, seen) !== confirm) throw new StaleActError();
   const { message } = await performAct(act, seen, fleet);
   await view.readAgain();
   return { message };
 }
 
-async function known({ cluster }: Pick<ConsoleAction, 'cluster'>, fleet: Fleet): Promise<void> {
+async function known({ cluster }: Pick<RulesChange, 'cluster'>, fleet: Fleet): Promise<void> {
   if (cluster === undefined || (await fleet.manages(cluster))) return;
   throw new OperatorError(`Cluster "${cluster}" not found. Reload the page.`);
 }
 
 /** Returns a value that changes with the rules in force that affect the act, but not with each pod. */
-function confirmation(act: ConsoleAction, { at, fleetStop, clusters }: Seen): string {
+function confirmation(act: RulesChange, { at, fleetStop, clusters }: Seen): string {
   const scope = clusters
     .filter(({ cluster }) => (act.cluster ?? cluster) === cluster)
     .map(({ cluster, storedRules: rules }) => [
       cluster,
       rules && [current(rules.orders, at), stopsInForce(rules, at), rules.guard.revision],
     ]);
-  return createHash('sha256')
-    .update(JSON.stringify([act, fleetStop, scope]))
-    .digest('base64url');
+  return hash('sha256', JSON.stringify([act, fleetStop, scope]), 'base64url');
 }

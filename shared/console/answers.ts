@@ -5,7 +5,6 @@ import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { ownedText } from '#shared/operations/acts/decide.ts';
 import type { WarnedNodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
-import type { TolerationsAnswer } from '#shared/operations/ask/tolerations.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { historyCsv } from '#shared/operations/look/history-text.ts';
@@ -20,6 +19,7 @@ import {
   actSchema,
   confirmedSchema,
   type DemoNode,
+  type Done,
   demoTaintSchema,
   draftSchema,
   groupsSchema,
@@ -32,8 +32,11 @@ import {
   nothingSchema,
   ofClusterSchema,
   type PolicyShown,
+  type Preview,
   pendingSchema,
   podSchema,
+  type TolerationsChange,
+  type TolerationsShown,
   whatIfSchema,
 } from './api.ts';
 import type { FleetView } from './fleet-view.ts';
@@ -56,7 +59,9 @@ export interface DemoCluster {
 export interface Questions {
   explainPod(asks: z.output<typeof podSchema>): Promise<PodStory>;
   explainNode(asks: z.output<typeof nodeSchema>): Promise<WarnedNodeStory>;
-  tolerations(asks: z.output<typeof listSchema>): Promise<TolerationsAnswer>;
+  tolerations(asks: z.output<typeof listSchema>): Promise<TolerationsShown>;
+  previewTolerations(act: TolerationsChange): Promise<Preview>;
+  changeTolerations(act: TolerationsChange, confirm: string): Promise<Done>;
   whatIf(asks: z.output<typeof whatIfSchema>): Promise<WhatIfAnswer>;
 }
 
@@ -117,8 +122,14 @@ export function answersOf(deps: AnswersDeps): Answers {
     'GET api/explain/node': route(nodeSchema, (asks) => questions.explainNode(asks)),
     'GET api/tolerations': route(listSchema, (asks) => questions.tolerations(asks)),
     'GET api/what-if': route(whatIfSchema, (asks) => questions.whatIf(asks)),
-    'POST api/preview': route(actSchema, (act) => preview(act, acts)),
-    'POST api/acts': route(confirmedSchema, ({ act, confirm }) => perform(act, confirm, acts)),
+    'POST api/preview': route(actSchema, (act) =>
+      act.kind === 'change-tolerations' ? questions.previewTolerations(act) : preview(act, acts),
+    ),
+    'POST api/acts': route(confirmedSchema, ({ act, confirm }) =>
+      act.kind === 'change-tolerations'
+        ? questions.changeTolerations(act, confirm)
+        : perform(act, confirm, acts),
+    ),
     'GET api/demo/nodes': route(nothingSchema, async () => simulated(demo).nodes()),
     'POST api/demo/taint': route(demoTaintSchema, async ({ node, taint }) => {
       simulated(demo).taint(node, taint);

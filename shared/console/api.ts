@@ -46,7 +46,7 @@ export interface Api {
   'GET api/policy': { readonly asks: z.input<typeof inClusterSchema>; readonly answer: PolicyShown };
   'GET api/explain/pod': { readonly asks: z.input<typeof podSchema>; readonly answer: PodStory };
   'GET api/explain/node': { readonly asks: z.input<typeof nodeSchema>; readonly answer: WarnedNodeStory };
-  'GET api/tolerations': { readonly asks: z.input<typeof listSchema>; readonly answer: TolerationsAnswer };
+  'GET api/tolerations': { readonly asks: z.input<typeof listSchema>; readonly answer: TolerationsShown };
   'GET api/what-if': { readonly asks: z.input<typeof whatIfSchema>; readonly answer: WhatIfAnswer };
   /** Returns the effect of an act, to show before the act is done. */
   'POST api/preview': { readonly asks: z.input<typeof actSchema>; readonly answer: Preview };
@@ -188,6 +188,11 @@ export interface PolicyShown {
   readonly schema: Readonly<Record<string, unknown>>;
 }
 
+export interface TolerationsShown extends TolerationsAnswer {
+  /** Why the page makes no change, although a command may. */
+  readonly refusal?: string;
+}
+
 export interface PolicyDraft extends Partial<Pick<Preview, 'effects' | 'settings'>> {
   readonly text: string;
   /** Absent: the text is not YAML, or has aliases. */
@@ -312,8 +317,14 @@ export const actSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('release-guard'), cluster, scope: text.optional(), reason }),
   z.strictObject({ kind: z.literal('apply-policy'), cluster, text: z.string(), reason }),
   z.strictObject({ kind: z.literal('retry'), cluster: cluster.optional(), node: node.optional(), reason }),
+  holding.extend({
+    kind: z.literal('change-tolerations'),
+    change: listSchema.extend({ list: z.array(tolerationSchema), pods: z.boolean() }).omit({ cluster: true }),
+  }),
 ]);
 export type ConsoleAction = z.output<typeof actSchema>;
+export type TolerationsChange = Extract<ConsoleAction, { readonly kind: 'change-tolerations' }>;
+export type RulesChange = Exclude<ConsoleAction, TolerationsChange>;
 
 export const confirmedSchema = z.strictObject({ act: actSchema, confirm: z.string().max(100) });
 

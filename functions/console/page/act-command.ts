@@ -43,6 +43,8 @@ function wordsOf(draft: Draft): readonly string[] | undefined {
       return ['policy', 'apply', cluster, '-f', 'policy.yaml'];
     case 'retry':
       return draft.node === undefined && draft.cluster !== undefined ? ['retry', cluster] : undefined;
+    case 'change-tolerations':
+      return undefined;
     default:
       return draft satisfies never;
   }

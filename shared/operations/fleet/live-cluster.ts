@@ -9,7 +9,8 @@ import { ClusterObjects } from './cluster-objects.ts';
 /** A cluster's API server, used with the permissions of this process. */
 export interface LiveCluster {
   /** Nodes and pods as Taintward evaluates them. Only methods that read. */
-  readonly api: Pick<KubernetesApi, 'getNode' | 'getNodeLease' | 'getPod' | 'skewMs'> & PermissionReview;
+  readonly api: Pick<KubernetesApi, 'getNode' | 'getNodeLease' | 'getPod' | 'skewMs' | 'uids'> &
+    PermissionReview;
   /** All objects, in the API server's JSON. */
   readonly objects: ClusterObjects;
   close(): void;

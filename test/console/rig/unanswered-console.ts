@@ -24,6 +24,8 @@ export function unansweredConsole(fleet: Fleet, sentence: string): Promise<Conso
           explainPod: unanswered,
           explainNode: unanswered,
           tolerations: unanswered,
+          previewTolerations: unanswered,
+          changeTolerations: unanswered,
           whatIf: unanswered,
         },
         matching: { comparisonOperators: false },

@@ -104,6 +104,12 @@ test('gets a link from a running process and ends after a browser opened a secon
   assert.match(first, /in one browser, within 1h\):\nhttp:\/\/127\.0\.0\.1:1\/\?key=a\n$/);
   assert.deepEqual(rest, ['opened http://127.0.0.1:1/?key=b', 'read', 'closed']);
   assert.match((await run('--no-open')).join(), /key=c\n$/);
-  for (const own of [['--host', '127.0.0.1'], ['--port', '0'], ['--comparison-operators']])
+  for (const own of [
+    ['--host', '127.0.0.1'],
+    ['--port', '0'],
+    ['--comparison-operators'],
+    ['--context', 'mine'],
+  ])
     assert.equal((await run('--no-open', ...own))[0], 'served', `serves its own console with ${own[0]}`);
+  await assert.rejects(run('--kubeconfig', 'mine'), /--kubeconfig requires --context NAME/);
 });

@@ -9,7 +9,7 @@ import type { Api } from '#shared/console/api.ts';
 import { fleetApi } from '#shared/console/fleet-api.ts';
 import { type PageFiles, readPageFiles } from '#shared/console/page-files.ts';
 import { startConsole } from '#shared/console/server.ts';
-import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
+import { type ContextFleet, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { VERSION } from '#shared/version.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { assertMatches } from '#test/contracts/published-schemas.ts';
@@ -58,6 +58,8 @@ export async function servedConsole(
     host: address = '127.0.0.1',
     page = readPageFiles(aPage(t)),
     parts = {},
+    live = false,
+    own,
   }: {
     readonly clusters?: readonly string[];
     readonly demo?: DemoCluster;
@@ -65,6 +67,10 @@ export async function servedConsole(
     readonly page?: PageFiles;
     /** Replace parts of the fleet. */
     readonly parts?: Partial<Fleet>;
+    /** Questions are answered from the fleet's clusters. */
+    readonly live?: boolean;
+    /** The operator's own context. */
+    readonly own?: ContextFleet | undefined;
   } = {},
 ) {
   const clock = new DrivenClock(NOW);
@@ -87,7 +93,8 @@ export async function servedConsole(
     api: async () =>
       fleetApi({
         fleet: world.fleet,
-        questions: NO_QUESTIONS,
+        ...(live ? {} : { questions: NO_QUESTIONS }),
+        own,
         demo,
         clock,
         log,

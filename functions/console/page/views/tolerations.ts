@@ -1,12 +1,15 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { TolerationsShown as Answer } from '#shared/console/api.ts';
 import type { ToleratedTaint, TolerationForecast } from '#shared/explain/toleration-preview.ts';
-import type { TolerationsAnswer as Answer, TolerationObject } from '#shared/operations/ask/tolerations.ts';
+import type { TolerationObject } from '#shared/operations/ask/tolerations.ts';
 import { forecastText, tolerationText } from '#shared/operations/ask/words.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { tolerationProblems } from '#shared/taints/tolerations.ts';
+import { ActButton } from '../act-button.ts';
 import { quoted } from '../act-command.ts';
+import { type Intent, shownMessage } from '../acts.ts';
 import { Command } from '../command.ts';
 import { Choice, TextField } from '../fields.ts';
 import { now } from '../live.ts';
@@ -33,7 +36,7 @@ const FIELDS = [
 const TYPED_MS = 400;
 const REFRESHED_MS = 30_000;
 
-/** The tolerations of a workload or pod: edited, checked as they are typed, and previewed. Changes nothing. */
+/** The tolerations of a workload or pod: edited, checked as they are typed, previewed, and changed. */
 export function Tolerations(): VNode {
   const { path } = route.value;
   const [, cluster = '', namespace = '', kind = '', name = '', pods = ''] = path;
@@ -62,7 +65,8 @@ export function Tolerations(): VNode {
       clearTimeout(waits);
       aborted.abort();
     };
-  }, [request, Math.floor(now.value / REFRESHED_MS)]);
+    // After a change, it is previewed again.
+  }, [request, Math.floor(now.value / REFRESHED_MS), shownMessage.value]);
   const isPreviewed = outcome.request === request;
   const replace = (at: number, ...news: readonly Draft[]) => setDrafts(own.toSpliced(at, 1, ...news));
   return html`
@@ -131,10 +135,13 @@ const problemsIn = (drafts: readonly Draft[]): readonly string[] => [
 type PreviewProps = { readonly answer: Answer; readonly drafts?: readonly Draft[]; readonly adds: boolean };
 
 function Preview({ answer, drafts, adds }: PreviewProps): VNode {
-  const { cluster, namespace, kind, name, faults, obstacles, effects, commands } = answer;
+  const { cluster, namespace, kind, name, faults, obstacles, effects, commands, refusal } = answer;
   const target = ['tolerations', `${namespace}/${kind}/${name}`, ...(adds ? ['--pods'] : [])];
   const sets = drafts?.flatMap((draft) => ['--set', String(filled(draft).map((pair) => pair.join('=')))]);
   const apply = ['taintward', ...target, ...(sets ?? []), '--context', 'CONTEXT', '--apply'];
+  const change = { namespace, kind, name, list: drafts?.map(objectOf) ?? [], pods: adds };
+  const draft = { kind: 'change-tolerations', cluster, change } as const;
+  const intent: Intent = { title: 'Change these tolerations?', verb: 'Change', draft };
   return html`
     ${faults.map((text) => html`<${Failed} key=${text} error=${text} />`)}
     <${Section} id="pods" title="Pods">
@@ -150,7 +157,8 @@ function Preview({ answer, drafts, adds }: PreviewProps): VNode {
       drafts &&
       html`<${Section} id="change" title="Make the change">
         <ul class="card needs">${[...obstacles, ...effects].map((text) => html`<li key=${text}><p>${text}</p></li>`)}</ul>
-        <p class="soft">The console changes nothing here, because it may have the credentials of the service. Copy what you need; CONTEXT is the kubeconfig context of your own credentials.</p>
+        ${commands.length > 0 && (refusal === undefined ? html`<div class="buttons"><${ActButton} intent=${intent} text="Change tolerations" kind="main" /></div>` : html`<p>${refusal}</p>`)}
+        <p class="soft">Or copy what you need. CONTEXT is the kubeconfig context of your own credentials.</p>
         ${commands.length > 0 && drafts.length > 0 && html`<${Command} text=${apply.map(quoted).join(' ')} />`}
         ${commands.length > 0 && html`<${Command} text=${commands.join('\n')} />`}
         ${!adds && html`<${Command} text=${['tolerations:', ...drafts.map((draft) => `- ${JSON.stringify(objectOf(draft))}`)].join('\n')} />`}

@@ -2,15 +2,19 @@ import type * as z from 'zod';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import { isDenied, preflight } from '#shared/kubernetes/permissions.ts';
+import { TAKEOVER_GROUP } from '#shared/kubernetes/takeover.ts';
 import { ownedText } from '#shared/operations/acts/decide.ts';
 import type { WarnedNodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { type LiveCluster, withCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { historyCsv } from '#shared/operations/look/history-text.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
+import { EVICTION_RULES } from '#shared/state/objects/eviction-rules.ts';
 import { policyJsonSchema, policyText } from '#shared/state/policy-document.ts';
-import { once } from '#shared/time/cache.ts';
+import { cached, once } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { VERSION } from '#shared/version.ts';
 import { draftOf, perform, preview } from './acts.ts';
@@ -45,6 +49,8 @@ import { historyPage } from './history.ts';
 import { nodesOf, pendingPage, stuckOf, timelineOf } from './overview.ts';
 
 const DAY_MS = 24 * 3_600_000;
+/** A page asks for the policy each second. */
+const REFUSAL_MS = 30_000;
 /** The age of the oldest audit entries that are shown. */
 export const AUDIT_MS = 30 * DAY_MS;
 
@@ -92,6 +98,7 @@ export function answersOf(deps: AnswersDeps): Answers {
   const { fleet, view, questions, demo, clock } = deps;
   const whoAsks = once(async () => (await fleet.operator()).actor);
   const acts = { fleet, view };
+  const refusal = cached(REFUSAL_MS, refusalIn(fleet), clock);
   return {
     'GET api/session': route(nothingSchema, async (_, token) => ({
       token,
@@ -116,7 +123,7 @@ export function answersOf(deps: AnswersDeps): Answers {
       const now = clock.now();
       return fleet.rulesStore.audit({ ...defined({ cluster }), from: now - AUDIT_MS, to: now + 1 });
     }),
-    'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster)),
+    'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster, refusal)),
     'POST api/policy': route(draftSchema, (asks) => draftOf(asks, acts)),
     'GET api/explain/pod': route(podSchema, (asks) => questions.explainPod(asks)),
     'GET api/explain/node': route(nodeSchema, (asks) => questions.explainNode(asks)),
@@ -155,7 +162,22 @@ function simulated(demo: DemoCluster | undefined): DemoCluster {
   );
 }
 
-async function policyOf(fleet: Fleet, cluster: ClusterName): Promise<PolicyShown> {
+/** Why the operator's credentials can't change rules that are kept in the cluster. Elsewhere, only the attempt shows it. */
+const refusalIn = (fleet: Fleet) => async (cluster: ClusterName) => {
+  if (!fleet.serviceAccount) return undefined;
+  const { namespace } = fleet.serviceAccount;
+  const right = { verb: 'update', group: TAKEOVER_GROUP, resource: EVICTION_RULES, namespace } as const;
+  const review = ({ api }: LiveCluster) => preflight(api, [right]).then(() => undefined);
+  return withCluster(fleet, cluster, review).catch((error: unknown) =>
+    isDenied(error) ? error.message : undefined,
+  );
+};
+
+async function policyOf(
+  fleet: Fleet,
+  cluster: ClusterName,
+  refusal: ReturnType<typeof refusalIn>,
+): Promise<PolicyShown> {
   if (!(await fleet.manages(cluster))) throw new NothingThereError(`There is no cluster ${cluster}.`);
   const { policy } = (await fleet.rulesStore.read(cluster)).orders;
   return {
@@ -163,6 +185,6 @@ async function policyOf(fleet: Fleet, cluster: ClusterName): Promise<PolicyShown
     revision: policy?.revision ?? 0,
     text: policy?.text ?? policyText(DEFAULT_POLICY),
     schema: { ...policyJsonSchema() },
-    ...(policy?.owner === undefined ? {} : { refusal: ownedText(cluster, policy.owner) }),
+    ...defined({ refusal: policy?.owner ? ownedText(cluster, policy.owner) : await refusal(cluster) }),
   };
 }

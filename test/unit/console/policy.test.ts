@@ -123,3 +123,28 @@ test('warns before enforce mode if the permissions of the service are not verifi
     /^Cluster prod: The permissions of the service are not verified: it cannot be asked/,
   );
 });
+
+test('says which permission the operator lacks for a policy that is kept in the cluster, instead of offering the editor', async (t) => {
+  const reviewed: unknown[] = [];
+  let allowed = false;
+  const api = {
+    host: 'the cluster',
+    async allowed(right: object) {
+      reviewed.push(right);
+      return allowed;
+    },
+  };
+  const live = { api, close: () => undefined } as unknown as LiveCluster;
+  const serviceAccount = { namespace: 'taintward', name: 'taintward' };
+  const { enter, clock } = await servedConsole(t, { parts: { serviceAccount, cluster: async () => live } });
+  const { ask } = await enter();
+  const refusal = async () => (await ask('GET api/policy', { cluster: 'prod' })).refusal;
+  const text = /^The credentials for the cluster lack permissions: .*: update evictionrules in taintward\.$/;
+  for (const _ of ['once', 'for some seconds']) assert.match(`${await refusal()}`, text);
+  assert.deepEqual(reviewed, [
+    { verb: 'update', group: 'taintward.dev', resource: 'evictionrules', namespace: 'taintward' },
+  ]);
+  allowed = true;
+  await clock.advanceTo(NOW + 30_000);
+  assert.equal(await refusal(), undefined);
+});

@@ -1,5 +1,11 @@
-import { after, before, test } from 'node:test';
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, before, type TestContext, test } from 'node:test';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { CONTEXT, Stage } from '#test/cluster/rig/stage.ts';
+import { loadContexts } from '#test/world/load-contexts.ts';
 import { testBrowser, Visitor } from './rig/browser.ts';
 import { confirm } from './rig/confirm.ts';
 import { Service } from './rig/service.ts';
@@ -67,4 +73,77 @@ test('a forecast on a real API server evicts nothing', { skip }, async () => {
   await page.getByLabel(/^Nodes/).fill(node);
   await page.getByRole('button', { name: 'Preview' }).click();
   await page.locator('.needs li', { hasText: `${cluster.namespace}/bare` }).waitFor();
+});
+
+/** Starts `taintward console` with an administrator's context, and returns its link. */
+async function ownConsole(t: TestContext): Promise<string> {
+  const { KUBECONFIG: kubeconfig = '' } = process.env;
+  const [{ name } = assert.fail('no current context')] = loadContexts({ kubeconfig, contexts: [] });
+  const args = ['console', '--no-open', '--context', name, '--kubeconfig', kubeconfig];
+  const main = join(PROJECT_DIR, 'functions/cli/main.ts');
+  const child = spawn(process.execPath, [main, '--state-dir', service.state, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.after(() => child.kill());
+  for await (const line of createInterface({ input: child.stdout }))
+    if (line.startsWith('http:')) return line;
+  return assert.fail('it printed no link');
+}
+
+test('a template gets tolerations, and so does a running pod, whose countdown moves', { skip }, async (t) => {
+  const { cluster } = stage;
+  const { namespace, api } = cluster;
+  const node = await cluster.addNode('changed');
+  const labels = { app: 'web' };
+  const containers = [{ name: 'main', image: 'registry.k8s.io/pause:3.10' }];
+  await api.create(`/apis/apps/v1/namespaces/${namespace}/deployments`, {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'web' },
+    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } },
+  });
+  const tolerations = [
+    { key: 'maintenance', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 600 },
+  ];
+  await cluster.addPod(node, 'web-1', { tolerations });
+  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-5d4f8c7b9d', uid: 'web' };
+  await api.patch(cluster.podPath('web-1'), {
+    metadata: { ownerReferences: [{ ...owner, controller: true }] },
+  });
+  await cluster.taint(node, { key: 'maintenance' });
+
+  const operator = await Visitor.enter(await browser(), await ownConsole(t));
+  const { page } = operator;
+  const pods = page.getByRole('table', { name: 'Pods' });
+  const dialog = page.getByRole('dialog');
+  const fill = async () => {
+    await pods.getByText(/^evicted in (10|9)m/).waitFor();
+    await page.getByRole('button', { name: 'Add toleration' }).click();
+    await page.getByLabel('Key').first().fill('maintenance');
+    await page.getByLabel('Seconds').first().fill('36000');
+    await page.getByRole('button', { name: 'Change tolerations' }).click();
+  };
+  const change = async (sentence: RegExp) => {
+    await dialog.getByText(sentence).waitFor();
+    await dialog.getByLabel('Reason').fill('a test');
+    await dialog.getByRole('button', { name: 'Change' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+  };
+  await operator.go(`#/tolerations/${CONTEXT}/${namespace}/Deployment/web`);
+  await fill();
+  await change(/^A rollout follows/);
+  await page.getByText('Changed deployment web.').waitFor();
+  await page.getByLabel('Applies to').selectOption('pods');
+  await fill();
+  await change(/^Pods: 1, .* evicted in (10h|9h)/);
+  await pods
+    .getByText(/^evicted in (10h|9h)/)
+    .first()
+    .waitFor();
+  await operator.go('#/pending');
+  const row = page.locator('[role="table"] [data-key]', { hasText: `${namespace}/web-1` });
+  await row.getByText(/^9h/).waitFor();
+  await operator.go(`#/rules/${CONTEXT}`);
+  await page.getByText('changed tolerations of').first().waitFor();
+  await operator.leave();
 });

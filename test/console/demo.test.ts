@@ -348,6 +348,8 @@ test('a list of tolerations is checked as it is typed, and previewed with the co
   await page
     .getByText(/^taintward tolerations default\/Deployment\/checkout .*seconds=3600.* --apply$/)
     .waitFor();
+  // The service's own console changes nothing.
+  await page.getByText(/taintward console --context/).waitFor();
   // Not while the button is pressed.
   await page.mouse.move(0, 0);
   await assertAccessible(page, 'tolerations');

@@ -113,8 +113,7 @@ function Form({ intent: intended, onClose }: FormProps): VNode {
       const act = actOf(intended, reason.trim(), durationMs);
       const preview = await post('POST api/preview', act);
       // The operator confirmed a number of evictions, or objects of a version. If these differ, show the preview again.
-      const isOther = act.kind === 'change-tolerations' && shown?.confirm !== preview.confirm;
-      if (isOther || !isConfirmed(shown, preview)) {
+      if (!isConfirmed(act.kind, shown, preview)) {
         setShown(preview);
         setError('The preview changed. Review it and confirm again.');
         return;

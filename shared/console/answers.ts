@@ -2,7 +2,7 @@ import type * as z from 'zod';
 import { defined } from '#shared/defined.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
-import { isDenied, preflight } from '#shared/kubernetes/permissions.ts';
+import { preflight } from '#shared/kubernetes/permissions.ts';
 import { TAKEOVER_GROUP } from '#shared/kubernetes/takeover.ts';
 import { ownedText } from '#shared/operations/acts/decide.ts';
 import type { WarnedNodeStory } from '#shared/operations/ask/explain-node.ts';
@@ -14,6 +14,7 @@ import { historyCsv } from '#shared/operations/look/history-text.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
 import { EVICTION_RULES } from '#shared/state/objects/eviction-rules.ts';
 import { policyJsonSchema, policyText } from '#shared/state/policy-document.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
 import { cached, once } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { VERSION } from '#shared/version.ts';
@@ -62,12 +63,15 @@ export interface DemoCluster {
   untaint(node: string, taint: string): void;
 }
 
-export interface Questions {
-  explainPod(asks: z.output<typeof podSchema>): Promise<PodStory>;
-  explainNode(asks: z.output<typeof nodeSchema>): Promise<WarnedNodeStory>;
+export interface TolerationQuestions {
   tolerations(asks: z.output<typeof listSchema>): Promise<TolerationsShown>;
   previewTolerations(act: TolerationsChange): Promise<Preview>;
   changeTolerations(act: TolerationsChange, confirm: string): Promise<Done>;
+}
+
+export interface Questions extends TolerationQuestions {
+  explainPod(asks: z.output<typeof podSchema>): Promise<PodStory>;
+  explainNode(asks: z.output<typeof nodeSchema>): Promise<WarnedNodeStory>;
   whatIf(asks: z.output<typeof whatIfSchema>): Promise<WhatIfAnswer>;
 }
 
@@ -167,10 +171,8 @@ const refusalIn = (fleet: Fleet) => async (cluster: ClusterName) => {
   if (!fleet.serviceAccount) return undefined;
   const { namespace } = fleet.serviceAccount;
   const right = { verb: 'update', group: TAKEOVER_GROUP, resource: EVICTION_RULES, namespace } as const;
-  const review = ({ api }: LiveCluster) => preflight(api, [right]).then(() => undefined);
-  return withCluster(fleet, cluster, review).catch((error: unknown) =>
-    isDenied(error) ? error.message : undefined,
-  );
+  const review = ({ api }: LiveCluster) => preflight(api, [right]).then(() => undefined, errorMessage);
+  return withCluster(fleet, cluster, review);
 };
 
 async function policyOf(

@@ -19,7 +19,7 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { StaleActError } from './acts.ts';
-import type { Questions } from './answers.ts';
+import type { TolerationQuestions } from './answers.ts';
 import type { listSchema } from './api.ts';
 
 export interface TolerationsDeps {
@@ -33,12 +33,7 @@ export interface TolerationsDeps {
 type Planned = TolerationsPlan & { readonly live: LiveCluster; readonly refusal?: string | undefined };
 
 /** Shows tolerations with the permissions of this process, and changes them with the operator's own. */
-export function tolerationQuestions({
-  fleet,
-  own,
-  matching,
-  clock,
-}: TolerationsDeps): Pick<Questions, 'tolerations' | 'previewTolerations' | 'changeTolerations'> {
+export function tolerationQuestions({ fleet, own, matching, clock }: TolerationsDeps): TolerationQuestions {
   /** Resolves with the cluster by the operator's own context, or with the reason why that isn't used. */
   async function ownCluster(cluster: ClusterName): Promise<LiveCluster | string> {
     if (!own)
@@ -76,15 +71,15 @@ export function tolerationQuestions({
         const { at, pods, effects } = plan.answer;
         const outcome = ({ before, after }: TolerationForecast) =>
           `now ${forecastText(before, at)}, with this list ${after ? forecastText(after, at) : 'scheduled to another node'}`;
+        const outcomes = [...Map.groupBy(pods, outcome)].map(
+          ([text, { length }]) => `Pods: ${length}, ${text}.`,
+        );
         const evicted = pods.filter(({ after }) => after?.kind === 'evict' && after.at <= at);
         return {
           cluster,
           confirm: confirmed(plan),
           change: `Tolerations of ${workloadText(plan.answer)} in cluster ${cluster} are changed with the credentials of ${own?.where}: ${plan.writes.map(({ object }) => object).join(', ')}.`,
-          effects: [
-            ...effects,
-            ...[...Map.groupBy(pods, outcome)].map(([text, { length }]) => `Pods: ${length}, ${text}.`),
-          ],
+          effects: [...effects, ...outcomes],
           pods: { evictedNow: evicted.length, evictedWhenDue: 0, held: 0 },
         };
       }),

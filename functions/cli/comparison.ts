@@ -70,9 +70,7 @@ const laterMs = ({ builtInAt, oursAt }: Required<ComparedPod>): number =>
   builtInAt - Math.floor(oursAt / SECOND_MS) * SECOND_MS;
 
 /** Returns the median and the largest absolute difference, in milliseconds. */
-function differences({
-  both,
-}: Comparison): { readonly medianMs: number; readonly mostMs: number } | undefined {
+function differences({ both }: Comparison) {
   const sorted = both.map((pod) => Math.abs(laterMs(pod))).sort((a, b) => a - b);
   const [medianMs, mostMs] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted.at(-1)];
   return medianMs === undefined || mostMs === undefined ? undefined : { medianMs, mostMs };

@@ -68,7 +68,7 @@ const Issues = ({ issues, unknown }: Pick<FleetStatus, 'issues' | 'unknown'>): V
                     ${need.cluster !== undefined && html`<a class="strong" href=${href(['rules', need.cluster])}>${need.cluster}</a> `}${localText(need.message, now.value)}
                     ${need.since !== undefined && html` <span class="soft small">for <${Ago} at=${need.since} /></span>`}
                   </p>
-                  <${Remedy} need=${need} />
+                  <${Remedy} ...${need} />
                 </li>
               `,
             )}
@@ -77,11 +77,7 @@ const Issues = ({ issues, unknown }: Pick<FleetStatus, 'issues' | 'unknown'>): V
   </${Section}>
 `;
 
-function Remedy({
-  need: { type, cluster, scope, stop },
-}: {
-  readonly need: Issue;
-}): VNode | string | undefined {
+function Remedy({ type, cluster, scope, stop }: Issue): VNode | string | undefined {
   const see = (path: string, text: string) =>
     html`<a class="button" href=${href([path], { cluster: cluster ?? '' })}>${text}</a>`;
   switch (type) {

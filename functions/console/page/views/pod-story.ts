@@ -58,7 +58,7 @@ export function PodStory(): VNode {
           </${Section}>`
         }
         <${Around} answer=${answer} about="pod" />
-        <${Remediations} answer=${answer} />
+        <${Remediations} ...${answer} />
         <${Past} entries=${answer.history.toReversed()} />
       `
     }
@@ -137,11 +137,7 @@ const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
   ),
 ];
 
-const Remediations = ({
-  answer: { remediations, builtIn },
-}: {
-  readonly answer: Story;
-}): VNode | undefined =>
+const Remediations = ({ remediations, builtIn }: Story): VNode | undefined =>
   remediations.length === 0
     ? undefined
     : html`

@@ -41,7 +41,7 @@ export function RulesView(): VNode {
       title=${`Rules of ${cluster}`}
       lead=${html`<${Tag} ...${modeOf(known)} />${' '}${modeText(known)}`}
     >
-      <${Acts} of=${known} />
+      <${Acts} ...${known} />
     </${Title}>
     <search class="filters">
       <${ClusterChoice}
@@ -52,7 +52,7 @@ export function RulesView(): VNode {
         }}
       />
     </search>
-    <${Forbids} of=${known} />
+    <${Forbids} ...${known} />
     <${Recorded} cluster=${cluster} />
   `;
 }
@@ -81,17 +81,13 @@ function modeText({ mode, stop, trips = [], connection }: ClusterStatus): VNode 
 const guardedText = ({ scope, zone = 'unknown' }: TripReport): string =>
   `evictions ${{ cluster: 'of the cluster', customTaints: 'by custom taints', zone: `of zone ${zone}` }[scope]}`;
 
-const Acts = ({ of: { cluster, stop, failed = 0 } }: { readonly of: ClusterStatus }): VNode => html`
+const Acts = ({ cluster, stop, failed = 0 }: ClusterStatus): VNode => html`
   ${failed > 0 && html`<${ActButton} intent=${retry(cluster)} />`}
   ${stop && html`<${ActButton} intent=${resumeEvictions(cluster, stop.id)} icon="resume" />`}
   <${ActButton} intent=${stopEvictions(cluster)} icon="stop" kind="edged" />
 `;
 
-function Forbids({
-  of: { cluster, mode, stop, holds = [], trips = [], releasedScopes = [] },
-}: {
-  readonly of: ClusterStatus;
-}): VNode {
+function Forbids({ cluster, mode, stop, holds = [], trips = [], releasedScopes = [] }: ClusterStatus): VNode {
   const none = mode !== undefined && !stop && [...holds, ...trips, ...releasedScopes].length === 0;
   return html`
     <${Section} id="forbids" title="Stops, holds, and guard">

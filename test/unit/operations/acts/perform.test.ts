@@ -3,8 +3,9 @@ import { test } from 'node:test';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
 import type { RulesAct } from '#shared/operations/acts/act.ts';
+import { decide, withNext } from '#shared/operations/acts/decide.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
-import { type OperatorControls, stopsOf } from '#shared/state/rules-store.ts';
+import { type OperatorControls, stopsInForce, stopsOf } from '#shared/state/rules-store.ts';
 import { openRulesDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -143,6 +144,33 @@ test('stops and resumes all clusters', async () => {
   await act({ kind: 'resume', reason: 'it is over' });
   assert.equal(await rulesStore.fleetStop(), undefined);
   await assert.rejects(act({ kind: 'resume', reason: 'again' }), { name: 'OperatorError' });
+});
+
+test('a stop of all clusters stops each of them, in its preview too, whatever was done before', async () => {
+  const reason = 'x';
+  const stops = [{ durationMs: 60_000 }, {}].map((lasts) => ({ kind: 'stop', reason, ...lasts }) as const);
+  const acts: readonly RulesAct[] = [
+    ...stops.flatMap((stop) => [stop, { ...stop, cluster: prod }]),
+    { kind: 'resume', reason },
+    { kind: 'resume', reason, cluster: prod },
+  ];
+  const histories = acts.flatMap((first) => acts.map((second) => [first, second] as const));
+  for (const stop of stops)
+    for (const history of histories) {
+      const { act, rulesStore, clock } = anOperator();
+      for (const each of history) {
+        await act(each).catch(({ name }) => assert.equal(name, 'OperatorError'));
+        await clock.advanceTo(clock.now() + 1);
+      }
+      const before = await rulesStore.read(prod);
+      const { change } = decide(stop, before, { actor: 'anna', now: clock.now() });
+      await act(stop);
+      for (const rules of [withNext(before, change?.next ?? assert.fail()), await rulesStore.read(prod)])
+        assert.ok(
+          stopsInForce(rules, clock.now()).some(({ scope }) => scope === 'fleet'),
+          JSON.stringify([...history, stop]),
+        );
+    }
 });
 
 test('releases holds by ID and removes expired rules with the next change', async () => {

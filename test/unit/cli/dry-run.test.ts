@@ -401,6 +401,22 @@ describe('a dry run predicts the act, and changes nothing:', () => {
     });
   });
 
+  for (const [before, after, isNamed] of [
+    ['enforce', 'enforce', true],
+    ['observe', 'enforce', true],
+    ['enforce', 'observe', false],
+  ] as const)
+    test(`policy apply, ending a trip of a zone, from ${before} to ${after} mode`, async (t) => {
+      const { dryRun, file, rulesStore, operator } = await enforced(t);
+      await perform({ kind: 'apply-policy', cluster: prod, text: `mode: ${before}\n` }, operator);
+      const { guard } = await rulesStore.read(prod);
+      await rulesStore.changeGuard(prod, guard, [{ ...TRIP, scope: 'zone', zone: 'z1' }]);
+      writeFileSync(file, `mode: ${after}\nguard: off\n`);
+      const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
+      const named = preview.effects.filter((text: string) => text.includes('zone z1'));
+      assert.equal(named.length === 1, isNamed);
+    });
+
   test('policy apply, with due pods that it hastens', async (t) => {
     const { dryRun, file, operator } = await enforced(t);
     await perform(

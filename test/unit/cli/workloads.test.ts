@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { perform } from '#shared/operations/acts/perform.ts';
+import { pendingGroups } from '#shared/operations/ask/pending-groups.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { type Shown, shownCluster } from '#test/world/shown-cluster.ts';
 import { commandLine, NOW } from './command-line.ts';
@@ -90,6 +91,26 @@ test('groups pending evictions by workload, with its ready pods and budgets', as
   assert.match(web ?? '', /^prod +shop\/Deployment\/web +3 +2 +1 on hold +in 1m +3 of 4 +web allows 1$/);
   assert.match(tool ?? '', /^prod +shop\/Pod\/tool +1 +0 +in 30s$/);
   assert.doesNotMatch(state.complained, /read/);
+});
+
+test('offers a hold of a group only if it holds all of its evictions', async (t) => {
+  const { fleet } = commandLine(t);
+  const place = { namespace: 'shop', kind: 'ReplicaSet', name: 'web-1' };
+  const offered = async (...names: readonly string[]) => {
+    const pending = names.map((name) => ({
+      cluster: prod,
+      node: nodeName('n1'),
+      state: undefined,
+      gates: [],
+      record: aRecord({ uid: podUid(name), namespace: 'shop', name, owner: { ...WEB, name } }),
+    }));
+    const places = { placeOf: () => place };
+    const { groups } = await pendingGroups(fleet, { cluster: prod, pending }, 'workload', NOW, places);
+    return groups.map(({ target }) => target?.kind);
+  };
+  assert.deepEqual(await offered('web-1'), ['workload']);
+  for (const names of [['other'], ['web-1', 'other'], ['other', 'web-1']])
+    assert.deepEqual(await offered(...names), [undefined]);
 });
 
 test('groups only held evictions', async (t) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { liveNode } from '#shared/operations/ask/live-node.ts';
+import { liveNode, shownIn } from '#shared/operations/ask/live-node.ts';
 import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode as aNode } from '#test/unit/engine/watch/live-objects.ts';
@@ -50,4 +50,18 @@ describe('a read of a node', () => {
     assert.equal(taints?.length, 1);
     assert.deepEqual([life, lifeUnknown], [undefined, 'It is forbidden']);
   });
+});
+
+test('a node has had all its taints since the latest write of any of their managers', () => {
+  const [early, late] = ['anna@2026-11-21T12:00:00Z', 'ben@2026-11-21T12:00:05Z'];
+  const rows: readonly (readonly [stamp: string | undefined, at: string | undefined])[] = [
+    [undefined, undefined],
+    ['', undefined],
+    ['anna@', undefined],
+    [early, '2026-11-21T12:00:00Z'],
+    [`${early},${late}`, '2026-11-21T12:00:05Z'],
+    [`${late},${early},carl@`, '2026-11-21T12:00:05Z'],
+  ];
+  for (const [taintsStamp, at] of rows)
+    assert.equal(shownIn({ kind: 'context' }, { taints: [], taintsStamp }).foundAt, at && Date.parse(at));
 });

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
+import type { Forecast } from '#shared/explain/forecast.ts';
 import { known } from '#shared/explain/known.ts';
 import { explainPod, type PodAnswer } from '#shared/explain/pod.ts';
+import { remediesFor } from '#shared/explain/remedies.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 import { at, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { aCase, aPod, NOW, since } from './builders.ts';
@@ -82,6 +85,20 @@ test('suggests patches for every pod that is evicted, and a patched pod stays', 
       assert.equal(explained(on, patched(tolerated, answer)).outcome.kind, 'keep');
     }),
   );
+});
+
+test('suggests a hold for each pod that is evicted or failed, and for no other', () => {
+  const accounts = explained([since(0, 'a')], []).taints;
+  const where = { cluster: clusterName('c1'), node: nodeName('n1'), nodeGone: false, pod: aPod() };
+  const isOffered = { evict: true, failed: true, held: false, blocked: false, terminating: false };
+  for (const [kind, expected] of Object.entries(isOffered)) {
+    const remedies = remediesFor(accounts, where, { kind } as Forecast);
+    assert.equal(
+      remedies.some((remedy) => remedy.kind === 'hold'),
+      expected,
+      kind,
+    );
+  }
 });
 
 test('suggests taints to remove, and a pod without these taints stays', () => {

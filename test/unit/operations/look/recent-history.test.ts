@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { recentHistory } from '#shared/operations/look/history.ts';
+import { merged, recentHistory } from '#shared/operations/look/history.ts';
+import type { HistoryEntry } from '#shared/state/history.ts';
+import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { aNode, anEnding, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
@@ -21,5 +23,18 @@ test('reports the end of a pod for the whole retention, whatever its length', as
   assert.deepEqual(
     found.map(({ event }) => event),
     ['scheduled', 'evicted'],
+  );
+});
+
+test('merges the newest first into the oldest first: at the same time, acts precede events in their order', () => {
+  const ofPod = (at: number, pod: string) => ({ at, pod }) as HistoryEntry;
+  const ofCluster = (at: number, message: string) => ({ at, message }) as AuditEntry;
+  const found = merged(
+    [ofPod(3, 'c'), ofPod(2, 'b'), ofPod(2, 'a')],
+    [ofCluster(3, 'third'), ofCluster(2, 'second'), ofCluster(2, 'first')],
+  );
+  assert.deepEqual(
+    found.map(({ entry }) => ('pod' in entry ? entry.pod : entry.message)),
+    ['first', 'second', 'a', 'b', 'third', 'c'],
   );
 });

@@ -132,8 +132,13 @@ test('reads dead letters page by page up to a limit and returns them immediately
     reason: 'nobody can read it',
     body: 'x',
   });
-  const back = callsOf('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
-  assert.equal(back.length, 11);
+  const back = callsOf('ChangeMessageVisibilityBatchCommand').flatMap(
+    ({ Entries }) => Entries as { readonly VisibilityTimeout: number }[],
+  );
+  assert.deepEqual(
+    back.map(({ VisibilityTimeout }) => VisibilityTimeout),
+    Array(11).fill(0),
+  );
 });
 
 test('lists the oldest dead letters of all queues', async () => {

@@ -415,3 +415,11 @@ test("reports a relay's faults with remedies, and that an older relay reports no
     'The state of cluster prod is not known yet: its relay has just acquired the lease.',
   ]);
 });
+
+test('reads the expired lease of a stopped npm start once, and does not wait for its renewal', async (t) => {
+  const { status, clock, fleet, leases } = await connected(t);
+  await clock.advanceTo(NOW + 2 * LEASE_TTL_MS);
+  const read = t.mock.fn(leases.read.bind(leases));
+  await status({ ...fleet, kind: 'local', leases: { read, stuck: leases.stuck.bind(leases) } });
+  assert.equal(read.mock.callCount(), 1);
+});

@@ -48,7 +48,12 @@ function bench(
   const leases = {
     read: async (name: string) => (name === 'prod' ? { uids } : undefined),
   } as unknown as Fleet['leases'];
-  const line = commandLine(t, { kind: 'deployed', registry, leases, checkAccess: async () => answer });
+  const checks: (readonly [cluster: string, namespaces: readonly string[]])[] = [];
+  const checkAccess: Fleet['checkAccess'] = async ({ name, namespaces }) => {
+    checks.push([name, namespaces]);
+    return answer;
+  };
+  const line = commandLine(t, { kind: 'deployed', registry, leases, checkAccess });
   const dir = mkdtempSync(join(tmpdir(), 'fleet-'));
   t.after(() => rmSync(dir, { recursive: true }));
   const write = (...texts: readonly string[]) => {
@@ -60,7 +65,7 @@ function bench(
       ({ kind, cluster: name, reason }) => `${kind} ${name} ${reason}`,
     );
   const apply = (...args: readonly string[]) => line.run('apply', '-f', dir, ...args);
-  return { ...line, content, dir, write, entries, apply };
+  return { ...line, content, dir, write, entries, apply, checks };
 }
 
 const CANNOT_ASK = {
@@ -96,6 +101,23 @@ test('a first run registers and applies, a second one writes nothing', async (t)
   assert.equal(await apply('--dry-run'), 'Dry run: nothing would change.\n');
   assert.equal(state.exitCode, 0);
   assert.deepEqual((await entries()).toSorted(), once);
+});
+
+test('checks each new cluster under its own policy', async (t) => {
+  const { apply, write, checks } = bench(t, []);
+  const names = ['prod', 'stage', 'test'];
+  const policies = names.map((name) =>
+    policy(`{ mode: enforce, include: [{ namespaces: [of-${name}] }] }\n---\n`, `[${name}]`).replace(
+      'all',
+      name,
+    ),
+  );
+  write(...names.map((name) => cluster(name)), ...policies);
+  await apply('--dry-run');
+  assert.deepEqual(
+    checks,
+    names.map((name) => [name, [`of-${name}`]]),
+  );
 });
 
 test('changes access in place: evictions, a pause, and the time of registration stay', async (t) => {

@@ -3,60 +3,14 @@ import { test } from 'node:test';
 import { h, options, render } from 'preact';
 import { Confirmation, confirm } from '#functions/console/page/acts.ts';
 import { settled } from '#test/world/turns.ts';
+import { FakeNode, fakeDocument } from './fake-node.ts';
 import { setGlobals } from './set-globals.ts';
-
-/** An element or text with what the page uses of it. */
-class FakeNode extends EventTarget {
-  readonly name: string;
-  readonly childNodes: FakeNode[] = [];
-  parentNode: FakeNode | undefined;
-  data = '';
-  value = '';
-
-  constructor(name: string) {
-    super();
-    this.name = name;
-  }
-
-  get firstChild(): FakeNode | undefined {
-    return this.childNodes[0];
-  }
-
-  get nextSibling(): FakeNode | undefined {
-    const siblings = this.parentNode?.childNodes ?? [];
-    return siblings[siblings.indexOf(this) + 1];
-  }
-
-  /** All nodes below, and itself. */
-  get all(): readonly FakeNode[] {
-    return [this, ...this.childNodes.flatMap((child) => child.all)];
-  }
-
-  insertBefore(node: FakeNode, next: FakeNode | null): void {
-    node.remove();
-    const at = next ? this.childNodes.indexOf(next) : this.childNodes.length;
-    this.childNodes.splice(at, 0, node);
-    node.parentNode = this;
-  }
-
-  remove(): void {
-    const siblings = this.parentNode?.childNodes ?? [];
-    siblings.splice(siblings.indexOf(this), 1);
-  }
-
-  setAttribute(): void {}
-  removeAttribute(): void {}
-  showModal(): void {}
-}
 
 test('shows the preview of the chosen duration when an earlier preview arrives later', async (t) => {
   /** The answers that the test gives, by the duration of the act. */
   const previews = new Map<number, PromiseWithResolvers<Response>>();
   setGlobals(t, {
-    document: {
-      createElementNS: (_: string, name: string) => new FakeNode(name),
-      createTextNode: (data: string) => Object.assign(new FakeNode('#text'), { data }),
-    },
+    document: fakeDocument,
     HTMLSelectElement: FakeNode,
     fetch: async (path: string, { body }: { readonly body: string }) => {
       if (path === 'api/session') return Response.json({ token: 'token' });

@@ -199,3 +199,24 @@ test('a request to a server that never answers ends with a sentence', async (t) 
   limit.abort(new DOMException('', 'TimeoutError'));
   await assert.rejects(request, { name: 'ServerError', status: 0 });
 });
+
+test('asks for the session again when an act follows a failed request for it', async (t) => {
+  const answers = [
+    new Response('', { status: 500 }),
+    Response.json({ token: 't' }),
+    Response.json({ message: 'done' }),
+  ];
+  const paths: string[] = [];
+  setGlobals(t, {
+    fetch: async (path: string) => {
+      paths.push(path);
+      return answers.shift() ?? assert.fail(path);
+    },
+  });
+  const url = `${import.meta.resolve('#functions/console/page/server.ts')}?again`;
+  const { post }: typeof import('#functions/console/page/server.ts') = await import(url);
+  const act = () => post('POST api/demo/taint', { node: 'n', taint: 'a:NoExecute' });
+  await assert.rejects(act(), { name: 'ServerError' });
+  assert.deepEqual(await act(), { message: 'done' });
+  assert.deepEqual(paths, ['api/session', 'api/session', 'api/demo/taint']);
+});

@@ -78,6 +78,20 @@ describe('connections', () => {
     assert.equal(requests[0]?.headers['accept-encoding'], 'gzip');
   });
 
+  for (const protocol of ['http/1.1', 'http/1.1 over TLS', 'h2'] as const)
+    test(`carry every character of a body, and nothing else (${protocol})`, async (t) => {
+      const { api, requests } = await scriptedServer(t, json({}, 201), { protocol });
+      const sent = ['x', 'Köln', 'held by „東京“ 🛑'];
+      for (const message of sent) {
+        const event = { key: 'k', type: 'Normal', reason: 'R', message } as const;
+        await api.createEvent({ ...event, pod: { namespace: 'shop', name: 'web-0' } }, NOW);
+      }
+      assert.deepEqual(
+        requests.map(({ body }) => JSON.parse(body).message),
+        sent,
+      );
+    });
+
   test("prepend the path in the server's address to every call", async (t) => {
     const { api, requests } = await scriptedServer(t, node, { path: '/k8s/clusters/c-1/' });
     await api.getNode(NODE);

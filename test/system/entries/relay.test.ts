@@ -9,7 +9,7 @@ import { systemClock } from '#shared/time/clock.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { startInstallation, startProgram } from './entries.ts';
 
-test('the entry of a relay reports a cluster whose nodes exceed its NODE_CAPACITY, and stops when asked', async (context) => {
+test('the entry of a relay follows only CLUSTERS without an agent, reports one whose nodes exceed its NODE_CAPACITY, and stops', async (context) => {
   const { environment } = await startInstallation(context);
   Object.assign(process.env, environment);
   const table = new DynamoDbTable({ client: new DynamoDBClient(), tableName: 'taintward' });
@@ -17,15 +17,20 @@ test('the entry of a relay reports a cluster whose nodes exceed its NODE_CAPACIT
     kind: 'kubeconfig-secret',
     secretArn: 'arn:aws:secretsmanager:us-east-1:000000000000:secret:prod',
   } as const;
-  await new DynamoDbClusterRegistry(table).add({
-    name: clusterName('prod'),
-    access,
-    addedAt: systemClock.now(),
-  });
-  const env = { ...environment, NODE_CAPACITY: String(CLUSTER_LOAD) };
+  const others = { other: access, 'prod-2': { kind: 'agent', agent: 'edge-1' } } as const;
+  for (const [name, by] of Object.entries({ prod: access, ...others })) {
+    const added = { name: clusterName(name), access: by, addedAt: systemClock.now() };
+    await new DynamoDbClusterRegistry(table).add(added);
+  }
+  const env = { ...environment, NODE_CAPACITY: String(CLUSTER_LOAD), CLUSTERS: 'prod*' };
   const relay = startProgram(context, '#functions/relay/main.ts', [], env);
   await until('relay.over-capacity', () => relay.out.text.includes('"event":"relay.over-capacity"'));
   relay.signal('SIGTERM');
   await until('relay.stopped', () => relay.out.text.includes('"event":"relay.stopped"'));
   assert.equal((await relay.exit).code, 0);
+  const lines = relay.out.all.map((line) => JSON.parse(line));
+  assert.deepEqual(
+    lines.flatMap(({ event, cluster }) => (event === 'cluster.added' ? [cluster] : [])),
+    ['prod'],
+  );
 });

@@ -6,7 +6,7 @@ import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { deployedTable } from '#shared/aws/deployed-table.ts';
 import { routedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
-import { eventBusOf } from '#shared/aws/event-bus.ts';
+import { noticingLog } from '#shared/aws/event-bus.ts';
 import { leaseSenders } from '#shared/aws/lease-senders.ts';
 import { sqsSender } from '#shared/aws/sqs-sender.ts';
 import { sqsVisibility } from '#shared/aws/sqs-visibility.ts';
@@ -17,16 +17,13 @@ import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { onceASecond } from '#shared/state/lease.ts';
 import { rulesReader } from '#shared/state/rules-store.ts';
-import { jsonLog } from '#shared/telemetry/log.ts';
 import { renewable } from '#shared/time/cache.ts';
 import { LambdaClock } from '#shared/time/lambda-clock.ts';
 import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(deltaEnvironment, process.env);
 const clock = new LambdaClock();
-const lines = jsonLog();
-const notices = eventBusOf(environment, { clock, log: lines });
-const log = notices?.log ?? lines;
+const { log, notices } = noticingLog(environment, clock);
 const table = deployedTable(environment);
 const leases = new DynamoDbLeases(table);
 const rulesStore = new DynamoDbRulesStore(table);

@@ -1,7 +1,7 @@
 import { EventBridgeClient, PutEventsCommand } from '@aws-sdk/client-eventbridge';
 import pMap from 'p-map';
 import { CLIENT_SETTINGS } from '#shared/access/client-settings.ts';
-import { type Log, logTo } from '#shared/telemetry/log.ts';
+import { jsonLog, type Log, logTo } from '#shared/telemetry/log.ts';
 import { type Notice, noticeOf } from '#shared/telemetry/notice.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
@@ -80,10 +80,10 @@ export class EventBus {
   }
 }
 
-export function eventBusOf(
-  { EVENT_BUS: busName }: { readonly EVENT_BUS?: string },
-  deps: Pick<EventBusOptions, 'clock' | 'log'>,
-): EventBus | undefined {
-  if (busName === undefined) return undefined;
-  return new EventBus({ client: new EventBridgeClient(CLIENT_SETTINGS), busName, ...deps });
+/** The log of a function whose notices are sent to the event bus of its environment, if that names one. */
+export function noticingLog({ EVENT_BUS: busName }: { readonly EVENT_BUS?: string }, clock: Clock) {
+  const log = jsonLog();
+  if (busName === undefined) return { log };
+  const notices = new EventBus({ client: new EventBridgeClient(CLIENT_SETTINGS), busName, clock, log });
+  return { log: notices.log, notices };
 }

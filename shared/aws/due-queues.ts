@@ -37,14 +37,11 @@ export const routedSender = (queues: DueQueues, agentOf: AgentOf): QueueSender =
 
 /** Returns the queues of due messages on SQS: the installation's, which the environment names, and its agents'. */
 export const sqsDueQueues = (
-  {
-    EVICTIONS_DUE_URL: url,
-    AGENT_PREFIX: prefix,
-  }: Variables<typeof dueQueueVariables> & Variables<typeof agentsVariables>,
+  { EVICTIONS_DUE_URL: url, AGENT_PREFIX }: Variables<typeof dueQueueVariables & typeof agentsVariables>,
   client: SQSClient,
 ): DueQueues => ({
   own: sqsSender(client, url),
-  ofAgent: (agent) => sqsSender(client, agentDueUrl(url, prefix, agent)),
+  ofAgent: (agent) => sqsSender(client, agentDueUrl(url, AGENT_PREFIX, agent)),
 });
 
 /** Returns the schedules that send to the queue that the environment names. */

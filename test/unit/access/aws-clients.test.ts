@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { globSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { AwsClients } from '#shared/access/aws-clients.ts';
+import { textOf } from '../entry-constant.ts';
 
 const role = { arn: 'arn:aws:iam::210987654321:role/taintward-access', externalId: 'sesame' };
 const region = 'eu-west-1';
@@ -34,4 +37,15 @@ test('creates one Secrets Manager client per region', () => {
   const aws = new AwsClients();
   assert.equal(aws.secrets(region), aws.secrets(region));
   assert.notEqual(aws.secrets(region), aws.secrets('eu-west-2'));
+});
+
+test('each client is made with settings that limit its calls', () => {
+  const unlimited = /new (?:SQSClient\((?!SQS_)|\w+Client\((?!.*(?:SETTINGS|#options)))/;
+  const files = globSync('{functions,shared}/**/*.ts', {
+    cwd: fileURLToPath(new URL('../../..', import.meta.url)),
+  });
+  assert.deepEqual(
+    files.filter((path) => unlimited.test(textOf(path))),
+    [],
+  );
 });

@@ -55,6 +55,17 @@ const GATES: { readonly [Kind in EvictionGate['kind']]: Required<Extract<Evictio
   },
   recreated: { kind: 'recreated' },
 };
+const known = { revision: 0, guardRevision: 0 };
+/** Gates without optional fields. */
+const BARE_GATES: readonly EvictionGate[] = [
+  { kind: 'stopped', scope: 'cluster' },
+  { kind: 'hold', id: 'h1' },
+  { kind: 'excluded', ...known },
+  ...(['cluster', 'customTaints'] as const).map(
+    (scope) => ({ kind: 'guard', scope, trippedAt: NOW, ...known }) as const,
+  ),
+  { kind: 'workload-limit', workload: 'Deployment/web', windowMs: 1, ...known },
+];
 
 /** Registers the tests that every implementation of `Store` has to pass. */
 export function storeContract(name: string, make: () => Promise<StoreUnderContract>): void {
@@ -152,9 +163,19 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.deepEqual(await load(ref), expected);
       });
 
-      test('reads back a gate of every kind', async () => {
+      test('reads back a node and a cause without optional fields', async () => {
         const ref = aRef();
-        const held = Object.values(GATES).map((by) => aRecord({ held: { by, since: NOW } }));
+        const { podsVersion: _version, guardRevision: _revision, ...node } = aNode();
+        const { toleration: _toleration, ...cause } = aReason();
+        const record = aRecord({ causes: [cause] });
+        await write(ref, { node, schedule: [record] });
+        assert.deepEqual(await load(ref), { ...(await load(ref)), node, scheduled: byUid([record]) });
+      });
+
+      test('reads back a gate of every kind, with and without optional fields', async () => {
+        const ref = aRef();
+        const gates = [...Object.values(GATES), ...BARE_GATES];
+        const held = gates.map((by) => aRecord({ held: { by, since: NOW } }));
         await write(ref, { schedule: held });
         assert.deepEqual((await load(ref)).scheduled, byUid(held));
       });

@@ -15,9 +15,10 @@ import { RULES_FILE, STORE_FILE } from '#shared/state/sqlite/state-directory.ts'
 import { logTo } from '#shared/telemetry/log.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { dumped, openFiles, restore } from './kept-files.ts';
-import { emptyCluster, fill } from './kept-objects.ts';
+import { emptyCluster, fill, readObjects } from './kept-objects.ts';
 import { CLUSTER, NOW, REF } from './messages.ts';
 import { RELEASES } from './releases.ts';
+import { FAULTS, HISTORY_MEANING, KEPT_MEANING, MEANING, readAll } from './stored.ts';
 
 /*
  * What another release wrote in a form that this one does not know: it forbids evictions, and is never read as rules
@@ -131,6 +132,29 @@ describe('rules in an unknown form are refused', () => {
   });
 });
 
+/** Returns a copy with a field that nobody knows in each object that is not a map. */
+const withUnknownFields = (value: unknown, name = ''): unknown => {
+  if (Array.isArray(value)) return value.map((each) => withUnknownFields(each));
+  if (typeof value !== 'object' || value === null) return value;
+  const fields = Object.entries(value).map(([key, each]) => [key, withUnknownFields(each, key)]);
+  const isMap = ['labels', 'annotations', 'pods'].includes(name) || 'packed' in value;
+  return { ...Object.fromEntries(fields), ...(isMap ? {} : { freeze: true }) };
+};
+
+test('fields that a newer release added to nodes, evictions, history, leases, and registrations are ignored', async () => {
+  const fake = new FakeDynamoDb({ now: () => NOW });
+  for (const item of written.items) {
+    const isOfRules = ['POLICY', 'STOP', 'GUARD'].includes(`${item['sk']}`);
+    const attributes = toAttributes((isOfRules ? item : withUnknownFields(item)) as Fields);
+    fake.set(attributes, attributes);
+  }
+  assert.deepEqual(await readAll(tableOf(fake)), { ...MEANING, faults: FAULTS });
+  const { evictionrules, ...others } = written.objects;
+  const objects = { ...(withUnknownFields(others) as typeof others), evictionrules };
+  const meaning = { ...KEPT_MEANING, ...HISTORY_MEANING, faults: FAULTS };
+  assert.deepEqual(await readObjects(objects), meaning);
+});
+
 test('a node in an unknown form is refused', async (t) => {
   const node = written.items.find(({ sk }) => sk === 'NODE') ?? assert.fail();
   const fake = new FakeDynamoDb({ now: () => NOW });
@@ -150,7 +174,11 @@ test('a message in an unknown form is refused', () => {
     [written.due, parseDueMessage],
   ] as const)
     for (const body of Object.values(messages)) {
-      assert.throws(() => parse(JSON.stringify({ ...body, v: 99 })));
-      assert.throws(() => parse(JSON.stringify({ ...body, kind: 'unknown' })));
+      const others = [
+        { ...body, v: 99 },
+        { ...body, kind: 'unknown' },
+      ].map((each) => ['', each] as const);
+      for (const [path, changed] of [...others, ...withUnknownField(body)])
+        assert.throws(() => parse(JSON.stringify(changed)), { name: 'RejectedMessageError' }, path);
     }
 });

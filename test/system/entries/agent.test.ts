@@ -24,6 +24,7 @@ import {
   kubeconfigOf,
   startInstallation,
   startProgram,
+  withoutWait,
 } from './entries.ts';
 
 const EDGE = clusterName('edge');
@@ -157,7 +158,7 @@ test('the entry of an agent that stops finishes the eviction in hand, then posts
   assert.equal(kept?.status, 'Running', 'it tolerates the taint by its number');
 });
 
-test('the entry of an agent shows faults, trips, and an unreachable queue on its probes', async (context) => {
+test('the entry of an agent shows faults, trips, and an unreachable queue on its probes, and ends after its time to stop', async (context) => {
   const { cluster, environment } = await startInstallation(context);
   await registered(environment);
   for (const node of ['node-1', 'node-2']) cluster.taint(node, 'node.kubernetes.io/unreachable:NoExecute');
@@ -172,8 +173,7 @@ test('the entry of an agent shows faults, trips, and an unreachable queue on its
       AGENT: 'edge-1',
       CLUSTER: EDGE,
       // Its stopwatch is fast, because short outages of a queue are not shown.
-      NODE_OPTIONS:
-        '--import=data:text/javascript,const{now}=performance;performance.now=()=>100*now.call(performance)',
+      NODE_OPTIONS: `--import=data:text/javascript,const{now}=performance;performance.now=()=>100*now.call(performance) ${withoutWait(25_000)}`,
     },
   );
   await until('all is shown', async () => {
@@ -182,6 +182,11 @@ test('the entry of an agent shows faults, trips, and an unreachable queue on its
       shown.includes(`[-]edge/${type} failed: `),
     );
   });
+  assert.equal((await agent.stop()).code, 0);
+  const events = agent.out.all.map((line) => `${JSON.parse(line).event}`);
+  const ends = events.filter((event) => /relay\.(stop|shutdown)/.test(event));
+  assert.deepEqual(ends, ['relay.stopping', 'relay.shutdown-timed-out', 'relay.stopped']);
+  assert.ok(!events.includes('relay.over-capacity'));
 });
 
 test('the entry of an agent waits for messages, and returns one that comes when it stops', async (context) => {

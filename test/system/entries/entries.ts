@@ -131,3 +131,13 @@ export function startProgram(
   context.after(() => child.kill());
   return child;
 }
+
+/** Returns an option of Node.js by which waits of this time, such as a program's time to stop, are over immediately. */
+export const withoutWait = (ms: number): string =>
+  `--import=data:text/javascript,${[
+    "import%20timers%20from'node:timers/promises'",
+    "import{syncBuiltinESMExports}from'node:module'",
+    'const{setTimeout:wait}=timers',
+    `timers.setTimeout=(ms,...given)=>wait(ms===${ms}?0:ms,...given)`,
+    'syncBuiltinESMExports()',
+  ].join(';')}`;

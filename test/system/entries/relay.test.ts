@@ -7,9 +7,9 @@ import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registr
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { until } from '#test/cluster/rig/until.ts';
-import { startInstallation, startProgram } from './entries.ts';
+import { startInstallation, startProgram, withoutWait } from './entries.ts';
 
-test('the entry of a relay follows only CLUSTERS without an agent, reports one whose nodes exceed its NODE_CAPACITY, and stops', async (context) => {
+test('the entry of a relay follows only CLUSTERS without an agent, reports one whose nodes exceed its NODE_CAPACITY, and ends after its time to stop', async (context) => {
   const { environment } = await startInstallation(context);
   Object.assign(process.env, environment);
   const table = new DynamoDbTable({ client: new DynamoDBClient(), tableName: 'taintward' });
@@ -22,15 +22,16 @@ test('the entry of a relay follows only CLUSTERS without an agent, reports one w
     const added = { name: clusterName(name), access: by, addedAt: systemClock.now() };
     await new DynamoDbClusterRegistry(table).add(added);
   }
-  const env = { ...environment, NODE_CAPACITY: String(CLUSTER_LOAD), CLUSTERS: 'prod*' };
+  const settings = { NODE_CAPACITY: String(CLUSTER_LOAD), CLUSTERS: 'prod*' };
+  const env = { ...environment, ...settings, NODE_OPTIONS: withoutWait(20_000) };
   const relay = startProgram(context, '#functions/relay/main.ts', [], env);
   await until('relay.over-capacity', () => relay.out.text.includes('"event":"relay.over-capacity"'));
-  relay.signal('SIGTERM');
-  await until('relay.stopped', () => relay.out.text.includes('"event":"relay.stopped"'));
-  assert.equal((await relay.exit).code, 0);
+  assert.equal((await relay.stop()).code, 0);
   const lines = relay.out.all.map((line) => JSON.parse(line));
   assert.deepEqual(
     lines.flatMap(({ event, cluster }) => (event === 'cluster.added' ? [cluster] : [])),
     ['prod'],
   );
+  const ends = lines.map(({ event }) => `${event}`).filter((event) => /relay\.(stop|shutdown)/.test(event));
+  assert.deepEqual(ends, ['relay.stopping', 'relay.shutdown-timed-out', 'relay.stopped']);
 });

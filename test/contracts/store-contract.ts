@@ -39,7 +39,9 @@ const REVOCABLE: readonly Outcome[] = ['canceled', 'failed', 'unregistered', 'wo
 
 const ofTaints = { revision: 1, guardRevision: 2, until: NOW + 1 };
 /** A gate of each kind, with all fields. */
-const GATES: { readonly [Kind in EvictionGate['kind']]: Required<Extract<EvictionGate, { kind: Kind }>> } = {
+export const GATES: {
+  readonly [Kind in EvictionGate['kind']]: Required<Extract<EvictionGate, { kind: Kind }>>;
+} = {
   observe: { kind: 'observe' },
   stopped: { kind: 'stopped', scope: 'fleet', id: 's1', until: NOW + 1 },
   hold: { kind: 'hold', id: 'h1', until: NOW + 1 },
@@ -163,13 +165,15 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.deepEqual(await load(ref), expected);
       });
 
-      test('reads back a node and a cause without optional fields', async () => {
+      test('reads back a node, a cause, and an end without optional fields', async () => {
         const ref = aRef();
         const { podsVersion: _version, guardRevision: _revision, ...node } = aNode();
         const { toleration: _toleration, ...cause } = aReason();
         const record = aRecord({ causes: [cause] });
-        await write(ref, { node, schedule: [record] });
-        assert.deepEqual(await load(ref), { ...(await load(ref)), node, scheduled: byUid([record]) });
+        const { startedAt: _startedAt, ...end } = anEnding();
+        await write(ref, { node, schedule: [record], end: [end] });
+        const ended = byUid(endedAt(NOW, [end]));
+        assert.deepEqual(await load(ref), { ref, revision: 1, node, scheduled: byUid([record]), ended });
       });
 
       test('reads back a gate of every kind, with and without optional fields', async () => {

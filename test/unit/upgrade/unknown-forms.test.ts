@@ -6,13 +6,16 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { parseDelta } from '#shared/aws/delta-message.ts';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
-import { toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
+import { type Item, toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { parseScheduledItem, scheduledItem } from '#shared/state/dynamodb/items.ts';
 import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { RULES_FILE, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { logTo } from '#shared/telemetry/log.ts';
+import { aRecord } from '#test/contracts/partition-builders.ts';
+import { GATES } from '#test/contracts/store-contract.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { dumped, openFiles, restore } from './kept-files.ts';
 import { emptyCluster, fill, readObjects } from './kept-objects.ts';
@@ -149,6 +152,10 @@ test('fields that a newer release added to nodes, evictions, history, leases, an
     fake.set(attributes, attributes);
   }
   assert.deepEqual(await readAll(tableOf(fake)), { ...MEANING, faults: FAULTS });
+  for (const by of Object.values(GATES)) {
+    const item = scheduledItem(REF, aRecord({ held: { by, since: NOW } }), NOW);
+    assert.deepEqual(parseScheduledItem(withUnknownFields(item) as Item).held?.by, by);
+  }
   const { evictionrules, ...others } = written.objects;
   const objects = { ...(withUnknownFields(others) as typeof others), evictionrules };
   const meaning = { ...KEPT_MEANING, ...HISTORY_MEANING, faults: FAULTS };

@@ -125,7 +125,8 @@ const ITEMS = [
   ...['CLUSTER AUDIT', 'CLUSTER POLICY', 'CLUSTER REGISTRATION'],
   ...['FLEET AUDIT', 'FLEET STOP'],
   ...['LEASE AUDIT', 'LEASE GONE', 'LEASE GUARD', 'LEASE LEASE', 'LEASE STUCK'],
-  ...['RATE RATE', 'prod CHANGED', 'prod ENDED', 'prod NODE', 'prod SCHEDULED'],
+  ...['RATE PERMITS', 'RATE PROOF', 'RATE RATE'],
+  ...['prod CHANGED', 'prod ENDED', 'prod NODE', 'prod PROBE', 'prod SCHEDULED'],
 ];
 
 test('the record of a release contains a message and an item of each kind', () => {

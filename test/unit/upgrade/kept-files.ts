@@ -5,7 +5,7 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { REACHED_BY_FILE, readReachedBy, writeReachedBy } from '#shared/operations/fleet/reached-by.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
-import { openState, sqliteLeases, sqliteRequests } from '#shared/state/sqlite/sqlite-state.ts';
+import { openState, sqliteLeases, sqlitePermits, sqliteRequests } from '#shared/state/sqlite/sqlite-state.ts';
 import { RULES_FILE, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { CLUSTER, NOW, REF } from './messages.ts';
 import { type KEPT_MEANING, readKept, writeKept } from './stored.ts';
@@ -104,6 +104,7 @@ export function openFiles(directory: string) {
     ...state,
     history: new SqliteHistory({ database }),
     leases: sqliteLeases(database),
+    permits: sqlitePermits(database),
     close: () => {
       state.rulesStore.close();
       state.store.close();

@@ -5,6 +5,7 @@ import { gonePods, kubernetesHistory } from '#shared/state/objects/kubernetes-hi
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
 import { historyOf } from '#shared/state/objects/node-eviction.ts';
 import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
+import { objectPermits } from '#shared/state/objects/object-permits.ts';
 import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { pack, unpack } from '#shared/state/objects/packed.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
@@ -44,6 +45,7 @@ export function emptyCluster(): InCluster {
     history: kubernetesHistory(store, objects.configmaps),
     leases: new ObjectLeases(objects.leases),
     rulesStore: new ObjectRulesStore({ objects: objects.evictionrules }),
+    permits: objectPermits(objects.configmaps),
   };
 }
 

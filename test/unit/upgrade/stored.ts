@@ -7,6 +7,7 @@ import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { dynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
@@ -15,7 +16,9 @@ import { parseChangedItem, parseGoneItem } from '#shared/state/dynamodb/history-
 import type { Fault } from '#shared/state/fault.ts';
 import type { History } from '#shared/state/history.ts';
 import type { Lease, LeaseRecord, Leases } from '#shared/state/lease.ts';
+import type { Permits } from '#shared/state/permits.ts';
 import { policyText } from '#shared/state/policy-document.ts';
+import type { StoredProofs } from '#shared/state/proofs.ts';
 import type { Access, RegisteredCluster } from '#shared/state/registry.ts';
 import type { AuditEntry, GuardState, OperatorControls, RulesStore } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
@@ -232,27 +235,39 @@ export interface Keepers {
   readonly history: Pick<History, 'noteGone'>;
   readonly leases: Leases;
   readonly rulesStore: RulesStore;
+  readonly permits: Permits;
 }
 
 const inTable = (table: DynamoDbTable): Keepers => ({
   store: new DynamoDbStore(table),
   history: new DynamoDbHistory(table),
-  leases: new DynamoDbLeases(table),
+  leases: new DynamoDbLeases(table, { sender: SENDER }),
   rulesStore: new DynamoDbRulesStore(table),
+  permits: dynamoDbPermits(table),
 });
 
 const RATE = { evictionRate: 1, releaseRate: 1 };
+const OF_WORKLOAD = { workload: 'default/Deployment/web', count: 1, windowMs: 60_000 };
+const SENDER = 'AROARELAY';
+const PROOFS: StoredProofs = {
+  passes: 1,
+  probe: { sentAt: NOW - 2_000, failure: 'The API server is silent.' },
+};
 
 /** Writes an item of each kind to a table, with all optional fields, as the current code does. */
 export async function writeAll(table: DynamoDbTable): Promise<void> {
   await writeKept(inTable(table));
   const registry = new DynamoDbClusterRegistry(table);
   for (const cluster of REGISTERED) await registry.add(cluster);
-  await dynamoDbPermits(table).take(CLUSTER, waitingPods(5), RATE, NOW);
+  const proofs = dynamoDbProofs(table);
+  const { sentAt, failure } = PROOFS.probe ?? {};
+  await proofs.notedProbe(CLUSTER, sentAt ?? 0, NOW, failure);
+  await proofs.notedPass(CLUSTER, NOW);
+  await proofs.notedDelta(CLUSTER, NOW - 3_000, NOW);
 }
 
 /** Writes the state that every deployment stores. */
-export async function writeKept({ store, history, leases, rulesStore }: Keepers): Promise<void> {
+export async function writeKept({ store, history, leases, rulesStore, permits }: Keepers): Promise<void> {
   await store.commit(
     REF,
     0,
@@ -260,6 +275,8 @@ export async function writeKept({ store, history, leases, rulesStore }: Keepers)
     NOW,
   );
   await history.noteGone(CLUSTER, GONE);
+  await permits.take(CLUSTER, waitingPods(5), RATE, NOW);
+  await permits.take(CLUSTER, waitingPods(1, { uid: FIRST }), OF_WORKLOAD, NOW);
   const lease = (await leases.take(CLUSTER, undefined, 'relay-1', NOW)) as Lease;
   await leases.renew(lease, {
     renewedAt: NOW + 3_000,
@@ -333,6 +350,10 @@ export const KEPT_MEANING = {
   stuck: STUCK,
   storedRules: { orders: { revision: 1, ...ORDERS }, guard: GUARD, fleetStop, fleetRevision: 1 },
   audit: AUDIT,
+  /** Five pods come before, one per second. */
+  nextTurn: NOW + 5_000,
+  /** A permit lasts 10 s, and then counts for the window. */
+  nextOfWorkload: NOW + 70_000,
 };
 
 /** The meaning of additional history. */
@@ -343,8 +364,9 @@ export const MEANING = {
   ...KEPT_MEANING,
   ...HISTORY_MEANING,
   registered: REGISTERED,
-  /** Five pods come before, one per second. */
-  nextTurn: NOW + 5_000,
+  proofs: PROOFS,
+  tracedAt: NOW - 3_000,
+  senders: [SENDER],
 };
 
 /** Returns the content that the current code reads from a table. */
@@ -352,25 +374,36 @@ export async function readAll(table: DynamoDbTable): Promise<typeof MEANING & Re
   const items = await Array.fromAsync(table.query(`${CLUSTER}#${REF.node}`, 'A'));
   const changed = items.filter(({ sk }) => String(sk).startsWith('CHANGED#'));
   const gone = await Array.fromAsync(table.query(`LEASE#${CLUSTER}`, 'GONE#', 'GONE$'));
-  const [turn] = await dynamoDbPermits(table).take(CLUSTER, waitingPods(1), RATE, NOW);
+  const proofs = dynamoDbProofs(table);
+  const { faults, senders } = (await new DynamoDbLeases(table).read(CLUSTER)) ?? {};
   return {
     ...(await readKept(inTable(table))),
     noted: changed.flatMap(parseChangedItem),
     gone: gone.flatMap(parseGoneItem),
     registered: (await new DynamoDbClusterRegistry(table).list()).clusters as typeof REGISTERED,
-    nextTurn: turn?.turnAt ?? NOW,
-    faults: (await new DynamoDbLeases(table).read(CLUSTER))?.faults,
+    proofs: await proofs.read(CLUSTER),
+    tracedAt: (await proofs.tracedAt(CLUSTER)) ?? 0,
+    senders: [...(senders ?? [])],
+    faults,
   };
 }
 
 /** Returns the content that the current code reads of the state that every deployment stores. */
-export async function readKept({ store, leases, rulesStore }: Keepers): Promise<typeof KEPT_MEANING> {
+export async function readKept({
+  store,
+  leases,
+  rulesStore,
+  permits,
+}: Keepers): Promise<typeof KEPT_MEANING> {
   const { node, scheduled, ended: over } = await store.load(REF, NOW);
   if (!node) throw new Error('there is no node');
   const found = await leases.read(CLUSTER);
   if (!found) throw new Error('there is no lease');
-  // The next holder writes its own version, reports, and claim.
-  const { version: _version, faults: _faults, tripProgress: _progress, uids: _uids, ...lease } = found;
+  // The next holder writes its own version, reports, claim, and senders.
+  const { version: _version, faults: _faults, tripProgress: _progress, uids: _uids, ...held } = found;
+  const { senders: _senders, ...lease } = held;
+  const [turn] = await permits.take(CLUSTER, waitingPods(1), RATE, NOW);
+  const [ofWorkload] = await permits.take(CLUSTER, waitingPods(1), OF_WORKLOAD, NOW);
   const { fleetStop: stop, ...storedRules } = await rulesStore.read(CLUSTER);
   // The first release resumed no cluster alone.
   const { resumedFrom: _resumedFrom, ...orders } = storedRules.orders;
@@ -384,5 +417,7 @@ export async function readKept({ store, leases, rulesStore }: Keepers): Promise<
     stuck: await leases.stuck(CLUSTER),
     storedRules: { ...storedRules, orders, fleetStop: stop } as typeof MEANING.storedRules,
     audit: await rulesStore.audit({ from: 0, to: Number.POSITIVE_INFINITY }),
+    nextTurn: turn?.turnAt ?? 0,
+    nextOfWorkload: ofWorkload?.notBefore ?? 0,
   };
 }

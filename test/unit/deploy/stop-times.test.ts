@@ -32,4 +32,5 @@ test('an agent waits long enough for a receive call, the messages in hand, and t
   const eventsMs = entryConstant('shared/engine/evict/later-events.ts', 'DRAIN_MS');
   const stopMs = entryConstant('functions/agent/main.ts', 'STOP_TIMEOUT_MS');
   assert.ok(WAIT_SECONDS * 1_000 + handledMs + eventsMs <= stopMs);
+  assert.match(textOf('functions/agent/main.ts'), /due\.stop\(HANDLED_WITHIN_MS\)/);
 });

@@ -1,5 +1,5 @@
 import type { ReportedProgress } from '#shared/eviction/guard.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
+import { clusterName, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import { DEFAULT_POLICY, type Policy, type Stop } from '#shared/eviction/policy.ts';
 import { type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
@@ -121,7 +121,10 @@ const NOTED: readonly Noted[] = [
   { ...ofPod, uid: SECOND, name: 'web-1', event: 'held', by: gate },
   { ...ofPod, uid: THIRD, name: 'web-2', event: 'blocked', error: 'the budget web' },
 ];
-const GONE = [{ uid: FIRST, at: NOW - 10 }];
+const GONE = [
+  { uid: FIRST, at: NOW - 10 },
+  { uid: podUid('of-a-static-pod'), at: NOW - 5 },
+];
 
 const ACCESSES: Readonly<Record<string, Access>> = {
   prod: {

@@ -78,6 +78,8 @@ const HOLDS: readonly Hold[] = [
     },
   },
   { ...anna, id: 'h6', target: { kind: 'zone', zone: 'a' } },
+  { ...anna, id: 'h7', target: { kind: 'pod', namespace: 'default', name: 'web-0' } },
+  { ...anna, id: 'h8', target: { kind: 'labels', labels: { matchLabels: { app: 'web' } } } },
 ];
 
 /** Registers the tests that every implementation of `RulesStore` has to pass. */
@@ -315,7 +317,7 @@ export function rulesStoreContract(name: string, make: () => Promise<RulesStoreU
       const policy = { revision: 2, text: 'mode: enforce', settings };
       await change(cluster, { stops: [aStop()] }, { at: later, message: 'first' });
       await change(cluster, {}, { at: later + 1, kind: 'policy', message: 'second', policy });
-      await change(other, {}, { at: later + 2, message: 'third' });
+      await change(other, {}, { at: later + 2, message: 'third', policy: { revision: 1, settings } });
       await rulesStore.changeFleetStop(
         undefined,
         aStop({ at: later }),

@@ -337,6 +337,7 @@ const LEASE: LeaseRecord = {
   lastContactAt: NOW + 2_000,
   nodes: 20,
   breakerOpen: true,
+  tripProgress: TRIP_PROGRESS,
   bid: BID,
 };
 
@@ -402,9 +403,8 @@ export async function readKept({
   if (!node) throw new Error('there is no node');
   const found = await leases.read(CLUSTER);
   if (!found) throw new Error('there is no lease');
-  // The next holder writes its own version, reports, claim, and senders.
-  const { version: _version, faults: _faults, tripProgress: _progress, uids: _uids, ...held } = found;
-  const { senders: _senders, ...lease } = held;
+  // The next holder writes its own version, faults, claim, and senders.
+  const { version: _version, faults: _faults, uids: _uids, senders: _senders, ...lease } = found;
   const [turn] = await permits.take(CLUSTER, waitingPods(1), RATE, NOW);
   const [ofWorkload] = await permits.take(CLUSTER, waitingPods(1), OF_WORKLOAD, NOW);
   const { fleetStop: stop, ...storedRules } = await rulesStore.read(CLUSTER);

@@ -6,7 +6,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { parseDelta } from '#shared/aws/delta-message.ts';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
 import { type Item, toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
@@ -152,6 +154,19 @@ test('fields that a newer release added to nodes, evictions, history, leases, an
     fake.set(attributes, attributes);
   }
   assert.deepEqual(await readAll(tableOf(fake)), { ...MEANING, faults: FAULTS });
+  const tripProgress = { epoch: 1, list: [{ scope: 'rack' }] };
+  const lease = {
+    pk: 'LEASE#c',
+    sk: 'LEASE',
+    holder: 'r',
+    epoch: 1,
+    renewals: 0,
+    renewedAt: NOW,
+    tripProgress,
+  };
+  fake.set(toAttributes(lease), toAttributes(lease));
+  const read = await new DynamoDbLeases(tableOf(fake)).read(clusterName('c'));
+  assert.deepEqual(read?.tripProgress, [], 'its scope is unknown');
   for (const by of Object.values(GATES)) {
     const item = scheduledItem(REF, aRecord({ held: { by, since: NOW } }), NOW);
     assert.deepEqual(parseScheduledItem(withUnknownFields(item) as Item).held?.by, by);

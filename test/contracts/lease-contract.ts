@@ -173,6 +173,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const faults: readonly Fault[] = [
         { type: 'list-failing', resource: 'pods', status: 403, since: NOW, error: 'Cannot list pods: 403.' },
         { type: 'built-in-evicts', count: 8, since: NOW - 1, error: 'They were held: “ü”.' },
+        { type: 'watch-failing', resource: 'nodes', since: NOW, error: 'Cannot watch nodes.' },
       ];
       assert.deepEqual((await leases.renew(lease, { renewedAt: NOW, faults }))?.faults, faults);
       assert.deepEqual((await renewed(lease)).faults, faults);

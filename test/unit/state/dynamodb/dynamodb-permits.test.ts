@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podUid } from '#shared/eviction/identity.ts';
 import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { dynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { aCluster, NOW } from '#test/contracts/partition-builders.ts';
 import { permitsContract, waitingPods } from '#test/contracts/permits-contract.ts';
@@ -54,4 +55,16 @@ test('takes permits of a workload with two calls, and with one if none is left',
   assert.equal(calls(), 2);
   await open().take(cluster, waitingPods(1, { uid: podUid('other') }), DAY_LIMIT, NOW);
   assert.equal(calls(), 3);
+});
+
+test('proofs in the partition of the permits are read without passes, probe, or failure', async () => {
+  const { fake } = counted();
+  const client = fakeClient(async (command) => fake.perform(command));
+  const proofs = dynamoDbProofs(new DynamoDbTable({ client, tableName: 'taintward' }));
+  const [probed, passed] = [aCluster(), aCluster()];
+  assert.deepEqual(await proofs.read(probed), { passes: 0 });
+  await proofs.notedProbe(probed, NOW, NOW);
+  assert.deepEqual(await proofs.read(probed), { passes: 0, probe: { sentAt: NOW } });
+  await proofs.notedPass(passed, NOW);
+  assert.deepEqual(await proofs.read(passed), { passes: 1 });
 });

@@ -94,6 +94,7 @@ test('writes only changed parts of the rules, so that holds need no permission f
   await rulesStore.changeOrders(prod, orders, { ...orders, holds: [hold] }, entry);
   const written = [...fake.items()].find(({ sk }) => sk?.S === 'POLICY');
   assert.deepEqual(Object.keys(written ?? {}).toSorted(), ['holds', 'pk', 'revision', 'sk']);
+  assert.deepEqual((await rulesStore.read(prod)).orders, { revision: 1, stops: [], holds: [hold] });
 });
 
 const aStop = { actor: 'anna', at: NOW, reason: 'x', scope: 'fleet' } as const;

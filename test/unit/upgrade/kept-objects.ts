@@ -1,23 +1,24 @@
+import { defined } from '#shared/defined.ts';
 import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import type { History } from '#shared/state/history.ts';
 import { gonePods, kubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
-import { historyOf } from '#shared/state/objects/node-eviction.ts';
+import {
+  historyOf,
+  type KeptNode,
+  nodeEviction,
+  nothingKept,
+  pastName,
+  readNodeEviction,
+} from '#shared/state/objects/node-eviction.ts';
 import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
 import { objectPermits } from '#shared/state/objects/object-permits.ts';
 import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { pack, unpack } from '#shared/state/objects/packed.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
-import { CLUSTER, REF } from './messages.ts';
-import {
-  type HISTORY_MEANING,
-  type KEPT_MEANING,
-  type Keepers,
-  type ReportedFaults,
-  readKept,
-  writeKept,
-} from './stored.ts';
+import { CLUSTER, FIRST, NOW, REF, SECOND, THIRD } from './messages.ts';
+import { FAULTS, HISTORY_MEANING, KEPT_MEANING, type Keepers, readKept, writeKept } from './stored.ts';
 
 const KINDS = ['nodeevictions', 'evictionrules', 'leases', 'configmaps'] as const;
 /** Stored objects by resource. Packed fields are unpacked under `packed`. */
@@ -30,6 +31,18 @@ interface InCluster extends Keepers {
   readonly history: History;
   readonly rulesStore: ObjectRulesStore;
 }
+
+/** What an object for earlier ends holds. */
+const SLOT: Pick<KeptNode, 'past' | 'gone'> = {
+  past: { current: 1, newest: [NOW - 2, NOW - 1] },
+  gone: [
+    [NOW - 2, 'evicted', [FIRST, SECOND]],
+    [NOW - 1, 'already-gone', [THIRD]],
+  ],
+};
+
+/** The meaning of such objects. */
+export const OBJECTS_MEANING = { ...KEPT_MEANING, ...HISTORY_MEANING, faults: FAULTS, slot: SLOT };
 
 export function emptyCluster(): InCluster {
   const objects = {
@@ -53,6 +66,8 @@ export function emptyCluster(): InCluster {
 export async function writtenObjects(): Promise<KeptObjects> {
   const cluster = emptyCluster();
   await writeKept(cluster);
+  const slot = { ...nothingKept(REF, pastName(REF, 0)), revision: 1, ...SLOT };
+  await cluster.objects.nodeevictions.create(nodeEviction(slot));
   const listed = KINDS.map(async (kind) => {
     const objects = await Array.fromAsync(cluster.objects[kind].list(), (object) =>
       opened(unversioned(object)),
@@ -72,15 +87,17 @@ export async function fill(
 }
 
 /** Returns the content that the current code reads from such objects. */
-export async function readObjects(
-  written: KeptObjects,
-): Promise<typeof KEPT_MEANING & typeof HISTORY_MEANING & ReportedFaults> {
+export async function readObjects(written: KeptObjects): Promise<typeof OBJECTS_MEANING> {
   const cluster = emptyCluster();
   await fill(cluster, written);
   const noted = (await cluster.store.allOf(REF)).flatMap(historyOf).flatMap((moment) => moment.noted);
   const gone = [...(await gonePods(cluster.objects.configmaps, CLUSTER).read())];
-  const faults = (await cluster.leases.read(CLUSTER))?.faults;
-  return { ...(await readKept(cluster)), noted, gone, faults };
+  const faults = (await cluster.leases.read(CLUSTER))?.faults ?? [];
+  const { past, gone: tombstones } = readNodeEviction(
+    await cluster.objects.nodeevictions.get(pastName(REF, 0)),
+  );
+  const slot = { ...defined({ past }), gone: tombstones };
+  return { ...(await readKept(cluster)), noted, gone, faults, slot };
 }
 
 function unversioned(object: unknown): object {

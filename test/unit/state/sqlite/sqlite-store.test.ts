@@ -90,18 +90,19 @@ describe('SqliteStore', () => {
     assert.equal((await store.load(ref, NOW)).revision, 2);
   });
 
-  test('purges nodes that were idle for the retention period', async () => {
-    const [idle, live, revived] = [aRef(), aRef(), aRef()];
+  test('purges nodes that were idle for the retention period, unless they have scheduled evictions', async () => {
+    const [idle, live, revived, pending] = [aRef(), aRef(), aRef(), aRef()];
     const untainted = { ...none, node: aNode({ taints: [] }), live: false };
     await store.commit(idle, 0, untainted, NOW);
     await store.commit(live, 0, { ...none, node: aNode() }, NOW);
     await store.commit(revived, 0, untainted, NOW);
     await store.commit(revived, 1, { ...none, node: aNode() }, NOW);
+    await store.commit(pending, 0, { ...untainted, schedule: [aRecord()] }, NOW);
     await store.purge(NOW + NODE_SECONDS * 1000);
     const revisions = await Promise.all(
-      [idle, live, revived].map(async (ref) => (await store.load(ref, NOW)).revision),
+      [idle, live, revived, pending].map(async (ref) => (await store.load(ref, NOW)).revision),
     );
-    assert.deepEqual(revisions, [0, 1, 2]);
+    assert.deepEqual(revisions, [0, 1, 2, 1]);
   });
 
   test('does not read ends before the window', (context) => {

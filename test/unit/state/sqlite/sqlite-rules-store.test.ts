@@ -27,3 +27,15 @@ test('removes audit entries after their retention', async () => {
   assert.equal(await entries(), 0);
   database.close();
 });
+
+test('returns entries of the same time in reverse order', async () => {
+  const database = openRulesDatabase(':memory:');
+  const rulesStore = new SqliteRulesStore({ database });
+  for (const message of ['first', 'second']) await rulesStore.note({ ...entry, message });
+  const entries = await rulesStore.audit({ from: 0, to: 1 });
+  assert.deepEqual(
+    entries.map(({ message }) => message),
+    ['second', 'first'],
+  );
+  database.close();
+});

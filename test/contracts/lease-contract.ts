@@ -196,6 +196,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const tripProgress: readonly ReportedProgress[] = [
         { scope: 'cluster', trippedAt: NOW, affectedNow: 11, resetsBelow: 6 },
         { scope: 'zone', zone: 'ü', trippedAt: NOW, affectedNow: 0, resetsBelow: 2, resetsAt: NOW + 1 },
+        { scope: 'customTaints', trippedAt: NOW, affectedNow: 1, resetsBelow: 1 },
       ];
       await leases.renew(lease, { renewedAt: NOW, tripProgress });
       assert.deepEqual((await renewed(lease)).tripProgress, tripProgress);

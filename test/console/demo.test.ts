@@ -100,7 +100,7 @@ test('untainting by click cancels countdowns, and history shows it', async () =>
 test('all evictions are stopped, with a reason, and resumed by keyboard alone', async () => {
   await visitor.go('#/');
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
-  await tabTo('Stop all');
+  await visitor.tabTo('Stop all');
   await page.keyboard.press('Enter');
   const dialog = page.getByRole('dialog');
   await preview(dialog).waitFor();
@@ -108,7 +108,7 @@ test('all evictions are stopped, with a reason, and resumed by keyboard alone', 
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'hidden' });
   // The focus returns to the button after a canceled dialog.
-  assert.equal(await focusedText(), 'Stop all');
+  assert.equal(await visitor.focusedText(), 'Stop all');
 
   await page.keyboard.press('Enter');
   await preview(dialog).waitFor();
@@ -116,7 +116,7 @@ test('all evictions are stopped, with a reason, and resumed by keyboard alone', 
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
-  assert.equal(await focusedText(), 'Stop all');
+  assert.equal(await visitor.focusedText(), 'Stop all');
   await page.keyboard.press('Enter');
   const banner = page.locator('.banner', { hasText: 'incident 4711' });
   await banner.waitFor();
@@ -126,7 +126,7 @@ test('all evictions are stopped, with a reason, and resumed by keyboard alone', 
 
   await page.getByRole('heading', { level: 1 }).focus();
   await page.keyboard.press('Shift+Tab');
-  assert.equal(await focusedText(), 'Resume');
+  assert.equal(await visitor.focusedText(), 'Resume');
   await page.keyboard.press('Enter');
   await page
     .getByRole('dialog')
@@ -214,24 +214,12 @@ test('the rules of a cluster, and its audit log, are shown', async () => {
   await page.getByRole('button', { name: 'Stop', exact: true }).waitFor();
 });
 
-test('a policy is changed as text and as a form, and rolled back, by keyboard alone', async () => {
+test('a policy is changed as text and as a form by keyboard alone', async () => {
   await visitor.go('#/rules/simulated');
   const document = page.getByRole('textbox', { name: 'Policy document' });
   const effects = page.locator('.editor .says');
-  const apply = async (reason: string) => {
-    await page.getByRole('button', { name: 'Apply policy' }).waitFor();
-    await tabTo('Apply policy');
-    await page.keyboard.press('Enter');
-    await preview(page.getByRole('dialog')).waitFor();
-    await page.keyboard.type(reason);
-    await page.keyboard.press('Tab');
-    await page.keyboard.press('Tab');
-    await page.keyboard.press('Enter');
-    await document.waitFor({ state: 'detached' });
-    await page.waitForFunction("document.activeElement.innerText === 'Edit policy'");
-  };
   await page.getByRole('heading', { level: 1, name: 'Rules of simulated' }).focus();
-  await tabTo('Edit policy');
+  await visitor.tabTo('Edit policy');
   await page.keyboard.press('Enter');
   await document.waitFor();
   await page.keyboard.press('Control+End');
@@ -246,18 +234,18 @@ test('a policy is changed as text and as a form, and rolled back, by keyboard al
   await page.keyboard.type('mode: enforce # as agreed\nexclude:\n- namespaces: [kube-*]\n');
   // A button that the server's answer brings.
   await page.getByRole('button', { name: 'Count selected pods' }).waitFor();
-  await tabTo('Count selected pods');
+  await visitor.tabTo('Count selected pods');
   await page.keyboard.press('Enter');
   await effects.getByText(/^exclude\[0\] selects \d+ of \d+ pods\.$/).waitFor();
   // The second edit follows before the first is answered.
-  await tabTo('guard.cluster.percent');
+  await visitor.tabTo('guard.cluster.percent');
   await page.keyboard.type('30');
   await page.keyboard.press('Tab');
   await page.keyboard.type('4');
   await page.keyboard.press('Enter');
   for (const change of ['percent: 20 → 30', 'nodes: 3 → 4'])
     await effects.getByText(`guard.cluster.${change}`).waitFor();
-  await tabTo('releaseRate');
+  await visitor.tabTo('releaseRate');
   await page.keyboard.type('7');
   await page.keyboard.press('Enter');
   await effects.getByText('releaseRate: 50 → 7').waitFor();
@@ -267,21 +255,10 @@ test('a policy is changed as text and as a form, and rolled back, by keyboard al
   );
   await assertFits(page, 'policy editor');
   await page.setViewportSize(DESKTOP);
-  await page.getByRole('heading', { level: 1 }).focus();
-  await apply('as agreed');
-
-  await tabTo('Restore revision 1');
+  await visitor.tabTo('Cancel');
   await page.keyboard.press('Enter');
-  await effects.getByText('releaseRate: 7 → 50').waitFor();
-  await assertAccessible(page, 'policy editor');
-  await apply('not agreed');
-  await page
-    .getByLabel('Policy document')
-    .getByText(/^# By npm start/)
-    .waitFor();
-  const audit = page.getByRole('table', { name: 'Audit log' });
-  await audit.getByText('not agreed', { exact: true }).waitFor();
-  await audit.getByText('as agreed', { exact: true }).waitFor();
+  await document.waitFor({ state: 'detached' });
+  assert.equal(await visitor.focusedText(), 'Edit policy');
 });
 
 test('a failed eviction requires action, and is retried by click, with a reason', async () => {
@@ -400,18 +377,4 @@ async function giveUp(node: NodeName, pod: string): Promise<void> {
     return { result: undefined, change: { schedule, end: [], live: true } };
   });
   store.close();
-}
-
-const focusedText = async (): Promise<string> =>
-  String(
-    await page.evaluate('(document.activeElement.labels?.[0] ?? document.activeElement).innerText'),
-  ).trim();
-
-/** Presses Tab until the focus is on the element with this text. */
-async function tabTo(text: string): Promise<void> {
-  for (let presses = 0; presses < 60; presses++) {
-    if ((await focusedText()) === text) return;
-    await page.keyboard.press('Tab');
-  }
-  assert.fail(`Tab does not lead to ${text}`);
 }

@@ -35,10 +35,7 @@ export const ClusterChoice = ({
 }: Pick<ChoiceProps, 'value' | 'onChoice'> & { readonly all?: boolean }): VNode | undefined => {
   const names = clusters.value.map(({ cluster }) => cluster);
   if (names.length < 2) return undefined;
-  const options = [
-    ...(all ? [['', 'all clusters'] as const] : []),
-    ...names.map((name) => [name, name] as const),
-  ];
+  const options = [...(all ? [''] : []), ...names].map((name) => [name, name || 'all clusters'] as const);
   return html`<${Choice} label="Cluster" ...${{ value, onChoice, options }} />`;
 };
 

@@ -111,6 +111,26 @@ export class Visitor {
     await this.page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
   }
 
+  /** Presses Tab until the focus is on the element with this text or label. */
+  async tabTo(text: string | RegExp): Promise<void> {
+    for (let presses = 0; presses < 150; presses++) {
+      const focused = await this.focusedText();
+      if (typeof text === 'string' ? focused === text : text.test(focused)) return;
+      await this.page.keyboard.press('Tab');
+    }
+    assert.fail(`Tab does not lead to ${text}`);
+  }
+
+  /** Returns the text or label of the focused element. Empty: nothing has the focus. */
+  async focusedText(): Promise<string> {
+    const { focused, text } = (await this.page.evaluate(`(({ tagName, labels, ariaLabel, innerText }) =>
+      ({ focused: tagName !== 'BODY', text: labels?.[0]?.innerText ?? ariaLabel ?? innerText }))(document.activeElement)`)) as {
+      readonly focused: boolean;
+      readonly text: string;
+    };
+    return focused ? text.replaceAll(/\s+/g, ' ').trim() : '';
+  }
+
   /** Ends the session. Fails when a page complained. */
   async leave(): Promise<void> {
     await this.#context.close();

@@ -38,6 +38,7 @@ function Node({ cluster, node: { node, taints, pods }, rows }: NodeProps): VNode
   const [busy, setBusy] = useState(false);
   const tainted = taints.some((taint) => taint.startsWith(KEY));
   const change = async () => {
+    if (busy) return;
     setBusy(true);
     try {
       const asks = { node, taint: tainted ? KEY : TAINT };
@@ -55,7 +56,7 @@ function Node({ cluster, node: { node, taints, pods }, rows }: NodeProps): VNode
     <li class="card" data-tainted=${tainted}>
       <div class="lead">
         <h3><a href=${href(['node', cluster, node])}>${node}</a></h3>
-        <button type="button" class=${`button ${tainted ? '' : 'main'}`} disabled=${busy} onClick=${change}>
+        <button type="button" class=${`button ${tainted ? '' : 'main'}`} aria-disabled=${busy} onClick=${change}>
           ${tainted ? 'Untaint' : 'Taint'}<span class="unseen"> ${node}</span>
         </button>
       </div>

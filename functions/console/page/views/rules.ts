@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { TripReport } from '#shared/eviction/guard.ts';
 import { scopeText } from '#shared/explain/gate-text.ts';
 import { targetText } from '#shared/operations/acts/act.ts';
@@ -148,12 +148,8 @@ function Recorded({ cluster }: { readonly cluster: string }): VNode {
   const { answer, error } = useAnswer('GET api/policy', () => ({ cluster }), [cluster]);
   const audit = useAnswer('GET api/audit', () => ({ cluster }), [cluster]);
   const [opened, setOpened] = useState<Opened | undefined>(undefined);
-  const button = useRef<HTMLButtonElement>(null);
   const { text: current = '', revision, refusal } = answer ?? {};
   const open = answer && refusal === undefined && ((text: string) => setOpened({ text, over: answer }));
-  useEffect(() => {
-    if (!opened) button.current?.focus();
-  }, [opened]);
   return html`
     <${Section} id="policy" title="Policy"
       note=${revision === 0 ? 'default policy' : `revision ${revision ?? '?'}`}>
@@ -164,7 +160,7 @@ function Recorded({ cluster }: { readonly cluster: string }): VNode {
           ? html`<${PolicyEditor} key=${opened} ...${opened} policy=${answer ?? opened.over} onClose=${() => setOpened(undefined)} />`
           : answer && html`<pre class="card pad" tabindex="0" aria-label="Policy document">${current}</pre>`
       }
-      ${open && !opened && html`<div class="buttons"><button type="button" class="button" ref=${button} onClick=${() => open(current)}>Edit policy</button></div>`}
+      ${open && !opened && html`<div class="buttons"><button type="button" class="button" onClick=${() => open(current)}>Edit policy</button></div>`}
     </${Section}>
     <${Section} id="audit" title="Audit log">
       ${audit.error !== undefined && html`<${Failed} error=${audit.error} />`}

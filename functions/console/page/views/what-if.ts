@@ -78,11 +78,7 @@ export function WhatIf(): VNode {
 
 const isSelector = (text: string): boolean => /[=!()]/.test(text);
 
-const names = (text: string): string =>
-  text
-    .split(/[\s,]+/)
-    .filter(Boolean)
-    .join(',');
+const names = (text: string): string => (text.match(/[^\s,]+/g) ?? []).join();
 
 function Outcome({ answer }: { readonly answer: Answer }): VNode {
   const { at, taint, nodes, pods, now, later, keep, guarded, breaks, workloads, budgets } = answer;
@@ -97,12 +93,8 @@ function Outcome({ answer }: { readonly answer: Answer }): VNode {
     </p>
     <dl class="numbers card">
       ${numbers.map(
-        ([count, text, tone]) => html`
-          <div key=${text} data-tone=${tone}>
-            <dt>${text}</dt>
-            <dd>${count.toLocaleString('en')}</dd>
-          </div>
-        `,
+        ([count, text, tone]) =>
+          html`<div key=${text} data-tone=${tone}><dt>${text}</dt><dd>${count.toLocaleString('en')}</dd></div>`,
       )}
     </dl>
     ${provisosOf(answer).map((text) => html`<p key=${text} class="card pad">${text}</p>`)}
@@ -112,12 +104,8 @@ function Outcome({ answer }: { readonly answer: Answer }): VNode {
           ? html`<p class="card pad calm"><span class="lamp" data-tone="well"></span>Nothing breaks.</p>`
           : html`<ul class="card needs">
               ${breaks.map(
-                (broken, index) => html`
-                  <li key=${index}>
-                    <span class="lamp" data-tone="goes"></span>
-                    <p>${breakText(broken, guarded)}</p>
-                  </li>
-                `,
+                (broken, index) =>
+                  html`<li key=${index}><span class="lamp" data-tone="goes"></span><p>${breakText(broken, guarded)}</p></li>`,
               )}
             </ul>`
       }

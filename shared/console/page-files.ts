@@ -85,6 +85,11 @@ export function readPageFiles(directory = OUR_PAGE): PageFiles {
   const version = hash.digest('base64url').slice(0, 16);
   const placed = Object.entries(imports).map(([name, path]) => [name, `./assets/${version}/${path}`]);
   const map = JSON.stringify({ imports: Object.fromEntries(placed) });
+  // Without these, a browser finds the modules of each depth only after those that import them.
+  const ours = [...sources.keys()].filter((path) => path.endsWith('.ts'));
+  const modules = [...new Set([...ours, ...Object.values(imports)])].sort();
+  const preload = (path: string) => `<link rel="modulepreload" href="assets/${version}/${path}" />`;
+  const links = modules.map(preload).join('');
   const served = new Map<string, PageFile>();
   return {
     document: {
@@ -92,7 +97,7 @@ export function readPageFiles(directory = OUR_PAGE): PageFiles {
       body: Buffer.from(
         html
           .replaceAll(/(src|href)="assets\//g, `$1="assets/${version}/`)
-          .replace('<script', () => `<script type="importmap">${map}</script>\n    <script`),
+          .replace('<script', () => `<script type="importmap">${map}</script>${links}\n    <script`),
       ),
     },
     inlineHash: `sha256-${createHash('sha256').update(map).digest('base64')}`,

@@ -7,7 +7,7 @@ import {
 } from '@tanstack/virtual-core';
 import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
-import { useLayoutEffect, useMemo, useReducer, useRef } from 'preact/hooks';
+import { useCallback, useLayoutEffect, useMemo, useReducer, useRef } from 'preact/hooks';
 import { ask, route } from './route.ts';
 
 export interface Column<Row> {
@@ -68,10 +68,8 @@ export function Rows<Row>({ label, columns: all, rows: given, keyOf, sort, wrap 
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   const body = useRef<HTMLDivElement>(null);
   const focused = useRef<string | undefined>(undefined);
-  const keyAt = (index: number) => {
-    const row = rows[index];
-    return row === undefined ? String(index) : keyOf(row);
-  };
+  // The same function for the same rows: with another one, the virtualizer places all rows again.
+  const keyAt = useCallback((index: number) => (rows[index] ? keyOf(rows[index]) : String(index)), [rows]);
   const fits = (shown: typeof all) =>
     (body.current?.clientWidth ?? Number.POSITIVE_INFINITY) >= leastWidth(shown);
   const fitting = () => [all, all.filter(({ minor }) => !minor)].find(fits);

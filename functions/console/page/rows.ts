@@ -8,9 +8,11 @@ import {
 import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
 import { useCallback, useLayoutEffect, useMemo, useReducer, useRef } from 'preact/hooks';
+import { clusters } from './live.ts';
 import { ask, route } from './route.ts';
 
 export interface Column<Row> {
+  /** `cluster`: the column is shown only if there are several. */
   readonly key: string;
   readonly head: string;
   /** Width as in `grid-template-columns`. */
@@ -62,9 +64,10 @@ function leastWidth(columns: readonly { readonly width: string }[]): number {
  * Scrolls with the page and renders only visible rows, and the focused one. Assistive technology gets counts and
  * indexes.
  */
-export function Rows<Row>({ label, columns: all, rows: given, keyOf, sort, wrap }: RowsProps<Row>): VNode {
+export function Rows<Row>({ label, columns: given, rows: found, keyOf, sort, wrap }: RowsProps<Row>): VNode {
+  const all = given.filter(({ key }) => key !== 'cluster' || clusters.value.length > 1);
   const order = sort === undefined ? undefined : orderOf(route.value.query.get('sort') || sort);
-  const rows = useMemo(() => sorted(given, all, order), [given, order?.column, order?.direction]);
+  const rows = useMemo(() => sorted(found, given, order), [found, order?.column, order?.direction]);
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   const body = useRef<HTMLDivElement>(null);
   const focused = useRef<string | undefined>(undefined);

@@ -5,7 +5,7 @@ import type { Api } from '#shared/console/api.ts';
 import { whatText, whyText } from '#shared/operations/look/history-text.ts';
 import type { EvictionEvent } from '#shared/state/history.ts';
 import { Choice, ClusterChoice, TextField } from '../fields.ts';
-import { clusters, now } from '../live.ts';
+import { now } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Empty, Failed, Moment, NodeLink, PodLink, Tag, Title } from '../parts.ts';
 import { querySetter, route } from '../route.ts';
@@ -49,7 +49,6 @@ export function History(): VNode {
   );
   const { entries = [], more = false } = answer ?? {};
   const count = answer ? counted(entries.length, 'entry', 'entries') : 'Loading …';
-  const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
   return html`
     <${Title}
       title="History"
@@ -75,7 +74,7 @@ export function History(): VNode {
             History keeps scheduled, held, evicted, and canceled evictions for seven days. Enter complete names, select a longer period,
             or remove filters.
           </${Empty}>`
-        : html`<${Rows} label="History" wrap columns=${columns} rows=${entries} keyOf=${entryKey} />`
+        : html`<${Rows} label="History" wrap columns=${COLUMNS} rows=${entries} keyOf=${entryKey} />`
     }
     ${
       more &&
@@ -102,7 +101,7 @@ const entryKey = ({ entry }: Entry): string =>
 
 const COLUMNS: readonly Column<Entry>[] = [
   column(
-    { key: 'pod', head: 'Pod', width: 'minmax(10rem, 1.5fr)' },
+    { key: 'pod', head: 'Pod', width: 'minmax(12rem, 2fr)' },
     ({ entry }) =>
       'pod' in entry &&
       html`<${PodLink} cluster=${entry.cluster} namespace=${entry.namespace} pod=${entry.pod} />`,
@@ -124,7 +123,7 @@ const COLUMNS: readonly Column<Entry>[] = [
     { key: 'cluster', head: 'Cluster', width: 'minmax(5rem, 0.8fr)' },
     ({ entry: { cluster } }) => cluster ?? 'all clusters',
   ),
-  column({ key: 'cause', head: 'Cause', width: 'minmax(12rem, 3fr)' }, (shown) => {
+  column({ key: 'cause', head: 'Cause', width: 'minmax(10rem, 3fr)' }, (shown) => {
     const text = localText(whyText(shown), shown.entry.at);
     return html`<span class="soft" title=${text}>${text}</span>`;
   }),

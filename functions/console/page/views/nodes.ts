@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { NodeRow } from '#shared/console/api.ts';
 import { ClusterChoice } from '../fields.ts';
-import { clusters, session } from '../live.ts';
+import { session } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, Countdown, Empty, Failed, NodeLink, Tag, Taints, Title } from '../parts.ts';
 import { querySetter, route } from '../route.ts';
@@ -15,7 +15,6 @@ export function Nodes(): VNode {
   const { query } = route.value;
   const cluster = query.get('cluster') ?? '';
   const { answer, error } = useAnswer('GET api/nodes', () => ({ cluster }), [cluster]);
-  const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
   const rows = answer ?? [];
   const lead = answer ? counted(rows.length, 'node') : 'Loading …';
   const demo = session.value?.demo;
@@ -32,7 +31,7 @@ export function Nodes(): VNode {
           </${Empty}>`
         : html`<${Rows}
             label="Tainted nodes" wrap sort="next"
-            columns=${columns}
+            columns=${COLUMNS}
             rows=${rows}
             keyOf=${({ cluster: of, node }: NodeRow) => `${of}/${node}`}
           />`

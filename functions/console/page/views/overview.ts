@@ -147,7 +147,7 @@ const number = (count: number | undefined): string => count?.toLocaleString('en'
 
 const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
   column(
-    { key: 'cluster', head: 'Cluster', width: 'minmax(6rem, 1.6fr)' },
+    { key: 'name', head: 'Cluster', width: 'minmax(6rem, 1.6fr)' },
     ({ cluster, error }) => html`
       <a class="strong" href=${href(['rules', cluster])}>${cluster}</a>
       ${error !== undefined && html` <span class="failed small">${error}</span>`}

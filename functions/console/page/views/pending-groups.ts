@@ -55,8 +55,9 @@ const COLUMNS: readonly Column<Group>[] = [
     (row) => html`<${Checkbox} row=${row} />`,
   ),
   column(
-    { key: 'name', head: 'Group', width: 'minmax(12rem, 2fr)', by: ({ name }) => name },
-    (row) => html`<a href=${addressOf(row)}>${row.name}</a>`,
+    { key: 'name', head: 'Group', width: 'minmax(10rem, 2fr)', by: ({ name }) => name },
+    (row) =>
+      html`<a href=${addressOf(row)}>${row.name.split(/(?<=\/)/).map((part) => html`${part}<wbr />`)}</a>`,
   ),
   column({ key: 'cluster', head: 'Cluster', ...small }, ({ cluster }) => cluster),
   column(
@@ -65,7 +66,7 @@ const COLUMNS: readonly Column<Group>[] = [
   ),
   column({ key: 'due', head: 'Due', minor: true, ...small, by: ({ due }) => due }, ({ due }) => due),
   column(
-    { key: 'held', head: 'Held', width: 'minmax(8rem, 1fr)', by: ({ held }) => held },
+    { key: 'held', head: 'Held', width: 'minmax(7rem, 1fr)', by: ({ held }) => held },
     ({ keptBy }) => keptBy,
   ),
   column(

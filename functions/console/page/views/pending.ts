@@ -2,11 +2,10 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { PendingRow } from '#shared/console/api.ts';
-import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import { stuckAdvice } from '#shared/operations/ask/words.ts';
 import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import { Choice, ClusterChoice, TextField } from '../fields.ts';
-import { clusters, now, pending, pendingTotal } from '../live.ts';
+import { now, pending, pendingTotal } from '../live.ts';
 import { counted } from '../moments.ts';
 import { Ago, Empty, Failed, NodeLink, PodLink, Section, Tag, TimeLeft, Title } from '../parts.ts';
 import { ask, querySetter, route } from '../route.ts';
@@ -28,7 +27,6 @@ export function Pending(): VNode {
     selected.value = new Set();
   }, [cluster, search, state, by]);
   const all = pending.value;
-  const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
   const rows = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
     return [...(all?.values() ?? [])].filter(
@@ -74,7 +72,7 @@ export function Pending(): VNode {
           ? html`<${NothingPending} filtered=${total > 0} />`
           : html`<${Selection} rows=${selected.value.size > 0 ? rows.map(selectable) : []} /><${Rows}
             label="Pending evictions" sort="due"
-            columns=${columns}
+            columns=${COLUMNS}
             rows=${rows}
             keyOf=${([uid, ofCluster]: PendingRow) => `${ofCluster}/${uid}`}
           />`
@@ -85,8 +83,7 @@ export function Pending(): VNode {
 const NothingPending = ({ filtered }: { readonly filtered: boolean }): VNode =>
   filtered
     ? html`<${Empty} title="No matching pods">To see all pending evictions, clear the filters.</${Empty}>`
-    : html`<${Empty} title="No pending evictions">Pods appear here when a node is tainted.
-      </${Empty}>`;
+    : html`<${Empty} title="No pending evictions">Pods appear here when a node is tainted.</${Empty}>`;
 
 const GROUPINGS: readonly (readonly [string, string])[] = [
   ['', 'no group'],
@@ -97,9 +94,6 @@ const STATES: readonly (readonly [string, string])[] = [
   ['', 'any'],
   ...Object.entries(STATE_WORDS).map(([state, { text }]) => [state, text] as const),
 ];
-
-/** Reports whether a gate holds the eviction. The row of such a pod is gray. */
-const isHeld = (state: PendingState): boolean => GATE_KINDS.some((kind) => kind === state);
 
 const COUNTS: readonly PendingState[] = ['scheduled', 'due', 'rate-limited'];
 
@@ -120,17 +114,16 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     {
       key: 'pod',
       head: 'Pod',
-      width: 'minmax(10rem, 3fr)',
+      width: 'minmax(9rem, 2.5fr)',
       by: ([, , , namespace, pod]) => `${namespace}/${pod}`,
     },
-    ([, cluster, , namespace, pod, , state]) =>
-      html`<span class=${isHeld(state) ? 'soft' : ''}><${PodLink} ...${{ cluster, namespace, pod }} /></span>`,
+    ([, cluster, , namespace, pod]) => html`<${PodLink} ...${{ cluster, namespace, pod }} />`,
   ),
   column(
     {
       key: 'due',
       head: 'Due',
-      width: 'minmax(5rem, 0.6fr)',
+      width: 'minmax(6rem, 0.6fr)',
       numeric: true,
       by: ([, , , , , dueAt]) => dueAt,
     },
@@ -141,7 +134,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     {
       key: 'state',
       head: 'State',
-      width: 'minmax(8.5rem, 1.2fr)',
+      width: 'minmax(8.5rem, 2fr)',
       by: ([, , , , , , state]) => STATE_WORDS[state].text,
     },
     ([, , , , , , state, , written]) => {
@@ -152,7 +145,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     },
   ),
   column(
-    { key: 'node', head: 'Node', width: 'minmax(6rem, 1.1fr)', by: ([, , node]) => node },
+    { key: 'node', head: 'Node', width: 'minmax(7rem, 1.1fr)', by: ([, , node]) => node },
     ([, cluster, node]) => html`<${NodeLink} ...${{ cluster, node }} />`,
   ),
   column(
@@ -188,22 +181,13 @@ function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | u
       note=${`${counted(stuck.length, 'pod')}; Taintward never deletes by force`}>
       <ul class="card needs">
         ${stuck.map(
-          ({
-            cluster: ofCluster,
-            uid,
-            namespace,
-            name,
-            node,
-            gracePeriodEndedAt,
-            finalizers,
-            nodeState,
-          }) => html`
-            <li key=${uid}>
+          (pod) => html`
+            <li key=${pod.uid}>
               <span class="lamp" data-tone="held"></span>
               <p>
-                <${PodLink} cluster=${ofCluster} namespace=${namespace} pod=${name} /> on
-                ${' '}<${NodeLink} cluster=${ofCluster} node=${node} />: its grace period ended
-                ${' '}<${Ago} at=${gracePeriodEndedAt} /> ago. <span class="soft">${sentence(stuckAdvice({ finalizers, nodeState }))}</span>
+                <${PodLink} cluster=${pod.cluster} namespace=${pod.namespace} pod=${pod.name} /> on
+                ${' '}<${NodeLink} cluster=${pod.cluster} node=${pod.node} />: its grace period ended
+                ${' '}<${Ago} at=${pod.gracePeriodEndedAt} /> ago. <span class="soft">${sentence(stuckAdvice(pod))}</span>
               </p>
             </li>
           `,

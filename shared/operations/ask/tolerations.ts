@@ -103,7 +103,7 @@ export async function askTolerations(
   fleet: Fleet | ContextFleet,
   { cluster, matching, workload, tolerations, pods }: TolerationsQuestion,
   { clock }: { readonly clock: Clock },
-): Promise<{ readonly answer: TolerationsAnswer; readonly writes: readonly TolerationsWrite[] }> {
+): Promise<TolerationsPlan> {
   const { kind, namespace } = workload;
   const ofPods = pods || kind === 'Pod';
   const path = workloadPath(workload);

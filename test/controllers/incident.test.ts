@@ -35,8 +35,10 @@ const RATE = 20;
 const POLICY = `mode: enforce\nevictionRate: ${RATE}\nreleaseRate: ${RATE}\n`;
 /** How long the API server is away. The incident that this file repeats had two minutes of it. */
 const OUTAGE_MS = Number(process.env['INCIDENT_OUTAGE_SECONDS'] ?? 25) * 1000;
-/** The first overdue pod is evicted this long after the first answer of the API server. */
+/** The next try is at most this long after the first answer of the API server. */
 const BACK_WITHIN_MS = 5_000;
+/** The time that the calls of a try take on a busy machine. */
+const CALLS_MS = 2_000;
 /** The time for which pods must stay that a wrong program would evict at once. */
 const STAY_MS = 6_000;
 /** Nodes that were down or tainted come back, and go again after this time: well before the guard resets. */
@@ -494,7 +496,7 @@ for (const [failure, fail] of Object.entries(FAILURES)) {
     const evictedAt = () => evictedOf(overdue)[0]?.evictedAt;
     const firstAt = await until('an overdue pod is evicted', evictedAt, SHOWN_WITHIN_MS);
     t.diagnostic(`the first overdue pod was evicted ${firstAt - answeredAt} ms later`);
-    assert.ok(firstAt - answeredAt <= BACK_WITHIN_MS, `${firstAt - answeredAt} ms`);
+    assert.ok(firstAt - answeredAt <= BACK_WITHIN_MS + CALLS_MS, `${firstAt - answeredAt} ms`);
     await untilEvicted('all overdue pods', overdue);
     await assertStay([held, lateHeld]);
   });

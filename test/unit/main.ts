@@ -19,7 +19,7 @@ const LOOSE = '.';
 const FEW_FILES = 10;
 const FEW = 'few';
 /** Limit for all processes together, which normally take a minute. A process that does not end by itself fails the run. */
-const MAX_MS = 10 * 60_000;
+const MAX_MS = 20 * 60_000;
 
 const named = process.argv.slice(2);
 const roomOf = (file: string): string => (file.includes(sep) ? (file.split(sep)[0] ?? LOOSE) : LOOSE);

@@ -139,7 +139,7 @@ test('an incident by keyboard alone: why, a workload on hold and tolerating, one
   await press(/^Pending/);
   await group('default/checkout-')
     .first()
-    .getByText(/^(1h|59m)/)
+    .getByText(/^(1h|[45]\dm)/)
     .waitFor();
 
   await press('Overview');

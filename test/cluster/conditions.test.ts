@@ -234,8 +234,11 @@ test('who evicts: nobody in observe mode, and another taint manager despite a st
 
   const stopped = await stage().start();
   const showsOfStopped = await surfacesOf(stopped);
+  const changes = () => stopped.printed('rules changed').length;
+  const before = changes();
   await taintward('stop', CONTEXT, '--reason', 'an incident', '--state-dir', stopped.stateDir);
-  // Until then, the service may apply the rules that it has read before the stop.
+  await until('the relay applies the stop', () => changes() > before);
+  // Until then, a pass may apply the rules that it has read before the stop.
   await delay(RULES_MAX_AGE_MS);
   const held = await cluster.addPod(other, 'stopped');
   await cluster.taint(other, { key: 'x' });

@@ -14,15 +14,17 @@ import { watchOn } from './watch.ts';
 async function loadConnect(): Promise<Connect> {
   const { AwsClients } = await import('#shared/access/aws-clients.ts');
   const { connector } = await import('#shared/access/connect.ts');
-  return connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection });
+  return connector({ aws: new AwsClients(), clock: systemClock });
 }
 
 let loaded: Promise<Connect> | undefined;
-const connect: Connect = (cluster, part) =>
-  lazyConnection(`cluster ${cluster.name}`, async () => {
+const connect: Connect = (cluster, part) => {
+  if (cluster.access.kind === 'local-context') return localContextConnection(cluster.access);
+  return lazyConnection(`cluster ${cluster.name}`, async () => {
     loaded ??= loadConnect();
     return (await loaded)(cluster, part);
   });
+};
 const progress = terminalProgress(process.stderr);
 const fleetDeps: OpenFleetDeps = {
   clock: systemClock,

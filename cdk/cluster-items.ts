@@ -1,9 +1,10 @@
 import { Stack } from 'aws-cdk-lib';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { type ClusterName, nodeKey, nodeName } from '#shared/eviction/identity.ts';
+import { CLUSTER_PREFIX } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { LEASE_PREFIX } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-permits.ts';
-import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
+import { FLEET_KEY } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { indexedUnder } from '#shared/state/dynamodb/items.ts';
 import { CLUSTER_INDEX } from '#shared/state/dynamodb/table-definition.ts';
 import { type Grantee, grant } from './grantee.ts';

@@ -4,9 +4,10 @@ import { AnyPrincipal, Effect, PolicyDocument, PolicyStatement } from 'aws-cdk-l
 import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { defined } from '#shared/defined.ts';
+import { CLUSTER_PREFIX } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { LEASE_PREFIX } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-permits.ts';
-import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
+import { FLEET_KEY } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import {
   CLUSTER_INDEX,
   HISTORY_DAYS_TAG,

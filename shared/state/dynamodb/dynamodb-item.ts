@@ -9,6 +9,9 @@ export interface Key {
   readonly sk: string;
 }
 
+/** Prefix of the keys of what operators set for a cluster: its registration and its rules. */
+export const CLUSTER_PREFIX = 'CLUSTER#';
+
 /** An update of some of an item's attributes. All others stay, whether this version of the code knows them or not. */
 export interface Update {
   readonly key: Key;

@@ -12,8 +12,7 @@ import {
   type Registrations,
   type UnreadableAccess,
 } from '../registry.ts';
-import type { Item, Key } from './dynamodb-item.ts';
-import { CLUSTER_PREFIX } from './dynamodb-rules-store.ts';
+import { CLUSTER_PREFIX, type Item, type Key } from './dynamodb-item.ts';
 import type { DynamoDbTable } from './dynamodb-table.ts';
 
 const CLUSTERS_KEY = 'CLUSTERS';

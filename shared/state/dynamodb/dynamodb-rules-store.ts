@@ -27,13 +27,12 @@ import {
   storedPolicy,
   tripsSchema,
 } from '../stored-rules.ts';
-import type { Item, Key, Update } from './dynamodb-item.ts';
+import { CLUSTER_PREFIX, type Item, type Key, type Update } from './dynamodb-item.ts';
 import { LEASE_PREFIX } from './dynamodb-leases.ts';
 import type { DynamoDbTable } from './dynamodb-table.ts';
 import { padded } from './items.ts';
 import { historyDaysOf } from './table-definition.ts';
 
-export const CLUSTER_PREFIX = 'CLUSTER#';
 export const FLEET_KEY = 'FLEET';
 /** The index key of all audit entries, and the prefix of their sort keys. */
 const AUDIT_KEY = 'AUDIT';

@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type DestinationStream, pino } from 'pino';
 import type { FieldsOf, LogEvent, LogLine } from './log-events.ts';
 
 /** Fields of any log line, by the names operators filter on: cluster, node, namespace, pod, uid, error. */
@@ -37,25 +36,14 @@ export function inLogContext<T>(fields: LogFields, work: () => T): T {
   return context.run(fields, work);
 }
 
-/**
- * Returns a log that writes JSON lines to standard output, or to `destination`. Errors are written as their message,
- * never whole. It doesn't write to the file descriptor, as pino does by default: programs that run
- * functions in place of Lambda use that descriptor to communicate with them.
- */
-export function jsonLog(level = 'info', destination: DestinationStream = process.stdout): Log {
-  const logger = pino(
-    {
-      level,
-      base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
-      messageKey: 'event',
-      formatters: { level: (label) => ({ level: label }) },
-      // Return a copy, because pino writes the line's own fields into it.
-      mixin: () => ({ ...context.getStore() }),
-    },
-    destination,
-  );
-  return logTo((severity, { event, fields }) => logger[severity](readable(fields), event));
+/** Returns a log that writes JSON lines to standard output, or to `destination`. Errors are written as their message, never whole. */
+export function jsonLog(destination: { write(line: string): unknown } = process.stdout): Log {
+  return logTo((severity, { event, fields }) => {
+    if (severity === 'debug') return;
+    const time = new Date().toISOString();
+    const line = { level: severity, time, ...context.getStore(), ...readable(fields), event };
+    destination.write(`${JSON.stringify(line)}\n`);
+  });
 }
 
 /** An error's stack or cause may carry headers and tokens, so only its message is logged. */

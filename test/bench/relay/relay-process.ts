@@ -22,10 +22,10 @@ export class RelayProcess {
   /** Throws `NoQuotaError`. */
   constructor({ clusters, leases = ':memory:', ...options }: RelayOptions) {
     this.#clusters = clusters.map(({ name }) => name);
-    const logLevel = process.env['BENCH_LOG_LEVEL'] ?? 'silent';
+    const logs = process.env['BENCH_LOG'] !== undefined;
     const args = [
       bundled('test/bench/relay/relay-under-test.ts'),
-      JSON.stringify({ clusters, leases, logLevel }),
+      JSON.stringify({ clusters, leases, logs }),
     ];
     const env = { ...IMAGE_ENV, NODE_NO_WARNINGS: '1' };
     this.process = new MeasuredProcess(process.execPath, args, { ...options, env });

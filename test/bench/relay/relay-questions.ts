@@ -2,7 +2,7 @@
 export interface RelaySetting {
   /** The file of leases, which several relays may share, or `:memory:`. */
   readonly leases: string;
-  readonly logLevel: string;
+  readonly logs: boolean;
   readonly clusters: readonly RelayedCluster[];
 }
 

@@ -191,7 +191,7 @@ describe("each program's bundle", () => {
       const { components, dependencies } = billOfMaterials({ metafile });
       const refs = components.map((component) => component['bom-ref']);
       assert.deepEqual(refs.toSorted(), [...packagesIn({ metafile })].toSorted());
-      assert.ok(refs.some((ref) => ref.startsWith('pino@')));
+      assert.ok(refs.some((ref) => ref.startsWith('zod@')));
       for (const component of components) {
         const { version, licenses } = component as { version?: string; licenses?: readonly object[] };
         assert.match(version ?? '', /^\d+\./);

@@ -27,7 +27,7 @@ function bench(): Bench {
     flushed: 0,
     deadLetters: new ScriptedQueue(),
     visibility: { retryIn: async (messages) => void given.retried.push(messages) },
-    log: jsonLog('info', { write: (line: string) => lines.push(JSON.parse(line)) }),
+    log: jsonLog({ write: (line: string) => lines.push(JSON.parse(line)) }),
     metrics: {
       put: () => undefined,
       flush: () => {

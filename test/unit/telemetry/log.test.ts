@@ -10,7 +10,7 @@ function recordedLog() {
     const { time: _time, level: _level, ...fields } = JSON.parse(line);
     lines.push(fields);
   };
-  return { log: jsonLog('info', { write }), lines };
+  return { log: jsonLog({ write }), lines };
 }
 
 test('a line has the fields of its own context only', async () => {
@@ -30,6 +30,17 @@ test('a line has the fields of its own context only', async () => {
   ]);
 });
 
+test('a line has its severity and time, and a line for debugging is not written', () => {
+  const written: string[] = [];
+  const log = jsonLog({ write: (line) => written.push(line) });
+  log.debug('relay.listed', { cluster: clusterName('c1'), nodes: 3 });
+  log.error('relay.stopping');
+  assert.match(
+    written.join(''),
+    /^\{"level":"error","time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z","event":"relay\.stopping"\}\n$/,
+  );
+});
+
 test('logs only the message of an error, because its stack, cause, and fields may hold credentials', () => {
   const { log, lines } = recordedLog();
   const cause = new Error('Authorization: Bearer sesame');
@@ -44,7 +55,7 @@ test('logs only the message of an error, because its stack, cause, and fields ma
 
 test('keeps a name within its line, whatever it contains', () => {
   const written: string[] = [];
-  const log = jsonLog('info', { write: (line: string) => written.push(line) });
+  const log = jsonLog({ write: (line: string) => written.push(line) });
   const odd = clusterName('c\n{"level":"error"}\r\u001b[2J');
   log.info('cluster.removed', { cluster: odd });
   assert.equal(written.length, 1);

@@ -39,13 +39,21 @@ export const PROGRAM_NAMES = Object.keys(PROGRAMS) as readonly ProgramName[];
 export const programFile = (name: ProgramName): string => `${name}.mjs`;
 
 const NODE_HTTP = './cdk/node-http.ts';
+const ALIAS = { http: NODE_HTTP, 'node:http': NODE_HTTP };
+const LAMBDA_SDK = './cdk/lambda-sdk.ts';
+/** The replaced packages in the bundle of a function. */
+export const LAMBDA_ALIAS = {
+  ...ALIAS,
+  '@aws-sdk/credential-provider-node': LAMBDA_SDK,
+  '@smithy/core/event-streams': LAMBDA_SDK,
+};
 
 /**
  * Bundles a function with all its imports into one file and its source map in `outDir`. The AWS SDK is included, because Lambda's
  * own has no fixed version and loads slower. Throws when the bundle cannot be built. Returns the inputs of the bundle.
  */
 export function bundleFunction(name: FunctionName, outDir: string): Metafile {
-  return bundle(`${roomOf(name)}/lambda.ts`, BUNDLE_FILE, outDir);
+  return bundle(`${roomOf(name)}/lambda.ts`, BUNDLE_FILE, outDir, { alias: LAMBDA_ALIAS });
 }
 
 /** Bundles a program of the image in parts. Throws and returns as `bundleFunction` does. */
@@ -75,7 +83,7 @@ export function bundle(
   entry: string,
   outfile: string,
   outDir: string,
-  other: Pick<BuildOptions, 'target' | 'banner' | 'sourcemap'> = {},
+  other: Pick<BuildOptions, 'target' | 'banner' | 'sourcemap' | 'alias'> = {},
 ): Metafile {
   return build(outDir, { entryPoints: [entry], outfile, ...other });
 }
@@ -111,7 +119,7 @@ function build(outDir: string, options: Omit<BuildOptions, 'write' | 'metafile'>
     preserveSymlinks: true,
     // The ESM entry of a package is smaller, because unused code can be removed.
     mainFields: ['module', 'main'],
-    alias: { http: NODE_HTTP, 'node:http': NODE_HTTP },
+    alias: ALIAS,
     banner: { js: REQUIRE },
     // The source map is for developers who read a stack trace. Don't run bundles with --enable-source-maps: Node would parse the
     // whole map at each start, and a cold start would take a fifth longer.

@@ -25,9 +25,12 @@ const MAX_BYTES = 1_000_000;
 /** Code that a function does not need, as parts of paths. */
 const STRANGERS: Readonly<Record<FunctionName, readonly string[]>> = (() => {
   // Libraries for clusters, metrics that are scraped, and the needs of `npm start` and the command line alone.
-  const everywhere = ['@kubernetes/', 'prom-client', 'commander', 'sqlite', 'functions/service/'];
+  const everywhere = ['@kubernetes/', 'prom-client', 'commander', 'sqlite', 'functions/service/'].concat(
+    // Credentials that Lambda sets in no function's environment, and calls that no function makes.
+    ['credential-provider-sso', 'submodules/event-streams/'],
+  );
   const clusters = ['shared/kubernetes/rest', 'client-eks', 'client-secrets-manager'];
-  const deciding = ['shared/taints/deadline', 'shared/eviction/plan'];
+  const deciding = ['shared/taints/deadline', 'shared/eviction/plan', 'shared/eviction/policy', 'js-yaml'];
   return {
     'node-delta': [...everywhere, ...clusters, 'engine/evict/', 'shared/access/connect'],
     'pod-delta': [...everywhere, ...clusters, 'engine/evict/', 'shared/access/connect'],

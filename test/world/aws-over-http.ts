@@ -62,6 +62,8 @@ export interface AwsOverHttpOptions {
   readonly invoke?: (functionName: string, event: object) => Promise<object>;
   /** The time that a receive call waits for messages. By default short, so that a stopped process ends soon. */
   readonly waitMs?: number;
+  /** Returns a promise that a call waits for before it is answered. Absent: no call waits. */
+  readonly held?: (call: AwsCall) => Promise<void> | undefined;
 }
 
 /** A message in flight is not delivered again for this long. */
@@ -81,6 +83,7 @@ export class AwsOverHttp {
     const call = callOf(request, await text(request));
     this.calls.push(call);
     try {
+      await this.#options.held?.(call);
       const answer = await this.#answer(call);
       const isXml = typeof answer === 'string';
       response.writeHead(200, { 'content-type': isXml ? 'text/xml' : 'application/x-amz-json-1.0' });

@@ -15,13 +15,14 @@ import { systemClock } from '#shared/time/clock.ts';
 import { endsWithin } from '#shared/time/stopping.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import type { AwsCall } from '#test/world/aws-over-http.ts';
-import type { Child } from '#test/world/child.ts';
 import {
   clusterWithoutDelete,
   comparing,
   forwarding,
+  heldRegistry,
   type Installation,
   kubeconfigOf,
+  probed,
   startInstallation,
   startProgram,
   withoutWait,
@@ -44,14 +45,10 @@ async function registered(environment: Installation['environment']): Promise<Dyn
   return table;
 }
 
-/** Returns an answer of the probes of a program. */
-async function probed(program: Child, path: string): Promise<string> {
-  const port = await program.out.first((line) => JSON.parse(line).port as number | undefined);
-  return (await fetch(`http://127.0.0.1:${port}/${path}`)).text();
-}
-
-test('the entry of an agent rejects due evictions of other clusters, follows and evicts in its own, and stops', async (context) => {
-  const { aws, cluster, environment: shared, queueUrl } = await startInstallation(context);
+test('the entry of an agent rejects due evictions of other clusters, is ready once its registration is read, follows and evicts in its own, and stops', async (context) => {
+  const registry = heldRegistry();
+  const { held } = registry;
+  const { aws, cluster, environment: shared, queueUrl } = await startInstallation(context, { held });
   const queue = 'taintward-agent-edge-1-evictions-due';
   const environment = { ...shared, EVICTIONS_DUE_URL: queueUrl(queue) };
   const table = await registered(shared);
@@ -63,6 +60,9 @@ test('the entry of an agent rejects due evictions of other clusters, follows and
     ['--context', cluster.context, '--kubeconfig', cluster.kubeconfig],
     { ...environment, AGENT: 'edge-1', CLUSTER: EDGE },
   );
+  await until('it reads its registration', () => registry.reads() > 0);
+  assert.match(await probed(agent, 'readyz'), /^\[-\]unreadable failed: /);
+  registry.release();
   const foreign = encodeDue({ cluster: PROD, node: nodeName('node-1'), at: 1 });
   aws.send(queue, foreign);
   // A schedule's message comes without a group. Its time may be too far for a delayed message, or near.

@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
-import { AwsOverHttp, type AwsOverHttpOptions } from '#test/world/aws-over-http.ts';
+import { type AwsCall, AwsOverHttp, type AwsOverHttpOptions } from '#test/world/aws-over-http.ts';
 import { Child } from '#test/world/child.ts';
 import { functionEnvironment } from '#test/world/function-environment.ts';
 
@@ -26,7 +26,7 @@ export interface Installation {
 
 export async function startInstallation(
   context: TestContext,
-  options: Pick<AwsOverHttpOptions, 'waitMs'> = {},
+  options: Pick<AwsOverHttpOptions, 'waitMs' | 'held'> = {},
 ): Promise<Installation> {
   const dir = mkdtempSync(join(tmpdir(), 'entries-'));
   context.after(() => rmSync(dir, { recursive: true }));
@@ -130,6 +130,25 @@ export function startProgram(
   const child = new Child(process.execPath, [fileURLToPath(import.meta.resolve(entry)), ...args], { env });
   context.after(() => child.kill());
   return child;
+}
+
+/** Returns an answer of the probes of a program. */
+export async function probed(program: Child, path: string): Promise<string> {
+  const port = await program.out.first((line) => JSON.parse(line).port as number | undefined);
+  return (await fetch(`http://127.0.0.1:${port}/${path}`)).text();
+}
+
+/** Reads of registrations that wait until they are released. */
+export function heldRegistry() {
+  const { promise, resolve: release } = Promise.withResolvers<void>();
+  let reads = 0;
+  const held = ({ operation, input }: AwsCall): Promise<void> | undefined => {
+    const isRead = operation === 'Query' || operation === 'GetItem';
+    if (!isRead || !/"(CLUSTERS|REGISTRATION)"/.test(JSON.stringify(input))) return undefined;
+    reads += 1;
+    return promise;
+  };
+  return { held, release, reads: () => reads };
 }
 
 /** Returns an option of Node.js by which waits of this time, such as a program's time to stop, are over immediately. */

@@ -7,10 +7,11 @@ import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registr
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { until } from '#test/cluster/rig/until.ts';
-import { startInstallation, startProgram, withoutWait } from './entries.ts';
+import { heldRegistry, probed, startInstallation, startProgram, withoutWait } from './entries.ts';
 
-test('the entry of a relay follows only CLUSTERS without an agent, reports one whose nodes exceed its NODE_CAPACITY, and ends after its time to stop', async (context) => {
-  const { environment } = await startInstallation(context);
+test('the entry of a relay is ready once the registrations are read, follows only CLUSTERS without an agent, reports one whose nodes exceed its NODE_CAPACITY, and ends after its time to stop', async (context) => {
+  const registry = heldRegistry();
+  const { environment } = await startInstallation(context, { held: registry.held });
   Object.assign(process.env, environment);
   const table = new DynamoDbTable({ client: new DynamoDBClient(), tableName: 'taintward' });
   const access = {
@@ -25,6 +26,9 @@ test('the entry of a relay follows only CLUSTERS without an agent, reports one w
   const settings = { NODE_CAPACITY: String(CLUSTER_LOAD), CLUSTERS: 'prod*' };
   const env = { ...environment, ...settings, NODE_OPTIONS: withoutWait(20_000) };
   const relay = startProgram(context, '#functions/relay/main.ts', [], env);
+  await until('it reads the registrations', () => registry.reads() > 0);
+  assert.match(await probed(relay, 'readyz'), /^\[-\]unreadable failed: /);
+  registry.release();
   await until('relay.over-capacity', () => relay.out.text.includes('"event":"relay.over-capacity"'));
   assert.equal((await relay.stop()).code, 0);
   const lines = relay.out.all.map((line) => JSON.parse(line));

@@ -11,6 +11,7 @@ import { IN_CLUSTER } from '#shared/state/objects/kubernetes-state.ts';
 import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { startSimulatedCluster } from '#simulator/cluster.ts';
+import { until } from '#test/cluster/rig/until.ts';
 import type { Child } from '#test/world/child.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 import { forwarding, kubeconfigOf, startProgram } from '../entries/entries.ts';
@@ -18,6 +19,7 @@ import { forwarding, kubeconfigOf, startProgram } from '../entries/entries.ts';
 const STATE =
   /\/namespaces\/(?<place>[^/]+\/(?:nodeevictions|evictionrules|leases|configmaps))(?:\/(?<name>[^/?]+))?(?:\?|$)/;
 const LEASE = 'other/leases';
+const RULES = 'other/evictionrules';
 const DAY_MS = 24 * 3_600_000;
 
 /** The simulated cluster behind a server that also keeps the objects of the state. */
@@ -32,8 +34,10 @@ async function stateCluster(t: TestContext) {
     return found;
   };
   const marks: string[] = [];
+  /** Requests that fail, by their place in the state, and by whether they are lists. */
+  const failing = { lease: false, listsOfRules: false };
+  const reviews = { areHeld: false, held: 0 };
   const lease = {
-    fails: false,
     objects: objects(LEASE),
     async read() {
       const [found] = await Array.fromAsync(lease.objects.list());
@@ -46,6 +50,7 @@ async function stateCluster(t: TestContext) {
     const { method, url = '' } = incoming;
     const { place, name = '' } = STATE.exec(url)?.groups ?? {};
     if (url.includes('/status?fieldManager=')) marks.push(url);
+    if (reviews.areHeld && url.includes('/selfsubjectaccessreviews')) return void reviews.held++;
     if (place === undefined) return forward(incoming, answer);
     const isRead = method === 'GET';
     const write = async () =>
@@ -55,7 +60,8 @@ async function stateCluster(t: TestContext) {
         ? { metadata: {}, items: await Array.fromAsync(found.list(labelsOf(url))) }
         : found.get(name);
     const found = objects(place);
-    if (place === LEASE && lease.fails) return void answer.writeHead(500).end();
+    const fails = place === RULES ? failing.listsOfRules && isRead && name === '' : failing.lease;
+    if ((place === RULES || place === LEASE) && fails) return void answer.writeHead(500).end();
     const result = await (isRead ? read() : write());
     const status = { kind: 'Status', code: isRead ? 404 : 409, reason: 'Other', details: { name } };
     answer
@@ -71,9 +77,9 @@ async function stateCluster(t: TestContext) {
     ...['--in-cluster', '--context', 'c', '--kubeconfig', kubeconfig, '--namespace', 'other'],
     ...['--port', '0', '--log', 'json'],
   ];
-  const start = (...others: readonly string[]) =>
-    startProgram(t, '#functions/service/main.ts', [...args, ...others], {});
-  return { cluster, start, marks, lease, objects };
+  const start = (others: readonly string[], env = {}) =>
+    startProgram(t, '#functions/service/main.ts', [...args, ...others], env);
+  return { cluster, start, marks, failing, reviews, lease, objects };
 }
 
 const labelsOf = (url: string): Readonly<Record<string, string>> =>
@@ -89,8 +95,8 @@ const printed = async ({ err }: Child, pattern: RegExp) =>
   (await err.first((line) => pattern.exec(line) ?? undefined)) ?? assert.fail(err.text);
 
 test('a replica leads, evicts under its name by the policy in its ConfigMap, and releases its lease when it stops', async (t) => {
-  const { cluster, start, marks, lease, objects } = await stateCluster(t);
-  const rulesStore = new ObjectRulesStore({ objects: objects('other/evictionrules') });
+  const { cluster, start, marks, reviews, lease, objects } = await stateCluster(t);
+  const rulesStore = new ObjectRulesStore({ objects: objects(RULES) });
   const formerly = { now: () => Date.now() - 8 * DAY_MS };
   await perform(
     { kind: 'apply-policy', cluster: IN_CLUSTER, text: 'mode: observe\n' },
@@ -98,7 +104,12 @@ test('a replica leads, evicts under its name by the policy in its ConfigMap, and
   );
   const configMap = { metadata: { name: 'taintward-policy' }, data: { 'policy.yaml': 'mode: enforce\n' } };
   await objects('other/configmaps').create(configMap as unknown as KubernetesObject);
-  const replica = start('--history-days', '9');
+  // Calls have indefinite time for their answers.
+  const env = {
+    NODE_OPTIONS:
+      '--import=data:text/javascript,const{setTimeout:wait}=globalThis;globalThis.setTimeout=(act,ms,...given)=>wait(act,ms===10000?2**31-1:ms,...given)',
+  };
+  const replica = start(['--history-days', '9'], env);
   const [, name] = await printed(replica, /^Replica (\S+), state in namespace other\. .*:(\d+)\/readyz/);
   await printed(replica, /^This replica is/);
   await printed(replica, /^in-cluster: enforce mode/);
@@ -108,6 +119,14 @@ test('a replica leads, evicts under its name by the policy in its ConfigMap, and
   const audit = await rulesStore.audit({ from: 0, to: Number.POSITIVE_INFINITY });
   assert.deepEqual([audit.length, audit.at(-1)?.actor], [2, 'anna'], 'kept for nine days');
   assert.ok((await lease.read())?.spec.holderIdentity);
+  // A replica that stops waits for no such answer.
+  reviews.areHeld = true;
+  const [text, owner] = ['mode: enforce\nmethod: evict\n', 'another'];
+  await perform(
+    { kind: 'apply-policy', cluster: IN_CLUSTER, text, owner },
+    { rulesStore, clock: systemClock, actor: 'another' },
+  );
+  await until('its permissions are reviewed', () => reviews.held > 0);
   const { code, stderr } = await replica.stop();
   assert.match(stderr, /^Stopping\. /m);
   assert.deepEqual([code, (await lease.read())?.spec.holderIdentity ?? ''], [0, '']);
@@ -115,13 +134,16 @@ test('a replica leads, evicts under its name by the policy in its ConfigMap, and
   assert.deepEqual([events[0], ...events.slice(-2)], ['relay.started', 'relay.stopping', 'relay.stopped']);
 });
 
-test('a leader whose lease expired evicts no more, and ends when another replica has its lease', async (t) => {
-  const { cluster, start, lease, marks } = await stateCluster(t);
-  const replica = start('--enforce');
+test('a leader that could not read all rules prints the error, evicts no more once its lease expired, and ends when another replica has its lease', async (t) => {
+  const { cluster, start, failing, lease, marks } = await stateCluster(t);
+  failing.listsOfRules = true;
+  const replica = start(['--enforce']);
   await printed(replica, /^This replica is/);
+  await printed(replica, /evictionrules/);
+  failing.listsOfRules = false;
   cluster.taint('node-1', 'maintenance=now:NoExecute');
   await replica.out.first((line) => /"pod":"db.*"eviction\.scheduled"/.test(line) || undefined);
-  lease.fails = true;
+  failing.lease = true;
   await replica.out.first((line) => /hold the lease/.test(line) || undefined);
   assert.deepEqual(
     marks.filter((url) => url.includes('/db-')),
@@ -134,7 +156,7 @@ test('a leader whose lease expired evicts no more, and ends when another replica
     spec: { ...found.spec, holderIdentity: 'another' },
   };
   await lease.objects.create(other);
-  lease.fails = false;
+  failing.lease = false;
   const { code, stderr } = await replica.exit;
   assert.deepEqual([code, /no longer the/.test(stderr)], [1, true]);
 });

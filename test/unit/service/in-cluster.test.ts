@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import https from 'node:https';
+import { syncBuiltinESMExports } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +12,7 @@ import { runInCluster } from '#functions/service/in-cluster.ts';
 import { parseOptions } from '#functions/service/options.ts';
 import { ClustersRejectedError } from '#shared/engine/clusters/managed-clusters.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
+import { listening, serverKeys } from '#test/unit/kubernetes/scripted-server.ts';
 
 test('--in-cluster reaches the cluster of the file that --kubeconfig names', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'in-cluster-'));
@@ -53,4 +56,44 @@ test('--in-cluster reaches the cluster of the file that --kubeconfig names', asy
   writeFileSync(policyFile, 'mode: observe\n');
   await assert.rejects(runInCluster({ ...options, policyFile }, terminal), ClustersRejectedError);
   assert.equal(asksConfigMap(), false, '--policy precedes it');
+});
+
+test('--in-cluster in a pod reaches its cluster, and keeps the state in its namespace', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'in-cluster-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const { key, cert } = await serverKeys();
+  const paths: string[] = [];
+  const server = https.createServer({ key, cert }, (request, response) => {
+    paths.push(`${request.headers.authorization} ${request.url}`);
+    response.writeHead(401).end();
+  });
+  const { port } = await listening(t, server);
+  const files: Readonly<Record<string, string>> = {
+    'ca.crt': cert,
+    token: 'sesame',
+    namespace: 'evictions\n',
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
+  for (const method of ['readFileSync', 'accessSync'] as const) {
+    const real = fs[method] as (path: unknown, ...given: unknown[]) => unknown;
+    t.mock.method(fs, method, (path: unknown, ...given: unknown[]) =>
+      real(`${path}`.replace('/var/run/secrets/kubernetes.io/serviceaccount', dir), ...given),
+    );
+  }
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  Object.assign(process.env, { KUBERNETES_SERVICE_HOST: 'localhost', KUBERNETES_SERVICE_PORT: `${port}` });
+  t.after(() => {
+    delete process.env['KUBERNETES_SERVICE_HOST'];
+    delete process.env['KUBERNETES_SERVICE_PORT'];
+  });
+  const terminal = { log: recordingLog(), print: () => undefined, isToTerminal: false };
+  await assert.rejects(runInCluster(parseOptions(['--in-cluster']), terminal), ClustersRejectedError);
+  assert.ok(
+    paths.includes('Bearer sesame /api/v1/namespaces/evictions/configmaps/taintward-policy'),
+    `${paths}`,
+  );
 });

@@ -117,7 +117,8 @@ function opened(value: unknown): unknown {
     : value;
 }
 
-function closed(value: unknown): unknown {
+/** Returns an object in its stored form: with its fields packed. */
+export function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed);
   if (!isObject(value)) return value;
   const { packed, ...rest } = value;

@@ -50,10 +50,14 @@ function source(t: TestContext, perform: (messageId: string) => Promise<Again | 
     /** Deletes and returns wait for this promise. */
     answer: Promise.resolve(),
     requests: [] as ReceiveMessageCommandInput[],
+    /** The number of delete calls. */
+    deletes: 0,
     deleted: [] as string[],
     /** The messages that become visible again, with the seconds until then. */
     givenBack: [] as (readonly [receiptHandle: string, seconds: number])[],
     handedOver: [] as ReceivedMessage[],
+    /** The number of batches that were handed over. */
+    batches: 0,
     put: (...ids: readonly string[]) => {
       queue.waiting.push(
         ...ids.map((id) => ({
@@ -73,13 +77,22 @@ function source(t: TestContext, perform: (messageId: string) => Promise<Again | 
     while (queue.waiting.length === 0 && Date.now() < endsAt) {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
-    const Messages = queue.waiting.splice(0, input.MaxNumberOfMessages);
+    const { MessageSystemAttributeNames: named = [] } = input;
+    const Messages = queue.waiting
+      .splice(0, input.MaxNumberOfMessages)
+      .map(({ Attributes = {}, ...rest }) => ({
+        ...rest,
+        Attributes: Object.fromEntries(
+          Object.entries(Attributes).filter(([name]) => named.some((each) => each === name)),
+        ),
+      }));
     return Messages.length === 0 ? {} : { Messages };
   };
   const client = {
     async send(command: unknown) {
       if (command instanceof ReceiveMessageCommand) return receive(command.input);
       assert.ok(command instanceof DeleteMessageBatchCommand);
+      queue.deletes += 1;
       if (queue.refusesDeletes) throw new Error('the queue is away');
       queue.deleted.push(...(command.input.Entries ?? []).map(({ ReceiptHandle = '' }) => ReceiptHandle));
       await queue.answer;
@@ -108,6 +121,7 @@ function source(t: TestContext, perform: (messageId: string) => Promise<Again | 
     client: client as unknown as SQSClient,
     queueUrl: URL,
     handle: async (messages) => {
+      queue.batches += 1;
       queue.handedOver.push(...messages);
       if (queue.isBroken) throw new Error('broken');
       return processBatch(messages, consumer);
@@ -147,6 +161,7 @@ describe('the source of due messages', () => {
   test('passes messages on with their deliveries, and deletes them', async (t) => {
     const world = source(t, done);
     const { queue, time, metric } = world;
+    assert.deepEqual(await metric('messages_total'), [0, 0]);
     queue.put('m1', 'm2');
     await time.pass(200);
     assert.deepEqual(queue.handedOver[0], {
@@ -204,7 +219,7 @@ describe('the source of due messages', () => {
       ['handle of m1', 30],
       ['handle of m2', 30],
     ]);
-    assert.deepEqual(queue.deleted, []);
+    assert.equal(queue.deletes, 0);
     assert.deepEqual(await metric('messages_total'), [0, 2]);
     await stopped(world);
   });
@@ -242,8 +257,8 @@ describe('the source of due messages', () => {
     queue.put('m2', 'm3');
     await time.pass(200);
     assert.deepEqual(queue.deleted, ['handle of m2', 'handle of m3']);
-    const { messageId, error } = log.lines[1]?.fields ?? {};
-    assert.deepEqual([messageId, error], ['m3', 'try again']);
+    const { queue: name, messageId, error } = log.lines[1]?.fields ?? {};
+    assert.deepEqual([name, messageId, error], ['tw-agent-edge-1-evictions-due', 'm3', 'try again']);
     await stopped(world);
   });
 });
@@ -277,9 +292,10 @@ describe('while the queue is unreachable, the source', () => {
     await stopped(world);
   });
 
-  test('reports a call that never settles within 15 s, and none that waits for messages', async (t) => {
+  test('reports a call that never settles within 15 s, and neither reports nor handles one that waits for messages in vain', async (t) => {
     const { queue, time } = source(t, done);
     await time.pass(5 * WAIT_SECONDS * 1_000 + 500);
+    assert.equal(queue.batches, 0);
     queue.isSilent = true;
     await time.pass(WAIT_SECONDS * 1_000);
     assert.ok(queue.reached.every((error) => error === undefined));
@@ -343,6 +359,22 @@ describe('a stopping source', () => {
     assert.deepEqual(queue.deleted, ['handle of m1']);
     assert.deepEqual(queue.givenBack, []);
     assert.equal(queue.requests.length, requested);
+  });
+
+  test('does not receive again once one of too many batches settles', async (t) => {
+    const { messages, handle } = handling();
+    const { due, queue, time } = source(t, handle);
+    queue.put(
+      ...Array.from({ length: MAX_CONCURRENT_BATCHES * EVICT_BATCH_SIZE }, (_, index) => `m${index}`),
+    );
+    await time.pass(1_000);
+    let isStopped = false;
+    void due.stop(10_000).then(() => {
+      isStopped = true;
+    });
+    for (const { resolve } of messages) resolve(undefined);
+    await time.pass(200);
+    assert.deepEqual([isStopped, queue.requests.length], [true, MAX_CONCURRENT_BATCHES]);
   });
 
   test('waits for its last call and immediately returns the messages of that call to the queue', async (t) => {

@@ -108,7 +108,7 @@ export class Functions extends Construct {
     state.bindPartitions(fn);
     state.bindRates(fn);
     timers.bindArm(fn);
-    agents.bindArm(fn);
+    agents.bindSend(fn);
     notices.bind(fn);
     clusters.bind(fn, 'evict');
     this.#setDeciding(fn);

@@ -91,7 +91,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     timers: new AwsTimers({
       dueQueue: sqsSender(sqs, queueUrl),
       scheduler: new SchedulerClient(CLIENT_SETTINGS),
-      schedulesOf: async () => schedulesIn(environment),
+      schedulesOf: schedulesIn(environment),
       clock,
     }),
     sendOn: rejectOtherClusters(cluster, agent),

@@ -11,7 +11,7 @@ export const createHandler = (deps: EvictHandlerDeps) => consume(dueConsumption(
 
 /**
  * Forwards a due message to the agent of its cluster: it was sent before the cluster was registered with the
- * agent. Rejects with `StoreError`, `QueueError`, or `Error`.
+ * agent. So `evict` arms no timers of agents. Rejects with `StoreError`, `QueueError`, or `Error`.
  */
 export const forwardToAgent =
   (

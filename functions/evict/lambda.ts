@@ -7,7 +7,7 @@ import { connector } from '#shared/access/connect.ts';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { deployedTable } from '#shared/aws/deployed-table.ts';
 import { duePorts } from '#shared/aws/due-ports.ts';
-import { routedSender, schedulesBy, sqsDueQueues } from '#shared/aws/due-queues.ts';
+import { schedulesIn, sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { stdoutEmf } from '#shared/aws/emf.ts';
 import { evictEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { noticingLog } from '#shared/aws/event-bus.ts';
@@ -32,7 +32,6 @@ const registry = recentRegistrations(new DynamoDbClusterRegistry(table), clock);
 const agentOf = agentBy(registry);
 const connect = connector({ aws: new AwsClients(), clock });
 const queues = sqsDueQueues(environment, sqs);
-const dueQueue = routedSender(queues, agentOf);
 
 const ports = duePorts(environment, {
   table,
@@ -40,7 +39,7 @@ const ports = duePorts(environment, {
   queueUrl: environment.SOURCE_QUEUE_URL,
   registry,
   connect,
-  timers: new AwsTimers({ dueQueue, scheduler, schedulesOf: schedulesBy(environment, agentOf), clock }),
+  timers: new AwsTimers({ dueQueue: queues.own, scheduler, schedulesOf: schedulesIn(environment), clock }),
   sendOn: forwardToAgent(queues, { agentOf, log }),
   metrics: stdoutEmf(environment.METRIC_NAMESPACE, environment.METRICS_BY_CLUSTER),
   rules: rules.call,

@@ -45,7 +45,7 @@ export const sqsDueQueues = (
 });
 
 /** Returns the schedules that send to the queue that the environment names. */
-export const schedulesIn = (environment: Variables<typeof timerVariables>): Schedules => ({
+export const schedulesIn = (environment: Variables<typeof timerVariables>) => async () => ({
   dueQueueArn: environment.EVICTIONS_DUE_ARN,
   groupName: environment.SCHEDULE_GROUP_NAME,
   roleArn: environment.SCHEDULE_ROLE_ARN,
@@ -56,6 +56,6 @@ export const schedulesBy =
   (environment: Variables<typeof timerVariables & typeof agentsVariables>, agentOf: AgentOf) =>
   async (cluster: ClusterName): Promise<Schedules> => {
     const agent = await agentOf(cluster);
-    if (agent === undefined) return schedulesIn(environment);
+    if (agent === undefined) return schedulesIn(environment)();
     return agentSchedules(environment.EVICTIONS_DUE_ARN, environment.AGENT_PREFIX, agent);
   };

@@ -125,7 +125,7 @@ async function inItsName({ aws, cluster }: AgentRun, env: NodeJS.ProcessEnv): Pr
   const timers = new AwsTimers({
     dueQueue: sqsSender(sqs, environment.EVICTIONS_DUE_URL),
     scheduler,
-    schedulesOf: async () => schedulesIn(environment),
+    schedulesOf: schedulesIn(environment),
     clock: systemClock,
   });
   await timers.arm({ cluster, node: nodeName('n9') }, [Date.now() + 86_400_000]);

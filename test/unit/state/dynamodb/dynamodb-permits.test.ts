@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podUid } from '#shared/eviction/identity.ts';
+import { PERMIT_LASTS_MS } from '#shared/eviction/permits.ts';
 import { dynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { dynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
@@ -28,12 +29,12 @@ permitsContract('dynamoDbPermits', async () => ({ open: counted().open, close: a
 
 const DAY_LIMIT = { workload: 'default/Deployment/web', count: 1, windowMs: 86_400_000 };
 
-test('removes permits by time to live, after they have expired', async () => {
+test('removes permits by time to live, a day after they have expired', async () => {
   const { open, fake, clock } = counted();
-  await open().take(aCluster(), waitingPods(1), DAY_LIMIT, clock.now());
-  await clock.advanceTo(NOW + 86_400_000);
+  await open().take(aCluster(), waitingPods(1), DAY_LIMIT, clock.now() + 1);
+  await clock.advanceTo(NOW + 2 * 86_400_000 + PERMIT_LASTS_MS);
   assert.equal(fake.sweep().length, 0);
-  await clock.advanceTo(NOW + 176_400_000);
+  await clock.advanceTo(NOW + 2 * 86_400_000 + PERMIT_LASTS_MS + 1_000);
   assert.equal(fake.sweep().length, 1);
 });
 
@@ -67,4 +68,17 @@ test('proofs in the partition of the permits are read without passes, probe, or 
   assert.deepEqual(await proofs.read(probed), { passes: 0, probe: { sentAt: NOW } });
   await proofs.notedPass(passed, NOW);
   assert.deepEqual(await proofs.read(passed), { passes: 1 });
+});
+
+test('removes proofs and traces by time to live, after a day', async () => {
+  const { fake, clock } = counted();
+  const client = fakeClient(async (command) => fake.perform(command));
+  const proofs = dynamoDbProofs(new DynamoDbTable({ client, tableName: 'taintward' }));
+  await proofs.notedProbe(aCluster(), NOW, NOW);
+  await proofs.notedPass(aCluster(), NOW);
+  await proofs.notedDelta(aCluster(), NOW, NOW);
+  await clock.advanceTo(NOW + 86_400_000 - 1);
+  assert.equal(fake.sweep().length, 0);
+  await clock.advanceTo(NOW + 86_400_000);
+  assert.equal(fake.sweep().length, 3);
 });

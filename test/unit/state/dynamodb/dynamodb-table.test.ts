@@ -97,6 +97,20 @@ describe('an update', () => {
     });
   });
 
+  test('has no clause and no condition without content, which DynamoDB rejects', async () => {
+    const [request] = await against([{ result: {} }], async (table) => {
+      await table.update({ key: key('x'), set: { holder: 'a' } });
+    });
+    assert.deepEqual(request?.input, {
+      TableName: 'taintward',
+      Key: toAttributes(key('x')),
+      UpdateExpression: 'SET #holder = :holder',
+      ExpressionAttributeNames: { '#holder': 'holder' },
+      ExpressionAttributeValues: toAttributes({ ':holder': 'a' }),
+      ReturnValues: 'ALL_NEW',
+    });
+  });
+
   test('returns nothing if the stored item is not as expected', async () => {
     await against([{ error: 'ConditionalCheckFailedException' }], async (table) => {
       assert.equal(await table.update({ key: key('x'), set: { a: 1 }, expected: { a: 2 } }), undefined);
@@ -144,6 +158,7 @@ test("keeps a number that JavaScript can't represent exactly as a string, so tha
   for (const text of ['1E+125', '9007199254740993', '-123456789012345678901234567890']) {
     assert.deepEqual(fromAttributes({ at: { N: text }, beside: { N: '1.5' } }), { at: text, beside: 1.5 });
   }
+  assert.deepEqual(fromAttributes({ last: { N: '9007199254740991' } }), { last: Number.MAX_SAFE_INTEGER });
 });
 
 test('reads names that are properties of every object', () => {

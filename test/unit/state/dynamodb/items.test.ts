@@ -3,7 +3,9 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { clusterName, nodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
+import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { fromAttributes, type Item, toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import {
   changedItem,
   endedItem,
@@ -33,6 +35,7 @@ import {
   NOW,
   someRecords,
 } from '#test/contracts/partition-builders.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { itemBytes } from './item-bytes.ts';
 
 const moment = fc.integer({ min: 0, max: 8.64e15 });
@@ -202,6 +205,14 @@ describe('removal times of pods', () => {
   test('need two writes for 50 pods', () => {
     const pods = someRecords(50).map(({ uid }, index) => ({ uid, at: NOW + 40 * index }));
     assert.ok(itemBytes(toAttributes(goneItem(pods))) <= 2_048);
+  });
+
+  test('are written only for pods', async () => {
+    const fake = new FakeDynamoDb({ now: () => NOW });
+    const client = fakeClient(async (command) => fake.perform(command));
+    const history = new DynamoDbHistory(new DynamoDbTable({ client, tableName: 'taintward' }));
+    await history.noteGone(clusterName('prod'), []);
+    assert.deepEqual([...fake.items()], []);
   });
 });
 

@@ -8,10 +8,12 @@ import { fromAttributes, type Item, toAttributes } from '#shared/state/dynamodb/
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import {
   changedItem,
+  changedSince,
   endedItem,
   endedSince,
   goneAttributes,
   goneSince,
+  historySince,
   momentOfHistory,
   parseChangedItem,
   parseEndedItem,
@@ -254,6 +256,17 @@ test('the partition key contains cluster and node', () => {
       assert.deepEqual(refOfItem({ ...scheduledKey(ref, podUid('u')) }), ref);
     }),
   );
+});
+
+test('a range of history begins at its time, and of an earlier time than any at 1970', () => {
+  for (const [moment, digits] of [
+    [NOW, `000${NOW}`],
+    [-1, '0'.repeat(16)],
+  ] as const)
+    assert.deepEqual(
+      [historySince(moment), changedSince(moment), endedSince(moment), goneSince(moment)],
+      [digits, `CHANGED#${digits}`, `ENDED#${digits}`, `GONE#${digits}`],
+    );
 });
 
 describe('times to live', () => {

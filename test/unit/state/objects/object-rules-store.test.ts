@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
+import { HISTORY_DAYS } from '#shared/state/stored.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { rulesStoreContract } from '#test/contracts/rules-store-contract.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 
 const own = clusterName('in-cluster');
+const DAY_MS = 24 * 3_600_000;
 
 rulesStoreContract('ObjectRulesStore', async () => ({
   rulesStore: new ObjectRulesStore({ objects: new FakeObjects() }),
@@ -79,6 +82,17 @@ describe('ObjectRulesStore', () => {
     assert.equal(entries[0], 399);
     await rulesStore.note(entry(NOW + 8 * 24 * 3_600_000));
     assert.equal((await audited()).length, 1);
+  });
+
+  test('keeps an entry for the days of history, and the newest one whatever its size', async () => {
+    await rulesStore.note(entry(NOW));
+    await rulesStore.note(entry(NOW + HISTORY_DAYS * DAY_MS - 1));
+    assert.equal((await audited()).length, 2);
+    await rulesStore.note(entry(NOW + HISTORY_DAYS * DAY_MS));
+    assert.equal((await audited()).length, 2);
+    const message = randomBytes(64 * 1024).toString('hex');
+    await rulesStore.note(entry(NOW + HISTORY_DAYS * DAY_MS + 1, { message }));
+    assert.deepEqual(await audited(), [HISTORY_DAYS * DAY_MS + 1]);
   });
 
   test('rejects the rules with an unknown field, but not those of other clusters', async () => {

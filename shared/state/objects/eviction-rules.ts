@@ -45,7 +45,6 @@ const revision = z.int().nonnegative();
 const objectSchema = z.object({
   metadata: z.object({ resourceVersion: z.string().min(1) }),
   status: z.object({
-    cluster: z.string().transform(clusterName).exactOptional(),
     orders: z.strictObject({ revision, ...ordersFields }).apply(schemaOf<OperatorControls>()),
     guard: z.strictObject({ revision, trips: tripsSchema }),
     fleet: z.strictObject({ revision, stop: stopSchema.exactOptional() }),

@@ -62,15 +62,16 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
 
     test('returns the removal time of deleted pods with their ends, regardless of their order', async () => {
       const ref = aRef();
-      const [evicted, theirs, canceled, still] = someRecords(4);
-      assert.ok(evicted && theirs && canceled && still);
+      const [evicted, theirs, canceled, still, last] = someRecords(5);
+      assert.ok(evicted && theirs && canceled && still && last);
       const deleted = { at: at(1), by: 'other' } as const;
       await store.end(ref, [anEnding(evicted), anEnding(still)], at(1));
       await store.end(ref, [anEnding(theirs, { outcome: 'already-gone', deleted })], at(2));
       await store.end(ref, [anEnding(canceled, { outcome: 'canceled' })], at(3));
+      await store.end(ref, [anEnding(last)], at(5));
       const { notes } = underContract;
       const gone = (record: EvictionRecord, minutes: number) => ({ uid: record.uid, at: at(minutes) });
-      await notes.noteGone(ref.cluster, [gone(theirs, 5), gone(evicted, 4)]);
+      await notes.noteGone(ref.cluster, [gone(theirs, 5), gone(evicted, 4), gone(last, 5)]);
       // A list repeats pods that a watch has reported.
       await notes.noteGone(ref.cluster, [gone(evicted, 6), gone(canceled, 6)]);
       await notes.noteGone(aCluster(), [gone(still, 7)]);
@@ -87,6 +88,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       ].toSorted();
       await eventually(async () => assert.deepEqual(await eventsOf({ to: at(3) }), expected));
       assert.deepEqual(await eventsOf({ to: at(3), node: ref.node }), expected);
+      await eventually(async () => assert.deepEqual(await eventsOf({ from: at(5) }), [[last.uid, at(5)]]));
     });
 
     test('records any number of removed pods in one call', async () => {

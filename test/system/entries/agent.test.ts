@@ -244,6 +244,7 @@ test('the entry of an agent that cannot start prints one sentence', async (conte
       /lack permissions.* delete pods/,
       ['--context', 'c', '--kubeconfig', await clusterWithoutDelete(context)],
     ],
+    [/KUBERNETES_SERVICE_HOST/, []],
     [/no such file|ENOENT/, ['--context', 'c', '--kubeconfig', '/nowhere']],
     [/192\.0\.2\.1/, reached, { PROBE_HOST: '192.0.2.1' }],
   ] as const;

@@ -54,7 +54,6 @@ export function parseOptions(argv: readonly string[]): AgentOptions {
       'after',
       `\nEnvironment, which the agent's stack prints:\n${environmentText(AGENT_VARIABLES)}`,
     )
-    .allowExcessArguments(false)
     .parse(argv, { from: 'user' });
   const { context, kubeconfig } = command.opts<{ context?: string; kubeconfig?: string }>();
   if (kubeconfig !== undefined && context === undefined)

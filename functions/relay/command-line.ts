@@ -33,6 +33,5 @@ export function parseCommandLine(argv: readonly string[]): void {
       'after',
       `\nEnvironment, which the stack prints for a relay of your own:\n${environmentText(RELAY_VARIABLES)}`,
     )
-    .allowExcessArguments(false)
     .parse(argv, { from: 'user' });
 }

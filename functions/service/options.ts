@@ -102,7 +102,6 @@ export function parseOptions(argv: readonly string[]): StartOptions {
         .choices(LOG_FORMATS)
         .default('text'),
     )
-    .allowExcessArguments(false)
     .parse(argv, { from: 'user' });
   const found = command.opts<
     Omit<StartOptions, 'contexts' | 'inCluster' | 'policyFile'> & {

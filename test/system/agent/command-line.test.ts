@@ -30,6 +30,8 @@ test('invalid arguments and environments are rejected in one sentence', () => {
     [[], /^taintward agent: .* AGENT .*\n$/],
     [['--table', 'taintward'], /^error: unknown option '--table'\n$/],
     [['--context', ''], /^error: .* name a context, or leave it out\.\n$/],
+    [['--context', 'c', '--kubeconfig', ''], /^error: .*--kubeconfig/],
+    [['edge'], /^error: too many arguments/],
     [['--kubeconfig', 'f'], /^error: --kubeconfig needs --context NAME: name the context of the cluster\n$/],
   ] as const) {
     const { status, stdout, stderr } = agent(...args);

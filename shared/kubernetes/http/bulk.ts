@@ -5,7 +5,7 @@
  * are needed.
  */
 
-/** A part of the JSON from after `begin` up to `end`. The part is not cut if it contains one of the keys `never`. */
+/** A part of the JSON from after `begin` up to `end`. The part is not cut if it contains one of the texts `never`. */
 interface Cut {
   readonly begin: Buffer;
   readonly end: Buffer;
@@ -23,15 +23,8 @@ const cut = (begin: string, end: string, ...never: readonly string[]): Cut => ({
 /** The managed fields of a terminating pod are needed: they name the owner of its announcement. */
 const TERMINATING = Buffer.from('"deletionTimestamp":');
 
-const MANAGED_FIELDS = cut(
-  '"managedFields":[',
-  ']},"spec":{',
-  '"uid":',
-  '"resourceVersion":',
-  '"namespace":',
-  '"annotations":',
-  '"ownerReferences":',
-);
+/** Without a closing bracket, the part is the array itself: no search for the keys of other fields is needed. */
+const MANAGED_FIELDS = cut('"managedFields":[', ']},"spec":{', ']');
 
 const POD_CUTS: readonly Cut[] = [
   { ...MANAGED_FIELDS, notAfter: TERMINATING },

@@ -133,6 +133,15 @@ test("most of a pod's JSON is bulk", () => {
   );
 });
 
+test('keeps managed fields if another array may end where they seem to end', () => {
+  const json = (metadata: object) => JSON.stringify({ metadata, spec: {} });
+  for (const metadata of [
+    { managedFields: [{ manager: 'm' }], ownerReferences: [{ kind: 'Job', name: 'j' }] },
+    { managedFields: [{ manager: ']' }] },
+  ])
+    assert.equal(trimPod(Buffer.from(json(metadata)), 1), json(metadata));
+});
+
 test("removes the status from a node's event", () => {
   const event = { type: 'MODIFIED', object: { metadata: { name: 'n' }, spec: {}, status: { images: [1] } } };
   assert.equal(

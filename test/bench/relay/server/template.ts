@@ -44,9 +44,13 @@ export class Template {
   }
 }
 
-/** Returns blocks that refer to nothing before them and end at a byte boundary, so that any others may follow. */
+/**
+ * Returns blocks that refer to nothing before them and end at a byte boundary, so that any others may follow. With its
+ * own Huffman code for each of these short blocks, a list would cost its reader more than twice as much as one of real
+ * pods, which has a few long blocks.
+ */
 const deflated = (text: string): Buffer =>
-  deflateRawSync(text, { level: 6, finishFlush: constants.Z_FULL_FLUSH });
+  deflateRawSync(text, { level: 6, strategy: constants.Z_FIXED, finishFlush: constants.Z_FULL_FLUSH });
 
 /** Returns a block of type 0, which is uncompressed. */
 function stored(text: string): Buffer {

@@ -6,6 +6,8 @@ export interface Literal {
   readonly before: string;
 }
 
+/** Code in which nothing begins or ends. */
+const PLAIN = /[^/'"`{}]+/y;
 const COMMENT = /\/\/.*|\/\*[\s\S]*?\*\//y;
 const STRING = /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/y;
 const REGEX = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y;
@@ -32,10 +34,12 @@ export function codeIn(source: string): string {
 
 class Reader {
   readonly literals: Literal[] = [];
-  /** The code besides literals and comments, character by character. */
+  /** The code besides literals and comments, piece by piece. */
   readonly rest: string[] = [];
   readonly #source: string;
   #at = 0;
+  /** The line of the last literal, and where that begins. */
+  #line = { number: 1, at: 0 };
 
   constructor(source: string) {
     this.#source = source;
@@ -45,10 +49,15 @@ class Reader {
   code(): void {
     for (let depth = 0; depth >= 0 && this.#at < this.#source.length; ) {
       const from = this.#at;
+      const plain = this.#take(PLAIN);
+      if (plain !== undefined) {
+        this.rest.push(plain);
+        continue;
+      }
       if (this.#take(COMMENT) !== undefined) continue;
-      const plain = this.#take(STRING) ?? (this.#mayBeRegex() ? this.#take(REGEX) : undefined);
+      const literal = this.#take(STRING) ?? (this.#mayBeRegex() ? this.#take(REGEX) : undefined);
       const next = this.#source[this.#at];
-      if (plain !== undefined) this.#add(from, plain);
+      if (literal !== undefined) this.#add(from, literal);
       else if (next === '`') this.#template();
       else {
         if (next === '{') depth += 1;
@@ -88,7 +97,14 @@ class Reader {
   }
 
   #add(from: number, text: string): void {
-    const line = this.#source.slice(0, from).split('\n').length;
-    this.literals.push({ text, line, before: this.#before(from) });
+    this.literals.push({ text, line: this.#lineOf(from), before: this.#before(from) });
+  }
+
+  /** A literal in a hole comes before the template around it. */
+  #lineOf(at: number): number {
+    const { number, at: known } = this.#line;
+    const passed = this.#source.slice(Math.min(known, at), Math.max(known, at)).split('\n').length - 1;
+    this.#line = { number: at < known ? number - passed : number + passed, at };
+    return this.#line.number;
   }
 }

@@ -26,7 +26,7 @@ const shared = () => ({
 /**
  * Loads a test file into its own suite, so that its top-level hooks apply only to it. Fails the suite if the file
  * leaves the process changed. Loading is synchronous, because Node would assign what follows an `await` to no suite
- * without the hook of `untracked-promises.ts`: a file that awaits at its top level cannot be loaded.
+ * without the hook of `untracked-resources.ts`: a file that awaits at its top level cannot be loaded.
  */
 export function fileSuite(file: string): Promise<void> | void {
   const name = relative(import.meta.dirname, file);

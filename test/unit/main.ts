@@ -39,7 +39,7 @@ function entryOf(name: string, files: readonly string[]): string {
   const quoted = (path: string) => JSON.stringify(path);
   const url = (name: string) => quoted(pathToFileURL(join(HERE, name)).href);
   const lines = [
-    `import ${url('untracked-promises.ts')};`,
+    `import ${url('untracked-resources.ts')};`,
     `const { fileSuite } = await import(${url('file-suite.ts')});`,
     ...files.map((file) => `await fileSuite(${quoted(join(HERE, file))});`),
   ];

@@ -13,8 +13,8 @@ import { type ClusterName, clusterName, type NodeRef, nodeName } from '#shared/e
 import { StoreError } from '#shared/state/store.ts';
 import { outcomesOf } from '#test/contracts/partition-builders.ts';
 import { at, nodeDelta, pod, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import { settled } from '#test/world/turns.ts';
 import { type ScriptedWorld, scriptedWorld } from './scripted-world.ts';
 
 const CONTEXT = {} as Context;
@@ -308,11 +308,10 @@ test('pods and their removals are received from the other queue', async () => {
 
 describe('a record that takes too long', () => {
   async function handledInTime(context: TestContext, world: ScriptedWorld): Promise<readonly string[]> {
-    context.mock.timers.enable({ apis: ['setTimeout'] });
+    const time = driveTimers(context);
     const records = [message('1', nodeDelta(1)), message('2', nodeDelta(1, { ref: other }))];
     const handling = failed(createDeltaHandler(world), ...records);
-    await settled();
-    context.mock.timers.tick(DELTA_RECORD_DEADLINE_MS);
+    await time.pass(DELTA_RECORD_DEADLINE_MS);
     return handling;
   }
 

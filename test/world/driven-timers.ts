@@ -1,9 +1,13 @@
 import { syncBuiltinESMExports } from 'node:module';
 import type { TestContext } from 'node:test';
+import nodeTimers from 'node:timers';
+import timersPromises from 'node:timers/promises';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** Time passes in such steps, so that a timer's effects can set further timers. */
 const STEP_MS = 50;
+/** After so many steps in which no timer was set or due, the next steps without a due timer are one. */
+const QUIET_STEPS = 4;
 
 export interface DrivenTimers {
   /** Simulates the passing of this much time; timers fire at their simulated times. */
@@ -15,12 +19,62 @@ export interface DrivenTimers {
 /** The clock of driven timers, which also measures durations. */
 export const drivenClock: Clock = { now: () => Date.now() };
 
+type Setter = (...args: readonly unknown[]) => unknown;
+/** The objects with functions that set timers, and the position of the delay among their arguments. */
+const SETTERS = [
+  [globalThis, 1],
+  [nodeTimers, 1],
+  [timersPromises, 0],
+] as unknown as readonly (readonly [Record<string, Setter>, number])[];
+
+/** When the timers of a test are due, whether they are still wanted or not. */
+class DueTimes {
+  /** The number of timers that were set. */
+  count = 0;
+  readonly #steps = new Set<number>();
+  readonly #intervals: { readonly from: number; readonly everyMs: number }[] = [];
+
+  /** Notes the timers that these functions set from now on. */
+  note(names: readonly string[]): void {
+    for (const [timers, delayAt] of SETTERS)
+      for (const name of names) {
+        const set = timers[name];
+        if (!set) continue;
+        timers[name] = (...args) => {
+          this.#add(Number(args[delayAt]), name === 'setInterval');
+          return set(...args);
+        };
+      }
+  }
+
+  /** Reports whether a timer may be due after `from`, and at `to` at the latest: that is up to a step later. */
+  any(from: number, to: number): boolean {
+    return (
+      this.#steps.has(Math.floor(from / STEP_MS)) ||
+      this.#steps.has(Math.floor(to / STEP_MS)) ||
+      this.#intervals.some((each) => {
+        const times = (at: number) => Math.floor((at - each.from) / each.everyMs);
+        return times(from) < times(to);
+      })
+    );
+  }
+
+  #add(delayMs: number, isRepeated: boolean): void {
+    this.count += 1;
+    const afterMs = delayMs >= 1 ? delayMs : 1;
+    if (isRepeated) this.#intervals.push({ from: Date.now(), everyMs: afterMs });
+    else this.#steps.add(Math.floor((Date.now() + afterMs) / STEP_MS));
+  }
+}
+
 /** Lets the test drive timers from now on; returns a function that ends it. */
 function drive(
   { mock }: Pick<TestContext, 'mock'>,
   options: Parameters<TestContext['mock']['timers']['enable']>[0],
+  due?: DueTimes,
 ): () => void {
   mock.timers.enable(options);
+  due?.note((options?.apis ?? []).filter((api) => api.startsWith('set')));
   // Without this, modules that import the functions of node:timers/promises by name would get the real ones.
   syncBuiltinESMExports();
   return () => {
@@ -39,7 +93,8 @@ export function driveTimers(
   intervals: 'driven' | 'running' = 'driven',
 ): DrivenTimers {
   const apis = ['setTimeout', 'Date', ...(intervals === 'driven' ? (['setInterval'] as const) : [])] as const;
-  context.after(drive(context, { apis, now }));
+  const due = new DueTimes();
+  context.after(drive(context, { apis, now }, due));
   const settle = async (): Promise<void> => {
     for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve));
   };
@@ -47,9 +102,18 @@ export function driveTimers(
     settle,
     async pass(ms) {
       await settle();
-      for (let left = ms; left > 0; left -= STEP_MS) {
-        context.mock.timers.tick(Math.min(STEP_MS, left));
+      let quiet = 0;
+      for (let left = ms; left > 0; ) {
+        const [from, known] = [Date.now(), due.count];
+        let passed = STEP_MS;
+        if (quiet >= QUIET_STEPS)
+          while (passed < left && !due.any(from + passed - STEP_MS, from + passed)) passed += STEP_MS;
+        passed = Math.min(passed, left);
+        const isDue = due.any(from + passed - STEP_MS, from + passed);
+        context.mock.timers.tick(passed);
         await settle();
+        left -= passed;
+        quiet = isDue || due.count > known ? 0 : quiet + 1;
       }
     },
   };

@@ -20,10 +20,10 @@ import { type Answer, json, scriptedServer } from '../scripted-server.ts';
 const EVENT = { pod: POD, key: 'k', type: 'Normal', reason: 'TaintManagerEviction', message: 'm' } as never;
 const FEW = [1, 2, 3, 4].map((n) => ({ namespace: 'shop', name: `web-${n}` }));
 
+type Call = (api: RestApi) => unknown;
+
 /** Each call, by the kind of its answer. */
-const CALLS: Readonly<
-  Record<'short' | 'object' | 'list', Readonly<Record<string, (api: RestApi) => unknown>>>
-> = {
+const CALLS: Readonly<Record<'short' | 'object' | 'list', Readonly<Record<string, Call>>>> = {
   short: {
     'an access review': (api) => api.allowed({ verb: 'delete', resource: 'pods' } as never),
     'an eviction': (api) => api.evictPod(POD, { uid: UID }),
@@ -114,17 +114,31 @@ const HELD: Readonly<Record<string, string>> = {
 
 describe('an answer of few bytes and many values', () => {
   const why = /: one object of its answer has more than 1572864 structural characters \({, \[, : and ,\)\.$/;
+  const [get, list] = [CALLS.object['a node'], CALLS.list['a list of nodes']];
+  /** The places of an answer that are checked, with a call that reads them. */
+  const PLACES = {
+    'an object': (held: string) => [`{"metadata":{"name":"n1"},"x":${held}}`, get],
+    'a list': (held: string) => [`{"metadata":{"resourceVersion":"1"},"x":${held},"items":[]}`, list],
+    'an item': (held: string) => [
+      `{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"n1"},"x":${held}}]}`,
+      list,
+    ],
+    'a pod of a node': (held: string) => [
+      `{"metadata":{"resourceVersion":"1"}, "items" : [{"x":${held}}]}`,
+      podsOnNode,
+    ],
+    'an event': (held: string) => [
+      `{"type":"ADDED","object":{"metadata":{"name":"n1"},"x":${held}}}\n`,
+      CALLS.object['a watch'],
+    ],
+  } satisfies Record<string, (held: string) => readonly [text: string, call: Call | undefined]>;
+  // The same code checks all of them: two places have each text, and one text is in each place.
+  const everywhere = Object.keys(PLACES) as (keyof typeof PLACES)[];
   for (const [what, held] of Object.entries(HELD)) {
     test(`fails the call before parsing: ${what}`, async (t) => {
       const reason = what === 'objects in one another' ? /: its answer nests / : why;
-      const [get, list] = [CALLS.object['a node'], CALLS.list['a list of nodes']];
-      for (const [text, call] of [
-        [`{"metadata":{"name":"n1"},"x":${held}}`, get],
-        [`{"metadata":{"resourceVersion":"1"},"x":${held},"items":[]}`, list],
-        [`{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"n1"},"x":${held}}]}`, list],
-        [`{"metadata":{"resourceVersion":"1"}, "items" : [{"x":${held}}]}`, podsOnNode],
-        [`{"type":"ADDED","object":{"metadata":{"name":"n1"},"x":${held}}}\n`, CALLS.object['a watch']],
-      ] as const) {
+      for (const place of what === 'objects' ? everywhere : (['an object', 'an item'] as const)) {
+        const [text, call] = PLACES[place](held);
         const { api } = await answering(t, json(text));
         // Different keys also need so many bytes that they exceed the size limit in one object.
         assert.match(

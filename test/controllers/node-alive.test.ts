@@ -4,7 +4,7 @@ import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { Account, MIN_PERMISSIONS } from '#test/cluster/rig/account.ts';
 import { ControllerManager } from '#test/cluster/rig/controller-manager.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
-import { MortalNodes } from '#test/cluster/rig/mortal-nodes.ts';
+import { LEASE_SECONDS, MortalNodes } from '#test/cluster/rig/mortal-nodes.ts';
 import { momentComes } from '#test/cluster/rig/on-time.ts';
 import { Stage } from '#test/cluster/rig/stage.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
@@ -12,9 +12,9 @@ import { until } from '#test/cluster/rig/until.ts';
 import type { PodLife } from '#test/cluster/rig/witness.ts';
 
 const TOLERATED_SECONDS = 2;
+const LEASE_MS = LEASE_SECONDS * 1000;
 /** Longer than the duration of a Lease that is not renewed. */
-const ALIVE_MS = 50_000;
-const LEASE_MS = 40_000;
+const ALIVE_MS = LEASE_MS + 10_000;
 const READ_LEASES = { group: 'coordination.k8s.io', resource: 'leases', verbs: ['get'] };
 
 let stage: Stage;

@@ -5,6 +5,8 @@ import { until } from './until.ts';
 import { WatchedNode } from './watched.ts';
 
 const HEARTBEAT_MS = 2_500;
+/** Half of the kubelet's 40 s, so that the end of a node is waited for half as long. */
+export const LEASE_SECONDS = 20;
 /** After this many missed renewals in a row a node nearly counts as down. */
 const MAX_MISSED = 4;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
@@ -30,7 +32,7 @@ export class MortalNodes {
   /** Adds a node; returns its full name. */
   async add(name: string, zone?: string): Promise<string> {
     const node = await this.#cluster.addNode(name, [], zone);
-    const spec = { holderIdentity: node, leaseDurationSeconds: 40, renewTime: microTime() };
+    const spec = { holderIdentity: node, leaseDurationSeconds: LEASE_SECONDS, renewTime: microTime() };
     const [apiVersion, metadata] = ['coordination.k8s.io/v1', { name: node }];
     await this.#cluster.api.create(LEASES, { apiVersion, kind: 'Lease', metadata, spec });
     this.#leases.add(node);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import pMap from 'p-map';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { CONDITIONS, type ConditionType, type Issue } from '#shared/conditions/conditions.ts';
@@ -18,6 +19,8 @@ import { refOf } from './rig/stored-state.ts';
  */
 
 const WITHIN_MS = 60_000;
+/** Two processes read all surfaces, and begin no next reading at once: other suites run beside this one. */
+const BETWEEN_READS_MS = 500;
 
 async function read<T>(command: string): Promise<{ readonly json: T; readonly code: unknown }> {
   try {
@@ -54,11 +57,12 @@ const shows = (type: ConditionType, isShown: boolean): Promise<unknown> =>
           check === CONDITIONS[type].check &&
           issues.some((issue) => issue.message === message),
       );
-      return (
+      const isAgreed =
         issues.length > 0 === isShown &&
         found.length === issues.length &&
-        (!isShown || (status.code === 2 && doctor.code === 2))
-      );
+        (!isShown || (status.code === 2 && doctor.code === 2));
+      if (!isAgreed) await delay(BETWEEN_READS_MS);
+      return isAgreed;
     },
     WITHIN_MS,
   );

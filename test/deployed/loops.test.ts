@@ -17,7 +17,6 @@ import { hashOf, MAX_CHAIN } from './rig/loops/lineage.ts';
 
 const BY_EVICTION = join(import.meta.dirname, 'rig/enforce-by-eviction.yaml');
 const EVICT = 'taintward-evict';
-const BLOCKED_MS = 3 * 60_000;
 /** Longer than the retry interval of a blocked pod. */
 const RETRIED_WITHIN_MS = 90_000;
 /** An outage with growing retry intervals, and with more attempts than a chain may have. */
@@ -85,11 +84,10 @@ describe('a chain of more than 16 invocations', () => {
     for (const relay of deployed().relays) relay.tap.chain = new Map();
   });
 
-  test('evicts a pod that its budget has blocked for three minutes, as soon as the budget allows it', async (t) => {
+  test('evicts a pod that its budget has blocked that often, as soon as the budget allows it', async (t) => {
     if (!tapOf(t)) return;
     const { alpha, state } = deployed();
     const { cluster } = alpha;
-    // At any retry interval, three minutes have more attempts than the few invocations that are left.
     await behind(MAX_CHAIN - 3);
     const takeBack = await grantEviction();
     try {
@@ -108,7 +106,7 @@ describe('a chain of more than 16 invocations', () => {
           async () => (await state.record('alpha', pod))?.blocked !== undefined,
         );
 
-      await momentComes(since + BLOCKED_MS);
+      await until('that many attempts were made', () => longestChain(node) > MAX_CHAIN);
       assertUntouched(...pods);
       await cluster.setBudget('blocked', pods.length, 0);
       const allowedAt = Date.now();
@@ -116,7 +114,6 @@ describe('a chain of more than 16 invocations', () => {
       t.diagnostic(
         `evicted within ${Date.now() - allowedAt} ms, after ${longestChain(node)} invocations in a chain`,
       );
-      assert.ok(longestChain(node) > MAX_CHAIN, `${longestChain(node)}`);
       assert.deepEqual(await dropped(since), []);
     } finally {
       await deployed().cli('policy', 'apply', '--file', ENFORCE, 'alpha', '--yes');

@@ -82,11 +82,9 @@ async function read(
     to: until ? momentOf(until, now) : now,
   };
   const clusters = cluster === undefined ? await fleet.clusters() : [cluster];
-  const found = await happened(fleet, clusters, about, (name, index) =>
+  return happened(fleet, clusters, about, (name, index) =>
     progress(`Reading the history of ${name}, ${index + 1} of ${clusters.length}`),
   );
-  progress();
-  return found;
 }
 
 /** The lines are part of a larger answer, in the given order. */

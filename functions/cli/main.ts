@@ -25,7 +25,6 @@ const connect: Connect = (cluster, part) => {
     return (await loaded)(cluster, part);
   });
 };
-const progress = terminalProgress(process.stderr);
 const fleetDeps: OpenFleetDeps = {
   clock: systemClock,
   connect,
@@ -36,12 +35,9 @@ const deps: Omit<CliDeps, 'exitWith'> = {
   live: (choice) => openLive(choice, fleetDeps),
   connect,
   clock: systemClock,
-  print(text) {
-    progress();
-    process.stdout.write(text);
-  },
+  print: (text) => process.stdout.write(text),
   paint: terminalPaint,
-  progress,
+  progress: terminalProgress(process.stderr),
   watch: (show) => {
     const seenEnough = new AbortController();
     onStopSignal(() => seenEnough.abort());

@@ -29,15 +29,22 @@ const OPERATOR_ERRORS = [
   StoreError,
 ];
 
-/** Errors are printed. Control characters in names are escaped, so that they don't act on the terminal. */
+/**
+ * Errors are printed. Output takes the place of a progress line. Control characters in names are escaped, so that they
+ * don't act on the terminal.
+ */
 export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith'>): Promise<ExitCode> {
   let code: ExitCode = EXIT.fine;
-  const complain = (text: string) => deps.complain(shownLines(text));
+  const cleared = (text: string): string => {
+    deps.progress();
+    return shownLines(text);
+  };
+  const complain = (text: string) => deps.complain(cleared(text));
   const program = createProgram({
     ...deps,
-    print: (text) => deps.print(shownLines(text)),
+    print: (text) => deps.print(cleared(text)),
     complain,
-    watch: (show) => deps.watch(async () => shownLines(await show())),
+    watch: (show) => deps.watch(async () => cleared(await show())),
     exitWith: (found) => {
       code = found;
     },
@@ -48,7 +55,6 @@ export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith
   } catch (error) {
     // Commander has already printed the error.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
-    deps.progress();
     const text = operatorText(error, OPERATOR_ERRORS);
     complain(`taintward: ${text === undefined ? (error as Error).stack : escapeForDisplay(text)}\n`);
     return error instanceof UsageError ? EXIT.usage : EXIT.failed;

@@ -123,14 +123,12 @@ export async function mustWork(
     proven = wrong === undefined ? proven + 1 : 0;
     if (wrong !== undefined && age.atLeastMs >= withinMs) {
       await objects.remove(pathOf(NODE_BINDING));
-      progress();
       throw new CliError(
         `Not applied, because ${wrong}. Its binding ${NODE_BINDING.metadata.name} was removed, so the built-in controller evicts as before. Fix the cause and apply the takeover again, or release it.`,
       );
     }
     if (proven < proofs) await delay(everyMs);
   }
-  progress();
 }
 
 async function wrongNow(api: RestApi): Promise<string | undefined> {

@@ -72,7 +72,6 @@ export async function examine(
     },
     { concurrency: PARALLEL_CHECKS },
   );
-  progress();
   return [...findings, ...ofClusters.flat()];
 }
 

@@ -91,7 +91,7 @@ export type ViewedFleet = Pick<
 
 export interface ReadDeps {
   readonly clock: Clock;
-  readonly progress?: (text?: string) => void;
+  readonly progress?: (text: string) => void;
   /** The previous snapshot. A lease that changed since then is held, whatever the clocks show. */
   readonly before?: Snapshot | undefined;
   /** Present: the nodes and their pending evictions are not read. */
@@ -159,7 +159,6 @@ export async function view(
     },
     { concurrency: PARALLEL_CLUSTERS },
   );
-  progress();
   return {
     at,
     kind: fleet.kind,

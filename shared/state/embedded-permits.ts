@@ -32,7 +32,6 @@ export class EmbeddedPermits implements Permits {
   /** Resets the permits at rates when this process takes over from another one. */
   begin(): void {
     this.#none = this.#noneNow();
-    this.#limits.clear();
   }
 
   async take(

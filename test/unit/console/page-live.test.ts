@@ -47,9 +47,16 @@ async function page(t: TestContext, server: (path: string) => Response) {
 
 const aSession = () => Response.json({ now: 0 });
 
-test('connects again when a hidden tab becomes visible', async (t) => {
-  const { sources, show } = await page(t, aSession);
+test('asks nothing while its tab is hidden, and connects again when it becomes visible', async (t) => {
+  const asked: string[] = [];
+  const { live, sources, show } = await page(t, (path) => {
+    asked.push(path);
+    return aSession();
+  });
   show('hidden');
+  t.mock.timers.tick(60_000);
+  await settled();
+  assert.deepEqual([live.connection.value.state, asked], ['connecting', ['api/session']]);
   assert.deepEqual(
     sources.map(({ readyState }) => readyState),
     [FakeEventSource.CLOSED],

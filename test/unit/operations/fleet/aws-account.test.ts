@@ -66,12 +66,13 @@ test("uses the table's own limit if it is lower", async () => {
 
 test("returns the stack's alarms from all pages with the number of their receivers", async () => {
   const at = new Date(0);
+  const changed = { StateTransitionedTimestamp: new Date(1), StateUpdatedTimestamp: new Date(2) };
   const { account: opened, calls } = account({
     DescribeAlarms: ({ NextToken }) =>
       NextToken
         ? {
             MetricAlarms: [
-              { AlarmName: 'tw: b', StateValue: 'ALARM', StateTransitionedTimestamp: at },
+              { AlarmName: 'tw: b', StateValue: 'ALARM', ...changed },
               {
                 AlarmName: 'tw: c',
                 StateValue: 'OK',
@@ -96,7 +97,7 @@ test("returns the stack's alarms from all pages with the number of their receive
   });
   assert.deepEqual(await opened.alarms(), [
     { name: 'a', state: 'OK', since: 0, description: 'Mend it.', receivers: 1 },
-    { name: 'b', state: 'ALARM', since: 0, description: '', receivers: 0 },
+    { name: 'b', state: 'ALARM', since: 1, description: '', receivers: 0 },
     { name: 'c', state: 'OK', since: 0, description: '', receivers: 0 },
   ]);
   assert.equal(calls[0], 'DescribeAlarms tw:');

@@ -162,6 +162,8 @@ describe('taintward tolerations', () => {
       'key=gpu,operator=Exists,effect=NoExecute,seconds=60',
       '--set',
       'key=b,operator=Exists',
+      '--set',
+      'key=c,operator=Exists',
     ];
     await run('shop/web-0', ...list, '--apply', '--yes', '--context', 'prod');
     assert.deepEqual(patches, [
@@ -169,6 +171,7 @@ describe('taintward tolerations', () => {
         '/api/v1/namespaces/shop/pods/web-0',
         [
           { op: 'test', path: '/metadata/uid', value: 'uid-web-0' },
+          { op: 'add', path: '/spec/tolerations/0', value: { key: 'c', operator: 'Exists' } },
           { op: 'add', path: '/spec/tolerations/0', value: { key: 'b', operator: 'Exists' } },
         ],
         'taintward-cli',

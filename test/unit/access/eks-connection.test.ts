@@ -148,6 +148,22 @@ test('expires a token with the credentials that signed it', async (t) => {
   assert.notDeepEqual(await connection.requestOptions(), first);
 });
 
+test('serves no token beyond the life of its credentials when a new one cannot be signed', async (t) => {
+  // The SDK keeps credentials that live longer than five minutes.
+  const expiresAt = Date.now() + 4 * MINUTE_MS;
+  let answer = assumed('ROLE', expiresAt);
+  const { aws } = await scriptedAws(t, {
+    AssumeRole: () => answer,
+    DescribeCluster: described(ENDPOINT),
+  });
+  const clock = new DrivenClock(expiresAt - 4 * MINUTE_MS);
+  const connection = eksConnection(ASSUMING, aws, clock);
+  await connection.requestOptions();
+  answer = { error: 'AccessDenied' };
+  await clock.advanceTo(expiresAt);
+  await assert.rejects(connection.requestOptions(), /sts:AssumeRole/);
+});
+
 test('reports the cause of a failed connection in one sentence', async (t) => {
   const cases: [Answer, RegExp][] = [
     [

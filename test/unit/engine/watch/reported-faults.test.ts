@@ -342,6 +342,29 @@ describe('the lease of a cluster reports', () => {
     assert.equal(log.lines.filter(({ event }) => event === 'node.taint-time-in-future').length, 1);
   });
 
+  test('a taint with a time in the future, until a new list lacks its node', async (context) => {
+    const { cluster, log, stored, faultsAfter } = bench(context);
+    const [n1, n2] = (['n1', 'n2'] as const).map((name) => ({
+      ...liveNode(name),
+      taints: [{ key: 'a', effect: 'NoExecute', timeAdded: Date.UTC(2999, 0) }],
+    }));
+    assert.ok(n1 && n2);
+    cluster.nodes.lists = [listOf(n1, n2), listOf(n2), listOf()];
+    cluster.nodes.watches = [
+      endsAfter(A_WHILE, refused(410)),
+      endsAfter(A_WHILE, refused(410)),
+      ends('quiet'),
+    ];
+    await faultsAfter(2 * A_WHILE);
+    assert.match((await stored())?.[0]?.error ?? '', /of node n2 /);
+    assert.deepEqual(await faultsAfter(2 * A_WHILE), []);
+    const logged = log.lines.filter(({ event }) => event === 'node.taint-time-in-future');
+    assert.deepEqual(
+      logged.map(({ fields }) => fields['node']),
+      ['n1', 'n2'],
+    );
+  });
+
   test('a suspended heartbeat of a takeover, with the reason', async (context) => {
     const { cluster, govern, stored, faultsAfter } = bench(context);
     cluster.skewMs = 0;

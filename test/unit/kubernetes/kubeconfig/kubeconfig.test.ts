@@ -347,6 +347,16 @@ test('names a plugin that fails, prints no credentials, or is missing, without q
   }
 });
 
+test("a plugin has this process's variables, but those of its kubeconfig before them", async (t) => {
+  const root = folder(t);
+  process.env['KUBERNETES_SERVICE_HOST'] = 'process';
+  const { exec } = plugin(`const { KUBERNETES_SERVICE_HOST, HOME } = process.env;
+    console.log(JSON.stringify({ status: { token: KUBERNETES_SERVICE_HOST + ',' + HOME } }));`);
+  const env = [{ name: 'HOME', value: 'kubeconfig' }];
+  const { headers } = await connected(root, { exec: { ...exec, env } }).requestOptions();
+  assert.deepEqual(headers, bearer('process,kubeconfig'));
+});
+
 test("uses a plugin's token, or certificate and key, until they expire", async (t) => {
   const root = folder(t);
   const log = join(root, 'runs');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { askWhatIf } from '#shared/operations/ask/what-if.ts';
 import type { ContextFleet } from '#shared/operations/fleet/fleet.ts';
@@ -33,10 +33,13 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   }),
 };
 
-test('asks for evictions only by dry runs, in both forms of the API, of the pods that it read', async (t) => {
+const SUCCESS = json({ kind: 'Status', status: 'Success' });
+
+/** Asks about a taint on node-1 in a cluster that gives this answer to evictions. */
+async function previewed(t: TestContext, evictions: Answer) {
   const { host, requests } = await scriptedServer(t, (response, request) => {
     const [path = ''] = request.url.split('?');
-    const answer = request.method === 'POST' ? json({ kind: 'Status', status: 'Success' }) : ANSWERS[path];
+    const answer = request.method === 'POST' ? evictions : ANSWERS[path];
     (answer ?? status(404, 'NotFound', 'not found'))(response, request);
   });
   const clock = new DrivenClock(NOW);
@@ -52,7 +55,7 @@ test('asks for evictions only by dry runs, in both forms of the API, of the pods
     cluster: async () => liveCluster(connection, clock),
     close: () => undefined,
   };
-  const { budgets } = await askWhatIf(
+  const answer = await askWhatIf(
     fleet,
     {
       cluster: PROD,
@@ -62,6 +65,39 @@ test('asks for evictions only by dry runs, in both forms of the API, of the pods
     },
     { clock, progress: () => undefined },
   );
+  return { ...answer, requests };
+}
+
+const forbidden = (causes: readonly object[]) =>
+  json({ kind: 'Status', reason: 'Forbidden', message: 'no', code: 403, details: { causes } }, 403);
+
+for (const [name, answer, source, unknown] of [
+  ['allowed', SUCCESS, 'eviction-api', []],
+  [
+    'allowed in a namespace that is being deleted, which the service does not ask there',
+    forbidden([{ reason: 'NamespaceTerminating' }]),
+    'eviction-api',
+    [],
+  ],
+  [
+    'judged by the budget once the API is forbidden',
+    forbidden([]),
+    'status',
+    [/cannot be used in namespace shop,/],
+  ],
+  ['judged by the budget when the API fails', status(500, 'InternalError', 'no'), 'status', []],
+] as const)
+  test(`evictions are ${name}`, async (t) => {
+    const { budgets, unknown: sentences } = await previewed(t, answer);
+    assert.deepEqual(
+      [budgets[0]?.source, budgets[0]?.blocked, sentences.length],
+      [source, 0, unknown.length],
+    );
+    for (const [index, words] of unknown.entries()) assert.match(sentences[index] ?? '', words);
+  });
+
+test('asks for evictions only by dry runs, in both forms of the API, of the pods that it read', async (t) => {
+  const { budgets, requests } = await previewed(t, SUCCESS);
   assert.deepEqual(
     budgets.map(({ evicted, together }) => [evicted, together]),
     [[2, 1]],

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { load } from 'js-yaml';
@@ -132,6 +132,41 @@ test('has the defaults of the manifests, and leaves off what a user decides', ()
   );
   assert.deepEqual(Object.fromEntries(on), decided);
 });
+
+/** Values that count in one mode, and the templates that only it includes. */
+const OF_MODE = {
+  service: { values: /^\/(service\/|rbac\/userRoles$)/, file: '_policy.tpl' },
+  agent: { values: /^\/agent\//, file: '_agent.tpl' },
+} as const;
+
+for (const [mode, other] of [
+  ['service', OF_MODE.agent],
+  ['agent', OF_MODE.service],
+] as const)
+  test(`the templates use each value that counts in mode ${mode}`, () => {
+    const files = readdirSync(join(CHART, 'templates')).filter((name) => /\.(yaml|tpl)$/.test(name));
+    const texts = files.filter((name) => name !== other.file).map((name) => read(`templates/${name}`));
+    const open: ('always' | 'here' | 'elsewhere')[] = [];
+    const used = texts
+      .join('')
+      .split(/(?={{)/)
+      .filter((part) => {
+        const [, word, condition = ''] = /^{{-? *(if|with|range|define|else|end)\b([^}]*)/.exec(part) ?? [];
+        const of = /eq \.Values\.mode "(\w+)"/.exec(condition)?.[1] ?? 'always';
+        const last = word === 'end' || word === 'else' ? open.pop() : undefined;
+        if (word === 'else')
+          open.push(last === 'here' ? 'elsewhere' : last === 'elsewhere' ? 'here' : 'always');
+        else if (word && word !== 'end') open.push(of === 'always' ? of : of === mode ? 'here' : 'elsewhere');
+        return !open.includes('elsewhere');
+      });
+    const text = used.join('').replaceAll('$apiServer', '.Values.networkPolicy.apiServer');
+    const leaves = [...parts].filter(([path, part]) => !path.includes('[]') && !meant(part).properties);
+    const unused = leaves
+      .map(([path]) => path)
+      .filter((path) => !other.values.test(path) && !/^\/(global|image|resources)\b/.test(path))
+      .filter((path) => !text.includes(`.Values${path.replaceAll('/', '.')}`));
+    assert.deepEqual(unused, []);
+  });
 
 test('lists the policy settings that the service reads', () => {
   const template = read('templates/_policy.tpl');

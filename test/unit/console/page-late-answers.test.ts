@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { html } from 'htm/preact';
+import { options, render } from 'preact';
+import { useAnswer } from '#functions/console/page/use-answer.ts';
+import { settled } from '#test/world/turns.ts';
+import { FakeNode, fakeDocument } from './fake-node.ts';
+import { setGlobals } from './set-globals.ts';
+
+/** Shows the answer about a cluster, or its error. */
+function View({ cluster }: { readonly cluster: string }) {
+  const { answer, error } = useAnswer('GET api/stuck', () => ({ cluster }), [cluster]);
+  return html`<p>${error ?? JSON.stringify(answer)}</p>`;
+}
+
+for (const status of [200, 502])
+  test(`shows what was asked last when an earlier question is answered later with ${status}`, async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const answers = new Map<string, PromiseWithResolvers<Response>>();
+    setGlobals(t, {
+      document: fakeDocument,
+      fetch: (path: string) => {
+        const answer = Promise.withResolvers<Response>();
+        answers.set(path, answer);
+        return answer.promise;
+      },
+    });
+    options.requestAnimationFrame = queueMicrotask;
+    t.after(() => delete options.requestAnimationFrame);
+    const body = new FakeNode('body');
+    t.after(() => render(null, body as never));
+    for (const cluster of ['a', 'b']) {
+      render(html`<${View} cluster=${cluster} />`, body as never);
+      await settled();
+      t.mock.timers.tick(2_000);
+      await settled();
+    }
+    answers.get('api/stuck?cluster=b')?.resolve(Response.json('of b'));
+    await settled();
+    answers.get('api/stuck?cluster=a')?.resolve(Response.json({ error: 'of a' }, { status }));
+    await settled();
+    assert.deepEqual(body.all.map(({ data }) => data).filter(Boolean), ['"of b"']);
+  });

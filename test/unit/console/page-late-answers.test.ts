@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { html } from 'htm/preact';
 import { options, render } from 'preact';
+import { pendingVersion } from '#functions/console/page/live.ts';
 import { useAnswer } from '#functions/console/page/use-answer.ts';
 import { settled } from '#test/world/turns.ts';
 import { FakeNode, fakeDocument } from './fake-node.ts';
@@ -13,8 +14,38 @@ function View({ cluster }: { readonly cluster: string }) {
   return html`<p>${error ?? JSON.stringify(answer)}</p>`;
 }
 
+test('a view that is gone asks nothing, whatever changes just before or after', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 10_000 });
+  let requests = 0;
+  const fetch = () => {
+    requests += 1;
+    return Response.json([]);
+  };
+  setGlobals(t, { document: fakeDocument, fetch: async () => fetch() });
+  options.requestAnimationFrame = queueMicrotask;
+  t.after(() => delete options.requestAnimationFrame);
+  const body = new FakeNode('body');
+  const pass = async () => {
+    await settled();
+    t.mock.timers.tick(5_000);
+    await settled();
+  };
+  const counts: number[] = [];
+  for (const isBefore of [true, false]) {
+    render(html`<${View} cluster="a" />`, body as never);
+    await pass();
+    if (isBefore) pendingVersion.value += 1;
+    render(null, body as never);
+    await settled();
+    pendingVersion.value += 1;
+    await pass();
+    counts.push(requests);
+  }
+  assert.deepEqual(counts, [1, 2]);
+});
+
 for (const status of [200, 502])
-  test(`shows what was asked last when an earlier question is answered later with ${status}`, async (t) => {
+  test(`shows the answer to the last question when an earlier question is answered later with ${status}`, async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const answers = new Map<string, PromiseWithResolvers<Response>>();
     setGlobals(t, {

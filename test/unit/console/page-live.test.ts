@@ -48,15 +48,15 @@ async function page(t: TestContext, server: (path: string) => Response) {
 const aSession = () => Response.json({ now: 0 });
 
 test('asks nothing while its tab is hidden, and connects again when it becomes visible', async (t) => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const { live, sources, show } = await page(t, (path) => {
-    asked.push(path);
+    requests.push(path);
     return aSession();
   });
   show('hidden');
   t.mock.timers.tick(60_000);
   await settled();
-  assert.deepEqual([live.connection.value.state, asked], ['connecting', ['api/session']]);
+  assert.deepEqual([live.connection.value.state, requests], ['connecting', ['api/session']]);
   assert.deepEqual(
     sources.map(({ readyState }) => readyState),
     [FakeEventSource.CLOSED],
@@ -81,6 +81,18 @@ test('connects again after an error response, once the server answers', async (t
   t.mock.timers.tick(RECONNECTED_MS);
   await settled();
   assert.equal(sources.length, 2);
+});
+
+test('connects again once, although its connection was lost twice', async (t) => {
+  const requests: string[] = [];
+  const { sources } = await page(t, (path) => {
+    requests.push(path);
+    return aSession();
+  });
+  await sources[0]?.receive('error');
+  t.mock.timers.tick(1_000);
+  await reject(t, sources[0]);
+  assert.deepEqual([requests, sources.length], [['api/session', 'api/session'], 2]);
 });
 
 for (const status of [401, 403])

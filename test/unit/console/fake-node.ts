@@ -40,6 +40,7 @@ export class FakeNode extends EventTarget {
   setAttribute(): void {}
   removeAttribute(): void {}
   showModal(): void {}
+  focus(): void {}
 }
 
 export const fakeDocument = {

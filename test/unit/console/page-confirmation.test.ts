@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { h, options, render } from 'preact';
-import { Confirmation, confirm } from '#functions/console/page/acts.ts';
+import { Confirmation, confirm, showMessage, shownMessage } from '#functions/console/page/acts.ts';
 import { settled } from '#test/world/turns.ts';
 import { FakeNode, fakeDocument } from './fake-node.ts';
 import { setGlobals } from './set-globals.ts';
@@ -40,3 +40,15 @@ for (const status of [200, 502])
     const shown = body.all.map(({ data }) => data).filter((text) => text.endsWith(' ms'));
     assert.deepEqual(shown, ['for 900000 ms']);
   });
+
+test('shows a second message as long as the first', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const shown = ['one', 'two'].map((message) => {
+    showMessage(message);
+    t.mock.timers.tick(5_000);
+    return shownMessage.value;
+  });
+  assert.deepEqual(shown, ['one', 'two']);
+  t.mock.timers.tick(1_000);
+  assert.equal(shownMessage.value, '');
+});

@@ -46,9 +46,9 @@ export function jsonLog(destination: { write(line: string): unknown } = process.
   });
 }
 
-/** An error's stack or cause may carry headers and tokens, so only its message is logged. */
+/** An error's stack or cause may carry headers and tokens, so only its message is logged. Anything may have been thrown. */
 function readable(fields: LogFields): LogFields {
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [name, value instanceof Error ? value.message : value]),
-  );
+  if (fields['error'] === undefined) return fields;
+  const { error } = fields;
+  return { ...fields, error: error instanceof Error ? error.message : String(error) };
 }

@@ -53,6 +53,17 @@ test('logs only the message of an error, because its stack, cause, and fields ma
   ]);
 });
 
+test('logs whatever was thrown, although JSON cannot show it', () => {
+  const { log, lines } = recordedLog();
+  const circle: { self?: object } = {};
+  circle.self = circle;
+  for (const error of [circle, 5n, 'a sentence']) log.error('registry.unreadable', { error });
+  assert.deepEqual(
+    lines.map(({ error }) => error),
+    ['[object Object]', '5', 'a sentence'],
+  );
+});
+
 test('keeps a name within its line, whatever it contains', () => {
   const written: string[] = [];
   const log = jsonLog({ write: (line: string) => written.push(line) });

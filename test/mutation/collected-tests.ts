@@ -5,6 +5,7 @@ export interface CollectedContext {
   readonly name: string;
   readonly mock: MockTracker;
   after(hook: () => unknown): void;
+  diagnostic(message: string): void;
 }
 
 export interface CollectedTest {
@@ -73,7 +74,12 @@ const Tracker = mock.constructor as new () => MockTracker;
 /** Runs a test, and the hooks that it registered. Rejects if the test does. */
 export async function runTest({ name, body }: CollectedTest): Promise<void> {
   const hooks: (() => unknown)[] = [];
-  const context = { name, mock: new Tracker(), after: (hook: () => unknown) => void hooks.push(hook) };
+  const context = {
+    name,
+    mock: new Tracker(),
+    after: (hook: () => unknown) => void hooks.push(hook),
+    diagnostic: () => undefined,
+  };
   try {
     await body(context);
   } finally {

@@ -88,9 +88,14 @@ export class NodeTestRunner implements TestRunner {
   async dryRun(_options: DryRunOptions): Promise<DryRunResult> {
     const coverage = { static: {}, perTest: {} };
     stryker.mutantCoverage = coverage;
-    const tests = await this.#run(await this.#load());
+    const tests = await this.#load();
+    const results = await this.#run(tests);
     stryker.mutantCoverage = undefined;
-    return { status: DryRunStatus.Complete, tests: [...tests], mutantCoverage: coverage };
+    // A test that passes only once in a process would kill each mutant that it reaches.
+    const again = await this.#run(tests);
+    const failed = again.filter(({ status }) => status === TestStatus.Failed);
+    const worse = results.map((each) => failed.find(({ id }) => id === each.id) ?? each);
+    return { status: DryRunStatus.Complete, tests: worse, mutantCoverage: coverage };
   }
 
   async mutantRun(options: MutantRunOptions): Promise<MutantRunResult> {

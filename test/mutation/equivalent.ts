@@ -9,6 +9,13 @@ export interface Equivalent {
 
 /** The equivalent mutants of the mutation rooms, by file. */
 export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
+  'shared/aws/consume.ts': [
+    {
+      line: 'if (!joins?.([first, ...joined], message.content)) break;',
+      mutants: { OptionalChaining: 1 },
+      reason: 'In a standard queue, no message is behind another.',
+    },
+  ],
   'shared/aws/delta-message.ts': [
     {
       line: 'if (known !== undefined) return known;',
@@ -25,6 +32,13 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
       line: "const subject = `${nodeKey(ref)}#${onlyPod(delta) ?? 'node'}`;",
       mutants: { StringLiteral: 1 },
       reason: 'No pod has an empty UID.',
+    },
+  ],
+  'shared/aws/due-queues.ts': [
+    {
+      line: 'failures.push({ ...failure, index: some[failure.index]?.index ?? failure.index });',
+      mutants: { OptionalChaining: 1 },
+      reason: 'A queue reports the index of a message that it was given.',
     },
   ],
   'shared/aws/sqs-message.ts': [

@@ -206,8 +206,8 @@ describe('a failed message', () => {
     retrySeconds: (receives) => 10 * receives,
   };
 
-  test('is redelivered when its work throws, unlike the others of its batch', async () => {
-    const given = bench();
+  test('is redelivered when its work throws, unlike the others of its batch, also where nothing is counted', async () => {
+    const { metrics: _metrics, ...given } = bench();
     const records = [
       sqsRecord('good', { messageId: 'm1' }),
       sqsRecord('bad', { messageId: 'm2', receives: 3 }),
@@ -328,22 +328,27 @@ describe('messages of a group that are handled together', () => {
     );
   });
 
-  test('exclude redelivered messages and messages that are not admitted', async () => {
+  test('exclude messages that are redelivered, unreadable, or not admitted', async () => {
     const performed: string[][] = [];
     const given = bench();
     const consumption = {
       ...joining(performed),
+      parse: (body: string) => {
+        if (body === 'unreadable') throw new RejectedMessageError('no message');
+        return body;
+      },
       admit: async (text: string) => {
         if (text === 'foreign') throw new RejectedMessageError('not from you');
       },
     };
-    const records = [inGroup('1'), inGroup('again', 2), inGroup('2'), inGroup('foreign'), inGroup('3')];
+    const texts = ['1', 'again', '2', 'foreign', '3', 'unreadable', '4'];
+    const records = texts.map((text) => inGroup(text, text === 'again' ? 2 : 1));
     const response = await consume(consumption, given)(sqsEvent(...records), REQUEST);
-    assert.deepEqual(performed, [['1'], ['again'], ['2'], ['3']]);
+    assert.deepEqual(performed, [['1'], ['again'], ['2'], ['3'], ['4']]);
     assert.deepEqual(response.batchItemFailures, []);
     assert.deepEqual(
       given.deadLetters.sent.map(({ body }) => body),
-      ['foreign'],
+      ['foreign', 'unreadable'],
     );
   });
 });
@@ -431,7 +436,7 @@ describe('a rejected message', () => {
     };
     const response = await consume(broken, given)(sqsEvent(sqsRecord('x')), REQUEST);
     assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm1' }]);
-    assert.deepEqual(given.deadLetters.sent, []);
+    assert.deepEqual([given.deadLetters.sent, given.lines], [[], []]);
   });
 
   test('has an error name for the cause', () => {

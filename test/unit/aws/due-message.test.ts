@@ -2,17 +2,20 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
+  dueGroupId,
   encodeCanceled,
   encodeCountdowns,
   encodeDue,
   encodeRetry,
   MAX_DUE_MESSAGE_BYTES,
   parseDueMessage,
+  settingAside,
 } from '#shared/aws/due-message.ts';
 import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import { becauseOf, type CanceledPod, countdownOf } from '#shared/engine/news.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { aReason, aRecord } from '#test/contracts/partition-builders.ts';
+import { ScriptedQueue } from '#test/world/scripted-queue.ts';
 
 const ref = { cluster: clusterName('c1'), node: nodeName('n1') };
 const version = { epoch: 3, sequence: 17 };
@@ -28,6 +31,11 @@ describe('a due message', () => {
     const more = { ...ref, at: 1, secret: 'none of its business' };
     assert.deepEqual(Object.keys(JSON.parse(encodeDue(more))), ['v', 'kind', 'cluster', 'node', 'at']);
   });
+});
+
+test('is in the group of its cluster, by the name if SQS accepts it, and else by its hash', () => {
+  assert.equal(dueGroupId(clusterName('c'.repeat(128))), 'c'.repeat(128));
+  assert.match(dueGroupId(clusterName('c'.repeat(129))), /^[0-9a-f]{64}$/);
 });
 
 describe('a canceled message', () => {
@@ -103,6 +111,16 @@ describe('a retry message', () => {
 
   test('names at least one pod', () => {
     assert.throws(() => parseDueMessage(encodeRetry({ ...ref, pods: [] })), RejectedMessageError);
+  });
+
+  test('is a dead letter with the reason; its writer learns when the queue rejects it', async () => {
+    const queue = new ScriptedQueue();
+    const pods = [podUid('a')];
+    await settingAside(queue)(ref, pods, 'forbidden');
+    const body = encodeRetry({ ...ref, pods });
+    assert.deepEqual(queue.sent, [{ body, groupId: 'c1', attributes: { reason: 'forbidden' } }]);
+    queue.refusal = { reason: 'full', permanent: false };
+    await assert.rejects(settingAside(queue)(ref, pods, 'forbidden'), /rejected a failed eviction: full$/);
   });
 });
 

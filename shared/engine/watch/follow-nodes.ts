@@ -37,7 +37,7 @@ export interface FollowDeps {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** Called before each list and watch, because another server may answer now. If it rejects, that counts as failed. */
-  readonly claim?: () => Promise<void>;
+  readonly claim: () => Promise<void>;
 }
 
 /**
@@ -70,8 +70,8 @@ class NodeFollower {
     while (!signal.aborted) {
       this.#initial = undefined;
       try {
-        await claim?.();
-        if (this.#version === undefined && this.#brokenStreams >= BROKEN_STREAMS) await this.#listByPages();
+        await claim();
+        if (this.#brokenStreams >= BROKEN_STREAMS) await this.#listByPages();
         await this.#watch();
       } catch (error) {
         if (signal.aborted) return;
@@ -83,7 +83,7 @@ class NodeFollower {
   async #listByPages(): Promise<void> {
     const { signal } = this.#deps;
     const listed = new NodeList();
-    let version = '';
+    let version: string | undefined;
     const failed = (error: unknown) => this.#sink.failed(error, 'list');
     for await (const page of listPages(this.#nodes, { limit: PAGE_SIZE, signal, failed })) {
       this.#sink.contact();
@@ -165,13 +165,9 @@ class NodeFollower {
   async #wasRewound(): Promise<boolean> {
     const version = this.#version;
     if (version === undefined) return false;
-    try {
-      const { resourceVersion } = await this.#nodes.list({ limit: 1, signal: this.#deps.signal });
-      return isNewer(version, resourceVersion);
-    } catch {
-      // The next watch shows whether the server was restored.
-      return false;
-    }
+    // Without an answer, the next watch shows whether the server was restored.
+    const page = await this.#nodes.list({ limit: 1, signal: this.#deps.signal }).catch(() => undefined);
+    return page !== undefined && isNewer(version, page.resourceVersion);
   }
 }
 

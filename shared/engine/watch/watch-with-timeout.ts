@@ -30,7 +30,7 @@ export class WatchTimeoutError extends ApiError {
 export async function* watchWithTimeout<T>(
   resource: Resource<T>,
   options: Omit<WatchOptions, 'timeoutSeconds' | 'opened'>,
-  { clock, stands = () => undefined }: { readonly clock: Clock; readonly stands?: () => void },
+  { clock, stands }: { readonly clock: Clock; readonly stands: () => void },
 ): AsyncGenerator<WatchEvent<T>, void, undefined> {
   const silent = new AbortController();
   const resetTimeout = () => setTimeout(() => silent.abort(), SILENCE_MS);

@@ -90,7 +90,10 @@ function bench(
         contact: () => {
           signs += 1;
         },
-        failed: (error: unknown) => made.failures.push(error),
+        failed: (error: unknown, request: string) => {
+          made.failures.push(error);
+          made.answers.push(`${request} failed`);
+        },
         answered: (request: string) => made.answers.push(request),
         rewound: () => made.changes.push('rewound'),
       };
@@ -240,13 +243,14 @@ describe('a list by pages', () => {
     });
   }
 
-  test('completes where every second page fails', async (context) => {
+  test('completes where every second page fails, and reports each page as contact', async (context) => {
     const given = paged(context);
     const pages = Array.from({ length: 30 }, (_, index) => more(`${index}`, `n${index}`));
     given.nodes.lists = [...pages.flatMap((each) => [refused(429, 1), each]), page('7', 'last')];
     await given.start(MINUTE);
     assert.equal(given.changes.length, 1);
     assert.equal(given.nodes.listed.length, 61);
+    assert.equal(given.signs(), 32, 'for each page, and for the open watch');
   });
 
   test('starts again when its pages expire', async (context) => {
@@ -277,21 +281,24 @@ describe('a list by pages', () => {
 });
 
 describe('a failing server', () => {
-  test('is tried again after growing pauses of at most three seconds', async (context) => {
-    const given = bench(context);
-    given.nodes.lists = [broken()];
-    given.nodes.watches = [ends(broken())];
-    await given.start(2 * MINUTE);
-    const tries = () => given.nodes.listed.length + given.nodes.watched.length;
-    const inTwoMinutes = tries();
-    assert.ok(inTwoMinutes >= 40 && inTwoMinutes <= 85, `${inTwoMinutes} tries`);
-    assert.equal(given.failures.length, inTwoMinutes);
-    await given.time.pass(5 * MINUTE);
-    const later = tries() - inTwoMinutes;
-    assert.ok(later >= 100 && later <= 201, `${later} tries`);
-    assert.deepEqual(given.changes, []);
-    assert.equal(given.signs(), 0);
-  });
+  for (const [how, error, longestMs] of [
+    ['gives no answer', broken(), 3 * SECOND],
+    ['rejects each request', refused(503), 10 * SECOND],
+  ] as const)
+    test(`that ${how} is tried again after growing pauses of at most ${longestMs} ms`, async (context) => {
+      const given = bench(context, [ends(error)]);
+      given.nodes.lists = [error];
+      await given.start(2 * MINUTE);
+      const tries = () => given.nodes.listed.length + given.nodes.watched.length;
+      const before = tries();
+      await given.time.pass(5 * MINUTE);
+      const later = tries() - before;
+      const fewest = (5 * MINUTE) / longestMs;
+      assert.ok(later >= fewest && later <= 2 * fewest + 1, `${later} tries`);
+      assert.ok(before >= 0.4 * fewest && before <= 0.8 * fewest + 5, `${before} tries`);
+      assert.deepEqual([given.changes, given.signs()], [[], 0]);
+      assert.equal(given.failures.length, tries());
+    });
 
   test('gets no new list after minutes, because the watch continues where it was', async (context) => {
     const given = bench(context, [
@@ -410,6 +417,10 @@ describe('a restored etcd', () => {
     ];
     assert.deepEqual(await given.start(155 * SECOND), ['all: a', 'rewound', 'all: b']);
     assert.deepEqual(watchedFrom(given), ['all', '100', 'all']);
+    assert.deepEqual(
+      given.nodes.listed.map(({ limit }) => limit),
+      [1],
+    );
   });
 
   for (const [what, answer] of [
@@ -427,38 +438,39 @@ describe('a restored etcd', () => {
 
 describe('the sink learns that', () => {
   const once = ends<LiveNode>(undefined, ...streamed('1'));
-  for (const [what, watches, answers, failures] of [
-    ['nothing is answered while a streamed list is incomplete', [ends('hang', upsert('a', '5'))], [], 0],
+  for (const [what, watches, answers] of [
+    ['nothing is answered while a streamed list is incomplete', [ends('hang', upsert('a', '5'))], []],
     [
       'a watch is answered by a streamed list, and by an open second',
       [ends('hang', ...streamed('1'))],
       ['watch', 'watch'],
-      0,
     ],
     [
       'a list is answered after a version that was too old, and the watch later',
       [once, ends(gone()), ends('hang', ...streamed('9'))],
       ['watch', 'list', 'watch'],
-      0,
     ],
     [
       'versions that are too old now and then are no failure',
       [once, ends(gone()), ends(gone(), ...streamed('9'), bookmark('10')), ends('hang', ...streamed('20'))],
       ['watch', 'list', 'watch', 'list', 'watch'],
-      0,
     ],
     [
       'a version that is too old at once again is a failure',
       [once, ends(gone()), ends(gone(), ...streamed('9')), ends('hang', ...streamed('20'))],
-      ['watch', 'list', 'list', 'watch'],
-      1,
+      ['watch', 'list', 'watch failed', 'list', 'watch'],
+    ],
+    [
+      'a list by pages is answered, and which request failed',
+      [ends(refused(422)), ends(broken()), ends('hang')],
+      ['list failed', 'list', 'watch failed', 'watch'],
     ],
   ] as const)
     test(what, async (context) => {
       const given = bench(context, watches);
+      given.nodes.lists = [refused(503), page('7', 'a')];
       await given.start(10 * SECOND);
       assert.deepEqual(given.answers, answers);
-      assert.equal(given.failures.length, failures);
     });
 });
 
@@ -470,6 +482,12 @@ describe('a silent server', () => {
     await given.time.pass(2 * SECOND);
     assert.match(String(given.failures[0]), /silent for 2m30s/);
     assert.equal(given.nodes.watched.length, 2);
+  });
+
+  test('that sent no whole list yet is not asked for its version', async (context) => {
+    const given = bench(context, [ends('hang', upsert('a', '5')), ends('hang', ...streamed('7', 'b'))]);
+    assert.deepEqual(await given.start(155 * SECOND), ['all: b']);
+    assert.deepEqual(given.nodes.listed, []);
   });
 
   test('does not count as silent while bookmarks arrive', async (context) => {
@@ -554,13 +572,19 @@ describe('nodes beyond any limit of a cluster', () => {
       assert.ok(given.nodes.listed.length < 100);
     });
 
-  test('are rejected in a watch, and known nodes stay', async (context) => {
-    const given = bench(context, [ends('hang', ...streamed('1', 'a'), ...upserts)]);
-    await given.start();
-    assert.equal(given.changes[0], 'all: a');
-    assert.ok(given.changes.length < 65, `${given.changes.length}`);
-    assert.match(errorsOf(given)[0] ?? '', TOO_MANY);
-  });
+  const [first, more] = [upserts.slice(0, 40), upserts.slice(40)];
+  for (const [list, watches] of [
+    ['a streamed list', [ends('hang', ...first, initialEnd('41'), ...more)]],
+    ['a list by pages', [ends(refused(400)), ends('hang', ...more)]],
+  ] as const)
+    test(`are rejected in a watch, and known nodes stay and count, after ${list}`, async (context) => {
+      const given = bench(context, watches);
+      given.nodes.lists = [{ items: first.map(({ object }) => object), resourceVersion: '41' }];
+      await given.start();
+      assert.match(given.changes[0] ?? '', /^all: n0 .* n39$/);
+      assert.ok(given.changes.length > 20 && given.changes.length < 25, `${given.changes.length}`);
+      assert.match(errorsOf(given)[0] ?? '', TOO_MANY);
+    });
 
   const same = upserts[0]?.object.name ?? nodeName('n0');
   for (const [what, changes] of [

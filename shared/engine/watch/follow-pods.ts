@@ -85,7 +85,7 @@ export class PodFollower {
       floorOf: (listed) => (this.#own.has(listed) ? CACHED : (this.#shared?.position ?? CACHED)),
       rewound: () => this.rewind(),
     });
-    deps.signal.addEventListener('abort', () => this.#removeAll(), { once: true });
+    deps.signal.addEventListener('abort', () => this.#removeAll());
   }
 
   add(node: NodeName): void {
@@ -145,7 +145,7 @@ export class PodFollower {
 
   async #followShared(listed: ListedNode): Promise<void> {
     const { node, signal } = listed;
-    this.#shared ??= this.#openShared();
+    this.#shared ??= this.#openShared(node);
     for (let failures = 1; !signal.aborted; failures++) {
       try {
         await this.#shared?.begun.promise;
@@ -161,17 +161,16 @@ export class PodFollower {
     }
   }
 
-  #openShared(): SharedWatch {
+  #openShared(node: NodeName): SharedWatch {
     const stopping = new AbortController();
     const shared = { stopping, begun: Promise.withResolvers<void>(), position: CACHED };
     void this.#watch({
       of: 'all',
-      follows: (node) => this.#sharing(node) !== undefined,
+      follows: (each) => this.#sharing(each) !== undefined,
       signal: stopping.signal,
       start: async (lost) => {
-        const [node] = this.#followed.keys();
         const { resourceVersion } = await this.#pods.list({
-          ...(node === undefined ? { limit: 1 } : { onNode: node }),
+          onNode: node,
           // After a version that was too old, only the newest counts.
           ...(lost ? {} : { notOlderThan: CACHED }),
           signal: stopping.signal,

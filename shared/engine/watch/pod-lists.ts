@@ -133,7 +133,6 @@ export class PodLists {
         const ask = () => this.#ask(listed, behind < TRIES_BEHIND, isFirst);
         const version = await this.#turns.add(() => this.#deps.slots.run(this, ask), { priority });
         if (version !== undefined) return version;
-        signal.throwIfAborted();
       } catch (error) {
         if (!isBehind(error) || behind >= TRIES_BEHIND || signal.aborted) throw error;
         behind += 1;
@@ -164,7 +163,7 @@ export class PodLists {
     const requests = new Map(
       this.#waiting.map((each) => [each.node, { node: each, list: each.merge.ask(), pods: [] as LivePod[] }]),
     );
-    let version = '';
+    let version = CACHED;
     let bytes = 0;
     const failed = (error: unknown) => this.#sink.failed(error);
     try {

@@ -36,7 +36,11 @@ interface Bench {
   readonly follower: PodFollower;
   /** The calls of the sink, in short form. */
   readonly changes: string[];
+  /** Called with each list before it is recorded. */
+  onReplace: (node: string) => void;
   readonly failures: unknown[];
+  /** The outcome of each request. */
+  readonly outcomes: string[];
   /** The nodes that are followed no more, and `all`. */
   readonly ended: string[];
   readonly time: DrivenTimers;
@@ -60,25 +64,34 @@ function bench(context: TestContext, limits = new PodFollowLimits(), time = driv
   const pods = new PlayedResource<LivePod>(() => page('10'));
   const changes: string[] = [];
   const failures: unknown[] = [];
+  const outcomes: string[] = [];
   const ended: string[] = [];
   const brief = (pod: LivePod) => `${pod.uid}@${pod.resourceVersion}`;
   const follower = new PodFollower(
     pods,
     {
-      replace: (node, all) => changes.push([`${node}:`, ...all.map(brief)].join(' ')),
+      replace: (node, all) => {
+        made.onReplace(node);
+        changes.push([`${node}:`, ...all.map(brief)].join(' '));
+      },
       change: ({ kind, object }) => changes.push(`${kind} ${brief(object)}`),
-      failed: (error) => failures.push(error),
-      answered: () => undefined,
+      failed: (error, attempt) => {
+        failures.push(error);
+        outcomes.push(`${attempt ? `${attempt.request} ${attempt.of}` : 'all pods'}: failed`);
+      },
+      answered: ({ request, of }) => outcomes.push(`${request} ${of}`),
       ended: (of) => ended.push(of),
     },
     { limits, clock: drivenClock, signal: aborting.signal },
   );
   const lists = (node?: string) => pods.listed.filter(({ onNode }) => node === undefined || onNode === node);
-  return {
+  const made: Bench = {
     pods,
     follower,
     changes,
+    onReplace: () => undefined,
     failures,
+    outcomes,
     ended,
     time,
     abort: () => aborting.abort(),
@@ -96,6 +109,7 @@ function bench(context: TestContext, limits = new PodFollowLimits(), time = driv
       return found;
     },
   };
+  return made;
 }
 
 /** Returns limits whose watches other clusters use, so that every node shares a watch. */
@@ -247,19 +261,44 @@ for (const [whose, expected] of [
     assert.equal(given.failures.length, 1);
   });
 
-  test(`ends the backoff of a node’s ${whose} watch with an event`, async (context) => {
+  test(`resumes a node’s ${whose} watch after growing pauses, until an event`, async (context) => {
     const given = await followed(context);
-    const broken = () => new ApiError('the connection was reset', 0);
+    const resumedAfterBreak = async () => {
+      const before = given.pods.watched.length;
+      given.watch(expected).end(new ApiError('the connection was reset', 0));
+      await given.time.pass(SECOND);
+      return given.pods.watched.length > before;
+    };
     for (let tries = 0; tries < 8; tries++) {
-      given.watch(expected).end(broken());
+      await resumedAfterBreak();
       await given.time.pass(MINUTE);
     }
+    assert.equal(await resumedAfterBreak(), false);
+    await given.time.pass(MINUTE);
     given.watch(expected).send(bookmark('11'));
     await given.time.settle();
-    const before = given.pods.watched.length;
-    given.watch(expected).end(broken());
+    assert.equal(await resumedAfterBreak(), true);
+  });
+
+  test(`reports the outcome of each request of a node’s ${whose} watch`, async (context) => {
+    const given = await followed(context);
+    const of = expected ?? 'all';
+    const steps = async (change: () => unknown, passMs = 0) => {
+      given.outcomes.length = 0;
+      change();
+      await given.time.pass(passMs);
+      return [...given.outcomes];
+    };
+    assert.deepEqual(given.outcomes, expected ? ['list n1'] : ['list all', 'list n1']);
+    assert.deepEqual(await steps(() => given.watch(expected).send(bookmark('11'))), [`watch ${of}`]);
+    const broken = new ApiError('the connection was reset', 0);
+    assert.deepEqual(await steps(() => given.watch(expected).end(broken)), [`watch ${of}: failed`]);
+    given.pods.answer = () => {
+      throw new ApiError('forbidden', 403);
+    };
     await given.time.pass(SECOND);
-    assert.equal(given.pods.watched.length, before + 1);
+    const failing = await steps(() => given.watch(expected).end(gone()), 5 * SECOND);
+    assert.deepEqual(new Set(failing), new Set([`list ${of}: failed`]));
   });
 
   test(`reports the end of a node with its ${whose} watch once`, async (context) => {
@@ -296,6 +335,16 @@ test('asks a server that is behind (504) three more times from its cache, then f
   assert.deepEqual(given.failures, []);
 });
 
+test('reports a server that is behind for its latest state, too', async (context) => {
+  const given = bench(context);
+  given.pods.answer = () => {
+    throw tooLarge();
+  };
+  given.follower.add(n1);
+  while (given.failures.length === 0) await given.time.pass(50);
+  assert.deepEqual(given.floors(), ['0', '0', '0', undefined]);
+});
+
 describe('a restored etcd', () => {
   test('is detected from an older event: every node is listed again, from any version', async (context) => {
     const given = bench(context);
@@ -322,6 +371,19 @@ describe('a restored etcd', () => {
     await given.time.pass(SECOND);
     for (const node of ['n1', 'n2']) assert.equal(given.watch(node).options.resourceVersion, '5');
   });
+
+  test('is not detected from a late list of a node that was removed', async (context) => {
+    const given = await following(context);
+    given.follower.add(nodeName('n2'));
+    await given.time.settle();
+    const held = hold(given.pods);
+    given.follower.relist();
+    await given.time.settle();
+    given.follower.remove(n1);
+    held[0]?.answer(page('5'));
+    await given.time.settle();
+    assert.deepEqual(given.ended, ['n1']);
+  });
 });
 
 describe('beyond a hundred nodes', () => {
@@ -343,6 +405,7 @@ describe('beyond a hundred nodes', () => {
     );
     await given.time.settle();
     assert.deepEqual(given.changes.slice(OWN_WATCHES + 2), ['upsert u1@11']);
+    assert.ok(given.lists().every(({ onNode }) => onNode !== undefined));
   });
 
   test('a list is not older than the last event of the shared watch, for any bookmarks', async (context) => {
@@ -376,6 +439,15 @@ describe('beyond a hundred nodes', () => {
     assert.deepEqual([newest?.notOlderThan, again?.notOlderThan], [undefined, '50']);
     assert.equal(given.watch().options.resourceVersion, '50');
     assert.deepEqual(given.changes, ['n1:', 'n1:']);
+  });
+
+  test('an expired shared watch lists no node again that has its own', async (context) => {
+    const given = bench(context);
+    await given.addMany(OWN_WATCHES + 1);
+    given.watch().end(gone());
+    await given.time.pass(SECOND);
+    assert.equal(given.lists('n2').length, 1);
+    assert.equal(given.changes.length, OWN_WATCHES + 2);
   });
 
   test('a list from before an expired shared watch starts again is followed by another', async (context) => {
@@ -424,18 +496,46 @@ describe('beyond a hundred nodes', () => {
       for (const watch of given.pods.watched) if (watch.isOpen) watch.send(bookmark('20'));
     };
     const last = `n${OWN_WATCHES + 1}`;
-    for (let index = 1; index <= 40; index++) given.follower.remove(nodeName(`n${index}`));
-    for (let minutes = 0; minutes < 4; minutes++) {
-      await given.time.pass(MINUTE);
-      keepAlive();
-    }
-    assert.equal(shared.isOpen, true);
+    const passMinutes = async (count: number) => {
+      for (let minutes = 0; minutes < count; minutes++) {
+        await given.time.pass(MINUTE);
+        keepAlive();
+      }
+      return shared.isOpen;
+    };
+    for (let index = 1; index <= 31; index++) given.follower.remove(nodeName(`n${index}`));
+    assert.equal(await passMinutes(6), true, '70 nodes are not few');
+    given.follower.remove(nodeName('n32'));
+    assert.equal(await passMinutes(4), true);
     shared.send(passed('25'));
     given.pods.answer = () => page('30');
     await given.time.pass(61 * SECOND);
     assert.equal(shared.isOpen, false);
-    assert.equal(given.watch(last).isOpen, true);
+    assert.deepEqual([given.watch(last).isOpen, given.open()], [true, 69]);
     assert.equal(given.lists(last).at(-1)?.notOlderThan, '25');
+  });
+
+  test('a node whose list fails meanwhile gets its own watch, too, and one list once it succeeds', async (context) => {
+    const given = bench(context);
+    const last = `n${OWN_WATCHES + 1}`;
+    let fails = true;
+    given.pods.answer = ({ onNode, notOlderThan }) => {
+      if (fails && onNode === last && notOlderThan !== '0') throw new ApiError('unavailable', 503);
+      return page('10');
+    };
+    await given.addMany(OWN_WATCHES + 1);
+    for (let index = 1; index <= 40; index++) given.follower.remove(nodeName(`n${index}`));
+    for (let minutes = 0; minutes < 6; minutes++) {
+      for (const watch of given.pods.watched) if (watch.isOpen) watch.send(bookmark('20'));
+      await given.time.pass(MINUTE);
+    }
+    const errors = new Set(given.failures.map(String));
+    assert.equal(errors.size, 1, String([...errors]));
+    const before = given.changes.length;
+    fails = false;
+    await given.time.pass(MINUTE);
+    assert.deepEqual(given.changes.slice(before), [`${last}:`]);
+    assert.ok(given.watch(last).isOpen);
   });
 
   test('the shared watch stays when the number of nodes grows again meanwhile', async (context) => {
@@ -479,6 +579,33 @@ describe('lists', () => {
     held[1]?.answer(page('10'));
     await given.time.settle();
     assert.deepEqual(listed().slice(4), ['n8', 'n7']);
+  });
+
+  test('that are repeated run after all others', async (context) => {
+    const given = bench(context);
+    await given.addMany(6);
+    const held = hold(given.pods);
+    given.follower.relist();
+    await given.time.settle();
+    given.follower.add(nodeName('n7'));
+    held[0]?.answer(page('10'));
+    await given.time.settle();
+    assert.deepEqual(
+      held.map(({ options }) => options.onNode),
+      ['n1', 'n2', 'n3', 'n4', 'n7'],
+    );
+  });
+
+  test('that failed are not repeated before their time', async (context) => {
+    const given = bench(context);
+    given.pods.answer = () => {
+      throw new ApiError('too many requests', 429, 'TooManyRequests', 20);
+    };
+    given.follower.add(n1);
+    await given.time.settle();
+    given.follower.relist();
+    await given.time.pass(SECOND);
+    assert.equal(given.lists().length, 1);
   });
 
   test('run eight at a time in the whole process', async (context) => {
@@ -533,8 +660,8 @@ describe('lists', () => {
   });
 
   for (const [when, isRemoved, failures] of [
-    ['is reported', false, 1],
-    ['is not reported for a node that was removed meanwhile', true, 0],
+    ['is reported', false, ['list n1: failed']],
+    ['is not reported for a node that was removed meanwhile', true, []],
   ] as const)
     test(`a failure of a repeated list ${when}`, async (context) => {
       const given = await following(context);
@@ -545,7 +672,7 @@ describe('lists', () => {
       if (isRemoved) given.follower.remove(n1);
       answer.reject(new ApiError('unavailable', 503));
       await given.time.settle();
-      assert.equal(given.failures.length, failures);
+      assert.deepEqual(given.outcomes.slice(1), failures);
     });
 
   test('are replaced by a list of all pods by pages when they are slow and many wait', async (context) => {
@@ -553,21 +680,49 @@ describe('lists', () => {
     given.pods.answer = async ({ onNode, continue: token }) => {
       if (onNode !== undefined) await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
       if (onNode !== undefined) return page('10');
-      const next = podOn(token ? 'n2' : 'n90', token ? 'u2' : 'u90', '9');
-      return { ...page('10', next), ...(token ? {} : { continue: 'more' }) };
+      if (token && refusals-- > 0) throw new ApiError('too many requests', 429, 'TooManyRequests', 1);
+      const next = podOn(token ? 'n2' : 'n80', token ? 'u2' : 'u80', '9');
+      const unbound = livePod('u9', { node: undefined });
+      return { ...page('10', next, unbound), ...(token ? {} : { continue: 'more' }) };
     };
+    let refusals = 1;
     await given.addMany(90);
-    await given.time.pass(6 * SECOND);
+    await given.time.pass(2.5 * SECOND);
+    given.follower.remove(nodeName('n50'));
+    await given.time.pass(MINUTE);
     const all = given.lists().filter(({ onNode }) => onNode === undefined);
     assert.deepEqual(
       all.map(({ limit, continue: token, notOlderThan }) => [limit, token, notOlderThan]),
       [
         [500, undefined, undefined],
         [500, 'more', undefined],
+        [500, 'more', undefined],
       ],
     );
-    assert.equal(new Set(given.changes.map((line) => line.split(':')[0])).size, 90);
+    const listed = given.changes.map((line) => line.split(':')[0]);
+    assert.deepEqual([new Set(listed).size, listed.includes('n50')], [89, false]);
+    assert.ok(given.changes.includes('n80: u80@9'));
     assert.ok(given.lists().length < 20, `${given.lists().length} lists`);
+    assert.deepEqual(
+      given.outcomes.filter((outcome) => outcome.endsWith('failed')),
+      ['all pods: failed'],
+    );
+  });
+
+  test('are requested for a node whose pods the sink rejected from a list of all pods', async (context) => {
+    const given = bench(context);
+    given.pods.answer = async ({ onNode }) => {
+      if (onNode !== undefined) await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+      return page('10');
+    };
+    given.onReplace = (node) => {
+      if (node !== 'n50') return;
+      given.onReplace = () => undefined;
+      throw new Error('not now');
+    };
+    for (let index = 1; index <= 90; index++) given.follower.add(nodeName(`n${index}`));
+    await given.time.pass(2 * MINUTE);
+    assert.equal(new Set(given.changes).size, 90);
   });
 
   test('do not count as waiting after their removal, so few nodes are listed one by one', async (context) => {
@@ -598,6 +753,7 @@ describe('lists', () => {
     assert.equal(all(), 1);
     await given.time.pass(12 * SECOND);
     assert.equal(all(), 2);
+    assert.equal(given.outcomes.filter((outcome) => outcome === 'all pods: failed').length, 2);
   });
 
   test('free the memory of a list of all pods after it completes', async (context) => {

@@ -34,7 +34,7 @@ export class PendingDeltas {
   /**
    * Marks a subject. Returns its queue; `undefined`: the node's pending delta covers the pod. A node's `wake` is kept.
    */
-  mark({ node, uid, gone = false }: Subject, wake = false): DeltaQueue | undefined {
+  mark({ node, uid, gone = false }: Subject, wake: boolean): DeltaQueue | undefined {
     if (uid !== undefined) {
       if (this.#nodes.has(node)) return undefined;
       if (this.#podCount < MAX_PODS) {

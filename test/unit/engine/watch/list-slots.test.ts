@@ -34,6 +34,31 @@ describe('slots', () => {
     assert.deepEqual([sick.started, well.started], [3, 1]);
   });
 
+  test('that were returned count no more', async () => {
+    const slots = new ListSlots(4);
+    const [one, two, third] = [new Requester(), new Requester(), new Requester()];
+    one.request(slots, 3);
+    await settle();
+    for (const end of one.running.splice(0)) end();
+    await settle();
+    third.request(slots, 1);
+    two.request(slots, 2);
+    one.request(slots, 1);
+    await settle();
+    two.request(slots, 1);
+    one.request(slots, 1);
+    third.running.shift()?.();
+    await settle();
+    assert.deepEqual([one.started, two.started], [5, 2]);
+  });
+
+  test('go to all lists of a cluster, in the order of their requests', async () => {
+    const slots = new ListSlots(1);
+    const order: number[] = [];
+    await Promise.all([1, 2, 3, 4].map((list) => slots.run(slots, async () => void order.push(list))));
+    assert.deepEqual(order, [1, 2, 3, 4]);
+  });
+
   test('return from failed work', async () => {
     const slots = new ListSlots(1);
     const cluster = {};

@@ -123,7 +123,9 @@ test('ignores events before a list has answered', () => {
 
 test('ignores an event that a list covers, for any length of its number', () => {
   const merge = new PodMerge(new PassingPods());
-  merge.answer(merge.ask(), [], '10');
+  const id = merge.ask();
+  for (const version of [9, 10, 11]) merge.receive(upsert(`u${version}`, version));
+  assert.deepEqual(brief(merge.answer(id, [], '10') ?? []), ['u11@11']);
   assert.equal(merge.receive(upsert('u1', 9)), false);
   assert.equal(merge.receive(upsert('u1', 10)), false);
   assert.equal(merge.receive(upsert('u1', 11)), true);
@@ -152,8 +154,11 @@ test('ignores an answer after events beyond the memory limit, and frees their me
   }
   assert.deepEqual(brief(merge.answer(id, [], '1') ?? []), ['u1@6']);
   assert.equal(other.answer(otherId, [], '1'), undefined);
-  const again = other.ask();
-  for (let received = 0; received < 9; received++) other.receive(larger('u2', received + 2));
+  const [, again = 0] = ['once', 'twice'].map(() => {
+    const list = other.ask();
+    for (let received = 0; received < 9; received++) other.receive(larger('u2', received + 2));
+    return list;
+  });
   assert.deepEqual(brief(other.answer(again, [], '1') ?? []), ['u2@10']);
 });
 
@@ -165,4 +170,7 @@ test('keeps the previous list when a list gets no answer', () => {
   merge.giveUp(id);
   assert.equal(merge.receive(upsert('u2', 7)), true);
   assert.equal(merge.answer(id, [], '5'), undefined);
+  const later = merge.ask();
+  merge.giveUp(id);
+  assert.deepEqual(merge.answer(later, [], '8'), [], 'the end of an earlier list');
 });

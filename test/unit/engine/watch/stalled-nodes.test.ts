@@ -66,7 +66,33 @@ test('gives each new pod its own minute to get a deadline', async () => {
   more('u3');
   assert.equal(await why(100), undefined);
   assert.equal(await why(119), undefined);
+  assert.equal(await why(160), undefined);
   assert.match((await why(161)) ?? '', /has no stored deadline$/);
+});
+
+test('reports a node with a new pod beside one that has waited for a minute', async () => {
+  const long = pod('u1', { tolerations: [tolerating('a', 600)] });
+  const { given, why } = bench({ stored: after(nodeDelta(1, { pods: [long] })) });
+  given.down = [{ ...N1, pods: [long, pod('u2')] }];
+  assert.equal(await why(62), undefined);
+  given.down = [{ ...N1, pods: [long, pod('u2'), pod('u3')] }];
+  assert.match((await why(123)) ?? '', /has no stored deadline$/);
+});
+
+test('gives each taint of each node its own minute, also where the clock is set back', async () => {
+  const { given, why } = bench({ stored: NOTHING });
+  const downWith = (name: string, ...taints: DownNode['taints']) =>
+    Object.assign(given, { down: [{ ...N1, node: nodeName(name), taints }] });
+  for (const [second, name, seen] of [
+    [20, 'n1', taint('a')],
+    [80, 'n1', taint('b')],
+    [140, 'n1', { ...taint('b'), value: 'v' }],
+    [200, 'n2', { ...taint('b'), value: 'v' }],
+  ] as const) {
+    downWith(name, seen);
+    for (const passed of [0, 30, 59]) assert.equal(await why(-3600, second + passed), undefined, seen.key);
+  }
+  assert.match((await why(-3600, 261)) ?? '', /^node n2 is down/);
 });
 
 test('reads a thousand nodes eight at a time, and reports no stall when all are stored', async () => {

@@ -48,6 +48,17 @@ describe('an evicted pod', () => {
     assert.deepEqual([view.watches(N1), view.watched()], [false, []]);
   });
 
+  test('is reported after those whose grace period ended before, until the last is gone', () => {
+    const endedAt = (second: number) => ({ leaving: { gracePeriodEndedAt: at(second), finalizers: [] } });
+    const view = viewOf('a', leaving('u1'), leaving('u2', endedAt(10)), leaving('u3', endedAt(20)));
+    view.upsertNode(liveNode('n1'), at(2));
+    view.leaving.expect([N1]);
+    assert.deepEqual(stuckAt(view, 91), ['u2', 'u3', 'u1']);
+    view.deletePod(leaving('u2'));
+    view.deletePod(leaving('u1'));
+    assert.deepEqual([stuckAt(view, 91), view.watched()], [['u3'], [N1]]);
+  });
+
   test('is gone when a list lacks it', () => {
     const view = viewOf('a', leaving());
     view.replacePods(N1, [], at(2));
@@ -98,13 +109,16 @@ test('reports each removed pod once, with or without a grace period, also if onl
   view.deletePod(livePod('u3', { disrupted: true }));
   view.deletePod(livePod('u4', { evicted: true }));
   view.deletePod(livePod('u5'));
+  view.replacePods(N1, [leaving('u2')], at(1));
   assert.deepEqual(view.leaving.takeGone(), ['u1', 'u3', 'u4']);
   view.replacePods(N1, [], at(2));
-  assert.deepEqual([view.leaving.takeGone(), view.leaving.takeGone()], [['u2'], []]);
+  assert.deepEqual(view.leaving.takeGone(), ['u2']);
+  view.deletePod(livePod('u6'));
+  assert.deepEqual(view.leaving.takeGone(), []);
 });
 
-test('does not follow a pod with another deletion when its node loses its taints', () => {
-  const view = viewOf('a', leaving('u1', { disrupted: false }));
+test('does not follow a pod with another deletion, or one that is only marked, when its node loses its taints', () => {
+  const view = viewOf('a', leaving('u1', { disrupted: false }), livePod('u2', { disrupted: true }));
   view.upsertNode(liveNode('n1'), at(1));
   assert.deepEqual([view.watches(N1), stuckAt(view, 91)], [false, []]);
 });

@@ -131,20 +131,6 @@ describe('the lease of a cluster reports', () => {
         assert.deepEqual(await faultsAfter(), expected);
       });
 
-  test('permissions that were lost while every watch is open and no node is tainted', async (context) => {
-    const { cluster, faultsAfter } = bench(context);
-    const shown = () => faultsAfter(30 * SECOND);
-    cluster.nodes.lists = [listOf(liveNode('n1'))];
-    assert.deepEqual(await shown(), []);
-    cluster.allows = ({ resource }) => resource !== 'pods';
-    assert.deepEqual(await shown(), ['list-failing pods 403']);
-    cluster.allows = throwing(new ApiError('the credentials were rejected', 401));
-    assert.deepEqual(await shown(), ['list-failing pods 401', 'watch-failing nodes 401']);
-    // A grant shows sooner than a loss.
-    cluster.allows = throwing(new ApiError('who may not ask does not know', 403));
-    assert.deepEqual(await faultsAfter(PING_MS + LEASE_RENEW_MS + SECOND), []);
-  });
-
   test('an API server that is frozen while every watch is open, within 9 s, until it answers', async (context) => {
     const { cluster, faultsAfter } = bench(context);
     await faultsAfter();

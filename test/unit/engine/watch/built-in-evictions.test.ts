@@ -10,6 +10,7 @@ import type { TimedTaint } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { NODE_NOT_READY } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
+import { tolerating } from '#test/unit/eviction/builders.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { livePod } from './live-objects.ts';
 
@@ -28,13 +29,23 @@ const evicted = (uid = 'u1', fields: Partial<LivePod> = {}): LivePod =>
     ...fields,
   });
 
-function bench(fields: Partial<Rules> = {}, keys: readonly string[] = ['a']) {
+function bench(
+  fields: Partial<Rules> = {},
+  keys: readonly string[] = ['a'],
+  virtual: readonly string[] = [],
+) {
   const clock = { at: NOW, now: () => clock.at };
   const faults = new ClusterFaults(clock);
   const log = recordingLog();
   const registry = new Registry();
   const taints = keys.map(
-    (key): TimedTaint => ({ key, effect: 'NoExecute', known: 'added', since: NOW - 1_000 }),
+    (key): TimedTaint => ({
+      key,
+      effect: 'NoExecute',
+      known: 'added',
+      since: NOW - 1_000,
+      ...(virtual.includes(key) ? { virtual: true } : {}),
+    }),
   );
   const see = builtInEvictions(clusterName('c1'), {
     view: { taintsOf: () => ({ taints, zone: 'a', downSince: undefined }) },
@@ -83,8 +94,48 @@ describe('an eviction by the built-in controller', () => {
         faults.list.map(({ type, count, since }) => [type, count, since]),
         [['built-in-evicts', 1, NOW]],
       );
-      assert.equal(log.lines.length, 1);
+      const [gate] = what.split(' ');
+      const by = { held: { by: 'hold', hold: 'h1' }, guarded: { by: 'guard' } }[`${gate}`] ?? { by: gate };
+      const about = { cluster: 'c1', node: 'n1', namespace: 'default', pod: 'pod-u1', uid: 'u1' };
+      assert.deepEqual(log.lines, [
+        { level: 'warn', event: 'pod.evicted-despite-hold', fields: { ...about, ...by } },
+      ]);
       assert.equal(await counted(), 1);
+    });
+
+  test('is reported with the last pod, and with what keeps it', () => {
+    const { see, faults } = bench(STOPPED);
+    for (const uid of ['u1', 'u2', 'u1']) see(evicted(uid));
+    const error =
+      'The built-in controller, or another taint manager, evicts pods that Taintward keeps, the last default/pod-u2 (the stop of all clusters): switch it off, or take the cluster over.';
+    assert.deepEqual(
+      faults.list.map((fault) => [fault.error, fault.count]),
+      [[error, 2]],
+    );
+  });
+
+  for (const [ageMs, lastsMs] of [
+    [REPORTED_FOR_MS / 2, REPORTED_FOR_MS / 2],
+    [-60_000, REPORTED_FOR_MS],
+  ] as const)
+    test(`is reported for ${lastsMs} ms if it was ${ageMs} ms ago`, () => {
+      const { clock, see, faults } = bench(STOPPED);
+      see(evicted('u1', { deleted: { at: NOW - ageMs, by: 'taint-manager' } }));
+      clock.at += lastsMs - 1;
+      assert.equal(faults.list.length, 1);
+      clock.at += 1;
+      assert.deepEqual(faults.list, []);
+    });
+
+  for (const [what, seconds, virtual, isReported] of [
+    ['later than the other by more than clocks differ', 12, [], true],
+    ['as late as clocks differ', 11, [], false],
+    ['later, but the other is none for the built-in controller', 12, ['a'], false],
+  ] as const)
+    test(`is a fault where policy excludes pods for one taint: a second one is due ${what}: ${isReported}`, () => {
+      const { see, faults } = bench(excluding({ taints: ['a'] }), ['a', 'b'], virtual);
+      see(evicted('u1', { tolerations: [tolerating('b', seconds)] }));
+      assert.equal(faults.list.length, isReported ? 1 : 0);
     });
 
   const old = { deleted: { at: NOW - REPORTED_FOR_MS, by: 'taint-manager' } } as const;

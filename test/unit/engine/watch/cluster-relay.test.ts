@@ -461,18 +461,6 @@ test('ends the watch of an untainted node as soon as its last evicted pod is gon
   assert.equal(ofPods(), true);
 });
 
-test('logs once a pod with a binding in the future', async (context) => {
-  const given = bench(context);
-  const inYear2999 = livePod('u1', { podSince: Date.UTC(2999, 0) });
-  given.cluster.pods.lists = [
-    listOf(inYear2999, livePod('u2')),
-    { items: [inYear2999, livePod('u2')], resourceVersion: '9' },
-  ];
-  given.cluster.nodes.watches = [ends('quiet', upsert('a'))];
-  const { events } = await started(context, 60 * SECOND, given);
-  assert.equal(events().filter((event) => event === 'pod.scheduled-time-in-future').length, 1);
-});
-
 /** A relay whose pod is evicted, and deleted at second 5. */
 async function evicting(context: TestContext) {
   const given = bench(context);

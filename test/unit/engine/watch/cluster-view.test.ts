@@ -661,11 +661,6 @@ describe('a resync', () => {
     view.deleteNode(N1, at(4));
     assert.deepEqual(linesOf(view.resync([stored('n1', 'a')], at(5), false)), ['n1 untainted: no pods']);
   });
-
-  test('sends a node once that both have as tainted', () => {
-    const view = listed([liveNode('n1', 'a')]);
-    assert.deepEqual(linesOf(view.resync([stored('n1', 'a')], at(1), false)), ['n1 a: no pods']);
-  });
 });
 
 test('ranks pods in the order of their first deltas', () => {

@@ -1,19 +1,16 @@
 import { mock } from 'node:test';
-import { Registry } from 'prom-client';
-import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
 import { ClusterView } from '#shared/engine/watch/cluster-view.ts';
-import { ClusterWatch } from '#shared/engine/watch/cluster-watch.ts';
+import type { ClusterWatch } from '#shared/engine/watch/cluster-watch.ts';
 import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
-import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { clusterName, type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { type LogFields, logTo } from '#shared/telemetry/log.ts';
 import { SeededRandom } from '#test/simulation/seeded-random.ts';
 import { tolerating } from '#test/unit/eviction/builders.ts';
 import { DeltaReplica } from '#test/world/delta-replica.ts';
-import { type DrivenTimers, drivenClock } from '#test/world/driven-timers.ts';
-import { enforced } from '#test/world/enforced-rules.ts';
+import type { DrivenTimers } from '#test/world/driven-timers.ts';
 import { CALM, FakeApiServers, type Weather } from '#test/world/fake-api-servers.ts';
+import { watchOf } from './watched-cluster.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -61,7 +58,7 @@ class History {
   readonly #random: SeededRandom;
   readonly #time: DrivenTimers;
   readonly #servers: FakeApiServers;
-  readonly #view = new ClusterView(clusterName('c'), 1);
+  readonly #view = new ClusterView(clusterName('c1'), 1);
   readonly #watch: ClusterWatch;
   readonly #nodes: readonly NodeName[];
   readonly #podNames: readonly string[];
@@ -86,7 +83,7 @@ class History {
     // Few nodes share a watch only where other clusters use nearly all watches.
     if (!crowded && random.chance(0.5))
       for (let left = 1_000; left > random.between(0, 3); left--) limits.takeWatch();
-    this.#watch = new ClusterWatch(clusterName('c'), this.#servers, this.#view, {
+    this.#watch = watchOf(this.#servers, this.#view, {
       store: {
         async *taintedNodes() {
           if (random.chance(0.1)) throw new Error('the table is throttled');
@@ -94,18 +91,10 @@ class History {
         },
       },
       limits,
-      clock: drivenClock,
       log: logTo((_, { event, fields }) => {
         const { error = '' } = fields as LogFields;
         this.#note(`${event} ${error}`);
       }),
-      metrics: relayMetrics(new Registry()),
-      faults: new ClusterFaults(drivenClock),
-      rules: enforced({ comparisonOperators: false }),
-      claim: async () => undefined,
-      counted: () => undefined,
-      deleted: () => undefined,
-      gone: () => undefined,
       mark: (subjects) => this.#replica.apply(subjects),
     });
   }

@@ -27,12 +27,14 @@ function notesOf(context: TestContext) {
     noted: (error) => outcomes.push(error === undefined ? 'noted' : 'failed'),
     signal: stopping.signal,
   });
-  const gone = (uid: string) => notes.add([{ uid: podUid(uid), at: Date.now() }]);
+  const gone = (...uids: readonly string[]) =>
+    notes.add(uids.map((uid) => ({ uid: podUid(uid), at: Date.now() })));
   return { time, stopping, written, outcomes, state, log, notes, gone };
 }
 
-test('records removals within two seconds by one write', async (context) => {
+test('records removals within two seconds by one write, also after a call without any', async (context) => {
   const { time, written, gone } = notesOf(context);
+  gone();
   gone('a');
   await time.pass(SECOND);
   gone('b');
@@ -52,7 +54,21 @@ test('keeps a failed write, and writes it later with its time', async (context) 
   await time.pass(60 * SECOND);
   assert.deepEqual(written, [['a@0', 'b@3000']]);
   assert.deepEqual(outcomes, ['failed', 'noted']);
-  assert.equal(log.lines[0]?.event, 'history.write-failed');
+  const fields = { cluster: 'c1', pods: 1, error: new StoreError('the table is away') };
+  assert.deepEqual(log.lines, [{ level: 'warn', event: 'history.write-failed', fields }]);
+});
+
+test('keeps the newest 20,000 removals while it cannot write, and tries ever more rarely', async (context) => {
+  const { time, written, outcomes, state, gone } = notesOf(context);
+  state.away = true;
+  gone(...Array.from({ length: 20_001 }, (_, index) => `u${index}`));
+  await time.pass(10 * 60 * SECOND);
+  assert.ok(outcomes.length >= 12 && outcomes.length <= 25, `${outcomes.length} tries`);
+  gone('u20001', 'u20002');
+  state.away = false;
+  await time.pass(61 * SECOND);
+  const [uids = []] = written;
+  assert.deepEqual([uids.length, uids[0], uids.at(-1)], [20_000, 'u3@0', 'u20002@600000']);
 });
 
 for (const [outcome, away] of Object.entries({ succeeds: false, fails: true })) {

@@ -33,9 +33,16 @@ function bench(context: TestContext) {
   });
   context.after(() => watch.stop());
   const applied: string[] = [];
+  /** The outcomes of the reads of each cluster. */
+  const outcomes: unknown[] = [];
   const follow = (name: ClusterName, signal = new AbortController().signal) =>
-    watch.follow(name, ({ policy }) => applied.push(`${name} ${policy.mode}`), signal);
-  return { time, written, reads, log, away, applied, follow };
+    watch.follow(
+      name,
+      ({ policy }) => applied.push(`${name} ${policy.mode}`),
+      signal,
+      (error) => outcomes.push(error),
+    );
+  return { time, written, reads, log, away, applied, outcomes, follow };
 }
 
 test('delivers the rules immediately to a new follower of a cluster, and then only changes', async (context) => {
@@ -51,18 +58,25 @@ test('delivers the rules immediately to a new follower of a cluster, and then on
 });
 
 test('keeps the last rules of a cluster that cannot be read, logs it once, and delays no other cluster', async (context) => {
-  const { time, written, applied, log, away, follow } = bench(context);
+  const { time, written, applied, outcomes, log, away, follow } = bench(context);
   follow(C1);
   follow(C2);
   await time.pass(1);
+  assert.deepEqual(new Set(outcomes), new Set([undefined]));
   away.cluster = C1;
   written.set(C2, { ...rules, policy: { ...rules.policy, mode: 'observe' } });
   await time.pass(10 * SECOND);
   assert.deepEqual(applied, ['c1 enforce', 'c2 enforce', 'c2 observe']);
-  assert.deepEqual(
-    log.lines.map(({ event, fields }) => [event, fields['cluster']]),
-    [['rules.unreadable', C1]],
-  );
+  const error = 'a newer release wrote them, or they were edited by hand: upgrade, or revert the edit';
+  const unreadable = { level: 'error', event: 'rules.unreadable', fields: { cluster: C1, error } };
+  assert.deepEqual(log.lines, [unreadable]);
+  const errors = new Set(outcomes.filter((outcome) => outcome !== undefined).map(String));
+  assert.deepEqual([...errors], [`Error: The cluster's rules can't be read: ${error}.`]);
+  away.cluster = undefined;
+  await time.pass(3 * SECOND);
+  away.cluster = C1;
+  await time.pass(3 * SECOND);
+  assert.deepEqual(log.lines, [unreadable, unreadable], 'logged again after it was readable');
 });
 
 test('reads nothing without followers, and reads all clusters in one call', async (context) => {
@@ -79,6 +93,16 @@ test('reads nothing without followers, and reads all clusters in one call', asyn
   assert.deepEqual(reads.at(-1), [C2]);
 });
 
+test('follows a cluster that is followed again before its former follower leaves', async (context) => {
+  const { time, reads, follow } = bench(context);
+  const former = new AbortController();
+  follow(C1, former.signal);
+  follow(C1);
+  former.abort();
+  await time.pass(3 * SECOND);
+  assert.deepEqual(reads.at(-1), [C1]);
+});
+
 test('reports the end of each rule, although the rules stay the same', async (context) => {
   const { time, written, applied, follow } = bench(context);
   const stop = { scope: 'cluster', actor: 'anna', at: START, reason: 'an incident' } as const;
@@ -89,18 +113,21 @@ test('reports the end of each rule, although the rules stay the same', async (co
     await time.pass(5 * SECOND);
     assert.equal(applied.length, times);
     await time.pass(5 * SECOND);
+    assert.equal(applied.length, Math.min(times + 1, 4), 'at its end');
   }
 });
 
 test('keeps the last rules while nothing can be read', async (context) => {
-  const { time, away, written, log, applied, follow } = bench(context);
+  const { time, away, written, log, applied, outcomes, follow } = bench(context);
   follow(C1);
   await time.pass(SECOND);
   away.table = true;
   written.set(C1, { ...rules, policyRevision: 9 });
   await time.pass(10 * SECOND);
   assert.deepEqual(applied, ['c1 enforce']);
-  assert.ok(log.lines.some(({ event }) => event === 'rules.unreadable'));
+  const error = new StoreError('the table is away');
+  assert.deepEqual(log.lines[0], { level: 'warn', event: 'rules.unreadable', fields: { error } });
+  assert.deepEqual(outcomes.at(-1), error);
   away.table = false;
   await time.pass(3 * SECOND);
   assert.equal(applied.length, 2);

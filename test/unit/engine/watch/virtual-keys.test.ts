@@ -1,20 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { Registry } from 'prom-client';
-import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
 import { ClusterView } from '#shared/engine/watch/cluster-view.ts';
-import { ClusterWatch } from '#shared/engine/watch/cluster-watch.ts';
-import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
-import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { LiveNode } from '#shared/kubernetes/api.ts';
 import { NODE_NOT_READY } from '#shared/taints/taint.ts';
-import { recordingLog } from '#test/contracts/recording-log.ts';
 import { at, rules } from '#test/unit/eviction/builders.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { liveNode, livePod } from './live-objects.ts';
-import { WatchedCluster } from './watched-cluster.ts';
+import { WatchedCluster, watchOf } from './watched-cluster.ts';
 
 const N1 = nodeName('n1');
 const twin = { key: NODE_NOT_READY, effect: 'NoSchedule', timeAdded: at(2) };
@@ -71,18 +65,8 @@ async function watching(context: TestContext) {
   const marked: string[] = [];
   const wokenAt: number[] = [];
   const view = new ClusterView(clusterName('c1'), 1);
-  const watch = new ClusterWatch(clusterName('c1'), cluster, view, {
+  const watch = watchOf(cluster, view, {
     rules: ruled([]),
-    claim: async () => undefined,
-    counted: () => undefined,
-    deleted: () => undefined,
-    gone: () => undefined,
-    store: { async *taintedNodes() {} },
-    limits: new PodFollowLimits(),
-    clock: { now: Date.now },
-    log: recordingLog(),
-    metrics: relayMetrics(new Registry()),
-    faults: new ClusterFaults({ now: Date.now }),
     mark: (subjects, wake) => {
       marked.push(...subjects.map(({ node }) => node));
       if (wake && subjects.length > 0) wokenAt.push((Date.now() - at(0)) / 1_000);

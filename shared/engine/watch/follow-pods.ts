@@ -202,7 +202,6 @@ export class PodFollower {
     while (!signal.aborted) {
       try {
         from ??= await start(lost);
-        lost = false;
         const resumed = { ...options, resourceVersion: from };
         for await (const event of watchWithTimeout(this.#pods, resumed, { clock, stands })) {
           // The event may have been in transit when the node was removed.
@@ -223,7 +222,7 @@ export class PodFollower {
         if (isLost(error)) {
           // A silent watch may wait for a version that the server has lost: a new list shows the current one.
           from = undefined;
-          // Stays set until there is a version to continue from: the request for one may fail, too.
+          // Each start after a complete one follows a loss. It may fail, too.
           lost = true;
         }
         await pause(retryMs(error, failures), signal);

@@ -46,6 +46,6 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   watch: {
     mutate: ['shared/engine/watch/*.ts'],
     testFiles: ['test/unit/engine/watch/*.test.ts'],
-    minScore: 80,
+    minScore: 90,
   },
 };

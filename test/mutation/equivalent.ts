@@ -388,9 +388,19 @@ export const EQUIVALENT: Readonly<Record<string, readonly Equivalent[]>> = {
   ],
   'shared/state/policy-document.ts': [
     {
-      line: "jsonSchema ??= z.toJSONSchema(policyDocument, { io: 'input', unrepresentable: 'any' });",
-      mutants: { StringLiteral: 1 },
-      reason: 'Zod checks only whether to throw.',
+      line: 'function withoutNulls(value: unknown, above: readonly unknown[] = []): unknown {',
+      mutants: { ArrayDeclaration: 1 },
+      reason: 'It is one level less of more than a policy has.',
+    },
+    {
+      line: 'if (above.length > MAX_LEVELS || above.includes(value)) return value;',
+      mutants: { LogicalOperator: 1, ConditionalExpression: 1, EqualityOperator: 1 },
+      reason: 'A deeper document is rejected by the schema, with or without its nulls.',
+    },
+    {
+      line: 'schema instanceof z.ZodOptional ||',
+      mutants: { ConditionalExpression: 1 },
+      reason: 'No other schema has an inner type.',
     },
     {
       line: 'if (!(error instanceof YAMLException)) throw error;',

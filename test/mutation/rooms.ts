@@ -15,7 +15,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   eviction: { mutate: ['shared/eviction/*.ts'], testFiles: ['test/unit/eviction/*.test.ts'] },
   policy: {
     mutate: ['shared/state/policy-document.ts'],
-    testFiles: ['test/unit/state/policy-document.test.ts'],
+    testFiles: ['test/unit/state/policy-*.test.ts'],
   },
   messages: {
     mutate: [

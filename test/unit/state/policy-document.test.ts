@@ -8,6 +8,7 @@ import type { LabelExpression } from '#shared/eviction/selectors.ts';
 import {
   documentOf,
   MAX_DOCUMENT_CHARACTERS,
+  orFaults,
   PolicyError,
   parseAppliedPolicy,
   parsePolicyDocument,
@@ -370,6 +371,14 @@ describe('reports each error in one sentence that names the setting', () => {
     ['mode: enforce\ntreatAsNoExecute: a', 'policy.treatAsNoExecute must be a list of keys of taints.'],
     ['mode: enforce\ntreatAsNoExecute: [1]', 'policy.treatAsNoExecute[0] must be the key of a taint.'],
     [
+      'mode: enforce\nguard: { pausedUntil: 2026-12-01T08:00:00Z, dryRun: 1 }',
+      'policy.guard.dryRun must be true or false. policy.guard has no setting pausedUntil: its settings are dryRun, cluster, zone, customTaints.',
+    ],
+    [
+      'mode: enforce\ntolerationSecondsOverrides: { maintenance: null }',
+      'policy.tolerationSecondsOverrides.maintenance must be a whole number of seconds from 0 on.',
+    ],
+    [
       'mode: enforce\ngiveUpAfter: 0s',
       'policy.giveUpAfter must be a duration like 90s, 15m, 4h or 4d, and 10000d at most.',
     ],
@@ -383,6 +392,25 @@ describe('reports each error in one sentence that names the setting', () => {
       assert.throws(() => parsePolicyDocument(document), { name: 'PolicyError', message });
     });
   }
+});
+
+test('returns all faults of a document, up to twenty, and throws what is no fault of it', () => {
+  assert.deepEqual(
+    orFaults(() => 1),
+    { value: 1, faults: [] },
+  );
+  assert.deepEqual(
+    orFaults(() => parsePolicyDocument('mode: paused\nguard: all')),
+    {
+      faults: [
+        `policy.mode can't be paused: ${PAUSE_INSTEAD}.`,
+        'policy.guard must be off, or a mapping of settings.',
+      ],
+    },
+  );
+  const many = `mode: enforce\nexclude: [${Array.from({ length: 30 }, () => 'web').join()}]`;
+  assert.equal(orFaults(() => parsePolicyDocument(many)).faults.length, 20);
+  assert.throws(() => orFaults(() => JSON.parse('{')), SyntaxError);
 });
 
 describe('reads each form of a value, and applies it', () => {

@@ -113,10 +113,16 @@ test('the entry of an agent that stops finishes the eviction in hand, then posts
   /** Requests that wait for their release, by kind. */
   const held = { deletes: Promise.withResolvers<void>(), events: Promise.withResolvers<void>() };
   const sent = { deletes: 0, events: 0 };
+  const failed = new Set<string>();
   const server = createServer(async (incoming, answer) => {
     const { method, url = '' } = incoming;
     const isDelete = method === 'DELETE' && url.includes('/pods/');
     const kind = isDelete ? 'deletes' : method === 'POST' && url.includes('/events') ? 'events' : undefined;
+    // The agent arms the timer of the next try.
+    if (isDelete && !failed.has(url)) {
+      failed.add(url);
+      return void answer.writeHead(500).end();
+    }
     if (kind) {
       sent[kind] += 1;
       await held[kind].promise;

@@ -12,7 +12,7 @@ import type { Severity } from '#shared/telemetry/log.ts';
 import { declaredType, type ServiceCode, typeOf } from './service-code.ts';
 import { table } from './table.ts';
 
-const SEVERITIES: readonly string[] = ['debug', 'info', 'warn', 'error'] satisfies readonly Severity[];
+const SEVERITIES: readonly string[] = ['info', 'warn', 'error'] satisfies readonly Severity[];
 
 interface Event {
   readonly name: string;
@@ -37,7 +37,7 @@ export function logPage(code: ServiceCode): string {
 
 Look up a log event and its fields. The functions on AWS, the relay, and \`npm start -- --log json\` write one JSON line for each change of state. Each line has these fields:
 
-- \`level\`: \`info\`, \`warn\`, or \`error\`. Events of level \`debug\` aren't written.
+- \`level\`: \`info\`, \`warn\`, or \`error\`.
 - \`time\`: RFC 3339, in UTC.
 - \`event\`: one of the events below.
 - The fields of the event. A field with \`?\` can be missing.

@@ -207,8 +207,6 @@ export type LogEvents = {
   'relay.lease-handed-off': OfCluster & { readonly epoch: number };
   /** The relay couldn't acquire, renew, or release the cluster's lease. */
   'relay.lease-failed': OfCluster & Failure;
-  /** The relay listed all nodes of the cluster. */
-  'relay.listed': OfCluster & { readonly nodes: number };
   /** A list or watch request of the relay failed. The relay retries it. */
   'relay.watch-failed': OfCluster & Failure & { readonly resource: string };
   /** The relay reconnected to the cluster after `outageMs`. */

@@ -4,7 +4,7 @@ import type { FieldsOf, LogEvent, LogLine } from './log-events.ts';
 /** Fields of any log line, by the names operators filter on: cluster, node, namespace, pod, uid, error. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-export type Severity = 'debug' | 'info' | 'warn' | 'error';
+export type Severity = 'info' | 'warn' | 'error';
 
 /** Structured log: takes the events of `LogEvents`, each with the fields it has there. */
 export type Log = {
@@ -18,7 +18,7 @@ export function logTo(write: (severity: Severity, line: LogLine) => void): Log {
       // `FieldsOf` gives each event its own fields, but the compiler doesn't see that for an event that isn't known
       // yet.
       write(severity, { event, fields: fields ?? {} } as LogLine);
-  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  return { info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 const context = new AsyncLocalStorage<LogFields>();
@@ -39,7 +39,6 @@ export function inLogContext<T>(fields: LogFields, work: () => T): T {
 /** Returns a log that writes JSON lines to standard output, or to `destination`. Errors are written as their message, never whole. */
 export function jsonLog(destination: { write(line: string): unknown } = process.stdout): Log {
   return logTo((severity, { event, fields }) => {
-    if (severity === 'debug') return;
     const time = new Date().toISOString();
     const line = { level: severity, time, ...context.getStore(), ...readable(fields), event };
     destination.write(`${JSON.stringify(line)}\n`);

@@ -16,7 +16,6 @@ import type { EvictionFields, LogEvents, LogLine, PodFields } from './log-events
  */
 export function textLog(clock: Clock, write: (line: string) => void): Log {
   return logTo((severity, line) => {
-    if (severity === 'debug') return;
     const described = textOf(line, clock.now()) ?? (severity === 'info' ? undefined : complaint(line));
     if (described === undefined) return;
     const { cluster, node }: LogFields = line.fields;

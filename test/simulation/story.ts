@@ -14,8 +14,7 @@ export class Story {
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#startAt = clock.now();
-    this.log = logTo((severity, { event, fields }) => {
-      if (severity === 'debug') return;
+    this.log = logTo((_severity, { event, fields }) => {
       this.add(event, fields);
       this.onLogged(event, fields);
     });

@@ -175,7 +175,6 @@ export class ClusterWatch {
     return {
       replace: (nodes) => {
         metrics.lists.inc(this.#labels('nodes'));
-        log.debug('relay.listed', { cluster: this.#cluster, nodes: nodes.length });
         const subjects = view.replaceNodes(nodes, clock.now());
         for (const node of this.#futureTaints.keys())
           if (!nodes.some(({ name }) => name === node)) this.#endFuture(node);

@@ -35,7 +35,6 @@ test('the text log reports nodes and pods, errors as complaints, and nothing els
   log.info('eviction.blocked', { ...eviction, by: 'budget', error: new Error('no disruption is allowed') });
   log.info('eviction.held', { ...eviction, by: 'guard' });
   log.info('eviction.held', { ...eviction, by: 'stopped' });
-  log.debug('relay.listed', { cluster, nodes: 3 });
   log.warn('relay.watch-failed', { cluster, resource: 'nodes', error: new Error('no route') });
   const expected = [
     /c1 {2}watching \(nodes: 1, tainted: 1, pods on tainted nodes: 1\)$/,

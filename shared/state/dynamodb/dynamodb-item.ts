@@ -9,7 +9,7 @@ export interface Key {
   readonly sk: string;
 }
 
-/** Prefix of the keys of what operators set for a cluster: its registration and its rules. */
+/** Prefix of the partition key of a cluster's registration and policy, which operators change. */
 export const CLUSTER_PREFIX = 'CLUSTER#';
 
 /** An update of some of an item's attributes. All others stay, whether this version of the code knows them or not. */
